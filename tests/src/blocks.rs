@@ -107,7 +107,7 @@ pub fn routes(script: &str) -> Vec<(String, String)> {
             "group" => groups.push((local, format!("{prefix}{}", text()))),
             "route" => routes.push((text().to_owned(), filled(prefix, text()))),
             "any" => routes.push(("GET".to_owned(), filled(prefix, text()))),
-            "get" | "head" | "post" | "put" | "delete" | "patch" | "options" => {
+            "get" | "head" | "post" | "put" | "delete" | "patch" | "options" | "query" => {
                 routes.push((name.to_uppercase(), filled(prefix, text())));
             }
             _ => {}

@@ -72,10 +72,10 @@ impl RetryBudget {
     }
 }
 
-/// Returns whether a request asks for nothing but a response (RFC 9110 §9.2.1).
+/// Returns whether a request asks for nothing but a response (RFC 9110 §9.2.1, RFC 10008 §2).
 #[must_use]
 pub fn is_safe(method: Method) -> bool {
-    matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace)
+    matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace | Method::Query)
 }
 
 /// Returns whether several identical requests have the same effect as one (RFC 9110 §9.2.2): PUT,
@@ -87,6 +87,7 @@ pub fn is_idempotent(method: Method) -> bool {
         | Method::Head
         | Method::Options
         | Method::Trace
+        | Method::Query
         | Method::Put
         | Method::Delete => true,
         Method::Post | Method::Connect | Method::Patch | Method::Other => false,
@@ -132,7 +133,14 @@ mod tests {
             let fresh = FailedRequest { is_connection_reused: false, ..unsent };
             assert!(!fresh.is_worth_another_attempt(), "{method:?}");
         }
-        for method in [Method::Head, Method::Options, Method::Trace, Method::Put, Method::Delete] {
+        for method in [
+            Method::Head,
+            Method::Options,
+            Method::Trace,
+            Method::Query,
+            Method::Put,
+            Method::Delete,
+        ] {
             assert!(FailedRequest { method, ..DEAD }.is_worth_another_attempt(), "{method:?}");
         }
     }

@@ -8,7 +8,8 @@ use pinion_http::field::KnownField;
 use pinion_http::h1::body::BodyReader;
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::method::Method;
-use pinion_http::negotiate::prefers_text;
+use pinion_http::negotiate::error_format;
+use pinion_http::page::ErrorFormat;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
@@ -96,7 +97,11 @@ impl OpenExchange {
             head_only: head.method == Method::Head,
             http10: head.version == Version::Http10,
             expects_continue: head.expect_continue,
-            text_page: has_content && prefers_text(head.values(KnownField::Accept)),
+            page_format: if has_content {
+                error_format(head.values(KnownField::Accept))
+            } else {
+                ErrorFormat::default()
+            },
             ..ExchangeState::default()
         };
         // Behind CONNECT a client may send what is meant for its tunnel without waiting for the

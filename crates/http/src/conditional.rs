@@ -90,7 +90,7 @@ fn evaluate_present(
     if matches!(head.method(), Method::Connect | Method::Options | Method::Trace) {
         return Verdict::Proceed;
     }
-    let reads = matches!(head.method(), Method::Get | Method::Head);
+    let reads = head.method().selects_representation();
 
     if head.has_field(KnownField::IfMatch) {
         if !names_tag(head, KnownField::IfMatch, validators.etag, Comparison::Strong) {

@@ -22,6 +22,8 @@ pub enum Method {
     Trace,
     /// `PATCH`, RFC 5789.
     Patch,
+    /// `QUERY`, RFC 10008: safe and idempotent as GET is, with content that says what is asked for.
+    Query,
     /// Any other token.
     Other,
 }
@@ -41,6 +43,7 @@ impl Method {
             b"OPTIONS" => Method::Options,
             b"TRACE" => Method::Trace,
             b"PATCH" => Method::Patch,
+            b"QUERY" => Method::Query,
             _ => Method::Other,
         }
     }
@@ -58,8 +61,24 @@ impl Method {
             Method::Options => "OPTIONS",
             Method::Trace => "TRACE",
             Method::Patch => "PATCH",
+            Method::Query => "QUERY",
             Method::Other => "",
         }
+    }
+
+    /// Returns whether a request with this method is expected to have content, so that its length
+    /// is stated even if that is 0 (RFC 9110 §8.6).
+    #[must_use]
+    pub const fn expects_content(self) -> bool {
+        matches!(self, Method::Post | Method::Put | Method::Patch | Method::Query)
+    }
+
+    /// Returns whether a request with this method asks for a representation: its conditions can
+    /// end in a 304 (RFC 9110 §13.2.2). For QUERY the representation is the result of the query
+    /// (RFC 10008 §2).
+    #[must_use]
+    pub const fn selects_representation(self) -> bool {
+        matches!(self, Method::Get | Method::Head | Method::Query)
     }
 }
 
@@ -69,9 +88,9 @@ mod tests {
 
     #[test]
     fn every_known_token_comes_back() {
-        for token in
-            ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]
-        {
+        for token in [
+            "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY",
+        ] {
             let method = Method::from_token(token.as_bytes());
             assert_ne!(method, Method::Other, "{token}");
             assert_eq!(method.as_str(), token);
@@ -81,7 +100,7 @@ mod tests {
     /// RFC 9110 §9.1: "The method token is case-sensitive".
     #[test]
     fn case_matters() {
-        for token in ["get", "Get", "GETX", "GE", "", "BREW"] {
+        for token in ["get", "Get", "GETX", "GE", "", "BREW", "query", "Query"] {
             assert_eq!(Method::from_token(token.as_bytes()), Method::Other, "{token:?}");
         }
     }

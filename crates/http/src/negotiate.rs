@@ -1,8 +1,9 @@
-//! Proactive negotiation (RFC 9110 §12): which coding, and whether an error page is HTML or text.
+//! Proactive negotiation (RFC 9110 §12): which coding, and the form of an error page.
 
 use crate::coding::Coding;
 use crate::grammar::{self, list, trim};
 use crate::limits::LIST_MEMBERS_MAX;
+use crate::page::ErrorFormat;
 
 /// A quality value in thousandths: 0 is "not acceptable", 1000 is the best (RFC 9110 §12.4.2).
 pub type Quality = u16;
@@ -71,15 +72,45 @@ pub fn choose(accepted: &Accepted, available: impl Iterator<Item = (Coding, u64)
     best.map_or(identity, |(index, _, _)| index)
 }
 
-/// Whether a client would rather have an error page as plain text than as HTML: when its `Accept`
-/// gives `text/plain` a higher quality (RFC 9110 §12.5.1). Parameters other than `q` are ignored.
+/// Returns the form that a client prefers for an error page, by its `Accept` (RFC 9110 §12.5.1).
+/// Parameters other than `q` are ignored.
+///
+/// Plain text needs a higher quality than HTML. JSON needs a range that names it, such as
+/// `application/json`, `application/*` or any type that ends in `+json`, and a higher quality than
+/// HTML and plain text. The same quality is enough for a type of JSON, as in `application/json,
+/// text/plain, */*`, if HTML is not named.
 #[must_use]
-pub fn prefers_text<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
+pub fn error_format<'a>(values: impl Iterator<Item = &'a [u8]>) -> ErrorFormat {
     let mut text = MediaQuality::of(b"text", b"text/plain");
     let mut html = MediaQuality::of(b"text", b"text/html");
-    read_ranges(values, &mut [&mut text, &mut html]);
-    text.quality() > html.quality()
+    let mut problem = MediaQuality::of(b"application", b"application/problem+json");
+    let mut json = MediaQuality::of(b"application", b"application/json");
+    let mut other_json = None;
+    for_each_range(values, |range, quality| {
+        for media in [&mut text, &mut html, &mut problem, &mut json] {
+            media.take(range, quality);
+        }
+        let suffix = range.len().checked_sub(JSON_SUFFIX.len()).and_then(|at| range.get(at..));
+        if suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(JSON_SUFFIX)) {
+            other_json = other_json.max(Some(quality));
+        }
+    });
+    let (by_text, by_html) = (text.quality(), html.quality());
+    let named = problem.by[2].or(json.by[2].max(other_json));
+    let by_json = named.or(json.by[1]).unwrap_or(0);
+    let beats_html = by_json > by_html || (named.is_some() && !html.is_named());
+    let beats_text = by_json > by_text || named.is_some();
+    if by_json > 0 && by_json >= by_html.max(by_text) && beats_html && beats_text {
+        ErrorFormat::Problem
+    } else if by_text > by_html {
+        ErrorFormat::Text
+    } else {
+        ErrorFormat::Html
+    }
 }
+
+/// The end of media types whose content is JSON (RFC 6839 §3.1).
+const JSON_SUFFIX: &[u8] = b"+json";
 
 /// Whether a client would rather have JSON than HTML: when its `Accept` gives `application/json` a
 /// higher quality, or the same one and names it alone, as `application/json, */*` does.
@@ -139,10 +170,21 @@ impl MediaQuality {
 }
 
 fn read_ranges<'a>(values: impl Iterator<Item = &'a [u8]>, types: &mut [&mut MediaQuality]) {
+    for_each_range(values, |range, quality| {
+        types.iter_mut().for_each(|media| media.take(range, quality));
+    });
+}
+
+/// Calls `take` with each media range of `Accept` and its quality.
+fn for_each_range<'a>(
+    values: impl Iterator<Item = &'a [u8]>,
+    mut take: impl FnMut(&'a [u8], Quality),
+) {
     for member in values.flat_map(list).take(LIST_MEMBERS_MAX) {
         let (range, parameters) = split_at_semicolon(member);
-        let Some(quality) = media_quality(parameters) else { continue };
-        types.iter_mut().for_each(|media| media.take(range, quality));
+        if let Some(quality) = media_quality(parameters) {
+            take(range, quality);
+        }
     }
 }
 
@@ -306,7 +348,8 @@ mod tests {
     /// RFC 9110 §12.5.1: the most specific range counts.
     #[test]
     fn text_or_html() {
-        let text = |lines: &[&str]| prefers_text(lines.iter().map(|line| line.as_bytes()));
+        let format = |lines: &[&str]| error_format(lines.iter().map(|line| line.as_bytes()));
+        let text = |lines: &[&str]| format(lines) == ErrorFormat::Text;
         for line in [
             "text/plain",
             "text/plain, */*;q=0.1",
@@ -333,6 +376,47 @@ mod tests {
         }
         assert!(!text(&[]));
         assert!(text(&["text/html;q=0.1", "text/plain"]));
+    }
+
+    #[test]
+    fn problem_details_for_clients_that_prefer_json() {
+        let format = |line: &str| error_format(core::iter::once(line.as_bytes()));
+        for line in [
+            "application/json",
+            "application/problem+json",
+            "APPLICATION/VND.API+JSON",
+            "application/json;charset=utf-8",
+            "application/json, */*;q=0.5",
+            "application/json, */*",
+            "application/json, text/plain, */*",
+            "application/json, text/javascript, */*; q=0.01",
+            "text/html;q=0.9, application/json",
+            "application/json;q=0.2, application/ld+json;q=0.9, text/html;q=0.5",
+            "application/*",
+            "application/*, text/html;q=0.9",
+        ] {
+            assert_eq!(format(line), ErrorFormat::Problem, "{line}");
+        }
+        for line in [
+            "",
+            "*/*",
+            "image/png",
+            "application/json;q=0",
+            "application/json;q=0.5, */*",
+            "application/json, text/html",
+            "application/json;q=0.9, text/html",
+            "application/*, text/html",
+            "application/*;q=0.5, text/html;q=0.6",
+            "application/problem+json;q=0, application/json, text/html;q=0.1",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+            "application/xhtml+xml, text/html",
+            "text/json",
+        ] {
+            assert_eq!(format(line), ErrorFormat::Html, "{line}");
+        }
+        for line in ["text/plain, application/json;q=0.5", "text/plain, application/*"] {
+            assert_eq!(format(line), ErrorFormat::Text, "{line}");
+        }
     }
 
     #[test]

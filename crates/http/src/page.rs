@@ -1,4 +1,4 @@
-//! The built-in error pages: small static bytes, as HTML or as text.
+//! The built-in error pages: small static bytes, as HTML, as text or as problem details.
 
 use crate::prepared::{Prepared, PreparedBody, SharedFields};
 
@@ -11,6 +11,22 @@ pub struct Page {
     pub body: &'static [u8],
 }
 
+/// The form of an error page. A client chooses it by `Accept`
+/// ([`error_format`](crate::negotiate::error_format)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ErrorFormat {
+    /// A page for a browser.
+    #[default]
+    Html,
+    /// Plain text.
+    Text,
+    /// Problem details, which are JSON (RFC 9457).
+    Problem,
+}
+
+/// The media type of problem details (RFC 9457 §3).
+pub const PROBLEM_TYPE: &[u8] = b"application/problem+json";
+
 /// Field lines of a generated answer where no site brings its own: never cached, and the security
 /// fields that every answer has by default.
 pub const BUILT_IN_FIELDS: &[u8] = b"Cache-Control: no-store\r\n\
@@ -18,10 +34,10 @@ pub const BUILT_IN_FIELDS: &[u8] = b"Cache-Control: no-store\r\n\
     Referrer-Policy: strict-origin-when-cross-origin\r\n\
     X-Frame-Options: SAMEORIGIN\r\n";
 
-/// The answer that is the built-in page of a status, as HTML or as plain text, with `fields`.
+/// The answer that is the built-in page of a status in this form, with `fields`.
 #[must_use]
-pub const fn answer(status: u16, text: bool, fields: &[u8]) -> Prepared<'_> {
-    let page = page(status, text);
+pub const fn answer(status: u16, format: ErrorFormat, fields: &[u8]) -> Prepared<'_> {
+    let page = page(status, format);
     Prepared {
         shared: SharedFields::h1(fields),
         content_type: Some(page.content_type),
@@ -85,22 +101,35 @@ macro_rules! html {
 
 macro_rules! pages {
     ($($code:literal $title:literal $text:literal,)*) => {
-        /// The page of a status, as HTML or as plain text. A status without a page of its own
-        /// gets that of its class: 400 below 500, else 500.
+        /// The page of a status in this form. A status without a page of its own gets that of its
+        /// class: 400 below 500, else 500. Problem details never name another status.
         #[must_use]
-        pub const fn page(status: u16, text: bool) -> Page {
-            let (html, plain) = match status {
+        pub const fn page(status: u16, format: ErrorFormat) -> Page {
+            let (html, plain, problem) = match status {
                 $($code => (
                     html!($code, $title, $text),
                     concat!($code, " ", $title, "\n", $text, "\n"),
+                    concat!(
+                        "{\"title\":\"", $title, "\",\"status\":", $code, ",\"detail\":\"", $text,
+                        "\"}\n"
+                    ),
                 ),)*
-                0..500 => return page(400, text),
-                _ => return page(500, text),
+                _ if matches!(format, ErrorFormat::Problem) => {
+                    return Page { content_type: PROBLEM_TYPE, body: other_problem(status) };
+                }
+                0..500 => return page(400, format),
+                _ => return page(500, format),
             };
-            if text {
-                Page { content_type: b"text/plain; charset=utf-8", body: plain.as_bytes() }
-            } else {
-                Page { content_type: b"text/html; charset=utf-8", body: html.as_bytes() }
+            match format {
+                ErrorFormat::Html => {
+                    Page { content_type: b"text/html; charset=utf-8", body: html.as_bytes() }
+                }
+                ErrorFormat::Text => {
+                    Page { content_type: b"text/plain; charset=utf-8", body: plain.as_bytes() }
+                }
+                ErrorFormat::Problem => {
+                    Page { content_type: PROBLEM_TYPE, body: problem.as_bytes() }
+                }
             }
         }
 
@@ -135,10 +164,47 @@ pages! {
     508 "Loop Detected" "The request has passed this server before.",
 }
 
+macro_rules! problems {
+    ($($code:literal $title:literal,)*) => {
+        /// The problem details of a status that only a site itself sends, such as with a page of
+        /// its own.
+        const fn other_problem(status: u16) -> &'static [u8] {
+            match status {
+                $($code => {
+                    concat!("{\"title\":\"", $title, "\",\"status\":", $code, "}\n").as_bytes()
+                })*
+                _ => b"{\"type\":\"about:blank\"}\n",
+            }
+        }
+
+        /// The statuses that have problem details and no page of their own.
+        #[cfg(test)]
+        const OTHER_STATUSES: &[u16] = &[$($code),*];
+    };
+}
+
+problems! {
+    402 "Payment Required",
+    406 "Not Acceptable",
+    407 "Proxy Authentication Required",
+    409 "Conflict",
+    410 "Gone",
+    415 "Unsupported Media Type",
+    422 "Unprocessable Content",
+    423 "Locked",
+    424 "Failed Dependency",
+    425 "Too Early",
+    428 "Precondition Required",
+    451 "Unavailable For Legal Reasons",
+    506 "Variant Also Negotiates",
+    507 "Insufficient Storage",
+    511 "Network Authentication Required",
+}
+
 /// The page of 421 for a request with the scheme https on a connection that is not encrypted
-/// (RFC 9110 §7.4), as HTML or as plain text: the host may well be one of this server.
+/// (RFC 9110 §7.4): the host may well be one of this server.
 #[must_use]
-pub const fn unencrypted_https_page(text: bool) -> Page {
+pub const fn unencrypted_https_page(format: ErrorFormat) -> Page {
     const HTML: &str = html!(
         421,
         "Misdirected Request",
@@ -146,34 +212,41 @@ pub const fn unencrypted_https_page(text: bool) -> Page {
     );
     const TEXT: &str = "421 Misdirected Request\n\
         This server does not accept https requests over this connection.\n";
-    let body = if text { TEXT.as_bytes() } else { HTML.as_bytes() };
-    Page { body, ..page(421, text) }
+    const PROBLEM: &str = "{\"title\":\"Misdirected Request\",\"status\":421,\"detail\":\
+        \"This server does not accept https requests over this connection.\"}\n";
+    let body = match format {
+        ErrorFormat::Html => HTML.as_bytes(),
+        ErrorFormat::Text => TEXT.as_bytes(),
+        ErrorFormat::Problem => PROBLEM.as_bytes(),
+    };
+    Page { body, ..page(421, format) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BUILT_IN_FIELDS, STATUSES, answer, page};
+    use super::ErrorFormat::{Html, Problem, Text};
+    use super::{BUILT_IN_FIELDS, OTHER_STATUSES, PROBLEM_TYPE, STATUSES, answer, page};
 
     #[test]
     fn every_page_says_its_status_and_reason() {
         for &code in STATUSES {
             let title = format!("{code} {}", crate::status::reason(code));
-            let html = core::str::from_utf8(page(code, false).body).unwrap();
-            let text = core::str::from_utf8(page(code, true).body).unwrap();
+            let html = core::str::from_utf8(page(code, Html).body).unwrap();
+            let text = core::str::from_utf8(page(code, Text).body).unwrap();
             assert!(html.contains(&format!("<title>{title}</title>")), "{code}");
             assert!(html.contains(&format!("<h1>{title}</h1>")), "{code}");
             assert!(text.starts_with(&format!("{title}\n")), "{code}");
-            assert!(page(code, false).content_type.starts_with(b"text/html"));
-            assert!(page(code, true).content_type.starts_with(b"text/plain"));
+            assert!(page(code, Html).content_type.starts_with(b"text/html"));
+            assert!(page(code, Text).content_type.starts_with(b"text/plain"));
         }
     }
 
     #[test]
     fn an_answer_is_the_page_with_its_type_and_length() {
-        let answer = answer(431, true, BUILT_IN_FIELDS);
+        let answer = answer(431, Text, BUILT_IN_FIELDS);
         assert_eq!(answer.status, 431);
         assert_eq!(answer.content_type, Some(&b"text/plain; charset=utf-8"[..]));
-        assert_eq!(answer.content_length, Some(page(431, true).body.len() as u64));
+        assert_eq!(answer.content_length, Some(page(431, Text).body.len() as u64));
         let fields = core::str::from_utf8(answer.shared.h1).unwrap();
         for line in ["Cache-Control: no-store", "X-Content-Type-Options: nosniff"] {
             assert!(fields.split_terminator("\r\n").any(|found| found == line), "{fields}");
@@ -182,9 +255,32 @@ mod tests {
 
     #[test]
     fn other_statuses_get_the_page_of_their_class() {
-        assert_eq!(page(418, true), page(400, true));
-        assert_eq!(page(507, false), page(500, false));
-        assert_eq!(page(0, false), page(400, false));
-        assert_eq!(page(u16::MAX, true), page(500, true));
+        assert_eq!(page(418, Text), page(400, Text));
+        assert_eq!(page(507, Html), page(500, Html));
+        assert_eq!(page(0, Html), page(400, Html));
+        assert_eq!(page(u16::MAX, Text), page(500, Text));
+    }
+
+    /// RFC 9457 §3.1: `title` is the reason, and `status` that of the response, if it is there. No
+    /// text has a character that JSON escapes.
+    #[test]
+    fn problem_details_say_their_status_and_reason() {
+        for status in 400..600 {
+            let problem = page(status, Problem);
+            assert_eq!(problem.content_type, PROBLEM_TYPE, "{status}");
+            let body = core::str::from_utf8(problem.body).unwrap();
+            let title = crate::status::reason(status);
+            let front = format!("{{\"title\":\"{title}\",\"status\":{status}");
+            if STATUSES.contains(&status) {
+                let text = core::str::from_utf8(page(status, Text).body).unwrap();
+                let detail = text.lines().nth(1).expect("a sentence");
+                assert!(!detail.contains(['"', '\\']), "{detail}");
+                assert_eq!(body, format!("{front},\"detail\":\"{detail}\"}}\n"));
+            } else if OTHER_STATUSES.contains(&status) {
+                assert_eq!(body, format!("{front}}}\n"));
+            } else {
+                assert_eq!(body, "{\"type\":\"about:blank\"}\n", "{status}");
+            }
+        }
     }
 }

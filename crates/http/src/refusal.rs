@@ -1,5 +1,7 @@
 //! Why a peer's bytes are refused, and the one table that maps each reason to a status.
 
+use crate::page::ErrorFormat;
+
 /// What is wrong with the bytes of a peer. The answer is an error page of [`Refusal::status`], and
 /// the connection closes: where one message ends is no longer certain (RFC 9112 §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,8 +95,8 @@ impl Refusal {
 pub struct RefusedRequest<'h> {
     /// The method is HEAD: the answer has no content (RFC 9110 §9.3.2).
     pub head_only: bool,
-    /// `Accept` prefers plain text to HTML.
-    pub text: bool,
+    /// The form of the page that `Accept` prefers.
+    pub format: ErrorFormat,
     /// The path of its target as sent, which starts with a slash; `None` if that is not known.
     pub path: Option<&'h [u8]>,
     /// The host that it is for, with or without a port: a valid

@@ -100,6 +100,15 @@ impl<'h> RequestHead<'h> {
         target.raw.len() + fields.text().len() + fields.len() * crate::limits::FIELD_OVERHEAD_BYTES
     }
 
+    /// Returns whether this is a QUERY without a media type of its content: no server may guess
+    /// what it asks for (RFC 10008 §2).
+    #[inline]
+    #[must_use]
+    pub fn is_untyped_query(&self) -> bool {
+        self.method == Method::Query
+            && self.fields.get(b"content-type").is_none_or(<[u8]>::is_empty)
+    }
+
     /// The value of the first line of a known field.
     #[inline]
     #[must_use]

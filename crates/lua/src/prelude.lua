@@ -359,7 +359,7 @@ local function guarded(number, path, handler, page)
     return around(number, middleware, handler, page)
 end
 
-local METHODS = { "get", "head", "post", "put", "delete", "patch", "options" }
+local METHODS = { "get", "head", "post", "put", "delete", "patch", "options", "query" }
 
 -- `outer_used` gives a list of what is used around the group by now.
 local function group(into, prefix, outer_used)

@@ -388,7 +388,7 @@ impl Methods {
 }
 
 /// The methods that a route for any of them names where it does not answer.
-const ANY: &[&str] = &["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
+const ANY: &[&str] = &["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "QUERY"];
 
 /// Whether patterns can begin with a prefix, which may be empty.
 ///

@@ -12,6 +12,7 @@ use pinion_http::date::{self, UnixSeconds};
 use pinion_http::h1::encode;
 use pinion_http::prepared::ContentRange;
 use pinion_http::range::{self, ByteRange, Ranges};
+use pinion_http::request::ConditionalRequest as _;
 use pinion_jobs::folders::{FileErrorKind, Folders};
 use pinion_jobs::job_queue::{Job, JobOutcome};
 use pinion_jobs::piecewise_job::{PieceSource, PiecewiseJob};
@@ -154,7 +155,7 @@ impl Sending {
             return Err("no file is open".to_owned());
         };
         let (total, tag) = (source.size, source.tag(now));
-        let is_selected = answer.status == 200 && request.only_reads();
+        let is_selected = answer.status == 200 && request.method().selects_representation();
         let validators = Validators {
             etag: tag.as_deref().map(str::as_bytes),
             // RFC 9110 §8.8.2.1: no date later than that of the message.
@@ -182,7 +183,7 @@ impl Sending {
         if let Some(modified) = validators.last_modified {
             answer.field(b"Last-Modified", &date::format(modified), true)?;
         }
-        if is_selected {
+        if is_selected && request.only_reads() {
             answer.field(b"Accept-Ranges", b"bytes", true)?;
         }
         if verdict == Verdict::NotModified {

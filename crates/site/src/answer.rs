@@ -126,6 +126,9 @@ fn other_answer<'x>(
     match resource::select(question, &entry) {
         Err(found) => damaged(question, found, damage, buffers),
         Ok(selected) => match outcome {
+            Outcome::Page(status) if generated::is_problem(question, status, &selected.shared) => {
+                generated::error(question, status, buffers)
+            }
             Outcome::Page(status) => {
                 resource::page(question, entry, selected, status, buffers, pieces)
             }

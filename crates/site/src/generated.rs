@@ -1,9 +1,9 @@
 //! Responses without an entry: error pages and the response to OPTIONS.
 
-use pinion_archive::{Archive, Role, SharedBlock};
+use pinion_archive::{Archive, ErrorPage, Role, SharedBlock};
 use pinion_http::field::KnownField;
-use pinion_http::negotiate::prefers_text;
-use pinion_http::page;
+use pinion_http::negotiate::error_format;
+use pinion_http::page::{self, ErrorFormat};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
@@ -23,13 +23,14 @@ pub(crate) fn error<'x>(
     buffers: ResponseBuffers<'x>,
 ) -> Prepared<'x> {
     let Question { archive, head, .. } = question;
+    let format = error_format(head.values(KnownField::Accept));
     let answer = pathless_error(status, archive, head);
     if archive.field_rules().is_empty() {
         return answer;
     }
-    let sent = missing_page(buffers.target);
-    let block = buffers.apply(question, error_block(status, archive), FieldSort::Error, sent);
-    Prepared { shared: error_fields(status, archive, block), ..answer }
+    let (page, sent) = ((status, format), missing_page(buffers.target));
+    let block = buffers.apply(question, error_block(page, archive), FieldSort::Error, sent);
+    Prepared { shared: error_fields(page, archive, block), ..answer }
 }
 
 /// The page of a status, see [`error_page`], with the fields of the rules for the path of its
@@ -37,14 +38,14 @@ pub(crate) fn error<'x>(
 pub fn error_page_at<'x>(
     path: &[u8],
     status: u16,
-    text: bool,
+    format: ErrorFormat,
     archive: &Archive<'x>,
     work: &'x mut Work,
 ) -> Prepared<'x> {
-    let block = error_block(status, archive);
+    let block = error_block((status, format), archive);
     let block = work.fields.apply_to_path(archive, path, block, FieldSort::Error);
-    let shared = error_fields(status, archive, block);
-    Prepared { shared, ..error_page(status, text, archive) }
+    let shared = error_fields((status, format), archive, block);
+    Prepared { shared, ..error_page(status, format, archive) }
 }
 
 /// The page of a status for a request that is refused, see [`error_page`], with the fields of the
@@ -58,25 +59,45 @@ pub fn refused_page<'x>(
     let (mut decoded, mut path) = (Vec::new(), Vec::new());
     match request.path.filter(|_| !archive.field_rules().is_empty()) {
         Some(sent) if append_decoded(sent, &mut decoded, &mut path) => {
-            error_page_at(&path, status, request.text, archive, work)
+            error_page_at(&path, status, request.format, archive, work)
         }
-        _ => error_page(status, request.text, archive),
+        _ => error_page(status, request.format, archive),
     }
 }
 
+/// Returns the site's own page of a status, unless the client is to have problem details: those
+/// take the place of any page that is not JSON itself.
+fn own_page<'x>(
+    (status, format): (u16, ErrorFormat),
+    archive: &Archive<'x>,
+) -> Option<ErrorPage<'x>> {
+    let page = archive.error_page(status)?;
+    (format != ErrorFormat::Problem || is_json(&page.shared)).then_some(page)
+}
+
+/// Returns whether content with these fields is JSON.
+fn is_json(block: &SharedBlock<'_>) -> bool {
+    let line = block.type_line();
+    let value = line.iter().position(|&byte| byte == b':').and_then(|at| line.get(at + 1..));
+    let media_type = value.unwrap_or_default().split(|&byte| byte == b';').next();
+    let media_type = media_type.unwrap_or_default().trim_ascii();
+    media_type.eq_ignore_ascii_case(b"application/json")
+        || media_type.to_ascii_lowercase().ends_with(b"+json")
+}
+
 /// The fields that are stored for the page of a status.
-fn error_block<'x>(status: u16, archive: &Archive<'x>) -> SharedBlock<'x> {
-    archive.error_page(status).map_or_else(|| generated_block(archive), |page| page.shared)
+fn error_block<'x>(page: (u16, ErrorFormat), archive: &Archive<'x>) -> SharedBlock<'x> {
+    own_page(page, archive).map_or_else(|| generated_block(archive), |page| page.shared)
 }
 
 /// The fields of a page of a status that has its fields in `block`: the built-in pages have their
 /// media types beside them.
 fn error_fields<'x>(
-    status: u16,
+    page: (u16, ErrorFormat),
     archive: &Archive<'x>,
     block: SharedBlock<'x>,
 ) -> SharedFields<'x> {
-    match archive.error_page(status) {
+    match own_page(page, archive) {
         Some(_) => block.full_fields(),
         None => block.fields_without_type(),
     }
@@ -119,14 +140,26 @@ fn missing_page(target: &[u8]) -> SentPage<'_> {
     SentPage { path: target, is_stored: false }
 }
 
+/// Returns whether problem details take the place of the content of an entry, which would be sent
+/// with the status of an error.
+pub(crate) fn is_problem(
+    question: &Question<'_, '_>,
+    status: u16,
+    block: &SharedBlock<'_>,
+) -> bool {
+    status >= 400
+        && error_format(question.head.values(KnownField::Accept)) == ErrorFormat::Problem
+        && !is_json(block)
+}
+
 /// The page of a status for a request whose path is not looked at.
 pub(crate) fn pathless_error<'x>(
     status: u16,
     archive: &Archive<'x>,
     head: &RequestHead<'_>,
 ) -> Prepared<'x> {
-    let text = prefers_text(head.values(KnownField::Accept));
-    let answer = error_page(status, text, archive);
+    let format = error_format(head.values(KnownField::Accept));
+    let answer = error_page(status, format, archive);
     Prepared { allow: (status == 405).then_some(ALLOW), ..answer }
 }
 
@@ -155,18 +188,18 @@ pub fn options_for<'x>(
     options(&question, ResponseBuffers { text, decoded: path, target: b"", fields })
 }
 
-/// The page of a status: the site's own, or the built-in one as text or HTML. Neither costs a
-/// look-up, and both are there whatever has become of the archive's file.
+/// The page of a status: the site's own, or the built-in one in the form that the client prefers.
+/// Neither costs a look-up, and both are there whatever has become of the archive's file.
 #[must_use]
-pub fn error_page<'x>(status: u16, text: bool, archive: &Archive<'x>) -> Prepared<'x> {
-    match archive.error_page(status) {
+pub fn error_page<'x>(status: u16, format: ErrorFormat, archive: &Archive<'x>) -> Prepared<'x> {
+    match own_page((status, format), archive) {
         Some(page) => Prepared {
             shared: page.shared.full_fields(),
             content_length: Some(page.body.len() as u64),
             body: PreparedBody::Bytes(page.body),
             ..Prepared::empty(status)
         },
-        None => Prepared { shared: generated_fields(archive), ..page::answer(status, text, b"") },
+        None => Prepared { shared: generated_fields(archive), ..page::answer(status, format, b"") },
     }
 }
 

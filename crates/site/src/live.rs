@@ -155,7 +155,7 @@ pub fn sent_file_response<'x>(
     let validators = validators(archive, file.etag, file.modified, now);
     // RFC 9110 §13.1 and §14.2: conditions of other methods are for what they change, and ranges
     // are for GET.
-    let is_selected = file.status == 200 && matches!(head.method, Method::Get | Method::Head);
+    let is_selected = file.status == 200 && head.method.selects_representation();
     if !is_selected || resource::is_unconditional(&question, file.status) {
         return resource::whole(&validators, &selected, pieces);
     }

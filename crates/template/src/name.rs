@@ -15,6 +15,7 @@
 //! | `/a/index.dyn.html` | `GET /a/` |
 //! | `/feed.dyn.xml` | `GET /feed.xml` |
 //! | `/a/post.login.dyn.html` | `POST /a/login` |
+//! | `/a/query.find.dyn.json` | `QUERY /a/find.json` |
 //! | `/parts/menu.priv.dyn.html` | nothing: it is for other pages to include |
 
 use std::collections::BTreeMap;
@@ -85,8 +86,9 @@ const DYNAMIC: &str = ".dyn.";
 /// What keeps a file for includes alone.
 const PRIVATE: &str = ".priv.";
 
-/// Fronts of names, for pages that change something.
-const METHODS: [(&str, &str); 3] = [("post.", "POST"), ("put.", "PUT"), ("delete.", "DELETE")];
+/// Fronts of names, for pages of other methods than GET.
+const METHODS: [(&str, &str); 4] =
+    [("post.", "POST"), ("put.", "PUT"), ("delete.", "DELETE"), ("query.", "QUERY")];
 
 /// The types that pages can have, by extension; those that are escaped as something else than HTML
 /// are among them. XML says by itself how it is encoded, and JSON is UTF-8.
@@ -216,6 +218,7 @@ mod tests {
             ("/a/post.login.dyn.html", Some("POST /a/login text/html; charset=utf-8")),
             ("/put.index.dyn.json", Some("PUT /index.json application/json")),
             ("/delete.index.dyn.html", Some("DELETE / text/html; charset=utf-8")),
+            ("/a/Query.find.dyn.json", Some("QUERY /a/find.json application/json")),
             ("/post.dyn.html", Some("GET /post text/html; charset=utf-8")),
             ("/get.x.dyn.html", Some("GET /get.x text/html; charset=utf-8")),
             ("/:id.dyn.html", Some("GET /:id text/html; charset=utf-8")),

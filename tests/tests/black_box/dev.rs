@@ -217,7 +217,8 @@ fn a_failed_request_shows_its_line_and_goes_when_it_is_mended() {
     server.stop();
 }
 
-/// Programs such as curl get the error as text, also where the site has a page of its own.
+/// Programs such as curl get the error as text, or as problem details if they prefer JSON, also
+/// where the site has a page of its own.
 #[test]
 fn a_failed_request_is_text_for_programs() {
     for own in [false, true] {
@@ -231,7 +232,11 @@ fn a_failed_request_is_text_for_programs() {
             let request = accept.into_iter().fold(request, |it, value| it.field("Accept", value));
             let response = server.exchange(&request);
             let kind = response.field("content-type");
-            assert_eq!(kind, Some("text/plain; charset=utf-8"), "{accept:?}: {response}");
+            let expected = match accept {
+                Some("application/json") => "application/problem+json",
+                _ => "text/plain; charset=utf-8",
+            };
+            assert_eq!(kind, Some(expected), "{accept:?}: {response}");
             for words in ["main.lua:3: <script>", "stack traceback:"] {
                 assert!(response.text().contains(words), "{accept:?}: {response}");
             }

@@ -36,6 +36,9 @@ const WSGI_APPLICATION: &str = "def app(environ, start_response):\n\
     \x20   start_response('200 OK', [('Content-Type', 'text/plain')])\n\
     \x20   return [b'hello']\n";
 
+/// The media type of a query.
+const FORM: &str = "application/x-www-form-urlencoded";
+
 /// The server of others that scripts in documents send requests to.
 const OTHER: &str = "https://api.example.org";
 
@@ -578,6 +581,9 @@ impl Reader {
 fn filled_in(method: &str, path: &str) -> Request {
     const PART: &str = "--part\r\nContent-Disposition: form-data; name=";
     let request = Request::new(method, path).field("Authorization", "Bearer secret");
+    if method == "QUERY" {
+        return request.field("Content-Type", FORM).body(b"least=0.5");
+    }
     if method != "POST" {
         return request;
     }

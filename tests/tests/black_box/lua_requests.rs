@@ -131,7 +131,7 @@ fn each_method_has_its_handlers() {
             assert_eq!((answer.status, answer.field("allow")), (405, Some("PURGE, OPTIONS")));
         }
         // Each method is named once, also if OPTIONS has a handler.
-        let any = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS";
+        let any = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, QUERY";
         for (method, target, allow) in [("TRACE", "/any", any), ("GET", "/options", "OPTIONS")] {
             let answer = server.exchange(&Request::new(method, target));
             assert_eq!((answer.status, answer.field("allow")), (405, Some(allow)), "{method}");

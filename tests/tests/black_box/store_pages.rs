@@ -87,6 +87,8 @@ fn a_key_is_a_page() {
         assert_eq!(pages.get("/file.html", &[]).text(), "a file");
         let post = pages.server.exchange(&Request::new("POST", "/live/about").body(b"x"));
         assert_eq!((post.status, post.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
+        let query = pages.server.exchange(&Request::new("QUERY", "/live/about").body(b"x"));
+        assert_eq!((query.status, query.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
         let options = pages.server.exchange(&Request::new("OPTIONS", "/live/about"));
         assert_eq!((options.status, options.field("Allow")), (204, Some("GET, HEAD, OPTIONS")));
         pages.redis(&["LPUSH", "page:list", "x"]);

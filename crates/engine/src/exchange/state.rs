@@ -1,6 +1,7 @@
 //! What the engine remembers of an exchange.
 
 use pinion_http::coding::Coding;
+use pinion_http::page::ErrorFormat;
 use pinion_http::refusal::RefusedRequest;
 
 use crate::encode::EncoderId;
@@ -75,8 +76,8 @@ pub(crate) struct ExchangeState {
     pub(crate) stage: Stage,
     /// The method was HEAD: content is dropped.
     pub(crate) head_only: bool,
-    /// An error page of the engine goes out as plain text, because the client prefers it.
-    pub(crate) text_page: bool,
+    /// The form of an error page of the engine, which the client prefers.
+    pub(crate) page_format: ErrorFormat,
     /// The client speaks HTTP/1.0.
     pub(crate) http10: bool,
     /// The client waits for 100 Continue.
@@ -128,7 +129,7 @@ impl ExchangeState {
 
     /// What is left of the request for an error page: how the client can read it.
     pub(crate) fn refused_request(&self) -> RefusedRequest<'static> {
-        let (head_only, text) = (self.head_only, self.text_page);
-        RefusedRequest { head_only, text, ..RefusedRequest::default() }
+        let (head_only, format) = (self.head_only, self.page_format);
+        RefusedRequest { head_only, format, ..RefusedRequest::default() }
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use pinion_http::field::{Fields, KnownField};
 use pinion_http::h1::trailers;
 use pinion_http::method::Method;
-use pinion_http::negotiate::prefers_text;
+use pinion_http::negotiate::error_format;
+use pinion_http::page::ErrorFormat;
 use pinion_http::prepared::PreparedBody;
 use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request::RequestHead;
@@ -39,7 +40,11 @@ pub(crate) fn begin<A: App>(
         stage: Stage::Open,
         head_only: head.method == Method::Head,
         expects_continue: head.expect_continue,
-        text_page: !end && prefers_text(head.values(KnownField::Accept)),
+        page_format: if end {
+            ErrorFormat::default()
+        } else {
+            error_format(head.values(KnownField::Accept))
+        },
         ..ExchangeState::default()
     };
     let head_bytes = head.decoded_bytes();
@@ -111,9 +116,9 @@ pub(crate) fn refuse<A: App>(
     refusal: Refusal,
     request: &RefusedRequest<'_>,
 ) {
-    let &RefusedRequest { head_only, text: text_page, .. } = request;
+    let &RefusedRequest { head_only, format: page_format, .. } = request;
     let state =
-        ExchangeState { stage: Stage::Refused, head_only, text_page, ..ExchangeState::default() };
+        ExchangeState { stage: Stage::Refused, head_only, page_format, ..ExchangeState::default() };
     open(core, slot, id, |stream| {
         stream.begin(state);
         stream.ended = end;

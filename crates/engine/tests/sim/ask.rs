@@ -389,7 +389,7 @@ impl Request {
 
 /// What a connection gets that the server gives up: an error page, and the end.
 pub(crate) fn page(status: u16) -> Answer {
-    let page = pinion_http::page::page(status, false);
+    let page = pinion_http::page::page(status, pinion_http::page::ErrorFormat::Html);
     let reason = pinion_http::status::reason(status);
     let mut start = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
     start.extend_from_slice(pinion_http::page::BUILT_IN_FIELDS);

@@ -17,15 +17,19 @@ impl Expected {
         let (id, bytes) = (request.id, request.size as usize);
         let trailers = if request.chunks.is_some() { "checked: in" } else { "" };
         let (status, content) = match request.kind {
-            kind if !comes && kind.sums() => {
-                (408, pinion_http::page::page(408, false).body.to_vec())
-            }
+            kind if !comes && kind.sums() => (
+                408,
+                pinion_http::page::page(408, pinion_http::page::ErrorFormat::Html).body.to_vec(),
+            ),
             Kind::Small | Kind::Unread | Kind::Hasty | Kind::Hints => (200, pattern(id, bytes)),
             Kind::Mapped | Kind::Pieces => (200, mapped(id, bytes).to_vec()),
             Kind::Fill => (200, pattern(id, bytes)),
             Kind::Echo => (200, request.content.clone()),
             kind if kind.waits() => (200, pattern(id, 20)),
-            Kind::Nothing => (500, pinion_http::page::page(500, false).body.to_vec()),
+            Kind::Nothing => (
+                500,
+                pinion_http::page::page(500, pinion_http::page::ErrorFormat::Html).body.to_vec(),
+            ),
             Kind::Abort | Kind::Cut | Kind::Short => (200, pattern(id, 9)),
             Kind::Upgrade => (0, Vec::new()),
             kind => {

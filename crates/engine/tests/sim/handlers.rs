@@ -455,7 +455,11 @@ impl App for Handlers {
             Event::Refused(refusal) => {
                 // Whoever answers, the client gets the same.
                 if key.1.wrapping_add(u64::from(key.2 / 2)).is_multiple_of(2) {
-                    let page = page::answer(refusal.status(), false, page::BUILT_IN_FIELDS);
+                    let page = page::answer(
+                        refusal.status(),
+                        page::ErrorFormat::Html,
+                        page::BUILT_IN_FIELDS,
+                    );
                     exchange.prepared(&page, None);
                     self.done(key);
                 }

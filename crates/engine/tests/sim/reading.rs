@@ -267,7 +267,9 @@ fn a_reader_finds_what_is_wrong() {
         let mut whole = answers()[0].start.clone();
         whole.extend_from_slice(CLOSE);
         whole.extend_from_slice(b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n");
-        whole.extend_from_slice(pinion_http::page::page(404, false).body);
+        whole.extend_from_slice(
+            pinion_http::page::page(404, pinion_http::page::ErrorFormat::Html).body,
+        );
         whole
     };
     for until in 0..whole.len() {

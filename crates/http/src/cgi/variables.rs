@@ -20,7 +20,6 @@ use crate::grammar::list;
 use crate::h1::client::request_writer::RequestContent;
 use crate::h1::encode::decimal;
 use crate::limits::LIST_MEMBERS_MAX;
-use crate::method::Method;
 use crate::request::RequestHead;
 
 /// Everything that the variables of one request are made of.
@@ -147,7 +146,7 @@ impl RequestVariables<'_> {
             give(name, path)?;
         }
         if let RequestContent::Length(bytes) = self.content
-            && (bytes > 0 || matches!(head.method, Method::Post | Method::Put | Method::Patch))
+            && (bytes > 0 || head.method.expects_content())
         {
             value.clear();
             decimal(value, bytes);

@@ -153,7 +153,8 @@ fn methods_without_a_representation() {
 
 /// RFC 9110 §13.2.2, written down step by step as it stands there.
 fn by_the_letter(method: &str, case: &Case) -> Verdict {
-    let reads = method == "GET" || method == "HEAD";
+    // RFC 10008 §2: of a QUERY the representation is the result, as that of a GET.
+    let reads = ["GET", "HEAD", "QUERY"].contains(&method);
     // 1. When If-Match is present: if true, continue to step 3; if false, respond 412.
     // 2. When If-Match is not present and If-Unmodified-Since is present: likewise.
     match (case.if_match, case.if_unmodified_since) {
@@ -214,7 +215,7 @@ fn all_combinations_by_the_letter() {
         add("If-None-Match", case.if_none_match, "\"other\"", "\"tag\"");
         add("If-Unmodified-Since", case.if_unmodified_since, SAME, EARLIER);
         add("If-Match", case.if_match, "\"tag\"", "\"other\"");
-        for method in ["GET", "HEAD", "POST", "PUT", "DELETE"] {
+        for method in ["GET", "HEAD", "QUERY", "POST", "PUT", "DELETE"] {
             let expected = by_the_letter(method, &case);
             assert_eq!(verdict(method, &fields), expected, "{method} {case:?}");
         }

@@ -4,7 +4,7 @@
 use crate::grammar::trim;
 use crate::host;
 use crate::limits::HEAD_MAX_BYTES;
-use crate::negotiate::prefers_text;
+use crate::negotiate::error_format;
 use crate::refusal::RefusedRequest;
 use crate::target::Target;
 
@@ -30,7 +30,7 @@ pub fn glance(input: &[u8]) -> RefusedRequest<'_> {
     let authority = target.and_then(|target| target.authority).or(host);
     RefusedRequest {
         head_only: request_line.starts_with(b"HEAD "),
-        text: prefers_text(accept),
+        format: error_format(accept),
         path: target.map(|target| target.path),
         authority: authority.filter(|_| is_one_host),
     }
@@ -59,29 +59,31 @@ fn without_end(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::glance;
+    use crate::page::ErrorFormat::{Html, Problem, Text};
     use crate::refusal::RefusedRequest;
 
     #[test]
     fn what_a_refused_head_tells() {
-        let (head, text) = (true, true);
-        for (input, head_only, text) in [
-            ("", !head, !text),
-            ("HEAD", !head, !text),
-            ("HEAD / HTTP/1.1\r\n\r\n", head, !text),
-            ("\r\nHEAD / HTTP/1.1\r\n\r\n", head, !text),
-            ("HEADER / HTTP/1.1\r\n\r\n", !head, !text),
-            ("head / HTTP/1.1\r\n\r\n", !head, !text),
-            ("GET / HTTP/1.1\r\nAccept: text/plain\r\n\r\n", !head, text),
-            ("GET / HTTP/1.1\r\naccept:text/plain;q=0.5, */*;q=0.1\r\n", !head, text),
-            ("GET / HTTP/1.1\nACCEPT: text/plain\n\n", !head, text),
-            ("GET / HTTP/1.1\r\nHost: a b\r\nbroken\r\nAccept: text/plain", !head, text),
-            ("GET / HTTP/1.1\r\nAccept: text/html\r\nAccept: text/plain\r\n\r\n", !head, !text),
-            ("GET / HTTP/1.1\r\nX-Accept: text/plain\r\n\r\n", !head, !text),
+        let head = true;
+        for (input, head_only, format) in [
+            ("", !head, Html),
+            ("HEAD", !head, Html),
+            ("HEAD / HTTP/1.1\r\n\r\n", head, Html),
+            ("\r\nHEAD / HTTP/1.1\r\n\r\n", head, Html),
+            ("HEADER / HTTP/1.1\r\n\r\n", !head, Html),
+            ("head / HTTP/1.1\r\n\r\n", !head, Html),
+            ("GET / HTTP/1.1\r\nAccept: text/plain\r\n\r\n", !head, Text),
+            ("GET / HTTP/1.1\r\naccept:text/plain;q=0.5, */*;q=0.1\r\n", !head, Text),
+            ("GET / HTTP/1.1\nACCEPT: text/plain\n\n", !head, Text),
+            ("GET / HTTP/1.1\r\nHost: a b\r\nbroken\r\nAccept: text/plain", !head, Text),
+            ("GET / HTTP/1.1\r\nAccept: text/html\r\nAccept: text/plain\r\n\r\n", !head, Html),
+            ("GET / HTTP/1.1\r\nX-Accept: text/plain\r\n\r\n", !head, Html),
+            ("GET / HTTP/1.1\r\nAccept: application/json\r\n\r\n", !head, Problem),
             // What stands behind the blank line is no field.
-            ("GET / HTTP/9.9\r\n\r\nAccept: text/plain\r\n", !head, !text),
+            ("GET / HTTP/9.9\r\n\r\nAccept: text/plain\r\n", !head, Html),
         ] {
             let told = glance(input.as_bytes());
-            assert_eq!((told.head_only, told.text), (head_only, text), "{input:?}");
+            assert_eq!((told.head_only, told.format), (head_only, format), "{input:?}");
         }
     }
 
@@ -90,7 +92,7 @@ mod tests {
         let long = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 1 << 16], b"\r\nAccept: text/plain\r\n"];
         let long = long.concat();
         let told = glance(&long);
-        assert!(!told.text);
+        assert_eq!(told.format, Html);
     }
 
     /// A path is known only if nothing that has not come could change it, and a host only if the

@@ -234,7 +234,8 @@ struct Request {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let method = select(vec!["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "brew"]);
+    let method =
+        select(vec!["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY", "brew"]);
     let authority = select(vec!["a.example", "a.example:8080", "[::1]", "127.0.0.1:1"]);
     let target = select(vec!["/", "/a/b?c=d&e", "/%20/", "//", "/?http://x/", "/a;b"]);
     let name = "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}";

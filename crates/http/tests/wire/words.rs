@@ -2,6 +2,7 @@
 
 use pinion_http::binary_head::refused_request;
 use pinion_http::field::Fields;
+use pinion_http::page::ErrorFormat;
 use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 
@@ -12,7 +13,11 @@ pub(crate) fn head(head: &RequestHead<'_>, end: bool) -> String {
 pub(crate) fn refused(refusal: Refusal, fields: &Fields<'_>, end: bool) -> String {
     let form = refused_request(fields);
     let head_only = if form.head_only { " head-only" } else { "" };
-    let plain = if form.text { " text" } else { "" };
+    let plain = match form.format {
+        ErrorFormat::Html => "",
+        ErrorFormat::Text => " text",
+        ErrorFormat::Problem => " problem",
+    };
     format!("{}{head_only}{plain}{}", refusal.status(), of_end(end))
 }
 

@@ -179,6 +179,7 @@ fn framings() {
         ("POST", NONE, "Content-Length: 0\r\n"),
         ("PUT", NONE, "Content-Length: 0\r\n"),
         ("PATCH", NONE, "Content-Length: 0\r\n"),
+        ("QUERY", NONE, "Content-Length: 0\r\n"),
         ("GET", RequestContent::Length(5), "Content-Length: 5\r\n"),
         ("POST", RequestContent::Length(u64::MAX), "Content-Length: 18446744073709551615\r\n"),
         ("POST", RequestContent::Chunked, "Transfer-Encoding: chunked\r\n"),

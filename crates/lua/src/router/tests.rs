@@ -35,6 +35,8 @@ fn text_goes_before_a_parameter_and_that_before_the_rest() {
         ("GET", "/"),
         ("GET", "/dir/"),
     ]);
+    let mut sorted_any = ANY.to_vec();
+    sorted_any.sort_unstable();
     for (method, path, pattern, values) in [
         ("GET", "/a/b", "/a/b", &[][..]),
         ("HEAD", "/a/b", "/a/b", &[]),
@@ -50,7 +52,7 @@ fn text_goes_before_a_parameter_and_that_before_the_rest() {
         ("GET", "//", "/*all", &["/"]),
         ("POST", "/a/b", "/a/b", &[]),
         ("PUT", "/any", "/any", &[]),
-        ("TRACE", "/any", "methods", &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]),
+        ("TRACE", "/any", "methods", &sorted_any),
         ("POST", "/a/x", "methods", &["GET", "HEAD"]),
         ("DELETE", "/a/b", "methods", &["GET", "HEAD", "POST"]),
     ] {

@@ -37,6 +37,7 @@ use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
 use pinion_http::target::{PathError, decode_path};
 use pinion_lua::routes::{RouteFound, Routes};
+use pinion_site::trace::Outcome;
 use pinion_site::{Pieces, Work, answer_traced, error_for, options_for, refused_page};
 use std::path::Path;
 
@@ -176,7 +177,7 @@ impl<'s> Draft<'s> {
         let hints: RefusedRequest<'_> = glance(&request.head);
         self.step(Step::responds(None, StepName::Request, reason.to_owned()));
         let Some(site) = sites.select(hints.authority) else {
-            let response = page::answer(status, hints.text, page::BUILT_IN_FIELDS);
+            let response = page::answer(status, hints.format, page::BUILT_IN_FIELDS);
             self.finish_with(&response, ConnectionFields::Close, &Origins::default());
             return Ok(());
         };
@@ -268,6 +269,11 @@ impl<'s> Draft<'s> {
         }
         let heard = recorder.heard();
         self.looked_up((site, head), &heard, &response);
+        let is_page = matches!(heard.outcome, Some(Outcome::Page(_)));
+        if is_page && response.content_type == Some(page::PROBLEM_TYPE) {
+            let note = "Accept prefers JSON, so problem details take the place of the page";
+            self.explanation.notes.push(note.to_owned());
+        }
         if let Some(damage) = work.damage() {
             let note =
                 format!("the archive is damaged: {damage}; `pinion verify` lists all damage");
@@ -355,6 +361,10 @@ impl<'s> Draft<'s> {
         place: Option<&str>,
         (site, head): (&LoadedSite, &RequestHead<'_>),
     ) {
+        if head.is_untyped_query() {
+            let reason = "a QUERY needs a Content-Type, such as application/json";
+            return self.failed(400, (StepName::Method, reason), site, head);
+        }
         let pattern = pattern.map_or(String::new(), |pattern| format!("{pattern}, "));
         let place = place.unwrap_or("a handler");
         let reason = shown(format!("{pattern}{place}").as_bytes());

@@ -36,8 +36,8 @@ use pinion_engine::stderr;
 use pinion_http::client_identity::{ClientIdentity, ClientIdentityError};
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
-use pinion_http::negotiate::prefers_text;
-use pinion_http::page;
+use pinion_http::negotiate::error_format;
+use pinion_http::page::{self, ErrorFormat};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::{Framing, RequestHead};
@@ -508,8 +508,8 @@ impl SitesApp {
     ) {
         let client = ClientIdentity { peer: exchange.peer(), is_secured: exchange.is_secured() };
         let began = self.journal.begin(&client, exchange);
-        let is_text = prefers_text(head.values(KnownField::Accept));
-        let answer = page::answer(400, is_text, page::BUILT_IN_FIELDS);
+        let format = error_format(head.values(KnownField::Accept));
+        let answer = page::answer(400, format, page::BUILT_IN_FIELDS);
         exchange.prepared(&answer, None);
         self.journal.answered(began, head, &answer, exchange);
         self.journal.client_unknown(error, self.trusted_proxies.client_field(), exchange);
@@ -732,7 +732,7 @@ pub(crate) fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'sta
     let allow = Some(&b"GET, HEAD, OPTIONS"[..]);
     let is_options = head.method == Method::Options;
     if !is_options && !matches!(head.method, Method::Get | Method::Head) {
-        return Prepared { allow, ..page::answer(405, true, page::BUILT_IN_FIELDS) };
+        return Prepared { allow, ..page::answer(405, ErrorFormat::Text, page::BUILT_IN_FIELDS) };
     }
     let (status, body) = if is_stopping { (503, &b"stopping\n"[..]) } else { (200, &b"ok\n"[..]) };
     Prepared {
@@ -763,8 +763,8 @@ pub(crate) fn has_challenge(
 /// No site answers for the host (RFC 9110 §15.5.20).
 #[cold]
 pub(crate) fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
-    let text = prefers_text(head.values(KnownField::Accept));
-    page::answer(421, text, page::BUILT_IN_FIELDS)
+    let format = error_format(head.values(KnownField::Accept));
+    page::answer(421, format, page::BUILT_IN_FIELDS)
 }
 
 /// Returns the response to a request that says https on a connection that is not encrypted
@@ -776,10 +776,11 @@ fn unencrypted_https<'x>(
     work: &'x mut Work,
 ) -> Prepared<'x> {
     let refused = error_for(421, archive, head, work);
-    if archive.error_page(421).is_some() {
+    if refused.content_type.is_none() {
+        // The site has a page of its own.
         return refused;
     }
-    let page = page::unencrypted_https_page(prefers_text(head.values(KnownField::Accept)));
+    let page = page::unencrypted_https_page(error_format(head.values(KnownField::Accept)));
     let (body, bytes) = (PreparedBody::Bytes(page.body), page.body.len() as u64);
     Prepared { body, content_length: Some(bytes), ..refused }
 }
@@ -907,7 +908,7 @@ impl App for SitesApp {
         });
         match site {
             Some(site) => refused_page(status, request, &site.generation.archive(), &mut self.work),
-            None => page::answer(status, request.text, page::BUILT_IN_FIELDS),
+            None => page::answer(status, request.format, page::BUILT_IN_FIELDS),
         }
     }
 

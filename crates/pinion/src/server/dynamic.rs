@@ -1,13 +1,12 @@
 //! Requests that are answered over time: by the scripts of sites, between the steps of a request
 //! and the runtime, and by the streams that reload pages of a developer.
 
-use super::app::TEXT_FIELDS;
+mod failure_page;
+
 use super::dev::Developer;
-use super::dev::developer_page::{self, DeveloperPage, SourceError};
 use super::dev::reload_streams::ReloadStreams;
 use super::generation::Generation;
 use super::journal::{Journal, Later};
-use pinion_archive::Archive;
 use pinion_engine::address::AddressMap;
 use pinion_engine::app::{Event, Message, RawEvent};
 use pinion_engine::clock::Now;
@@ -15,20 +14,18 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_http::client_identity::ClientIdentity;
-use pinion_http::field::KnownField;
 use pinion_http::method::Method;
-use pinion_http::negotiate::{names_html, prefers_text};
-use pinion_http::page;
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::page::ErrorFormat;
+use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
-use pinion_lua::limits::RETRY_AFTER_S;
 use pinion_lua::problem::Problem;
 use pinion_lua::router::Match;
-use pinion_lua::scripts::{Failure, Offer, Outcome, Outlet, Script, Scripts};
-use pinion_site::{
-    Work, error_for, error_page, error_page_at, field_rules_path, options_for, script_fields,
-};
+use pinion_lua::scripts::{Offer, Outcome, Outlet, Script, Scripts};
+use pinion_site::{Work, error_for, field_rules_path, options_for, script_fields};
 use std::sync::Arc;
+
+pub(super) use failure_page::page_at;
+use failure_page::{Asked, failed, failure_format};
 
 /// The script of a site, as one worker runs it.
 #[derive(Clone)]
@@ -60,7 +57,7 @@ struct Waiting {
     /// What is to be written down then.
     later: Option<Later>,
     is_head: bool,
-    prefers_text: bool,
+    error_format: ErrorFormat,
     developer: Option<Developer>,
 }
 
@@ -176,17 +173,20 @@ impl Dynamic {
         exchange: &mut Exchange<'_>,
     ) {
         let Some(script) = &scripted.script else { return };
+        if head.is_untyped_query() {
+            return self.untyped_query(scripted, head, client, journal, exchange);
+        }
         let later = journal.note(head, client, scripted.generation.log(), exchange);
         let page_end = developer.map(Developer::page_end).unwrap_or_default();
         let fields = self.fields_for(scripted, head);
         let mut outlet = Outlet { exchange, defaults: &fields.defaults, page_end: &page_end };
         let outcome = self.scripts.begin(script, found, head, client, &mut outlet);
         let is_head = head.method == Method::Head;
-        let prefers_text = wants_text(head, developer);
+        let error_format = failure_format(head, developer);
         match outcome {
             Outcome::Waits => {
                 let scripted = scripted.clone();
-                let waiting = Waiting { scripted, fields, later, is_head, prefers_text, developer };
+                let waiting = Waiting { scripted, fields, later, is_head, error_format, developer };
                 self.waiting.insert(exchange.address(), waiting);
             }
             Outcome::Answered { status, body_bytes } => {
@@ -194,13 +194,31 @@ impl Dynamic {
                 journal.answered_later(later, status, body_bytes, exchange);
             }
             Outcome::Failed(failure) => {
-                let asked = Asked { path: fields.path.as_deref(), prefers_text, developer };
+                let asked = Asked { path: fields.path.as_deref(), error_format, developer };
                 let body_bytes =
                     failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
                 journal.answered_later(later, failure.status, body_bytes, exchange);
             }
             Outcome::NotOurs | Outcome::Gone => {}
         }
+    }
+
+    /// Refuses a QUERY that does not say what its content is.
+    #[cold]
+    fn untyped_query(
+        &mut self,
+        scripted: &Scripted,
+        head: &RequestHead<'_>,
+        client: &ClientIdentity,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let Scripted { generation, .. } = scripted;
+        let response =
+            error_for(400, &generation.archive(), head, self.work.get_or_insert_default());
+        let began = journal.begin(client, exchange).map(|began| began.of_site(generation.log()));
+        exchange.prepared(&response, None);
+        journal.answered(began, head, &response, exchange);
     }
 
     /// Looks up the rules for the path of a request.
@@ -242,8 +260,8 @@ impl Dynamic {
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
             Outcome::Failed(failure) => {
-                let Waiting { scripted, fields, prefers_text, developer, .. } = waiting;
-                let asked = Asked { path: fields.path.as_deref(), prefers_text, developer };
+                let Waiting { scripted, fields, error_format, developer, .. } = waiting;
+                let asked = Asked { path: fields.path.as_deref(), error_format, developer };
                 let body_bytes =
                     failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
                 journal.answered_later(waiting.later, failure.status, body_bytes, exchange);
@@ -266,10 +284,10 @@ impl Dynamic {
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
-        let Waiting { scripted, fields, later, is_head, prefers_text, .. } = waiting;
+        let Waiting { scripted, fields, later, is_head, error_format, .. } = waiting;
         let archive = &scripted.generation.archive();
         let path = fields.path.as_deref();
-        let page = page_at(path, status, prefers_text, archive, &mut self.work);
+        let page = page_at(path, status, error_format, archive, &mut self.work);
         let body_bytes = page.content_length.filter(|_| !is_head).unwrap_or_default();
         exchange.prepared(&page, None);
         journal.answered_later(later, status, body_bytes, exchange);
@@ -323,144 +341,5 @@ impl Dynamic {
             None => send(&answer),
         }
         true
-    }
-}
-
-/// Whether an error is shown as text. A program of the developer, which names no HTML, gets text:
-/// curl says `*/*`.
-fn wants_text(head: &RequestHead<'_>, developer: Option<Developer>) -> bool {
-    let accept = || head.values(KnownField::Accept);
-    prefers_text(accept()) || (developer.is_some() && !names_html(accept()))
-}
-
-/// What the page about a failure depends on.
-#[derive(Clone, Copy)]
-struct Asked<'r> {
-    /// See [`RequestFields::path`].
-    path: Option<&'r [u8]>,
-    prefers_text: bool,
-    developer: Option<Developer>,
-}
-
-/// Answers that a script has failed; how many bytes the page has. What went wrong is for the log:
-/// the page has a name to find it there, and the report itself only for a developer.
-#[cold]
-fn failed(
-    failure: &Failure,
-    generation: &Generation,
-    asked: Asked<'_>,
-    work: &mut Option<Box<Work>>,
-    exchange: &mut Exchange<'_>,
-) -> u64 {
-    let Asked { path, prefers_text, developer } = asked;
-    let page = &page_at(path, failure.status, prefers_text, &generation.archive(), work);
-    if let Some(developer) = developer.filter(|_| !prefers_text) {
-        let shown = shown_to_developer(failure, generation, developer);
-        let shared = SharedFields::h1(developer_page::FIELDS.as_bytes());
-        let body = PreparedBody::Bytes(&shown);
-        return send_failure(failure, &Prepared { shared, body, ..*page }, exchange);
-    }
-    let report = developer.map(|_| failure.report.as_str());
-    let is_text = page.content_type.is_some_and(|kind| kind.starts_with(b"text/plain"));
-    if let (Some(report), false) = (report, is_text) {
-        // The site has a page of its own, which cannot take the report.
-        let built_in = page::page(failure.status, true);
-        let body = with_text(built_in.body, &failure.id, Some(report));
-        let shared = SharedFields::h1(TEXT_FIELDS);
-        let body = PreparedBody::Bytes(&body);
-        return send_failure(failure, &Prepared { shared, body, ..*page }, exchange);
-    }
-    let body = match page.body {
-        PreparedBody::Bytes(body) if is_text => with_text(body, &failure.id, report),
-        PreparedBody::Bytes(body) => with_html(body, &failure.id),
-        _ => Vec::new(),
-    };
-    send_failure(failure, &Prepared { body: PreparedBody::Bytes(&body), ..*page }, exchange)
-}
-
-/// The page of a status, with the rules for the path of the request; `None` without such rules.
-pub(super) fn page_at<'x>(
-    path: Option<&[u8]>,
-    status: u16,
-    prefers_text: bool,
-    archive: &Archive<'x>,
-    work: &'x mut Option<Box<Work>>,
-) -> Prepared<'x> {
-    match path {
-        Some(path) => {
-            error_page_at(path, status, prefers_text, archive, work.get_or_insert_default())
-        }
-        None => error_page(status, prefers_text, archive),
-    }
-}
-
-/// Sends the page about a failure. Returns how many bytes of it go out.
-fn send_failure(failure: &Failure, page: &Prepared<'_>, exchange: &mut Exchange<'_>) -> u64 {
-    let mut lines = [page.shared.h1, b"Error-Id: ", failure.id.as_bytes(), b"\r\n"].concat();
-    if failure.can_retry {
-        lines.extend_from_slice(format!("Retry-After: {RETRY_AFTER_S}\r\n").as_bytes());
-    }
-    let bytes = match page.body {
-        PreparedBody::Bytes(body) => body.len() as u64,
-        PreparedBody::None | PreparedBody::Archive(_) => 0,
-    };
-    let shared = SharedFields::h1(&lines);
-    let has_type = lines.starts_with(b"Content-Type:");
-    let content_type = page.content_type.filter(|_| !has_type);
-    let answer = Prepared { shared, content_type, content_length: Some(bytes), ..*page };
-    exchange.prepared(&answer, None);
-    if exchange.is_head_only() { 0 } else { bytes }
-}
-
-/// Returns the page of a developer: the error, the lines of the source, and the stack.
-fn shown_to_developer(failure: &Failure, generation: &Generation, developer: Developer) -> Vec<u8> {
-    let report = &failure.report;
-    // `GET /path: message`
-    let (request, message) = report.split_once(": ").unwrap_or(("", report));
-    let error = SourceError::new(message, |name| generation.source_text(name));
-    let kind = match failure.status {
-        503 => "The script takes too long",
-        500 => "The script has failed",
-        _ => "The request was refused",
-    };
-    let subject = format!("{request} · Error {}", failure.id);
-    let note = "This page reloads as soon as something of the site changes.";
-    let page = DeveloperPage { kind, subject: &subject, errors: &[error], details: report, note };
-    [page.html(), developer.page_end()].concat()
-}
-
-/// A page of text with the name of the failure at its end, and what it was.
-fn with_text(page: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
-    let mut text = [page, format!("Error {id}\n").as_bytes()].concat();
-    if let Some(report) = report {
-        text.extend_from_slice(format!("\n{report}\n").as_bytes());
-    }
-    text
-}
-
-/// A page of HTML with the same name.
-fn with_html(page: &[u8], id: &str) -> Vec<u8> {
-    const END: &[u8] = b"</body>";
-    let is_end = |window: &[u8]| window == END;
-    let at = page.windows(END.len()).rposition(is_end).unwrap_or(page.len());
-    let line = format!("<p><small>Error {id}</small></p>\n");
-    [&page[..at], line.as_bytes(), &page[at..]].concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_has_the_name_of_the_failure() {
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        let page = b"<html><body><h1>500</h1></body></html>";
-        let at_the_end = "<p><small>Error abc</small></p>\n";
-        let expected = format!("<html><body><h1>500</h1>{at_the_end}</body></html>");
-        assert_eq!(text(with_html(page, "abc")), expected);
-        // A page of a site that does not say where its body ends.
-        assert!(text(with_html(b"<p>broken", "abc")).starts_with("<p>broken<p>"));
-        assert_eq!(text(with_text(b"500\n", "abc", None)), "500\nError abc\n");
-        assert_eq!(text(with_text(b"500\n", "abc", Some("<b>"))), "500\nError abc\n\n<b>\n");
     }
 }

@@ -44,7 +44,8 @@ use pinion_gateway::upstream_group::UpstreamGroup;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
-use pinion_http::negotiate::prefers_text;
+use pinion_http::negotiate::error_format;
+use pinion_http::page::ErrorFormat;
 use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
@@ -66,7 +67,7 @@ use limits::{MESSAGE_LINE_MAX_BYTES, TARGET_SHOWN_BYTES};
 pub(super) const CLIENT_LEFT: u16 = 499;
 
 /// The methods that are forwarded, among those that servers know: all but CONNECT and TRACE.
-const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
+const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE, QUERY";
 
 /// What the gateways of all workers share.
 #[derive(Clone)]
@@ -131,7 +132,7 @@ struct Waiting {
     /// The beginning of the target.
     target: Box<[u8]>,
     later: Option<Later>,
-    prefers_text: bool,
+    error_format: ErrorFormat,
     /// The request, if something other than the content of the response may respond to it.
     kept: Option<Box<KeptRequest>>,
 }
@@ -195,7 +196,7 @@ impl Gateway {
             mount: Arc::clone(mount.name()),
             target: target.into(),
             later: journal.note(head, client, generation.log(), exchange),
-            prefers_text: prefers_text(head.values(KnownField::Accept)),
+            error_format: error_format(head.values(KnownField::Accept)),
             kept: None,
         };
         if mount.is_of_programs() || mount.sent_folders.is_some() {
@@ -451,9 +452,9 @@ impl Gateway {
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
-        let Waiting { generation, rules_path, method, later, prefers_text, .. } = waiting;
+        let Waiting { generation, rules_path, method, later, error_format, .. } = waiting;
         let archive = &generation.archive();
-        let page = page_at(rules_path.as_deref(), status, prefers_text, archive, &mut self.work);
+        let page = page_at(rules_path.as_deref(), status, error_format, archive, &mut self.work);
         let body_bytes = page.content_length.filter(|_| method != Method::Head);
         let page = Prepared { allow: (status == 405).then_some(FORWARDED_METHODS), ..page };
         exchange.prepared(&page, None);

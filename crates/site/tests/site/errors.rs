@@ -8,7 +8,8 @@ const ALLOW: Option<&str> = Some("GET, HEAD, OPTIONS");
 #[test]
 fn the_look_up_comes_before_the_method() {
     // RFC 9110 §15.6.2: 501 "when the server does not recognize the request method".
-    let known = ["POST", "PUT", "DELETE", "PATCH", "TRACE"].map(|method| (method, 405, ALLOW));
+    let known = ["POST", "PUT", "DELETE", "PATCH", "TRACE", "QUERY"];
+    let known = known.map(|method| (method, 405, ALLOW));
     let unknown = ["BREW", "PROPFIND", "get"].map(|method| (method, 501, None));
     for (method, status, allow) in known.into_iter().chain(unknown) {
         let response = ask(&format!("{method} /text.txt HTTP/1.1"));

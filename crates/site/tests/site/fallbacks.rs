@@ -58,12 +58,15 @@ fn what_a_page_asks_for_stays_missing() {
         ("GET /a/logo.svg", "Accept: text/html"),
         ("GET /users/7", ""),
         ("GET /users/7", "Accept: */*"),
-        ("GET /users/7", "Accept: application/json, text/html;q=0"),
+        ("GET /users/7", "Accept: image/png, text/html;q=0"),
         ("GET /users/7", "Sec-Fetch-Mode: cors"),
         ("POST /users/7", "Sec-Fetch-Mode: navigate"),
     ] {
         assert_eq!(ask(request, field), missing, "{request} {field}");
     }
+    // A client that prefers JSON gets problem details (RFC 9457) in place of the page.
+    let (status, body) = ask("GET /users/7", "Accept: application/json, text/html;q=0");
+    assert_eq!((status, body.starts_with(b"{\"title\":\"Not Found\",")), (404, true));
 }
 
 /// The deepest folder wins, whichever status its page has.

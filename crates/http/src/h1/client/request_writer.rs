@@ -272,8 +272,7 @@ fn is_protocol_list(value: &[u8]) -> bool {
 fn content_fields(out: &mut Vec<u8>, method: Method, content: RequestContent) {
     match content {
         RequestContent::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-        RequestContent::Length(0)
-            if !matches!(method, Method::Post | Method::Put | Method::Patch) => {}
+        RequestContent::Length(0) if !method.expects_content() => {}
         RequestContent::Length(bytes) => {
             out.extend_from_slice(b"Content-Length: ");
             decimal(out, bytes);

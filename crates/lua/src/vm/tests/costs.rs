@@ -193,7 +193,9 @@ fn own_cost(name: &str) -> Option<Cost> {
         "cached" | "cron" | "every" | "gather" | "spawn" | "store.cached" => Constant,
         "count" | "ending" | "exit" | "sleep" | "subscribe" | "wait" => Constant,
         // They keep a function and a pattern of the script, when it starts.
-        "any" | "delete" | "get" | "head" | "options" | "patch" | "post" | "put" => Constant,
+        "any" | "delete" | "get" | "head" | "options" | "patch" | "post" | "put" | "query" => {
+            Constant
+        }
         "group" | "not_found" | "on" | "on_error" | "route" | "use" => Constant,
         _ => return None,
     })

@@ -17,8 +17,8 @@ const GLOBALS_OF_ONE: &str =
     if cfg!(feature = "luajit") { "bit loadstring" } else { "rawlen utf8" };
 
 const PINION: &str = "any cached codec count cron crypto delete ending every fetch fs gather get \
-    group head json keep log not_found on on_error options password patch post process put route \
-    secret send session sleep spawn store subscribe use version wait";
+    group head json keep log not_found on on_error options password patch post process put query \
+    route secret send session sleep spawn store subscribe use version wait";
 
 fn names(table: &Table) -> BTreeSet<String> {
     table.pairs::<String, Value>().map(|pair| pair.expect("a name").0).collect()

@@ -19,7 +19,7 @@ use pinion_engine::exchange::{Exchange, Slice};
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
 use pinion_http::method::Method;
-use pinion_http::page;
+use pinion_http::page::{self, ErrorFormat};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use std::collections::HashMap;
@@ -115,7 +115,7 @@ impl ReloadStreams {
     ) {
         let later = journal.note(head, client, log, exchange);
         if self.open.len() >= STREAMS_MAX {
-            let answer = page::answer(503, true, page::BUILT_IN_FIELDS);
+            let answer = page::answer(503, ErrorFormat::Text, page::BUILT_IN_FIELDS);
             exchange.prepared(&answer, None);
             return journal.answered_later(
                 later,

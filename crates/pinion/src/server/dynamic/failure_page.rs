@@ -1,0 +1,188 @@
+//! The responses to requests whose script has failed.
+
+use crate::server::app::TEXT_FIELDS;
+use crate::server::dev::Developer;
+use crate::server::dev::developer_page::{self, DeveloperPage, SourceError};
+use crate::server::generation::Generation;
+use pinion_archive::Archive;
+use pinion_engine::exchange::Exchange;
+use pinion_http::field::KnownField;
+use pinion_http::negotiate::{error_format, names_html};
+use pinion_http::page::{self, ErrorFormat, PROBLEM_TYPE};
+use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::request::RequestHead;
+use pinion_lua::limits::RETRY_AFTER_S;
+use pinion_lua::scripts::Failure;
+use pinion_site::{Work, error_page, error_page_at};
+
+/// Returns the form in which an error is shown. A program of the developer, which names neither
+/// HTML nor JSON, gets text: curl says `*/*`.
+pub(super) fn failure_format(head: &RequestHead<'_>, developer: Option<Developer>) -> ErrorFormat {
+    let accept = || head.values(KnownField::Accept);
+    match error_format(accept()) {
+        ErrorFormat::Html if developer.is_some() && !names_html(accept()) => ErrorFormat::Text,
+        format => format,
+    }
+}
+
+/// What the page about a failure depends on.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'r> {
+    /// The path that the rules for fields are about; `None` without such rules.
+    pub(super) path: Option<&'r [u8]>,
+    pub(super) error_format: ErrorFormat,
+    pub(super) developer: Option<Developer>,
+}
+
+/// Answers that a script has failed; how many bytes the page has. What went wrong is for the log:
+/// the page has a name to find it there, and the report itself only for a developer.
+#[cold]
+pub(super) fn failed(
+    failure: &Failure,
+    generation: &Generation,
+    asked: Asked<'_>,
+    work: &mut Option<Box<Work>>,
+    exchange: &mut Exchange<'_>,
+) -> u64 {
+    let Asked { path, error_format, developer } = asked;
+    let page = &page_at(path, failure.status, error_format, &generation.archive(), work);
+    if let Some(developer) = developer.filter(|_| error_format == ErrorFormat::Html) {
+        let shown = shown_to_developer(failure, generation, developer);
+        let shared = SharedFields::h1(developer_page::FIELDS.as_bytes());
+        let body = PreparedBody::Bytes(&shown);
+        return send_failure(failure, &Prepared { shared, body, ..*page }, exchange);
+    }
+    let report = developer.map(|_| failure.report.as_str());
+    let built_in = page.content_type.map(|media_type| match media_type {
+        PROBLEM_TYPE => ErrorFormat::Problem,
+        _ if media_type.starts_with(b"text/plain") => ErrorFormat::Text,
+        _ => ErrorFormat::Html,
+    });
+    if let (Some(report), None | Some(ErrorFormat::Html)) = (report, built_in) {
+        // The site has a page of its own, which cannot take the report.
+        let built_in = page::page(failure.status, ErrorFormat::Text);
+        let body = with_text(built_in.body, &failure.id, Some(report));
+        let shared = SharedFields::h1(TEXT_FIELDS);
+        let body = PreparedBody::Bytes(&body);
+        return send_failure(failure, &Prepared { shared, body, ..*page }, exchange);
+    }
+    let body = match (page.body, built_in) {
+        (PreparedBody::Bytes(body), Some(ErrorFormat::Problem)) => {
+            with_members(body, &failure.id, report)
+        }
+        (PreparedBody::Bytes(body), Some(ErrorFormat::Text)) => {
+            with_text(body, &failure.id, report)
+        }
+        // A page of the site that is JSON has no room for the name.
+        (PreparedBody::Bytes(body), None) if error_format == ErrorFormat::Problem => body.to_vec(),
+        (PreparedBody::Bytes(body), _) => with_html(body, &failure.id),
+        _ => Vec::new(),
+    };
+    send_failure(failure, &Prepared { body: PreparedBody::Bytes(&body), ..*page }, exchange)
+}
+
+/// The page of a status, with the rules for the path of the request; `None` without such rules.
+pub(in crate::server) fn page_at<'x>(
+    path: Option<&[u8]>,
+    status: u16,
+    error_format: ErrorFormat,
+    archive: &Archive<'x>,
+    work: &'x mut Option<Box<Work>>,
+) -> Prepared<'x> {
+    match path {
+        Some(path) => {
+            error_page_at(path, status, error_format, archive, work.get_or_insert_default())
+        }
+        None => error_page(status, error_format, archive),
+    }
+}
+
+/// Sends the page about a failure. Returns how many bytes of it go out.
+fn send_failure(failure: &Failure, page: &Prepared<'_>, exchange: &mut Exchange<'_>) -> u64 {
+    let mut lines = [page.shared.h1, b"Error-Id: ", failure.id.as_bytes(), b"\r\n"].concat();
+    if failure.can_retry {
+        lines.extend_from_slice(format!("Retry-After: {RETRY_AFTER_S}\r\n").as_bytes());
+    }
+    let bytes = match page.body {
+        PreparedBody::Bytes(body) => body.len() as u64,
+        PreparedBody::None | PreparedBody::Archive(_) => 0,
+    };
+    let shared = SharedFields::h1(&lines);
+    let has_type = lines.starts_with(b"Content-Type:");
+    let content_type = page.content_type.filter(|_| !has_type);
+    let answer = Prepared { shared, content_type, content_length: Some(bytes), ..*page };
+    exchange.prepared(&answer, None);
+    if exchange.is_head_only() { 0 } else { bytes }
+}
+
+/// Returns the page of a developer: the error, the lines of the source, and the stack.
+fn shown_to_developer(failure: &Failure, generation: &Generation, developer: Developer) -> Vec<u8> {
+    let report = &failure.report;
+    // `GET /path: message`
+    let (request, message) = report.split_once(": ").unwrap_or(("", report));
+    let error = SourceError::new(message, |name| generation.source_text(name));
+    let kind = match failure.status {
+        503 => "The script takes too long",
+        500 => "The script has failed",
+        _ => "The request was refused",
+    };
+    let subject = format!("{request} · Error {}", failure.id);
+    let note = "This page reloads as soon as something of the site changes.";
+    let page = DeveloperPage { kind, subject: &subject, errors: &[error], details: report, note };
+    [page.html(), developer.page_end()].concat()
+}
+
+/// A page of text with the name of the failure at its end, and what it was.
+fn with_text(page: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
+    let mut text = [page, format!("Error {id}\n").as_bytes()].concat();
+    if let Some(report) = report {
+        text.extend_from_slice(format!("\n{report}\n").as_bytes());
+    }
+    text
+}
+
+/// Problem details with the name of the failure and, for a developer, what it was, as members of
+/// their own (RFC 9457 §3.2).
+fn with_members(problem: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
+    let mut json = problem.strip_suffix(b"}\n").unwrap_or(problem).to_vec();
+    let mut member = |name: &str, value: &str| {
+        let value = serde_json::Value::from(value);
+        json.extend_from_slice(format!(",\"{name}\":{value}").as_bytes());
+    };
+    member("error_id", id);
+    if let Some(report) = report {
+        member("report", report);
+    }
+    json.extend_from_slice(b"}\n");
+    json
+}
+
+/// A page of HTML with the same name.
+fn with_html(page: &[u8], id: &str) -> Vec<u8> {
+    const END: &[u8] = b"</body>";
+    let is_end = |window: &[u8]| window == END;
+    let at = page.windows(END.len()).rposition(is_end).unwrap_or(page.len());
+    let line = format!("<p><small>Error {id}</small></p>\n");
+    [&page[..at], line.as_bytes(), &page[at..]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_the_name_of_the_failure() {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        let page = b"<html><body><h1>500</h1></body></html>";
+        let at_the_end = "<p><small>Error abc</small></p>\n";
+        let expected = format!("<html><body><h1>500</h1>{at_the_end}</body></html>");
+        assert_eq!(text(with_html(page, "abc")), expected);
+        // A page of a site that does not say where its body ends.
+        assert!(text(with_html(b"<p>broken", "abc")).starts_with("<p>broken<p>"));
+        assert_eq!(text(with_text(b"500\n", "abc", None)), "500\nError abc\n");
+        let problem = page::page(500, ErrorFormat::Problem).body;
+        let json = text(with_members(problem, "abc", Some("\"a\"\n")));
+        assert!(json.ends_with(",\"error_id\":\"abc\",\"report\":\"\\\"a\\\"\\n\"}\n"), "{json}");
+        assert_eq!(text(with_text(b"500\n", "abc", Some("<b>"))), "500\nError abc\n\n<b>\n");
+    }
+}
