@@ -14,6 +14,8 @@ use crate::link::Link;
 use crate::output::Outputs;
 use crate::pool::Pool;
 use crate::settings::Settings;
+use pinion_http::limits::DECODED_HEAD_MAX_BYTES;
+use pinion_http::request::RequestHead;
 pub(crate) use stream::Stream;
 
 /// What such a connection has beside others.
@@ -116,25 +118,30 @@ impl Multiplexed {
         bytes
     }
 
-    /// Returns whether there is room for a head of so many bytes beside those that handlers of the
-    /// connection keep.
+    /// Returns whether there is room for a head beside those that handlers of the connection keep.
     #[inline]
-    pub(crate) fn has_room_for_head(&mut self, bytes: usize) -> bool {
-        if *self.open_head_bytes_mut() + bytes > OPEN_HEADS_MAX_BYTES {
-            self.count_open_heads();
-        }
-        *self.open_head_bytes_mut() + bytes <= OPEN_HEADS_MAX_BYTES
+    pub(crate) fn has_room_for_head(&mut self, head: &RequestHead<'_>) -> bool {
+        const ALWAYS_BYTES: usize = OPEN_HEADS_MAX_BYTES - DECODED_HEAD_MAX_BYTES;
+        *self.open_head_bytes_mut() <= ALWAYS_BYTES || self.is_room_left_for_head(head)
     }
 
-    /// The handler of a request has not finished responding within the first event, so it keeps the
-    /// head.
-    pub(crate) fn keeps_head(&mut self, bytes: usize) {
+    #[cold]
+    fn is_room_left_for_head(&mut self, head: &RequestHead<'_>) -> bool {
+        self.count_open_heads();
+        *self.open_head_bytes_mut() + head.decoded_bytes() <= OPEN_HEADS_MAX_BYTES
+    }
+
+    /// Counts the head of a request if its handler has not finished responding within the first
+    /// event, so that it keeps the head.
+    pub(crate) fn count_head(&mut self, id: u32, head: &RequestHead<'_>) {
+        let Some(stream) = self.stream(id).filter(|it| it.state.stage.is_open()) else { return };
+        let bytes = head.decoded_bytes();
+        stream.head_bytes = bytes as u32;
         *self.open_head_bytes_mut() += bytes;
     }
 
     /// Counts the heads that are kept. Until then, those of requests that have ended are counted,
-    /// too: it is done once for a hundred requests or more.
-    #[cold]
+    /// too.
     fn count_open_heads(&mut self) {
         let mut bytes = 0;
         self.find(|_, stream| {

@@ -88,6 +88,12 @@ pub const TABLE_COPY_MAX_BYTES: usize = 256 * 1024;
 /// §4.2.2): what a table of fields takes.
 pub const FIELD_OVERHEAD_BYTES: usize = 32;
 
+/// Most bytes of a head after decompression, as
+/// [`decoded_bytes`](crate::request::RequestHead::decoded_bytes) counts them: more than it can
+/// be, since the target and a `Host` that was made of it are within the limit of a head together.
+pub const DECODED_HEAD_MAX_BYTES: usize =
+    2 * HEAD_MAX_BYTES + (FIELDS_MAX + 1) * FIELD_OVERHEAD_BYTES;
+
 /// Streams a client of HTTP/2 or HTTP/3 may have open at once: browsers use up to 100, and a stream
 /// costs little.
 pub const STREAMS_MAX: u16 = 128;

@@ -1,6 +1,7 @@
 //! The head of a request, the same value for every protocol.
 
-use crate::field::{Fields, Known, KnownField, Values};
+use crate::field::{Field, Fields, Known, KnownField, Values};
+use crate::limits::FIELD_OVERHEAD_BYTES;
 use crate::method::Method;
 use crate::section::FieldSection;
 use crate::target::Target;
@@ -92,12 +93,11 @@ impl<'h> RequestHead<'h> {
     }
 
     /// Returns how large the head is, in bytes: what it has after decompression, and
-    /// [`FIELD_OVERHEAD_BYTES`](crate::limits::FIELD_OVERHEAD_BYTES) for each field.
-    #[inline]
+    /// [`FIELD_OVERHEAD_BYTES`] for each field.
     #[must_use]
     pub fn decoded_bytes(&self) -> usize {
-        let Self { target, fields, .. } = self;
-        target.raw.len() + fields.text().len() + fields.len() * crate::limits::FIELD_OVERHEAD_BYTES
+        let bytes = |field: Field<'_>| field.name.len() + field.value.len() + FIELD_OVERHEAD_BYTES;
+        self.target.raw.len() + self.fields.iter().map(bytes).sum::<usize>()
     }
 
     /// Returns whether this is a QUERY without a media type of its content: no server may guess

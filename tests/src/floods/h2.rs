@@ -71,6 +71,15 @@ pub(super) const FLOODS: &[Flood] = &[
         0 => Some([open_windows(), hpack_bomb(turn)].concat()),
         _ => Some(hpack_bomb(turn)),
     }),
+    // The same within the limits of a head, for content that nobody lets through.
+    borne("fields of a full table, windows that stay shut", |turn| match turn {
+        0 => Some([setting(SETTING_WINDOW, 0), hpack_bomb(turn)].concat()),
+        1..=100 => {
+            let fields = [&block("GET", "/large.bin")[..], &[0xbe; 3]].concat();
+            Some(headers_of(id(turn), &fields))
+        }
+        _ => None,
+    }),
     borne("table sizes that change, many times", |turn| {
         Some(headers_of(id(turn), &[&[0x3f, 0xe1, 0x1f, 0x20][..], &block("GET", "/")].concat()))
     }),

@@ -7,27 +7,33 @@ use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::wait_for;
 
 /// Protocols whose connections carry many requests at once.
 const MULTIPLEXED: &[Protocol] = &[Protocol::Http2, Protocol::Http2Clear, Protocol::Http3];
 
 /// The limit (`OPEN_HEADS_MAX_BYTES`).
 const OPEN_HEADS_MAX_BYTES: usize = 256 << 10;
-/// One field of a head: below the limit of a head, with all others.
-const FIELD_BYTES: usize = 15 << 10;
-/// Requests at once: their heads are above the limit.
-const REQUESTS: usize = 30;
+/// One field of a head, which has less than 500 bytes beside it: so many heads are within the
+/// limit, and another one is not.
+const FIELD_BYTES: usize = 15_872;
+const KEPT: usize = OPEN_HEADS_MAX_BYTES / FIELD_BYTES;
+
+const _: () = assert!(KEPT * (FIELD_BYTES + 500) <= OPEN_HEADS_MAX_BYTES);
 
 /// Requests for `/wait` are responded to once there was one for `/go`.
 const HANDLERS: &str = r#"
-local has_gone = false
+local has_gone, waiting = false, 0
 
 pinion.get("/wait", function(req)
+    waiting = waiting + 1
     while not has_gone do pinion.sleep(0.01) end
-    return #req:field("X-Field")
+    return tostring(#req:field("X-Field"))
 end)
 
-pinion.get("/at-once", function(req) return #req:field("X-Field") end)
+pinion.get("/at-once", function(req) return tostring(#req:field("X-Field")) end)
+
+pinion.get("/waiting", function() return tostring(waiting) end)
 
 pinion.get("/go", function()
     has_gone = true
@@ -36,7 +42,7 @@ end)
 "#;
 
 fn large(target: &str) -> Request {
-    Request::get(target).field("X-Field", &"x".repeat(FIELD_BYTES))
+    Request::get(target).field("X-Field", "x".repeat(FIELD_BYTES))
 }
 
 #[track_caller]
@@ -54,17 +60,23 @@ fn each_connection(case: impl Fn(&Server)) {
 fn heads_that_handlers_keep_have_a_limit_together() {
     each_connection(|server| {
         let mut client = Client::with_little_room(server);
-        let waiting: Vec<_> = (0..REQUESTS).map(|_| client.begin(&large("/wait"))).collect();
+        let kept: Vec<_> = (0..KEPT).map(|_| client.begin(&large("/wait"))).collect();
         // The heads of others do not count: this is another connection.
         let mut other = Client::with_little_room(server);
-        assert_eq!(other.exchange(&large("/at-once")).text(), FIELD_BYTES.to_string());
+        let mut is_waiting = || {
+            let waiting = other.exchange(&Request::get("/waiting"));
+            (waiting.text() == KEPT.to_string()).then_some(())
+        };
+        wait_for("all requests", &mut is_waiting);
+        for target in ["/wait", "/at-once", "/small.txt"] {
+            assert_eq!(client.exchange(&large(target)).status, 431, "{target}");
+            assert_eq!(other.exchange(&large("/at-once")).text(), FIELD_BYTES.to_string());
+        }
+        assert_eq!(client.exchange(&Request::get("/small.txt")).text(), "small");
         assert_eq!(other.exchange(&Request::get("/go")).status, 200);
-        let statuses: Vec<_> =
-            waiting.into_iter().map(|it| client.finish(it, b"").status).collect();
-        let kept = OPEN_HEADS_MAX_BYTES / FIELD_BYTES - 1;
-        let (first, others) = statuses.split_at(kept);
-        assert_eq!(first, vec![200; kept]);
-        assert!(others.iter().all(|status| *status == 431), "{statuses:?}");
+        for request in kept {
+            assert_eq!(client.finish(request, b"").text(), FIELD_BYTES.to_string());
+        }
         // What has ended does not count any more.
         assert_eq!(client.exchange(&large("/wait")).text(), FIELD_BYTES.to_string());
     });
@@ -74,7 +86,7 @@ fn heads_that_handlers_keep_have_a_limit_together() {
 fn heads_of_requests_that_are_over_do_not_count() {
     each_connection(|server| {
         let mut client = Client::with_little_room(server);
-        for _ in 0..REQUESTS {
+        for _ in 0..2 * KEPT {
             assert_eq!(client.exchange(&large("/at-once")).text(), FIELD_BYTES.to_string());
             assert_eq!(client.exchange(&large("/small.txt")).text(), "small");
         }

@@ -16,7 +16,7 @@ use crate::settings::Settings;
 /// See the module's head.
 pub(crate) struct Stream {
     pub(crate) state: ExchangeState,
-    /// How large the head of the request is, in bytes.
+    /// How large the head of the request is, in bytes, if the handler keeps it.
     pub(crate) head_bytes: u32,
     /// Why the engine gave the exchange up, if it did.
     pub(crate) given_up: Option<Gone>,

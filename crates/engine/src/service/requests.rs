@@ -47,15 +47,13 @@ pub(crate) fn begin<A: App>(
         },
         ..ExchangeState::default()
     };
-    let head_bytes = head.decoded_bytes();
-    if !core.multiplexed(slot).0.has_room_for_head(head_bytes) {
+    if !core.multiplexed(slot).0.has_room_for_head(head) {
         let request = state.refused_request();
         return refuse(app, core, slot, (id, end), Refusal::OpenHeadsTooLarge, &request);
     }
     let content_max_bytes = core.settings.limits.body_bytes;
     open(core, slot, id, |stream| {
         stream.begin(state);
-        stream.head_bytes = head_bytes as u32;
         stream.ended = end;
         stream.announced_bytes = Stream::announced(head.framing);
         stream.content_max_bytes = content_max_bytes;
@@ -63,10 +61,7 @@ pub(crate) fn begin<A: App>(
     tell_ended(app, core);
     app.exchange(Event::Head(head), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
     after_event(app, core, slot, id);
-    let is_kept = find_stream(core, slot, id).is_some_and(|stream| stream.state.stage.is_open());
-    if is_kept {
-        core.multiplexed(slot).0.keeps_head(head_bytes);
-    }
+    core.multiplexed(slot).0.count_head(id, head);
 }
 
 /// Returns the stream with this number, while it is open: it may end within any event that the

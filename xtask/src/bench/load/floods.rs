@@ -19,6 +19,7 @@ const HTTP2: &[&str] = &[
     "h2:PING",
     "h2:empty DATA",
     "h2:fields of a full table, many times",
+    "h2:fields of a full table, windows that stay shut",
     "h2:windows opened byte by byte",
     "h2:windows that stay shut",
 ];
