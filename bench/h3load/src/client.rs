@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytes::{Bytes, BytesMut};
@@ -32,6 +32,13 @@ pub(crate) struct Plan {
     pub(crate) content_bytes: Option<u64>,
 }
 
+/// Requests that do not wait for one another.
+struct Pace {
+    interval: Duration,
+    /// When the next one is due, once the connection is there.
+    due: Instant,
+}
+
 /// See the module's head.
 pub(crate) struct Client {
     socket: Socket,
@@ -44,6 +51,7 @@ pub(crate) struct Client {
     begun: u64,
     /// Requests whose content is still to be sent, with the bytes that are left of it.
     uploads: Vec<(StreamId, u64)>,
+    pace: Option<Pace>,
     is_connected: bool,
     is_lost: bool,
     outlet: Vec<u8>,
@@ -56,8 +64,13 @@ const NO_ERROR: VarInt = VarInt::from_u32(0x100);
 const CONTROL: [u8; 3] = [0, 4, 0];
 
 impl Client {
-    /// Begins to connect.
-    pub(crate) fn connect(server: SocketAddr, config: ClientConfig, now: Instant) -> Result<Self> {
+    /// Begins to connect. Requests have this interval, if there is one.
+    pub(crate) fn connect(
+        server: SocketAddr,
+        config: ClientConfig,
+        interval: Option<Duration>,
+        now: Instant,
+    ) -> Result<Self> {
         let socket = Socket::open(server)?;
         let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
         let name = ServerName::from(server.ip());
@@ -74,6 +87,7 @@ impl Client {
             open,
             begun,
             uploads,
+            pace: interval.map(|interval| Pace { interval, due: now }),
             is_connected,
             is_lost,
             outlet,
@@ -86,7 +100,8 @@ impl Client {
 
     /// When it is to be looked at, if nothing comes.
     pub(crate) fn deadline(&mut self) -> Option<Instant> {
-        self.quic.poll_timeout()
+        let due = self.pace.as_ref().filter(|_| self.is_connected && !self.is_lost);
+        self.quic.poll_timeout().into_iter().chain(due.map(|pace| pace.due)).min()
     }
 
     /// Whether nothing is under way and nothing is to come.
@@ -160,6 +175,9 @@ impl Client {
         match event {
             Event::Connected => {
                 self.is_connected = true;
+                if let Some(pace) = &mut self.pace {
+                    pace.due = now;
+                }
                 if let Some(control) = self.quic.streams().open(Dir::Uni) {
                     self.quic.send_stream(control).write(&CONTROL)?;
                 }
@@ -217,8 +235,19 @@ impl Client {
 
     /// Begins as many requests as there may be.
     fn begin(&mut self, plan: &Plan, now: Instant) -> Result<()> {
-        while self.open.len() < plan.streams && !plan.is_over && !self.has_begun_all(plan) {
+        if plan.is_over || self.has_begun_all(plan) {
+            self.pace = None;
+            return Ok(());
+        }
+        while self.open.len() < plan.streams && !self.has_begun_all(plan) {
+            let due = self.pace.as_ref().map_or(now, |pace| pace.due);
+            if due > now {
+                break;
+            }
             let Some(id) = self.quic.streams().open(Dir::Bi) else { break };
+            if let Some(pace) = &mut self.pace {
+                pace.due += pace.interval;
+            }
             let mut stream = self.quic.send_stream(id);
             stream.write(&plan.request)?;
             self.begun += 1;
@@ -227,7 +256,7 @@ impl Client {
             } else {
                 self.uploads.push((id, plan.upload_bytes));
             }
-            self.open.insert(id, (now, Reply::default()));
+            self.open.insert(id, (due, Reply::default()));
         }
         Ok(())
     }
@@ -267,14 +296,13 @@ impl Client {
 mod tests {
     use super::*;
     use std::net::{Ipv4Addr, UdpSocket};
-    use std::time::Duration;
 
     #[test]
     fn a_connection_that_never_was_counts_once() {
         let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let config = crate::crypto::config().unwrap();
         let mut now = Instant::now();
-        let mut client = Client::connect(silent.local_addr().unwrap(), config, now).unwrap();
+        let mut client = Client::connect(silent.local_addr().unwrap(), config, None, now).unwrap();
         let plan = Plan {
             request: Vec::new(),
             streams: 1,

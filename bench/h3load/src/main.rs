@@ -30,7 +30,8 @@ fn main() -> Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
     let began = Instant::now();
     let config = crypto::config()?;
-    let connect = |_| Client::connect(options.server, config.clone(), began);
+    let interval = options.rate.map(|rate| Duration::from_secs_f64(1.0 / rate));
+    let connect = |_| Client::connect(options.server, config.clone(), interval, began);
     let mut clients: Vec<Client> = (0..options.connections).map(connect).collect::<Result<_>>()?;
     let mut plan = Plan {
         request: request(&options),

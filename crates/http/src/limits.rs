@@ -84,8 +84,8 @@ pub const TABLE_MAX_BYTES: usize = 16 * 1024;
 /// not over the limits.
 pub const TABLE_COPY_MAX_BYTES: usize = 256 * 1024;
 
-/// Bytes that a field of a head counts for beside its name and its value (RFC 9113 §10.5.1, RFC 9114
-/// §4.2.2): what a table of fields takes.
+/// Bytes that a field of a head counts for beside its name and its value (RFC 9113 §10.5.1,
+/// RFC 9114 §4.2.2): what a table of fields takes.
 pub const FIELD_OVERHEAD_BYTES: usize = 32;
 
 /// Most bytes of a head after decompression, as

@@ -1,148 +1,305 @@
-//! Requests at a fixed rate, whatever the server does (an open loop): each has a time at which it
-//! is due, and its latency counts from then, so a server that stalls is not asked less.
-//!
-//! The requests are all the same, and so are the lengths of the responses. One thread on the core
-//! of clients sends and receives without ever sleeping.
+//! What a request costs and how long it takes at a fixed rate: 10, 50 and 80 % of what the slowest
+//! of the servers can bear. Requests are sent when they are due, whatever the server does.
 
-use super::server::CLIENT_CORE;
-use crate::process;
-use anyhow::{Context, Result, bail, ensure};
-use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use super::client::{Job, Measured};
+use super::encrypted::PAGE;
+use super::h2load::{self, Streams};
+use super::h3load;
+use super::keys::Key;
+use super::open_loop::{self, OpenLoop};
+use super::programs::{Content, Program, Setup, Workshop};
+use super::scenario::PINION;
+use super::server::Server;
+use super::wrk::{self, Pattern};
+use crate::bench::figures::{self, Figure};
+use crate::bench::statistics::Spread;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Map, Value, json};
 
-/// Requests at a fixed rate.
-#[derive(Debug, Clone)]
-pub(crate) struct FixedRate<'a> {
-    pub(crate) address: SocketAddr,
-    /// One request.
-    pub(crate) request: &'a [u8],
-    pub(crate) connections: usize,
-    /// Requests in a second, of all connections.
-    pub(crate) rate: f64,
-    pub(crate) seconds: f64,
+/// The name of the part.
+pub(crate) const NAME: &str = "fixed-rate";
+
+const ROUNDS: usize = 5;
+/// How long each load lasts.
+const SECONDS: u32 = 3;
+/// How long the load lasts that finds out what a server can bear.
+const MAXIMUM_SECONDS: u32 = 1;
+const PERCENTS: [u32; 3] = [10, 50, 80];
+
+/// How requests travel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    Http1,
+    Tls,
+    Http2,
+    Http3,
 }
 
-/// Latencies in microseconds.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Latencies {
-    pub(crate) requests: usize,
-    pub(crate) p50: f64,
-    pub(crate) p99: f64,
-    pub(crate) p999: f64,
+impl Way {
+    const ALL: [Self; 4] = [Self::Http1, Self::Tls, Self::Http2, Self::Http3];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Tls => "HTTP/1.1 over TLS",
+            Self::Http2 => "HTTP/2",
+            Self::Http3 => "HTTP/3",
+        }
+    }
+
+    fn connections(self) -> u32 {
+        match self {
+            Self::Http1 | Self::Tls => 64,
+            Self::Http2 | Self::Http3 => 10,
+        }
+    }
+
+    /// Requests of a connection that may be under way at once.
+    fn streams(self) -> u32 {
+        match self {
+            Self::Http1 | Self::Tls => 1,
+            Self::Http2 | Self::Http3 => 32,
+        }
+    }
+
+    /// Servers of other projects that are compared.
+    fn peers(self) -> &'static [Program] {
+        match self {
+            Self::Http3 => &[Program::CurrentNginx, Program::CurrentH2o],
+            _ => &[Program::Nginx, Program::CurrentNginx, Program::H2o, Program::CurrentH2o],
+        }
+    }
+
+    fn setup(self, program: Program) -> Setup {
+        Setup {
+            program,
+            is_before: false,
+            content: Content::Small,
+            workers: 1,
+            closes: false,
+            key: (self != Self::Http1).then_some(Key::P256),
+            quic: self == Self::Http3,
+        }
+    }
+
+    fn url(self, server: &Server) -> String {
+        let scheme = if self == Self::Http1 { "http" } else { "https" };
+        format!("{scheme}://{}{PAGE}", server.address())
+    }
+
+    /// As many requests as the server responds to.
+    fn maximum(self, shop: &Workshop, server: &Server) -> Job {
+        let (connections, streams, seconds) = (self.connections(), self.streams(), MAXIMUM_SECONDS);
+        let url = self.url(server);
+        match self {
+            Self::Http1 | Self::Tls => {
+                let (fields, pattern) = (Vec::new(), Pattern::Plain);
+                Job::Wrk(wrk::Load { connections, seconds, url, fields, pattern })
+            }
+            Self::Http2 => {
+                let (times, rate) = (shop.file("h2load.log"), None);
+                let version = h2load::Version::Http2;
+                Job::H2load(Streams { connections, streams, seconds, url, times, rate, version })
+            }
+            Self::Http3 => Job::H3load(self.h3load(shop, url, seconds, None)),
+        }
+    }
+
+    /// So many requests in a second.
+    fn run(self, shop: &Workshop, server: &Server, rate: f64) -> Result<Measured> {
+        let url = self.url(server);
+        let each = rate / f64::from(self.connections());
+        match self {
+            Self::Http1 => http1(server, rate),
+            Self::Tls | Self::Http2 => {
+                let version = match self {
+                    Self::Tls => h2load::Version::Http1,
+                    _ => h2load::Version::Http2,
+                };
+                h2load::run(&Streams {
+                    connections: self.connections(),
+                    streams: self.streams(),
+                    seconds: SECONDS,
+                    url,
+                    times: shop.file("h2load.log"),
+                    rate: Some(each),
+                    version,
+                })
+            }
+            Self::Http3 => h3load::run(&self.h3load(shop, url, SECONDS, Some(each))),
+        }
+    }
+
+    fn h3load(self, shop: &Workshop, url: String, seconds: u32, rate: Option<f64>) -> h3load::Load {
+        let (connections, streams) = (self.connections(), self.streams());
+        let (program, body_bytes) = (shop.h3load(), None);
+        h3load::Load { program, connections, streams, seconds, url, body_bytes, rate }
+    }
 }
 
-/// How long the last responses may take.
-const END: Duration = Duration::from_secs(5);
-
-/// Runs one load to its end.
-pub(crate) fn run(load: &FixedRate<'_>) -> Result<Latencies> {
-    // In a thread of its own, since only that is to stay on the core.
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            stay_on_core()?;
-            send_all(load)
-        });
-        thread.join().expect("the load does not panic")
+fn http1(server: &Server, rate: f64) -> Result<Measured> {
+    let address = server.address();
+    let request = format!("GET {PAGE} HTTP/1.1\r\nHost: {address}\r\n\r\n").into_bytes();
+    let (connections, seconds) = (Way::Http1.connections() as usize, f64::from(SECONDS));
+    let load = OpenLoop { address, request: &request, connections, rate, seconds };
+    let latencies = open_loop::run(&load)?;
+    Ok(Measured {
+        requests: latencies.requests as u64,
+        p50: latencies.p50 as u64,
+        p99: latencies.p99 as u64,
+        p999: latencies.p999 as u64,
+        ..Measured::default()
     })
 }
 
-fn stay_on_core() -> Result<()> {
-    let thread = std::fs::read_link("/proc/thread-self")?;
-    let thread = thread.file_name().context("the number of this thread")?;
-    let mut command = Command::new("taskset");
-    process::output(command.args(["-cp", &CLIENT_CORE.to_string()]).arg(thread))?;
-    Ok(())
+/// One load.
+struct Round {
+    cpu_us: f64,
+    measured: Measured,
 }
 
-/// A connection with the times at which its requests were due that have no response yet.
-struct Connection {
-    stream: TcpStream,
-    due: VecDeque<Instant>,
-    received_bytes: usize,
+/// A server with its loads.
+struct Case {
+    program: Program,
+    label: String,
+    server: Server,
+    rounds: Vec<Round>,
 }
 
-fn send_all(load: &FixedRate<'_>) -> Result<Latencies> {
-    let mut connections = Vec::new();
-    let mut response_bytes = 0;
-    for _ in 0..load.connections {
-        let mut stream = TcpStream::connect(load.address)?;
-        stream.set_nodelay(true)?;
-        stream.write_all(load.request)?;
-        // It is small, so it comes at once.
-        response_bytes = stream.read(&mut [0; 1 << 16])?;
-        stream.set_nonblocking(true)?;
-        connections.push(Connection { stream, due: VecDeque::new(), received_bytes: 0 });
-    }
-    ensure!(response_bytes > 0, "{} has closed the connection", load.address);
-    let count = (load.rate * load.seconds) as usize;
-    let interval = Duration::from_secs_f64(1.0 / load.rate);
-    let (began, mut sent, mut latencies) = (Instant::now(), 0, Vec::with_capacity(count));
-    while latencies.len() < count {
-        let now = Instant::now();
-        while sent < count && began + interval.mul_f64(sent as f64) <= now {
-            let connection = &mut connections[sent % load.connections];
-            connection.due.push_back(began + interval.mul_f64(sent as f64));
-            connection.stream.write_all(load.request)?;
-            sent += 1;
-        }
-        for connection in connections.iter_mut().filter(|it| !it.due.is_empty()) {
-            receive(connection, response_bytes, &mut latencies)?;
-        }
-        if now > began + Duration::from_secs_f64(load.seconds) + END {
-            bail!("{} of {count} responses have not come", count - latencies.len());
-        }
-    }
-    latencies.sort_by(f64::total_cmp);
-    let at = |share: f64| latencies[((latencies.len() - 1) as f64 * share) as usize];
-    Ok(Latencies { requests: count, p50: at(0.5), p99: at(0.99), p999: at(0.999) })
-}
-
-/// Takes what has come.
-fn receive(
-    connection: &mut Connection,
-    response_bytes: usize,
-    latencies: &mut Vec<f64>,
-) -> Result<()> {
-    match connection.stream.read(&mut [0; 1 << 16]) {
-        Ok(0) => bail!("the server has closed a connection"),
-        Ok(bytes) => connection.received_bytes += bytes,
-        Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-        Err(error) => return Err(error.into()),
-    }
-    while connection.received_bytes >= response_bytes {
-        connection.received_bytes -= response_bytes;
-        let due = connection.due.pop_front().context("a response that nobody asked for")?;
-        latencies.push(due.elapsed().as_secs_f64() * 1e6);
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::TcpListener;
-
-    /// A server that sends back what it receives.
-    #[test]
-    fn each_request_has_its_latency() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                std::thread::spawn(move || {
-                    let (mut reader, mut writer) = (&stream, &stream);
-                    std::io::copy(&mut reader, &mut writer)
-                });
+/// Measures; the report and the data.
+pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
+    let turns = shop.turns(ROUNDS);
+    let (mut tables, mut figures, mut data) = (String::new(), Vec::new(), Map::new());
+    for way in Way::ALL {
+        let mut cases = start(shop, way)?;
+        let maximum = maximum(shop, way, &cases)?;
+        for percent in PERCENTS {
+            let rate = (maximum * f64::from(percent) / 100.0).floor();
+            for round in 0..turns {
+                for case in &mut cases {
+                    let before = case.server.cpu()?;
+                    let measured = way.run(shop, &case.server, rate);
+                    let measured = measured.with_context(|| case.label.clone())?;
+                    let used = case.server.cpu()?.since(&before);
+                    ensure!(measured.requests > 0, "{} has not responded", case.label);
+                    let cpu_us = used as f64 / 1e3 / measured.requests as f64;
+                    case.rounds.push(Round { cpu_us, measured });
+                }
+                eprintln!("  {} at {percent} %, {}/{turns}", way.name(), round + 1);
             }
-        });
-        let load =
-            FixedRate { address, request: b"PING\r\n", connections: 3, rate: 1000.0, seconds: 0.1 };
-        let latencies = send_all(&load).unwrap();
-        assert_eq!(latencies.requests, 100);
-        assert!(latencies.p50 > 0.0 && latencies.p50 <= latencies.p99);
-        assert!(latencies.p99 <= latencies.p999);
+            tables += &table(way, percent, rate, &cases)?;
+            figures.extend(goals(way, percent, &cases)?);
+            data.insert(format!("{}, {percent} %", way.name()), rounds_data(rate, &cases));
+            cases.iter_mut().for_each(|case| case.rounds.clear());
+        }
     }
+    let report = format!(
+        "One small file, at a fixed rate for {SECONDS} s, {turns} rounds in turn: CPU time of the \
+         server for each request, and latencies from the time when a request is due. The rate is \
+         a part of what the slowest of the servers can bear.\n\n{tables}{}",
+        figures::table(&figures)
+    );
+    Ok((report, data.into()))
+}
+
+fn start(shop: &Workshop, way: Way) -> Result<Vec<Case>> {
+    let bare: &[Program] = match way {
+        Way::Http1 => &[Program::BareEpoll, Program::BareUring],
+        _ => &[],
+    };
+    let mut cases = Vec::new();
+    for &program in bare.iter().chain(PINION).chain(way.peers()) {
+        let label = shop.label(program);
+        if let Some(server) = shop.start(way.setup(program)).with_context(|| label.clone())? {
+            cases.push(Case { program, label, server, rounds: Vec::new() });
+        }
+    }
+    Ok(cases)
+}
+
+/// Requests per second of the slowest server.
+fn maximum(shop: &Workshop, way: Way, cases: &[Case]) -> Result<f64> {
+    let mut slowest = f64::INFINITY;
+    for case in cases {
+        let measured = way.maximum(shop, &case.server).run()?;
+        slowest = slowest.min(measured.requests_per_second());
+    }
+    Ok(slowest)
+}
+
+/// The spread of a figure of a case.
+fn spread(case: &Case, figure: impl Fn(&Round) -> f64) -> Result<Spread> {
+    Spread::of(case.rounds.iter().map(figure)).context("at least one round")
+}
+
+fn table(way: Way, percent: u32, rate: f64, cases: &[Case]) -> Result<String> {
+    let mut text = format!(
+        "{} at {percent} %, {rate} requests a second:\n\n| Server | CPU, µs | p50, µs | p99, µs | \
+         p99.9, µs |\n|---|---|---|---|---|\n",
+        way.name()
+    );
+    for case in cases {
+        let latency = |of: fn(&Measured) -> u64| spread(case, |round| of(&round.measured) as f64);
+        let cells = [
+            spread(case, |round| round.cpu_us)?.shown(2),
+            latency(|it| it.p50)?.shown(0),
+            latency(|it| it.p99)?.shown(0),
+            latency(|it| it.p999)?.shown(0),
+        ];
+        text += &format!("| {} | {} |\n", case.label, cells.join(" | "));
+    }
+    Ok(text + "\n")
+}
+
+/// What the rates are measured for.
+fn goals(way: Way, percent: u32, cases: &[Case]) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    let is_peer = |case: &&Case| !case.program.is_pinion() && !case.program.is_bare();
+    let mut add = |own: &Case, what: &str, others: &[&Case], of: fn(&Round) -> f64, goal: f64| {
+        if others.is_empty() {
+            return Ok(());
+        }
+        let over = own.rounds.iter().enumerate().map(|(round, own)| {
+            let best = others.iter().map(|other| of(&other.rounds[round])).fold(f64::MAX, f64::min);
+            of(own) / best
+        });
+        let over = Spread::of(over).context("at least one round")?;
+        let name = format!("{} at {percent} %, {}: {what}", way.name(), own.label);
+        figures.push(Figure::spread(name, &over).at_most(goal));
+        Ok::<(), anyhow::Error>(())
+    };
+    for own in cases.iter().filter(|case| case.program.is_pinion()) {
+        let bare: Vec<&Case> = cases.iter().filter(|it| it.program == own.program.bare()).collect();
+        let peers: Vec<&Case> = cases.iter().filter(is_peer).collect();
+        let p99 = |round: &Round| round.measured.p99 as f64;
+        match percent {
+            10 => {
+                add(own, "CPU over the bare loop", &bare, |round| round.cpu_us, 1.2)?;
+                add(own, "p99 over the best peer", &peers, p99, 0.8)?;
+            }
+            50 => {
+                let p50 = |round: &Round| round.measured.p50 as f64;
+                add(own, "p50 over the best peer", &peers, p50, 1.0)?;
+                add(own, "p99 over the best peer", &peers, p99, 1.0)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(figures)
+}
+
+fn rounds_data(rate: f64, cases: &[Case]) -> Value {
+    let mut data = Map::new();
+    data.insert("rate".to_owned(), json!(rate));
+    for case in cases {
+        let rounds = case.rounds.iter().map(|round| {
+            let Measured { p50, p99, p999, requests, .. } = round.measured;
+            json!({
+                "cpu_us": round.cpu_us, "requests": requests,
+                "p50_us": p50, "p99_us": p99, "p99_9_us": p999,
+            })
+        });
+        data.insert(case.label.clone(), rounds.collect());
+    }
+    data.into()
 }

@@ -20,6 +20,16 @@ pub(crate) struct Streams {
     pub(crate) url: String,
     /// Where it may write how long each answer took.
     pub(crate) times: PathBuf,
+    /// Requests of a connection in a second, if they do not wait for one another.
+    pub(crate) rate: Option<f64>,
+    pub(crate) version: Version,
+}
+
+/// The version of HTTP over TLS.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Version {
+    Http1,
+    Http2,
 }
 
 /// A number of requests over HTTP/1.1.
@@ -47,7 +57,12 @@ pub(crate) fn run_requests(load: &Requests) -> Result<Measured> {
 pub(crate) fn run(load: &Streams) -> Result<Measured> {
     let mut command = server::on_core(CLIENT_CORE, "h2load");
     command.args(["-t1", &format!("-c{}", load.connections), &format!("-m{}", load.streams)]);
-    command.args([&format!("-D{}", load.seconds), "--npn-list=h2"]);
+    let version = match load.version {
+        Version::Http1 => "http/1.1",
+        Version::Http2 => "h2",
+    };
+    command.args([format!("-D{}", load.seconds), format!("--npn-list={version}")]);
+    command.args(load.rate.map(|rate| format!("--rps={rate}")));
     let measured = measured(command, &load.url, &load.times)?;
     Ok(Measured { duration: u64::from(load.seconds) * 1_000_000, ..measured })
 }

@@ -18,6 +18,8 @@ pub(crate) struct Load {
     pub(crate) url: String,
     /// The length of the content where it matters.
     pub(crate) body_bytes: Option<u64>,
+    /// Requests of a connection in a second, if they do not wait for one another.
+    pub(crate) rate: Option<f64>,
 }
 
 /// Runs one load to its end.
@@ -25,6 +27,9 @@ pub(crate) fn run(load: &Load) -> Result<Measured> {
     let mut command = server::on_core(CLIENT_CORE, &load.program);
     for (flag, count) in [("-c", load.connections), ("-m", load.streams), ("-d", load.seconds)] {
         command.args([flag, &count.to_string()]);
+    }
+    if let Some(rate) = load.rate {
+        command.args(["--rps", &rate.to_string()]);
     }
     if let Some(bytes) = load.body_bytes {
         command.args(["--bytes", &bytes.to_string()]);

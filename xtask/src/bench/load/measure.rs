@@ -3,7 +3,7 @@
 use super::attack::Attack;
 use super::client::{Job, Measured};
 use super::cpu::ClientTime;
-use super::h2load::Streams;
+use super::h2load::{self, Streams};
 use super::h3load;
 use super::handshakes::Handshakes;
 use super::oha::{self, Crowd};
@@ -258,12 +258,20 @@ fn job(
         }
         Client::H2 { streams } => {
             let times = shop.file("h2load.log");
-            Job::H2load(Streams { connections, streams, seconds, url, times })
+            let (rate, version) = (None, h2load::Version::Http2);
+            Job::H2load(Streams { connections, streams, seconds, url, times, rate, version })
         }
         Client::H3 { streams } => {
             let (program, body_bytes) = (shop.h3load(), case.ask.body_bytes);
-            let load = h3load::Load { program, connections, streams, seconds, url, body_bytes };
-            Job::H3load(load)
+            Job::H3load(h3load::Load {
+                program,
+                connections,
+                streams,
+                seconds,
+                url,
+                body_bytes,
+                rate: None,
+            })
         }
         Client::Handshakes { resumed } => {
             let port = server.address().port();

@@ -23,6 +23,7 @@ mod keys;
 mod lua;
 mod measure;
 mod oha;
+mod open_loop;
 mod probe;
 mod programs;
 mod proxy;
@@ -45,10 +46,10 @@ use std::path::PathBuf;
 const USAGE: &str = "\
 usage: cargo xtask bench load [OPTIONS]
   --only NAME[,NAME]   only these; tls-idle, lua-crowd, fetch, proxy, fastcgi, streams,
-                       access and store are some, too
+                       access, store and fixed-rate are some, too
   --sweep              the sweep over connection counts instead
   --steps N[,N]        only these connection counts of the sweep
-  --rounds N           how often the servers take turns [7; store: 5, sweep: 3]
+  --rounds N           how often the servers take turns [7; store and fixed-rate: 5, sweep: 3]
   --seconds N          how long each load lasts [2; one more for each 4096 connections]
   --before FILE        beside an earlier program of Pinion, at FILE
   --name NAME          the run's name [the host's]
@@ -57,7 +58,7 @@ usage: cargo xtask bench load [OPTIONS]
 /// Measures something that is no load of one kind; the report and the data.
 type Part = fn(&Workshop) -> Result<(String, Value)>;
 
-const PARTS: [(&str, Part); 8] = [
+const PARTS: [(&str, Part); 9] = [
     (idle::NAME, idle::run),
     (crowd::NAME, crowd::run),
     (fetch::NAME, fetch::run),
@@ -66,6 +67,7 @@ const PARTS: [(&str, Part); 8] = [
     (streams::NAME, streams::run),
     (access::NAME, access::run),
     (store::NAME, store::run),
+    (fixed_rate::NAME, fixed_rate::run),
 ];
 
 /// What the command line asks for.

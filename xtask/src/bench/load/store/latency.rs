@@ -3,7 +3,7 @@
 use super::StoreServer;
 use super::commands::{self, CONNECTIONS};
 use crate::bench::figures::{self, Figure};
-use crate::bench::load::fixed_rate::{self, FixedRate};
+use crate::bench::load::open_loop::{self, OpenLoop};
 use crate::bench::load::programs::Workshop;
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result};
@@ -36,9 +36,8 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
         for ((server, started), latencies) in servers.iter().zip(&mut all) {
             let connections = CONNECTIONS as usize;
             let address = started.address();
-            let load =
-                FixedRate { address, request: &request, connections, rate, seconds: SECONDS };
-            let measured = fixed_rate::run(&load).with_context(|| server.name())?;
+            let load = OpenLoop { address, request: &request, connections, rate, seconds: SECONDS };
+            let measured = open_loop::run(&load).with_context(|| server.name())?;
             eprintln!("  {} at {rate} commands/s: p99 {:.0} µs", server.name(), measured.p99);
             // The first round warms up.
             if round > 0 {
@@ -49,14 +48,14 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let mut table = String::from("| Server | p50, µs | p99, µs | p99.9, µs |\n|---|---|---|---|\n");
     let mut data = Map::new();
     for ((server, _), latencies) in servers.iter().zip(&all) {
-        let of = |figure: fn(&fixed_rate::Latencies) -> f64| {
+        let of = |figure: fn(&open_loop::Latencies) -> f64| {
             Spread::of(latencies.iter().map(figure)).context("at least one round")
         };
         let (p50, p99, p999) = (of(|it| it.p50)?, of(|it| it.p99)?, of(|it| it.p999)?);
         let (name, shown) = (server.name(), [p50.shown(0), p99.shown(0), p999.shown(0)]);
         table += &format!("| {name} | {} |\n", shown.join(" | "));
         let rounds = latencies.iter().map(|it| {
-            let fixed_rate::Latencies { requests, p50, p99, p999 } = it;
+            let open_loop::Latencies { requests, p50, p99, p999 } = it;
             json!({"requests": requests, "p50": p50, "p99": p99, "p999": p999})
         });
         data.insert(name.to_owned(), rounds.collect());
