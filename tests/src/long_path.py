@@ -1,11 +1,14 @@
 """Two network namespaces with a long path between them, on which nothing but packets of IP goes.
 
-python3 long_path.py [--delay-ms N] [--jitter-ms N] [--loss PER_MILLE] [--seed N]
+python3 long_path.py [--delay-ms N] [--jitter-ms N] [--loss PER_MILLE] [--rate-mbit N] [--seed N]
+                     [--congestion NAME]
 
 The server side has the address 10.9.0.1, the client side 10.9.0.2. It prints a line with the files
 of both namespaces, `SERVER CLIENT`, for `nsenter --net=FILE`, and ends when stdin does. For each
 line on stdin it prints `TRIPS BYTES`: round trips in which the client sent data since the line
 before, and bytes of its packets.
+
+With a rate, each direction is a link of so many Mbit/s behind a queue of QUEUE_SECONDS.
 
 Without a delay the path has no clock. Packets go in turns: all of the client's, until it has no
 more to send, then all of the server's. A turn of each is a round trip, however busy the machine.
@@ -40,6 +43,9 @@ DATA_MIN_BYTES = 400
 QUIET_SECONDS = 0.1
 # Packets that wait on one side; more are lost, as in the queue of a router.
 QUEUE_MAX_PACKETS = 20_000
+# Packets that would wait longer for the link of a path with a rate are lost: what the queues of
+# routers have.
+QUEUE_SECONDS = 0.1
 
 
 def request(name, value):
@@ -59,7 +65,7 @@ def up(control, name, address=None):
     fcntl.ioctl(control, SIOCSIFFLAGS, request(name, struct.pack("=h", IFF_UP | IFF_RUNNING)))
 
 
-def side(address):
+def side(address, congestion):
     """A process in a namespace of its own; returns its number and the device of its packets."""
     ours, theirs = socket.socketpair()
     process = os.fork()
@@ -68,9 +74,8 @@ def side(address):
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.unshare(CLONE_NEWNET) != 0:
             sys.exit("cannot make a network namespace: " + os.strerror(ctypes.get_errno()))
-        # Others send by the clock (BBR), or leave slow start because of it (CUBIC).
         with open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as control:
-            control.write("reno")
+            control.write(congestion)
         tunnel = os.open("/dev/net/tun", os.O_RDWR)
         fcntl.ioctl(tunnel, TUNSETIFF, request("path", struct.pack("=H", IFF_TUN | IFF_NO_PI)))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
@@ -144,6 +149,8 @@ class Path:
         """Each packet arrives when its time has come, in the order in which it was sent."""
         delay, jitter = self.options.delay_ms / 1000, self.options.jitter_ms / 1000
         waiting, number, last = [], 0, {self.client: 0.0, self.server: 0.0}
+        bytes_per_second = self.options.rate_mbit * 125_000
+        free = dict(last)
         watched = [sys.stdin.fileno(), self.client, self.server]
         while True:
             now = time.monotonic()
@@ -159,7 +166,13 @@ class Path:
                 if source not in ready:
                     continue
                 while (packet := self.read(source)) is not None:
-                    due = now + delay / 2 + self.random.uniform(0, jitter)
+                    sent = now
+                    if bytes_per_second:
+                        if free[source] > now + QUEUE_SECONDS:
+                            continue  # The queue is full.
+                        free[source] = max(free[source], now) + len(packet) / bytes_per_second
+                        sent = free[source]
+                    due = sent + delay / 2 + self.random.uniform(0, jitter)
                     due = last[source] = max(due, last[source])
                     number += 1
                     if len(waiting) < QUEUE_MAX_PACKETS:
@@ -171,9 +184,12 @@ def main():
     parser.add_argument("--delay-ms", type=float, default=0)
     parser.add_argument("--jitter-ms", type=float, default=0)
     parser.add_argument("--loss", type=int, default=0)
+    parser.add_argument("--rate-mbit", type=float, default=0)
     parser.add_argument("--seed", type=int, default=0)
+    # Others send by the clock (BBR), or leave slow start because of it (CUBIC).
+    parser.add_argument("--congestion", default="reno")
     options = parser.parse_args()
-    sides = [side(SERVER), side(CLIENT)]
+    sides = [side(address, options.congestion) for address in (SERVER, CLIENT)]
     try:
         print(*(f"/proc/{process}/ns/net" for process, _, _ in sides), flush=True)
         path = Path(options, client=sides[1][1], server=sides[0][1])

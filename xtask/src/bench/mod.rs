@@ -9,7 +9,9 @@ mod cost;
 mod figures;
 mod gateways;
 mod load;
+mod long_path;
 mod machine;
+mod paths;
 mod peers;
 mod release;
 mod releases;
@@ -24,12 +26,13 @@ mod upload;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
-usage: cargo xtask bench abuse|build|gateways|load|machine|peers|releases|scale|tests|upload
+usage: cargo xtask bench abuse|build|gateways|load|machine|paths|peers|releases|scale|tests|upload
   abuse     how long a client waits while another one abuses the server
   build     what a build and a rebuild cost, beside kawipiko's archiver
   gateways  files, CGI scripts and FastCGI, beside nginx, fcgiwrap and a bare loop
   load      what an answer costs, beside the bare loops and other servers
   machine   what this machine is, as a run's data notes it
+  paths     how fast files come over paths with a round trip, a rate and loss, beside others
   peers     installs current releases of other servers and prints their versions
   releases  how long it takes until clients get another release
   scale     what an archive of a million files takes, and how soon servers answer after a start
@@ -43,6 +46,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         ["build", rest @ ..] => build::run(rest),
         ["gateways", rest @ ..] => gateways::run(rest),
         ["load", rest @ ..] => load::run(rest),
+        ["paths", rest @ ..] => paths::run(rest),
         ["peers", rest @ ..] => peers::run(rest),
         ["releases", rest @ ..] => releases::run(rest),
         ["scale", rest @ ..] => scale::run(rest),

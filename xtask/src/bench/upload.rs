@@ -6,6 +6,7 @@
 //! Pinion, next to it on the same side of the path, so the same script reads it.
 
 use super::figures::{self, Figure};
+use super::long_path::{Ended, LongPath, SERVER, line, on};
 use super::runs::Run;
 use super::statistics::Spread;
 use super::{release, rounds_and_name};
@@ -14,9 +15,8 @@ use crate::{process, workspace};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const USAGE: &str = "\
@@ -27,7 +27,6 @@ usage: cargo xtask bench upload [OPTIONS]
 const NEEDS: &[Need] = &[Need { package: "caddy", proof: Proof::Program("caddy") }];
 const ROUND_TRIP_MS: &str = "100";
 const CONTENT_BYTES: usize = 32 << 20;
-const SERVER: &str = "10.9.0.1";
 
 const SITE: &str = r#"
 pinion.post("/upload", { body = 2^26 }, function(req)
@@ -67,7 +66,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         "pinion-h3load",
     ]))?;
     let folder = release::state()?.join("upload");
-    let path = LongPath::start()?;
+    let path = LongPath::start(&["--delay-ms", ROUND_TRIP_MS])?;
     let _servers = servers(&pinion, &folder, &path)?;
     let mut rates = vec![Vec::new(); SENDERS.len()];
     for _ in 0..rounds {
@@ -99,52 +98,6 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     println!("\n== upload\n\n{report}");
     eprintln!("recorded in {}", run.shown());
     Ok(())
-}
-
-/// A program that is ended with the value.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ended = self.0.kill().and_then(|()| self.0.wait());
-    }
-}
-
-/// The path and the namespaces at both ends; it ends with the value.
-struct LongPath {
-    _relay: Ended,
-    /// It ends when this does.
-    _open: Option<ChildStdin>,
-    server: String,
-    client: String,
-}
-
-impl LongPath {
-    fn start() -> Result<Self> {
-        let script = workspace::root().join("tests/src/long_path.py");
-        let mut python = Command::new("python3");
-        python.arg(script).args(["--delay-ms", ROUND_TRIP_MS]);
-        let mut relay = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let open = relay.stdin.take();
-        let line = line(relay.stdout.take(), |_| true)?;
-        let (server, client) = line.split_once(' ').context("two network namespaces")?;
-        let (server, client) = (server.to_owned(), client.to_owned());
-        Ok(Self { _relay: Ended(relay), _open: open, server, client })
-    }
-}
-
-/// The first line that a program prints which is `wanted`.
-fn line(output: Option<impl std::io::Read>, wanted: impl Fn(&str) -> bool) -> Result<String> {
-    let output = BufReader::new(output.context("its output")?);
-    let mut lines = output.lines().map_while(Result::ok);
-    lines.find(|line| wanted(line)).context("the program ended without a word")
-}
-
-/// A command on one side of the path.
-fn on(namespace: &str, program: &Path) -> Command {
-    let mut nsenter = Command::new("nsenter");
-    nsenter.arg(format!("--net={namespace}")).arg(program);
-    nsenter
 }
 
 /// Starts Pinion, and Caddy in front of it.
@@ -200,7 +153,7 @@ fn send(sender: &Sender, folder: &Path, path: &LongPath) -> Result<f64> {
         curl.arg(format!("@{}", folder.join("large.bin").display()));
         curl
     } else {
-        let mut h3load = on(&path.client, &workspace::target().join("dist/pinion-h3load"));
+        let mut h3load = on(&path.client, workspace::target().join("dist/pinion-h3load"));
         h3load.args(["-c", "1", "-n", "1", "-d", "120", "--post", &CONTENT_BYTES.to_string()]);
         h3load.arg(format!("https://{SERVER}:{port}/upload"));
         h3load

@@ -196,7 +196,9 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let report = format!(
         "One small file, at a fixed rate for {SECONDS} s, {turns} rounds in turn: CPU time of the \
          server for each request, and latencies from the time when a request is due. The rate is \
-         a part of what the slowest of the servers can bear.\n\n{tables}{}",
+         a part of what the slowest of the servers can bear. Over TLS and HTTP/2 the client sends \
+         requests of all connections at the same moments: latencies are those of bursts, and of \
+         the client as much as of the server.\n\n{tables}{}",
         figures::table(&figures)
     );
     Ok((report, data.into()))
