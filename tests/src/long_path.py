@@ -1,7 +1,6 @@
 """Two network namespaces with a long path between them, on which nothing but packets of IP goes.
 
 python3 long_path.py [--delay-ms N] [--jitter-ms N] [--loss PER_MILLE] [--rate-mbit N] [--seed N]
-                     [--congestion NAME]
 
 The server side has the address 10.9.0.1, the client side 10.9.0.2. It prints a line with the files
 of both namespaces, `SERVER CLIENT`, for `nsenter --net=FILE`, and ends when stdin does. For each
@@ -65,7 +64,7 @@ def up(control, name, address=None):
     fcntl.ioctl(control, SIOCSIFFLAGS, request(name, struct.pack("=h", IFF_UP | IFF_RUNNING)))
 
 
-def side(address, congestion):
+def side(address):
     """A process in a namespace of its own; returns its number and the device of its packets."""
     ours, theirs = socket.socketpair()
     process = os.fork()
@@ -74,8 +73,9 @@ def side(address, congestion):
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.unshare(CLONE_NEWNET) != 0:
             sys.exit("cannot make a network namespace: " + os.strerror(ctypes.get_errno()))
+        # Others send by the clock (BBR), or leave slow start because of it (CUBIC).
         with open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as control:
-            control.write(congestion)
+            control.write("reno")
         tunnel = os.open("/dev/net/tun", os.O_RDWR)
         fcntl.ioctl(tunnel, TUNSETIFF, request("path", struct.pack("=H", IFF_TUN | IFF_NO_PI)))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
@@ -186,10 +186,8 @@ def main():
     parser.add_argument("--loss", type=int, default=0)
     parser.add_argument("--rate-mbit", type=float, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    # Others send by the clock (BBR), or leave slow start because of it (CUBIC).
-    parser.add_argument("--congestion", default="reno")
     options = parser.parse_args()
-    sides = [side(address, options.congestion) for address in (SERVER, CLIENT)]
+    sides = [side(SERVER), side(CLIENT)]
     try:
         print(*(f"/proc/{process}/ns/net" for process, _, _ in sides), flush=True)
         path = Path(options, client=sides[1][1], server=sides[0][1])

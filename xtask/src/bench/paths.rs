@@ -2,7 +2,8 @@
 //! version of HTTP, beside the current nginx and Caddy.
 //!
 //! Server and clients are in network namespaces of their own, with `tests/src/long_path.py` between
-//! them. The clients are curl and h2load, and `bench/h3load` over HTTP/3. TCP has CUBIC.
+//! them. The clients are curl and h2load, and `bench/h3load` over HTTP/3. TCP has the windows of
+//! Reno, as which CUBIC behaves on such paths (RFC 9438, section 4.3).
 
 use super::figures::{self, Figure};
 use super::long_path::{Ended, LongPath, SERVER, line, on};
@@ -93,16 +94,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
             for rate in RATES_MBIT {
                 let cell = format!("{rtt} ms, {} % loss, {rate} Mbit/s", percent(loss));
                 eprintln!("  {cell}");
-                let arguments = [
-                    "--delay-ms",
-                    rtt,
-                    "--loss",
-                    loss,
-                    "--rate-mbit",
-                    rate,
-                    "--congestion",
-                    "cubic",
-                ];
+                let arguments = ["--delay-ms", rtt, "--loss", loss, "--rate-mbit", rate];
                 let path = LongPath::start(&arguments)?;
                 let measured = measure(&path, &pinion, &folder, rounds)?;
                 tables += &table(&cell, &measured);
