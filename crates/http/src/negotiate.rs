@@ -131,8 +131,8 @@ pub fn names_html<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     html.is_named() && html.quality() > 0
 }
 
-/// The qualities that `Accept` gives to one media type. Of several ranges that are equal the highest
-/// quality counts.
+/// The qualities that `Accept` gives to one media type. Of several equal ranges the highest quality
+/// counts.
 struct MediaQuality {
     group: &'static [u8],
     name: &'static [u8],

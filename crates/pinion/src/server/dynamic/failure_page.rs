@@ -70,8 +70,8 @@ pub(super) fn failed(
     send_failure(failure, &Prepared { body: PreparedBody::Bytes(&body), ..page }, exchange)
 }
 
-/// Returns the content of the page about a failure with its ID. A page of the site gets the ID if it
-/// is HTML or text; it is in the field `Error-Id` of every response.
+/// Returns the content of the page about a failure with its ID. A page of the site gets the ID only
+/// if it is HTML or text. Every response has the ID in the field `Error-Id`.
 fn with_id(page: &ErrorResponse<'_>, error_format: ErrorFormat, id: &str) -> Vec<u8> {
     let media_type = match page.source {
         ErrorPageSource::BuiltIn => return with_report(&page.prepared, error_format, id, None),
