@@ -18,6 +18,12 @@ pub fn check(response: &Response, to_head: bool) {
     }
 }
 
+/// Returns whether a response is only for clients with the same `Accept`.
+fn varies_by_accept(response: &Response) -> bool {
+    let mut members = response.values("Vary").flat_map(|value| value.split(", "));
+    members.any(|member| member.eq_ignore_ascii_case("accept"))
+}
+
 fn broken(response: &Response, to_head: bool) -> Option<&'static str> {
     let has = |name| response.values(name).next().is_some();
     let value = |name| response.values(name).next().unwrap_or_default();
@@ -70,8 +76,8 @@ fn broken(response: &Response, to_head: bool) -> Option<&'static str> {
             "RFC 9110 §15.4: a redirect says where to",
         ),
         (
-            status >= 400 && value("Cache-Control") != "no-store",
-            "docs/resolution.md: errors are never cached",
+            status >= 400 && value("Cache-Control") != "no-store" && !varies_by_accept(response),
+            "docs/resolution.md: errors are not cached, or only for clients with the same Accept",
         ),
         (
             !response.body.is_empty() && !has("Content-Type"),
@@ -144,6 +150,7 @@ mod tests {
         let fields = [("ETag", "\"x\""), ("Content-Encoding", "br"), ("Vary", "Accept-Encoding")];
         assert_eq!(broken(&response(200, &fields), false), None);
         assert_eq!(broken(&response(404, &[("Cache-Control", "no-store")]), false), None);
+        assert_eq!(broken(&response(404, &[("Vary", "Origin, Accept")]), false), None);
         assert_eq!(broken(&response(206, &[("Content-Range", "bytes 0-0/1")]), false), None);
     }
 
@@ -162,6 +169,7 @@ mod tests {
             (304, &[("Content-Length", "0")]),
             (308, &[]),
             (404, &[("Cache-Control", "max-age=0")]),
+            (404, &[("Vary", "Accept-Encoding")]),
             (405, &[("Cache-Control", "no-store")]),
             (416, &[("Cache-Control", "no-store"), ("Content-Range", "bytes 0-0/1")]),
         ] {

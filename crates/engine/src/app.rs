@@ -166,7 +166,7 @@ pub trait App {
     /// The page of a status that the engine answers with by itself, for what is known of the
     /// request. Its content is [bytes](pinion_http::prepared::PreparedBody::Bytes).
     fn error_page(&mut self, status: u16, request: &RefusedRequest<'_>) -> Prepared<'_> {
-        page::answer(status, request.format, self.page_fields())
+        page::answer(status, request.error_format, self.page_fields())
     }
 
     /// The engine has answered by itself.

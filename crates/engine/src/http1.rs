@@ -8,7 +8,7 @@ use pinion_http::field::KnownField;
 use pinion_http::h1::body::BodyReader;
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::method::Method;
-use pinion_http::negotiate::error_format;
+use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page::ErrorFormat;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
@@ -97,8 +97,8 @@ impl OpenExchange {
             head_only: head.method == Method::Head,
             http10: head.version == Version::Http10,
             expects_continue: head.expect_continue,
-            page_format: if has_content {
-                error_format(head.values(KnownField::Accept))
+            error_format: if has_content {
+                preferred_error_format(head.values(KnownField::Accept))
             } else {
                 ErrorFormat::default()
             },

@@ -11,7 +11,7 @@ use crate::h1::trailers::is_forbidden;
 use crate::host;
 use crate::limits::{Limits, METHOD_MAX_BYTES, TRAILER_MAX_BYTES};
 use crate::method::Method;
-use crate::negotiate::error_format;
+use crate::negotiate::preferred_error_format;
 use crate::refusal::{Refusal, RefusedRequest};
 use crate::request::{Framing, RequestHead, TunnelProtocol};
 use crate::section::{FieldSection, Fit};
@@ -146,7 +146,7 @@ pub fn refused_request<'h>(fields: &Fields<'h>) -> RefusedRequest<'h> {
     let is_one_host = hosts.next().is_none();
     RefusedRequest {
         head_only: fields.get(b":method") == Some(b"HEAD"),
-        format: error_format(fields.all(b"accept")),
+        error_format: preferred_error_format(fields.all(b"accept")),
         path,
         authority: authority.filter(|name| is_one_host && host::split(name).is_ok()),
     }

@@ -36,6 +36,14 @@ impl<'a> MediaType<'a> {
             && self.sub.eq_ignore_ascii_case(sub.as_bytes())
     }
 
+    /// Returns whether content of this type is JSON: `application/json`, or a type whose name ends
+    /// in `+json` (RFC 6839 §3.1). The type of a range such as `*/*` is none.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        let has_name = self.top != b"*" && !self.sub.starts_with(b"+");
+        self.is("application", "json") || (has_name && self.has_suffix(b"json"))
+    }
+
     fn has_suffix(&self, suffix: &[u8]) -> bool {
         memchr::memrchr(b'+', self.sub)
             .and_then(|at| self.sub.get(at + 1..))
@@ -132,6 +140,34 @@ mod tests {
         assert_eq!(MediaType::parse(b"image/png").unwrap().parameters, b"");
         for bad in ["", "text", "/html", "text/", "te xt/html", "text/html/x", "text/\"html\""] {
             assert_eq!(MediaType::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn types_whose_content_is_json() {
+        let is_json = |value: &str| MediaType::parse(value.as_bytes()).is_some_and(|t| t.is_json());
+        for yes in [
+            "application/json",
+            "Application/JSON;charset=utf-8",
+            "application/problem+json",
+            "image/x.y+JSON ; a=b",
+        ] {
+            assert!(is_json(yes), "{yes}");
+        }
+        for no in [
+            "text/json",
+            "text/html",
+            "json",
+            "+json",
+            "x+json",
+            "/+json",
+            "x/+json",
+            "*/x+json",
+            "application/jsonx",
+            "application/a+json+xml",
+            "application/*",
+        ] {
+            assert!(!is_json(no), "{no}");
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::coding::Coding;
 use crate::grammar::{self, list, trim};
 use crate::limits::LIST_MEMBERS_MAX;
+use crate::media::MediaType;
 use crate::page::ErrorFormat;
 
 /// A quality value in thousandths: 0 is "not acceptable", 1000 is the best (RFC 9110 §12.4.2).
@@ -72,7 +73,7 @@ pub fn choose(accepted: &Accepted, available: impl Iterator<Item = (Coding, u64)
     best.map_or(identity, |(index, _, _)| index)
 }
 
-/// Returns the form that a client prefers for an error page, by its `Accept` (RFC 9110 §12.5.1).
+/// Returns the format that a client prefers for an error page, by its `Accept` (RFC 9110 §12.5.1).
 /// Parameters other than `q` are ignored.
 ///
 /// Plain text needs a higher quality than HTML. JSON needs a range that names it, such as
@@ -80,37 +81,35 @@ pub fn choose(accepted: &Accepted, available: impl Iterator<Item = (Coding, u64)
 /// HTML and plain text. The same quality is enough for a type of JSON, as in `application/json,
 /// text/plain, */*`, if HTML is not named.
 #[must_use]
-pub fn error_format<'a>(values: impl Iterator<Item = &'a [u8]>) -> ErrorFormat {
+pub fn preferred_error_format<'a>(values: impl Iterator<Item = &'a [u8]>) -> ErrorFormat {
     let mut text = MediaQuality::of(b"text", b"text/plain");
     let mut html = MediaQuality::of(b"text", b"text/html");
     let mut problem = MediaQuality::of(b"application", b"application/problem+json");
-    let mut json = MediaQuality::of(b"application", b"application/json");
     let mut other_json = None;
     for_each_range(values, |range, quality| {
-        for media in [&mut text, &mut html, &mut problem, &mut json] {
+        for media in [&mut text, &mut html, &mut problem] {
             media.take(range, quality);
         }
-        let suffix = range.len().checked_sub(JSON_SUFFIX.len()).and_then(|at| range.get(at..));
-        if suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(JSON_SUFFIX)) {
+        if !problem.is_type(range) && MediaType::parse(range).is_some_and(|range| range.is_json()) {
             other_json = other_json.max(Some(quality));
         }
     });
+    // Clients that take another type of JSON can read problem details, unless they refuse this type
+    // by its name.
+    let by_name = problem.of_type.or(other_json);
+    let by_json = problem.of_type.or(other_json.max(problem.of_group)).unwrap_or(0);
     let (by_text, by_html) = (text.quality(), html.quality());
-    let named = problem.by[2].or(json.by[2].max(other_json));
-    let by_json = named.or(json.by[1]).unwrap_or(0);
-    let beats_html = by_json > by_html || (named.is_some() && !html.is_named());
-    let beats_text = by_json > by_text || named.is_some();
-    if by_json > 0 && by_json >= by_html.max(by_text) && beats_html && beats_text {
-        ErrorFormat::Problem
+    let is_named = by_name == Some(by_json);
+    let beats_html = by_json > by_html || (by_json == by_html && is_named && !html.is_named());
+    let beats_text = by_json > by_text || (by_json == by_text && is_named);
+    if by_json > 0 && beats_html && beats_text {
+        ErrorFormat::ProblemDetails
     } else if by_text > by_html {
         ErrorFormat::Text
     } else {
         ErrorFormat::Html
     }
 }
-
-/// The end of media types whose content is JSON (RFC 6839 §3.1).
-const JSON_SUFFIX: &[u8] = b"+json";
 
 /// Whether a client would rather have JSON than HTML: when its `Accept` gives `application/json` a
 /// higher quality, or the same one and names it alone, as `application/json, */*` does.
@@ -132,40 +131,53 @@ pub fn names_html<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     html.is_named() && html.quality() > 0
 }
 
-/// What `Accept` says about one media type.
+/// The qualities that `Accept` gives to one media type. Of several equal ranges the highest quality
+/// counts.
 struct MediaQuality {
     group: &'static [u8],
     name: &'static [u8],
-    /// By how exact the range is: `*/*`, `text/*`, the type itself.
-    by: [Option<Quality>; 3],
+    /// By `*/*`.
+    of_all: Option<Quality>,
+    /// By a range such as `text/*`.
+    of_group: Option<Quality>,
+    /// By the type itself.
+    of_type: Option<Quality>,
 }
 
 impl MediaQuality {
     fn of(group: &'static [u8], name: &'static [u8]) -> MediaQuality {
-        MediaQuality { group, name, by: [None; 3] }
+        MediaQuality { group, name, of_all: None, of_group: None, of_type: None }
     }
 
-    /// The most specific range counts.
+    /// Returns the quality of the type: that of the most specific range.
     fn quality(&self) -> Quality {
-        self.by[2].or(self.by[1]).or(self.by[0]).unwrap_or(0)
+        self.of_type.or(self.of_group).or(self.of_all).unwrap_or(0)
     }
 
     fn is_named(&self) -> bool {
-        self.by[2].is_some()
+        self.of_type.is_some()
+    }
+
+    /// Returns whether a range is the type itself.
+    fn is_type(&self, range: &[u8]) -> bool {
+        range.eq_ignore_ascii_case(self.name)
+    }
+
+    fn is_group(&self, range: &[u8]) -> bool {
+        range.strip_suffix(b"/*").is_some_and(|group| group.eq_ignore_ascii_case(self.group))
     }
 
     fn take(&mut self, range: &[u8], quality: Quality) {
-        let group = range.strip_suffix(b"/*");
-        let place = if range == b"*/*" {
-            0
-        } else if group.is_some_and(|group| group.eq_ignore_ascii_case(self.group)) {
-            1
-        } else if range.eq_ignore_ascii_case(self.name) {
-            2
+        let known = if range == b"*/*" {
+            &mut self.of_all
+        } else if self.is_group(range) {
+            &mut self.of_group
+        } else if self.is_type(range) {
+            &mut self.of_type
         } else {
             return;
         };
-        self.by[place].get_or_insert(quality);
+        *known = (*known).max(Some(quality));
     }
 }
 
@@ -348,7 +360,8 @@ mod tests {
     /// RFC 9110 §12.5.1: the most specific range counts.
     #[test]
     fn text_or_html() {
-        let format = |lines: &[&str]| error_format(lines.iter().map(|line| line.as_bytes()));
+        let format =
+            |lines: &[&str]| preferred_error_format(lines.iter().map(|line| line.as_bytes()));
         let text = |lines: &[&str]| format(lines) == ErrorFormat::Text;
         for line in [
             "text/plain",
@@ -380,7 +393,7 @@ mod tests {
 
     #[test]
     fn problem_details_for_clients_that_prefer_json() {
-        let format = |line: &str| error_format(core::iter::once(line.as_bytes()));
+        let format = |line: &str| preferred_error_format(core::iter::once(line.as_bytes()));
         for line in [
             "application/json",
             "application/problem+json",
@@ -394,8 +407,13 @@ mod tests {
             "application/json;q=0.2, application/ld+json;q=0.9, text/html;q=0.5",
             "application/*",
             "application/*, text/html;q=0.9",
+            "application/json;q=0, application/*",
+            "application/json;q=0.5, application/*, text/html;q=0.9",
+            "application/*;q=0, application/json",
+            "application/json;q=0, application/json",
+            "application/json;q=0.1, application/json, text/html;q=0.5",
         ] {
-            assert_eq!(format(line), ErrorFormat::Problem, "{line}");
+            assert_eq!(format(line), ErrorFormat::ProblemDetails, "{line}");
         }
         for line in [
             "",
@@ -411,6 +429,16 @@ mod tests {
             "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
             "application/xhtml+xml, text/html",
             "text/json",
+            "+json",
+            "x+json",
+            "/+json",
+            "application/+json",
+            "*/x+json",
+            "a b/x+json",
+            "application/json;q=0, application/*, */*",
+            "application/json;q=0.5, application/*, */*",
+            "application/problem+json;q=0, application/*",
+            "text/html;q=0.1, text/html, application/json;q=0.5",
         ] {
             assert_eq!(format(line), ErrorFormat::Html, "{line}");
         }

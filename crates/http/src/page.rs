@@ -12,7 +12,7 @@ pub struct Page {
 }
 
 /// The form of an error page. A client chooses it by `Accept`
-/// ([`error_format`](crate::negotiate::error_format)).
+/// ([`preferred_error_format`](crate::negotiate::preferred_error_format)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorFormat {
     /// A page for a browser.
@@ -21,7 +21,7 @@ pub enum ErrorFormat {
     /// Plain text.
     Text,
     /// Problem details, which are JSON (RFC 9457).
-    Problem,
+    ProblemDetails,
 }
 
 /// The media type of problem details (RFC 9457 §3).
@@ -34,10 +34,10 @@ pub const BUILT_IN_FIELDS: &[u8] = b"Cache-Control: no-store\r\n\
     Referrer-Policy: strict-origin-when-cross-origin\r\n\
     X-Frame-Options: SAMEORIGIN\r\n";
 
-/// The answer that is the built-in page of a status in this form, with `fields`.
+/// The answer that is the built-in page of a status in this format, with `fields`.
 #[must_use]
-pub const fn answer(status: u16, format: ErrorFormat, fields: &[u8]) -> Prepared<'_> {
-    let page = page(status, format);
+pub const fn answer(status: u16, error_format: ErrorFormat, fields: &[u8]) -> Prepared<'_> {
+    let page = page(status, error_format);
     Prepared {
         shared: SharedFields::h1(fields),
         content_type: Some(page.content_type),
@@ -99,37 +99,55 @@ macro_rules! html {
     };
 }
 
+/// A page in each format.
+struct ErrorPageForms {
+    html: &'static str,
+    text: &'static str,
+    problem_details: &'static str,
+}
+
+impl ErrorPageForms {
+    const fn page(&self, error_format: ErrorFormat) -> Page {
+        let (content_type, body): (&[u8], &str) = match error_format {
+            ErrorFormat::Html => (b"text/html; charset=utf-8", self.html),
+            ErrorFormat::Text => (b"text/plain; charset=utf-8", self.text),
+            ErrorFormat::ProblemDetails => (PROBLEM_TYPE, self.problem_details),
+        };
+        Page { content_type, body: body.as_bytes() }
+    }
+}
+
+macro_rules! page_forms {
+    ($code:literal, $title:literal, $text:literal) => {
+        ErrorPageForms {
+            html: html!($code, $title, $text),
+            text: concat!($code, " ", $title, "\n", $text, "\n"),
+            problem_details: concat!(
+                "{\"title\":\"",
+                $title,
+                "\",\"status\":",
+                $code,
+                ",\"detail\":\"",
+                $text,
+                "\"}\n"
+            ),
+        }
+    };
+}
+
 macro_rules! pages {
     ($($code:literal $title:literal $text:literal,)*) => {
-        /// The page of a status in this form. A status without a page of its own gets that of its
+        /// The page of a status in this format. A status without a page of its own gets that of its
         /// class: 400 below 500, else 500. Problem details never name another status.
         #[must_use]
-        pub const fn page(status: u16, format: ErrorFormat) -> Page {
-            let (html, plain, problem) = match status {
-                $($code => (
-                    html!($code, $title, $text),
-                    concat!($code, " ", $title, "\n", $text, "\n"),
-                    concat!(
-                        "{\"title\":\"", $title, "\",\"status\":", $code, ",\"detail\":\"", $text,
-                        "\"}\n"
-                    ),
-                ),)*
-                _ if matches!(format, ErrorFormat::Problem) => {
-                    return Page { content_type: PROBLEM_TYPE, body: other_problem(status) };
+        pub const fn page(status: u16, error_format: ErrorFormat) -> Page {
+            match status {
+                $($code => page_forms!($code, $title, $text).page(error_format),)*
+                _ if matches!(error_format, ErrorFormat::ProblemDetails) => {
+                    Page { content_type: PROBLEM_TYPE, body: other_problem(status) }
                 }
-                0..500 => return page(400, format),
-                _ => return page(500, format),
-            };
-            match format {
-                ErrorFormat::Html => {
-                    Page { content_type: b"text/html; charset=utf-8", body: html.as_bytes() }
-                }
-                ErrorFormat::Text => {
-                    Page { content_type: b"text/plain; charset=utf-8", body: plain.as_bytes() }
-                }
-                ErrorFormat::Problem => {
-                    Page { content_type: PROBLEM_TYPE, body: problem.as_bytes() }
-                }
+                0..500 => page(400, error_format),
+                _ => page(500, error_format),
             }
         }
 
@@ -173,6 +191,8 @@ macro_rules! problems {
                 $($code => {
                     concat!("{\"title\":\"", $title, "\",\"status\":", $code, "}\n").as_bytes()
                 })*
+                FIRST_ERROR..=LAST_ERROR => &UNNAMED_PROBLEMS[(status - FIRST_ERROR) as usize],
+                // No response with another status has an error page.
                 _ => b"{\"type\":\"about:blank\"}\n",
             }
         }
@@ -198,34 +218,55 @@ problems! {
     451 "Unavailable For Legal Reasons",
     506 "Variant Also Negotiates",
     507 "Insufficient Storage",
+    510 "Not Extended",
     511 "Network Authentication Required",
 }
+
+const FIRST_ERROR: u16 = 400;
+const LAST_ERROR: u16 = 599;
+
+/// The problem details of all statuses without a registered name: they have no title.
+static UNNAMED_PROBLEMS: [[u8; 15]; (LAST_ERROR - FIRST_ERROR) as usize + 1] = {
+    let mut problems = [*b"{\"status\":000}\n"; (LAST_ERROR - FIRST_ERROR) as usize + 1];
+    let mut at = 0;
+    while at < problems.len() {
+        let status = at + FIRST_ERROR as usize;
+        let digits = [status / 100, status / 10 % 10, status % 10];
+        let mut digit = 0;
+        while digit < digits.len() {
+            problems[at][10 + digit] += digits[digit] as u8;
+            digit += 1;
+        }
+        at += 1;
+    }
+    problems
+};
 
 /// The page of 421 for a request with the scheme https on a connection that is not encrypted
 /// (RFC 9110 §7.4): the host may well be one of this server.
 #[must_use]
-pub const fn unencrypted_https_page(format: ErrorFormat) -> Page {
-    const HTML: &str = html!(
+pub const fn unencrypted_https_page(error_format: ErrorFormat) -> Page {
+    page_forms!(
         421,
         "Misdirected Request",
         "This server does not accept https requests over this connection."
-    );
-    const TEXT: &str = "421 Misdirected Request\n\
-        This server does not accept https requests over this connection.\n";
-    const PROBLEM: &str = "{\"title\":\"Misdirected Request\",\"status\":421,\"detail\":\
-        \"This server does not accept https requests over this connection.\"}\n";
-    let body = match format {
-        ErrorFormat::Html => HTML.as_bytes(),
-        ErrorFormat::Text => TEXT.as_bytes(),
-        ErrorFormat::Problem => PROBLEM.as_bytes(),
-    };
-    Page { body, ..page(421, format) }
+    )
+    .page(error_format)
+}
+
+/// The page of 400 for a QUERY that does not say what its content is (RFC 10008 §2).
+#[must_use]
+pub const fn untyped_query_page(error_format: ErrorFormat) -> Page {
+    page_forms!(400, "Bad Request", "A QUERY needs a Content-Type.").page(error_format)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ErrorFormat::{Html, Problem, Text};
-    use super::{BUILT_IN_FIELDS, OTHER_STATUSES, PROBLEM_TYPE, STATUSES, answer, page};
+    use super::ErrorFormat::{Html, ProblemDetails, Text};
+    use super::{
+        BUILT_IN_FIELDS, ErrorFormat, OTHER_STATUSES, PROBLEM_TYPE, Page, STATUSES, answer, page,
+        unencrypted_https_page, untyped_query_page,
+    };
 
     #[test]
     fn every_page_says_its_status_and_reason() {
@@ -266,7 +307,7 @@ mod tests {
     #[test]
     fn problem_details_say_their_status_and_reason() {
         for status in 400..600 {
-            let problem = page(status, Problem);
+            let problem = page(status, ProblemDetails);
             assert_eq!(problem.content_type, PROBLEM_TYPE, "{status}");
             let body = core::str::from_utf8(problem.body).unwrap();
             let title = crate::status::reason(status);
@@ -279,7 +320,26 @@ mod tests {
             } else if OTHER_STATUSES.contains(&status) {
                 assert_eq!(body, format!("{front}}}\n"));
             } else {
-                assert_eq!(body, "{\"type\":\"about:blank\"}\n", "{status}");
+                assert_eq!(title, "Unknown", "{status} has a name");
+                assert_eq!(body, format!("{{\"status\":{status}}}\n"));
+            }
+        }
+    }
+
+    /// A page about one reason for a status differs from the usual page in its sentence alone.
+    #[test]
+    fn pages_about_a_reason_have_the_status_and_its_name() {
+        for (status, of_reason) in
+            [(421, unencrypted_https_page as fn(ErrorFormat) -> Page), (400, untyped_query_page)]
+        {
+            let text = core::str::from_utf8(of_reason(Text).body).unwrap();
+            let usual = core::str::from_utf8(page(status, Text).body).unwrap();
+            let sentences = [usual, text].map(|text| text.lines().nth(1).expect("a sentence"));
+            assert_ne!(sentences[0], sentences[1]);
+            for error_format in [Html, Text, ProblemDetails] {
+                let body = core::str::from_utf8(of_reason(error_format).body).unwrap();
+                let usual = core::str::from_utf8(page(status, error_format).body).unwrap();
+                assert_eq!(body, usual.replace(sentences[0], sentences[1]));
             }
         }
     }

@@ -96,7 +96,7 @@ pub struct RefusedRequest<'h> {
     /// The method is HEAD: the answer has no content (RFC 9110 §9.3.2).
     pub head_only: bool,
     /// The form of the page that `Accept` prefers.
-    pub format: ErrorFormat,
+    pub error_format: ErrorFormat,
     /// The path of its target as sent, which starts with a slash; `None` if that is not known.
     pub path: Option<&'h [u8]>,
     /// The host that it is for, with or without a port: a valid

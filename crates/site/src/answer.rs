@@ -3,6 +3,7 @@
 use pinion_archive::{Archive, Damage, Entry, EntryKind, Role};
 use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
+use pinion_http::page::ErrorFormat;
 use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::Form;
@@ -126,8 +127,11 @@ fn other_answer<'x>(
     match resource::select(question, &entry) {
         Err(found) => damaged(question, found, damage, buffers),
         Ok(selected) => match outcome {
-            Outcome::Page(status) if generated::is_problem(question, status, &selected.shared) => {
-                generated::error(question, status, buffers)
+            Outcome::Page(status)
+                if generated::gives_way_to_problem_details(question, status, &selected.shared) =>
+            {
+                let error_format = ErrorFormat::ProblemDetails;
+                generated::error_in_format(question, status, error_format, buffers).prepared
             }
             Outcome::Page(status) => {
                 resource::page(question, entry, selected, status, buffers, pieces)

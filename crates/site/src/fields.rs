@@ -13,14 +13,11 @@ use pinion_http::limits::TARGET_MAX_BYTES;
 use pinion_http::request::RequestHead;
 use pinion_http::target::{PathError, decode_path};
 
+use crate::field_lines::{first_line, has_line, is, is_storing, may_be_stored, split_line};
 use crate::template::write_captured;
 
 /// The line that every error has.
 pub(crate) const NEVER_STORED: &[u8] = b"Cache-Control: no-store\r\n";
-
-/// Fields that say how long a response may be kept: a rule about a whole folder does not mean its
-/// errors (docs/rules.md).
-const STORING: [&[u8]; 2] = [b"Cache-Control", b"Expires"];
 
 /// Buffers for the fields of one response.
 #[derive(Debug)]
@@ -40,9 +37,11 @@ pub(crate) struct FieldBuffers {
 pub(crate) enum FieldSort {
     /// It may be kept if its fields say so.
     Kept,
-    /// It is never kept.
+    /// It is never kept, and has no content that a client has chosen.
+    NoContent,
+    /// It is never kept unless the site says so. `Accept` chooses its content.
     Error,
-    /// It is never kept, and has the content of a page that may be.
+    /// As [`FieldSort::Error`], with the content of a page that may be kept.
     ErrorWithPage,
 }
 
@@ -58,6 +57,13 @@ pub(crate) struct SentPage<'k> {
 impl SentPage<'static> {
     /// No page of another path.
     pub(crate) const NONE: SentPage<'static> = SentPage { path: b"", is_stored: false };
+}
+
+impl FieldSort {
+    /// Returns whether `Accept` chooses the content.
+    fn is_negotiated(self) -> bool {
+        matches!(self, FieldSort::Error | FieldSort::ErrorWithPage)
+    }
 }
 
 /// The fields that are written of a response.
@@ -84,7 +90,8 @@ impl FieldBuffers {
     /// and for that of the page that is sent in its place. `decoded` is a buffer.
     ///
     /// The fields stay as they are stored if these rules have changed them already, if the path
-    /// names no resource at all, and if they would become longer than a block may be.
+    /// names no resource at all, and if they would become longer than a block may be. An error that
+    /// caches may store gets `Vary: Accept` in any case.
     pub(crate) fn apply<'x>(
         &'x mut self,
         archive: &Archive<'x>,
@@ -119,17 +126,18 @@ impl FieldBuffers {
         }
     }
 
-    /// As [`apply`](Self::apply), for a path that is decoded already.
+    /// As [`apply`](Self::apply), for a path that is decoded already; `None` if there are no rules,
+    /// or the path names no resource.
     pub(crate) fn apply_to_path<'x>(
         &'x mut self,
         archive: &Archive<'x>,
-        path: &[u8],
+        path: Option<&[u8]>,
         block: SharedBlock<'x>,
         sort: FieldSort,
     ) -> SharedBlock<'x> {
         self.path.clear();
-        self.path.extend_from_slice(path);
-        self.apply_to_noted(true, archive, block, sort, SentPage::NONE)
+        self.path.extend_from_slice(path.unwrap_or_default());
+        self.apply_to_noted(path.is_some(), archive, block, sort, SentPage::NONE)
     }
 
     /// Applies the rules for the path that was noted, if there is one.
@@ -148,7 +156,12 @@ impl FieldBuffers {
             let plain = plain.unwrap_or(block);
             written = self.write_all(archive, &plain, &block, sort, sent.path).ok();
         }
-        if written.is_none() && sort == FieldSort::ErrorWithPage {
+        let is_changed_without_rules = match sort {
+            FieldSort::Kept | FieldSort::NoContent => false,
+            FieldSort::Error => may_be_stored(block.without_type()),
+            FieldSort::ErrorWithPage => true,
+        };
+        if written.is_none() && is_changed_without_rules {
             self.rules.clear();
             written = self.write_all(archive, &block, &block, sort, b"").ok();
         }
@@ -170,12 +183,43 @@ impl FieldBuffers {
     ) -> Result<usize, TooLong> {
         self.lines.clear();
         self.push(block.type_line())?;
+        let from = self.lines.len();
         self.write(archive, sent, plain.without_type(), FieldVariant::Full(sort))?;
+        if sort.is_negotiated() && may_be_stored(self.lines.get(from..).unwrap_or_default()) {
+            self.vary_by_accept(from)?;
+        }
         let full_bytes = self.lines.len();
         if sort == FieldSort::Kept {
             self.write(archive, sent, plain.not_modified, FieldVariant::NotModified)?;
         }
         Ok(full_bytes)
+    }
+
+    /// Adds `Accept` to the `Vary` of the lines from `from` on: caches that store the response must
+    /// not give it to clients that prefer another format (RFC 9110 §12.5.5).
+    fn vary_by_accept(&mut self, from: usize) -> Result<(), TooLong> {
+        let mut at = from;
+        self.value.clear();
+        while let Some(line) = self.lines.get(at..).and_then(first_line) {
+            let bytes = line.len();
+            match split_line(line) {
+                Some((name, value)) if is(name, b"Vary") => {
+                    if !self.value.is_empty() {
+                        self.value.extend_from_slice(b", ");
+                    }
+                    self.value.extend_from_slice(value);
+                    self.lines.drain(at..at + bytes);
+                }
+                _ => at += bytes,
+            }
+        }
+        self.push(b"Vary: ")?;
+        let value_at = self.lines.len();
+        let value = core::mem::take(&mut self.value);
+        self.push(&value)?;
+        self.value = value;
+        field_list::join(&mut self.lines, value_at, b"Vary", b"Accept");
+        self.push(b"\r\n")
     }
 
     /// The lines that were written.
@@ -385,7 +429,7 @@ impl FieldVariant {
     fn takes(self, name: &[u8]) -> bool {
         match self {
             FieldVariant::Full(FieldSort::Kept) => true,
-            FieldVariant::Full(FieldSort::Error | FieldSort::ErrorWithPage) => !is_storing(name),
+            FieldVariant::Full(_) => !is_storing(name),
             // A 304 says nothing about the content (RFC 9110 §15.4.5).
             FieldVariant::NotModified => !is(name, b"Content-Language"),
         }
@@ -415,24 +459,4 @@ pub(crate) fn append_decoded(path: &[u8], decoded: &mut Vec<u8>, out: &mut Vec<u
 fn is_about(archive: &Archive<'_>, number: u32, path: &[u8]) -> bool {
     let rule = (!path.is_empty()).then(|| archive.field_rules().get(number)).flatten();
     rule.is_some_and(|rule| rule.pattern().matched(path).is_some())
-}
-
-fn is(name: &[u8], other: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(other)
-}
-
-fn is_storing(name: &[u8]) -> bool {
-    STORING.iter().any(|other| is(name, other))
-}
-
-/// Name and value of a whole line.
-fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let line = line.strip_suffix(b"\r\n")?;
-    let colon = line.iter().position(|&byte| byte == b':')?;
-    Some((line.get(..colon)?, line.get(colon + 2..)?))
-}
-
-fn has_line(lines: &[u8], name: &[u8]) -> bool {
-    let mut lines = lines.split_inclusive(|&byte| byte == b'\n');
-    lines.any(|line| split_line(line).is_some_and(|(other, _)| is(name, other)))
 }

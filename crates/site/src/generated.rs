@@ -2,8 +2,9 @@
 
 use pinion_archive::{Archive, ErrorPage, Role, SharedBlock};
 use pinion_http::field::KnownField;
-use pinion_http::negotiate::error_format;
-use pinion_http::page::{self, ErrorFormat};
+use pinion_http::media::MediaType;
+use pinion_http::negotiate::preferred_error_format;
+use pinion_http::page::{self, ErrorFormat, Page};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
@@ -15,41 +16,138 @@ use crate::work::{ResponseBuffers, Work};
 /// What every resource of a site can be asked with (RFC 9110 §9.1: GET and HEAD at least).
 pub(crate) const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
 
-/// The page of a status for a request: the site's own, or the built-in one in the form the client
+/// The response with the page of a status.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorResponse<'x> {
+    /// The response.
+    pub prepared: Prepared<'x>,
+    /// Where its page comes from.
+    pub source: ErrorPageSource<'x>,
+}
+
+impl<'x> ErrorResponse<'x> {
+    /// Returns the response with this page in place of the usual built-in one. A page of the site
+    /// stays.
+    #[must_use]
+    pub fn with_built_in_page(self, page: Page) -> Prepared<'x> {
+        match self.source {
+            ErrorPageSource::Site { .. } => self.prepared,
+            ErrorPageSource::BuiltIn => Prepared {
+                content_type: Some(page.content_type),
+                content_length: Some(page.body.len() as u64),
+                body: PreparedBody::Bytes(page.body),
+                ..self.prepared
+            },
+        }
+    }
+}
+
+/// Where the page of a status comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorPageSource<'x> {
+    /// Pinion, in the format that the client prefers.
+    BuiltIn,
+    /// The site.
+    Site {
+        /// Its media type, with parameters.
+        media_type: &'x [u8],
+    },
+}
+
+/// The page of a status as it is stored: without the rules for the path of a request.
+#[derive(Clone, Copy)]
+struct StoredErrorPage<'x> {
+    status: u16,
+    fields: SharedBlock<'x>,
+    body: &'x [u8],
+    /// The media type of a built-in page. `None` for a page of the site, whose fields have it.
+    built_in_type: Option<&'static [u8]>,
+}
+
+impl<'x> StoredErrorPage<'x> {
+    /// Returns the site's own page, or else the built-in one in this format. Problem details
+    /// replace any page of the site that is not JSON itself. Neither page costs a look-up, and both
+    /// are there whatever has become of the archive's file.
+    fn of(status: u16, error_format: ErrorFormat, archive: &Archive<'x>) -> Self {
+        let own = archive.error_page(status);
+        let is_sent = |page: &ErrorPage<'_>| {
+            error_format != ErrorFormat::ProblemDetails || is_json(&page.shared)
+        };
+        match own.filter(is_sent) {
+            Some(ErrorPage { shared, body }) => {
+                Self { status, fields: shared, body, built_in_type: None }
+            }
+            None => {
+                let Page { content_type, body } = page::page(status, error_format);
+                let built_in_type = Some(content_type);
+                Self { status, fields: generated_block(archive), body, built_in_type }
+            }
+        }
+    }
+
+    /// Returns the response with this page and with `fields`, which are its own as the rules have
+    /// changed them.
+    fn response(&self, fields: &SharedBlock<'x>) -> ErrorResponse<'x> {
+        let (shared, source) = match self.built_in_type {
+            Some(_) => (fields.fields_without_type(), ErrorPageSource::BuiltIn),
+            None => {
+                let media_type = fields.media_type();
+                (fields.full_fields(), ErrorPageSource::Site { media_type })
+            }
+        };
+        let prepared = Prepared {
+            shared,
+            content_type: self.built_in_type,
+            content_length: Some(self.body.len() as u64),
+            body: PreparedBody::Bytes(self.body),
+            ..Prepared::empty(self.status)
+        };
+        ErrorResponse { prepared, source }
+    }
+}
+
+/// Returns the response with the page of a status for a request, in the format that the client
 /// prefers, with the fields of the archive and of the rules for the path.
 pub(crate) fn error<'x>(
     question: &Question<'_, 'x>,
     status: u16,
     buffers: ResponseBuffers<'x>,
 ) -> Prepared<'x> {
-    let Question { archive, head, .. } = question;
-    let format = error_format(head.values(KnownField::Accept));
-    let answer = pathless_error(status, archive, head);
-    if archive.field_rules().is_empty() {
-        return answer;
-    }
-    let (page, sent) = ((status, format), missing_page(buffers.target));
-    let block = buffers.apply(question, error_block(page, archive), FieldSort::Error, sent);
-    Prepared { shared: error_fields(page, archive, block), ..answer }
+    let error_format = preferred_error_format(question.head.values(KnownField::Accept));
+    error_in_format(question, status, error_format, buffers).prepared
 }
 
-/// The page of a status, see [`error_page`], with the fields of the rules for the path of its
-/// request, see [`field_rules_path`].
-pub fn error_page_at<'x>(
-    path: &[u8],
+/// Returns the response of [`error`] for a client that prefers this format.
+pub(crate) fn error_in_format<'x>(
+    question: &Question<'_, 'x>,
     status: u16,
-    format: ErrorFormat,
+    error_format: ErrorFormat,
+    buffers: ResponseBuffers<'x>,
+) -> ErrorResponse<'x> {
+    let page = StoredErrorPage::of(status, error_format, &question.archive);
+    let sent = missing_page(buffers.target);
+    let fields = buffers.apply(question, page.fields, FieldSort::Error, sent);
+    let ErrorResponse { prepared, source } = page.response(&fields);
+    let allow = (status == 405).then_some(ALLOW);
+    ErrorResponse { prepared: Prepared { allow, ..prepared }, source }
+}
+
+/// Returns the response with the page of a status in this format, with the fields of the rules for
+/// the path of its request, see [`field_rules_path`].
+pub fn error_page_at<'x>(
+    path: Option<&[u8]>,
+    status: u16,
+    error_format: ErrorFormat,
     archive: &Archive<'x>,
     work: &'x mut Work,
-) -> Prepared<'x> {
-    let block = error_block((status, format), archive);
-    let block = work.fields.apply_to_path(archive, path, block, FieldSort::Error);
-    let shared = error_fields((status, format), archive, block);
-    Prepared { shared, ..error_page(status, format, archive) }
+) -> ErrorResponse<'x> {
+    let page = StoredErrorPage::of(status, error_format, archive);
+    let fields = work.fields.apply_to_path(archive, path, page.fields, FieldSort::Error);
+    page.response(&fields)
 }
 
-/// The page of a status for a request that is refused, see [`error_page`], with the fields of the
-/// rules for its path as far as that is known.
+/// Returns the response with the page of a status for a request that is refused, with the fields of
+/// the rules for its path as far as that is known.
 pub fn refused_page<'x>(
     status: u16,
     request: &RefusedRequest<'_>,
@@ -57,50 +155,15 @@ pub fn refused_page<'x>(
     work: &'x mut Work,
 ) -> Prepared<'x> {
     let (mut decoded, mut path) = (Vec::new(), Vec::new());
-    match request.path.filter(|_| !archive.field_rules().is_empty()) {
-        Some(sent) if append_decoded(sent, &mut decoded, &mut path) => {
-            error_page_at(&path, status, request.format, archive, work)
-        }
-        _ => error_page(status, request.format, archive),
-    }
-}
-
-/// Returns the site's own page of a status, unless the client is to have problem details: those
-/// take the place of any page that is not JSON itself.
-fn own_page<'x>(
-    (status, format): (u16, ErrorFormat),
-    archive: &Archive<'x>,
-) -> Option<ErrorPage<'x>> {
-    let page = archive.error_page(status)?;
-    (format != ErrorFormat::Problem || is_json(&page.shared)).then_some(page)
+    let sent = request.path.filter(|_| !archive.field_rules().is_empty());
+    let is_known = sent.is_some_and(|sent| append_decoded(sent, &mut decoded, &mut path));
+    let path = is_known.then_some(&*path);
+    error_page_at(path, status, request.error_format, archive, work).prepared
 }
 
 /// Returns whether content with these fields is JSON.
 fn is_json(block: &SharedBlock<'_>) -> bool {
-    let line = block.type_line();
-    let value = line.iter().position(|&byte| byte == b':').and_then(|at| line.get(at + 1..));
-    let media_type = value.unwrap_or_default().split(|&byte| byte == b';').next();
-    let media_type = media_type.unwrap_or_default().trim_ascii();
-    media_type.eq_ignore_ascii_case(b"application/json")
-        || media_type.to_ascii_lowercase().ends_with(b"+json")
-}
-
-/// The fields that are stored for the page of a status.
-fn error_block<'x>(page: (u16, ErrorFormat), archive: &Archive<'x>) -> SharedBlock<'x> {
-    own_page(page, archive).map_or_else(|| generated_block(archive), |page| page.shared)
-}
-
-/// The fields of a page of a status that has its fields in `block`: the built-in pages have their
-/// media types beside them.
-fn error_fields<'x>(
-    page: (u16, ErrorFormat),
-    archive: &Archive<'x>,
-    block: SharedBlock<'x>,
-) -> SharedFields<'x> {
-    match own_page(page, archive) {
-        Some(_) => block.full_fields(),
-        None => block.fields_without_type(),
-    }
+    MediaType::parse(block.media_type()).is_some_and(|media_type| media_type.is_json())
 }
 
 /// The decoded path of a request, as the rules for fields of an archive know it. `None` if there
@@ -118,7 +181,7 @@ pub fn field_rules_path(archive: &Archive<'_>, head: &RequestHead<'_>) -> Option
 /// the script knows.
 pub fn script_fields(archive: &Archive<'_>, path: &[u8], work: &mut Work) -> Vec<u8> {
     let block = generated_block(archive);
-    let block = work.fields.apply_to_path(archive, path, block, FieldSort::Error);
+    let block = work.fields.apply_to_path(archive, Some(path), block, FieldSort::NoContent);
     without_storing(block.fields_without_type())
 }
 
@@ -140,40 +203,55 @@ fn missing_page(target: &[u8]) -> SentPage<'_> {
     SentPage { path: target, is_stored: false }
 }
 
-/// Returns whether problem details take the place of the content of an entry, which would be sent
-/// with the status of an error.
-pub(crate) fn is_problem(
+/// Returns whether the content of an entry, which would be sent with the status of an error, gives
+/// way to problem details.
+pub(crate) fn gives_way_to_problem_details(
     question: &Question<'_, '_>,
     status: u16,
     block: &SharedBlock<'_>,
 ) -> bool {
+    let accept = || question.head.values(KnownField::Accept);
     status >= 400
-        && error_format(question.head.values(KnownField::Accept)) == ErrorFormat::Problem
+        && preferred_error_format(accept()) == ErrorFormat::ProblemDetails
         && !is_json(block)
 }
 
-/// The page of a status for a request whose path is not looked at.
+/// Returns the response with the page of a status for a request whose path is not looked at: for
+/// CONNECT, whose responses no cache stores (RFC 9110 §9.3.6).
 pub(crate) fn pathless_error<'x>(
     status: u16,
     archive: &Archive<'x>,
     head: &RequestHead<'_>,
 ) -> Prepared<'x> {
-    let format = error_format(head.values(KnownField::Accept));
-    let answer = error_page(status, format, archive);
-    Prepared { allow: (status == 405).then_some(ALLOW), ..answer }
+    let error_format = preferred_error_format(head.values(KnownField::Accept));
+    let page = StoredErrorPage::of(status, error_format, archive);
+    page.response(&page.fields).prepared
 }
 
-/// The page of a status for a request that is not answered from the archive, with the fields of the
-/// rules for its path.
+/// Returns the response with the page of a status for a request that is not answered from the
+/// archive, with the fields of the rules for its path.
 pub fn error_for<'x>(
     status: u16,
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
     work: &'x mut Work,
 ) -> Prepared<'x> {
+    let error_format = preferred_error_format(head.values(KnownField::Accept));
+    error_in_format_for(status, error_format, archive, head, work).prepared
+}
+
+/// Returns the response of [`error_for`] for a client that prefers this format.
+pub fn error_in_format_for<'x>(
+    status: u16,
+    error_format: ErrorFormat,
+    archive: &Archive<'x>,
+    head: &RequestHead<'x>,
+    work: &'x mut Work,
+) -> ErrorResponse<'x> {
     let question = Question { archive: *archive, head, now: 0 };
     let Work { text, path, fields, .. } = work;
-    error(&question, status, ResponseBuffers { text, decoded: path, target: b"", fields })
+    let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
+    error_in_format(&question, status, error_format, buffers)
 }
 
 /// The response to OPTIONS for a request that is not answered from the archive, with the fields of
@@ -188,21 +266,6 @@ pub fn options_for<'x>(
     options(&question, ResponseBuffers { text, decoded: path, target: b"", fields })
 }
 
-/// The page of a status: the site's own, or the built-in one in the form that the client prefers.
-/// Neither costs a look-up, and both are there whatever has become of the archive's file.
-#[must_use]
-pub fn error_page<'x>(status: u16, format: ErrorFormat, archive: &Archive<'x>) -> Prepared<'x> {
-    match own_page((status, format), archive) {
-        Some(page) => Prepared {
-            shared: page.shared.full_fields(),
-            content_length: Some(page.body.len() as u64),
-            body: PreparedBody::Bytes(page.body),
-            ..Prepared::empty(status)
-        },
-        None => Prepared { shared: generated_fields(archive), ..page::answer(status, format, b"") },
-    }
-}
-
 /// The response to OPTIONS for a resource (RFC 9110 §9.3.7).
 pub(crate) fn options<'x>(
     question: &Question<'_, 'x>,
@@ -210,7 +273,7 @@ pub(crate) fn options<'x>(
 ) -> Prepared<'x> {
     let block = generated_block(&question.archive);
     let sent = missing_page(buffers.target);
-    let block = buffers.apply(question, block, FieldSort::Error, sent);
+    let block = buffers.apply(question, block, FieldSort::NoContent, sent);
     Prepared { shared: block.fields_without_type(), ..server_options(&question.archive) }
 }
 

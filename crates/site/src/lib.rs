@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod field_lines;
 mod fields;
 mod form;
 mod generated;
@@ -40,8 +41,9 @@ mod work;
 
 pub use answer::{answer, answer_traced};
 pub use generated::{
-    error_for, error_page, error_page_at, field_rules_path, generated_fields, options_for,
-    pathless_script_fields, refused_page, script_fields,
+    ErrorPageSource, ErrorResponse, error_for, error_in_format_for, error_page_at,
+    field_rules_path, generated_fields, options_for, pathless_script_fields, refused_page,
+    script_fields,
 };
 pub use resolve::{has_file, has_rule_before_files};
 pub use work::{Pieces, Work};

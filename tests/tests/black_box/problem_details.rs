@@ -120,9 +120,9 @@ fn pages_of_a_site_give_way_unless_they_are_json() {
             assert_eq!(html.status, status);
             assert!(html.text().contains(page), "{html}");
         }
-        // No reason is registered for this status.
+        // No name is registered for this status.
         let late = asked(server, Request::get("/late"));
-        assert_eq!((late.status, late.text()), (599, "{\"type\":\"about:blank\"}\n"));
+        assert_eq!((late.status, late.text()), (599, "{\"status\":599}\n"));
         problem(&asked(server, Request::new("POST", "/index.html")), 405);
         assert_eq!(server.exchange(&Request::new("POST", "/index.html")).text(), "not so");
         for request in [Request::get("/api/none"), Request::new("BREW", "/")] {
@@ -178,18 +178,121 @@ fn errors_of_scripts_are_problem_details() {
     });
 }
 
-/// A developer sees the reason, as on the page for browsers.
+/// A developer sees the reason, as on the page for browsers, whatever pages the site has.
 #[test]
 fn a_developer_sees_the_reason() {
-    let script = ("site.lua", "pinion.get('/', function() error('a \"reason\"') end)");
-    let folder = Folder::with("problem-developer", [script]);
-    for io in Io::BOTH {
+    let script = ("main.lua", "pinion.get('/', function() error('a \"reason\"') end)");
+    for (io, own) in [
+        (Io::BOTH[0], None),
+        (Io::BOTH[1], None),
+        (Io::BOTH[0], Some(("_500.json", "{}"))),
+        (Io::BOTH[0], Some(("_500.txt", "own"))),
+        (Io::BOTH[0], Some(("_500.html", "own"))),
+    ] {
+        let folder = Folder::with("problem-developer", [script].into_iter().chain(own));
         let flags = ["--dev", "--io", io.as_str()];
-        let server = Start::site(&folder.join("site.lua")).flags(&flags).start();
-        let members = problem(&asked(&server, Request::get("/")), 500);
+        let server = Start::site(folder.path()).flags(&flags).start();
+        let response = asked(&server, Request::get("/"));
+        let members = problem(&response, 500);
         let report = members["report"].as_str().expect("a report");
-        assert!(report.contains("a \"reason\"") && report.contains("site.lua:1"), "{report}");
+        assert!(report.contains("a \"reason\"") && report.contains("main.lua:1"), "{report}");
+        let text = server.exchange(&Request::get("/").field("Accept", "*/*"));
+        assert_eq!(text.field("Content-Type"), Some("text/plain; charset=utf-8"), "{own:?}");
+        assert!(text.text().contains("a \"reason\""), "{own:?}: {text}");
+        for response in [response, text] {
+            assert_eq!(response.field("X-Content-Type-Options"), Some("nosniff"), "{own:?}");
+        }
         server.stop();
+    }
+}
+
+/// The ID of a failure is added to HTML and to text. In other content it would be an error.
+#[test]
+fn a_page_of_a_site_gets_the_id_of_a_failure_if_it_is_html_or_text() {
+    for (name, own) in [
+        ("_500.html", "<h1>own</h1>"),
+        ("_500.txt", "own\n"),
+        ("_500.json", r#"{"own":true}"#),
+        ("_500.xml", "<own/>"),
+    ] {
+        let failing = ("a.dyn.html", "<?lua error('no') ?>");
+        let folder = Folder::with("problem-failure-pages", [failing, (name, own)]);
+        let server = Start::site(folder.path()).start();
+        for accept in ["*/*", "text/html", "text/plain", JSON] {
+            let response = server.exchange(&Request::get("/a").field("Accept", accept));
+            let id = response.field("Error-Id").expect("an ID");
+            if accept == JSON && name != "_500.json" {
+                assert_eq!(problem(&response, 500)["error_id"], id);
+                continue;
+            }
+            let expected = match name {
+                "_500.html" => format!("{own}<p><small>Error {id}</small></p>\n"),
+                "_500.txt" => format!("{own}Error {id}\n"),
+                _ => own.to_owned(),
+            };
+            assert_eq!((response.status, response.text()), (500, &*expected), "{name} {accept}");
+        }
+        server.stop();
+    }
+}
+
+/// A shared cache must not send problem details to a browser, so an error that it may store names
+/// `Accept` in `Vary`.
+#[test]
+fn errors_that_caches_may_store_vary_by_accept() {
+    let folder = Folder::with(
+        "problem-vary",
+        [
+            ("index.html", "home"),
+            ("gone.html", "gone"),
+            ("_405.html", "not so"),
+            ("sub/404.html", "nothing"),
+            ("_redirects", "/old /gone.html 410\n/cdn/old /gone.html 410\n"),
+            (
+                "_headers",
+                "/cdn/*\n  CDN-Cache-Control: max-age=60\n\
+                 /surrogate/*\n  Vary: Origin\n  Surrogate-Control: max-age=9\n\
+                 /vary/*\n  Vary: Origin\n\
+                 /accept/*\n  Vary: accept, Origin\n  X-Accel-Expires: 9\n",
+            ),
+        ],
+    );
+    let (both, own) = (Some("Origin, Accept"), Some("accept, Origin"));
+    let accept = Some("Accept");
+    let cases = [
+        // The `Vary` of an error, and of one without `Cache-Control`.
+        (Request::get("/none"), 404, None, accept),
+        (Request::get("/sub/none"), 404, None, accept),
+        (Request::get("/cdn/none"), 404, accept, accept),
+        (Request::get("/surrogate/none"), 404, both, both),
+        (Request::get("/vary/none"), 404, Some("Origin"), both),
+        (Request::get("/accept/none"), 404, own, own),
+        (Request::new("POST", "/index.html"), 405, None, accept),
+        (Request::get("/../a"), 400, None, accept),
+        (Request::get("/").field("Range", "bytes=99-"), 416, None, accept),
+        (Request::get("/cdn/old"), 410, accept, accept),
+        (Request::new("OPTIONS", "/"), 204, None, None),
+        (Request::get("/"), 200, None, None),
+    ];
+    for is_without in [false, true] {
+        let flags: &[&str] = if is_without { &["--no-cache-control"] } else { &[] };
+        Matrix::of(folder.path()).build(flags).explained().run(|server| {
+            for (request, status, with, without) in &cases {
+                let expected = if is_without { *without } else { *with };
+                for accept in [JSON, "text/html", "text/plain", "*/*"] {
+                    let response = server.exchange(&request.clone().field("Accept", accept));
+                    assert_eq!(response.status, *status, "{response}");
+                    let vary: Vec<&str> = response.values("Vary").collect();
+                    assert_eq!(vary, Vec::from_iter(expected), "{is_without}: {response}");
+                }
+            }
+            // The page of a rule is never stored as an error, but problem details may be.
+            let page = server.get("/old");
+            let stored = (page.field("Cache-Control"), page.field("Vary"));
+            assert_eq!(stored, (Some("no-store"), None), "{page}");
+            let problem = asked(server, Request::get("/old"));
+            assert_eq!(problem.field("Vary"), accept.filter(|_| is_without), "{problem}");
+        });
     }
 }
 

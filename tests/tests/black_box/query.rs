@@ -4,14 +4,16 @@
 use crate::cgi;
 use crate::live_files::write_at;
 use crate::mounts::start;
+use pinion_tests::binary::source_root;
 use pinion_tests::fastcgi::{Application, FastCgiRequest, page};
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Io, Matrix, ways};
 use pinion_tests::request::Request;
-use pinion_tests::script::in_every_way;
+use pinion_tests::script::{in_every_way, in_every_way_with};
 use pinion_tests::server::{Server, Start};
 use pinion_tests::upstream::Upstream;
 use rustix::process::geteuid;
+use std::fs;
 
 const ALLOW: Option<&str> = Some("GET, HEAD, OPTIONS");
 
@@ -105,12 +107,86 @@ fn a_query_without_a_media_type_reaches_no_handler() {
     });
 }
 
+const REASON: &str = "A QUERY needs a Content-Type.";
+
+/// The client reads why its QUERY is refused. Nothing of the script runs.
+#[test]
+fn a_query_without_a_media_type_is_refused_with_the_reason() {
+    const RUNS: &str = "
+        pinion.use(function(req, res, next) res:field('X-Ran', 'yes') return next() end)
+        pinion.on_error(function() return 'the handler of errors' end)
+        pinion.query('/search', function(req) return req:body() end)";
+    let query = Request::new("QUERY", "/search").body(b"a");
+    let (html, text) = ("text/html; charset=utf-8", "text/plain; charset=utf-8");
+    let problem_details = "application/problem+json";
+    for flags in [&[][..], &["--dev"]] {
+        in_every_way_with(RUNS, flags, |server| {
+            let of_curl = if flags.is_empty() { html } else { text };
+            for (accept, media_type) in [
+                ("*/*", of_curl),
+                ("text/html", html),
+                ("text/plain", text),
+                ("application/json", problem_details),
+            ] {
+                let response = server.exchange(&query.clone().field("Accept", accept));
+                let found = (response.status, response.field("Content-Type"));
+                assert_eq!(found, (400, Some(media_type)), "{accept}");
+                assert!(response.text().contains(REASON), "{accept}: {response}");
+                assert_eq!(response.field("X-Ran"), None, "{accept}");
+            }
+            let typed = query.clone().field("Content-Type", "text/plain");
+            assert_eq!(server.exchange(&typed).field("X-Ran"), Some("yes"));
+        });
+    }
+}
+
+/// A page refuses it in the same way, unless the site has a page of its own for the status.
+#[test]
+fn a_page_refuses_a_query_without_a_media_type() {
+    let page = ("query.find.dyn.html", "found");
+    for own in [None, Some(("_400.html", "our own"))] {
+        let folder = Folder::with("query-page", [page].into_iter().chain(own));
+        let server = Start::site(folder.path()).start();
+        let response = server.exchange(&Request::new("QUERY", "/find").body(b"a"));
+        assert_eq!(response.status, 400);
+        assert!(response.text().contains(own.map_or(REASON, |(_, text)| text)), "{response}");
+        let json = Request::new("QUERY", "/find").field("Accept", "application/json");
+        assert!(server.exchange(&json.body(b"a")).text().contains(REASON));
+        server.stop();
+    }
+}
+
+/// The example of docs/lua.md.
+#[test]
+fn the_example_compares_the_media_type_alone_and_always_sends_an_array() {
+    let document = fs::read_to_string(source_root().join("docs/lua.md")).expect("the document");
+    let mut blocks = document.split("```lua\n").filter_map(|rest| rest.split("```").next());
+    let example = blocks.find(|block| block.contains("pinion.query(\"/cities\"")).expect("a block");
+    in_every_way(example, |server| {
+        let query = |media_type: &str, content: &str| {
+            let query = Request::new("QUERY", "/cities").field("Content-Type", media_type);
+            server.exchange(&query.body(content.as_bytes()))
+        };
+        let form = "application/x-www-form-urlencoded";
+        for media_type in
+            [form, "Application/X-WWW-Form-Urlencoded;charset=utf-8", &format!("{form} ; a=b")]
+        {
+            let response = query(media_type, "least=0.5");
+            assert_eq!((response.status, response.text()), (200, r#"["berlin","bremen"]"#));
+        }
+        assert_eq!(query(form, "least=9").text(), "[]");
+        for media_type in ["text/plain", "application/x-www-form-urlencodedx"] {
+            assert_eq!(query(media_type, "least=0.5").status, 415, "{media_type}");
+        }
+    });
+}
+
 /// Files are not searched: 405 for a method that is known, 501 for one that is not.
 #[test]
 fn files_refuse_a_query() {
     let files = [("index.html", "home"), ("sub/a.txt", "a"), ("_redirects", "/old /new 301\n")];
     let folder = Folder::with("query-files", files);
-    std::fs::create_dir(folder.join("media")).expect("a folder");
+    fs::create_dir(folder.join("media")).expect("a folder");
     folder.write("media/live.txt", "live");
     let flags = ["--live", "media", "--listing"];
     let matrix = Matrix::of(folder.path()).folder_only("live files").serve(&flags);

@@ -216,10 +216,13 @@ fn part_of_a_file(client: &mut Client, target: &str, tag: &str) {
         assert_eq!((response.status, response.field("X-Own")), (status, None), "{response}");
         assert_hidden(&response);
     }
-    // Conditions and ranges are for GET.
-    let post = Request::new("POST", target).body(b"form").field("Range", "bytes=6-");
-    let response = client.exchange(&post.field("If-None-Match", tag));
-    assert_eq!((response.status, response.text()), (200, "hello world"), "{response}");
+    // Ranges are for GET, and conditions for requests that select the file.
+    let post = Request::new("POST", target).field("If-None-Match", tag);
+    for request in [post, Request::new("QUERY", target).field("Content-Type", "text/plain")] {
+        let response = client.exchange(&request.body(b"form").field("Range", "bytes=6-"));
+        assert_eq!((response.status, response.text()), (200, "hello world"), "{response}");
+        assert_eq!(response.field("Accept-Ranges"), None, "{response}");
+    }
 }
 
 /// What the application does not say comes from the file.

@@ -139,6 +139,44 @@ fn the_steps_are_those_of_the_document() {
     }
 }
 
+/// Problem details are no file of the site: neither their type nor their size is that of one.
+#[test]
+fn problem_details_are_explained_as_built_in() {
+    let folder = Folder::with(
+        "why-problem",
+        [
+            ("gone.html", &*"it is gone ".repeat(200)),
+            ("_405.html", "not so"),
+            ("_redirects", "/old /gone.html 410\n"),
+        ],
+    );
+    let note = "Accept prefers JSON, so problem details take the place of the page";
+    for (words, status, has_note) in [
+        (&["/old"][..], 410, true),
+        (&["/gone", "-X", "POST"], 405, true),
+        (&["/none"], 404, false),
+        (&["/gone", "-H", "If-Match: \"other\""], 412, false),
+    ] {
+        let json = ["-H", "Accept: application/json"];
+        let told = document(folder.path(), &[words, &json].concat());
+        assert_eq!(told["status"], status, "{words:?}");
+        let headers = told["headers"].as_array().expect("headers");
+        let found = headers.iter().find(|header| header["name"] == "Content-Type");
+        let found = found.expect("a type");
+        assert_eq!(
+            (&found["value"], &found["source"], &found["reason"]),
+            (&"application/problem+json".into(), &"built-in".into(), &"built in".into()),
+            "{words:?}"
+        );
+        assert_eq!(told["codings"].as_array().expect("codings").len(), 0, "{words:?}");
+        let notes = told["notes"].as_array().expect("notes");
+        assert_eq!(notes.iter().any(|other| other == note), has_note, "{words:?}");
+    }
+    let told = document(folder.path(), &["/old"]);
+    assert_eq!(told["notes"].as_array().expect("notes").len(), 0);
+    assert_ne!(told["codings"].as_array().expect("codings").len(), 0);
+}
+
 /// The value of a header, if it is there.
 fn value(told: &Value, name: &Value) -> Option<String> {
     let headers = told["headers"].as_array().expect("headers");

@@ -77,7 +77,7 @@ pub(crate) struct ExchangeState {
     /// The method was HEAD: content is dropped.
     pub(crate) head_only: bool,
     /// The form of an error page of the engine, which the client prefers.
-    pub(crate) page_format: ErrorFormat,
+    pub(crate) error_format: ErrorFormat,
     /// The client speaks HTTP/1.0.
     pub(crate) http10: bool,
     /// The client waits for 100 Continue.
@@ -129,7 +129,7 @@ impl ExchangeState {
 
     /// What is left of the request for an error page: how the client can read it.
     pub(crate) fn refused_request(&self) -> RefusedRequest<'static> {
-        let (head_only, format) = (self.head_only, self.page_format);
-        RefusedRequest { head_only, format, ..RefusedRequest::default() }
+        let (head_only, error_format) = (self.head_only, self.error_format);
+        RefusedRequest { head_only, error_format, ..RefusedRequest::default() }
     }
 }

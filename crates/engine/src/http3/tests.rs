@@ -349,6 +349,29 @@ fn a_head_that_comes_behind_its_refusal_is_passed_over() {
     assert!(!pair.worker.core.conns.get(slot).is_closing());
 }
 
+/// RFC 9114 §4.1.1: a client that reads an early response may abandon the rest of its request. Its
+/// RESET_STREAM arrives before the end of the response has left, and that end still comes.
+#[test]
+fn a_response_ends_though_the_rest_of_its_request_is_abandoned() {
+    const NO_ERROR: u32 = 0x100;
+    let (mut pair, connecting) = Pair::connecting(OPEN);
+    let connection = pair.turns(connecting).expect("a connection");
+    // "POST /" of "a", and the first byte of a frame of DATA.
+    let mut request = REQUEST.to_vec();
+    request[4] = 0xc0 | 20;
+    request.extend_from_slice(&[0x0, 0x44, 0x0, b'x']);
+    for turns in 0..20 {
+        let (mut sender, mut receiver) = pair.turns(connection.open_bi()).expect("a stream");
+        pair.turns(sender.write_all(&request)).expect("written");
+        let first = pair.turns(receiver.read(&mut [0])).expect("a response");
+        assert_eq!(first, Some(1));
+        (0..turns % 4).for_each(|_| pair.turn());
+        sender.reset(NO_ERROR.into()).expect("open");
+        let rest = pair.turns(receiver.read_to_end(2 * OPEN.1)).expect("its end");
+        assert!(rest.len() > OPEN.1, "{} bytes", rest.len());
+    }
+}
+
 /// RFC 9114 §5.2: a request that is rejected is one that came too late.
 #[test]
 fn who_shakes_hands_as_the_server_begins_to_stop_is_served() {

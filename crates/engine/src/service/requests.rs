@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pinion_http::field::{Fields, KnownField};
 use pinion_http::h1::trailers;
 use pinion_http::method::Method;
-use pinion_http::negotiate::error_format;
+use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page::ErrorFormat;
 use pinion_http::prepared::PreparedBody;
 use pinion_http::refusal::{Refusal, RefusedRequest};
@@ -40,10 +40,10 @@ pub(crate) fn begin<A: App>(
         stage: Stage::Open,
         head_only: head.method == Method::Head,
         expects_continue: head.expect_continue,
-        page_format: if end {
+        error_format: if end {
             ErrorFormat::default()
         } else {
-            error_format(head.values(KnownField::Accept))
+            preferred_error_format(head.values(KnownField::Accept))
         },
         ..ExchangeState::default()
     };
@@ -111,9 +111,13 @@ pub(crate) fn refuse<A: App>(
     refusal: Refusal,
     request: &RefusedRequest<'_>,
 ) {
-    let &RefusedRequest { head_only, format: page_format, .. } = request;
-    let state =
-        ExchangeState { stage: Stage::Refused, head_only, page_format, ..ExchangeState::default() };
+    let &RefusedRequest { head_only, error_format, .. } = request;
+    let state = ExchangeState {
+        stage: Stage::Refused,
+        head_only,
+        error_format,
+        ..ExchangeState::default()
+    };
     open(core, slot, id, |stream| {
         stream.begin(state);
         stream.ended = end;

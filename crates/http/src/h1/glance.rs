@@ -4,7 +4,7 @@
 use crate::grammar::trim;
 use crate::host;
 use crate::limits::HEAD_MAX_BYTES;
-use crate::negotiate::error_format;
+use crate::negotiate::preferred_error_format;
 use crate::refusal::RefusedRequest;
 use crate::target::Target;
 
@@ -30,7 +30,7 @@ pub fn glance(input: &[u8]) -> RefusedRequest<'_> {
     let authority = target.and_then(|target| target.authority).or(host);
     RefusedRequest {
         head_only: request_line.starts_with(b"HEAD "),
-        format: error_format(accept),
+        error_format: preferred_error_format(accept),
         path: target.map(|target| target.path),
         authority: authority.filter(|_| is_one_host),
     }
@@ -59,13 +59,13 @@ fn without_end(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::glance;
-    use crate::page::ErrorFormat::{Html, Problem, Text};
+    use crate::page::ErrorFormat::{Html, ProblemDetails, Text};
     use crate::refusal::RefusedRequest;
 
     #[test]
     fn what_a_refused_head_tells() {
         let head = true;
-        for (input, head_only, format) in [
+        for (input, head_only, error_format) in [
             ("", !head, Html),
             ("HEAD", !head, Html),
             ("HEAD / HTTP/1.1\r\n\r\n", head, Html),
@@ -78,12 +78,12 @@ mod tests {
             ("GET / HTTP/1.1\r\nHost: a b\r\nbroken\r\nAccept: text/plain", !head, Text),
             ("GET / HTTP/1.1\r\nAccept: text/html\r\nAccept: text/plain\r\n\r\n", !head, Html),
             ("GET / HTTP/1.1\r\nX-Accept: text/plain\r\n\r\n", !head, Html),
-            ("GET / HTTP/1.1\r\nAccept: application/json\r\n\r\n", !head, Problem),
+            ("GET / HTTP/1.1\r\nAccept: application/json\r\n\r\n", !head, ProblemDetails),
             // What stands behind the blank line is no field.
             ("GET / HTTP/9.9\r\n\r\nAccept: text/plain\r\n", !head, Html),
         ] {
             let told = glance(input.as_bytes());
-            assert_eq!((told.head_only, told.format), (head_only, format), "{input:?}");
+            assert_eq!((told.head_only, told.error_format), (head_only, error_format), "{input:?}");
         }
     }
 
@@ -92,7 +92,7 @@ mod tests {
         let long = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 1 << 16], b"\r\nAccept: text/plain\r\n"];
         let long = long.concat();
         let told = glance(&long);
-        assert_eq!(told.format, Html);
+        assert_eq!(told.error_format, Html);
     }
 
     /// A path is known only if nothing that has not come could change it, and a host only if the

@@ -13,10 +13,10 @@ pub(crate) fn head(head: &RequestHead<'_>, end: bool) -> String {
 pub(crate) fn refused(refusal: Refusal, fields: &Fields<'_>, end: bool) -> String {
     let form = refused_request(fields);
     let head_only = if form.head_only { " head-only" } else { "" };
-    let plain = match form.format {
+    let plain = match form.error_format {
         ErrorFormat::Html => "",
         ErrorFormat::Text => " text",
-        ErrorFormat::Problem => " problem",
+        ErrorFormat::ProblemDetails => " problem",
     };
     format!("{}{head_only}{plain}{}", refusal.status(), of_end(end))
 }

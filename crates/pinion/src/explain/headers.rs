@@ -118,6 +118,7 @@ impl Origins<'_> {
             "server" => (Flag, "--server-name"),
             "strict-transport-security" => (Flag, "--hsts"),
             "alt-svc" => (Flag, "the HTTP/3 listeners, or --alt-svc"),
+            "vary" if self.is_error => (Server, "Accept selects the format of errors"),
             "vary" => (File, "the stored forms"),
             _ => (Archive, "the archive"),
         };

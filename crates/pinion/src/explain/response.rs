@@ -2,6 +2,7 @@
 //! and its script. The functions of the server choose who responds and make the responses.
 
 mod access_steps;
+mod error_steps;
 mod live_steps;
 mod script_steps;
 
@@ -38,7 +39,7 @@ use pinion_http::request::RequestHead;
 use pinion_http::target::{PathError, decode_path};
 use pinion_lua::routes::{RouteFound, Routes};
 use pinion_site::trace::Outcome;
-use pinion_site::{Pieces, Work, answer_traced, error_for, options_for, refused_page};
+use pinion_site::{Pieces, Work, answer_traced, refused_page};
 use std::path::Path;
 
 /// Explains the response of a server to a request.
@@ -177,7 +178,7 @@ impl<'s> Draft<'s> {
         let hints: RefusedRequest<'_> = glance(&request.head);
         self.step(Step::responds(None, StepName::Request, reason.to_owned()));
         let Some(site) = sites.select(hints.authority) else {
-            let response = page::answer(status, hints.format, page::BUILT_IN_FIELDS);
+            let response = page::answer(status, hints.error_format, page::BUILT_IN_FIELDS);
             self.finish_with(&response, ConnectionFields::Close, &Origins::default());
             return Ok(());
         };
@@ -188,6 +189,7 @@ impl<'s> Draft<'s> {
         let response = refused_page(status, &hints, &site.generation.archive(), &mut work);
         let origins = Origins { path, is_error: true, ..site.origins() };
         self.finish_with(&response, ConnectionFields::Close, &origins);
+        self.note_replaced_page(&site.generation.archive(), &response);
         Ok(())
     }
 
@@ -269,11 +271,6 @@ impl<'s> Draft<'s> {
         }
         let heard = recorder.heard();
         self.looked_up((site, head), &heard, &response);
-        let is_page = matches!(heard.outcome, Some(Outcome::Page(_)));
-        if is_page && response.content_type == Some(page::PROBLEM_TYPE) {
-            let note = "Accept prefers JSON, so problem details take the place of the page";
-            self.explanation.notes.push(note.to_owned());
-        }
         if let Some(damage) = work.damage() {
             let note =
                 format!("the archive is damaged: {damage}; `pinion verify` lists all damage");
@@ -316,30 +313,21 @@ impl<'s> Draft<'s> {
         self.method_and_conditions(head, response.status);
         let sent = heard.target.as_deref();
         let is_error = response.status >= 400;
-        let file = file.filter(|_| !is_error || heard.key.is_some());
+        // A built-in page is sent in place of the file.
+        let is_built_in = is_error && response.content_type.is_some();
+        let file = file.filter(|_| !is_built_in && (!is_error || heard.key.is_some()));
         let origins =
             Origins { path: path.as_deref(), sent, is_error, location, file, ..site.origins() };
-        let has_file = !matches!(response.status, 300..=399 | 405 | 501);
+        let has_file = !is_built_in && !matches!(response.status, 300..=399 | 405 | 501);
         self.finish(response, &origins);
+        if matches!(heard.outcome, Some(Outcome::Page(_))) {
+            self.note_problem_details(response);
+        } else {
+            self.note_replaced_page(&archive, response);
+        }
         if has_file {
             self.codings(&archive, heard.key.as_deref());
         }
-    }
-
-    /// Explains an error that is not about the request.
-    fn failed(
-        &mut self,
-        status: u16,
-        (name, reason): (StepName, &str),
-        site: &LoadedSite,
-        head: &RequestHead<'_>,
-    ) {
-        self.step(Step::responds(None, name, reason.to_owned()));
-        let (archive, mut work) = (site.generation.archive(), Work::new());
-        let response = error_for(status, &archive, head, &mut work);
-        let mut scratch = Vec::new();
-        let path = decode_path(head.target.path, &mut scratch).ok();
-        self.finish(&response, &Origins { path, is_error: true, ..site.origins() });
     }
 
     /// Explains the headers that a response has unless a script or another server sets them.
@@ -362,8 +350,7 @@ impl<'s> Draft<'s> {
         (site, head): (&LoadedSite, &RequestHead<'_>),
     ) {
         if head.is_untyped_query() {
-            let reason = "a QUERY needs a Content-Type, such as application/json";
-            return self.failed(400, (StepName::Method, reason), site, head);
+            return self.untyped_query(site, head);
         }
         let pattern = pattern.map_or(String::new(), |pattern| format!("{pattern}, "));
         let place = place.unwrap_or("a handler");
@@ -372,30 +359,6 @@ impl<'s> Draft<'s> {
         self.fields_unless_set(site, head);
         let note = "the handler decides about the status, and may replace these headers";
         self.explanation.notes.push(note.to_owned());
-    }
-
-    /// Explains the response of a path that has only routes for other methods.
-    fn other_method(
-        &mut self,
-        mut methods: Vec<String>,
-        site: &LoadedSite,
-        head: &RequestHead<'_>,
-    ) {
-        if !methods.iter().any(|method| method == "OPTIONS") {
-            methods.push("OPTIONS".to_owned());
-        }
-        let allow = methods.join(", ");
-        let (archive, mut work) = (site.generation.archive(), Work::new());
-        let response = match head.method {
-            Method::Options => options_for(&archive, head, &mut work),
-            _ => error_for(405, &archive, head, &mut work),
-        };
-        let response = Prepared { allow: Some(allow.as_bytes()), ..response };
-        let reason = format!("the routes of the path have {allow}");
-        self.step(Step::responds(None, StepName::Method, reason));
-        let mut scratch = Vec::new();
-        let path = decode_path(head.target.path, &mut scratch).ok();
-        self.finish(&response, &Origins { path, is_error: true, ..site.origins() });
     }
 
     /// Explains a status that the method or a condition of the request decides about.

@@ -36,7 +36,7 @@ use pinion_engine::stderr;
 use pinion_http::client_identity::{ClientIdentity, ClientIdentityError};
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
-use pinion_http::negotiate::error_format;
+use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page::{self, ErrorFormat};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
@@ -46,7 +46,8 @@ use pinion_lua::problem::Problem;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
 use pinion_site::{
-    Pieces, Work, answer, answer_traced, error_for, generated_fields, has_file, refused_page,
+    Pieces, Work, answer, answer_traced, error_for, error_in_format_for, generated_fields,
+    has_file, refused_page,
 };
 use std::fmt;
 use std::net::SocketAddr;
@@ -508,8 +509,8 @@ impl SitesApp {
     ) {
         let client = ClientIdentity { peer: exchange.peer(), is_secured: exchange.is_secured() };
         let began = self.journal.begin(&client, exchange);
-        let format = error_format(head.values(KnownField::Accept));
-        let answer = page::answer(400, format, page::BUILT_IN_FIELDS);
+        let error_format = preferred_error_format(head.values(KnownField::Accept));
+        let answer = page::answer(400, error_format, page::BUILT_IN_FIELDS);
         exchange.prepared(&answer, None);
         self.journal.answered(began, head, &answer, exchange);
         self.journal.client_unknown(error, self.trusted_proxies.client_field(), exchange);
@@ -763,8 +764,8 @@ pub(crate) fn has_challenge(
 /// No site answers for the host (RFC 9110 §15.5.20).
 #[cold]
 pub(crate) fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
-    let format = error_format(head.values(KnownField::Accept));
-    page::answer(421, format, page::BUILT_IN_FIELDS)
+    let error_format = preferred_error_format(head.values(KnownField::Accept));
+    page::answer(421, error_format, page::BUILT_IN_FIELDS)
 }
 
 /// Returns the response to a request that says https on a connection that is not encrypted
@@ -775,14 +776,9 @@ fn unencrypted_https<'x>(
     head: &RequestHead<'x>,
     work: &'x mut Work,
 ) -> Prepared<'x> {
-    let refused = error_for(421, archive, head, work);
-    if refused.content_type.is_none() {
-        // The site has a page of its own.
-        return refused;
-    }
-    let page = page::unencrypted_https_page(error_format(head.values(KnownField::Accept)));
-    let (body, bytes) = (PreparedBody::Bytes(page.body), page.body.len() as u64);
-    Prepared { body, content_length: Some(bytes), ..refused }
+    let error_format = preferred_error_format(head.values(KnownField::Accept));
+    error_in_format_for(421, error_format, archive, head, work)
+        .with_built_in_page(page::unencrypted_https_page(error_format))
 }
 
 /// Whether a request announces no more content than is allowed. The engine refuses one that does
@@ -908,7 +904,7 @@ impl App for SitesApp {
         });
         match site {
             Some(site) => refused_page(status, request, &site.generation.archive(), &mut self.work),
-            None => page::answer(status, request.format, page::BUILT_IN_FIELDS),
+            None => page::answer(status, request.error_format, page::BUILT_IN_FIELDS),
         }
     }
 

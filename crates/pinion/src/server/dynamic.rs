@@ -15,16 +15,18 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::method::Method;
-use pinion_http::page::ErrorFormat;
+use pinion_http::page::{self, ErrorFormat};
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_lua::problem::Problem;
 use pinion_lua::router::Match;
 use pinion_lua::scripts::{Offer, Outcome, Outlet, Script, Scripts};
-use pinion_site::{Work, error_for, field_rules_path, options_for, script_fields};
+use pinion_site::{
+    Work, error_for, error_in_format_for, error_page_at, field_rules_path, options_for,
+    script_fields,
+};
 use std::sync::Arc;
 
-pub(super) use failure_page::page_at;
 use failure_page::{Asked, failed, failure_format};
 
 /// The script of a site, as one worker runs it.
@@ -174,7 +176,7 @@ impl Dynamic {
     ) {
         let Some(script) = &scripted.script else { return };
         if head.is_untyped_query() {
-            return self.untyped_query(scripted, head, client, journal, exchange);
+            return self.untyped_query(scripted, head, (client, developer), journal, exchange);
         }
         let later = journal.note(head, client, scripted.generation.log(), exchange);
         let page_end = developer.map(Developer::page_end).unwrap_or_default();
@@ -209,13 +211,15 @@ impl Dynamic {
         &mut self,
         scripted: &Scripted,
         head: &RequestHead<'_>,
-        client: &ClientIdentity,
+        (client, developer): (&ClientIdentity, Option<Developer>),
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
         let Scripted { generation, .. } = scripted;
-        let response =
-            error_for(400, &generation.archive(), head, self.work.get_or_insert_default());
+        let (archive, work) = (generation.archive(), self.work.get_or_insert_default());
+        let error_format = failure_format(head, developer);
+        let response = error_in_format_for(400, error_format, &archive, head, work)
+            .with_built_in_page(page::untyped_query_page(error_format));
         let began = journal.begin(client, exchange).map(|began| began.of_site(generation.log()));
         exchange.prepared(&response, None);
         journal.answered(began, head, &response, exchange);
@@ -287,7 +291,8 @@ impl Dynamic {
         let Waiting { scripted, fields, later, is_head, error_format, .. } = waiting;
         let archive = &scripted.generation.archive();
         let path = fields.path.as_deref();
-        let page = page_at(path, status, error_format, archive, &mut self.work);
+        let work = self.work.get_or_insert_default();
+        let page = error_page_at(path, status, error_format, archive, work).prepared;
         let body_bytes = page.content_length.filter(|_| !is_head).unwrap_or_default();
         exchange.prepared(&page, None);
         journal.answered_later(later, status, body_bytes, exchange);

@@ -17,7 +17,6 @@ mod python_requests;
 
 use super::access::gate::AccessGate;
 use super::access::limits::TUNNEL_RETRY_SECONDS;
-use super::dynamic::page_at;
 use super::generation::Generation;
 use super::journal::{Journal, Later};
 use super::mounts::{Mount, MountTarget};
@@ -44,14 +43,14 @@ use pinion_gateway::upstream_group::UpstreamGroup;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
-use pinion_http::negotiate::error_format;
+use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page::ErrorFormat;
 use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_programs::spawner_access::SpawnerAccess;
-use pinion_site::{Work, field_rules_path, script_fields};
+use pinion_site::{Work, error_page_at, field_rules_path, script_fields};
 use pinion_spawner::LineBucket;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
@@ -196,7 +195,7 @@ impl Gateway {
             mount: Arc::clone(mount.name()),
             target: target.into(),
             later: journal.note(head, client, generation.log(), exchange),
-            error_format: error_format(head.values(KnownField::Accept)),
+            error_format: preferred_error_format(head.values(KnownField::Accept)),
             kept: None,
         };
         if mount.is_of_programs() || mount.sent_folders.is_some() {
@@ -454,7 +453,8 @@ impl Gateway {
     ) {
         let Waiting { generation, rules_path, method, later, error_format, .. } = waiting;
         let archive = &generation.archive();
-        let page = page_at(rules_path.as_deref(), status, error_format, archive, &mut self.work);
+        let (path, work) = (rules_path.as_deref(), self.work.get_or_insert_default());
+        let page = error_page_at(path, status, error_format, archive, work).prepared;
         let body_bytes = page.content_length.filter(|_| method != Method::Head);
         let page = Prepared { allow: (status == 405).then_some(FORWARDED_METHODS), ..page };
         exchange.prepared(&page, None);

@@ -14,7 +14,6 @@ use pinion_archive::Archive;
 use pinion_http::basic_credentials;
 use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::request::RequestHead;
-use pinion_http::target::decode_path;
 use pinion_site::{Pieces, Work, answer_traced, error_for, generated_fields};
 
 impl Draft<'_> {
@@ -95,9 +94,7 @@ impl Draft<'_> {
         self.added.append(refusal.fields.as_bytes());
         let (archive, mut work) = (site.generation.archive(), Work::new());
         let response = error_for(refusal.status, &archive, head, &mut work);
-        let mut scratch = Vec::new();
-        let path = decode_path(head.target.path, &mut scratch).ok();
-        self.finish(&response, &Origins { path, is_error: true, ..site.origins() });
+        self.finish_error(&response, site, head);
     }
 
     fn preflight(&mut self, rules: &AccessRules, set: RuleSet, site: &LoadedSite) {

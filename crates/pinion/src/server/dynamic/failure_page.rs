@@ -1,25 +1,24 @@
 //! The responses to requests whose script has failed.
 
-use crate::server::app::TEXT_FIELDS;
 use crate::server::dev::Developer;
 use crate::server::dev::developer_page::{self, DeveloperPage, SourceError};
 use crate::server::generation::Generation;
-use pinion_archive::Archive;
 use pinion_engine::exchange::Exchange;
 use pinion_http::field::KnownField;
-use pinion_http::negotiate::{error_format, names_html};
-use pinion_http::page::{self, ErrorFormat, PROBLEM_TYPE};
+use pinion_http::media::MediaType;
+use pinion_http::negotiate::{names_html, preferred_error_format};
+use pinion_http::page::{self, ErrorFormat};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_lua::limits::RETRY_AFTER_S;
 use pinion_lua::scripts::Failure;
-use pinion_site::{Work, error_page, error_page_at};
+use pinion_site::{ErrorPageSource, ErrorResponse, Work, error_page_at};
 
 /// Returns the form in which an error is shown. A program of the developer, which names neither
 /// HTML nor JSON, gets text: curl says `*/*`.
 pub(super) fn failure_format(head: &RequestHead<'_>, developer: Option<Developer>) -> ErrorFormat {
     let accept = || head.values(KnownField::Accept);
-    match error_format(accept()) {
+    match preferred_error_format(accept()) {
         ErrorFormat::Html if developer.is_some() && !names_html(accept()) => ErrorFormat::Text,
         format => format,
     }
@@ -45,55 +44,67 @@ pub(super) fn failed(
     exchange: &mut Exchange<'_>,
 ) -> u64 {
     let Asked { path, error_format, developer } = asked;
-    let page = &page_at(path, failure.status, error_format, &generation.archive(), work);
-    if let Some(developer) = developer.filter(|_| error_format == ErrorFormat::Html) {
+    let archive = &generation.archive();
+    let work = work.get_or_insert_default();
+    let page = error_page_at(path, failure.status, error_format, archive, work);
+    let Some(developer) = developer else {
+        let body = with_id(&page, error_format, &failure.id);
+        let body = PreparedBody::Bytes(&body);
+        return send_failure(failure, &Prepared { body, ..page.prepared }, exchange);
+    };
+    if error_format == ErrorFormat::Html {
         let shown = shown_to_developer(failure, generation, developer);
         let shared = SharedFields::h1(developer_page::FIELDS.as_bytes());
         let body = PreparedBody::Bytes(&shown);
-        return send_failure(failure, &Prepared { shared, body, ..*page }, exchange);
+        return send_failure(failure, &Prepared { shared, body, ..page.prepared }, exchange);
     }
-    let report = developer.map(|_| failure.report.as_str());
-    let built_in = page.content_type.map(|media_type| match media_type {
-        PROBLEM_TYPE => ErrorFormat::Problem,
-        _ if media_type.starts_with(b"text/plain") => ErrorFormat::Text,
-        _ => ErrorFormat::Html,
-    });
-    if let (Some(report), None | Some(ErrorFormat::Html)) = (report, built_in) {
-        // The site has a page of its own, which cannot take the report.
-        let built_in = page::page(failure.status, ErrorFormat::Text);
-        let body = with_text(built_in.body, &failure.id, Some(report));
-        let shared = SharedFields::h1(TEXT_FIELDS);
-        let body = PreparedBody::Bytes(&body);
-        return send_failure(failure, &Prepared { shared, body, ..*page }, exchange);
-    }
-    let body = match (page.body, built_in) {
-        (PreparedBody::Bytes(body), Some(ErrorFormat::Problem)) => {
-            with_members(body, &failure.id, report)
+    // A page of the site has no room for the report.
+    let page = match page.source {
+        ErrorPageSource::BuiltIn => page.prepared,
+        ErrorPageSource::Site { .. } => {
+            page::answer(failure.status, error_format, page::BUILT_IN_FIELDS)
         }
-        (PreparedBody::Bytes(body), Some(ErrorFormat::Text)) => {
-            with_text(body, &failure.id, report)
-        }
-        // A page of the site that is JSON has no room for the name.
-        (PreparedBody::Bytes(body), None) if error_format == ErrorFormat::Problem => body.to_vec(),
-        (PreparedBody::Bytes(body), _) => with_html(body, &failure.id),
-        _ => Vec::new(),
     };
-    send_failure(failure, &Prepared { body: PreparedBody::Bytes(&body), ..*page }, exchange)
+    let report = Some(&*failure.report);
+    let body = with_report(&page, error_format, &failure.id, report);
+    send_failure(failure, &Prepared { body: PreparedBody::Bytes(&body), ..page }, exchange)
 }
 
-/// The page of a status, with the rules for the path of the request; `None` without such rules.
-pub(in crate::server) fn page_at<'x>(
-    path: Option<&[u8]>,
-    status: u16,
+/// Returns the content of the page about a failure with its ID. A page of the site gets the ID only
+/// if it is HTML or text. Every response has the ID in the field `Error-Id`.
+fn with_id(page: &ErrorResponse<'_>, error_format: ErrorFormat, id: &str) -> Vec<u8> {
+    let media_type = match page.source {
+        ErrorPageSource::BuiltIn => return with_report(&page.prepared, error_format, id, None),
+        ErrorPageSource::Site { media_type } => MediaType::parse(media_type),
+    };
+    let own = content(&page.prepared);
+    match media_type {
+        Some(media_type) if media_type.is("text", "html") => with_html(own, id),
+        Some(media_type) if media_type.is("text", "plain") => with_text(own, id, None),
+        _ => own.to_vec(),
+    }
+}
+
+/// Returns the content of a built-in page in this format with the ID of the failure and, for a
+/// developer, with its report.
+fn with_report(
+    page: &Prepared<'_>,
     error_format: ErrorFormat,
-    archive: &Archive<'x>,
-    work: &'x mut Option<Box<Work>>,
-) -> Prepared<'x> {
-    match path {
-        Some(path) => {
-            error_page_at(path, status, error_format, archive, work.get_or_insert_default())
-        }
-        None => error_page(status, error_format, archive),
+    id: &str,
+    report: Option<&str>,
+) -> Vec<u8> {
+    match error_format {
+        ErrorFormat::Html => with_html(content(page), id),
+        ErrorFormat::Text => with_text(content(page), id, report),
+        ErrorFormat::ProblemDetails => with_members(content(page), id, report),
+    }
+}
+
+/// Returns the content of a page that is in memory, as all error pages are.
+fn content<'p>(page: &Prepared<'p>) -> &'p [u8] {
+    match page.body {
+        PreparedBody::Bytes(body) => body,
+        PreparedBody::None | PreparedBody::Archive(_) => b"",
     }
 }
 
@@ -103,10 +114,7 @@ fn send_failure(failure: &Failure, page: &Prepared<'_>, exchange: &mut Exchange<
     if failure.can_retry {
         lines.extend_from_slice(format!("Retry-After: {RETRY_AFTER_S}\r\n").as_bytes());
     }
-    let bytes = match page.body {
-        PreparedBody::Bytes(body) => body.len() as u64,
-        PreparedBody::None | PreparedBody::Archive(_) => 0,
-    };
+    let bytes = content(page).len() as u64;
     let shared = SharedFields::h1(&lines);
     let has_type = lines.starts_with(b"Content-Type:");
     let content_type = page.content_type.filter(|_| !has_type);
@@ -180,9 +188,28 @@ mod tests {
         // A page of a site that does not say where its body ends.
         assert!(text(with_html(b"<p>broken", "abc")).starts_with("<p>broken<p>"));
         assert_eq!(text(with_text(b"500\n", "abc", None)), "500\nError abc\n");
-        let problem = page::page(500, ErrorFormat::Problem).body;
+        let problem = page::page(500, ErrorFormat::ProblemDetails).body;
         let json = text(with_members(problem, "abc", Some("\"a\"\n")));
         assert!(json.ends_with(",\"error_id\":\"abc\",\"report\":\"\\\"a\\\"\\n\"}\n"), "{json}");
         assert_eq!(text(with_text(b"500\n", "abc", Some("<b>"))), "500\nError abc\n\n<b>\n");
+    }
+
+    /// The form depends on the media type of what is sent, not on that which the client prefers.
+    #[test]
+    fn a_page_of_the_site_gets_the_id_if_it_is_html_or_text() {
+        let with_id = |media_type: &'static str, format| {
+            let body = PreparedBody::Bytes(b"own");
+            let source = ErrorPageSource::Site { media_type: media_type.as_bytes() };
+            let page =
+                ErrorResponse { prepared: Prepared { body, ..Prepared::empty(500) }, source };
+            String::from_utf8(with_id(&page, format, "abc")).expect("text")
+        };
+        for format in [ErrorFormat::Html, ErrorFormat::Text, ErrorFormat::ProblemDetails] {
+            assert_eq!(with_id("text/html", format), "own<p><small>Error abc</small></p>\n");
+            assert_eq!(with_id("text/plain; charset=utf-8", format), "ownError abc\n");
+            for other in ["application/json", "application/xml", "image/svg+xml", ""] {
+                assert_eq!(with_id(other, format), "own", "{other}");
+            }
+        }
     }
 }

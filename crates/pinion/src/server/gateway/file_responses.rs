@@ -161,7 +161,9 @@ impl FileSending<'_> {
             full.extend_from_slice(line);
             not_modified.extend_from_slice(line);
         }
-        if matches!(self.response.status, 200 | 206) {
+        // Ranges are for GET only (RFC 9110 §14.2).
+        let is_read = matches!(self.head.method, Method::Get | Method::Head);
+        if is_read && matches!(self.response.status, 200 | 206) {
             full.extend_from_slice(RANGES_LINE);
         }
         for field in own.iter() {
