@@ -89,7 +89,11 @@ fn a_folder_answers_with_a_page_or_with_json() {
 fn without_the_flag_folders_say_nothing() {
     let site = site();
     Matrix::of(site.path()).explained().run(|server| {
-        assert_eq!(asked(server, "/files/", JSON).text(), "missing file");
+        assert_eq!(server.get("/files/").text(), "missing file");
+        // The page is not JSON, so problem details replace it.
+        let missing = asked(server, "/files/", JSON);
+        let media_type = missing.field("Content-Type");
+        assert_eq!((missing.status, media_type), (404, Some("application/problem+json")));
         assert_eq!(server.get("/files").status, 404);
     });
 }
