@@ -56,7 +56,8 @@ pub(crate) const UNREAD_MAX_BYTES: usize =
 /// Bytes of the heads of requests that handlers of one connection of HTTP/2 or HTTP/3 have not
 /// finished responding to, as [`decoded_bytes`](pinion_http::request::RequestHead::decoded_bytes)
 /// counts them: a handler keeps the head of its request, and with HPACK a few bytes are a head as
-/// large as any. A hundred requests of a browser have 150 to 200 KiB. The next request gets 431.
+/// large as any. There is room for 97 requests with 20 fields of 2 KiB together. The next one gets
+/// 431.
 pub const OPEN_HEADS_MAX_BYTES: usize = 256 * 1024;
 
 /// Bytes the first input buffer of a connection takes; most half-received heads fit.

@@ -64,7 +64,7 @@ struct Sender {
     _program: Ended,
 }
 
-/// What one sender did over one path; `None` is a failure.
+/// What one sender did over one path, in each round.
 #[derive(Debug, Default)]
 struct Transfers {
     /// Mbit/s of each of [`FILES`].
@@ -77,14 +77,7 @@ struct Transfers {
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (rounds, name) = rounds_and_name(arguments, 1, USAGE)?;
     let pinion = release::binary()?;
-    process::run(&mut process::cargo(&[
-        "build",
-        "--profile",
-        "dist",
-        "-q",
-        "-p",
-        "pinion-h3load",
-    ]))?;
+    release::h3load()?;
     let folder = release::state()?.join("paths");
     make_files(&folder)?;
     let mut figures = Vec::new();

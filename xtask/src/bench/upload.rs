@@ -11,7 +11,7 @@ use super::runs::Run;
 use super::statistics::Spread;
 use super::{release, rounds_and_name};
 use crate::debian::{self, Need, Proof};
-use crate::{process, workspace};
+use crate::process;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::fs;
@@ -57,21 +57,14 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (rounds, name) = rounds_and_name(arguments, 5, USAGE)?;
     debian::install(NEEDS)?;
     let pinion = release::binary()?;
-    process::run(&mut process::cargo(&[
-        "build",
-        "--profile",
-        "dist",
-        "-q",
-        "-p",
-        "pinion-h3load",
-    ]))?;
+    let h3load = release::h3load()?;
     let folder = release::state()?.join("upload");
     let path = LongPath::start(&["--delay-ms", ROUND_TRIP_MS])?;
     let _servers = servers(&pinion, &folder, &path)?;
     let mut rates = vec![Vec::new(); SENDERS.len()];
     for _ in 0..rounds {
         for (sender, rates) in SENDERS.iter().zip(&mut rates) {
-            rates.push(send(sender, &folder, &path)?);
+            rates.push(send(sender, &h3load, &folder, &path)?);
         }
     }
     let spread = |rates: &Vec<f64>| Spread::of(rates.clone()).context("at least one round");
@@ -145,7 +138,7 @@ fn curl(path: &LongPath, port: u16) -> Result<Command> {
 }
 
 /// Sends once; returns megabytes per second.
-fn send(sender: &Sender, folder: &Path, path: &LongPath) -> Result<f64> {
+fn send(sender: &Sender, h3load: &Path, folder: &Path, path: &LongPath) -> Result<f64> {
     let Sender(name, version, port) = sender;
     let mut client = if let Some(version) = version {
         let mut curl = curl(path, *port)?;
@@ -153,10 +146,10 @@ fn send(sender: &Sender, folder: &Path, path: &LongPath) -> Result<f64> {
         curl.arg(format!("@{}", folder.join("large.bin").display()));
         curl
     } else {
-        let mut h3load = on(&path.client, workspace::target().join("dist/pinion-h3load"));
-        h3load.args(["-c", "1", "-n", "1", "-d", "120", "--post", &CONTENT_BYTES.to_string()]);
-        h3load.arg(format!("https://{SERVER}:{port}/upload"));
-        h3load
+        let mut load = on(&path.client, h3load);
+        load.args(["-c", "1", "-n", "1", "-d", "120", "--post", &CONTENT_BYTES.to_string()]);
+        load.arg(format!("https://{SERVER}:{port}/upload"));
+        load
     };
     let began = Instant::now();
     let response = process::output(&mut client).with_context(|| (*name).to_owned())?;
