@@ -1,13 +1,15 @@
 """Two network namespaces with a long path between them, on which nothing but packets of IP goes.
 
-python3 long_path.py [--delay-ms N] [--jitter-ms N] [--loss PER_MILLE] [--rate-mbit N] [--seed N]
+python3 long_path.py [--delay-ms N] [--jitter-ms N] [--loss PER_MILLE] [--rate-mbit N]
+                     [--queue-ms N] [--seed N]
 
 The server side has the address 10.9.0.1, the client side 10.9.0.2. It prints a line with the files
 of both namespaces, `SERVER CLIENT`, for `nsenter --net=FILE`, and ends when stdin does. For each
 line on stdin it prints `TRIPS BYTES`: round trips in which the client sent data since the line
 before, and bytes of its packets.
 
-With a rate, each direction is a link of so many Mbit/s behind a queue of QUEUE_SECONDS.
+With a rate, each direction is a link of so many Mbit/s behind a queue: packets that would wait
+longer than --queue-ms for the link are lost. The default is what the queues of routers have.
 
 Without a delay the path has no clock. Packets go in turns: all of the client's, until it has no
 more to send, then all of the server's. A turn of each is a round trip, however busy the machine.
@@ -42,9 +44,7 @@ DATA_MIN_BYTES = 400
 QUIET_SECONDS = 0.1
 # Packets that wait on one side; more are lost, as in the queue of a router.
 QUEUE_MAX_PACKETS = 20_000
-# Packets that would wait longer for the link of a path with a rate are lost: what the queues of
-# routers have.
-QUEUE_SECONDS = 0.1
+QUEUE_MS = 100
 
 
 def request(name, value):
@@ -150,6 +150,7 @@ class Path:
         delay, jitter = self.options.delay_ms / 1000, self.options.jitter_ms / 1000
         waiting, number, last = [], 0, {self.client: 0.0, self.server: 0.0}
         bytes_per_second = self.options.rate_mbit * 125_000
+        queue_seconds = self.options.queue_ms / 1000
         free = dict(last)
         watched = [sys.stdin.fileno(), self.client, self.server]
         while True:
@@ -168,7 +169,7 @@ class Path:
                 while (packet := self.read(source)) is not None:
                     sent = now
                     if bytes_per_second:
-                        if free[source] > now + QUEUE_SECONDS:
+                        if free[source] > now + queue_seconds:
                             continue  # The queue is full.
                         free[source] = max(free[source], now) + len(packet) / bytes_per_second
                         sent = free[source]
@@ -185,6 +186,7 @@ def main():
     parser.add_argument("--jitter-ms", type=float, default=0)
     parser.add_argument("--loss", type=int, default=0)
     parser.add_argument("--rate-mbit", type=float, default=0)
+    parser.add_argument("--queue-ms", type=float, default=QUEUE_MS)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     sides = [side(SERVER), side(CLIENT)]

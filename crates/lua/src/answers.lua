@@ -235,16 +235,16 @@ local function response_of(id, route)
     return setmetatable(response, Response)
 end
 
--- What is left to send, and whether a number stands in front of it.
+-- What is left to send: a string, or a response and where its last piece stands.
 local function rest(response, route)
     local n = response.n or 1
     local is_long = n > FEW_PIECES
     if is_long or rooms[route] then
         rooms[route] = is_long and min(n, MANY_PIECES) or nil
     end
-    -- Long texts that differ little have the same hash in LuaJIT, which then takes longer for each.
+    -- The host takes many or long pieces from where they are, without a string of all.
     if is_long or response.has_fragments then
-        return stamped(response), true
+        return response, n
     elseif n == 2 then
         return response[2]
     end

@@ -557,9 +557,9 @@ local function answer(id, route, more, name)
         end
         response:write(said)
     end
-    local text, is_stamped = rest(response, route)
+    local text, last = rest(response, route)
     response.n = nil
-    return text, is_stamped
+    return text, last
 end
 
 local function strand(id, route, more, name)

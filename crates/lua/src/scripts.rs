@@ -14,6 +14,7 @@ mod processes;
 mod requests;
 mod room;
 mod store_jobs;
+mod unsent;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -52,7 +53,7 @@ use crate::site::Site;
 use crate::stock::Stock;
 use crate::store_access::{ScriptStoreChoice, StoreAccess, StoreWorker};
 use crate::task::TaskId;
-use crate::vm::{Fault, Handler, Step, Vm, harmless};
+use crate::vm::{Fault, Handler, PieceList, Step, Vm, harmless};
 use alone::Alone;
 use background::Background;
 #[cfg(feature = "sim")]
@@ -157,9 +158,11 @@ pub struct Scripts {
     upload_relief_after_ms: u64,
     /// The requests that wait for something.
     waiting: HashMap<Address, (Rc<Vm>, TaskId)>,
-    /// Room for a decoded path, and for the lines of a head.
+    /// Room for a decoded path, for the lines of a head, and for content that goes out at once.
     path: Vec<u8>,
     lines: Vec<u8>,
+    gathered: Vec<u8>,
+    pieces: PieceList,
     ids: Ids,
 }
 
@@ -287,6 +290,8 @@ impl Scripts {
             waiting: HashMap::new(),
             path: Vec::new(),
             lines: Vec::new(),
+            gathered: Vec::new(),
+            pieces: PieceList::default(),
             ids: Ids::default(),
         }
     }

@@ -10,6 +10,7 @@ mod jobs;
 mod origin;
 mod over_limit;
 mod pace;
+mod pieces;
 mod processes;
 mod route_limits;
 mod sessions;
@@ -54,6 +55,7 @@ use origin::Origins;
 pub(crate) use origin::{Begun, Origin};
 pub(crate) use over_limit::{Wait, background_time, background_wall_ms, replaced, time};
 use pace::Pace;
+pub(crate) use pieces::{PieceList, WrittenPieces, in_memory};
 use route_limits::RouteLimits;
 pub(crate) use text::Text;
 pub(crate) use waiting::Ending;
@@ -85,11 +87,19 @@ const BYTECODE: &[u8] = b"\x1b";
 /// Where a coroutine has come to.
 pub(crate) enum Step {
     /// The handler is through; this is what it has written and not sent.
-    Done(Text),
+    Done(Unsent),
     /// It waits.
     Waits(Operation),
     /// It has failed.
     Failed(Fault),
+}
+
+/// What a handler has written that has not been sent.
+pub(crate) enum Unsent {
+    /// All in one.
+    Text(Text),
+    /// Many pieces.
+    Pieces(WrittenPieces),
 }
 
 /// What a coroutine waits for.

@@ -12,6 +12,7 @@ const UNSAFE_HOMES: &[&str] = &[
     "crates/lua/src/machine_code.rs",
     "crates/lua/src/pages/plain.rs",
     "crates/lua/src/unconfined.rs",
+    "crates/lua/src/vm/pieces.rs",
     "crates/spawner/examples/spawn_cost.rs",
     "crates/spawner/src/fork_exec.rs",
     "crates/spawner/src/process_state.rs",

@@ -24,6 +24,7 @@ use crate::inbox::Poster;
 use crate::limits::{LAST_MS, QUIC_STREAM_WINDOW_BYTES, QUIC_UNI_STREAMS, WINDOW_STALL_MS};
 use crate::listener::{bind_udp, local_address};
 use crate::quic::config::{QuicConfig, QuicKeys};
+use crate::quic::congestion::CongestionControl;
 use crate::quic::made_settings;
 use crate::quic::table::EndpointPlan;
 use crate::raw::RawStream;
@@ -108,7 +109,8 @@ impl Pair {
     /// With a client that has begun to connect.
     fn connecting((window_bytes, content_bytes): (u32, usize)) -> (Pair, Connecting) {
         let (tls, root) = made_settings();
-        let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000).expect("a cipher suite");
+        let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000, CongestionControl::Cubic)
+            .expect("a cipher suite");
         let local = (Ipv4Addr::LOCALHOST, 0).into();
         let sockets: Vec<_> = bind_udp(local, 1).expect("bind").into_iter().map(Arc::new).collect();
         let address = local_address(&sockets[0]).expect("an address");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use aws_lc_rs::{hkdf, hmac};
 use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 
+use super::congestion::CongestionControl;
 use super::ids::{IdKey, Ids, Place, RandomSource};
 use super::suites::BySuites;
 use crate::limits::{
@@ -66,9 +67,14 @@ impl QuicConfig {
     /// `idle_ms` is how long a connection may be silent.
     ///
     /// `None` when `tls` has no cipher suite that QUIC can use.
-    pub fn new(tls: &TlsConfig, keys: QuicKeys, idle_ms: u64) -> Option<Self> {
+    pub fn new(
+        tls: &TlsConfig,
+        keys: QuicKeys,
+        idle_ms: u64,
+        congestion: CongestionControl,
+    ) -> Option<Self> {
         let crypto = BySuites::new(tls)?;
-        let server = server(Arc::new(crypto), &keys, idle_ms);
+        let server = server(Arc::new(crypto), &keys, idle_ms, congestion);
         Some(Self { server: Arc::new(server), keys, random: RandomSource::System })
     }
 
@@ -81,7 +87,8 @@ impl QuicConfig {
         let has_ended: HasEnded = Arc::new(|_| false);
         let (ids, reset, tokens) = (random.bytes(), random.bytes(), random.bytes());
         let keys = QuicKeys { ids, reset, tokens, epoch: 0, has_ended };
-        let mut server = server(Arc::new(NullServer { flight_bytes }), &keys, idle_ms);
+        let crypto = Arc::new(NullServer { flight_bytes });
+        let mut server = server(crypto, &keys, idle_ms, CongestionControl::default());
         server.time_source(Arc::new(clock));
         Self { server: Arc::new(server), keys, random: RandomSource::Seeded(random) }
     }
@@ -122,6 +129,7 @@ fn server(
     crypto: Arc<dyn quinn_proto::crypto::ServerConfig>,
     keys: &QuicKeys,
     idle_ms: u64,
+    congestion: CongestionControl,
 ) -> ServerConfig {
     let tokens = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&keys.tokens);
     let mut server = ServerConfig::new(crypto, Arc::new(tokens));
@@ -137,6 +145,7 @@ fn server(
         .send_window(QUIC_SEND_WINDOW_BYTES)
         // Turns are given before: see `http3/pump.rs`.
         .send_fairness(false)
+        .congestion_controller_factory(congestion.factory())
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(IdleTimeout::try_from(Duration::from_millis(idle_ms)).ok());
     server
@@ -246,7 +255,9 @@ mod tests {
         let keys = QuicKeys::random();
         let epoch = keys.epoch.wrapping_add(1);
         let (tls, root) = made_settings();
-        let of = |keys| QuicConfig::new(&tls, keys, 1000).expect("a cipher suite");
+        let of = |keys| {
+            QuicConfig::new(&tls, keys, 1000, CongestionControl::Cubic).expect("a cipher suite")
+        };
         let before = of(keys.clone());
         let id = Ids { key: before.id_key(), place: before.place(0), random: RandomSource::System }
             .generate_cid();

@@ -279,6 +279,7 @@ mod tests {
     use super::*;
     use crate::listener::{bind_udp, local_address};
     use crate::quic::config::{HasEnded, QuicKeys};
+    use crate::quic::congestion::CongestionControl;
     use crate::quic::socket::UdpSocket;
     use quinn_proto::ConnectionIdGenerator as _;
     use std::io;
@@ -291,7 +292,8 @@ mod tests {
 
     fn config() -> QuicConfig {
         let (tls, _) = made_settings();
-        QuicConfig::new(&tls, QuicKeys::random(), 1000).expect("a cipher suite")
+        QuicConfig::new(&tls, QuicKeys::random(), 1000, CongestionControl::Cubic)
+            .expect("a cipher suite")
     }
 
     /// The endpoint of worker 0 over a bound socket.
@@ -316,7 +318,9 @@ mod tests {
         let has_ended: HasEnded = Arc::new(move |epoch| epoch == ended);
         let successor = QuicKeys { epoch: keys.epoch.wrapping_add(1), has_ended, ..keys.clone() };
         let (tls, _) = made_settings();
-        let of = |keys| QuicConfig::new(&tls, keys, 1000).expect("a cipher suite");
+        let of = |keys| {
+            QuicConfig::new(&tls, keys, 1000, CongestionControl::Cubic).expect("a cipher suite")
+        };
         let (before, now) = (of(keys), of(successor));
         let local = ([127, 0, 0, 1], 0).into();
         let socket = bind_udp(local, 1).expect("bind").remove(0);

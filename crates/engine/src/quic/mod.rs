@@ -3,6 +3,7 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`config`] | what the connections of a listener have in common; keys |
+//! | [`congestion`] | how much a connection may have on its way |
 //! | `ids` | connection ids that say who has the connection |
 //! | `predecessors` | processes that had the same keys before, whose connections are reset |
 //! | `suites` | TLS inside of QUIC, by what the client's machine is good at |
@@ -13,6 +14,7 @@
 //! | `endpoint` | a listener of one worker: its socket and its endpoint |
 
 pub mod config;
+pub mod congestion;
 pub(crate) mod endpoint;
 mod ids;
 #[cfg(feature = "sim")]

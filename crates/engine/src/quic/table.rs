@@ -167,6 +167,7 @@ mod tests {
     use super::*;
     use crate::listener::bind_udp;
     use crate::quic::config::QuicKeys;
+    use crate::quic::congestion::CongestionControl;
     use crate::quic::made_settings;
     use std::net::Ipv4Addr;
     use std::time::Duration;
@@ -178,7 +179,8 @@ mod tests {
         let plan = |count: usize| {
             let sockets = bind_udp((Ipv4Addr::LOCALHOST, 0).into(), count).expect("bound");
             let sockets = sockets.into_iter().map(Arc::new).collect();
-            let config = QuicConfig::new(&tls, QuicKeys::random(), 1000).expect("a cipher suite");
+            let config = QuicConfig::new(&tls, QuicKeys::random(), 1000, CongestionControl::Cubic)
+                .expect("a cipher suite");
             EndpointPlan { sockets, config, listener: 0 }
         };
         let plans = [plan(2), plan(1)];

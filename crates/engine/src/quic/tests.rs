@@ -10,6 +10,7 @@ use rustls::RootCertStore;
 use tokio::runtime::Builder;
 
 use super::config::{QuicConfig, QuicKeys};
+use super::congestion::CongestionControl;
 use super::made_settings;
 use super::table::EndpointPlan;
 use crate::app::{App, Event, RawEvent};
@@ -46,7 +47,8 @@ impl App for Unasked {
 /// A worker, and where it listens.
 fn worker() -> (Worker<Epoll, Unasked>, SocketAddr) {
     let (tls, _) = made_settings();
-    let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000).expect("a cipher suite");
+    let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000, CongestionControl::Cubic)
+        .expect("a cipher suite");
     let sockets = bind_udp((Ipv4Addr::LOCALHOST, 0).into(), 1).expect("bind");
     let address = local_address(&sockets[0]).expect("an address");
     let sockets = sockets.into_iter().map(Arc::new).collect();

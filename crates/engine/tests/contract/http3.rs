@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use pinion_engine::listener::{QuicListener, bind_udp, local_address};
 use pinion_engine::quic::config::{QuicConfig, QuicKeys};
+use pinion_engine::quic::congestion::CongestionControl;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols};
 use pinion_engine::tls::TlsConfig;
 use pinion_engine::tls::certificates::Certificate;
@@ -44,7 +45,8 @@ pub(crate) fn listener(workers: usize) -> (QuicListener, SocketAddr) {
     let store = Arc::new(CertificateStore::new(&[certificate]));
     let tickets = Arc::new(Tickets::new(Vec::new()).expect("random bytes"));
     let tls = TlsConfig::for_quic(&store, &tickets, None).expect("settings");
-    let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000).expect("a cipher suite");
+    let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000, CongestionControl::Cubic)
+        .expect("a cipher suite");
     let settings = ListenerSettings::plain(Protocol::Http(Protocols::ALL));
     let sockets = sockets.into_iter().map(Arc::new).collect();
     (QuicListener { sockets, settings, config }, address)

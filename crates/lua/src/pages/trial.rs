@@ -137,8 +137,8 @@ impl Site {
             self.vm.resume(id, &coroutine, (id, route as f64), &mut self.budget, &mut left);
         loop {
             let value = match step {
-                Step::Done(text) => {
-                    shown.extend_from_slice(&text.as_bytes());
+                Step::Done(unsent) => {
+                    shown.extend_from_slice(&unsent.to_vec(self.vm.lua()));
                     break;
                 }
                 Step::Failed(fault) => return Err(fault.text().to_owned()),

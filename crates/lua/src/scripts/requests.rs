@@ -7,9 +7,7 @@ use mlua::{IntoLuaMulti, Lua, MultiValue, Table, Thread as Coroutine, Value};
 use pinion_engine::app::{Event, Gone};
 use pinion_engine::encode;
 use pinion_engine::exchange::{Exchange, Room, Slice};
-use pinion_engine::limits::ENCODE_MIN_BYTES;
 use pinion_http::client_identity::ClientIdentity;
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 
@@ -23,7 +21,7 @@ use crate::request;
 use crate::router::Match;
 use crate::stock::Stock;
 use crate::task::{Reported, Task, TaskId, Tasks, Waits};
-use crate::vm::{self, Fault, Handler, Operation, Step, Text, Vm, Wait};
+use crate::vm::{self, Fault, Handler, Operation, Step, Vm, Wait};
 
 impl Scripts {
     /// Begins to answer a request by the handler that was found for it, or by the one for what
@@ -257,60 +255,6 @@ impl Scripts {
         Outcome::Waits
     }
 
-    /// The handler is through: what it has said is the answer.
-    fn finish(
-        &mut self,
-        vm: &Rc<Vm>,
-        id: TaskId,
-        text: &Text,
-        outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
-        let mut tasks = vm.tasks();
-        let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
-        let (status, text) = (task.answer.status, text.as_bytes());
-        // RFC 9110 §15.3.5, §15.3.6 and §15.4.5: these have no content.
-        let has_content = !matches!(status, 204 | 205 | 304);
-        // A file that was sent is as long as it was announced.
-        let is_page = has_content && task.sending.is_none() && task.answer.is_page();
-        let end = if is_page { outlet.page_end } else { b"" };
-        let bytes = (text.len() + end.len()) as u64;
-        let body_bytes = task.sent_bytes + bytes;
-        let is_long = bytes >= ENCODE_MIN_BYTES;
-        if !task.has_begun && task.is_compressed && has_content && is_long {
-            head(task, Some(bytes), outlet, &mut self.lines);
-        }
-        if task.has_begun {
-            for part in [&*text, end].into_iter().filter(|part| !part.is_empty()) {
-                outlet.exchange.write(Slice::Copied(part));
-            }
-            outlet.exchange.end(std::iter::empty());
-        } else {
-            task.answer.head_lines(outlet.defaults, &mut self.lines);
-            let length = match status {
-                204 | 304 => None,
-                205 => Some(0),
-                _ => Some(bytes),
-            };
-            let whole;
-            let body = if end.is_empty() {
-                &*text
-            } else {
-                whole = [&*text, end].concat();
-                &whole
-            };
-            let answer = Prepared {
-                shared: SharedFields::h1(&self.lines),
-                content_length: length,
-                body: if has_content { PreparedBody::Bytes(body) } else { PreparedBody::None },
-                ..Prepared::empty(status)
-            };
-            outlet.exchange.prepared(&answer, None);
-        }
-        drop(tasks);
-        self.end(vm, id, outlet);
-        Outcome::Answered { status, body_bytes }
-    }
-
     /// A handler has not come to an end of its own.
     pub(super) fn fail(
         &mut self,
@@ -373,7 +317,7 @@ impl Scripts {
         Reported { id: earlier.id.clone(), report: format!("{}\n\n{next}", earlier.report) }
     }
 
-    fn end(&mut self, vm: &Rc<Vm>, id: TaskId, outlet: &mut Outlet<'_, '_>) {
+    pub(super) fn end(&mut self, vm: &Rc<Vm>, id: TaskId, outlet: &mut Outlet<'_, '_>) {
         if !self.waiting.is_empty() {
             self.waiting.remove(&outlet.exchange.address());
         }

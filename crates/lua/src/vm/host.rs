@@ -19,7 +19,7 @@ use super::store::ScriptStore;
 use super::text::{STAMPS, Text};
 use super::waiting::{Ending, Subscriptions};
 use super::work::{self, Work};
-use super::{Operation, RouteLimits, Step};
+use super::{Operation, RouteLimits, Step, Unsent, WrittenPieces};
 use super::{fetching, files, jobs, origin, processes, route_limits, sessions, store, waiting};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
@@ -152,8 +152,11 @@ impl Host {
         let (mark, what, third, fourth) = yielded;
         match (which(&mark), what) {
             (Some(Mark::Done), Value::String(text)) => {
-                let is_stamped = third == Value::Boolean(true);
-                return Some(Step::Done(Text::new(text, is_stamped)));
+                return Some(Step::Done(Unsent::Text(Text::new(text, false))));
+            }
+            (Some(Mark::Done), Value::Table(response)) => {
+                let last = third.as_usize()?;
+                return Some(Step::Done(Unsent::Pieces(WrittenPieces::new(response, last))));
             }
             (Some(Mark::Wait), Value::String(name)) => {
                 if let Some(operation) = operation(&name.as_bytes(), &third, fourth) {
@@ -162,7 +165,7 @@ impl Host {
             }
             _ if coroutine.is_finished() => {
                 if let Ok(nothing) = coroutine.weak_lua().upgrade().create_string("") {
-                    return Some(Step::Done(Text::new(nothing, false)));
+                    return Some(Step::Done(Unsent::Text(Text::new(nothing, false))));
                 }
             }
             _ => {}

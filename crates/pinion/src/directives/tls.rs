@@ -42,6 +42,23 @@ pub(crate) const ROWS: &[Directive] = &[
                The certificates are those of --tls.",
     },
     Directive {
+        name: "quic-congestion",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Listen.key("quic-congestion")),
+        group: Group::Tls,
+        level: Level::Listener,
+        kind: Kind::Choice(&["cubic", "bbr"]),
+        repeatable: false,
+        default: Default::Value("cubic"),
+        change: Change::Restart,
+        brief: "How HTTP/3 finds out how fast the path to a client is",
+        long: "`cubic` slows down when packets are lost, as TCP does. `bbr` ignores lost packets, \
+               and is many times as fast on paths that lose them for other reasons than \
+               congestion, such as radio. It leaves other connections on a full path little room \
+               if the queue of that path is short.",
+    },
+    Directive {
         name: "cert",
         short: None,
         verbs: SERVE_AND_STORE,

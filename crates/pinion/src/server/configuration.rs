@@ -220,9 +220,10 @@ fn moved<'l>(started: &'l [Listen], now: &'l [Listen]) -> impl Iterator<Item = &
         started.iter().filter_map(move |one| Some((one, now.iter().find(|two| same(one, two))?)));
     pairs.flat_map(|(one, two)| {
         let client_ca = (one.client_ca != two.client_ca).then_some("client-ca");
+        let congestion = (one.congestion != two.congestion).then_some("quic-congestion");
         let protocols = (one.protocols != two.protocols).then_some("protocols");
         let proxies = (one.proxy_protocol != two.proxy_protocol).then_some("proxy-protocol");
-        [client_ca, protocols, proxies].into_iter().flatten()
+        [client_ca, congestion, protocols, proxies].into_iter().flatten()
     })
 }
 
@@ -244,6 +245,7 @@ mod tests {
     use crate::address::Address;
     use crate::directives::verbs::Verb;
     use crate::settings::{ListenKind, Spoken};
+    use pinion_engine::quic::congestion::CongestionControl;
 
     #[test]
     fn what_needs_a_start_is_named_by_its_key() {
@@ -266,6 +268,7 @@ mod tests {
             kind: ListenKind::Tls,
             protocols,
             client_ca: client_ca.map(Into::into),
+            congestion: CongestionControl::Cubic,
             proxy_protocol: Vec::new(),
             position: None,
         };
@@ -279,6 +282,9 @@ mod tests {
         assert_eq!(waiting(&ca), ["[[listen]] client-ca"]);
         let both = [tls(1, None, one), tls(2, Some("ca"), all)];
         assert_eq!(waiting(&both), ["[[listen]] client-ca", "[[listen]] protocols"]);
+        let congestion = CongestionControl::Bbr;
+        let bbr = [Listen { congestion, ..tls(1, Some("ca"), all) }, tls(2, None, one)];
+        assert_eq!(waiting(&bbr), ["[[listen]] quic-congestion"]);
         // One more, that stands before.
         let more = [tls(0, None, all), tls(1, None, all), tls(2, None, one)];
         assert_eq!(waiting(&more), ["[[listen]] client-ca", "[[listen]] tls"]);

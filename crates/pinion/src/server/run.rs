@@ -301,7 +301,7 @@ fn endpoints(
     for BoundQuic { sockets, listen, .. } in bound {
         let tls = tls.and_then(|tls| tls.config(&listen)).context("QUIC needs certificates")?;
         let keys = keys.context("QUIC needs keys")?;
-        let config = QuicConfig::new(&tls, keys.clone(), idle_ms);
+        let config = QuicConfig::new(&tls, keys.clone(), idle_ms, listen.congestion);
         let config = config.context("no cipher suite for QUIC")?;
         let protocol = Protocol::Http(listen.protocols.tcp);
         let fields = fields_of(settings, true);

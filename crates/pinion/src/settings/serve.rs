@@ -637,6 +637,7 @@ mod tests {
     };
     use pinion_build::{CodingLevel, Method};
     use pinion_engine::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
+    use pinion_engine::quic::congestion::CongestionControl;
     use pinion_jobs::limits::UPLOADS_MAX_BYTES;
     use std::ffi::OsString;
     use std::num::NonZeroUsize;
@@ -712,8 +713,8 @@ mod tests {
     fn every_flag_of_serve_is_taken() {
         let serve = served(
             "pinion serve site -l 80 --tls [::1]:443 --quic [::1]:443 --redirect-http 81 \
-             --canonical-host a.org --cert a --key ak --cert b --key bk --client-ca ca \
-             --protocols h1,h3 --hsts 1d --alt-svc off \
+             --quic-congestion bbr --canonical-host a.org \
+             --cert a --key ak --cert b --key bk --client-ca ca --protocols h1,h3 --hsts 1d --alt-svc off \
              --proxy-protocol unix --proxy-protocol 192.0.2.0/24 \
              --trusted-proxy unix --trusted-proxy 10.0.0.0/8 \
              --listen unix:/a --workers 3 --io epoll --memory copy \
@@ -743,6 +744,7 @@ mod tests {
             (ListenKind::Redirect, ":81"),
         ];
         assert!(listen.eq(expected.map(|(kind, text)| (kind, text.to_owned()))), "{serve:?}");
+        assert!(serve.listen.iter().all(|listen| listen.congestion == CongestionControl::Bbr));
         assert_eq!(serve.listen[0].client_ca, None);
         assert_eq!(serve.listen[2].client_ca.as_deref(), Some("ca".as_ref()));
         assert!(serve.listen.iter().all(|listen| !listen.protocols.tcp.http2));

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::network::Network;
 use crate::values;
 use crate::written::Low;
+use pinion_engine::quic::congestion::CongestionControl;
 use pinion_engine::settings::Protocols;
 use std::path::PathBuf;
 
@@ -21,6 +22,8 @@ pub(crate) struct Listen {
     pub(crate) protocols: Spoken,
     /// Who clients have to have a certificate from.
     pub(crate) client_ca: Option<PathBuf>,
+    /// What decides how fast a connection of QUIC sends.
+    pub(crate) congestion: CongestionControl,
     /// Proxies whose connections begin with a header of the PROXY protocol.
     pub(crate) proxy_protocol: Vec<Network>,
     /// The file, line and column where the address is written; `None` if it comes from a flag.
@@ -139,6 +142,7 @@ impl Listen {
         kind: ListenKind::Http,
         protocols: Spoken::ALL,
         client_ca: None,
+        congestion: CongestionControl::Cubic,
         proxy_protocol: Vec::new(),
         position: None,
     };
@@ -232,6 +236,10 @@ impl TlsSettings {
 /// The addresses of one command line, or of one table of a file.
 pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
     let client_ca = path(low, "client-ca")?;
+    let congestion = match choice(low, "quic-congestion")? {
+        "bbr" => CongestionControl::Bbr,
+        _ => CongestionControl::Cubic,
+    };
     let proxies = networks(low, "proxy-protocol")?;
     let mut listeners = Vec::new();
     for kind in LISTEN_KINDS {
@@ -248,6 +256,7 @@ pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
                 kind,
                 protocols,
                 client_ca,
+                congestion,
                 proxy_protocol: if has_proxies { proxies.clone() } else { Vec::new() },
                 position: None,
             });
@@ -280,7 +289,7 @@ pub(crate) fn without_effect(
     named: impl Fn(&'static str) -> String,
 ) -> Option<(&'static str, String)> {
     const ENCRYPTED: &[&str] = &["tls", "quic", "store-tls"];
-    const NEEDS: [(&str, &[&str]); 11] = [
+    const NEEDS: [(&str, &[&str]); 12] = [
         ("no-health-log", &["health"]),
         ("redirect-http", &["tls"]),
         ("canonical-host", &["redirect-http"]),
@@ -290,6 +299,7 @@ pub(crate) fn without_effect(
         ("client-ca", ENCRYPTED),
         ("hsts", &["tls", "quic"]),
         ("alt-svc", &["tls"]),
+        ("quic-congestion", &["quic"]),
         ("client-ip-header", &["trusted-proxy"]),
         ("trust-forwarded-host", &["trusted-proxy"]),
     ];

@@ -3,10 +3,12 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 static COUNTS: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicU64 = AtomicU64::new(0);
+/// The most bytes of one call that was counted.
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
 static REFUSES: AtomicBool = AtomicBool::new(false);
 /// Calls that are granted before the first is refused.
 static GRANTED: AtomicU64 = AtomicU64::new(0);
@@ -19,6 +21,13 @@ pub(crate) fn counted(work: impl FnOnce()) -> u64 {
     work();
     COUNTS.store(false, Ordering::SeqCst);
     CALLS.load(Ordering::SeqCst) - before
+}
+
+/// How many bytes the largest call has that workers make while `work` runs.
+pub(crate) fn largest_bytes(work: impl FnOnce()) -> usize {
+    LARGEST.store(0, Ordering::SeqCst);
+    counted(work);
+    LARGEST.load(Ordering::SeqCst)
 }
 
 /// How many calls of workers are refused while `work` runs: all but the first `granted`.
@@ -34,13 +43,16 @@ pub(crate) fn refused(granted: u64, work: impl FnOnce()) -> u64 {
 /// See the module's head.
 pub(crate) struct Counting;
 
-/// Counts a call; false when it is to be refused.
-fn grant() -> bool {
+/// Counts a call for so many bytes; false when it is to be refused.
+fn grant(bytes: usize) -> bool {
     let (counts, refuses) = (COUNTS.load(Ordering::Relaxed), REFUSES.load(Ordering::Relaxed));
     if !(counts || refuses) || !is_worker() {
         return true;
     }
     CALLS.fetch_add(u64::from(counts), Ordering::SeqCst);
+    if counts {
+        LARGEST.fetch_max(bytes, Ordering::SeqCst);
+    }
     let one_less = |left: u64| left.checked_sub(1);
     let granted =
         !refuses || GRANTED.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok();
@@ -61,7 +73,7 @@ fn is_worker() -> bool {
 unsafe impl GlobalAlloc for Counting {
     // SAFETY: asks of its caller what the trait asks; so do the three below.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if !grant() {
+        if !grant(layout.size()) {
             return null_mut();
         }
         // SAFETY: the caller's promise about `layout` is the one the system asks for.
@@ -70,7 +82,7 @@ unsafe impl GlobalAlloc for Counting {
 
     // SAFETY: as `alloc`.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if !grant() {
+        if !grant(layout.size()) {
             return null_mut();
         }
         // SAFETY: as for `alloc`.
@@ -85,7 +97,7 @@ unsafe impl GlobalAlloc for Counting {
 
     // SAFETY: as `alloc`.
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        if !grant() {
+        if !grant(bytes) {
             return null_mut();
         }
         // SAFETY: as for `dealloc`, and the caller promises that `bytes` fits the layout.

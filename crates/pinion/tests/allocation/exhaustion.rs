@@ -27,16 +27,16 @@ fn a_worker_without_memory_goes_on() {
         {
             let site = Site::serve(&format!("exhaustion-{io}-{name}"), &flags);
             let mut idle = site.connect();
-            assert_eq!(exchange(&mut idle, &request("GET /", ""), 1).0, "200");
+            assert_eq!(exchange(&mut idle, &request("GET /", ""), 1).status, "200");
             let mut refusals = 0;
             for (round, granted) in GRANTED.into_iter().enumerate() {
                 refusals += refused(granted, || starve(&site, CLIENTS + round * MORE_CLIENTS));
-                let (status, _) = exchange(&mut site.connect(), &request("GET /", ""), 1);
+                let status = exchange(&mut site.connect(), &request("GET /", ""), 1).status;
                 assert_eq!(status, "200", "{io}, {name}: after {granted} granted calls");
             }
             assert!(refusals > 0, "{io}, {name}: nobody asked for memory");
             // It has asked for nothing meanwhile.
-            assert_eq!(exchange(&mut idle, &request("GET /", ""), 1).0, "200", "{io}, {name}");
+            assert_eq!(exchange(&mut idle, &request("GET /", ""), 1).status, "200", "{io}, {name}");
         }
         std::fs::remove_file(&log).expect("removed");
     }

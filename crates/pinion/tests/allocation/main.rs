@@ -4,6 +4,7 @@
 
 mod counting;
 mod exhaustion;
+mod page;
 mod site;
 
 use counting::{Counting, counted};
@@ -23,8 +24,15 @@ const WARM_UP_ROUNDS: usize = 200;
 /// What is counted: so many that an allocation now and then shows too.
 const ROUNDS: usize = 1000;
 
-/// Sends `request` and reads so many answers; gives the status of the first and its entity tag.
-fn exchange(stream: &mut UnixStream, request: &[u8], answers: usize) -> (String, String) {
+/// What a test looks at of a response.
+struct Response {
+    status: String,
+    entity_tag: String,
+    content_bytes: usize,
+}
+
+/// Sends `request` and reads so many responses; returns the first.
+fn exchange(stream: &mut UnixStream, request: &[u8], answers: usize) -> Response {
     stream.write_all(request).expect("sent");
     let mut held = Vec::new();
     let mut first = None;
@@ -47,7 +55,8 @@ fn exchange(stream: &mut UnixStream, request: &[u8], answers: usize) -> (String,
             more(stream, &mut held);
         }
         held.drain(..head_bytes + body_bytes);
-        first.get_or_insert((status, field("ETag: ").unwrap_or_default().to_owned()));
+        let entity_tag = field("ETag: ").unwrap_or_default().to_owned();
+        first.get_or_insert(Response { status, entity_tag, content_bytes: body_bytes });
     }
     assert!(held.is_empty(), "more than was asked for");
     first.expect("an answer")
@@ -94,12 +103,12 @@ fn kinds(tag: &str) -> Vec<(&'static str, Vec<u8>, usize, &'static str)> {
 
 fn no_answer_takes_memory(name: &str, flags: &[&str]) {
     let site = Site::serve(name, flags);
-    let (_, tag) = exchange(&mut site.connect(), &request("GET /", ""), 1);
+    let tag = exchange(&mut site.connect(), &request("GET /", ""), 1).entity_tag;
     for (kind, request, answers, status) in kinds(&tag) {
         let mut stream = site.connect();
         let mut rounds = |count: usize| {
             for _ in 0..count {
-                assert_eq!(exchange(&mut stream, &request, answers).0, status, "{kind}");
+                assert_eq!(exchange(&mut stream, &request, answers).status, status, "{kind}");
             }
         };
         rounds(WARM_UP_ROUNDS);

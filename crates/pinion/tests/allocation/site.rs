@@ -16,20 +16,28 @@ pub(crate) struct Site {
 }
 
 impl Site {
+    /// Serves some static files.
     pub(crate) fn serve(name: &str, flags: &[&str]) -> Self {
+        let files = [
+            ("index.html", b"home".to_vec()),
+            ("about.html", "<p>about</p>\n".repeat(100).into()),
+            ("docs/index.html", b"docs".to_vec()),
+            ("404.html", b"nothing here".to_vec()),
+            ("middle.bin", vec![b'x'; 20_000]),
+            ("large.bin", vec![b'x'; 200_000]),
+        ];
+        Self::serve_files(name, &files, flags)
+    }
+
+    /// Serves these files.
+    pub(crate) fn serve_files(name: &str, files: &[(&str, Vec<u8>)], flags: &[&str]) -> Self {
         let id = std::process::id();
         let folder = std::env::temp_dir().join(format!("pinion-allocation-{id}-{name}"));
-        let write = |path: &str, content: &[u8]| {
+        for (path, content) in files {
             let path = folder.join("site").join(path);
             fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
             fs::write(path, content).expect("a file");
-        };
-        write("index.html", b"home");
-        write("about.html", "<p>about</p>\n".repeat(100).as_bytes());
-        write("docs/index.html", b"docs");
-        write("404.html", b"nothing here");
-        write("middle.bin", &[b'x'; 20_000]);
-        write("large.bin", &[b'x'; 200_000]);
+        }
         let socket = folder.join("socket");
         let mut arguments = vec!["pinion".into(), "serve".into(), folder.join("site").into()];
         arguments.extend(["--workers", "1", "--listen"].map(Into::into));

@@ -1,0 +1,120 @@
+//! The end of a response whose handler is through: what it has written goes out with the head, or
+//! behind what went out before.
+
+use std::rc::Rc;
+
+use pinion_engine::exchange::{Exchange, Slice};
+use pinion_engine::limits::{CHUNK_BYTES, COPY_BODY_MAX_BYTES, ENCODE_MIN_BYTES};
+use pinion_http::prepared::{Piece, Prepared, PreparedBody, SharedFields};
+
+use super::requests::head;
+use super::{Outcome, Outlet, Scripts};
+use crate::limits::MANY_PIECES;
+use crate::task::{Task, TaskId};
+use crate::vm::{Fault, Unsent, Vm, in_memory};
+
+impl Scripts {
+    /// The handler is through: what it has said is the answer.
+    pub(super) fn finish(
+        &mut self,
+        vm: &Rc<Vm>,
+        id: TaskId,
+        unsent: &Unsent,
+        outlet: &mut Outlet<'_, '_>,
+    ) -> Outcome {
+        let text = match unsent {
+            Unsent::Text(text) => Some(text.as_bytes()),
+            Unsent::Pieces(_) => None,
+        };
+        let mut pieces = self.pieces.take();
+        pieces.extend(text.as_deref().map(Piece::Bytes));
+        if let Unsent::Pieces(written) = unsent
+            && let Err(why) = written.append_to(vm.lua(), &mut pieces)
+        {
+            return self.fail(vm, id, &Fault::Error(why), outlet);
+        }
+        let mut tasks = vm.tasks();
+        let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
+        let status = task.answer.status;
+        // RFC 9110 §15.3.5, §15.3.6 and §15.4.5: these have no content.
+        let has_content = !matches!(status, 204 | 205 | 304);
+        // A file that was sent is as long as it was announced.
+        if has_content && task.sending.is_none() && task.answer.is_page() {
+            pieces.extend(Some(outlet.page_end).filter(|end| !end.is_empty()).map(Piece::Bytes));
+        }
+        let bytes = pieces.iter().map(Piece::bytes).sum();
+        let body_bytes = task.sent_bytes + bytes;
+        let is_long = bytes >= ENCODE_MIN_BYTES;
+        if !task.has_begun && task.is_compressed && has_content && is_long {
+            head(task, Some(bytes), outlet, &mut self.lines);
+        }
+        if task.has_begun {
+            write(outlet.exchange, &pieces, &mut self.gathered);
+            outlet.exchange.end(std::iter::empty());
+        } else {
+            self.prepare(task, has_content, &pieces, outlet);
+        }
+        drop(tasks);
+        self.pieces.give_back(pieces, MANY_PIECES);
+        self.end(vm, id, outlet);
+        Outcome::Answered { status, body_bytes }
+    }
+
+    /// Sends the whole response.
+    fn prepare(
+        &mut self,
+        task: &Task,
+        has_content: bool,
+        pieces: &[Piece<'_>],
+        outlet: &mut Outlet<'_, '_>,
+    ) {
+        task.answer.head_lines(outlet.defaults, &mut self.lines);
+        let status = task.answer.status;
+        let bytes = pieces.iter().map(Piece::bytes).sum();
+        let content_length = match status {
+            204 | 304 => None,
+            205 => Some(0),
+            _ => Some(bytes),
+        };
+        let body = match pieces {
+            _ if !has_content => PreparedBody::None,
+            [Piece::Bytes(only)] => PreparedBody::Bytes(only),
+            // What is short goes into one place with the head.
+            _ if bytes <= COPY_BODY_MAX_BYTES => {
+                self.gathered.clear();
+                pieces.iter().for_each(|piece| self.gathered.extend_from_slice(in_memory(piece)));
+                PreparedBody::Bytes(&self.gathered)
+            }
+            _ => PreparedBody::Archive(pieces),
+        };
+        let answer = Prepared {
+            shared: SharedFields::h1(&self.lines),
+            content_length,
+            body,
+            ..Prepared::empty(status)
+        };
+        outlet.exchange.prepared(&answer, None);
+    }
+}
+
+/// Writes pieces behind a head, short ones together: each write may become a chunk or a frame.
+fn write(exchange: &mut Exchange<'_>, pieces: &[Piece<'_>], gathered: &mut Vec<u8>) {
+    let mut send = |bytes: &[u8]| {
+        if !bytes.is_empty() {
+            exchange.write(Slice::Copied(bytes));
+        }
+    };
+    gathered.clear();
+    for bytes in pieces.iter().map(in_memory) {
+        if gathered.len() + bytes.len() > CHUNK_BYTES {
+            send(gathered);
+            gathered.clear();
+        }
+        if bytes.len() > CHUNK_BYTES {
+            send(bytes);
+        } else {
+            gathered.extend_from_slice(bytes);
+        }
+    }
+    send(gathered);
+}

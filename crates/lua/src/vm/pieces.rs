@@ -1,0 +1,166 @@
+//! The pieces that a handler has written and that no string was made of: each goes from where Lua
+//! has it to where the engine takes it.
+#![allow(unsafe_code, reason = "a table is read without a handle for each string of it")]
+
+use std::ffi::CStr;
+use std::slice;
+
+use mlua::{Lua, Table, ffi};
+use pinion_http::prepared::Piece;
+
+/// A response as `answers.lua` has it: strings and numbers from the second place to the last one.
+/// What stands in the first is no part of it.
+#[derive(Debug)]
+pub(crate) struct WrittenPieces {
+    response: Table,
+    last: usize,
+}
+
+/// Where the first piece is.
+const FIRST: usize = 2;
+
+impl WrittenPieces {
+    /// With the place of the last piece.
+    pub(super) fn new(response: Table, last: usize) -> Self {
+        Self { response, last }
+    }
+
+    /// Appends the pieces to `into`. No Lua may run before they are dropped: it could change the
+    /// table, and collect them.
+    ///
+    /// # Errors
+    /// What stands there instead of a string or a number; out of memory.
+    pub(crate) fn append_to<'p>(
+        &'p self,
+        lua: &Lua,
+        into: &mut Vec<Piece<'p>>,
+    ) -> Result<(), String> {
+        let mut wrong = None;
+        // SAFETY: the table is on top of the stack, where there is room for two values more. A
+        // string stays where it is while the table has it: numbers are replaced by theirs.
+        let read = unsafe {
+            lua.exec_raw::<()>(&self.response, |state| {
+                for place in FIRST..=self.last {
+                    ffi::lua_rawgeti(state, 1, place as _);
+                    let kind = ffi::lua_type(state, -1);
+                    let mut bytes = 0;
+                    let text = ffi::lua_tolstring(state, -1, &raw mut bytes);
+                    if text.is_null() {
+                        let kind = CStr::from_ptr(ffi::lua_typename(state, kind));
+                        wrong = Some(kind.to_string_lossy());
+                        break;
+                    }
+                    into.push(Piece::Bytes(slice::from_raw_parts(text.cast(), bytes)));
+                    if kind == ffi::LUA_TSTRING {
+                        ffi::lua_pop(state, 1);
+                    } else {
+                        ffi::lua_rawseti(state, 1, place as _);
+                    }
+                }
+                ffi::lua_settop(state, 0);
+            })
+        };
+        match wrong {
+            Some(kind) => Err(format!(
+                "a piece of the response is a {kind}, where a string or a number is expected; \
+                 write with res:write(text)"
+            )),
+            None => read.map_err(|error| error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+impl super::Unsent {
+    /// All of it.
+    pub(crate) fn to_vec(&self, lua: &Lua) -> Vec<u8> {
+        let written = match self {
+            Self::Text(text) => return text.as_bytes().to_vec(),
+            Self::Pieces(written) => written,
+        };
+        let mut pieces = Vec::new();
+        written.append_to(lua, &mut pieces).expect("strings and numbers");
+        pieces.iter().flat_map(|piece| in_memory(piece).to_vec()).collect()
+    }
+}
+
+/// A piece that a handler has written.
+pub(crate) fn in_memory<'p>(piece: &Piece<'p>) -> &'p [u8] {
+    match *piece {
+        Piece::Bytes(bytes) => bytes,
+        Piece::Archive(_) | Piece::External(_) => unreachable!("a handler writes bytes"),
+    }
+}
+
+/// Room for pieces that is used again, with none in it meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct PieceList(Vec<Piece<'static>>);
+
+impl PieceList {
+    /// Takes it, for pieces of any lifetime.
+    pub(crate) fn take<'p>(&mut self) -> Vec<Piece<'p>> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Takes back what has room for at most so many pieces; the rest goes.
+    pub(crate) fn give_back(&mut self, mut pieces: Vec<Piece<'_>>, most: usize) {
+        pieces.clear();
+        pieces.shrink_to(most);
+        // Without a piece it has no lifetime, and collecting keeps the room.
+        self.0 = pieces.into_iter().map(|_| Piece::Bytes(&[])).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox;
+
+    fn pieces_of(code: &str) -> Result<Vec<String>, String> {
+        let lua = sandbox::open().expect("a VM");
+        let response: Table = lua.load(code).eval().expect("a table");
+        let written = WrittenPieces::new(response.clone(), response.raw_len());
+        let mut pieces = Vec::new();
+        written.append_to(&lua, &mut pieces)?;
+        let text = |piece| String::from_utf8_lossy(in_memory(piece)).into_owned();
+        Ok(pieces.iter().map(text).collect())
+    }
+
+    #[test]
+    fn pieces_are_what_concat_makes_one_string_of() {
+        for code in ["{ '' }", "{ 'no part of it', 'a', 'bc', '' }", "{ '', 1, 'x', 0.5, -2 }"] {
+            let lua = sandbox::open().expect("a VM");
+            let whole = format!("return table.concat({code}, '', 2)");
+            let whole: String = lua.load(whole).eval().expect("a string");
+            assert_eq!(pieces_of(&format!("return {code}")).expect(code).concat(), whole);
+        }
+        let many =
+            "local t = {} for n = 1, 5000 do t[n] = n % 2 == 0 and n or 'n' .. n end return t";
+        let expected: Vec<_> =
+            (2..=5000).map(|n| if n % 2 == 0 { n.to_string() } else { format!("n{n}") }).collect();
+        assert_eq!(pieces_of(many).expect("pieces"), expected);
+    }
+
+    #[test]
+    fn what_is_no_text_is_an_error() {
+        for (code, kind) in [("{ '', 'a', {} }", "table"), ("{ '', true }", "boolean")] {
+            let why = pieces_of(&format!("return {code}")).expect_err(code);
+            assert!(why.contains(&format!("a piece of the response is a {kind}, ")), "{why}");
+        }
+    }
+
+    #[test]
+    fn the_room_of_a_list_is_used_again() {
+        let mut list = PieceList::default();
+        let text = String::from("a piece");
+        let mut pieces = list.take();
+        pieces.extend([Piece::Bytes(text.as_bytes()); 10]);
+        let room = pieces.as_ptr() as usize;
+        list.give_back(pieces, 100);
+        let pieces = list.take();
+        assert_eq!((pieces.as_ptr() as usize, pieces.len()), (room, 0));
+        assert!(pieces.capacity() >= 10);
+        list.give_back(pieces, 5);
+        assert_eq!(list.take().capacity(), 5);
+    }
+}
