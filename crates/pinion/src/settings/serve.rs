@@ -714,7 +714,8 @@ mod tests {
         let serve = served(
             "pinion serve site -l 80 --tls [::1]:443 --quic [::1]:443 --redirect-http 81 \
              --quic-congestion bbr --canonical-host a.org \
-             --cert a --key ak --cert b --key bk --client-ca ca --protocols h1,h3 --hsts 1d --alt-svc off \
+             --cert a --key ak --cert b --key bk --client-ca ca --protocols h1,h3 \
+             --hsts 1d --alt-svc off \
              --proxy-protocol unix --proxy-protocol 192.0.2.0/24 \
              --trusted-proxy unix --trusted-proxy 10.0.0.0/8 \
              --listen unix:/a --workers 3 --io epoll --memory copy \
