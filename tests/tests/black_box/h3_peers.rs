@@ -97,6 +97,15 @@ fn aioquic_moves_within_a_download() {
     aioquic("migration");
 }
 
+/// Downloads at once and one whose client moves, which takes what BBR knows of the path along.
+#[test]
+fn bbr_changes_nothing_of_the_content() {
+    let flags = ["--quic-congestion", "bbr"].map(str::to_owned);
+    for scenario in ["parallel", "migration"] {
+        aioquic_with(scenario, "2", &flags);
+    }
+}
+
 /// RFC 9001 §6.
 #[test]
 fn aioquic_changes_its_keys() {

@@ -34,7 +34,7 @@ use crate::worker::{Shared, Worker};
 /// What a client lets come on a stream, and how much there would be.
 const SHUT: (u32, usize) = (5000, 1 << 20);
 /// So little that QUIC is given all of it, and more than leaves before something is acknowledged.
-const OPEN: (u32, usize) = (1 << 20, 28_000);
+const OPEN: (u32, usize) = (1 << 20, 60_000);
 /// Turns of a millisecond that something may take.
 const TURNS_MAX: usize = 10_000;
 /// "GET /" of "a", in literals and names of the static table (RFC 9204 §4.5).

@@ -24,6 +24,8 @@ use client::{Client, End, INTERNAL_ERROR, NO_ERROR, transport};
 
 /// When content comes that never does.
 const NEVER_MS: u64 = u64::MAX;
+/// How often a client sends a PING that has nothing else to send and whose address changes.
+const KEEP_ALIVE_MS: u64 = 1_000;
 /// Milliseconds after which a connection is closed whose client goes on with QUIC and does nothing
 /// else: what it may be waited for, one after the other.
 const SILENCE_MS: u64 =
@@ -219,7 +221,12 @@ impl Actor {
         let Plan { ending, pace, window_bytes, quic, .. } = &self.plan;
         network.note(format_args!("{peer:?}: HTTP/3, {ending:?}, {window_bytes}, {pace:?}"));
         let idle = Duration::from_millis(IDLE_TIMEOUT_MS);
-        let transport = transport(*window_bytes, idle);
+        let mut transport = transport(*window_bytes, idle);
+        if self.plan.rebinds_after_ms.is_some() {
+            // A server learns of a new address by what comes from there: from a client that only
+            // waits, nothing else would (RFC 9000 §10.1.2).
+            transport.keep_alive_interval(Some(Duration::from_millis(KEEP_ALIVE_MS)));
+        }
         let mut client = Client::connect(network, peer, quic, transport);
         client.transmit(network);
         self.quic_at_ms = client.wakes_at_ms(network);

@@ -181,7 +181,7 @@ mod tests {
             ("pinion serve --log a", "unknown flag --log; did you mean --access-log?"),
             ("pinion serve --error-log a", "errors are printed on stderr; redirect that"),
             ("pinion serve -p 80", "unknown flag -p; did you mean --port?"),
-            ("pinion serve -q 443", "unknown flag -q; did you mean --quic?"),
+            ("pinion serve -q 443", "unknown flag -q; did you mean --quic or --quic-congestion?"),
             ("pinion serve -i b", "did you mean --immutable, --include or --io?"),
             ("pinion serve -f b", "unknown flag -f; `pinion serve --help` lists the flags"),
             (

@@ -39,7 +39,7 @@ const VERBS: [(&str, &str); 24] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 73] = [
+const WRONG: [(&str, &[&str]); 74] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -104,6 +104,7 @@ const WRONG: [(&str, &[&str]); 73] = [
     ("--socket", &[""]),
     ("--state", &[""]),
     ("--tls", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
+    ("--quic-congestion", &["", "BBR", "reno"]),
     ("--tls-self", &["", "P256", "rsa4096"]),
     ("--proxy-protocol", &["", "localhost", "10.0.0.0/33", "10.1.0.0/8", "::1/129"]),
     ("--client-ip-header", &["", "X Real", "X-Real-IP:", "\u{fc}"]),
