@@ -7,9 +7,15 @@ tls.py handshakes PORT CLIENTS SECONDS full|resumed
 tls.py hold PORT COUNT
     Opens so many connections, asks for a page on each, prints a line and keeps them until its
     input ends.
+tls.py heads PORT COUNT
+    Opens so many connections of HTTP/2 with windows that stay shut, and begins STREAMS requests on
+    each. The heads name a long entry of the HPACK table again and again: a byte stands for 4000.
+    Prints how many connections the server has kept and how many bytes they have sent, and keeps
+    them until its input ends.
 """
 import socket
 import ssl
+import struct
 import sys
 import threading
 import time
@@ -111,8 +117,65 @@ def hold(port, count):
     sys.stdin.read()
 
 
+HEADERS, SETTINGS, PING, GOAWAY = 1, 4, 6, 7
+END_STREAM_AND_HEADERS, ACK = 5, 1
+# Requests that are open at once: what all servers allow.
+STREAMS = 100
+# :method GET, :scheme https, :authority and :path as literals (RFC 7541, section 6.2.2).
+HEAD = b"\x82\x87\x01\x09localhost\x04\x0a/hello.txt"
+# A literal that goes into the table, with a value of 4000 bytes, and three names of it.
+ENTRY = b"\x40\x01x\x7f\xa1\x1e" + b"y" * 4000
+ENTRIES = b"\xbe" * 3
+
+
+def frame(kind, flags, stream, payload):
+    return struct.pack("!I", len(payload))[1:] + struct.pack("!BBI", kind, flags, stream) + payload
+
+
+def begin_requests(connection):
+    """Sends the requests; returns how many bytes, or none if the server ends the connection."""
+    shut = frame(SETTINGS, 0, 0, struct.pack("!HI", 4, 0))
+    said = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + shut
+    for at in range(STREAMS):
+        fields = HEAD + (ENTRIES if at else ENTRY)
+        said += frame(HEADERS, END_STREAM_AND_HEADERS, 2 * at + 1, fields)
+    # It is acknowledged behind all of them.
+    said += frame(PING, 0, 0, b"heads...")
+    try:
+        connection.sendall(said)
+        got = b""
+        while True:
+            piece = connection.recv(65536)
+            if not piece:
+                return None
+            got += piece
+            while len(got) >= 9 and len(got) >= 9 + (length := int.from_bytes(got[:3], "big")):
+                kind, flags = got[3], got[4]
+                got = got[9 + length:]
+                if kind == GOAWAY:
+                    return None
+                if kind == PING and flags & ACK:
+                    return len(said)
+    except OSError:
+        return None
+
+
+def heads(port, count):
+    context, held, sent = client(), [], 0
+    context.set_alpn_protocols(["h2"])
+    for _ in range(count):
+        connection = connect(context, port)
+        if said := begin_requests(connection):
+            held.append(connection)
+            sent += said
+    print("held", len(held), sent, flush=True)
+    sys.stdin.read()
+
+
 verb, port, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 if verb == "hold":
     hold(port, number)
+elif verb == "heads":
+    heads(port, number)
 else:
     handshakes(port, number, int(sys.argv[4]), sys.argv[5] == "resumed")

@@ -6,6 +6,7 @@
 
 mod cycles;
 mod decisions;
+mod language;
 mod layers;
 mod links;
 mod modules;
@@ -81,7 +82,8 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Prints the largest circle of files that depend on each other, for each crate.
+/// Prints the largest circle of files that depend on each other, for each crate, and figures about
+/// the language of the code.
 pub(crate) fn report() -> Result<()> {
     let project = Project::read(&workspace::root())?;
     println!("largest cycle of files that depend on each other:");
@@ -91,6 +93,7 @@ pub(crate) fn report() -> Result<()> {
             files => println!("{files:>4}  {}: {}", circle.krate, circle.modules.join(", ")),
         }
     }
+    print!("{}", language::Language::of(&project).report());
     Ok(())
 }
 

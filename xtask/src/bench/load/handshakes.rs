@@ -33,17 +33,34 @@ pub(crate) struct Held(Child);
 
 impl Held {
     pub(crate) fn open(port: u16, count: u32) -> Result<Self> {
+        let (held, line) = Self::run("hold", port, count)?;
+        if line != format!("held {count}") {
+            bail!("the client did not open {count} connections: {line}");
+        }
+        Ok(held)
+    }
+
+    /// Connections of HTTP/2 with heads that take more memory than bytes: how many the server has
+    /// kept, and how many bytes they have sent.
+    pub(crate) fn with_heads(port: u16, count: u32) -> Result<(Self, u64, u64)> {
+        let (held, line) = Self::run("heads", port, count)?;
+        let mut figures = line.split(' ').filter_map(|word| word.parse().ok());
+        match (figures.next(), figures.next()) {
+            (Some(connections), Some(bytes)) => Ok((held, connections, bytes)),
+            _ => bail!("the client did not say what it has sent: {line}"),
+        }
+    }
+
+    /// Starts the client; returns the line that it prints as well.
+    fn run(verb: &str, port: u16, count: u32) -> Result<(Self, String)> {
         let mut command = script();
-        command.args(["hold", &port.to_string(), &count.to_string()]);
+        command.args([verb, &port.to_string(), &count.to_string()]);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut held = Self(child);
         let said = held.0.stdout.take().context("the output is ours")?;
         let mut line = String::new();
         BufReader::new(said).read_line(&mut line)?;
-        if line.trim() != format!("held {count}") {
-            bail!("{} did not open its connections: {line}", process::shown(&command));
-        }
-        Ok(held)
+        Ok((held, line.trim().to_owned()))
     }
 }
 

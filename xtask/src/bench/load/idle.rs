@@ -79,16 +79,16 @@ fn each(shop: &Workshop, program: Program) -> Result<Option<f64>> {
     let port = server.address().port();
     drop(Held::open(port, WARMING)?);
     thread::sleep(REST);
-    let before = bytes(&server)?;
+    let before = own_bytes(&server)?;
     let held = Held::open(port, CONNECTIONS)?;
     thread::sleep(REST);
-    let after = bytes(&server)?;
+    let after = own_bytes(&server)?;
     drop(held);
     Ok(Some((after as f64 - before as f64) / f64::from(CONNECTIONS)))
 }
 
 /// Memory of a server's own, of all its processes.
-fn bytes(server: &Server) -> Result<u64> {
+pub(crate) fn own_bytes(server: &Server) -> Result<u64> {
     let own = |process: u32| -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{process}/status"))?;
         cost::bytes_in(&status, "RssAnon").context("the kernel does not say")

@@ -18,6 +18,7 @@ pub(super) mod h2load;
 mod h3;
 mod h3load;
 mod handshakes;
+mod held_heads;
 mod idle;
 mod keys;
 mod lua;
@@ -58,7 +59,8 @@ usage: cargo xtask bench load [OPTIONS]
 /// Measures something that is no load of one kind; the report and the data.
 type Part = fn(&Workshop) -> Result<(String, Value)>;
 
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 10] = [
+    (held_heads::NAME, held_heads::run),
     (idle::NAME, idle::run),
     (crowd::NAME, crowd::run),
     (fetch::NAME, fetch::run),
