@@ -8,7 +8,7 @@ use pinion_http::prepared::{ArchiveRange, ExternalRange};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::damage::{Damage, Fault, Part};
+use crate::damage::{ArchivePart, Damage, Fault};
 use crate::digest::Digest;
 use crate::entries::Entries;
 use crate::entry::{Entry, Representation, record_check, validate_row};
@@ -44,7 +44,7 @@ pub struct Scratch {
 
 /// Where the bytes of a representation are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BodyLocation {
     /// In the archive.
     Archive(ArchiveRange),
     /// In a file beside it.
@@ -185,7 +185,7 @@ impl<'a> Archive<'a> {
     #[inline(always)]
     pub fn shared(&self, id: SharedId) -> Result<SharedBlock<'a>, Damage> {
         self.layout.shared.get(id).ok_or(Damage {
-            part: Part::Shared,
+            part: ArchivePart::Shared,
             offset: self.layout.shared_offset,
             fault: Fault::SharedNumber,
         })
@@ -199,10 +199,10 @@ impl<'a> Archive<'a> {
     /// Where the bytes of a representation are, after a look at its other values. The range lies
     /// inside the bodies section, or in the external file as it was when the archive was built.
     #[inline(always)]
-    pub fn place(&self, representation: &Representation<'_>) -> Result<Place, Damage> {
+    pub fn place(&self, representation: &Representation<'_>) -> Result<BodyLocation, Damage> {
         let row = representation.row;
         validate_row(row).map_err(|fault| Damage {
-            part: Part::Record,
+            part: ArchivePart::Record,
             offset: representation.record,
             fault,
         })?;
@@ -211,28 +211,28 @@ impl<'a> Archive<'a> {
             return self.external_place(row);
         }
         if !self.layout.bodies.contains(offset, bytes) {
-            return Err(Damage { part: Part::Body, offset, fault: Fault::Outside });
+            return Err(Damage { part: ArchivePart::Body, offset, fault: Fault::Outside });
         }
-        Ok(Place::Archive(ArchiveRange { offset, bytes }))
+        Ok(BodyLocation::Archive(ArchiveRange { offset, bytes }))
     }
 
     #[cold]
-    fn external_place(&self, row: &RepresentationRow) -> Result<Place, Damage> {
+    fn external_place(&self, row: &RepresentationRow) -> Result<BodyLocation, Damage> {
         let (file, offset, bytes) = (row.external.get(), row.offset.get(), row.bytes.get());
         let external = self.external(file)?;
         let (size, modified_ns) = (external.bytes.get(), external.modified_ns.get());
         if offset.checked_add(bytes).is_none_or(|end| end > size) {
-            return Err(Damage { part: Part::External, offset, fault: Fault::Outside });
+            return Err(Damage { part: ArchivePart::External, offset, fault: Fault::Outside });
         }
-        Ok(Place::External(ExternalRange { file, offset, bytes, size, modified_ns }))
+        Ok(BodyLocation::External(ExternalRange { file, offset, bytes, size, modified_ns }))
     }
 
     /// The stored bytes of a representation; None when they are in an external file.
     pub fn body(&self, representation: &Representation<'_>) -> Result<Option<&'a [u8]>, Damage> {
-        let Place::Archive(range) = self.place(representation)? else { return Ok(None) };
+        let BodyLocation::Archive(range) = self.place(representation)? else { return Ok(None) };
         let offset = range.offset;
         slice(self.bytes, offset, range.bytes).map(Some).ok_or(Damage {
-            part: Part::Body,
+            part: ArchivePart::Body,
             offset,
             fault: Fault::Outside,
         })
@@ -248,7 +248,8 @@ impl<'a> Archive<'a> {
         let text = match &self.layout.meta {
             None => "",
             Some(section) => {
-                let damage = |fault| Damage { part: Part::Meta, offset: section.offset, fault };
+                let damage =
+                    |fault| Damage { part: ArchivePart::Meta, offset: section.offset, fault };
                 let bytes = slice(self.bytes, section.offset, section.bytes)
                     .ok_or(damage(Fault::Outside))?;
                 if Digest::of(bytes) != section.digest {
@@ -290,14 +291,14 @@ impl<'a> Archive<'a> {
             number = if number + 1 == index.buckets { 0 } else { number + 1 };
         }
         let offset = index.first_bucket;
-        Err(Damage { part: Part::Bucket, offset, fault: Fault::Endless })
+        Err(Damage { part: ArchivePart::Bucket, offset, fault: Fault::Endless })
     }
 
     /// Copies a bucket and checks the copy; `number` is below the count of buckets.
     #[inline]
     pub(crate) fn read_bucket(&self, number: u64) -> Result<Bucket, Damage> {
         let offset = self.layout.index.first_bucket + number * size_of::<Bucket>() as u64;
-        let damage = |fault| Damage { part: Part::Bucket, offset, fault };
+        let damage = |fault| Damage { part: ArchivePart::Bucket, offset, fault };
         let bytes =
             slice(self.bytes, offset, size_of::<Bucket>() as u64).ok_or(damage(Fault::Outside))?;
         let bucket = Bucket::read_from_bytes(bytes).map_err(|_| damage(Fault::Outside))?;
@@ -314,7 +315,7 @@ impl<'a> Archive<'a> {
         offset: u64,
         scratch: &'s mut Scratch,
     ) -> Result<Entry<'s>, Damage> {
-        let damage = |fault| Damage { part: Part::Record, offset, fault };
+        let damage = |fault| Damage { part: ArchivePart::Record, offset, fault };
         let records = self.layout.records;
         if !offset.is_multiple_of(RECORD_ALIGN_BYTES) {
             return Err(damage(Fault::Alignment));
@@ -355,7 +356,7 @@ impl<'a> Archive<'a> {
         let span = self.layout.externals;
         let first = span.map_or(0, |span| span.offset);
         let offset = first + u64::from(number) * row_bytes;
-        let damage = |fault| Damage { part: Part::External, offset, fault };
+        let damage = |fault| Damage { part: ArchivePart::External, offset, fault };
         let bytes = span
             .filter(|span| span.contains(offset, row_bytes))
             .and_then(|_| slice(self.bytes, offset, row_bytes))

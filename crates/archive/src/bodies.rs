@@ -27,7 +27,7 @@ pub(crate) enum Which {
 
 /// Where a body is to be copied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct BodyRoom {
     /// Its rank among the stored bodies, in the order of their places.
     pub number: u32,
     /// In the output.
@@ -107,7 +107,7 @@ impl Bodies {
         sink: &mut Sink<W>,
         digest: &Digest,
         bytes: u64,
-    ) -> Result<(BodyRef, Option<Room>), WriteError> {
+    ) -> Result<(BodyRef, Option<BodyRoom>), WriteError> {
         if let Some(known) = self.repeat(digest) {
             return Ok((known, None));
         }
@@ -115,7 +115,7 @@ impl Bodies {
         sink.skip(bytes);
         let body = self.end(digest, offset, bytes)?;
         let room = match body.0 {
-            Which::Stored(number) => Some(Room { number, offset }),
+            Which::Stored(number) => Some(BodyRoom { number, offset }),
             Which::Empty | Which::External(_) => None,
         };
         Ok((body, room))

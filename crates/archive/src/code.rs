@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::archive::Archive;
-use crate::damage::{Damage, Fault, Part};
+use crate::damage::{ArchivePart, Damage, Fault};
 use crate::digest::Digest;
 use crate::layout::SectionKind;
 use crate::limits::{CODE_FILE_MAX_BYTES, CODE_SECTION_MAX_BYTES, PATH_MAX_BYTES};
@@ -23,12 +23,12 @@ const HEAD_BYTES: usize = 8;
 pub struct Code {
     bytes: Box<[u8]>,
     /// By rising path.
-    rows: Vec<Row>,
+    rows: Vec<CodeFile>,
 }
 
 /// Where one file is in the section.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
+struct CodeFile {
     path: Range<usize>,
     content: Range<usize>,
 }
@@ -42,8 +42,11 @@ impl Archive<'_> {
         let Some(section) = self.layout.section(SectionKind::CODE) else {
             return Ok(Code::default());
         };
-        let damage =
-            |fault| Damage { part: Part::Section(section.kind), offset: section.offset, fault };
+        let damage = |fault| Damage {
+            part: ArchivePart::Section(section.kind),
+            offset: section.offset,
+            fault,
+        };
         let bytes = slice(self.bytes, section.offset, section.bytes);
         // Copied before it is hashed: a mapped file can change between two reads.
         let bytes: Box<[u8]> = bytes.ok_or(damage(Fault::Outside))?.into();
@@ -64,7 +67,7 @@ impl Code {
     /// The content of a path.
     #[must_use]
     pub fn find(&self, path: &[u8]) -> Option<&[u8]> {
-        let path_of = |row: &Row| self.bytes.get(row.path.clone()).unwrap_or_default();
+        let path_of = |row: &CodeFile| self.bytes.get(row.path.clone()).unwrap_or_default();
         let at = self.rows.binary_search_by(|row| path_of(row).cmp(path)).ok()?;
         self.file(self.rows.get(at)?).map(|(_, content)| content)
     }
@@ -81,14 +84,14 @@ impl Code {
         self.rows.is_empty()
     }
 
-    fn file(&self, row: &Row) -> Option<(&[u8], &[u8])> {
+    fn file(&self, row: &CodeFile) -> Option<(&[u8], &[u8])> {
         Some((self.bytes.get(row.path.clone())?, self.bytes.get(row.content.clone())?))
     }
 }
 
 /// Where the files are, or what is wrong with the section.
-fn parse(bytes: &[u8]) -> Result<Vec<Row>, Fault> {
-    let mut rows: Vec<Row> = Vec::new();
+fn parse(bytes: &[u8]) -> Result<Vec<CodeFile>, Fault> {
+    let mut rows: Vec<CodeFile> = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         let head = bytes.get(at..).and_then(|rest| rest.first_chunk::<HEAD_BYTES>());
@@ -110,7 +113,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Row>, Fault> {
             return Err(Fault::Syntax);
         }
         at = content.end;
-        rows.push(Row { path, content });
+        rows.push(CodeFile { path, content });
     }
     Ok(rows)
 }

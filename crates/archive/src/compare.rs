@@ -14,13 +14,13 @@ use crate::shared::SharedId;
 /// Two archives, the older one first.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison<'a> {
-    before: Side<'a>,
-    after: Side<'a>,
+    before: ComparedArchive<'a>,
+    after: ComparedArchive<'a>,
 }
 
 /// A path that is answered differently.
 #[derive(Clone, Copy, Debug)]
-pub struct Change<'s> {
+pub struct PathChange<'s> {
     /// The entry in the older archive; none if the path is new.
     pub before: Option<Entry<'s>>,
     /// The entry in the newer archive; none if the path is gone.
@@ -85,7 +85,7 @@ impl<E> From<Damaged> for CompareError<E> {
 
 /// One archive of the two.
 #[derive(Clone, Copy, Debug)]
-struct Side<'a> {
+struct ComparedArchive<'a> {
     archive: Archive<'a>,
     digests: Digests<'a>,
 }
@@ -102,7 +102,7 @@ impl Aspects {
     }
 }
 
-impl<'s> Change<'s> {
+impl<'s> PathChange<'s> {
     /// The entry itself, the newer one if there are two.
     pub fn entry(&self) -> Option<Entry<'s>> {
         self.after.or(self.before)
@@ -118,8 +118,8 @@ impl<'a> Comparison<'a> {
         before: Archive<'a>,
         after: Archive<'a>,
     ) -> Result<Comparison<'a>, CompareError<E>> {
-        let before = Side::new(before).map_err(Damaged::Before)?;
-        let after = Side::new(after).map_err(Damaged::After)?;
+        let before = ComparedArchive::new(before).map_err(Damaged::Before)?;
+        let after = ComparedArchive::new(after).map_err(Damaged::After)?;
         Ok(Comparison { before, after })
     }
 
@@ -130,7 +130,7 @@ impl<'a> Comparison<'a> {
     /// The first damage, or what `visit` returns.
     pub fn changes<E>(
         &self,
-        mut visit: impl FnMut(&Change<'_>) -> Result<(), E>,
+        mut visit: impl FnMut(&PathChange<'_>) -> Result<(), E>,
     ) -> Result<u64, CompareError<E>> {
         let (mut equal, mut scratch) = (0, Scratch::new());
         let mut entries = self.after.archive.entries();
@@ -146,7 +146,7 @@ impl<'a> Comparison<'a> {
             let found = self.after.archive.load(before.path(), &mut scratch);
             if !found.map_err(Damaged::After)? {
                 let gone =
-                    Change { before: Some(before), after: None, aspects: Aspects::default() };
+                    PathChange { before: Some(before), after: None, aspects: Aspects::default() };
                 visit(&gone).map_err(CompareError::Visitor)?;
             }
         }
@@ -161,7 +161,7 @@ impl<'a> Comparison<'a> {
         &self,
         key: &[u8],
         pair: &'s mut Pair,
-    ) -> Result<Option<Change<'s>>, CompareError<E>> {
+    ) -> Result<Option<PathChange<'s>>, CompareError<E>> {
         let Pair { before, after } = pair;
         let before = self.before.archive.find(key, before).map_err(Damaged::Before)?;
         let after = self.after.archive.find(key, after).map_err(Damaged::After)?;
@@ -172,9 +172,9 @@ impl<'a> Comparison<'a> {
         &self,
         before: Option<Entry<'s>>,
         after: Option<Entry<'s>>,
-    ) -> Result<Option<Change<'s>>, Damaged> {
+    ) -> Result<Option<PathChange<'s>>, Damaged> {
         let (Some(old), Some(new)) = (before, after) else {
-            let change = Change { before, after, aspects: Aspects::default() };
+            let change = PathChange { before, after, aspects: Aspects::default() };
             return Ok(Some(change).filter(|change| change.entry().is_some()));
         };
         let content = self.content(&old, &new)?;
@@ -188,7 +188,7 @@ impl<'a> Comparison<'a> {
             codings: self.codings(&old, &new, content)?,
             fields: self.fields(&old, &new)?,
         };
-        Ok(Some(Change { before, after, aspects }).filter(|_| aspects.any()))
+        Ok(Some(PathChange { before, after, aspects }).filter(|_| aspects.any()))
     }
 
     /// Whether the identities differ.
@@ -251,9 +251,9 @@ impl<'a> Comparison<'a> {
     }
 }
 
-impl<'a> Side<'a> {
-    fn new(archive: Archive<'a>) -> Result<Side<'a>, Damage> {
-        Ok(Side { archive, digests: archive.digests()? })
+impl<'a> ComparedArchive<'a> {
+    fn new(archive: Archive<'a>) -> Result<ComparedArchive<'a>, Damage> {
+        Ok(ComparedArchive { archive, digests: archive.digests()? })
     }
 
     /// The lines of a block, in its full form and that of a 304.

@@ -119,14 +119,14 @@ pub enum SectionFault {
 
 /// One damaged place.
 ///
-/// Its fields fill whole words (hence `repr(u32)` on [`Part`] and [`Fault`]): nearly every step of
+/// Its fields fill whole words (hence `repr(u32)` on [`ArchivePart`] and [`Fault`]): nearly every step of
 /// a look-up returns it or a value, and a tail of single bytes would make each such return a
 /// misaligned move that stalls. Measured: 15 ns of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part} at byte {offset}: {fault}")]
 pub struct Damage {
     /// What was read.
-    pub part: Part,
+    pub part: ArchivePart,
     /// Where it begins, from the first byte of the file.
     pub offset: u64,
     /// What is wrong with it.
@@ -136,7 +136,7 @@ pub struct Damage {
 /// A structure that is read and checked by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[repr(u32)]
-pub enum Part {
+pub enum ArchivePart {
     /// A whole section.
     #[error("{} section", .0.name())]
     Section(SectionKind),

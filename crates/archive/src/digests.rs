@@ -3,8 +3,8 @@
 
 use zerocopy::FromBytes;
 
-use crate::archive::{Archive, Place};
-use crate::damage::{Damage, Fault, Part};
+use crate::archive::{Archive, BodyLocation};
+use crate::damage::{ArchivePart, Damage, Fault};
 use crate::digest::Digest;
 use crate::entry::Representation;
 use crate::layout::{DigestRow, SectionKind};
@@ -24,7 +24,7 @@ impl<'a> Archive<'a> {
     pub fn digests(&self) -> Result<Digests<'a>, Damage> {
         let span = self.layout.digests;
         let damage = |fault| Damage {
-            part: Part::Section(SectionKind::DIGESTS),
+            part: ArchivePart::Section(SectionKind::DIGESTS),
             offset: span.offset,
             fault,
         };
@@ -49,7 +49,7 @@ impl Digests<'_> {
         archive: &Archive<'_>,
         representation: &Representation<'_>,
     ) -> Result<Option<Digest>, Damage> {
-        let Place::Archive(range) = archive.place(representation)? else { return Ok(None) };
+        let BodyLocation::Archive(range) = archive.place(representation)? else { return Ok(None) };
         if range.bytes == 0 {
             return Ok(Some(Digest::of(b"")));
         }
@@ -57,7 +57,11 @@ impl Digests<'_> {
         let row = row.ok().and_then(|rank| self.rows.get(rank));
         match row.filter(|row| row.bytes.get() == range.bytes) {
             Some(row) => Ok(Some(Digest(row.digest))),
-            None => Err(Damage { part: Part::Body, offset: range.offset, fault: Fault::Unlisted }),
+            None => Err(Damage {
+                part: ArchivePart::Body,
+                offset: range.offset,
+                fault: Fault::Unlisted,
+            }),
         }
     }
 
@@ -71,11 +75,11 @@ impl Digests<'_> {
         archive: &Archive<'a>,
         representation: &Representation<'_>,
     ) -> Result<Option<(Digest, &'a [u8])>, Damage> {
-        let Place::Archive(range) = archive.place(representation)? else { return Ok(None) };
+        let BodyLocation::Archive(range) = archive.place(representation)? else { return Ok(None) };
         let (body, digest) = (archive.body(representation)?, self.of(archive, representation)?);
         match body.zip(digest) {
             Some((body, digest)) if Digest::of(body) == digest => Ok(Some((digest, body))),
-            _ => Err(Damage { part: Part::Body, offset: range.offset, fault: Fault::Check }),
+            _ => Err(Damage { part: ArchivePart::Body, offset: range.offset, fault: Fault::Check }),
         }
     }
 }

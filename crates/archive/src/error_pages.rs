@@ -17,11 +17,11 @@ pub(crate) const STATUSES: core::ops::RangeInclusive<u16> = 400..=599;
 /// All of a site, by rising status.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ErrorPages {
-    pages: Vec<Loaded>,
+    pages: Vec<LoadedErrorPages>,
 }
 
 #[derive(Clone, Debug)]
-struct Loaded {
+struct LoadedErrorPages {
     status: u16,
     shared: SharedId,
     body: Box<[u8]>,
@@ -46,7 +46,9 @@ impl ErrorPages {
     pub(crate) fn load(archive: &Archive<'_>) -> ErrorPages {
         let mut scratch = Scratch::new();
         ErrorPages {
-            pages: STATUSES.filter_map(|s| Loaded::new(archive, s, &mut scratch)).collect(),
+            pages: STATUSES
+                .filter_map(|s| LoadedErrorPages::new(archive, s, &mut scratch))
+                .collect(),
         }
     }
 
@@ -57,8 +59,8 @@ impl ErrorPages {
     }
 }
 
-impl Loaded {
-    fn new(archive: &Archive<'_>, status: u16, scratch: &mut Scratch) -> Option<Loaded> {
+impl LoadedErrorPages {
+    fn new(archive: &Archive<'_>, status: u16, scratch: &mut Scratch) -> Option<LoadedErrorPages> {
         let entry = archive.find(&key(status), scratch).ok()??;
         let form = entry.representation(0)?;
         if entry.kind() != EntryKind::Resource
@@ -71,6 +73,10 @@ impl Loaded {
         let body: Box<[u8]> = archive.body(&form).ok()??.into();
         // The tag is made of the digest of the body.
         let tag = ETag::of(&Digest::of(&body), shared.media_type(), form.coding());
-        (tag.0.as_slice() == form.etag()).then_some(Loaded { status, shared: form.shared(), body })
+        (tag.0.as_slice() == form.etag()).then_some(LoadedErrorPages {
+            status,
+            shared: form.shared(),
+            body,
+        })
     }
 }

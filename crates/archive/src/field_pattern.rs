@@ -7,7 +7,7 @@
 
 use crate::damage::Fault;
 use crate::limits::{PATH_MAX_BYTES, RULE_CAPTURES_MAX};
-use crate::parts::{Parts, Read, push_text, text};
+use crate::parts::{PartIterator, Read, push_text, text};
 
 /// A part of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl<'a> FieldPattern<'a> {
 
     /// Its parts, in order.
     pub fn parts(&self) -> impl Iterator<Item = PatternPart<'a>> + use<'a> {
-        Parts { rest: self.encoded, read: part }
+        PartIterator { rest: self.encoded, read: part }
     }
 
     /// The number of its placeholders, `*` not among them.
@@ -133,9 +133,9 @@ impl<'a> FieldPattern<'a> {
     /// What its placeholders stand for, if it is about a path, which is decoded.
     #[must_use]
     pub fn matched<'p>(&self, path: &'p [u8]) -> Option<PatternCaptures<'p>> {
-        let whole = Comparison::new(self.encoded, path).run();
+        let whole = PatternMatch::new(self.encoded, path).run();
         let without = || path.strip_suffix(b"/");
-        whole.or_else(|| Comparison::new(self.encoded, without()?).run())
+        whole.or_else(|| PatternMatch::new(self.encoded, without()?).run())
     }
 
     /// Looks at everything: what passes can be compared without further doubts.
@@ -161,7 +161,7 @@ impl<'a> FieldPattern<'a> {
 
 /// One comparison of a pattern with a path. Between two stars a pattern fits at a place in one way
 /// only, so it is enough to come back to the last star.
-struct Comparison<'t, 'p> {
+struct PatternMatch<'t, 'p> {
     parts: &'t [u8],
     path: &'p [u8],
     found: PatternCaptures<'p>,
@@ -214,12 +214,12 @@ struct LastStar<'t> {
     captures: usize,
 }
 
-impl<'t, 'p> Comparison<'t, 'p> {
-    fn new(parts: &'t [u8], path: &'p [u8]) -> Comparison<'t, 'p> {
+impl<'t, 'p> PatternMatch<'t, 'p> {
+    fn new(parts: &'t [u8], path: &'p [u8]) -> PatternMatch<'t, 'p> {
         // The pattern `/` has no parts: it is the path without its slash.
         let path = if path == b"/" && parts.is_empty() { b"" } else { path };
         let seen = [Seen::NONE; RULE_CAPTURES_MAX];
-        Comparison { parts, path, found: PatternCaptures::NONE, back: None, stars: 0, seen }
+        PatternMatch { parts, path, found: PatternCaptures::NONE, back: None, stars: 0, seen }
     }
 
     fn run(mut self) -> Option<PatternCaptures<'p>> {

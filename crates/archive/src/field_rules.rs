@@ -13,12 +13,12 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use pinion_http::grammar::{is_token, is_value_byte};
 
-use crate::damage::{Damage, Fault, Part};
+use crate::damage::{ArchivePart, Damage, Fault};
 use crate::field_pattern::{FieldPattern, PatternPart};
 use crate::layout::FieldRuleHeader;
 use crate::limits::{RULE_CAPTURES_MAX, RULES_MAX};
 use crate::lines::is_written_by_server;
-use crate::parts::{Parts, Read, push_length, push_text, text};
+use crate::parts::{PartIterator, Read, push_length, push_text, text};
 
 /// A rule to be written.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +116,7 @@ impl<'a> FieldChange<'a> {
     /// The parts of the value that the field gets; None takes the field away.
     #[must_use]
     pub fn value(&self) -> Option<impl Iterator<Item = ValuePart<'a>> + use<'a>> {
-        self.value.map(|rest| Parts { rest, read: value_part })
+        self.value.map(|rest| PartIterator { rest, read: value_part })
     }
 
     fn has_captures(&self) -> bool {
@@ -157,7 +157,7 @@ impl<'a> FieldRule<'a> {
 
     /// What it does to the fields, in order.
     pub fn changes(&self) -> impl Iterator<Item = FieldChange<'a>> + use<'a> {
-        Parts { rest: self.changes, read: change }
+        PartIterator { rest: self.changes, read: change }
     }
 
     /// The rule at the start of `rest`. Only lengths and what is reserved are looked at.
@@ -244,7 +244,7 @@ impl FieldRules {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let damage =
-                |fault| Damage { part: Part::FieldRule, offset: offset + at as u64, fault };
+                |fault| Damage { part: ArchivePart::FieldRule, offset: offset + at as u64, fault };
             if gates.len() == RULES_MAX {
                 return Err(damage(Fault::TooMany));
             }

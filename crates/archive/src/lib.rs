@@ -117,13 +117,13 @@ pub mod verify;
 mod write_error;
 mod writer;
 
-pub use archive::{Archive, Place, Scratch};
+pub use archive::{Archive, BodyLocation, Scratch};
 pub use blocks::NewShared;
-pub use bodies::{BodyRef, External, Room};
+pub use bodies::{BodyRef, BodyRoom, External};
 pub use by_digest::ByDigest;
 pub use code::Code;
-pub use compare::{Aspects, Change, CompareError, Comparison, Pair};
-pub use damage::{Damage, Fault, OpenError, Part, SectionFault};
+pub use compare::{Aspects, CompareError, Comparison, Pair, PathChange};
+pub use damage::{ArchivePart, Damage, Fault, OpenError, SectionFault};
 pub use digest::{Digest, ETag};
 pub use digests::Digests;
 pub use entries::Entries;

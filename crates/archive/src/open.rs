@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::FromBytes;
 
 use crate::archive::Archive;
-use crate::damage::{Damage, Fault, OpenError, Part, SectionFault};
+use crate::damage::{ArchivePart, Damage, Fault, OpenError, SectionFault};
 use crate::digest::Digest;
 use crate::error_pages::ErrorPages;
 use crate::field_rules::FieldRules;
@@ -21,7 +21,7 @@ use crate::limits::{
 };
 use crate::rules::Rules;
 use crate::shared::SharedTable;
-use crate::span::{Span, slice};
+use crate::span::{ByteSpan, slice};
 
 /// Where everything is in an archive: plain values and owned copies of the shared blocks, the rules
 /// and the error pages, nothing borrowed, so that it can be kept beside the mapping it was made
@@ -30,14 +30,14 @@ use crate::span::{Span, slice};
 pub struct Layout {
     pub(crate) digest: Digest,
     pub(crate) total_bytes: u64,
-    pub(crate) bodies: Span,
-    pub(crate) records: Span,
+    pub(crate) bodies: ByteSpan,
+    pub(crate) records: ByteSpan,
     pub(crate) index: IndexSpan,
     pub(crate) shared: SharedTable,
     pub(crate) shared_offset: u64,
-    pub(crate) externals: Option<Span>,
+    pub(crate) externals: Option<ByteSpan>,
     pub(crate) meta: Option<Section>,
-    pub(crate) digests: Span,
+    pub(crate) digests: ByteSpan,
     pub(crate) rules: Rules,
     pub(crate) field_rules: FieldRules,
     pub(crate) error_pages: ErrorPages,
@@ -90,7 +90,7 @@ impl Layout {
             core::cmp::Ordering::Equal => {}
         }
         let (digest, sections) = section_table(header, table)?;
-        let known = Known::among(&sections)?;
+        let known = KnownSections::among(&sections)?;
         let index = index_span(bytes, &known)?;
         let (shared, shared_offset) = shared_table(bytes, &known)?;
         let mut layout = Layout {
@@ -161,8 +161,8 @@ pub(crate) fn section(sections: &[Section], kind: SectionKind) -> Option<&Sectio
 
 impl Section {
     /// Bounds were checked against the length of the file when the table was read.
-    pub(crate) fn span(&self) -> Span {
-        Span { offset: self.offset, bytes: self.bytes }
+    pub(crate) fn span(&self) -> ByteSpan {
+        ByteSpan { offset: self.offset, bytes: self.bytes }
     }
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn section_table(
     for row in rows {
         let kind = SectionKind(row.kind.get());
         let fault = |fault| OpenError::Section { kind, fault };
-        let span = Span::new(row.offset.get(), row.bytes.get())
+        let span = ByteSpan::new(row.offset.get(), row.bytes.get())
             .filter(|span| span.end() <= header.total_bytes.get())
             .filter(|span| span.offset >= HEADER_PAGE_BYTES as u64)
             .ok_or(fault(SectionFault::Outside))?;
@@ -242,7 +242,7 @@ pub(crate) fn section_table(
 }
 
 /// The sections this program reads.
-struct Known {
+struct KnownSections {
     bodies: Section,
     index: Section,
     records: Section,
@@ -258,8 +258,8 @@ struct Known {
 /// Version of the content of every section this program knows.
 pub(crate) const SECTION_VERSION: u16 = 1;
 
-impl Known {
-    fn among(sections: &[Section]) -> Result<Known, OpenError> {
+impl KnownSections {
+    fn among(sections: &[Section]) -> Result<KnownSections, OpenError> {
         const KINDS: [SectionKind; 12] = [
             SectionKind::BODIES,
             SectionKind::INDEX,
@@ -300,7 +300,7 @@ impl Known {
         let needed = |section: Option<Section>, kind| {
             section.ok_or(OpenError::Section { kind, fault: SectionFault::Missing })
         };
-        let known = Known {
+        let known = KnownSections {
             bodies: needed(bodies, SectionKind::BODIES)?,
             index: needed(index, SectionKind::INDEX)?,
             records: needed(records, SectionKind::RECORDS)?,
@@ -341,12 +341,12 @@ impl Known {
     }
 }
 
-fn index_span(bytes: &[u8], known: &Known) -> Result<IndexSpan, OpenError> {
+fn index_span(bytes: &[u8], known: &KnownSections) -> Result<IndexSpan, OpenError> {
     let section = known.index;
     let length = OpenError::Section { kind: section.kind, fault: SectionFault::Length };
     let content = slice(bytes, section.offset, section.bytes).ok_or(length)?;
     let (header, _) = IndexHeader::read_from_prefix(content).map_err(|_| length)?;
-    let damage = |fault| Damage { part: Part::IndexHeader, offset: section.offset, fault };
+    let damage = |fault| Damage { part: ArchivePart::IndexHeader, offset: section.offset, fault };
     if index::header_check(&header, section.offset) != header.check.get() {
         return Err(damage(Fault::Check).into());
     }
@@ -371,18 +371,18 @@ fn index_span(bytes: &[u8], known: &Known) -> Result<IndexSpan, OpenError> {
     })
 }
 
-fn shared_table(bytes: &[u8], known: &Known) -> Result<(SharedTable, u64), OpenError> {
+fn shared_table(bytes: &[u8], known: &KnownSections) -> Result<(SharedTable, u64), OpenError> {
     let section = known.shared;
     let copy = checked_copy(bytes, &section)?;
     Ok((SharedTable::parse(copy, section.offset)?.render(), section.offset))
 }
 
-fn rules(bytes: &[u8], known: &Known) -> Result<Rules, OpenError> {
+fn rules(bytes: &[u8], known: &KnownSections) -> Result<Rules, OpenError> {
     let Some(section) = known.rules else { return Ok(Rules::default()) };
     Ok(Rules::parse(checked_copy(bytes, &section)?, section.offset)?)
 }
 
-fn field_rules(bytes: &[u8], known: &Known) -> Result<FieldRules, OpenError> {
+fn field_rules(bytes: &[u8], known: &KnownSections) -> Result<FieldRules, OpenError> {
     let Some(section) = known.field_rules else { return Ok(FieldRules::default()) };
     Ok(FieldRules::parse(checked_copy(bytes, &section)?, section.offset)?)
 }

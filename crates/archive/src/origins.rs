@@ -25,9 +25,9 @@ pub struct NewOrigin {
 
 /// The section as it grows.
 #[derive(Default)]
-pub(crate) struct Origins(Vec<OriginRow>);
+pub(crate) struct OriginTable(Vec<OriginRow>);
 
-impl Origins {
+impl OriginTable {
     pub(crate) fn add(&mut self, origin: &NewOrigin) {
         let number = |body: BodyRef| match body.0 {
             Which::Stored(number) => Some(number),

@@ -7,12 +7,12 @@ pub(crate) type Read<'a, P> = Option<(P, &'a [u8])>;
 
 /// Iterator over parts, until there are none.
 #[derive(Clone)]
-pub(crate) struct Parts<'a, P> {
+pub(crate) struct PartIterator<'a, P> {
     pub(crate) rest: &'a [u8],
     pub(crate) read: fn(&'a [u8]) -> Read<'a, P>,
 }
 
-impl<P> Iterator for Parts<'_, P> {
+impl<P> Iterator for PartIterator<'_, P> {
     type Item = P;
 
     #[inline]

@@ -7,7 +7,7 @@
 
 use crate::damage::Fault;
 use crate::limits::RULE_CAPTURES_MAX;
-use crate::parts::{Parts, Read, push_text, text};
+use crate::parts::{PartIterator, Read, push_text, text};
 use crate::rule::PathPart;
 
 /// A part of a segment.
@@ -76,7 +76,7 @@ impl<'a> SegmentPattern<'a> {
 
     /// Its parts, in order.
     pub fn parts(&self) -> impl Iterator<Item = SegmentPart<'a>> + use<'a> {
-        Parts { rest: self.encoded, read: part }
+        PartIterator { rest: self.encoded, read: part }
     }
 
     /// The number of its placeholders.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::archive::Archive;
-use crate::damage::{Damage, Fault, Part};
+use crate::damage::{ArchivePart, Damage, Fault};
 use crate::digest::Digest;
 use crate::layout::SectionKind;
 use crate::limits::PATH_MAX_BYTES;
@@ -29,8 +29,11 @@ impl<'a> Archive<'a> {
         let Some(section) = self.layout.section(SectionKind::PREVIOUS) else {
             return Ok(Previous::default());
         };
-        let damage =
-            |fault| Damage { part: Part::Section(section.kind), offset: section.offset, fault };
+        let damage = |fault| Damage {
+            part: ArchivePart::Section(section.kind),
+            offset: section.offset,
+            fault,
+        };
         let bytes = slice(self.bytes, section.offset, section.bytes);
         let bytes = bytes.ok_or(damage(Fault::Outside))?;
         if Digest::of(bytes) != section.digest {

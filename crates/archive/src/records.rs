@@ -29,12 +29,12 @@ pub(crate) struct Records {
     /// Length of those that were written.
     written: u64,
     hasher: blake3::Hasher,
-    keys: Keys,
+    keys: RecordKeys,
 }
 
 /// The keys of all records, in their order.
 #[derive(Default)]
-pub(crate) struct Keys {
+pub(crate) struct RecordKeys {
     text: Vec<u8>,
     rows: Vec<KeyRow>,
 }
@@ -94,7 +94,7 @@ impl Records {
     pub(crate) fn end<W: Write + Seek>(
         mut self,
         sink: &mut Sink<W>,
-    ) -> Result<(u64, Keys), WriteError> {
+    ) -> Result<(u64, RecordKeys), WriteError> {
         self.begin(sink)?;
         let start = self.start.unwrap_or_default();
         self.write(sink, start)?;
@@ -112,7 +112,7 @@ impl Records {
     }
 }
 
-impl Keys {
+impl RecordKeys {
     pub(crate) fn count(&self) -> u64 {
         self.rows.len() as u64
     }

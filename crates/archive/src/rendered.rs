@@ -14,14 +14,14 @@ pub(crate) struct Rendered {
 /// Where the forms of one block stand in the text.
 #[derive(Clone, Copy, Debug)]
 struct Places {
-    hpack: Form,
-    qpack: Form,
+    hpack: RenderedForm,
+    qpack: RenderedForm,
 }
 
 /// One form: from `start` the `Content-Type` field, then the others of a full response, then those
 /// of a 304.
 #[derive(Clone, Copy, Debug)]
-struct Form {
+struct RenderedForm {
     start: u32,
     type_end: u32,
     full_end: u32,
@@ -69,13 +69,13 @@ impl Lines<'_> {
     /// Appends one form. All lines of an archive have at most
     /// [`SHARED_SECTION_MAX_BYTES`](crate::limits::SHARED_SECTION_MAX_BYTES), and hardly more in
     /// these forms, so places fit into 32 bits.
-    fn render(&self, text: &mut Vec<u8>, lines: fn(&mut Vec<u8>, &[u8])) -> Form {
+    fn render(&self, text: &mut Vec<u8>, lines: fn(&mut Vec<u8>, &[u8])) -> RenderedForm {
         let start = text.len() as u32;
         let mut append = |h1_lines| {
             lines(text, h1_lines);
             text.len() as u32
         };
-        Form {
+        RenderedForm {
             start,
             type_end: append(self.type_line),
             full_end: append(self.without_type),
@@ -87,7 +87,8 @@ impl Lines<'_> {
 impl<'a> Forms<'a> {
     /// Of a block that nobody rendered.
     pub(crate) const NONE: Forms<'static> = {
-        const EMPTY: Form = Form { start: 0, type_end: 0, full_end: 0, not_modified_end: 0 };
+        const EMPTY: RenderedForm =
+            RenderedForm { start: 0, type_end: 0, full_end: 0, not_modified_end: 0 };
         Forms { text: b"", places: &Places { hpack: EMPTY, qpack: EMPTY } }
     };
 
@@ -107,7 +108,7 @@ impl<'a> Forms<'a> {
     }
 
     #[inline(always)]
-    fn fields(&self, h1: &'a [u8], part: impl Fn(&Form) -> (u32, u32)) -> SharedFields<'a> {
+    fn fields(&self, h1: &'a [u8], part: impl Fn(&RenderedForm) -> (u32, u32)) -> SharedFields<'a> {
         let text = |form| {
             let (start, end) = part(form);
             self.text.get(start as usize..end as usize).unwrap_or_default()

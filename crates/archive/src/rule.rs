@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::damage::Fault;
 use crate::layout::{RULE_FORCED, RULE_KEEPS_QUERY, RuleHeader};
 use crate::limits::{PATH_MAX_BYTES, RULE_CAPTURES_MAX, RULE_HOST_MAX_BYTES, TARGET_MAX_BYTES};
-use crate::parts::{Parts, Read, push_length, push_text, text};
+use crate::parts::{PartIterator, Read, push_length, push_text, text};
 use crate::path_pattern::SegmentPattern;
 
 /// A rule to be written.
@@ -131,17 +131,17 @@ impl<'a> Rule<'a> {
 
     /// The parts of its path.
     pub fn path(&self) -> impl Iterator<Item = PathPart<'a>> + Clone + use<'a> {
-        Parts { rest: self.path, read: path_part }
+        PartIterator { rest: self.path, read: path_part }
     }
 
     /// What the query must have.
     pub fn query(&self) -> impl Iterator<Item = (&'a [u8], QueryValue<'a>)> + use<'a> {
-        Parts { rest: self.query, read: query_part }
+        PartIterator { rest: self.query, read: query_part }
     }
 
     /// The parts of its target.
     pub fn target(&self) -> impl Iterator<Item = TargetPart<'a>> + use<'a> {
-        Parts { rest: self.target, read: target_part }
+        PartIterator { rest: self.target, read: target_part }
     }
 
     /// Its length.

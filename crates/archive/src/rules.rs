@@ -8,7 +8,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::damage::{Damage, Fault, Part};
+use crate::damage::{ArchivePart, Damage, Fault};
 use crate::limits::RULES_MAX;
 use crate::rule::{PathPart, Rule};
 
@@ -97,7 +97,8 @@ impl Rules {
         let (mut starts, mut gates, mut exact) = (vec![], vec![], vec![]);
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            let damage = |fault| Damage { part: Part::Rule, offset: offset + at as u64, fault };
+            let damage =
+                |fault| Damage { part: ArchivePart::Rule, offset: offset + at as u64, fault };
             let number = starts.len() as u32;
             if starts.len() == RULES_MAX {
                 return Err(damage(Fault::TooMany));

@@ -7,7 +7,7 @@
 use pinion_http::prepared::SharedFields;
 use zerocopy::FromBytes;
 
-use crate::damage::{Damage, Fault, Part};
+use crate::damage::{ArchivePart, Damage, Fault};
 use crate::layout::SharedHeader;
 use crate::limits::SHARED_VARIANT_MAX_BYTES;
 use crate::lines;
@@ -128,7 +128,7 @@ impl<'a> SharedBlock<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedTable {
     bytes: Box<[u8]>,
-    blocks: Box<[Block]>,
+    blocks: Box<[BlockPlaces]>,
     generated: Option<SharedId>,
     slash_redirect: Option<SharedId>,
     rendered: Rendered,
@@ -136,7 +136,7 @@ pub(crate) struct SharedTable {
 
 /// Where the parts of one block are in the table's bytes.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct BlockPlaces {
     status: u16,
     role: Role,
     full: (u32, u32),
@@ -152,8 +152,9 @@ impl SharedTable {
         let mut blocks = Vec::new();
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            let damage = |fault| Damage { part: Part::Shared, offset: offset + at as u64, fault };
-            let (block, length) = Block::parse(rest, at).map_err(damage)?;
+            let damage =
+                |fault| Damage { part: ArchivePart::Shared, offset: offset + at as u64, fault };
+            let (block, length) = BlockPlaces::parse(rest, at).map_err(damage)?;
             if block.plain.is_some_and(|plain| plain.0 as usize >= blocks.len()) {
                 return Err(damage(Fault::SharedNumber));
             }
@@ -214,14 +215,14 @@ impl SharedTable {
 
 /// Looks at a block that is to be written, but for the number of another one in it.
 pub(crate) fn validate(block: &[u8]) -> Result<(), Fault> {
-    Block::parse(block, 0).map(|_| ())
+    BlockPlaces::parse(block, 0).map(|_| ())
 }
 
-impl Block {
+impl BlockPlaces {
     /// The block at the start of `rest`, which begins at byte `at` of the section, and its length.
     /// The section is at most [`SHARED_SECTION_MAX_BYTES`](crate::limits) long, so places in it fit
     /// into 32 bits.
-    fn parse(rest: &[u8], at: usize) -> Result<(Block, usize), Fault> {
+    fn parse(rest: &[u8], at: usize) -> Result<(BlockPlaces, usize), Fault> {
         let (header, _) = SharedHeader::ref_from_prefix(rest).map_err(|_| Fault::Length)?;
         let length = header.bytes.get() as usize;
         let block = rest.get(..length).ok_or(Fault::Outside)?;
@@ -258,7 +259,7 @@ impl Block {
             return Err(Fault::Syntax);
         }
         let place = |offset: usize| (at + offset) as u32;
-        let block = Block {
+        let block = BlockPlaces {
             status: header.status.get(),
             role: Role::from_number(header.role.get()),
             full: (place(full_start), place(full_end)),

@@ -2,15 +2,15 @@
 
 /// `bytes` bytes from `offset` on. A span is only made when its end fits into 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct ByteSpan {
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
 }
 
-impl Span {
+impl ByteSpan {
     /// None when the end would not fit into 64 bits.
-    pub(crate) fn new(offset: u64, bytes: u64) -> Option<Span> {
-        offset.checked_add(bytes).map(|_| Span { offset, bytes })
+    pub(crate) fn new(offset: u64, bytes: u64) -> Option<ByteSpan> {
+        offset.checked_add(bytes).map(|_| ByteSpan { offset, bytes })
     }
 
     pub(crate) fn end(self) -> u64 {

@@ -7,7 +7,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use crate::index;
 use crate::layout::{Bucket, IndexHeader, SectionKind};
 use crate::limits::{INDEX_SEEDS_MAX, PROBE_MAX_BUCKETS, RECORD_OFFSET_MAX};
-use crate::records::Keys;
+use crate::records::RecordKeys;
 use crate::sink::{Sink, write_section};
 use crate::write_error::WriteError;
 
@@ -23,7 +23,7 @@ pub(crate) struct Whole {
 /// Writes the index of the records that begin at `records`.
 pub(crate) fn write<W: Write + Seek>(
     sink: &mut Sink<W>,
-    keys: &Keys,
+    keys: &RecordKeys,
     records: u64,
     whole: Whole,
 ) -> Result<(), WriteError> {
@@ -56,7 +56,7 @@ pub(crate) fn write<W: Write + Seek>(
 }
 
 /// The first seed with which no search gets too long, and the table filled with it.
-fn fill(keys: &Keys, start: u64, buckets: u64) -> Result<(u64, Vec<Bucket>), WriteError> {
+fn fill(keys: &RecordKeys, start: u64, buckets: u64) -> Result<(u64, Vec<Bucket>), WriteError> {
     for seed in 0..INDEX_SEEDS_MAX {
         if let Some(table) = try_fill(keys, start, buckets, seed)? {
             return Ok((seed, table));
@@ -67,7 +67,7 @@ fn fill(keys: &Keys, start: u64, buckets: u64) -> Result<(u64, Vec<Bucket>), Wri
 
 /// None when a search would get too long.
 fn try_fill(
-    keys: &Keys,
+    keys: &RecordKeys,
     start: u64,
     buckets: u64,
     seed: u64,

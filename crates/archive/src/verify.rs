@@ -7,7 +7,7 @@
 use zerocopy::FromBytes;
 
 use crate::archive::{Archive, Scratch};
-use crate::damage::{Damage, Fault, OpenError, Part};
+use crate::damage::{ArchivePart, Damage, Fault, OpenError};
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error_pages;
@@ -61,7 +61,7 @@ impl Report {
         }
     }
 
-    fn check(&mut self, part: Part, offset: u64, holds: bool, fault: Fault) {
+    fn check(&mut self, part: ArchivePart, offset: u64, holds: bool, fault: Fault) {
         if !holds {
             self.add(Damage { part, offset, fault });
         }
@@ -122,7 +122,7 @@ fn check_section(
     report: &mut Report,
 ) {
     let digest = hash(bytes, section.offset, section.bytes, advance);
-    let part = Part::Section(section.kind);
+    let part = ArchivePart::Section(section.kind);
     report.check(part, section.offset, digest == Some(section.digest), Fault::Check);
 }
 
@@ -139,17 +139,21 @@ fn check_bodies(
     let mut done = bodies.offset;
     // Each body has its digest; the section's own is spare.
     let spare = section.digest == Digest::default();
-    report.check(Part::Section(SectionKind::BODIES), bodies.offset, spare, Fault::Reserved);
+    report.check(ArchivePart::Section(SectionKind::BODIES), bodies.offset, spare, Fault::Reserved);
     for (row, place) in rows.iter().zip((digests.offset..).step_by(size_of::<DigestRow>())) {
         let (offset, length) = (row.offset.get(), row.bytes.get());
         // Each byte is hashed once, whatever the rows say.
         if length == 0 || offset < done || !bodies.contains(offset, length) {
-            report.add(Damage { part: Part::DigestRow, offset: place, fault: Fault::Outside });
+            report.add(Damage {
+                part: ArchivePart::DigestRow,
+                offset: place,
+                fault: Fault::Outside,
+            });
             continue;
         }
         check_gap(archive.bytes, done, offset, report);
         let digest = hash(archive.bytes, offset, length, advance);
-        report.check(Part::Body, offset, digest == Some(Digest(row.digest)), Fault::Check);
+        report.check(ArchivePart::Body, offset, digest == Some(Digest(row.digest)), Fault::Check);
         done = offset + length;
     }
     check_gap(archive.bytes, done, bodies.end(), report);
@@ -168,7 +172,7 @@ fn hash(bytes: &[u8], from: u64, length: u64, advance: &mut dyn FnMut(usize)) ->
 /// Bytes between sections and bodies are zero, or they would be a place to hide something.
 fn check_gap(bytes: &[u8], from: u64, to: u64, report: &mut Report) {
     let gap = slice(bytes, from, to.saturating_sub(from)).unwrap_or_default();
-    report.check(Part::Gap, from, gap.iter().all(|&byte| byte == 0), Fault::NotZero);
+    report.check(ArchivePart::Gap, from, gap.iter().all(|&byte| byte == 0), Fault::NotZero);
 }
 
 /// Follows every slot of the index to its record, and searches for that record's path. Ends early
@@ -209,16 +213,16 @@ fn check_index(archive: &Archive<'_>, previous: &Previous<'_>, report: &mut Repo
     }
     let index = &archive.layout.index;
     let offset = index.first_bucket;
-    report.check(Part::IndexHeader, offset, slots == index.entries, Fault::Count);
+    report.check(ArchivePart::IndexHeader, offset, slots == index.entries, Fault::Count);
     let page = archive.load(SINGLE_PAGE_KEY, &mut scratch);
     let announced = !archive.has_single_page() || page != Ok(false);
-    report.check(Part::IndexHeader, offset, announced, Fault::Unreachable);
-    let part = Part::Section(SectionKind::PREVIOUS);
+    report.check(ArchivePart::IndexHeader, offset, announced, Fault::Unreachable);
+    let part = ArchivePart::Section(SectionKind::PREVIOUS);
     let place = archive.layout.section(SectionKind::PREVIOUS).map_or(0, |section| section.offset);
     report.check(part, place, of_earlier == previous.len(), Fault::Count);
     let records = archive.layout.records;
     let reached = record_bytes == records.bytes;
-    report.check(Part::Section(SectionKind::RECORDS), records.offset, reached, Fault::Count);
+    report.check(ArchivePart::Section(SectionKind::RECORDS), records.offset, reached, Fault::Count);
 }
 
 /// A record leads to bodies and fields, and its path leads to the record.
@@ -228,7 +232,7 @@ fn check_entry(
     scratch: &mut Scratch,
     report: &mut Report,
 ) {
-    let damage = |fault| Damage { part: Part::Record, offset: entry.offset(), fault };
+    let damage = |fault| Damage { part: ArchivePart::Record, offset: entry.offset(), fault };
     let found = archive.find(entry.path(), scratch);
     let leads_here =
         found.is_ok_and(|found| found.is_some_and(|found| found.offset() == entry.offset()));

@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 
 use crate::archive::external_check;
 use crate::blocks::{Blocks, NewShared};
-use crate::bodies::{Bodies, BodyRef, External, Room, Which};
+use crate::bodies::{Bodies, BodyRef, BodyRoom, External, Which};
 use crate::code::NewCode;
 use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
@@ -29,7 +29,7 @@ use crate::limits::{
     ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX, FIELD_RULES_SECTION_MAX_BYTES, META_MAX_BYTES,
     RULES_MAX, RULES_SECTION_MAX_BYTES,
 };
-use crate::origins::{NewOrigin, Origins};
+use crate::origins::{NewOrigin, OriginTable};
 use crate::previous::NewPrevious;
 use crate::records::Records;
 use crate::rule::{self, NewRule};
@@ -43,7 +43,7 @@ pub struct Writer<W: Write + Seek> {
     sink: Sink<W>,
     bodies: Bodies,
     externals: Vec<External>,
-    origins: Origins,
+    origins: OriginTable,
     previous: NewPrevious,
     code: NewCode,
     shared: Blocks,
@@ -130,7 +130,7 @@ impl<W: Write + Seek> Writer<W> {
             sink,
             bodies: Bodies::default(),
             externals: Vec::new(),
-            origins: Origins::default(),
+            origins: OriginTable::default(),
             previous: NewPrevious::default(),
             code: NewCode::default(),
             shared: Blocks::default(),
@@ -180,7 +180,7 @@ impl<W: Write + Seek> Writer<W> {
         &mut self,
         digest: &Digest,
         bytes: u64,
-    ) -> Result<(BodyRef, Option<Room>), WriteError> {
+    ) -> Result<(BodyRef, Option<BodyRoom>), WriteError> {
         self.bodies.reserve(&mut self.sink, digest, bytes)
     }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use pinion_archive::{Digest, Room};
+use pinion_archive::{BodyRoom, Digest};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
@@ -90,7 +90,7 @@ impl Carrier {
     }
 
     /// Has a body copied to its room in the new archive.
-    pub(crate) fn add(&mut self, body: &Carried, room: Room) -> io::Result<()> {
+    pub(crate) fn add(&mut self, body: &Carried, room: BodyRoom) -> io::Result<()> {
         let next = Run { from: body.offset, to: room.offset, bytes: body.bytes };
         let numbers = Numbers { old: body.number, new: room.number };
         // What is new may fit into the padding between two that stay where they are.
@@ -290,10 +290,10 @@ mod tests {
         let start = || Carrier::start(Arc::clone(&from), stamp, to.try_clone().unwrap()).unwrap();
         let body = |offset, bytes| Carried { digest: Digest::default(), offset, bytes, number: 7 };
         let mut carrier = start();
-        carrier.add(&body(8, 3), Room { number: 0, offset: 0 }).unwrap();
+        carrier.add(&body(8, 3), BodyRoom { number: 0, offset: 0 }).unwrap();
         assert_eq!(carrier.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         let mut carrier = start();
-        carrier.add(&body(8, 2), Room { number: 0, offset: 0 }).unwrap();
+        carrier.add(&body(8, 2), BodyRoom { number: 0, offset: 0 }).unwrap();
         // Within its length, and with the time put back.
         thread::sleep(std::time::Duration::from_millis(20));
         let modified = from.metadata().unwrap().modified().unwrap();
@@ -311,7 +311,7 @@ mod tests {
         let mut carrier = Carrier::start(Arc::new(from), stamp, to.try_clone().unwrap()).unwrap();
         std::fs::remove_file(old).unwrap();
         let body = Carried { digest: Digest::default(), offset: 8, bytes: 2, number: 7 };
-        carrier.add(&body, Room { number: 0, offset: 0 }).unwrap();
+        carrier.add(&body, BodyRoom { number: 0, offset: 0 }).unwrap();
         carrier.finish().unwrap();
         assert_eq!(std::fs::read(&new).unwrap(), b"89");
         std::fs::remove_file(new).unwrap();

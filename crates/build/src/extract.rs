@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pinion_archive::limits::RULES_MAX;
-use pinion_archive::{Archive, Code, Damage, Digests, Entry, Fault, Part};
+use pinion_archive::{Archive, ArchivePart, Code, Damage, Digests, Entry, Fault};
 
 use crate::error::Shown;
 use crate::progress::Progress;
@@ -320,7 +320,7 @@ impl Extraction<'_> {
 
     /// The content of an entry, compared with its digest.
     fn body(&self, entry: &Entry<'_>) -> Result<&[u8], ExtractError> {
-        let damage = |fault| Damage { part: Part::Record, offset: entry.offset(), fault };
+        let damage = |fault| Damage { part: ArchivePart::Record, offset: entry.offset(), fault };
         let form = entry.representation(0).ok_or(damage(Fault::Representations))?;
         let body = self.digests.sound_body(&self.archive, &form)?;
         body.map(|(_, body)| body).ok_or(damage(Fault::ExternalNumber).into())

@@ -4,7 +4,7 @@
 //! What cannot be a message of the protocol is [`Rejected::Malformed`] and gets no answer, only the
 //! end of its stream (RFC 9113 §8.1.1). What HTTP/1 answers with a status is answered here as well.
 
-use crate::field::{Field, Fields, Known, KnownField};
+use crate::field::{Field, Fields, KnownField, KnownFieldPlaces};
 use crate::grammar;
 use crate::h1::scan::value_bytes;
 use crate::h1::trailers::is_forbidden;
@@ -191,8 +191,8 @@ fn pseudo_fields<'h>(fields: &Fields<'h>) -> Result<(Pseudo<'h>, usize), Rejecte
 
 /// Checks every line (RFC 9113 §8.2) and notes where the known ones stand.
 #[inline]
-fn regular_fields(fields: &Fields<'_>) -> Result<Known, Rejected> {
-    let mut known = Known::default();
+fn regular_fields(fields: &Fields<'_>) -> Result<KnownFieldPlaces, Rejected> {
+    let mut known = KnownFieldPlaces::default();
     for (position, Field { name, value }) in fields.iter().enumerate() {
         if !is_name(name) || !is_trimmed(value) || is_of_the_connection(name, value) {
             return Err(Rejected::Malformed);
@@ -275,7 +275,7 @@ fn is_of_the_connection(name: &[u8], value: &[u8]) -> bool {
 fn check_protocol(
     method: Method,
     pseudo: &Pseudo<'_>,
-    known: &Known,
+    known: &KnownFieldPlaces,
     extended_connect: bool,
 ) -> Result<(), Rejected> {
     let is_token = pseudo.protocol.is_some_and(grammar::is_token);
@@ -347,7 +347,7 @@ fn authority<'h>(
     pseudo: &Pseudo<'h>,
     scheme: Option<Scheme>,
     fields: &Fields<'h>,
-    known: &Known,
+    known: &KnownFieldPlaces,
 ) -> Result<&'h [u8], Rejected> {
     let host = known.value(fields, KnownField::Host);
     if known.repeated(KnownField::Host) {
@@ -373,7 +373,7 @@ fn authority<'h>(
 
 /// RFC 9113 §8.1.1: what is announced and cannot come true is malformed.
 #[inline]
-fn framing(fields: &Fields<'_>, known: &Known, end: bool) -> Result<Framing, Rejected> {
+fn framing(fields: &Fields<'_>, known: &KnownFieldPlaces, end: bool) -> Result<Framing, Rejected> {
     let Some(length) = known.value(fields, KnownField::ContentLength) else {
         return Ok(if end { Framing::None } else { Framing::Frames });
     };
@@ -394,7 +394,11 @@ fn framing(fields: &Fields<'_>, known: &Known, end: bool) -> Result<Framing, Rej
 
 /// RFC 9110 §10.1.1, as in HTTP/1.1.
 #[cold]
-fn expects(fields: &Fields<'_>, known: &Known, framing: Framing) -> Result<bool, Rejected> {
+fn expects(
+    fields: &Fields<'_>,
+    known: &KnownFieldPlaces,
+    framing: Framing,
+) -> Result<bool, Rejected> {
     let mut values = known.values(fields, KnownField::Expect);
     if !values.all(|value| value.eq_ignore_ascii_case(b"100-continue")) {
         return Err(Refusal::Expectation.into());
@@ -417,7 +421,7 @@ static LOWER_TOKEN: [bool; 256] = {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::field::Line;
+    use crate::field::FieldPlace;
 
     #[test]
     fn what_refused_fields_tell_of_their_path_and_their_host() {
@@ -439,7 +443,7 @@ mod tests {
                 let middle = start + name.len();
                 text.extend_from_slice(name.as_bytes());
                 text.extend_from_slice(value.as_bytes());
-                places.push(Line::new(start..middle, middle..text.len()));
+                places.push(FieldPlace::new(start..middle, middle..text.len()));
             }
             let told = refused_request(&Fields::new(&text, &places));
             assert_eq!(told.path, path.map(str::as_bytes), "{lines:?}");

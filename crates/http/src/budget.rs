@@ -25,7 +25,7 @@ pub enum Budget {
 
 /// How a budget is filled.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct BudgetRefill {
     /// What it begins with, and what time and answers fill it to.
     pub(crate) burst: u16,
     /// What DATA fills it to, if that is more.
@@ -41,7 +41,7 @@ pub(crate) struct Row {
 }
 
 /// In the order of [`Budget`]; [`Budget::Block`] is a length and has no row.
-const ROWS: [Row; 5] = [RESETS, REPLIES, TRIFLES, WINDOWS, HEADS];
+const ROWS: [BudgetRefill; 5] = [RESETS, REPLIES, TRIFLES, WINDOWS, HEADS];
 
 /// What is left of each.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ impl Budgets {
 
     /// Fills each by so much, up to so much.
     #[inline]
-    fn fill(&mut self, by: impl Fn(&Row) -> (u32, u16)) {
+    fn fill(&mut self, by: impl Fn(&BudgetRefill) -> (u32, u16)) {
         for (left, row) in self.left.iter_mut().zip(&ROWS) {
             let (by, to) = by(row);
             let full = u32::from(*left).saturating_add(by).min(u32::from(to.max(*left)));

@@ -20,7 +20,7 @@ pub struct Validators<'a> {
 
 /// What the preconditions say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PreconditionVerdict {
     /// Answer as if there were none.
     Proceed,
     /// 304.
@@ -37,11 +37,11 @@ pub fn evaluate(
     head: &impl ConditionalRequest,
     validators: &Validators<'_>,
     now: UnixSeconds,
-) -> Verdict {
+) -> PreconditionVerdict {
     if head.has_any(&PRECONDITIONS) {
         evaluate_present(head, validators, now)
     } else {
-        Verdict::Proceed
+        PreconditionVerdict::Proceed
     }
 }
 
@@ -85,36 +85,40 @@ fn evaluate_present(
     head: &impl ConditionalRequest,
     validators: &Validators<'_>,
     now: UnixSeconds,
-) -> Verdict {
+) -> PreconditionVerdict {
     // RFC 9110 §13.2.1: no precondition on methods that select no representation.
     if matches!(head.method(), Method::Connect | Method::Options | Method::Trace) {
-        return Verdict::Proceed;
+        return PreconditionVerdict::Proceed;
     }
     let reads = head.method().selects_representation();
 
     if head.has_field(KnownField::IfMatch) {
-        if !names_tag(head, KnownField::IfMatch, validators.etag, Comparison::Strong) {
-            return Verdict::PreconditionFailed;
+        if !names_tag(head, KnownField::IfMatch, validators.etag, TagComparison::Strong) {
+            return PreconditionVerdict::PreconditionFailed;
         }
     } else if let Some(modified) = validators.last_modified
         && let Some(date) = date_of(head, KnownField::IfUnmodifiedSince, now)
         && modified > date
     {
-        return Verdict::PreconditionFailed;
+        return PreconditionVerdict::PreconditionFailed;
     }
 
     if head.has_field(KnownField::IfNoneMatch) {
-        if names_tag(head, KnownField::IfNoneMatch, validators.etag, Comparison::Weak) {
-            return if reads { Verdict::NotModified } else { Verdict::PreconditionFailed };
+        if names_tag(head, KnownField::IfNoneMatch, validators.etag, TagComparison::Weak) {
+            return if reads {
+                PreconditionVerdict::NotModified
+            } else {
+                PreconditionVerdict::PreconditionFailed
+            };
         }
     } else if reads
         && let Some(modified) = validators.last_modified
         && let Some(date) = date_of(head, KnownField::IfModifiedSince, now)
         && modified <= date
     {
-        return Verdict::NotModified;
+        return PreconditionVerdict::NotModified;
     }
-    Verdict::Proceed
+    PreconditionVerdict::Proceed
 }
 
 /// The date of a field. One that came twice, or is no date, counts as absent (RFC 9110 §13.1.3).
@@ -131,7 +135,7 @@ fn date_of(
 
 /// How two entity tags are compared (RFC 9110 §8.8.3.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+enum TagComparison {
     Strong,
     Weak,
 }
@@ -142,7 +146,7 @@ fn names_tag(
     head: &impl ConditionalRequest,
     field: KnownField,
     etag: Option<&[u8]>,
-    comparison: Comparison,
+    comparison: TagComparison,
 ) -> bool {
     let mut members = 0;
     for value in head.all_values(field) {
@@ -151,7 +155,7 @@ fn names_tag(
         }
         let mut rest = value;
         while let Some(tag) = next_tag(&mut rest) {
-            let comparable = comparison == Comparison::Weak || !tag.weak;
+            let comparable = comparison == TagComparison::Weak || !tag.weak;
             if comparable && Some(tag.opaque) == etag {
                 return true;
             }

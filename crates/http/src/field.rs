@@ -15,17 +15,17 @@ pub struct Field<'a> {
 /// than [`RESPONSE_HEAD_MAX_BYTES`](crate::h1::client::limits::RESPONSE_HEAD_MAX_BYTES), those of
 /// requests are shorter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct FieldPlace {
     name: [u16; 2],
     value: [u16; 2],
 }
 
-impl Line {
+impl FieldPlace {
     /// From the places of name and value.
     #[inline]
-    pub(crate) fn new(name: Range<usize>, value: Range<usize>) -> Line {
+    pub(crate) fn new(name: Range<usize>, value: Range<usize>) -> FieldPlace {
         let places = |range: Range<usize>| [range.start as u16, range.end as u16];
-        Line { name: places(name), value: places(value) }
+        FieldPlace { name: places(name), value: places(value) }
     }
 
     /// The value has grown, and ends there.
@@ -48,7 +48,7 @@ impl Line {
 #[derive(Clone, Copy)]
 pub struct Fields<'a> {
     text: &'a [u8],
-    lines: &'a [Line],
+    lines: &'a [FieldPlace],
 }
 
 impl<'a> Fields<'a> {
@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
 
     /// Lines that stand in `text`.
     #[inline]
-    pub(crate) fn new(text: &'a [u8], lines: &'a [Line]) -> Fields<'a> {
+    pub(crate) fn new(text: &'a [u8], lines: &'a [FieldPlace]) -> Fields<'a> {
         Fields { text, lines }
     }
 
@@ -197,7 +197,7 @@ impl KnownField {
 
 /// Where the first line of each known field stands, and which came more than once.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known {
+pub struct KnownFieldPlaces {
     first: [u8; KnownField::ALL.len()],
     seen: u32,
     repeated: u32,
@@ -208,7 +208,7 @@ const _: () = assert!(crate::limits::FIELDS_MAX <= u8::MAX as usize);
 const _: () = assert!(crate::h1::client::limits::RESPONSE_FIELDS_MAX <= u8::MAX as usize);
 const _: () = assert!(KnownField::ALL.len() <= u32::BITS as usize);
 
-impl Known {
+impl KnownFieldPlaces {
     /// The next line has this name; `position` lines, at most 255, came before it.
     #[inline]
     pub(crate) fn add(&mut self, name: &[u8], position: usize) {
@@ -239,9 +239,9 @@ impl Known {
 
     /// Returns the same without these fields, as if they had not come.
     #[must_use]
-    pub fn without(self, fields: &[KnownField]) -> Known {
+    pub fn without(self, fields: &[KnownField]) -> KnownFieldPlaces {
         let set = fields.iter().fold(0, |set, field| set | field.bit());
-        Known { seen: self.seen & !set, repeated: self.repeated & !set, ..self }
+        KnownFieldPlaces { seen: self.seen & !set, repeated: self.repeated & !set, ..self }
     }
 
     /// Whether the field came in more than one line.
@@ -281,7 +281,7 @@ impl Known {
 #[derive(Clone)]
 pub struct Values<'a> {
     text: &'a [u8],
-    lines: &'a [Line],
+    lines: &'a [FieldPlace],
     field: KnownField,
 }
 
@@ -343,18 +343,19 @@ mod tests {
     use super::*;
 
     /// Names and values as the text of a head and the places in it.
-    fn head(fields: &[(&str, &str)]) -> (Vec<u8>, Vec<Line>) {
+    fn head(fields: &[(&str, &str)]) -> (Vec<u8>, Vec<FieldPlace>) {
         let mut text = Vec::new();
         let mut add = |part: &str| {
             text.extend_from_slice(part.as_bytes());
             text.len() - part.len()..text.len()
         };
-        let lines = fields.iter().map(|(name, value)| Line::new(add(name), add(value))).collect();
+        let lines =
+            fields.iter().map(|(name, value)| FieldPlace::new(add(name), add(value))).collect();
         (text, lines)
     }
 
-    fn known(fields: &Fields<'_>) -> Known {
-        let mut known = Known::default();
+    fn known(fields: &Fields<'_>) -> KnownFieldPlaces {
+        let mut known = KnownFieldPlaces::default();
         fields.iter().enumerate().for_each(|(position, field)| known.add(field.name, position));
         known
     }

@@ -41,17 +41,17 @@ pub fn trim(mut bytes: &[u8]) -> &[u8] {
 /// A comma inside a quoted string does not end a member. A quoted string that never closes
 /// swallows the rest, so the member comes out malformed and its reader drops it.
 #[inline]
-pub fn list(value: &[u8]) -> List<'_> {
-    List { rest: value }
+pub fn list(value: &[u8]) -> ListMembers<'_> {
+    ListMembers { rest: value }
 }
 
 /// Iterator of [`list`].
 #[derive(Clone, Debug)]
-pub struct List<'a> {
+pub struct ListMembers<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Iterator for List<'a> {
+impl<'a> Iterator for ListMembers<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

@@ -2,7 +2,7 @@
 //! can cause with few bytes has a [`Budget`](crate::budget::Budget), which work worth doing fills
 //! again.
 
-use crate::budget::Row;
+use crate::budget::BudgetRefill;
 
 /// Most bytes of a request head, request line and blank line included, as HTTP/1 has them: twice
 /// what browsers with heavy cookies send, and small enough to be the size of one input buffer.
@@ -102,7 +102,7 @@ pub const STREAMS_MAX: u16 = 128;
 /// fault of the client that made this side end them (CVE-2025-8671, made you reset), or refused
 /// because too many were open. A browser that leaves a page ends all its streams at once, and may
 /// do so twice.
-pub(crate) const RESETS: Row = Row {
+pub(crate) const RESETS: BudgetRefill = BudgetRefill {
     burst: 2 * STREAMS_MAX,
     data_max: 0,
     per_second: 8,
@@ -113,26 +113,44 @@ pub(crate) const RESETS: Row = Row {
 
 /// SETTINGS and PING, which must be answered (CVE-2019-9512, CVE-2019-9515). Some clients measure
 /// round trips by PING while content flows.
-pub(crate) const REPLIES: Row =
-    Row { burst: 128, data_max: 128, per_second: 16, per_answer: 2, per_data: 1, per_kib: 0 };
+pub(crate) const REPLIES: BudgetRefill = BudgetRefill {
+    burst: 128,
+    data_max: 128,
+    per_second: 16,
+    per_answer: 2,
+    per_data: 1,
+    per_kib: 0,
+};
 
 /// Frames that change nothing: empty DATA and short CONTINUATION (CVE-2019-9518), PRIORITY,
 /// PRIORITY_UPDATE (CVE-2019-9513), unknown types, frames for streams that have ended; with HTTP/3
 /// all of the control stream, and streams that nobody reads.
-pub(crate) const TRIFLES: Row =
-    Row { burst: 1024, data_max: 0, per_second: 32, per_answer: 8, per_data: 0, per_kib: 0 };
+pub(crate) const TRIFLES: BudgetRefill = BudgetRefill {
+    burst: 1024,
+    data_max: 0,
+    per_second: 32,
+    per_answer: 8,
+    per_data: 0,
+    per_kib: 0,
+};
 
 /// WINDOW_UPDATE. Clients send one or two for each DATA frame they get, or for each 4 KiB they have
 /// read of it (Go), and some one for each request. Those for DATA come when it was read, perhaps
 /// long after all of it was sent, so what is earned by it adds up.
-pub(crate) const WINDOWS: Row =
-    Row { burst: 1024, data_max: u16::MAX, per_second: 32, per_answer: 4, per_data: 3, per_kib: 1 };
+pub(crate) const WINDOWS: BudgetRefill = BudgetRefill {
+    burst: 1024,
+    data_max: u16::MAX,
+    per_second: 32,
+    per_answer: 4,
+    per_data: 3,
+    per_kib: 1,
+};
 
 /// Requests that are refused for their heads: over a limit, or with a field that cannot be. Each
 /// may be far more work than bytes (CVE-2016-6581, the bomb of HPACK), and its answer is worth
 /// nothing, so only time fills this. A browser whose cookies have grown too large has every
 /// resource of a page refused, may load it again at once, and then as often as people do.
-pub(crate) const HEADS: Row = Row {
+pub(crate) const HEADS: BudgetRefill = BudgetRefill {
     burst: 2 * STREAMS_MAX,
     data_max: 0,
     per_second: 16,

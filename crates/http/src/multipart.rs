@@ -18,15 +18,15 @@ use memchr::{memmem, memrchr};
 
 use crate::limits::{PART_HEAD_MAX_BYTES, PARTS_MAX};
 
-pub use fault::Fault;
-pub use head::Part;
+pub use fault::FormFault;
+pub use head::PartHead;
 pub use parameters::boundary;
 
 /// What a reader finds.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum FormEvent<'a> {
     /// A part begins.
-    Part(Part),
+    Part(PartHead),
     /// Some of its content, never empty.
     Data(&'a [u8]),
     /// Its content is complete.
@@ -37,7 +37,7 @@ pub enum Event<'a> {
 
 /// Reads one form.
 #[derive(Debug)]
-pub struct Reader {
+pub struct FormReader {
     /// Finds CRLF, two hyphens and the boundary.
     delimiter: Finder<'static>,
     state: State,
@@ -74,14 +74,14 @@ enum State {
     /// Behind the last delimiter: whatever comes is ignored.
     Epilogue,
     /// Something was wrong.
-    Failed(Fault),
+    Failed(FormFault),
 }
 
 /// CRLF: what a delimiter and the content have between them, and the first delimiter may do
 /// without.
 const LINE_BREAK_BYTES: usize = 2;
 
-impl Reader {
+impl FormReader {
     /// For a form with this [`boundary`].
     #[must_use]
     pub fn new(boundary: &[u8]) -> Self {
@@ -102,7 +102,11 @@ impl Reader {
     ///
     /// # Errors
     /// What is wrong with the form; it stays wrong.
-    pub fn push(&mut self, piece: &[u8], found: &mut impl FnMut(Event<'_>)) -> Result<(), Fault> {
+    pub fn push(
+        &mut self,
+        piece: &[u8],
+        found: &mut impl FnMut(FormEvent<'_>),
+    ) -> Result<(), FormFault> {
         let mut rest = piece;
         while !rest.is_empty() {
             match self.step(rest, found) {
@@ -120,13 +124,13 @@ impl Reader {
     ///
     /// # Errors
     /// The form is not complete, or was wrong already.
-    pub fn finish(&self) -> Result<(), Fault> {
+    pub fn finish(&self) -> Result<(), FormFault> {
         match self.state {
             State::Epilogue
             | State::Padding { is_last: true }
             | State::LineEnd { is_last: true } => Ok(()),
             State::Failed(fault) => Err(fault),
-            _ => Err(Fault::Incomplete),
+            _ => Err(FormFault::Incomplete),
         }
     }
 
@@ -134,14 +138,14 @@ impl Reader {
     fn step<'a>(
         &mut self,
         input: &'a [u8],
-        found: &mut impl FnMut(Event<'_>),
-    ) -> Result<(&'a [u8], State), Fault> {
+        found: &mut impl FnMut(FormEvent<'_>),
+    ) -> Result<(&'a [u8], State), FormFault> {
         let [first, rest @ ..] = input else { return Ok((input, self.state)) };
         let state = match (self.state, first) {
             (State::Content { is_preamble, matched, before }, _) => {
                 let emit = &mut |bytes: &[u8]| {
                     if !is_preamble && !bytes.is_empty() {
-                        found(Event::Data(bytes));
+                        found(FormEvent::Data(bytes));
                     }
                 };
                 let (rest, matched, before) =
@@ -150,14 +154,14 @@ impl Reader {
                     return Ok((rest, State::Content { is_preamble, matched, before }));
                 }
                 if !is_preamble {
-                    found(Event::PartEnd);
+                    found(FormEvent::PartEnd);
                 }
                 return Ok((rest, State::Delimiter));
             }
             (State::Head, _) => return self.head(input, found),
             (State::Delimiter, b'-') => State::Hyphen,
             (State::Hyphen, b'-') => {
-                found(Event::End);
+                found(FormEvent::End);
                 State::Padding { is_last: true }
             }
             (State::Delimiter, b' ' | b'\t') => State::Padding { is_last: false },
@@ -168,15 +172,15 @@ impl Reader {
             (State::LineEnd { is_last: false }, b'\n') => self.begin_part()?,
             (State::Epilogue, _) => return Ok((&[], State::Epilogue)),
             (State::Failed(fault), _) => return Err(fault),
-            _ => return Err(Fault::Delimiter),
+            _ => return Err(FormFault::Delimiter),
         };
         Ok((rest, state))
     }
 
-    fn begin_part(&mut self) -> Result<State, Fault> {
+    fn begin_part(&mut self) -> Result<State, FormFault> {
         self.parts += 1;
         if self.parts > PARTS_MAX {
-            return Err(Fault::TooManyParts);
+            return Err(FormFault::TooManyParts);
         }
         self.head.clear();
         self.head.extend_from_slice(b"\r\n");
@@ -187,8 +191,8 @@ impl Reader {
     fn head<'a>(
         &mut self,
         input: &'a [u8],
-        found: &mut impl FnMut(Event<'_>),
-    ) -> Result<(&'a [u8], State), Fault> {
+        found: &mut impl FnMut(FormEvent<'_>),
+    ) -> Result<(&'a [u8], State), FormFault> {
         const END: &[u8] = b"\r\n\r\n";
         let had = self.head.len();
         let room = (PART_HEAD_MAX_BYTES + LINE_BREAK_BYTES).saturating_sub(had);
@@ -197,13 +201,13 @@ impl Reader {
         let from = had.saturating_sub(END.len() - 1);
         let Some(at) = memmem::find(&self.head[from..], END) else {
             if taken.len() == room {
-                return Err(Fault::PartHeadTooLarge);
+                return Err(FormFault::PartHeadTooLarge);
             }
             return Ok((&input[taken.len()..], State::Head));
         };
         let end = from + at + END.len();
         let lines = self.head.get(LINE_BREAK_BYTES..end - LINE_BREAK_BYTES).unwrap_or_default();
-        found(Event::Part(head::read(lines)?));
+        found(FormEvent::Part(head::read(lines)?));
         // The empty line may be all that stands between the head and the next delimiter.
         let (matched, before) = (LINE_BREAK_BYTES, LINE_BREAK_BYTES);
         let state = State::Content { is_preamble: false, matched, before };

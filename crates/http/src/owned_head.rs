@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::field::{Field, Fields, Known, Line};
+use crate::field::{Field, FieldPlace, Fields, KnownFieldPlaces};
 use crate::method::Method;
 use crate::request::{Framing, RequestHead, RequestIdentity, TunnelProtocol};
 use crate::target::{Form, Scheme, Target};
@@ -15,8 +15,8 @@ use crate::version::Version;
 pub struct OwnedRequestHead {
     /// The fields, and behind them everything else.
     text: Vec<u8>,
-    lines: Vec<Line>,
-    known: Known,
+    lines: Vec<FieldPlace>,
+    known: KnownFieldPlaces,
     method: Method,
     method_token: Range<usize>,
     version: Version,
@@ -51,7 +51,7 @@ impl OwnedRequestHead {
         let RequestHead { target, fields, .. } = head;
         let mut text = Vec::with_capacity(fields.text().len() + target.raw.len() + 256);
         let mut lines = Vec::with_capacity(fields.len() + added.len());
-        let mut known = Known::default();
+        let mut known = KnownFieldPlaces::default();
         let mut append = |bytes: &[u8]| {
             let start = text.len();
             text.extend_from_slice(bytes);
@@ -59,7 +59,7 @@ impl OwnedRequestHead {
         };
         for Field { name, value } in fields.iter().filter(keep).chain(added.iter().copied()) {
             known.add(name, lines.len());
-            lines.push(Line::new(append(name), append(value)));
+            lines.push(FieldPlace::new(append(name), append(value)));
         }
         Self {
             method: head.method,
@@ -113,7 +113,7 @@ impl OwnedRequestHead {
     /// Returns the bytes that it takes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        size_of::<Self>() + self.text.capacity() + self.lines.capacity() * size_of::<Line>()
+        size_of::<Self>() + self.text.capacity() + self.lines.capacity() * size_of::<FieldPlace>()
     }
 
     /// Sets who has sent the request.

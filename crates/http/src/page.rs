@@ -4,7 +4,7 @@ use crate::prepared::{Prepared, PreparedBody, SharedFields};
 
 /// A page and its media type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct PageContent {
     /// The value of `Content-Type`.
     pub content_type: &'static [u8],
     /// The content.
@@ -107,13 +107,13 @@ struct ErrorPageForms {
 }
 
 impl ErrorPageForms {
-    const fn page(&self, error_format: ErrorFormat) -> Page {
+    const fn page(&self, error_format: ErrorFormat) -> PageContent {
         let (content_type, body): (&[u8], &str) = match error_format {
             ErrorFormat::Html => (b"text/html; charset=utf-8", self.html),
             ErrorFormat::Text => (b"text/plain; charset=utf-8", self.text),
             ErrorFormat::ProblemDetails => (PROBLEM_TYPE, self.problem_details),
         };
-        Page { content_type, body: body.as_bytes() }
+        PageContent { content_type, body: body.as_bytes() }
     }
 }
 
@@ -140,11 +140,11 @@ macro_rules! pages {
         /// The page of a status in this format. A status without a page of its own gets that of its
         /// class: 400 below 500, else 500. Problem details never name another status.
         #[must_use]
-        pub const fn page(status: u16, error_format: ErrorFormat) -> Page {
+        pub const fn page(status: u16, error_format: ErrorFormat) -> PageContent {
             match status {
                 $($code => page_forms!($code, $title, $text).page(error_format),)*
                 _ if matches!(error_format, ErrorFormat::ProblemDetails) => {
-                    Page { content_type: PROBLEM_TYPE, body: other_problem(status) }
+                    PageContent { content_type: PROBLEM_TYPE, body: other_problem(status) }
                 }
                 0..500 => page(400, error_format),
                 _ => page(500, error_format),
@@ -245,7 +245,7 @@ static UNNAMED_PROBLEMS: [[u8; 15]; (LAST_ERROR - FIRST_ERROR) as usize + 1] = {
 /// The page of 421 for a request with the scheme https on a connection that is not encrypted
 /// (RFC 9110 §7.4): the host may well be one of this server.
 #[must_use]
-pub const fn unencrypted_https_page(error_format: ErrorFormat) -> Page {
+pub const fn unencrypted_https_page(error_format: ErrorFormat) -> PageContent {
     page_forms!(
         421,
         "Misdirected Request",
@@ -256,7 +256,7 @@ pub const fn unencrypted_https_page(error_format: ErrorFormat) -> Page {
 
 /// The page of 400 for a QUERY that does not say what its content is (RFC 10008 §2).
 #[must_use]
-pub const fn untyped_query_page(error_format: ErrorFormat) -> Page {
+pub const fn untyped_query_page(error_format: ErrorFormat) -> PageContent {
     page_forms!(400, "Bad Request", "A QUERY needs a Content-Type.").page(error_format)
 }
 
@@ -264,8 +264,8 @@ pub const fn untyped_query_page(error_format: ErrorFormat) -> Page {
 mod tests {
     use super::ErrorFormat::{Html, ProblemDetails, Text};
     use super::{
-        BUILT_IN_FIELDS, ErrorFormat, OTHER_STATUSES, PROBLEM_TYPE, Page, STATUSES, answer, page,
-        unencrypted_https_page, untyped_query_page,
+        BUILT_IN_FIELDS, ErrorFormat, OTHER_STATUSES, PROBLEM_TYPE, PageContent, STATUSES, answer,
+        page, unencrypted_https_page, untyped_query_page,
     };
 
     #[test]
@@ -329,9 +329,10 @@ mod tests {
     /// A page about one reason for a status differs from the usual page in its sentence alone.
     #[test]
     fn pages_about_a_reason_have_the_status_and_its_name() {
-        for (status, of_reason) in
-            [(421, unencrypted_https_page as fn(ErrorFormat) -> Page), (400, untyped_query_page)]
-        {
+        for (status, of_reason) in [
+            (421, unencrypted_https_page as fn(ErrorFormat) -> PageContent),
+            (400, untyped_query_page),
+        ] {
             let text = core::str::from_utf8(of_reason(Text).body).unwrap();
             let usual = core::str::from_utf8(page(status, Text).body).unwrap();
             let sentences = [usual, text].map(|text| text.lines().nth(1).expect("a sentence"));

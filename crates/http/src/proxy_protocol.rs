@@ -13,7 +13,7 @@ use crate::limits::{PROXY_HEADER_MAX_BYTES, PROXY_LINE_MAX_BYTES};
 
 /// What a header says about the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Client {
+pub enum ProxiedClient {
     /// Nothing: the address of the socket holds. The proxy speaks for itself, for example to check
     /// the health of the server (`LOCAL`), or it does not know (`UNKNOWN`, `AF_UNSPEC`).
     OfSocket,
@@ -25,13 +25,13 @@ pub enum Client {
 
 /// What the first bytes of a connection are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parsed {
+pub enum ParsedHeader {
     /// The front of a header.
     Partial,
     /// A header.
     Header {
         /// Its client.
-        client: Client,
+        client: ProxiedClient,
         /// How many bytes it has. What the client sends follows them.
         bytes: usize,
     },
@@ -61,12 +61,12 @@ const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 const FIXED_BYTES: usize = 16;
 
 /// Parses the header with which `input` begins. Once this has returned anything but
-/// [`Parsed::Partial`], more input gives the same. Costs a pass over the header each time it is
+/// [`ParsedHeader::Partial`], more input gives the same. Costs a pass over the header each time it is
 /// called.
 ///
 /// # Errors
 /// Why the connection cannot be used.
-pub fn parse(input: &[u8]) -> Result<Parsed, HeaderError> {
+pub fn parse(input: &[u8]) -> Result<ParsedHeader, HeaderError> {
     if begins(input, LINE_START) {
         parse_line(input)
     } else if begins(input, SIGNATURE) {
@@ -83,23 +83,23 @@ fn begins(input: &[u8], start: &[u8]) -> bool {
 }
 
 /// Version 1: one line of text (§2.1).
-fn parse_line(input: &[u8]) -> Result<Parsed, HeaderError> {
+fn parse_line(input: &[u8]) -> Result<ParsedHeader, HeaderError> {
     let front = &input[..input.len().min(PROXY_LINE_MAX_BYTES)];
     let Some(end) = front.iter().position(|&byte| byte == b'\n') else {
         let is_full = front.len() == PROXY_LINE_MAX_BYTES;
-        return if is_full { Err(HeaderError::TooLong) } else { Ok(Parsed::Partial) };
+        return if is_full { Err(HeaderError::TooLong) } else { Ok(ParsedHeader::Partial) };
     };
     let line = front[..end].strip_suffix(b"\r").ok_or(HeaderError::Malformed)?;
     let client = client_of_line(line).ok_or(HeaderError::Malformed)?;
-    Ok(Parsed::Header { client, bytes: end + 1 })
+    Ok(ParsedHeader::Header { client, bytes: end + 1 })
 }
 
-fn client_of_line(line: &[u8]) -> Option<Client> {
+fn client_of_line(line: &[u8]) -> Option<ProxiedClient> {
     let mut words = line.split(|&byte| byte == b' ').skip(1);
     let family = words.next()?;
     if family == b"UNKNOWN" {
         // What follows has no meaning, whatever it is.
-        return Some(Client::OfSocket);
+        return Some(ProxiedClient::OfSocket);
     }
     let mut word = || std::str::from_utf8(words.next()?).ok();
     let (source, destination) = (word()?, word()?);
@@ -115,7 +115,7 @@ fn client_of_line(line: &[u8]) -> Option<Client> {
     let _not_used = destination;
     let (source_port, _) = (port(word()?)?, port(word()?)?);
     let is_whole = words.next().is_none();
-    is_whole.then_some(Client::Address(SocketAddr::new(source, source_port)))
+    is_whole.then_some(ProxiedClient::Address(SocketAddr::new(source, source_port)))
 }
 
 /// A decimal number up to 65535 without leading zeros.
@@ -126,8 +126,8 @@ fn port(text: &str) -> Option<u16> {
 }
 
 /// Version 2: lengths and numbers in network order (§2.2).
-fn parse_binary(input: &[u8]) -> Result<Parsed, HeaderError> {
-    let (mut is_local, mut form) = (false, Form::Unspecified);
+fn parse_binary(input: &[u8]) -> Result<ParsedHeader, HeaderError> {
+    let (mut is_local, mut form) = (false, AddressForm::Unspecified);
     if let Some(&version_and_command) = input.get(SIGNATURE.len()) {
         is_local = match version_and_command {
             0x20 => true,
@@ -139,10 +139,10 @@ fn parse_binary(input: &[u8]) -> Result<Parsed, HeaderError> {
     if let Some(&family_and_transport) = input.get(SIGNATURE.len() + 1)
         && !is_local
     {
-        form = Form::of(family_and_transport).ok_or(HeaderError::Malformed)?;
+        form = AddressForm::of(family_and_transport).ok_or(HeaderError::Malformed)?;
     }
     let Some(&[high, low]) = input.get(FIXED_BYTES - 2..FIXED_BYTES) else {
-        return Ok(Parsed::Partial);
+        return Ok(ParsedHeader::Partial);
     };
     let rest_bytes = usize::from(u16::from_be_bytes([high, low]));
     let bytes = FIXED_BYTES + rest_bytes;
@@ -152,16 +152,16 @@ fn parse_binary(input: &[u8]) -> Result<Parsed, HeaderError> {
     if rest_bytes < form.address_bytes() {
         return Err(HeaderError::Malformed);
     }
-    let Some(header) = input.get(..bytes) else { return Ok(Parsed::Partial) };
-    if form != Form::Unspecified {
+    let Some(header) = input.get(..bytes) else { return Ok(ParsedHeader::Partial) };
+    if form != AddressForm::Unspecified {
         check_records(header, FIXED_BYTES + form.address_bytes())?;
     }
-    Ok(Parsed::Header { client: form.client(&header[FIXED_BYTES..]), bytes })
+    Ok(ParsedHeader::Header { client: form.client(&header[FIXED_BYTES..]), bytes })
 }
 
 /// How the addresses of a header are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum AddressForm {
     /// There are none that have a meaning.
     Unspecified,
     Ipv4,
@@ -169,7 +169,7 @@ enum Form {
     Unix,
 }
 
-impl Form {
+impl AddressForm {
     /// The form of a family, in the high half, and a transport.
     fn of(family_and_transport: u8) -> Option<Self> {
         Some(match (family_and_transport >> 4, family_and_transport & 15) {
@@ -192,17 +192,17 @@ impl Form {
     }
 
     /// The client out of a block that has all bytes of its addresses.
-    fn client(self, block: &[u8]) -> Client {
+    fn client(self, block: &[u8]) -> ProxiedClient {
         let port = |at: usize| u16::from_be_bytes([block[at], block[at + 1]]);
         match (self, block.first_chunk::<4>(), block.first_chunk::<16>()) {
             (Self::Ipv4, Some(&source), _) => {
-                Client::Address(SocketAddr::new(Ipv4Addr::from(source).into(), port(8)))
+                ProxiedClient::Address(SocketAddr::new(Ipv4Addr::from(source).into(), port(8)))
             }
             (Self::Ipv6, _, Some(&source)) => {
-                Client::Address(SocketAddr::new(Ipv6Addr::from(source).into(), port(32)))
+                ProxiedClient::Address(SocketAddr::new(Ipv6Addr::from(source).into(), port(32)))
             }
-            (Self::Unix, ..) => Client::Unix,
-            _ => Client::OfSocket,
+            (Self::Unix, ..) => ProxiedClient::Unix,
+            _ => ProxiedClient::OfSocket,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The head of a request, the same value for every protocol.
 
-use crate::field::{Field, Fields, Known, KnownField, Values};
+use crate::field::{Field, Fields, KnownField, KnownFieldPlaces, Values};
 use crate::limits::FIELD_OVERHEAD_BYTES;
 use crate::method::Method;
 use crate::section::FieldSection;
@@ -30,7 +30,7 @@ pub struct RequestHead<'h> {
     /// they came as: who wants one value puts `; ` between them.
     pub fields: Fields<'h>,
     /// Where the known ones stand.
-    pub known: Known,
+    pub known: KnownFieldPlaces,
     /// How the content is framed.
     pub framing: Framing,
     /// Whether the client may have another request on this connection (RFC 9112 §9.3): 1.1

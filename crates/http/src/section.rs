@@ -13,7 +13,7 @@
 //! | any other field | a line | with `: ` and `CRLF` | 1 |
 //! | the end | the blank line | `CRLF` | 0 |
 
-use crate::field::{Fields, Line};
+use crate::field::{FieldPlace, Fields};
 use crate::limits::{FIELDS_MAX, HEAD_MAX_BYTES, Limits};
 
 /// Decoded fields. Kept from message to message it allocates once.
@@ -24,7 +24,7 @@ use crate::limits::{FIELDS_MAX, HEAD_MAX_BYTES, Limits};
 pub struct FieldSection {
     /// [`TEXT_BYTES`] long from the first field on; the fields are in the first `used`.
     text: Vec<u8>,
-    lines: Vec<Line>,
+    lines: Vec<FieldPlace>,
     used: usize,
     /// What HTTP/1 would have room for if each field so far took the most that one may, so that
     /// few sections must be weighed. None when they are.
@@ -127,12 +127,12 @@ impl FieldSection {
     }
 
     /// The places alone, for a reader whose text is elsewhere.
-    pub(crate) fn lines(&mut self) -> &mut Vec<Line> {
+    pub(crate) fn lines(&mut self) -> &mut Vec<FieldPlace> {
         &mut self.lines
     }
 
     /// The places, to be read.
-    pub(crate) fn places(&self) -> &[Line] {
+    pub(crate) fn places(&self) -> &[FieldPlace] {
         &self.lines
     }
 
@@ -241,7 +241,7 @@ impl FieldSection {
         let start = self.used;
         let middle = start + name_bytes;
         self.used = middle + value_bytes;
-        self.lines.push(Line::new(start..middle, middle..self.used));
+        self.lines.push(FieldPlace::new(start..middle, middle..self.used));
     }
 
     /// Whether the field at the front of the room is a cookie for the end of the line before it.
@@ -259,7 +259,7 @@ impl FieldSection {
         let value = room.get(COOKIE.len()..COOKIE.len() + value_bytes).unwrap_or_default();
         let shows_space =
             is_space(before.last()) || is_space(value.first()) || is_space(value.last());
-        let is_cookie = |line: &Line| line.name_in(before) == COOKIE;
+        let is_cookie = |line: &FieldPlace| line.name_in(before) == COOKIE;
         !shows_space && !value.is_empty() && self.lines.last().is_some_and(is_cookie)
     }
 

@@ -13,7 +13,7 @@ use crate::stock::{Share, Stock};
 use crate::task::{Task, Waits};
 use crate::upload::Upload;
 use crate::vm::Fault;
-use pinion_http::multipart::{self, Reader};
+use pinion_http::multipart::{self, FormReader};
 use std::rc::Rc;
 
 /// What has come of the content of a request, and what its handler wants of it.
@@ -91,8 +91,8 @@ pub(crate) struct Refusal {
     pub(crate) why: String,
 }
 
-impl From<multipart::Fault> for Refusal {
-    fn from(fault: multipart::Fault) -> Self {
+impl From<multipart::FormFault> for Refusal {
+    fn from(fault: multipart::FormFault) -> Self {
         Self { status: fault.status(), why: fault.as_str().to_owned() }
     }
 }
@@ -221,7 +221,9 @@ impl Content {
                 Some(boundary) => boundary,
             };
             match boundary {
-                Ok(boundary) => self.upload = Some(Box::new(Upload::new(Reader::new(&boundary)))),
+                Ok(boundary) => {
+                    self.upload = Some(Box::new(Upload::new(FormReader::new(&boundary))))
+                }
                 Err(fault) => self.refusal = Some(fault.into()),
             }
             self.limit = self.limit.or(Some(BodyLimit::FORM));

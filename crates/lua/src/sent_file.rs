@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, OnceLock};
 
 use pinion_http::byteranges;
-use pinion_http::conditional::{self, Validators, Verdict};
+use pinion_http::conditional::{self, PreconditionVerdict, Validators};
 use pinion_http::date::{self, UnixSeconds};
 use pinion_http::h1::encode;
 use pinion_http::prepared::ContentRange;
@@ -163,9 +163,9 @@ impl Sending {
         };
         let (verdict, ranges) = match is_selected {
             true => asked(request, &validators, total, now),
-            false => (Verdict::Proceed, Ranges::Ignore),
+            false => (PreconditionVerdict::Proceed, Ranges::Ignore),
         };
-        if verdict == Verdict::PreconditionFailed {
+        if verdict == PreconditionVerdict::PreconditionFailed {
             return Ok(refuse(answer, 412));
         }
         if ranges == Ranges::Unsatisfiable {
@@ -186,7 +186,7 @@ impl Sending {
         if is_selected && request.only_reads() {
             answer.field(b"Accept-Ranges", b"bytes", true)?;
         }
-        if verdict == Verdict::NotModified {
+        if verdict == PreconditionVerdict::NotModified {
             answer.status = 304;
             return Ok(Sent::Nothing);
         }
@@ -210,10 +210,10 @@ fn asked(
     validators: &Validators<'_>,
     total: u64,
     now: UnixSeconds,
-) -> (Verdict, Ranges) {
+) -> (PreconditionVerdict, Ranges) {
     let verdict = conditional::evaluate(request, validators, now);
     let ranges = match range::requested(request, total) {
-        _ if verdict != Verdict::Proceed => Ranges::Ignore,
+        _ if verdict != PreconditionVerdict::Proceed => Ranges::Ignore,
         ranges if conditional::if_range_holds(request, validators, now) => ranges,
         _ => Ranges::Ignore,
     };

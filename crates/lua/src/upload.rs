@@ -1,7 +1,7 @@
 //! A form with files, as it comes: fields in memory, files in one spool.
 
 use pinion_http::limits::PART_HEAD_MAX_BYTES;
-use pinion_http::multipart::{Event, Part, Reader};
+use pinion_http::multipart::{FormEvent, FormReader, PartHead};
 use pinion_jobs::upload_name;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_jobs::upload_spool::{StoreError, UploadSpool};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// A form, as far as it has come. Its files are gone with it.
 #[derive(Debug)]
 pub(crate) struct Upload {
-    reader: Reader,
+    reader: FormReader,
     form: Form,
     is_complete: bool,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Stored {
 }
 
 impl Upload {
-    pub(crate) fn new(reader: Reader) -> Self {
+    pub(crate) fn new(reader: FormReader) -> Self {
         Self { reader, form: Form::default(), is_complete: false }
     }
 
@@ -129,24 +129,24 @@ impl Entry {
 }
 
 impl Form {
-    fn event(&mut self, event: Event<'_>) {
+    fn event(&mut self, event: FormEvent<'_>) {
         if self.refusal.is_some() {
             return;
         }
         let done = match event {
-            Event::Part(part) => self.begin(part),
-            Event::Data(bytes) => self.data(bytes),
-            Event::PartEnd => {
+            FormEvent::Part(part) => self.begin(part),
+            FormEvent::Data(bytes) => self.data(bytes),
+            FormEvent::PartEnd => {
                 self.end();
                 Ok(())
             }
-            Event::End => Ok(()),
+            FormEvent::End => Ok(()),
         };
         self.refusal = done.err();
     }
 
-    fn begin(&mut self, part: Part) -> Result<(), Refusal> {
-        let Part { name, file_name, content_type } = part;
+    fn begin(&mut self, part: PartHead) -> Result<(), Refusal> {
+        let PartHead { name, file_name, content_type } = part;
         let kind_bytes = content_type.as_ref().map_or(0, Vec::len);
         self.charge(name.len() + file_name.as_ref().map_or(0, Vec::len) + kind_bytes)?;
         let value = match file_name {
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn upload(form: &[u8]) -> Result<Upload, Refusal> {
-        let mut upload = Upload::new(Reader::new(b"b"));
+        let mut upload = Upload::new(FormReader::new(b"b"));
         for piece in form.chunks(1000) {
             upload.push(piece)?;
         }

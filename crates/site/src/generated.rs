@@ -4,7 +4,7 @@ use pinion_archive::{Archive, ErrorPage, Role, SharedBlock};
 use pinion_http::field::KnownField;
 use pinion_http::media::MediaType;
 use pinion_http::negotiate::preferred_error_format;
-use pinion_http::page::{self, ErrorFormat, Page};
+use pinion_http::page::{self, ErrorFormat, PageContent};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
@@ -29,7 +29,7 @@ impl<'x> ErrorResponse<'x> {
     /// Returns the response with this page in place of the usual built-in one. A page of the site
     /// stays.
     #[must_use]
-    pub fn with_built_in_page(self, page: Page) -> Prepared<'x> {
+    pub fn with_built_in_page(self, page: PageContent) -> Prepared<'x> {
         match self.source {
             ErrorPageSource::Site { .. } => self.prepared,
             ErrorPageSource::BuiltIn => Prepared {
@@ -78,7 +78,7 @@ impl<'x> StoredErrorPage<'x> {
                 Self { status, fields: shared, body, built_in_type: None }
             }
             None => {
-                let Page { content_type, body } = page::page(status, error_format);
+                let PageContent { content_type, body } = page::page(status, error_format);
                 let built_in_type = Some(content_type);
                 Self { status, fields: generated_block(archive), body, built_in_type }
             }

@@ -2,7 +2,7 @@
 //! request, or one that an application has named. Its response is that of a file of the archive,
 //! with the same preconditions and ranges.
 
-use pinion_archive::{Archive, Place, SharedBlock};
+use pinion_archive::{Archive, BodyLocation, SharedBlock};
 use pinion_http::conditional::Validators;
 use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
@@ -164,8 +164,8 @@ pub fn sent_file_response<'x>(
 }
 
 /// All of the one file that is not in the archive.
-fn whole_file(bytes: u64) -> Place {
-    Place::External(ExternalRange { file: 0, offset: 0, bytes, size: bytes, modified_ns: 0 })
+fn whole_file(bytes: u64) -> BodyLocation {
+    BodyLocation::External(ExternalRange { file: 0, offset: 0, bytes, size: bytes, modified_ns: 0 })
 }
 
 fn validators<'x>(

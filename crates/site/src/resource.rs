@@ -4,8 +4,8 @@
 //! preconditions, then the range (RFC 9110 §13.2.2).
 
 use pinion_archive::layout::VARIANT_PREFIX;
-use pinion_archive::{Damage, Entry, Fault, Part, Place, SharedBlock};
-use pinion_http::conditional::{self, Validators, Verdict};
+use pinion_archive::{ArchivePart, BodyLocation, Damage, Entry, Fault, SharedBlock};
+use pinion_http::conditional::{self, PreconditionVerdict, Validators};
 use pinion_http::field::KnownField;
 use pinion_http::negotiate;
 use pinion_http::prepared::{ContentRange, Piece, Prepared, PreparedBody};
@@ -29,7 +29,7 @@ pub(crate) struct Selected<'x> {
     /// Its length in bytes.
     pub(crate) bytes: u64,
     pub(crate) shared: SharedBlock<'x>,
-    pub(crate) place: Place,
+    pub(crate) place: BodyLocation,
 }
 
 /// Which rules for fields the response has still to get.
@@ -150,12 +150,12 @@ pub(crate) fn conditional_answer<'x>(
     let Question { archive, now, .. } = question;
     let head = question.head;
     let verdict = conditional::evaluate(head, validators, *now);
-    if verdict == Verdict::PreconditionFailed {
+    if verdict == PreconditionVerdict::PreconditionFailed {
         return generated::error(question, 412, buffers);
     }
     let total = selected.bytes;
     let ranges = match range::requested(head, total) {
-        _ if verdict == Verdict::NotModified => Ranges::Ignore,
+        _ if verdict == PreconditionVerdict::NotModified => Ranges::Ignore,
         Ranges::Ignore => Ranges::Ignore,
         _ if !conditional::if_range_holds(head, validators, *now) => Ranges::Ignore,
         ranges => ranges,
@@ -173,7 +173,7 @@ pub(crate) fn conditional_answer<'x>(
         }
         UnappliedRules::All => selected.shared = fields.apply_all(archive, head, block, decoded),
     }
-    if verdict == Verdict::NotModified {
+    if verdict == PreconditionVerdict::NotModified {
         let shared = selected.shared.not_modified_fields();
         let content_location = selected.content_location;
         let Validators { etag, last_modified } = *validators;
@@ -205,14 +205,14 @@ pub(crate) fn content<'x>(
 }
 
 /// A range of the place, both ends included; it lies inside it.
-pub(crate) fn part<'x>(place: Place, range: ByteRange) -> Piece<'x> {
+pub(crate) fn part<'x>(place: BodyLocation, range: ByteRange) -> Piece<'x> {
     match place {
-        Place::Archive(mut slice) => {
+        BodyLocation::Archive(mut slice) => {
             slice.offset += range.first;
             slice.bytes = range.bytes();
             Piece::Archive(slice)
         }
-        Place::External(mut slice) => {
+        BodyLocation::External(mut slice) => {
             slice.offset += range.first;
             slice.bytes = range.bytes();
             Piece::External(slice)
@@ -235,7 +235,7 @@ pub(crate) fn select<'x>(
         0
     };
     let representation = entry.representation(rank).ok_or(Damage {
-        part: Part::Record,
+        part: ArchivePart::Record,
         offset: entry.offset(),
         fault: Fault::Representations,
     })?;
@@ -261,8 +261,8 @@ pub(crate) fn whole<'x>(
     let bytes = selected.bytes;
     let body = match selected.place {
         _ if bytes == 0 => PreparedBody::None,
-        Place::Archive(slice) => PreparedBody::Archive(pieces.one(Piece::Archive(slice))),
-        Place::External(slice) => PreparedBody::Archive(pieces.one(Piece::External(slice))),
+        BodyLocation::Archive(slice) => PreparedBody::Archive(pieces.one(Piece::Archive(slice))),
+        BodyLocation::External(slice) => PreparedBody::Archive(pieces.one(Piece::External(slice))),
     };
     Prepared { content_length: Some(bytes), body, ..without_body(validators, selected) }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use pinion_archive::{
-    Aspects, CompareError, Comparison, EntryKind, Fault, Layout, NewEntry, NewShared, Pair, Part,
-    Role, SectionKind,
+    ArchivePart, Aspects, CompareError, Comparison, EntryKind, Fault, Layout, NewEntry, NewShared,
+    Pair, Role, SectionKind,
 };
 use pinion_http::coding::Coding;
 use proptest::prelude::*;
@@ -206,7 +206,7 @@ fn damage_is_told_with_its_side() {
     damaged[digests.expect("a section").offset as usize + 20] ^= 1;
     let layout = Layout::open(&damaged).expect("digests are not read when it is opened");
     let (sound, damaged) = (sound.view(&site), layout.view(&damaged));
-    let part = Part::Section(SectionKind::DIGESTS);
+    let part = ArchivePart::Section(SectionKind::DIGESTS);
     match Comparison::new::<()>(damaged, sound) {
         Err(CompareError::Before(damage)) => {
             assert_eq!((damage.part, damage.fault), (part, Fault::Check));

@@ -3,7 +3,8 @@
 
 use pinion_archive::layout::{DigestRow, MODIFIED_NONE, RecordHeader, RepresentationRow};
 use pinion_archive::{
-    Damage, EntryKind, Fault, Layout, OpenError, Part, Scratch, SectionFault, SectionKind, verify,
+    ArchivePart, Damage, EntryKind, Fault, Layout, OpenError, Scratch, SectionFault, SectionKind,
+    verify,
 };
 use proptest::prelude::*;
 use zerocopy::FromBytes;
@@ -20,7 +21,7 @@ fn section(kind: SectionKind, fault: SectionFault) -> OpenError {
 }
 
 /// The fault of the answer for a key.
-fn fault_of(forge: &Forge, key: &[u8]) -> (Part, Fault) {
+fn fault_of(forge: &Forge, key: &[u8]) -> (ArchivePart, Fault) {
     let layout = forge.layout();
     let damage = look_up(&layout.view(&forge.bytes), key).expect_err("must be damaged");
     let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
@@ -167,7 +168,7 @@ fn skipped_sections_are_verified() {
         let other = forge.row(kind, |row| row.digest[31] ^= 1);
         let report = verify(&other.bytes, &mut |_, _| {}).expect("opens");
         let found: Vec<_> = report.damages.iter().map(|found| (found.part, found.fault)).collect();
-        assert_eq!(found, [(Part::Section(kind), Fault::Check)]);
+        assert_eq!(found, [(ArchivePart::Section(kind), Fault::Check)]);
     }
 }
 
@@ -184,7 +185,7 @@ fn code_that_misleads() {
     ];
     for (fault, change) in cases {
         let forge = Forge { bytes: later_site() }.content(SectionKind::CODE, change);
-        let part = Part::Section(SectionKind::CODE);
+        let part = ArchivePart::Section(SectionKind::CODE);
         let layout = forge.layout();
         let damage = layout.view(&forge.bytes).code().expect_err("must be damaged");
         assert_eq!((damage.part, damage.fault), (part, fault));
@@ -242,7 +243,8 @@ fn shared_blocks() {
     for (rank, (fault, change)) in cases.into_iter().enumerate() {
         let forge = Forge::new().content(SectionKind::SHARED, change);
         let error = open_error(&forge);
-        let OpenError::Damage(Damage { part: Part::Shared, fault: found, .. }) = error else {
+        let OpenError::Damage(Damage { part: ArchivePart::Shared, fault: found, .. }) = error
+        else {
             panic!("case {rank}: {error}");
         };
         assert_eq!(found, fault, "case {rank}");
@@ -254,12 +256,12 @@ fn record_lengths() {
     for bytes in [0, 24, 31, 1 << 20, u32::MAX] {
         let forge = Forge::new().record(b"/style.css", |header, _| header.bytes = bytes.into());
         let (part, fault) = fault_of(&forge, b"/style.css");
-        assert_eq!(part, Part::Record);
+        assert_eq!(part, ArchivePart::Record);
         assert!(matches!(fault, Fault::Length | Fault::Outside), "{bytes}: {fault}");
     }
     let long = |change: fn(&mut RecordHeader)| {
         let forge = Forge::new().record(b"/style.css", |header, _| change(header));
-        assert_eq!(fault_of(&forge, b"/style.css"), (Part::Record, Fault::Length));
+        assert_eq!(fault_of(&forge, b"/style.css"), (ArchivePart::Record, Fault::Length));
     };
     long(|header| header.path_bytes = u16::MAX.into());
     long(|header| header.target_bytes = u16::MAX.into());
@@ -288,7 +290,7 @@ fn record_values() {
     ];
     for (rank, (key, fault, change)) in cases.into_iter().enumerate() {
         let forge = Forge::new().record(key, change);
-        assert_eq!(fault_of(&forge, key), (Part::Record, fault), "case {rank}");
+        assert_eq!(fault_of(&forge, key), (ArchivePart::Record, fault), "case {rank}");
     }
 }
 
@@ -315,28 +317,28 @@ fn representation_values() {
             row.offset = offset.into();
             row.bytes = bytes.into();
         });
-        assert_eq!(fault(&forge), (Part::Body, Fault::Outside), "{offset} {bytes}");
+        assert_eq!(fault(&forge), (ArchivePart::Body, Fault::Outside), "{offset} {bytes}");
     }
     let tag = representation(|row| row.etag[3] = b'\n');
-    assert_eq!(fault(&tag), (Part::Record, Fault::Tag));
+    assert_eq!(fault(&tag), (ArchivePart::Record, Fault::Tag));
     let tag = representation(|row| row.etag[21] = b'"');
-    assert_eq!(fault(&tag), (Part::Record, Fault::Tag));
+    assert_eq!(fault(&tag), (ArchivePart::Record, Fault::Tag));
     let coding = representation(|row| row.coding = 1);
-    assert_eq!(fault(&coding), (Part::Record, Fault::Representations));
+    assert_eq!(fault(&coding), (ArchivePart::Record, Fault::Representations));
     for id in [4, u32::MAX] {
         let shared = representation(|row| row.shared = id.into());
-        assert_eq!(fault(&shared), (Part::Shared, Fault::SharedNumber));
+        assert_eq!(fault(&shared), (ArchivePart::Shared, Fault::SharedNumber));
     }
     let place = representation(|row| row.place = 2);
-    assert_eq!(fault(&place), (Part::Record, Fault::Reserved));
+    assert_eq!(fault(&place), (ArchivePart::Record, Fault::Reserved));
     let external = representation(|row| row.external = 1.into());
-    assert_eq!(fault(&external), (Part::Record, Fault::Reserved));
+    assert_eq!(fault(&external), (ArchivePart::Record, Fault::Reserved));
     for number in [1, u32::MAX] {
         let external = representation(|row| {
             row.place = 1;
             row.external = number.into();
         });
-        assert_eq!(fault(&external), (Part::External, Fault::ExternalNumber));
+        assert_eq!(fault(&external), (ArchivePart::External, Fault::ExternalNumber));
     }
     for (offset, bytes) in [(0, 5_000_000_001), (u64::MAX, 1), (1, u64::MAX)] {
         let external = representation(|row| {
@@ -344,7 +346,7 @@ fn representation_values() {
             row.offset = offset.into();
             row.bytes = bytes.into();
         });
-        assert_eq!(fault(&external), (Part::External, Fault::Outside));
+        assert_eq!(fault(&external), (ArchivePart::External, Fault::Outside));
     }
 }
 
@@ -379,7 +381,7 @@ fn a_full_index_ends_the_search() {
         });
         let layout = forge.layout();
         let damage = look_up(&layout.view(&forge.bytes), b"/nothing").expect_err("endless");
-        assert_eq!((damage.part, damage.fault), (Part::Bucket, Fault::Endless));
+        assert_eq!((damage.part, damage.fault), (ArchivePart::Bucket, Fault::Endless));
     }
 }
 
@@ -397,7 +399,7 @@ fn slots_lead_nowhere() {
                 slot.set((slot.get() >> 40 << 40) | (offset / 8));
             }
         });
-        assert_eq!(fault_of(&forge, b"/"), (Part::Record, Fault::Outside), "{offset}");
+        assert_eq!(fault_of(&forge, b"/"), (ArchivePart::Record, Fault::Outside), "{offset}");
     }
     // Into the middle of a record: its check is that of another place.
     let forge = Forge::new().buckets(|bucket| {
@@ -405,7 +407,7 @@ fn slots_lead_nowhere() {
             slot.set(slot.get() + 1);
         }
     });
-    assert_eq!(fault_of(&forge, b"/").0, Part::Record);
+    assert_eq!(fault_of(&forge, b"/").0, ArchivePart::Record);
 }
 
 /// Leads to another entry's record: the path in it says so, and the answer is "no such entry".
@@ -463,14 +465,14 @@ fn digests_that_cannot_be() {
             rows[0].offset = offset.into();
             rows[0].bytes = bytes.into();
         });
-        assert_eq!(parts, [Part::DigestRow, Part::Gap], "{offset} {bytes}");
+        assert_eq!(parts, [ArchivePart::DigestRow, ArchivePart::Gap], "{offset} {bytes}");
     }
     // The same body again and again would be hashed as often.
-    assert!(rows(&|rows| rows[1] = rows[0]).contains(&Part::DigestRow));
-    assert!(rows(&|rows| rows.reverse()).contains(&Part::DigestRow));
+    assert!(rows(&|rows| rows[1] = rows[0]).contains(&ArchivePart::DigestRow));
+    assert!(rows(&|rows| rows.reverse()).contains(&ArchivePart::DigestRow));
     // What no row covers is zero.
-    assert_eq!(rows(&|rows| rows[0].bytes -= 1), [Part::Body, Part::Gap]);
-    assert_eq!(rows(&|rows| rows[1].digest = [0; 32]), [Part::Body]);
+    assert_eq!(rows(&|rows| rows[0].bytes -= 1), [ArchivePart::Body, ArchivePart::Gap]);
+    assert_eq!(rows(&|rows| rows[1].digest = [0; 32]), [ArchivePart::Body]);
 }
 
 /// The bodies' own digest has no meaning yet.
@@ -479,7 +481,7 @@ fn the_bodies_have_no_digest_as_a_whole() {
     let forge = Forge::new().row(SectionKind::BODIES, |row| row.digest[31] = 1);
     let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
     let parts: Vec<_> = report.damages.iter().map(|damage| (damage.part, damage.fault)).collect();
-    assert_eq!(parts, [(Part::Section(SectionKind::BODIES), Fault::Reserved)]);
+    assert_eq!(parts, [(ArchivePart::Section(SectionKind::BODIES), Fault::Reserved)]);
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use pinion_archive::layout::{INDEX_FLAGS, RULE_KEEPS_QUERY, RuleHeader, SINGLE_PAGE_KEY};
 use pinion_archive::limits::{RULES_MAX, RULES_SECTION_MAX_BYTES};
 use pinion_archive::{
-    Fault, Layout, NewEntry, NewRule, OpenError, Part, PathPart, SectionFault, SectionKind,
+    ArchivePart, Fault, Layout, NewEntry, NewRule, OpenError, PathPart, SectionFault, SectionKind,
     TargetPart, WriteError, verify,
 };
 use zerocopy::FromBytes;
@@ -15,7 +15,7 @@ use crate::sample::{
 use pinion_http::coding::Coding;
 
 /// The part and the fault for which an archive is refused whose first rule was changed.
-fn refused(change: impl FnOnce(&mut RuleHeader, &mut [u8])) -> (Part, Fault) {
+fn refused(change: impl FnOnce(&mut RuleHeader, &mut [u8])) -> (ArchivePart, Fault) {
     let forge = Forge::new().content(SectionKind::RULES, |rules| {
         let (header, rest) = RuleHeader::mut_from_prefix(rules).expect("a rule");
         change(header, rest);
@@ -51,7 +51,7 @@ fn rules_are_read_as_they_were_written() {
 
 #[test]
 fn rules_that_cannot_be() {
-    let rule = |fault| (Part::Rule, fault);
+    let rule = |fault| (ArchivePart::Rule, fault);
     for status in [0, 100, 201, 204, 300, 304, 600, u16::MAX] {
         let found = refused(|header, _| header.status = status.into());
         assert_eq!(found, rule(Fault::Status), "{status}");
@@ -60,11 +60,11 @@ fn rules_that_cannot_be() {
     assert_eq!(refused(|header, _| header.reserved = 1.into()), rule(Fault::Reserved));
     for bytes in [0, 8, 15, u32::MAX] {
         let (part, fault) = refused(|header, _| header.bytes = bytes.into());
-        assert_eq!(part, Part::Rule);
+        assert_eq!(part, ArchivePart::Rule);
         assert!(matches!(fault, Fault::Length | Fault::Outside), "{bytes}: {fault}");
     }
     assert_eq!(refused(|header, _| header.target_bytes = u16::MAX.into()), rule(Fault::Length));
-    assert_eq!(refused(|header, _| header.host_bytes += 1).0, Part::Rule);
+    assert_eq!(refused(|header, _| header.host_bytes += 1).0, ArchivePart::Rule);
     // The first bytes are those of the host, then come the parts of the path.
     assert_eq!(refused(|_, rest| rest[0] = b'X'), rule(Fault::Syntax));
     let path = b"*.example.org".len();
@@ -126,14 +126,14 @@ fn there_are_only_so_many_rules() {
 }
 
 /// What `verify` says about an archive that opens.
-fn faults(bytes: &[u8]) -> Vec<(Part, Fault)> {
+fn faults(bytes: &[u8]) -> Vec<(ArchivePart, Fault)> {
     let report = verify(bytes, &mut |_, _| {}).expect("opens");
     report.damages.iter().map(|damage| (damage.part, damage.fault)).collect()
 }
 
 #[test]
 fn flags_and_the_entries_that_they_announce_go_together() {
-    let record = |fault| (Part::Record, fault);
+    let record = |fault| (ArchivePart::Record, fault);
     let forge = Forge::new().record(b"/index.html", |header, _| header.flags = 4);
     assert_eq!(faults(&forge.bytes), [record(Fault::Variant)]);
     let forge = Forge::new().record(b"/style.css", |header, _| header.flags = 0);
@@ -144,7 +144,7 @@ fn flags_and_the_entries_that_they_announce_go_together() {
     assert_eq!(faults(&forge.bytes), [record(Fault::Unreachable)]);
     let forge = Forge::new().record(SINGLE_PAGE_KEY, |_, rest| rest[0] = b'S');
     let found = faults(&forge.bytes);
-    assert!(found.contains(&(Part::IndexHeader, Fault::Unreachable)), "{found:?}");
+    assert!(found.contains(&(ArchivePart::IndexHeader, Fault::Unreachable)), "{found:?}");
     let unknown = (INDEX_FLAGS + 1).next_power_of_two();
     let forge = Forge::new().index_header(|header| header.flags = unknown.into());
     let error = Layout::open(&forge.bytes).expect_err("no such flag");

@@ -11,8 +11,8 @@
 
 use pinion_archive::limits::{ERROR_PAGE_MAX_BYTES, RULE_CAPTURES_MAX, RULES_MAX};
 use pinion_archive::{
-    Archive, EntryKind, FieldRules, Layout, PathPart, Place, QueryValue, Rule, Rules, Scratch,
-    SectionKind, SharedId, TargetPart, ValuePart, verify,
+    Archive, BodyLocation, EntryKind, FieldRules, Layout, PathPart, QueryValue, Rule, Rules,
+    Scratch, SectionKind, SharedId, TargetPart, ValuePart, verify,
 };
 
 use crate::edits::{edit, reseal};
@@ -84,7 +84,7 @@ fn check_file(bytes: &[u8]) {
     let bodies = bodies.expect("it opened");
     for said in everything(&archive).into_iter().flatten().flatten() {
         for form in said.forms {
-            if let Place::Archive(range) = form.place {
+            if let BodyLocation::Archive(range) = form.place {
                 let end = range.offset.checked_add(range.bytes).expect("no overflow");
                 assert!(range.offset >= bodies.offset && end <= bodies.offset + bodies.bytes);
             }

@@ -4,9 +4,9 @@ use std::io::Cursor;
 
 use pinion_archive::layout::SINGLE_PAGE_KEY;
 use pinion_archive::{
-    Archive, BodyRef, Damage, Digest, ETag, Entry, EntryKind, External, FieldPattern, FieldRule,
-    Layout, NewEntry, NewFieldChange, NewFieldRule, NewRepresentation, NewRule, NewShared,
-    PathPart, PatternPart, Place, QueryValue, Representation, Role, Rule, Scratch, SharedId,
+    Archive, BodyLocation, BodyRef, Damage, Digest, ETag, Entry, EntryKind, External, FieldPattern,
+    FieldRule, Layout, NewEntry, NewFieldChange, NewFieldRule, NewRepresentation, NewRule,
+    NewShared, PathPart, PatternPart, QueryValue, Representation, Role, Rule, Scratch, SharedId,
     TargetPart, ValuePart, Writer, verify,
 };
 use pinion_http::coding::Coding;
@@ -267,7 +267,7 @@ pub(crate) struct Form {
     pub(crate) coding: Coding,
     pub(crate) etag: [u8; 22],
     pub(crate) fields: Vec<u8>,
-    pub(crate) place: Place,
+    pub(crate) place: BodyLocation,
 }
 
 pub(crate) fn look_up(archive: &Archive<'_>, key: &[u8]) -> Said {

@@ -1,6 +1,6 @@
 //! What is read of requests of HTTP/1, as events.
 
-use pinion_http::h1::body::Step;
+use pinion_http::h1::body::BodyStep;
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::{BODY_DISCARD_MAX_BYTES, Limits};
 use pinion_http::refusal::Refusal;
@@ -53,12 +53,12 @@ impl Http1 {
                     return (0, Content::TooMuch(0));
                 };
                 match step {
-                    Step::NeedMore => (used, Content::Nothing),
-                    Step::End(_) => {
+                    BodyStep::NeedMore => (used, Content::Nothing),
+                    BodyStep::End(_) => {
                         *self = Self::IDLE;
                         (used, Content::Dropped(0))
                     }
-                    Step::Data(data) => {
+                    BodyStep::Data(data) => {
                         *dropped = dropped.saturating_add(data.len() as u32);
                         let is_too_much = u64::from(*dropped) > BODY_DISCARD_MAX_BYTES;
                         let came = if is_too_much { Content::TooMuch } else { Content::Dropped };
@@ -69,9 +69,9 @@ impl Http1 {
             Self::Exchange(OpenExchange { state, content: Some(content), .. }) => {
                 let Some(wanted) = &mut state.wanted else { return (0, Content::Nothing) };
                 match content.step(input, *wanted) {
-                    Ok((used, Step::NeedMore)) => (used, Content::Nothing),
-                    Ok((used, Step::End(section))) => (used, Content::End(section)),
-                    Ok((used, Step::Data(data))) => {
+                    Ok((used, BodyStep::NeedMore)) => (used, Content::Nothing),
+                    Ok((used, BodyStep::End(section))) => (used, Content::End(section)),
+                    Ok((used, BodyStep::Data(data))) => {
                         *wanted -= data.len() as u64;
                         (used, Content::Bytes(data))
                     }

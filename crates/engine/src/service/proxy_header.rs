@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use pinion_http::limits::PROXY_HEADER_MAX_BYTES;
-use pinion_http::proxy_protocol::{Client, Parsed, parse};
+use pinion_http::proxy_protocol::{ParsedHeader, ProxiedClient, parse};
 
 use super::preface;
 use crate::app::App;
@@ -36,24 +36,24 @@ pub(super) fn take_in<'i, A: App>(
         return &[];
     }
     let parsed = parse(kept.unused());
-    if parsed == Ok(Parsed::Partial) {
+    if parsed == Ok(ParsedHeader::Partial) {
         debug_assert!(front.len() == input.len(), "the longest header is whole");
         core.conns.get(slot).link.input = kept;
         return &[];
     }
     kept.give_back(&mut core.buffers.pool);
     match parsed {
-        Ok(Parsed::Header { client, bytes }) => {
+        Ok(ParsedHeader::Header { client, bytes }) => {
             let peer = match client {
-                Client::OfSocket => socket_peer,
-                Client::Address(address) => Some(address),
-                Client::Unix => None,
+                ProxiedClient::OfSocket => socket_peer,
+                ProxiedClient::Address(address) => Some(address),
+                ProxiedClient::Unix => None,
             };
             if begin(app, core, shared, slot, peer, socket_peer) {
                 return &input[bytes - kept_bytes..];
             }
         }
-        Ok(Parsed::Partial) | Err(_) => core.give_up(slot, Gone::Refused),
+        Ok(ParsedHeader::Partial) | Err(_) => core.give_up(slot, Gone::Refused),
     }
     &[]
 }

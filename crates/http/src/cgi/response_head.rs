@@ -2,7 +2,7 @@
 //! which status the response has.
 
 use super::error::CgiError;
-use crate::field::{Fields, Known, Line, is_same_name};
+use crate::field::{FieldPlace, Fields, KnownFieldPlaces, is_same_name};
 use crate::grammar::{decimal, is_token, is_value_byte, list, trim};
 use crate::h1::client::limits::RESPONSE_FIELDS_MAX;
 use crate::h1::head::HeadStorage;
@@ -23,7 +23,7 @@ pub(super) struct DocumentHead<'h> {
     pub(super) status: u16,
     pub(super) reason: &'h [u8],
     pub(super) fields: Fields<'h>,
-    pub(super) known: Known,
+    pub(super) known: KnownFieldPlaces,
     pub(super) content_length: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn read_head<'h>(
         (None, None) => (200, &b""[..]),
     };
     retain_allowed(text, lines);
-    let mut known = Known::default();
+    let mut known = KnownFieldPlaces::default();
     for (position, line) in lines.iter().enumerate() {
         known.add(line.name_in(text), position);
     }
@@ -100,7 +100,7 @@ pub(super) fn malformed_line(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Finds the field lines of a head that ends with its blank line.
-fn field_lines(text: &[u8], lines: &mut Vec<Line>, max: usize) -> Result<(), CgiError> {
+fn field_lines(text: &[u8], lines: &mut Vec<FieldPlace>, max: usize) -> Result<(), CgiError> {
     lines.clear();
     let mut start = 0;
     for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -115,7 +115,7 @@ fn field_lines(text: &[u8], lines: &mut Vec<Line>, max: usize) -> Result<(), Cgi
         }
         let (name, value) = split_line(line)?;
         let value_at = at + name + 1 + value.start;
-        lines.push(Line::new(at..at + name, value_at..value_at + value.len()));
+        lines.push(FieldPlace::new(at..at + name, value_at..value_at + value.len()));
     }
     unreachable!("a whole head has a blank line")
 }
@@ -142,10 +142,10 @@ pub(crate) fn split_line(line: &[u8]) -> Result<(usize, core::ops::Range<usize>)
 /// Returns the value of a field that may come once.
 pub(crate) fn single<'h>(
     text: &'h [u8],
-    lines: &[Line],
+    lines: &[FieldPlace],
     name: &'static str,
 ) -> Result<Option<&'h [u8]>, CgiError> {
-    let is_wanted = |line: &&Line| line.name_in(text).eq_ignore_ascii_case(name.as_bytes());
+    let is_wanted = |line: &&FieldPlace| line.name_in(text).eq_ignore_ascii_case(name.as_bytes());
     let mut found = lines.iter().filter(is_wanted);
     let value = found.next().map(|line| line.value_in(text));
     if found.next().is_some() {
@@ -174,7 +174,7 @@ fn is_local(location: &[u8]) -> bool {
 
 /// Leaves out the fields of the connection, and those that `Connection` names. `Content-Length`
 /// stays in any case: it was read, and says how long the content is.
-pub(crate) fn retain_allowed(text: &[u8], lines: &mut Vec<Line>) {
+pub(crate) fn retain_allowed(text: &[u8], lines: &mut Vec<FieldPlace>) {
     let named = named_by_connection(text, lines);
     let mut named = named.iter();
     lines.retain(|line| {
@@ -186,7 +186,7 @@ pub(crate) fn retain_allowed(text: &[u8], lines: &mut Vec<Line>) {
 }
 
 /// Returns for each line whether `Connection` names it.
-fn named_by_connection(text: &[u8], lines: &[Line]) -> [bool; RESPONSE_FIELDS_MAX] {
+fn named_by_connection(text: &[u8], lines: &[FieldPlace]) -> [bool; RESPONSE_FIELDS_MAX] {
     let mut named = [false; RESPONSE_FIELDS_MAX];
     let fields = Fields::new(text, lines);
     for option in fields.all(b"Connection").flat_map(list).take(LIST_MEMBERS_MAX) {

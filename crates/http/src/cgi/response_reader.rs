@@ -30,7 +30,7 @@ enum State {
 }
 
 /// What the bytes before `used` were.
-enum Found {
+enum OutputFound {
     NeedMore,
     Head { start: usize },
     Content { start: usize },
@@ -71,22 +71,22 @@ impl CgiReader {
     ) -> Result<GatewayStep<'a>, CgiError> {
         let found = match self.state {
             State::Open => self.advance(input, end, room),
-            State::End => Ok((0, Found::End)),
+            State::End => Ok((0, OutputFound::End)),
             State::Failed(error) => return Err(error),
         };
         let (used, found) = found.inspect_err(|&error| self.state = State::Failed(error))?;
         let slice = |start| input.get(start..used).unwrap_or_default();
         let event = match found {
-            Found::NeedMore => GatewayEvent::Response(ResponseEvent::NeedMore),
-            Found::Content { start } => {
+            OutputFound::NeedMore => GatewayEvent::Response(ResponseEvent::NeedMore),
+            OutputFound::Content { start } => {
                 GatewayEvent::Response(ResponseEvent::Content(slice(start)))
             }
-            Found::Head { start } => {
+            OutputFound::Head { start } => {
                 let Self { output, state } = self;
                 let event = output.head_event(slice(start), storage);
                 event.inspect_err(|&error| *state = State::Failed(error))?
             }
-            Found::End => {
+            OutputFound::End => {
                 self.state = State::End;
                 let persistence = Persistence::Close;
                 let trailers = Fields::EMPTY;
@@ -111,23 +111,23 @@ impl CgiReader {
         input: &[u8],
         end: InputEnd,
         room: u64,
-    ) -> Result<(usize, Found), CgiError> {
+    ) -> Result<(usize, OutputFound), CgiError> {
         let mut used = 0;
         while let Some(rest @ [_, ..]) = input.get(used..) {
             let start = used;
             let (bytes, part) = self.output.take(rest, room)?;
             used += bytes;
             match part {
-                OutputPart::Nothing if bytes == 0 => return Ok((used, Found::NeedMore)),
+                OutputPart::Nothing if bytes == 0 => return Ok((used, OutputFound::NeedMore)),
                 OutputPart::Nothing => {}
-                OutputPart::Head => return Ok((used, Found::Head { start })),
-                OutputPart::Content => return Ok((used, Found::Content { start })),
-                OutputPart::TooMuch => return Ok((used, Found::End)),
+                OutputPart::Head => return Ok((used, OutputFound::Head { start })),
+                OutputPart::Content => return Ok((used, OutputFound::Content { start })),
+                OutputPart::TooMuch => return Ok((used, OutputFound::End)),
             }
         }
         match end {
-            InputEnd::Open => Ok((used, Found::NeedMore)),
-            InputEnd::Closed => self.output.end().map(|()| (used, Found::End)),
+            InputEnd::Open => Ok((used, OutputFound::NeedMore)),
+            InputEnd::Closed => self.output.end().map(|()| (used, OutputFound::End)),
             InputEnd::Broken => Err(self.output.end().err().unwrap_or(CgiError::ContentIncomplete)),
         }
     }

@@ -26,18 +26,25 @@ fn with_head<R>(method: &str, fields: &[(&str, &str)], f: impl FnOnce(&RequestHe
     }
 }
 
-fn verdict_of(method: &str, fields: &[(&str, &str)], validators: &Validators<'_>) -> Verdict {
+fn verdict_of(
+    method: &str,
+    fields: &[(&str, &str)],
+    validators: &Validators<'_>,
+) -> PreconditionVerdict {
     with_head(method, fields, |head| evaluate(head, validators, NOW))
 }
 
-fn verdict(method: &str, fields: &[(&str, &str)]) -> Verdict {
+fn verdict(method: &str, fields: &[(&str, &str)]) -> PreconditionVerdict {
     verdict_of(method, fields, &VALIDATORS)
 }
 
 #[test]
 fn nothing_to_evaluate() {
-    assert_eq!(verdict("GET", &[]), Verdict::Proceed);
-    assert_eq!(verdict("GET", &[("Accept", "*/*"), ("If-Range", "\"x\"")]), Verdict::Proceed);
+    assert_eq!(verdict("GET", &[]), PreconditionVerdict::Proceed);
+    assert_eq!(
+        verdict("GET", &[("Accept", "*/*"), ("If-Range", "\"x\"")]),
+        PreconditionVerdict::Proceed
+    );
 }
 
 /// RFC 9110 §13.1.2: "A recipient MUST use the weak comparison function", the condition is false
@@ -56,10 +63,18 @@ fn if_none_match() {
         "\"a\\\", \"tag\"",
         "W/\"x\" , W/\"tag\"",
     ] {
-        assert_eq!(verdict("GET", &[("If-None-Match", hit)]), Verdict::NotModified, "{hit}");
-        assert_eq!(verdict("HEAD", &[("If-None-Match", hit)]), Verdict::NotModified, "{hit}");
+        assert_eq!(
+            verdict("GET", &[("If-None-Match", hit)]),
+            PreconditionVerdict::NotModified,
+            "{hit}"
+        );
+        assert_eq!(
+            verdict("HEAD", &[("If-None-Match", hit)]),
+            PreconditionVerdict::NotModified,
+            "{hit}"
+        );
         let post = verdict("POST", &[("If-None-Match", hit)]);
-        assert_eq!(post, Verdict::PreconditionFailed, "{hit}");
+        assert_eq!(post, PreconditionVerdict::PreconditionFailed, "{hit}");
     }
     for miss in [
         "",
@@ -79,7 +94,11 @@ fn if_none_match() {
         "\"a, tag\"",
         "\"tag-gzip\"",
     ] {
-        assert_eq!(verdict("GET", &[("If-None-Match", miss)]), Verdict::Proceed, "{miss}");
+        assert_eq!(
+            verdict("GET", &[("If-None-Match", miss)]),
+            PreconditionVerdict::Proceed,
+            "{miss}"
+        );
     }
 }
 
@@ -87,12 +106,12 @@ fn if_none_match() {
 #[test]
 fn if_match() {
     for hit in ["\"tag\"", "*", "\"a\", \"tag\"", "W/\"tag\", \"tag\""] {
-        assert_eq!(verdict("GET", &[("If-Match", hit)]), Verdict::Proceed, "{hit}");
+        assert_eq!(verdict("GET", &[("If-Match", hit)]), PreconditionVerdict::Proceed, "{hit}");
     }
     for miss in ["W/\"tag\"", "\"a\"", "", "tag", "\"*\""] {
         for method in ["GET", "HEAD", "POST", "PUT"] {
             let found = verdict(method, &[("If-Match", miss)]);
-            assert_eq!(found, Verdict::PreconditionFailed, "{method} {miss}");
+            assert_eq!(found, PreconditionVerdict::PreconditionFailed, "{method} {miss}");
         }
     }
 }
@@ -101,44 +120,50 @@ fn if_match() {
 #[test]
 fn tags_over_several_lines() {
     let lines = [("If-None-Match", "\"a\""), ("if-none-match", "\"b\", W/\"tag\"")];
-    assert_eq!(verdict("GET", &lines), Verdict::NotModified);
+    assert_eq!(verdict("GET", &lines), PreconditionVerdict::NotModified);
     let lines = [("If-Match", "\"a\""), ("X", "y"), ("IF-MATCH", "\"tag\"")];
-    assert_eq!(verdict("GET", &lines), Verdict::Proceed);
+    assert_eq!(verdict("GET", &lines), PreconditionVerdict::Proceed);
 }
 
 /// RFC 9110 §13.1.3.
 #[test]
 fn if_modified_since() {
     let since = |method: &str, date: &str| verdict(method, &[("If-Modified-Since", date)]);
-    assert_eq!(since("GET", SAME), Verdict::NotModified);
-    assert_eq!(since("GET", LATER), Verdict::NotModified);
-    assert_eq!(since("HEAD", SAME), Verdict::NotModified);
-    assert_eq!(since("GET", EARLIER), Verdict::Proceed);
+    assert_eq!(since("GET", SAME), PreconditionVerdict::NotModified);
+    assert_eq!(since("GET", LATER), PreconditionVerdict::NotModified);
+    assert_eq!(since("HEAD", SAME), PreconditionVerdict::NotModified);
+    assert_eq!(since("GET", EARLIER), PreconditionVerdict::Proceed);
     // "MUST ignore … if the received field value is not a valid HTTP-date, the field value has
     // more than one member, or if the request method is neither GET nor HEAD."
-    assert_eq!(since("GET", "yesterday"), Verdict::Proceed);
-    assert_eq!(since("GET", &format!("{SAME}, {SAME}")), Verdict::Proceed);
-    assert_eq!(since("POST", SAME), Verdict::Proceed);
+    assert_eq!(since("GET", "yesterday"), PreconditionVerdict::Proceed);
+    assert_eq!(since("GET", &format!("{SAME}, {SAME}")), PreconditionVerdict::Proceed);
+    assert_eq!(since("POST", SAME), PreconditionVerdict::Proceed);
     let twice = [("If-Modified-Since", SAME), ("If-Modified-Since", SAME)];
-    assert_eq!(verdict("GET", &twice), Verdict::Proceed);
+    assert_eq!(verdict("GET", &twice), PreconditionVerdict::Proceed);
     // "MUST ignore … if the resource does not have a modification date available."
     let none = Validators { last_modified: None, ..VALIDATORS };
-    assert_eq!(verdict_of("GET", &[("If-Modified-Since", SAME)], &none), Verdict::Proceed);
+    assert_eq!(
+        verdict_of("GET", &[("If-Modified-Since", SAME)], &none),
+        PreconditionVerdict::Proceed
+    );
 }
 
 /// RFC 9110 §13.1.4.
 #[test]
 fn if_unmodified_since() {
     let since = |method: &str, date: &str| verdict(method, &[("If-Unmodified-Since", date)]);
-    assert_eq!(since("GET", SAME), Verdict::Proceed);
-    assert_eq!(since("GET", LATER), Verdict::Proceed);
-    assert_eq!(since("GET", EARLIER), Verdict::PreconditionFailed);
-    assert_eq!(since("PUT", EARLIER), Verdict::PreconditionFailed);
-    assert_eq!(since("GET", "never"), Verdict::Proceed);
+    assert_eq!(since("GET", SAME), PreconditionVerdict::Proceed);
+    assert_eq!(since("GET", LATER), PreconditionVerdict::Proceed);
+    assert_eq!(since("GET", EARLIER), PreconditionVerdict::PreconditionFailed);
+    assert_eq!(since("PUT", EARLIER), PreconditionVerdict::PreconditionFailed);
+    assert_eq!(since("GET", "never"), PreconditionVerdict::Proceed);
     let twice = [("If-Unmodified-Since", EARLIER), ("If-Unmodified-Since", EARLIER)];
-    assert_eq!(verdict("GET", &twice), Verdict::Proceed);
+    assert_eq!(verdict("GET", &twice), PreconditionVerdict::Proceed);
     let none = Validators { last_modified: None, ..VALIDATORS };
-    assert_eq!(verdict_of("GET", &[("If-Unmodified-Since", EARLIER)], &none), Verdict::Proceed);
+    assert_eq!(
+        verdict_of("GET", &[("If-Unmodified-Since", EARLIER)], &none),
+        PreconditionVerdict::Proceed
+    );
 }
 
 /// RFC 9110 §13.2.1: ignored with methods that "do not involve the selection or modification of a
@@ -147,33 +172,35 @@ fn if_unmodified_since() {
 fn methods_without_a_representation() {
     for method in ["OPTIONS", "TRACE"] {
         let fields = [("If-Match", "\"x\""), ("If-None-Match", "*")];
-        assert_eq!(verdict(method, &fields), Verdict::Proceed, "{method}");
+        assert_eq!(verdict(method, &fields), PreconditionVerdict::Proceed, "{method}");
     }
 }
 
 /// RFC 9110 §13.2.2, written down step by step as it stands there.
-fn by_the_letter(method: &str, case: &Case) -> Verdict {
+fn by_the_letter(method: &str, case: &Case) -> PreconditionVerdict {
     // RFC 10008 §2: of a QUERY the representation is the result, as that of a GET.
     let reads = ["GET", "HEAD", "QUERY"].contains(&method);
     // 1. When If-Match is present: if true, continue to step 3; if false, respond 412.
     // 2. When If-Match is not present and If-Unmodified-Since is present: likewise.
     match (case.if_match, case.if_unmodified_since) {
-        (Some(holds), _) | (None, Some(holds)) if !holds => return Verdict::PreconditionFailed,
+        (Some(holds), _) | (None, Some(holds)) if !holds => {
+            return PreconditionVerdict::PreconditionFailed;
+        }
         _ => {}
     }
     // 3. When If-None-Match is present: if true, continue to step 5; if false for GET/HEAD,
     //    respond 304; if false for other methods, respond 412.
     match case.if_none_match {
-        Some(true) => return Verdict::Proceed,
-        Some(false) if reads => return Verdict::NotModified,
-        Some(false) => return Verdict::PreconditionFailed,
+        Some(true) => return PreconditionVerdict::Proceed,
+        Some(false) if reads => return PreconditionVerdict::NotModified,
+        Some(false) => return PreconditionVerdict::PreconditionFailed,
         None => {}
     }
     // 4. When the method is GET or HEAD, If-None-Match is not present, and If-Modified-Since is
     //    present: if true, continue to step 5; if false, respond 304.
     match case.if_modified_since {
-        Some(false) if reads => Verdict::NotModified,
-        _ => Verdict::Proceed,
+        Some(false) if reads => PreconditionVerdict::NotModified,
+        _ => PreconditionVerdict::Proceed,
     }
 }
 
@@ -266,7 +293,7 @@ proptest::proptest! {
     fn any_tags(value in "[ -~]{0,60}") {
         let found = verdict("GET", &[("If-None-Match", &value)]);
         let expected = value.trim() == "*" || value.contains("\"tag\"");
-        proptest::prop_assert!(found == Verdict::Proceed || expected);
+        proptest::prop_assert!(found == PreconditionVerdict::Proceed || expected);
     }
 
     /// A well-formed list matches exactly when the tag is in it.
@@ -280,8 +307,8 @@ proptest::proptest! {
         let weak = tags.iter().any(|(_, tag)| tag == "tag");
         let strong = tags.iter().any(|(w, tag)| w.is_empty() && tag == "tag");
         let none_match = verdict("GET", &[("If-None-Match", &value)]);
-        proptest::prop_assert_eq!(none_match == Verdict::NotModified, weak);
+        proptest::prop_assert_eq!(none_match == PreconditionVerdict::NotModified, weak);
         let matches = verdict("GET", &[("If-Match", &value)]);
-        proptest::prop_assert_eq!(matches == Verdict::Proceed, strong);
+        proptest::prop_assert_eq!(matches == PreconditionVerdict::Proceed, strong);
     }
 }

@@ -18,7 +18,7 @@ use crate::h1::head::HeadStorage;
 #[derive(Clone, Debug)]
 pub struct FastCgiReader {
     output: CgiOutput,
-    record: Record,
+    record: OpenRecord,
     /// The application has ended these streams.
     is_stdout_ended: bool,
     is_stderr_ended: bool,
@@ -37,7 +37,7 @@ const _: () = assert!(size_of::<FastCgiReader>() <= 176, "one for each open requ
 
 /// The record that is read, and how much of it is missing.
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct OpenRecord {
     kind: RecordKind,
     content_bytes: u16,
     padding_bytes: u8,
@@ -55,7 +55,7 @@ enum State {
 }
 
 /// What the bytes before `used` were.
-enum Found {
+enum OutputFound {
     NeedMore,
     Head { start: usize },
     Content { start: usize },
@@ -64,14 +64,14 @@ enum Found {
 }
 
 /// What becomes of the bytes of a record.
-enum Part {
+enum RecordPart {
     /// They are used up, and the next ones are looked at.
     Continue,
     /// More bytes, or more room for content, must come first.
     Wait {
         needs_room: bool,
     },
-    Found(Found),
+    Found(OutputFound),
 }
 
 impl FastCgiReader {
@@ -81,7 +81,7 @@ impl FastCgiReader {
         let kind = RecordKind::Management;
         FastCgiReader {
             output: CgiOutput::new(request, limits),
-            record: Record { kind, content_bytes: 0, padding_bytes: 0 },
+            record: OpenRecord { kind, content_bytes: 0, padding_bytes: 0 },
             is_stdout_ended: false,
             is_stderr_ended: false,
             stderr_bytes: 0,
@@ -127,23 +127,23 @@ impl FastCgiReader {
     ) -> Result<GatewayStep<'a>, FastCgiError> {
         let found = match self.state {
             State::Open | State::Ending => self.advance(input, end, room),
-            State::End(persistence) => Ok((0, Found::End(persistence))),
+            State::End(persistence) => Ok((0, OutputFound::End(persistence))),
             State::Failed(error) => return Err(error),
         };
         let (used, found) = found.inspect_err(|&error| self.state = State::Failed(error))?;
         let slice = |start| input.get(start..used).unwrap_or_default();
         let event = match found {
-            Found::NeedMore => GatewayEvent::Response(ResponseEvent::NeedMore),
-            Found::Content { start } => {
+            OutputFound::NeedMore => GatewayEvent::Response(ResponseEvent::NeedMore),
+            OutputFound::Content { start } => {
                 GatewayEvent::Response(ResponseEvent::Content(slice(start)))
             }
-            Found::Stderr { start } => GatewayEvent::Stderr(slice(start)),
-            Found::Head { start } => {
+            OutputFound::Stderr { start } => GatewayEvent::Stderr(slice(start)),
+            OutputFound::Head { start } => {
                 let Self { output, state, .. } = self;
                 let event = output.head_event(slice(start), storage);
                 event.inspect_err(|&error| *state = State::Failed(error.into()))?
             }
-            Found::End(persistence) => {
+            OutputFound::End(persistence) => {
                 self.state = State::End(persistence);
                 let trailers = Fields::EMPTY;
                 GatewayEvent::Response(ResponseEvent::End { trailers, persistence })
@@ -158,22 +158,22 @@ impl FastCgiReader {
         input: &[u8],
         end: InputEnd,
         room: u64,
-    ) -> Result<(usize, Found), FastCgiError> {
+    ) -> Result<(usize, OutputFound), FastCgiError> {
         let mut used = 0;
         loop {
             let rest = input.get(used..).unwrap_or_default();
             let (bytes, part) = self.part(rest, used, room)?;
             used += bytes;
             match part {
-                Part::Continue => {}
-                Part::Found(found) => return Ok((used, found)),
-                Part::Wait { needs_room } if needs_room || end == InputEnd::Open => {
-                    return Ok((used, Found::NeedMore));
+                RecordPart::Continue => {}
+                RecordPart::Found(found) => return Ok((used, found)),
+                RecordPart::Wait { needs_room } if needs_room || end == InputEnd::Open => {
+                    return Ok((used, OutputFound::NeedMore));
                 }
-                Part::Wait { .. } if !self.has_begun && rest.is_empty() => {
+                RecordPart::Wait { .. } if !self.has_begun && rest.is_empty() => {
                     return Err(FastCgiError::NoResponse);
                 }
-                Part::Wait { .. } => return Err(FastCgiError::Aborted),
+                RecordPart::Wait { .. } => return Err(FastCgiError::Aborted),
             }
         }
     }
@@ -185,14 +185,14 @@ impl FastCgiReader {
         rest: &[u8],
         start: usize,
         room: u64,
-    ) -> Result<(usize, Part), FastCgiError> {
-        const WAIT: Part = Part::Wait { needs_room: false };
-        let Record { kind, content_bytes, padding_bytes } = self.record;
+    ) -> Result<(usize, RecordPart), FastCgiError> {
+        const WAIT: RecordPart = RecordPart::Wait { needs_room: false };
+        let OpenRecord { kind, content_bytes, padding_bytes } = self.record;
         if content_bytes == 0 && padding_bytes == 0 {
             return if matches!(self.state, State::Ending) {
                 let close = self.output.is_last();
                 let persistence = if close { Persistence::Close } else { Persistence::Reuse };
-                Ok((0, Part::Found(Found::End(persistence))))
+                Ok((0, RecordPart::Found(OutputFound::End(persistence))))
             } else {
                 self.header(rest)
             };
@@ -203,26 +203,30 @@ impl FastCgiReader {
         if content_bytes == 0 {
             let bytes = rest.len().min(usize::from(padding_bytes));
             self.record.padding_bytes -= bytes as u8;
-            return Ok((bytes, Part::Continue));
+            return Ok((bytes, RecordPart::Continue));
         }
         let content = rest.get(..usize::from(content_bytes)).unwrap_or(rest);
         let (bytes, part) = match kind {
             RecordKind::Stdout => match self.output.take(content, room)? {
-                (0, OutputPart::Nothing) => (0, Part::Wait { needs_room: true }),
-                (bytes, OutputPart::Nothing) => (bytes, Part::Continue),
-                (bytes, OutputPart::Head) => (bytes, Part::Found(Found::Head { start })),
-                (bytes, OutputPart::Content) => (bytes, Part::Found(Found::Content { start })),
+                (0, OutputPart::Nothing) => (0, RecordPart::Wait { needs_room: true }),
+                (bytes, OutputPart::Nothing) => (bytes, RecordPart::Continue),
+                (bytes, OutputPart::Head) => {
+                    (bytes, RecordPart::Found(OutputFound::Head { start }))
+                }
+                (bytes, OutputPart::Content) => {
+                    (bytes, RecordPart::Found(OutputFound::Content { start }))
+                }
                 (bytes, OutputPart::TooMuch) => {
-                    (bytes, Part::Found(Found::End(Persistence::Close)))
+                    (bytes, RecordPart::Found(OutputFound::End(Persistence::Close)))
                 }
             },
             RecordKind::Stderr => self.stderr(content.len(), start)?,
-            RecordKind::Management => (content.len(), Part::Continue),
+            RecordKind::Management => (content.len(), RecordPart::Continue),
             RecordKind::EndRequest => match content.as_array() {
                 None => (0, WAIT),
                 Some(body) => {
                     self.end_request(body)?;
-                    (content.len(), Part::Continue)
+                    (content.len(), RecordPart::Continue)
                 }
             },
         };
@@ -231,22 +235,22 @@ impl FastCgiReader {
     }
 
     /// Reads the header of a record.
-    fn header(&mut self, rest: &[u8]) -> Result<(usize, Part), FastCgiError> {
+    fn header(&mut self, rest: &[u8]) -> Result<(usize, RecordPart), FastCgiError> {
         if let Some(&version) = rest.first().filter(|&&version| version != VERSION) {
             return Err(FastCgiError::Version { version });
         }
         let Some(bytes) = rest.first_chunk() else {
-            return Ok((0, Part::Wait { needs_room: false }));
+            return Ok((0, RecordPart::Wait { needs_room: false }));
         };
         let RecordHeader { kind, content_bytes, padding_bytes } = RecordHeader::parse(bytes)?;
         self.has_begun = true;
-        self.record = Record { kind, content_bytes, padding_bytes };
+        self.record = OpenRecord { kind, content_bytes, padding_bytes };
         let is_ended = match kind {
             RecordKind::Stdout => &mut self.is_stdout_ended,
             RecordKind::Stderr => &mut self.is_stderr_ended,
             RecordKind::Management => return self.ignore(bytes.len()),
             RecordKind::EndRequest if content_bytes == 8 => {
-                return Ok((bytes.len(), Part::Continue));
+                return Ok((bytes.len(), RecordPart::Continue));
             }
             RecordKind::EndRequest => return Err(FastCgiError::EndRequest),
         };
@@ -256,25 +260,25 @@ impl FastCgiReader {
             (_, true) => return Err(FastCgiError::StreamEnded),
             (_, false) => {}
         }
-        Ok((bytes.len(), Part::Continue))
+        Ok((bytes.len(), RecordPart::Continue))
     }
 
     /// Counts a record that says nothing.
-    fn ignore(&mut self, bytes: usize) -> Result<(usize, Part), FastCgiError> {
+    fn ignore(&mut self, bytes: usize) -> Result<(usize, RecordPart), FastCgiError> {
         self.ignored_records += 1;
         if self.ignored_records > IGNORED_RECORDS_MAX {
             return Err(FastCgiError::TooManyRecords);
         }
-        Ok((bytes, Part::Continue))
+        Ok((bytes, RecordPart::Continue))
     }
 
     /// Gives bytes of the error stream, up to the limit.
-    fn stderr(&mut self, bytes: usize, start: usize) -> Result<(usize, Part), FastCgiError> {
+    fn stderr(&mut self, bytes: usize, start: usize) -> Result<(usize, RecordPart), FastCgiError> {
         let given = STDERR_MAX_BYTES.saturating_sub(self.stderr_bytes);
         let given = usize::try_from(given).unwrap_or(usize::MAX).min(bytes);
         let (bytes, part) = match given {
-            0 => (bytes, Part::Continue),
-            _ => (given, Part::Found(Found::Stderr { start })),
+            0 => (bytes, RecordPart::Continue),
+            _ => (given, RecordPart::Found(OutputFound::Stderr { start })),
         };
         self.stderr_bytes += bytes as u64;
         if self.stderr_bytes > STDERR_READ_MAX_BYTES {

@@ -27,7 +27,7 @@ const _: () = assert!(TRAILER_MAX_BYTES < u16::MAX as usize);
 
 /// What [`BodyReader::step`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum BodyStep<'a> {
     /// Some content, never empty and never more than there was room for.
     Data(&'a [u8]),
     /// What is left of the input can only be used once there is more of it, or room for content:
@@ -97,17 +97,21 @@ impl BodyReader {
     /// Takes bytes off the front of `input`, of content at most `room`: gives how many were
     /// consumed, and what they were. What was not consumed stays at the front of the next input.
     ///
-    /// After [`Step::End`] it consumes nothing more.
+    /// After [`BodyStep::End`] it consumes nothing more.
     ///
     /// # Errors
     /// What is wrong with the bytes; the connection must close.
     #[inline]
-    pub fn step<'a>(&mut self, input: &'a [u8], room: u64) -> Result<(usize, Step<'a>), Refusal> {
+    pub fn step<'a>(
+        &mut self,
+        input: &'a [u8],
+        room: u64,
+    ) -> Result<(usize, BodyStep<'a>), Refusal> {
         match self.state {
-            State::End => Ok((0, Step::End(&[]))),
+            State::End => Ok((0, BodyStep::End(&[]))),
             State::Length if self.remaining == 0 => {
                 self.state = State::End;
-                Ok((0, Step::End(&[])))
+                Ok((0, BodyStep::End(&[])))
             }
             State::Length => Ok(self.data(input, room)),
             _ => self.chunked(input, room),
@@ -116,18 +120,22 @@ impl BodyReader {
 
     /// As much of `remaining` as the input has, and as there is room for.
     #[inline]
-    fn data<'a>(&mut self, input: &'a [u8], room: u64) -> (usize, Step<'a>) {
+    fn data<'a>(&mut self, input: &'a [u8], room: u64) -> (usize, BodyStep<'a>) {
         let most = self.remaining.min(room);
         let bytes = usize::try_from(most).map_or(input.len(), |most| most.min(input.len()));
         let data = input.get(..bytes).unwrap_or_default();
         if data.is_empty() {
-            return (0, Step::NeedMore);
+            return (0, BodyStep::NeedMore);
         }
         self.remaining -= data.len() as u64;
-        (data.len(), Step::Data(data))
+        (data.len(), BodyStep::Data(data))
     }
 
-    fn chunked<'a>(&mut self, input: &'a [u8], room: u64) -> Result<(usize, Step<'a>), Refusal> {
+    fn chunked<'a>(
+        &mut self,
+        input: &'a [u8],
+        room: u64,
+    ) -> Result<(usize, BodyStep<'a>), Refusal> {
         let mut consumed = 0;
         while let Some(rest @ [byte, ..]) = input.get(consumed..) {
             if self.state >= State::TrailerLine {
@@ -144,12 +152,12 @@ impl BodyReader {
             consumed += 1;
             self.line_byte(*byte)?;
         }
-        Ok((consumed, Step::NeedMore))
+        Ok((consumed, BodyStep::NeedMore))
     }
 
     /// The trailer section at the front of `input`, in one piece. Each byte is looked at once, and
     /// what is wrong is refused as soon as it is there.
-    fn trailers<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Step<'a>), Refusal> {
+    fn trailers<'a>(&mut self, input: &'a [u8]) -> Result<(usize, BodyStep<'a>), Refusal> {
         let scanned = usize::from(self.line_bytes);
         for (at, byte) in input.iter().enumerate().skip(scanned) {
             if at == TRAILER_MAX_BYTES {
@@ -159,10 +167,10 @@ impl BodyReader {
             self.state = self.state.after_trailer_byte(*byte).ok_or(Refusal::Trailer)?;
             if self.state == State::End {
                 let bytes = at + 1;
-                return Ok((bytes, Step::End(input.get(..bytes).unwrap_or_default())));
+                return Ok((bytes, BodyStep::End(input.get(..bytes).unwrap_or_default())));
             }
         }
-        Ok((0, Step::NeedMore))
+        Ok((0, BodyStep::NeedMore))
     }
 
     /// One byte of a chunk line, or of what ends a chunk.

@@ -2,7 +2,7 @@
 //! and no to whatever two servers could read differently.
 
 use super::scan::{Scanned, scan};
-use crate::field::{Fields, Known, KnownField, Line};
+use crate::field::{FieldPlace, Fields, KnownField, KnownFieldPlaces};
 use crate::grammar;
 use crate::host;
 use crate::limits::{
@@ -39,11 +39,11 @@ impl HeadStorage {
         &mut self.section
     }
 
-    pub(crate) fn lines(&mut self) -> &mut Vec<Line> {
+    pub(crate) fn lines(&mut self) -> &mut Vec<FieldPlace> {
         self.section.lines()
     }
 
-    pub(crate) fn places(&self) -> &[Line] {
+    pub(crate) fn places(&self) -> &[FieldPlace] {
         self.section.places()
     }
 }
@@ -155,7 +155,7 @@ fn authority<'h>(
     version: Version,
     target: &Target<'h>,
     fields: &Fields<'h>,
-    known: &Known,
+    known: &KnownFieldPlaces,
 ) -> Result<Option<&'h [u8]>, Refusal> {
     let host = known.value(fields, KnownField::Host);
     match host {
@@ -169,7 +169,11 @@ fn authority<'h>(
 }
 
 /// RFC 9112 §6.3, in the strict reading: whatever is ambiguous is refused.
-fn framing_of(version: Version, fields: &Fields<'_>, known: &Known) -> Result<Framing, Refusal> {
+fn framing_of(
+    version: Version,
+    fields: &Fields<'_>,
+    known: &KnownFieldPlaces,
+) -> Result<Framing, Refusal> {
     if known.has(KnownField::TransferEncoding) {
         return transfer_encoding(version, fields, known);
     }
@@ -195,7 +199,7 @@ fn framing_of(version: Version, fields: &Fields<'_>, known: &Known) -> Result<Fr
 pub(super) fn transfer_encoding(
     version: Version,
     fields: &Fields<'_>,
-    known: &Known,
+    known: &KnownFieldPlaces,
 ) -> Result<Framing, Refusal> {
     let value = known.value(fields, KnownField::TransferEncoding).unwrap_or_default();
     if version == Version::Http10
@@ -222,7 +226,7 @@ pub(super) fn transfer_encoding(
 }
 
 /// RFC 9112 §9.3, for the recipient of a request and for that of a response.
-pub(super) fn stays_open(version: Version, fields: &Fields<'_>, known: &Known) -> bool {
+pub(super) fn stays_open(version: Version, fields: &Fields<'_>, known: &KnownFieldPlaces) -> bool {
     let mut asked = version != Version::Http10;
     for value in known.values(fields, KnownField::Connection) {
         for option in members(value) {
@@ -246,7 +250,7 @@ fn expects_continue(
     version: Version,
     framing: Framing,
     fields: &Fields<'_>,
-    known: &Known,
+    known: &KnownFieldPlaces,
 ) -> Result<bool, Refusal> {
     if !known.has(KnownField::Expect) || version == Version::Http10 {
         return Ok(false);

@@ -5,7 +5,7 @@
 //! Strict where servers differ: lines end in CRLF and nothing else, no folding, no space before a
 //! colon, one space between the parts of the request line.
 
-use crate::field::{Known, Line};
+use crate::field::{FieldPlace, KnownFieldPlaces};
 use crate::grammar::is_token_byte;
 use crate::limits::{HEAD_MAX_BYTES, TRAILER_MAX_BYTES};
 use crate::method::Method;
@@ -18,7 +18,7 @@ pub(super) struct Scanned<'h> {
     pub(super) method_token: &'h [u8],
     pub(super) target: &'h [u8],
     pub(super) version: Version,
-    pub(super) known: Known,
+    pub(super) known: KnownFieldPlaces,
     /// Length of the head, from the request line to the blank line.
     pub(super) bytes: usize,
 }
@@ -36,7 +36,7 @@ pub(super) type Split<'h, T> = Result<Option<(T, &'h [u8])>, Refusal>;
 #[inline]
 pub(super) fn scan<'h>(
     text: &'h [u8],
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<FieldPlace>,
     lines_max: usize,
 ) -> Result<Option<Scanned<'h>>, Refusal> {
     let Some(((method, method_token), rest)) = method(text)? else { return Ok(None) };
@@ -56,10 +56,10 @@ pub(super) fn scan<'h>(
 pub(super) fn field_section<'h>(
     text: &'h [u8],
     mut rest: &'h [u8],
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<FieldPlace>,
     lines_max: usize,
-) -> Split<'h, Known> {
-    let mut known = Known::default();
+) -> Split<'h, KnownFieldPlaces> {
+    let mut known = KnownFieldPlaces::default();
     lines.clear();
     loop {
         match rest {
@@ -79,7 +79,7 @@ pub(super) fn field_section<'h>(
 /// Reads a whole trailer section, which ends in its blank line; its field lines go to `lines`.
 pub(super) fn field_lines(
     section: &[u8],
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<FieldPlace>,
     lines_max: usize,
 ) -> Result<(), Refusal> {
     lines.clear();
@@ -160,7 +160,7 @@ fn other_version(text: &[u8]) -> Split<'_, Version> {
 /// `field-name ":" OWS field-value OWS CRLF` (RFC 9112 §5) at the front of `rest`, the end of
 /// `text`: the name, and where name and value stand in `text`, white space left out.
 #[inline]
-fn field_line<'h>(text: &'h [u8], rest: &'h [u8]) -> Split<'h, (&'h [u8], Line)> {
+fn field_line<'h>(text: &'h [u8], rest: &'h [u8]) -> Split<'h, (&'h [u8], FieldPlace)> {
     let (name, mut value) = match split_at(rest, token_bytes(rest)) {
         (_, []) => return Ok(None),
         (name, [b':', behind @ ..]) if !name.is_empty() => (name, behind),
@@ -181,7 +181,7 @@ fn field_line<'h>(text: &'h [u8], rest: &'h [u8]) -> Split<'h, (&'h [u8], Line)>
         value = front;
     }
     let at = text.len() - rest.len();
-    let line = Line::new(at..at + name.len(), first..first + value.len());
+    let line = FieldPlace::new(at..at + name.len(), first..first + value.len());
     Ok(Some(((name, line), behind)))
 }
 

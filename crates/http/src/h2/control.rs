@@ -1,9 +1,9 @@
 //! The frames beside requests and their content (RFC 9113 §6.3 to §6.9, RFC 9218 §7.1).
 
-use super::event::{Event, Fault};
+use super::event::{Event, StepFault};
 use super::frame::{
-    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, Header, Kind, STREAM_MAX, flag, number,
-    setting,
+    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, FrameHeader, Kind, STREAM_MAX, flag,
+    number, setting,
 };
 use super::send::{LEAVING_PING, stream_answered};
 use super::session::{Phase, Session, Whereabouts};
@@ -12,13 +12,13 @@ use crate::budget::Budget;
 use crate::leaving::Leaving;
 use crate::priority::Priority;
 
-type Handled = Result<Event<'static>, Fault>;
+type Handled = Result<Event<'static>, StepFault>;
 
 impl<S: Default> Session<S> {
     /// A whole frame that is neither DATA nor part of a field block.
     pub(super) fn control(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         payload: &[u8],
         now_ms: u64,
         out: &mut Vec<u8>,
@@ -43,7 +43,7 @@ impl<S: Default> Session<S> {
     /// RFC 9113 §6.5.
     fn settings(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         payload: &[u8],
         now_ms: u64,
         out: &mut Vec<u8>,
@@ -119,7 +119,7 @@ impl<S: Default> Session<S> {
     #[inline]
     fn window_update(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         payload: &[u8],
         now_ms: u64,
         out: &mut Vec<u8>,
@@ -155,7 +155,7 @@ impl<S: Default> Session<S> {
     }
 
     /// RST_STREAM of the client (RFC 9113 §6.4).
-    fn reset_by_peer(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled {
+    fn reset_by_peer(&mut self, header: &FrameHeader, payload: &[u8], now_ms: u64) -> Handled {
         if payload.len() != 4 {
             return Err(ErrorCode::FrameSizeError.into());
         }
@@ -174,7 +174,7 @@ impl<S: Default> Session<S> {
     /// A frame that changes nothing when its stream is not open any more, and is an error when it
     /// never was.
     #[cold]
-    fn beside_open_streams(&mut self, header: &Header, now_ms: u64) -> Handled {
+    fn beside_open_streams(&mut self, header: &FrameHeader, now_ms: u64) -> Handled {
         if self.whereabouts(header.stream) == Whereabouts::Idle {
             return Err(ErrorCode::ProtocolError.into());
         }
@@ -186,7 +186,13 @@ impl<S: Default> Session<S> {
     }
 
     /// RFC 9113 §6.7.
-    fn ping(&mut self, header: &Header, payload: &[u8], now_ms: u64, out: &mut Vec<u8>) -> Handled {
+    fn ping(
+        &mut self,
+        header: &FrameHeader,
+        payload: &[u8],
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Handled {
         if header.stream != 0 {
             return Err(ErrorCode::ProtocolError.into());
         }
@@ -218,7 +224,7 @@ impl<S: Default> Session<S> {
 
     /// GOAWAY of the client (RFC 9113 §6.8), who may go on with what is no request: a code that is
     /// unknown "MUST NOT trigger any special behavior" (§7), and neither does any other one.
-    fn go_away_of_peer(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled {
+    fn go_away_of_peer(&mut self, header: &FrameHeader, payload: &[u8], now_ms: u64) -> Handled {
         if header.stream != 0 {
             return Err(ErrorCode::ProtocolError.into());
         }
@@ -233,7 +239,7 @@ impl<S: Default> Session<S> {
     /// PRIORITY, which means nothing any more (RFC 9113 §5.3.2, §6.3).
     fn priority(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         payload: &[u8],
         now_ms: u64,
         out: &mut Vec<u8>,
@@ -263,7 +269,7 @@ impl<S: Default> Session<S> {
     }
 
     /// RFC 9218 §7.1.
-    fn priority_update(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled {
+    fn priority_update(&mut self, header: &FrameHeader, payload: &[u8], now_ms: u64) -> Handled {
         let Some((_, value)) = payload.split_at_checked(4) else {
             return Err(ErrorCode::FrameSizeError.into());
         };

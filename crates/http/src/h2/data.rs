@@ -1,15 +1,16 @@
 //! DATA (RFC 9113 §6.1), and what it takes of the windows.
 
-use super::event::{Event, Fault, Step};
+use super::event::{Event, Step, StepFault};
 use super::frame::{
-    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_HEADER_BYTES, Header, WINDOW_DEFAULT_BYTES, flag,
+    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_HEADER_BYTES, FrameHeader, WINDOW_DEFAULT_BYTES,
+    flag,
 };
 use super::session::{Session, Whereabouts, need_more};
 use crate::budget::Budget;
 
 /// What is to come of a DATA frame. Its length was taken from the windows when it began.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct DataRest {
     stream: u32,
     /// Bytes of content.
     content: u32,
@@ -19,7 +20,7 @@ pub(super) struct Part {
     end: bool,
 }
 
-impl Part {
+impl DataRest {
     /// Itself, as long as bytes of it are to come: behind one that has none another frame stands.
     fn is_to_come(self) -> Option<Self> {
         (self.content + self.padding > 0).then_some(self)
@@ -65,11 +66,11 @@ impl<S: Default> Session<S> {
     /// A DATA frame begins.
     pub(super) fn received_data<'a>(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         input: &'a [u8],
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Step<'a>, Fault> {
+    ) -> Result<Step<'a>, StepFault> {
         let behind = input.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         let (front, padding) = match (header.has(flag::PADDED), header.bytes, behind) {
             (false, ..) => (0, 0),
@@ -89,7 +90,7 @@ impl<S: Default> Session<S> {
         }
         self.arrived(header.bytes, out);
         let used = FRAME_HEADER_BYTES + front as usize;
-        let mut part = Part { stream, content, padding, end: header.has(flag::END_STREAM) };
+        let mut part = DataRest { stream, content, padding, end: header.has(flag::END_STREAM) };
         if whereabouts == Whereabouts::Open {
             if let Err(code) = self.admit(&part, header.bytes, out) {
                 part.end = false;
@@ -111,11 +112,11 @@ impl<S: Default> Session<S> {
     #[cold]
     fn pass_over(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         content: u32,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StepFault> {
         if header.has(flag::END_STREAM) {
             self.settled(header.stream);
         }
@@ -127,7 +128,7 @@ impl<S: Default> Session<S> {
     }
 
     /// Counts a DATA frame of an open stream against what the stream may have.
-    fn admit(&mut self, part: &Part, bytes: u32, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
+    fn admit(&mut self, part: &DataRest, bytes: u32, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
         let Some(stream) = self.streams.get_mut(part.stream) else { return Ok(()) };
         if stream.peer_ended {
             return Err(ErrorCode::StreamClosed);
@@ -155,7 +156,7 @@ impl<S: Default> Session<S> {
     #[inline]
     pub(super) fn data_part<'a>(
         &mut self,
-        mut part: Part,
+        mut part: DataRest,
         mut used: usize,
         input: &'a [u8],
     ) -> Step<'a> {
@@ -168,7 +169,7 @@ impl<S: Default> Session<S> {
         let end = part.end && part.content == 0;
         part.end &= !end;
         self.part = part.is_to_come();
-        let Part { stream, .. } = part;
+        let DataRest { stream, .. } = part;
         if used == 0 {
             return need_more();
         }

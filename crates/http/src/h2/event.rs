@@ -87,21 +87,21 @@ pub enum Event<'a> {
 
 /// Why a connection ends within a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum StepFault {
     /// The client broke the protocol.
     Broken(ErrorCode),
     /// The client had too much of something.
     Excess(Budget),
 }
 
-impl From<Budget> for Fault {
-    fn from(budget: Budget) -> Fault {
-        Fault::Excess(budget)
+impl From<Budget> for StepFault {
+    fn from(budget: Budget) -> StepFault {
+        StepFault::Excess(budget)
     }
 }
 
-impl From<ErrorCode> for Fault {
-    fn from(code: ErrorCode) -> Fault {
-        Fault::Broken(code)
+impl From<ErrorCode> for StepFault {
+    fn from(code: ErrorCode) -> StepFault {
+        StepFault::Broken(code)
     }
 }

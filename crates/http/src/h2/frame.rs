@@ -9,7 +9,7 @@ pub const FRAME_HEADER_BYTES: usize = 9;
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct FrameHeader {
     /// Length of the payload.
     pub(super) bytes: u32,
     pub(super) kind: Kind,
@@ -18,15 +18,15 @@ pub(super) struct Header {
     pub(super) stream: u32,
 }
 
-impl Header {
+impl FrameHeader {
     /// The header at the front of `input`, if there is a whole one.
     #[inline]
-    pub(super) fn read(input: &[u8]) -> Option<Header> {
+    pub(super) fn read(input: &[u8]) -> Option<FrameHeader> {
         let [a, b, c, kind, flags, stream @ ..] = input.first_chunk::<FRAME_HEADER_BYTES>()?;
         let bytes = u32::from_be_bytes([0, *a, *b, *c]);
         // RFC 9113 §4.1: the first bit is reserved and ignored.
         let stream = u32::from_be_bytes(*stream) & STREAM_MAX;
-        Some(Header { bytes, kind: Kind::of(*kind), flags: *flags, stream })
+        Some(FrameHeader { bytes, kind: Kind::of(*kind), flags: *flags, stream })
     }
 
     /// Whether a flag is set.
@@ -191,7 +191,7 @@ impl ErrorCode {
 /// Appends SETTINGS (RFC 9113 §6.5).
 pub(super) fn settings(out: &mut Vec<u8>, values: &[(u16, u32)]) {
     let bytes = 6 * values.len() as u32;
-    Header { bytes, kind: Kind::Settings, flags: 0, stream: 0 }.write(out);
+    FrameHeader { bytes, kind: Kind::Settings, flags: 0, stream: 0 }.write(out);
     for (name, value) in values {
         out.extend_from_slice(&name.to_be_bytes());
         out.extend_from_slice(&value.to_be_bytes());
@@ -200,31 +200,31 @@ pub(super) fn settings(out: &mut Vec<u8>, values: &[(u16, u32)]) {
 
 /// Appends the acknowledgement of SETTINGS.
 pub(super) fn settings_ack(out: &mut Vec<u8>) {
-    Header { bytes: 0, kind: Kind::Settings, flags: flag::ACK, stream: 0 }.write(out);
+    FrameHeader { bytes: 0, kind: Kind::Settings, flags: flag::ACK, stream: 0 }.write(out);
 }
 
 /// Appends a PING or its answer (RFC 9113 §6.7).
 pub(super) fn ping(out: &mut Vec<u8>, flags: u8, payload: [u8; 8]) {
-    Header { bytes: 8, kind: Kind::Ping, flags, stream: 0 }.write(out);
+    FrameHeader { bytes: 8, kind: Kind::Ping, flags, stream: 0 }.write(out);
     out.extend_from_slice(&payload);
 }
 
 /// Appends a WINDOW_UPDATE (RFC 9113 §6.9); `increment` is 1 to 2^31-1.
 pub(super) fn window_update(out: &mut Vec<u8>, stream: u32, increment: u32) {
     debug_assert!(increment > 0 && increment <= STREAM_MAX, "no increment");
-    Header { bytes: 4, kind: Kind::WindowUpdate, flags: 0, stream }.write(out);
+    FrameHeader { bytes: 4, kind: Kind::WindowUpdate, flags: 0, stream }.write(out);
     out.extend_from_slice(&increment.to_be_bytes());
 }
 
 /// Appends a RST_STREAM (RFC 9113 §6.4).
 pub(super) fn reset_stream(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
-    Header { bytes: 4, kind: Kind::ResetStream, flags: 0, stream }.write(out);
+    FrameHeader { bytes: 4, kind: Kind::ResetStream, flags: 0, stream }.write(out);
     out.extend_from_slice(&(code as u32).to_be_bytes());
 }
 
 /// Appends a GOAWAY (RFC 9113 §6.8).
 pub(super) fn go_away(out: &mut Vec<u8>, last: u32, code: ErrorCode) {
-    Header { bytes: 8, kind: Kind::GoAway, flags: 0, stream: 0 }.write(out);
+    FrameHeader { bytes: 8, kind: Kind::GoAway, flags: 0, stream: 0 }.write(out);
     out.extend_from_slice(&last.to_be_bytes());
     out.extend_from_slice(&(code as u32).to_be_bytes());
 }
@@ -243,16 +243,16 @@ mod tests {
     fn a_header_is_what_was_written() {
         let kinds = [Kind::Data, Kind::Headers, Kind::GoAway, Kind::PriorityUpdate];
         for (bytes, kind) in [0, 1, 0x01_02_03, FRAME_MAX_BYTES].into_iter().zip(kinds) {
-            let header = Header { bytes, kind, flags: 0x2d, stream: 0x0102_0304 };
-            assert_eq!(Header::read(&header.wire()), Some(header));
-            assert_eq!(Header::read(&header.wire()[..8]), None);
+            let header = FrameHeader { bytes, kind, flags: 0x2d, stream: 0x0102_0304 };
+            assert_eq!(FrameHeader::read(&header.wire()), Some(header));
+            assert_eq!(FrameHeader::read(&header.wire()[..8]), None);
         }
     }
 
     /// RFC 9113 §4.1: "Reserved: [...] this field [...] MUST be ignored when receiving."
     #[test]
     fn the_reserved_bit_is_ignored() {
-        let header = Header::read(&[0, 0, 0, 0, 0, 0x80, 0, 0, 1]).unwrap();
+        let header = FrameHeader::read(&[0, 0, 0, 0, 0, 0x80, 0, 0, 1]).unwrap();
         assert_eq!(header.stream, 1);
     }
 

@@ -2,8 +2,8 @@
 //! content.
 
 use super::control::depends_on_itself;
-use super::event::{Event, Fault};
-use super::frame::{ErrorCode, Header, WINDOW_DEFAULT_BYTES, flag};
+use super::event::{Event, StepFault};
+use super::frame::{ErrorCode, FrameHeader, WINDOW_DEFAULT_BYTES, flag};
 use super::limits::{BLOCK_MAX_BYTES, CONTINUATION_MIN_BYTES};
 use super::session::{Ignored, Session, Settings, Whereabouts};
 use crate::binary_head::{self, Rejected, of_section};
@@ -33,12 +33,12 @@ impl<S: Default> Session<S> {
     #[inline]
     pub(super) fn headers<'a>(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         payload: &[u8],
         room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a>, Fault> {
+    ) -> Result<Event<'a>, StepFault> {
         // RFC 9113 §5.1.1: the streams of a client have odd numbers.
         if header.stream.is_multiple_of(2) {
             return Err(ErrorCode::ProtocolError.into());
@@ -57,12 +57,12 @@ impl<S: Default> Session<S> {
     #[cold]
     pub(super) fn continuation<'a>(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         payload: &[u8],
         room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a>, Fault> {
+    ) -> Result<Event<'a>, StepFault> {
         let Some(mut gathering) = self.gathering.take() else {
             return Err(ErrorCode::ProtocolError.into());
         };
@@ -92,7 +92,7 @@ impl<S: Default> Session<S> {
         room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a>, Fault> {
+    ) -> Result<Event<'a>, StepFault> {
         match self.decoder.decode(block, room.0, &self.settings.limits) {
             Ok(_) => {}
             Err(CompressionError::Work) => return Err(Budget::Block.into()),
@@ -130,7 +130,7 @@ impl<S: Default> Session<S> {
         room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a>, Fault> {
+    ) -> Result<Event<'a>, StepFault> {
         if stream > self.last_stream + 2 {
             self.skipped = (self.last_stream + 1, stream - 1);
         }
@@ -180,7 +180,7 @@ impl<S: Default> Session<S> {
         code: ErrorCode,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a>, Fault> {
+    ) -> Result<Event<'a>, StepFault> {
         self.budgets.spend(Budget::Resets, now_ms)?;
         self.early.take(stream);
         super::frame::reset_stream(out, stream, code);
@@ -199,7 +199,7 @@ impl<S: Default> Session<S> {
         section: &'a mut FieldSection,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a>, Fault> {
+    ) -> Result<Event<'a>, StepFault> {
         let Some(open) = self.streams.get_mut(stream) else { return Ok(Event::Nothing) };
         // RFC 9113 §8.5: nothing but DATA, once it is a tunnel.
         let malformed = !end
@@ -225,7 +225,7 @@ impl<S: Default> Session<S> {
 /// The field block in HEADERS, without padding and the deprecated fields of priority (RFC 9113
 /// §6.2, §5.3.2).
 #[inline]
-fn field_block<'p>(header: &Header, payload: &'p [u8]) -> Result<&'p [u8], Fault> {
+fn field_block<'p>(header: &FrameHeader, payload: &'p [u8]) -> Result<&'p [u8], StepFault> {
     let (padding, mut rest) = match (header.has(flag::PADDED), payload) {
         (false, _) => (0, payload),
         (true, [padding, rest @ ..]) => (usize::from(*padding), rest),

@@ -1,9 +1,9 @@
 //! What goes out: heads, content, trailers, and the end of streams and of the connection.
 
-use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, Header, Kind, STREAM_MAX, flag};
+use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, FrameHeader, Kind, STREAM_MAX, flag};
 use super::limits::DRIBBLE_BYTES;
 use super::session::{Ignored, Phase, Session};
-use super::streams::Stream;
+use super::streams::StreamSlot;
 use crate::hpack::encoder::Encoder;
 use crate::leaving::Leaving;
 use crate::limits::BODY_DISCARD_MAX_BYTES;
@@ -58,7 +58,7 @@ impl<S: Default> Session<S> {
             cut(out, start, stream, end_stream, self.peer.frame_bytes as usize);
         } else if let Some(place) = out.get_mut(start..start + FRAME_HEADER_BYTES) {
             let flags = flag::END_HEADERS | end_stream;
-            let header = Header { bytes: bytes as u32, kind: Kind::Headers, flags, stream };
+            let header = FrameHeader { bytes: bytes as u32, kind: Kind::Headers, flags, stream };
             place.copy_from_slice(&header.wire());
         }
         true
@@ -110,7 +110,7 @@ impl<S: Default> Session<S> {
         }
         self.streams.had_turn(stream);
         let flags = if end { flag::END_STREAM } else { 0 };
-        Header { bytes: bytes as u32, kind: Kind::Data, flags, stream }.write(out);
+        FrameHeader { bytes: bytes as u32, kind: Kind::Data, flags, stream }.write(out);
         true
     }
 
@@ -170,7 +170,7 @@ impl<S: Default> Session<S> {
 
     /// Ends a stream; gives back what was kept with it, as [`close`](Self::close) does.
     pub fn reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) -> Option<&mut S> {
-        let &Stream { peer_ended, receive_window: window, .. } = self.streams.get(stream)?;
+        let &StreamSlot { peer_ended, receive_window: window, .. } = self.streams.get(stream)?;
         frame::reset_stream(out, stream, code);
         if !peer_ended {
             self.ignore(Ignored::silently(stream, window));
@@ -249,7 +249,7 @@ impl<S: Default> Session<S> {
 
 /// Opens the window of a stream whose response is complete to what is read and dropped of the rest
 /// of its content, at most.
-fn discard<S>(id: u32, stream: &Stream<S>, out: &mut Vec<u8>) -> Ignored {
+fn discard<S>(id: u32, stream: &StreamSlot<S>, out: &mut Vec<u8>) -> Ignored {
     const MOST: i32 = BODY_DISCARD_MAX_BYTES as i32;
     let mut window = stream.receive_window.max(0);
     let fits = |window: i32| stream.content_left.is_some_and(|left| left <= window as u64);
@@ -276,7 +276,7 @@ fn cut(out: &mut Vec<u8>, start: usize, stream: u32, end_stream: u8, frame_bytes
         if index + 1 == count {
             flags |= flag::END_HEADERS;
         }
-        Header { bytes: part.len() as u32, kind, flags, stream }.write(out);
+        FrameHeader { bytes: part.len() as u32, kind, flags, stream }.write(out);
         out.extend_from_slice(part);
     }
 }

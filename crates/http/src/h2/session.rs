@@ -1,14 +1,14 @@
 //! One connection.
 
-use super::data::Part;
-use super::event::{Event, Fault, Step};
+use super::data::DataRest;
+use super::event::{Event, Step, StepFault};
 use super::frame::{
-    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_HEADER_BYTES, Header, Kind, PREFACE, STREAM_MAX,
-    TABLE_DEFAULT_BYTES, WINDOW_DEFAULT_BYTES, setting,
+    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_HEADER_BYTES, FrameHeader, Kind, PREFACE,
+    STREAM_MAX, TABLE_DEFAULT_BYTES, WINDOW_DEFAULT_BYTES, setting,
 };
 use super::heads::Gathering;
 use super::limits;
-use super::streams::{Stream, Streams};
+use super::streams::{StreamSlot, Streams};
 use super::windows::StreamWindow;
 use crate::budget::{Budget, Budgets};
 use crate::hpack::decoder::Decoder;
@@ -60,7 +60,7 @@ pub(super) enum Phase {
 
 /// What the client said of its side (RFC 9113 §6.5.2).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer {
+pub(super) struct PeerSettings {
     pub(super) stream_window: i32,
     pub(super) frame_bytes: u32,
 }
@@ -71,7 +71,7 @@ pub struct Session<S> {
     pub(super) settings: Settings,
     pub(super) phase: Phase,
     pub(super) leaving: Leaving,
-    pub(super) peer: Peer,
+    pub(super) peer: PeerSettings,
     pub(super) decoder: Decoder,
     pub(super) encoder: Encoder,
     pub(super) streams: Streams<S>,
@@ -95,7 +95,7 @@ pub struct Session<S> {
     /// A field block of which more is to come.
     pub(super) gathering: Option<Gathering>,
     /// A DATA frame of which more is to come.
-    pub(super) part: Option<Part>,
+    pub(super) part: Option<DataRest>,
 }
 
 // Most connections are idle most of the time.
@@ -114,7 +114,7 @@ impl<S: Default> Session<S> {
             },
             phase: Phase::Preface,
             leaving: Leaving::No,
-            peer: Peer {
+            peer: PeerSettings {
                 stream_window: WINDOW_DEFAULT_BYTES as i32,
                 frame_bytes: FRAME_DEFAULT_BYTES,
             },
@@ -172,8 +172,8 @@ impl<S: Default> Session<S> {
             Ok(step) => step,
             Err(fault) => {
                 let (code, budget) = match fault {
-                    Fault::Broken(code) => (code, None),
-                    Fault::Excess(budget) => (ErrorCode::EnhanceYourCalm, Some(budget)),
+                    StepFault::Broken(code) => (code, None),
+                    StepFault::Excess(budget) => (ErrorCode::EnhanceYourCalm, Some(budget)),
                 };
                 self.fail(code, out);
                 Step { used: input.len(), event: Event::Fatal { code, budget } }
@@ -252,7 +252,7 @@ impl<S: Default> Session<S> {
         room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Step<'a>, Fault> {
+    ) -> Result<Step<'a>, StepFault> {
         match self.phase {
             Phase::Open | Phase::First => {}
             Phase::Preface => return self.preface(input, now_ms),
@@ -261,7 +261,7 @@ impl<S: Default> Session<S> {
         if let Some(part) = self.part {
             return Ok(self.data_part(part, 0, input));
         }
-        let Some(header) = Header::read(input) else { return Ok(need_more()) };
+        let Some(header) = FrameHeader::read(input) else { return Ok(need_more()) };
         self.check(&header, input)?;
         if header.kind == Kind::Data {
             return self.received_data(&header, input, now_ms, out);
@@ -278,7 +278,7 @@ impl<S: Default> Session<S> {
 
     /// RFC 9113 §3.4.
     #[cold]
-    fn preface<'a>(&mut self, input: &'a [u8], now_ms: u64) -> Result<Step<'a>, Fault> {
+    fn preface<'a>(&mut self, input: &'a [u8], now_ms: u64) -> Result<Step<'a>, StepFault> {
         if input.starts_with(PREFACE) {
             self.phase = Phase::First;
             self.budgets.begin(now_ms);
@@ -292,7 +292,7 @@ impl<S: Default> Session<S> {
 
     /// What can be told by the header alone.
     #[inline]
-    fn check(&self, header: &Header, input: &[u8]) -> Result<(), Fault> {
+    fn check(&self, header: &FrameHeader, input: &[u8]) -> Result<(), StepFault> {
         // RFC 9113 §4.2. Any frame so long ends the connection, so that none needs to be skipped.
         if header.bytes > FRAME_DEFAULT_BYTES {
             return Err(ErrorCode::FrameSizeError.into());
@@ -331,7 +331,11 @@ impl<S: Default> Session<S> {
 
     /// Opens a stream for a request of the client; `None` when there is no memory for it.
     #[inline]
-    pub(super) fn open_stream(&mut self, id: u32, priority: Priority) -> Option<&mut Stream<S>> {
+    pub(super) fn open_stream(
+        &mut self,
+        id: u32,
+        priority: Priority,
+    ) -> Option<&mut StreamSlot<S>> {
         self.streams.open(id, self.peer.stream_window, priority)
     }
 
@@ -343,7 +347,7 @@ impl<S: Default> Session<S> {
         code: ErrorCode,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a>, Fault> {
+    ) -> Result<Event<'a>, StepFault> {
         self.budgets.spend(Budget::Resets, now_ms)?;
         Ok(match self.reset(stream, code, out) {
             Some(_) => Event::Reset { stream, code, by_peer: false },
@@ -382,7 +386,7 @@ impl Ignored {
     }
 
     /// Counts DATA that is passed over.
-    pub(super) fn pass_over(&mut self, bytes: u32, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(super) fn pass_over(&mut self, bytes: u32, out: &mut Vec<u8>) -> Result<(), StepFault> {
         let left = i64::from(self.window) - i64::from(bytes);
         self.window = i32::try_from(left.max(0)).unwrap_or(i32::MAX);
         self.stop_if_due(out);

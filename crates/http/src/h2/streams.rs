@@ -9,7 +9,7 @@ use crate::priority::Priority;
 
 /// One open stream, or a free place.
 #[derive(Debug, Default)]
-pub(super) struct Stream<S> {
+pub(super) struct StreamSlot<S> {
     /// [`NO_STREAM`] when the place is free.
     id: u32,
     /// The next free place, if this is one.
@@ -44,7 +44,7 @@ const NO_PLACE: u16 = u16::MAX;
 
 /// What is looked at to find a stream, and to find whose turn it is.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct StreamEntry {
     id: u32,
     place: u16,
     urgency: u8,
@@ -52,14 +52,14 @@ struct Entry {
     ready: bool,
 }
 
-const _: () = assert!(size_of::<Entry>() <= 12, "the table is searched and moved");
+const _: () = assert!(size_of::<StreamEntry>() <= 12, "the table is searched and moved");
 
 /// The table.
 #[derive(Debug)]
 pub(super) struct Streams<S> {
     /// By their number.
-    entries: Vec<Entry>,
-    places: Vec<Stream<S>>,
+    entries: Vec<StreamEntry>,
+    places: Vec<StreamSlot<S>>,
     /// The place that became free last.
     free: u16,
     /// Entries that are ready.
@@ -86,7 +86,7 @@ impl<S> Streams<S> {
         id: u32,
         send_window: i32,
         priority: Priority,
-    ) -> Option<&mut Stream<S>>
+    ) -> Option<&mut StreamSlot<S>>
     where
         S: Default,
     {
@@ -95,13 +95,13 @@ impl<S> Streams<S> {
         if self.free == NO_PLACE {
             self.places.try_reserve(1).ok()?;
             self.free = self.places.len() as u16;
-            self.places.push(Stream { next_free: NO_PLACE, ..Stream::default() });
+            self.places.push(StreamSlot { next_free: NO_PLACE, ..StreamSlot::default() });
         }
         let place = self.free;
         let stream = self.places.get_mut(usize::from(place))?;
         self.free = stream.next_free;
         let Priority { urgency, incremental } = priority;
-        self.entries.push(Entry { id, place, urgency, incremental, ready: false });
+        self.entries.push(StreamEntry { id, place, urgency, incremental, ready: false });
         stream.id = id;
         stream.send_window = send_window;
         stream.receive_window = WINDOW_DEFAULT_BYTES as i32;
@@ -116,20 +116,20 @@ impl<S> Streams<S> {
     }
 
     #[inline]
-    pub(super) fn get(&self, id: u32) -> Option<&Stream<S>> {
+    pub(super) fn get(&self, id: u32) -> Option<&StreamSlot<S>> {
         let entry = self.entries.get(self.find(id)?)?;
         self.places.get(usize::from(entry.place))
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Stream<S>> {
+    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut StreamSlot<S>> {
         let entry = self.entries.get(self.find(id)?)?;
         self.places.get_mut(usize::from(entry.place))
     }
 
     /// Takes a stream out. What is left of it stands in a free place.
     #[inline]
-    pub(super) fn remove(&mut self, id: u32) -> Option<&mut Stream<S>> {
+    pub(super) fn remove(&mut self, id: u32) -> Option<&mut StreamSlot<S>> {
         let at = self.find(id)?;
         // The usual one is the only one.
         let entry = if at + 1 == self.entries.len() {
@@ -145,12 +145,12 @@ impl<S> Streams<S> {
     }
 
     /// The stream that was taken out last, if none was added since then.
-    pub(super) fn left(&mut self) -> Option<&mut Stream<S>> {
+    pub(super) fn left(&mut self) -> Option<&mut StreamSlot<S>> {
         self.places.get_mut(usize::from(self.free))
     }
 
     /// All streams, with their numbers, in no order.
-    pub(super) fn each(&mut self) -> impl Iterator<Item = (u32, &mut Stream<S>)> {
+    pub(super) fn each(&mut self) -> impl Iterator<Item = (u32, &mut StreamSlot<S>)> {
         let open = self.places.iter_mut().filter(|stream| stream.id != NO_STREAM);
         open.map(|stream| (stream.id, stream))
     }
@@ -203,8 +203,8 @@ impl<S> Streams<S> {
 
     /// Bytes of memory behind the table.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
-            + self.places.capacity() * size_of::<Stream<S>>()
+        self.entries.capacity() * size_of::<StreamEntry>()
+            + self.places.capacity() * size_of::<StreamSlot<S>>()
     }
 
     #[inline]
@@ -231,7 +231,7 @@ struct Turn {
 
 impl Turn {
     #[inline]
-    fn consider(&mut self, entry: &Entry, turn: u32) {
+    fn consider(&mut self, entry: &StreamEntry, turn: u32) {
         if self.first.is_none() || entry.urgency < self.urgency {
             *self = Turn { urgency: entry.urgency, ..Turn::default() };
         }

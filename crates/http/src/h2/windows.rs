@@ -14,7 +14,7 @@ use super::limits::{
     MEASURE_ATTEMPTS, MEASURE_PAUSE_WINDOWS, STREAM_WINDOW_MAX_BYTES, WINDOW_GROWTH,
 };
 use super::session::Session;
-use super::streams::Stream;
+use super::streams::StreamSlot;
 
 /// The payload of the PING whose acknowledgement ends a measured round trip.
 pub(super) const ROUND_TRIP_PING: [u8; 8] = *b"windows.";
@@ -40,7 +40,7 @@ impl StreamWindow {
     /// Content of a stream arrives: measures a round trip, unless the window cannot grow or too
     /// little is left to come.
     #[inline]
-    pub(super) fn arrives<S>(&mut self, stream: &Stream<S>, out: &mut Vec<u8>) {
+    pub(super) fn arrives<S>(&mut self, stream: &StreamSlot<S>, out: &mut Vec<u8>) {
         let is_long = stream.content_left.is_none_or(|left| left > u64::from(self.bytes / 4));
         let is_due = !self.is_measuring && self.consumed == 0;
         if is_due && is_long && !stream.peer_ended && self.bytes < STREAM_WINDOW_MAX_BYTES {
@@ -87,7 +87,7 @@ impl StreamWindow {
     /// for many frames, and a client that sends in bursts has three quarters in each. Behind that,
     /// a stream of which all was consumed has an open window.
     #[inline]
-    pub(super) fn renew<S>(&self, id: u32, stream: &mut Stream<S>, out: &mut Vec<u8>) {
+    pub(super) fn renew<S>(&self, id: u32, stream: &mut StreamSlot<S>, out: &mut Vec<u8>) {
         let room = i64::from(stream.receive_window);
         let increment = i64::from(self.bytes) - room - i64::from(stream.unread);
         let all_may_come = stream.content_left.is_some_and(|left| left as i64 <= room);

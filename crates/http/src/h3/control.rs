@@ -2,7 +2,7 @@
 //! of QPACK (RFC 9204 §4.2).
 
 use super::event::{Fatal, UniEvent, UniStep};
-use super::frame::{ErrorCode, FRAME_HEADER_MAX_BYTES, Header, Kind, setting, stream};
+use super::frame::{ErrorCode, FRAME_HEADER_MAX_BYTES, FrameHeader, Kind, setting, stream};
 use super::limits::CONTROL_FRAME_MAX_BYTES;
 use super::request::spend_skipped;
 use super::session::{REQUEST_STEP, Session};
@@ -165,7 +165,7 @@ impl Session {
         }
         let mut used = 0;
         let header = loop {
-            if let Some(header) = Header::read(&heard.kept) {
+            if let Some(header) = FrameHeader::read(&heard.kept) {
                 break header;
             }
             let Some(&byte) = bytes.get(used) else { return Ok(nothing(used)) };
@@ -256,7 +256,7 @@ impl Session {
 }
 
 /// What can be told by the header of a control frame alone (RFC 9114 §6.2.1, §7.2).
-fn check(header: &Header, had_settings: bool) -> Result<(), Fatal> {
+fn check(header: &FrameHeader, had_settings: bool) -> Result<(), Fatal> {
     match (header.kind == Kind::Settings, had_settings) {
         (false, false) => return Err(ErrorCode::MissingSettings.into()),
         (true, true) => return Err(ErrorCode::FrameUnexpected.into()),

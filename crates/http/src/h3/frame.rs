@@ -8,7 +8,7 @@ pub const FRAME_HEADER_MAX_BYTES: usize = 16;
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct FrameHeader {
     pub(super) kind: Kind,
     /// Length of the payload.
     pub(super) bytes: u64,
@@ -16,14 +16,14 @@ pub(super) struct Header {
     pub(super) own_bytes: usize,
 }
 
-impl Header {
+impl FrameHeader {
     /// The header at the front of `input`, if there is a whole one.
     #[inline]
-    pub(super) fn read(input: &[u8]) -> Option<Header> {
+    pub(super) fn read(input: &[u8]) -> Option<FrameHeader> {
         let mut rest = input;
         let kind = Kind::of(varint::read(&mut rest)?);
         let bytes = varint::read(&mut rest)?;
-        Some(Header { kind, bytes, own_bytes: input.len() - rest.len() })
+        Some(FrameHeader { kind, bytes, own_bytes: input.len() - rest.len() })
     }
 }
 
@@ -206,10 +206,10 @@ mod tests {
     #[test]
     fn a_header_in_any_form_of_its_numbers() {
         let frame = [0x40, 0x01, 0x80, 0, 0x12, 0x34, 9];
-        let header = Header { kind: Kind::Headers, bytes: 0x1234, own_bytes: 6 };
-        assert_eq!(Header::read(&frame), Some(header));
+        let header = FrameHeader { kind: Kind::Headers, bytes: 0x1234, own_bytes: 6 };
+        assert_eq!(FrameHeader::read(&frame), Some(header));
         for cut in 0..6 {
-            assert_eq!(Header::read(&frame[..cut]), None);
+            assert_eq!(FrameHeader::read(&frame[..cut]), None);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One request stream (RFC 9114 §4.1, §7.2).
 
 use super::event::{Event, Fatal, Step, StreamError};
-use super::frame::{ErrorCode, FRAME_HEADER_MAX_BYTES, Header, Kind};
+use super::frame::{ErrorCode, FRAME_HEADER_MAX_BYTES, FrameHeader, Kind};
 use super::limits::{BLOCK_MAX_BYTES, SKIP_UNIT_BYTES};
 use super::session::{Session, Settings};
 use crate::binary_head::{self, Rejected, of_section};
@@ -21,8 +21,8 @@ pub const INPUT_MAX_BYTES: usize = FRAME_HEADER_MAX_BYTES + BLOCK_MAX_BYTES;
 /// What is known of a request stream; [`Session::begin`] makes one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestStream {
-    stage: Stage,
-    part: Part,
+    stage: MessageStage,
+    part: FrameRest,
     /// What `Content-Length` announced and has not come.
     content_left: Option<u64>,
     priority: Priority,
@@ -38,7 +38,7 @@ const _: () = assert!(size_of::<RequestStream>() <= 48, "one per request");
 
 /// How far the message has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum MessageStage {
     /// The head is to come.
     #[default]
     Begin,
@@ -52,7 +52,7 @@ enum Stage {
 
 /// What is to come of a frame that has begun.
 #[derive(Clone, Copy, Debug, Default)]
-enum Part {
+enum FrameRest {
     #[default]
     None,
     Content(u64),
@@ -100,7 +100,7 @@ impl RequestStream {
         let input = Input { bytes: input, fin };
         let result = self.frame(input, session, (section, place), now_ms);
         if let Err(error) = result {
-            self.stage = Stage::Ended;
+            self.stage = MessageStage::Ended;
             if let StreamError::Stream(_) = error {
                 session.budgets.spend(Budget::Resets, now_ms)?;
             }
@@ -124,7 +124,7 @@ impl RequestStream {
     /// The request is answered although its head has not come: what still comes is passed over.
     pub fn refuse_late(&mut self) {
         self.refused = true;
-        self.stage = Stage::Ended;
+        self.stage = MessageStage::Ended;
     }
 
     /// Whether the request was refused for its head.
@@ -138,9 +138,9 @@ impl RequestStream {
     #[must_use]
     pub fn is_in_content(&self, input: &[u8]) -> bool {
         match self.part {
-            Part::Content(_) => true,
-            Part::Skip(_) => false,
-            Part::None => Header::read(input)
+            FrameRest::Content(_) => true,
+            FrameRest::Skip(_) => false,
+            FrameRest::None => FrameHeader::read(input)
                 .is_some_and(|header| header.kind == Kind::Data && header.bytes > 0),
         }
     }
@@ -148,7 +148,7 @@ impl RequestStream {
     /// Whether nothing more comes of the client's side of the stream.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.stage == Stage::Ended
+        self.stage == MessageStage::Ended
     }
 
     /// One frame, or the next part of one.
@@ -161,13 +161,13 @@ impl RequestStream {
         now_ms: u64,
     ) -> Result<Step<'a>, StreamError> {
         match self.part {
-            _ if self.stage == Stage::Ended => return Ok(nothing(input.bytes.len())),
-            Part::Content(left) => return self.content_part(left, 0, input),
-            Part::Skip(left) => return self.skip_part(left, input, session, now_ms),
-            Part::None if input.bytes.is_empty() && input.fin => return self.end(),
-            Part::None => {}
+            _ if self.stage == MessageStage::Ended => return Ok(nothing(input.bytes.len())),
+            FrameRest::Content(left) => return self.content_part(left, 0, input),
+            FrameRest::Skip(left) => return self.skip_part(left, input, session, now_ms),
+            FrameRest::None if input.bytes.is_empty() && input.fin => return self.end(),
+            FrameRest::None => {}
         }
-        let Some(header) = Header::read(input.bytes) else { return need_more(input) };
+        let Some(header) = FrameHeader::read(input.bytes) else { return need_more(input) };
         match header.kind {
             Kind::Headers => self.headers(&header, input, session, room, now_ms),
             Kind::Data => self.data(&header, input, session, now_ms),
@@ -185,7 +185,7 @@ impl RequestStream {
     #[inline]
     fn headers<'a>(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         input: Input<'a>,
         session: &mut Session,
         (section, place): Room<'a>,
@@ -193,7 +193,7 @@ impl RequestStream {
     ) -> Result<Step<'a>, StreamError> {
         let limits = &session.settings.limits;
         // RFC 9114 §4.4: nothing but DATA, once it is a tunnel.
-        if self.stage == Stage::Behind || self.is_tunnel {
+        if self.stage == MessageStage::Behind || self.is_tunnel {
             return Err(unexpected());
         }
         if header.bytes > BLOCK_MAX_BYTES as u64 {
@@ -204,7 +204,7 @@ impl RequestStream {
             return need_more(input);
         };
         decoder::decode(payload, section, limits).map_err(|_| unreadable())?;
-        let event = if self.stage == Stage::Begin {
+        let event = if self.stage == MessageStage::Begin {
             let end = input.fin && used == input.bytes.len();
             self.request(end, (section, place), session, now_ms)
         } else {
@@ -229,7 +229,7 @@ impl RequestStream {
         if !self.prioritized {
             self.priority = Priority::of(&head.as_ref().map_or(fields, |head| head.fields));
         }
-        self.stage = if end { Stage::Ended } else { Stage::Content };
+        self.stage = if end { MessageStage::Ended } else { MessageStage::Content };
         match head {
             Ok(head) => {
                 self.content_left = binary_head::content_length(&head);
@@ -249,13 +249,13 @@ impl RequestStream {
     #[cold]
     fn long_headers<'a>(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         input: Input<'a>,
         session: &mut Session,
         section: &'a mut FieldSection,
         now_ms: u64,
     ) -> Result<Step<'a>, StreamError> {
-        if self.stage != Stage::Begin {
+        if self.stage != MessageStage::Begin {
             return Err(StreamError::Stream(ErrorCode::ExcessiveLoad));
         }
         let used = header.own_bytes + BLOCK_MAX_BYTES;
@@ -270,7 +270,7 @@ impl RequestStream {
         session.budgets.spend(Budget::Heads, now_ms)?;
         self.refused = true;
         self.skip(header.bytes - BLOCK_MAX_BYTES as u64);
-        self.stage = Stage::Content;
+        self.stage = MessageStage::Content;
         let fields = section.fields();
         let refusal = Refusal::HeadTooLarge;
         Ok(Step { used, event: Event::HeadRefused { refusal, fields, end: false } })
@@ -287,7 +287,7 @@ impl RequestStream {
         if malformed {
             return Err(StreamError::Stream(ErrorCode::MessageError));
         }
-        self.stage = Stage::Behind;
+        self.stage = MessageStage::Behind;
         section.retain(binary_head::keep_trailer);
         Ok(Event::Trailers { fields: section.fields() })
     }
@@ -296,12 +296,12 @@ impl RequestStream {
     #[inline]
     fn data<'a>(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         input: Input<'a>,
         session: &mut Session,
         now_ms: u64,
     ) -> Result<Step<'a>, StreamError> {
-        if self.stage != Stage::Content {
+        if self.stage != MessageStage::Content {
             return Err(unexpected());
         }
         if header.bytes == 0 {
@@ -327,7 +327,7 @@ impl RequestStream {
         let rest = input.bytes.get(used..).unwrap_or_default();
         let bytes = rest.get(..at_most(left, rest.len())).unwrap_or_default();
         let left = left - bytes.len() as u64;
-        self.part = if left > 0 { Part::Content(left) } else { Part::None };
+        self.part = if left > 0 { FrameRest::Content(left) } else { FrameRest::None };
         match (bytes, used) {
             ([], 0) => need_more(input),
             ([], _) => Ok(nothing(used)),
@@ -354,17 +354,17 @@ impl RequestStream {
 
     /// So many bytes of a frame are to be passed over.
     fn skip(&mut self, bytes: u64) {
-        self.part = if bytes > 0 { Part::Skip(bytes) } else { Part::None };
+        self.part = if bytes > 0 { FrameRest::Skip(bytes) } else { FrameRest::None };
     }
 
     /// The end of the stream, between frames.
     fn end<'a>(&mut self) -> Result<Step<'a>, StreamError> {
         let code = match (self.stage, self.content_left) {
             // RFC 9114 §4.1: no whole request.
-            (Stage::Begin, _) => ErrorCode::RequestIncomplete,
-            (Stage::Content, Some(1..)) => ErrorCode::MessageError,
+            (MessageStage::Begin, _) => ErrorCode::RequestIncomplete,
+            (MessageStage::Content, Some(1..)) => ErrorCode::MessageError,
             _ => {
-                self.stage = Stage::Ended;
+                self.stage = MessageStage::Ended;
                 return Ok(Step { used: 0, event: Event::End });
             }
         };

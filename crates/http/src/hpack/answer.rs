@@ -1,7 +1,7 @@
 //! Response heads in either compressed form: what [`h1::encode`](crate::h1::encode) does, without
 //! what belongs to a connection of HTTP/1.
 
-use super::form::Form;
+use super::form::CompressionForm;
 use super::integer;
 use super::string;
 use crate::date::{self, UnixSeconds};
@@ -21,7 +21,7 @@ const OVERHEAD_MAX_BYTES: usize = 192;
 /// form, or empty.
 #[inline(always)]
 pub(crate) fn prepared(
-    form: Form,
+    form: CompressionForm,
     out: &mut Vec<u8>,
     answer: &Prepared<'_>,
     shared: &[u8],
@@ -57,14 +57,14 @@ pub(crate) fn prepared_bytes(answer: &Prepared<'_>, shared: &[u8]) -> usize {
 /// Appends `:status`. A code outside of 100..=599 is sent as 500, which is how a client would take
 /// it (RFC 9110 §15).
 #[inline]
-pub(crate) fn status(form: Form, out: &mut Vec<u8>, status: u16) {
+pub(crate) fn status(form: CompressionForm, out: &mut Vec<u8>, status: u16) {
     let status = if matches!(status, 100..=599) { status } else { 500 };
     match status_place(form, status) {
         Some(place) => form.indexed(out, place),
         None => {
             let place = match form {
-                Form::Hpack => 7,
-                Form::Qpack => 24,
+                CompressionForm::Hpack => 7,
+                CompressionForm::Qpack => 24,
             };
             form.named(out, place);
             let digit = |value: u16| b'0' + (value % 10) as u8;
@@ -75,35 +75,35 @@ pub(crate) fn status(form: Form, out: &mut Vec<u8>, status: u16) {
 
 /// The place of a status in the static table.
 #[inline]
-const fn status_place(form: Form, status: u16) -> Option<usize> {
+const fn status_place(form: CompressionForm, status: u16) -> Option<usize> {
     Some(match (form, status) {
-        (Form::Hpack, 200) => 7,
-        (Form::Hpack, 204) => 8,
-        (Form::Hpack, 206) => 9,
-        (Form::Hpack, 304) => 10,
-        (Form::Hpack, 400) => 11,
-        (Form::Hpack, 404) => 12,
-        (Form::Hpack, 500) => 13,
-        (Form::Qpack, 103) => 24,
-        (Form::Qpack, 200) => 25,
-        (Form::Qpack, 304) => 26,
-        (Form::Qpack, 404) => 27,
-        (Form::Qpack, 503) => 28,
-        (Form::Qpack, 100) => 63,
-        (Form::Qpack, 204) => 64,
-        (Form::Qpack, 206) => 65,
-        (Form::Qpack, 302) => 66,
-        (Form::Qpack, 400) => 67,
-        (Form::Qpack, 403) => 68,
-        (Form::Qpack, 421) => 69,
-        (Form::Qpack, 425) => 70,
-        (Form::Qpack, 500) => 71,
+        (CompressionForm::Hpack, 200) => 7,
+        (CompressionForm::Hpack, 204) => 8,
+        (CompressionForm::Hpack, 206) => 9,
+        (CompressionForm::Hpack, 304) => 10,
+        (CompressionForm::Hpack, 400) => 11,
+        (CompressionForm::Hpack, 404) => 12,
+        (CompressionForm::Hpack, 500) => 13,
+        (CompressionForm::Qpack, 103) => 24,
+        (CompressionForm::Qpack, 200) => 25,
+        (CompressionForm::Qpack, 304) => 26,
+        (CompressionForm::Qpack, 404) => 27,
+        (CompressionForm::Qpack, 503) => 28,
+        (CompressionForm::Qpack, 100) => 63,
+        (CompressionForm::Qpack, 204) => 64,
+        (CompressionForm::Qpack, 206) => 65,
+        (CompressionForm::Qpack, 302) => 66,
+        (CompressionForm::Qpack, 400) => 67,
+        (CompressionForm::Qpack, 403) => 68,
+        (CompressionForm::Qpack, 421) => 69,
+        (CompressionForm::Qpack, 425) => 70,
+        (CompressionForm::Qpack, 500) => 71,
         _ => return None,
     })
 }
 
 /// Appends whole lines of HTTP/1, without those that belong to its connection.
-pub(crate) fn lines(form: Form, out: &mut Vec<u8>, h1_lines: &[u8]) {
+pub(crate) fn lines(form: CompressionForm, out: &mut Vec<u8>, h1_lines: &[u8]) {
     let lines = h1_lines.split(|&byte| byte == b'\n');
     for line in lines.filter_map(|line| line.strip_suffix(b"\r")) {
         let Some(colon) = memchr::memchr(b':', line) else { continue };
@@ -116,7 +116,11 @@ pub(crate) fn lines(form: Form, out: &mut Vec<u8>, h1_lines: &[u8]) {
 }
 
 /// Appends the fields that an application may set.
-pub(crate) fn fields<'f>(form: Form, out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) {
+pub(crate) fn fields<'f>(
+    form: CompressionForm,
+    out: &mut Vec<u8>,
+    fields: impl Iterator<Item = Field<'f>>,
+) {
     fields
         .filter(|field| !is_own(field) && !is_of_connection(field) && is_safe(field))
         .for_each(|field| form.field(out, field.name, field.value));
@@ -134,7 +138,7 @@ fn is_of_connection(field: &Field<'_>) -> bool {
 /// tag and date in place. A copy of bytes just written would wait for each to be stored.
 #[inline(always)]
 fn archived_fields(
-    form: Form,
+    form: CompressionForm,
     out: &mut Vec<u8>,
     tag: &[u8; TAG_BYTES],
     time: UnixSeconds,
@@ -142,12 +146,12 @@ fn archived_fields(
 ) {
     // References to the names and the lengths of the values; the last value follows.
     match form {
-        Form::Hpack => {
+        CompressionForm::Hpack => {
             const FIELDS: &[u8; 61] = b"\x0f\x13\x18\"----------------------\"\
                 \x0f\x1d\x1dSat, 00 Jan 0000 00:00:00 GMT\x0f\x0d";
             in_place::<61, 4, 30>(out, FIELDS, tag, time);
         }
-        Form::Qpack => {
+        CompressionForm::Qpack => {
             const FIELDS: &[u8; 58] = b"\x57\x18\"----------------------\"\
                 \x5a\x1dSat, 00 Jan 0000 00:00:00 GMT\x54";
             in_place::<58, 3, 28>(out, FIELDS, tag, time);
@@ -175,7 +179,7 @@ fn in_place<const BYTES: usize, const TAG_AT: usize, const DATE_AT: usize>(
 
 /// `ETag`, `Last-Modified` and `Content-Length`, each if it is there.
 #[inline(never)]
-pub(super) fn own_fields(form: Form, out: &mut Vec<u8>, answer: &Prepared<'_>) {
+pub(super) fn own_fields(form: CompressionForm, out: &mut Vec<u8>, answer: &Prepared<'_>) {
     if let Some(tag) = answer.etag {
         form.name(out, b"etag");
         integer::write(out, 0, 7, tag.len() + 2);
@@ -194,7 +198,7 @@ pub(super) fn own_fields(form: Form, out: &mut Vec<u8>, answer: &Prepared<'_>) {
 }
 
 /// Appends `content-length`.
-pub(crate) fn content_length(form: Form, out: &mut Vec<u8>, bytes: u64) {
+pub(crate) fn content_length(form: CompressionForm, out: &mut Vec<u8>, bytes: u64) {
     form.name(out, b"content-length");
     number(out, bytes);
 }
@@ -220,7 +224,7 @@ fn number(out: &mut Vec<u8>, value: u64) {
 }
 
 #[cold]
-pub(super) fn rare_fields(form: Form, out: &mut Vec<u8>, answer: &Prepared<'_>) {
+pub(super) fn rare_fields(form: CompressionForm, out: &mut Vec<u8>, answer: &Prepared<'_>) {
     if let Some(location) = answer.location {
         let query = location.query.map(|query| (b"?", query));
         let query = query.iter().flat_map(|(mark, query)| mark.iter().chain(query.iter()));

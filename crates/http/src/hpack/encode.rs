@@ -6,7 +6,7 @@
 //! [`h1::encode`]: crate::h1::encode
 
 use super::answer;
-use super::form::Form;
+use super::form::CompressionForm;
 use crate::field::Field;
 use crate::prepared::Prepared;
 
@@ -16,7 +16,7 @@ use crate::prepared::Prepared;
 /// this form, rendered once a second.
 #[inline]
 pub fn prepared(out: &mut Vec<u8>, answer: &Prepared<'_>, tail: &[u8]) {
-    answer::prepared(Form::Hpack, out, answer, answer.shared.hpack, tail);
+    answer::prepared(CompressionForm::Hpack, out, answer, answer.shared.hpack, tail);
 }
 
 /// Most bytes that [`prepared`] appends before the tail.
@@ -37,10 +37,10 @@ pub fn head<'f>(
     length: Option<u64>,
     tail: &[u8],
 ) {
-    answer::status(Form::Hpack, out, status);
-    answer::fields(Form::Hpack, out, fields);
+    answer::status(CompressionForm::Hpack, out, status);
+    answer::fields(CompressionForm::Hpack, out, fields);
     if let Some(bytes) = length {
-        answer::content_length(Form::Hpack, out, bytes);
+        answer::content_length(CompressionForm::Hpack, out, bytes);
     }
     out.extend_from_slice(tail);
 }
@@ -49,29 +49,29 @@ pub fn head<'f>(
 /// does not have (RFC 9113 §8.6). The same fields are left out as in [`head`].
 pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = Field<'f>>) {
     debug_assert!(matches!(status, 100 | 102..=199));
-    answer::status(Form::Hpack, out, status);
-    answer::fields(Form::Hpack, out, fields);
+    answer::status(CompressionForm::Hpack, out, status);
+    answer::fields(CompressionForm::Hpack, out, fields);
 }
 
 /// Appends the field block of trailers. The same fields are left out as in [`head`].
 pub fn trailers<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) {
-    answer::fields(Form::Hpack, out, fields);
+    answer::fields(CompressionForm::Hpack, out, fields);
 }
 
 /// Appends `:status`.
 #[inline]
 pub fn status(out: &mut Vec<u8>, status: u16) {
-    answer::status(Form::Hpack, out, status);
+    answer::status(CompressionForm::Hpack, out, status);
 }
 
 /// Appends a field in its shortest form: the name in small letters, the value without white space
 /// at its ends. Nothing is left out: it is for fields of the server's own.
 pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    Form::Hpack.field(out, name, value);
+    CompressionForm::Hpack.field(out, name, value);
 }
 
 /// Appends whole lines of HTTP/1 (`Name: value\r\n`…), without those that no other version may
 /// have.
 pub fn lines(out: &mut Vec<u8>, h1_lines: &[u8]) {
-    answer::lines(Form::Hpack, out, h1_lines);
+    answer::lines(CompressionForm::Hpack, out, h1_lines);
 }

@@ -12,9 +12,9 @@
 
 use super::encode;
 use super::entries::{
-    Entries, EntryNumber, EntryTable, NewField, NewName, TABLE_BYTES, USED_TABLE_MIN_BYTES,
+    EntryNumber, EntryTable, NewField, NewName, TABLE_BYTES, TableEntries, USED_TABLE_MIN_BYTES,
 };
-use super::form::Form;
+use super::form::CompressionForm;
 use super::integer;
 use super::repeated::Repeated;
 pub use super::repeated::Tail;
@@ -35,10 +35,10 @@ pub struct Encoder {
 
 /// The table of a peer of HTTP/2, which has each entry as soon as it has the block with it.
 #[derive(Debug)]
-struct HpackTable(Entries);
+struct HpackTable(TableEntries);
 
 impl EntryTable for HpackTable {
-    const FORM: Form = Form::Hpack;
+    const FORM: CompressionForm = CompressionForm::Hpack;
 
     fn bytes_max(&self) -> usize {
         self.0.bytes_max()
@@ -156,7 +156,7 @@ impl Encoder {
         if table_bytes < USED_TABLE_MIN_BYTES {
             return None;
         }
-        let table = || Box::new(Repeated::new(HpackTable(Entries::new(table_bytes))));
+        let table = || Box::new(Repeated::new(HpackTable(TableEntries::new(table_bytes))));
         Some(self.repeated.get_or_insert_with(table))
     }
 }

@@ -1,7 +1,7 @@
 //! The dynamic table of a peer, as far as its encoder has to know it (RFC 7541 §4, RFC 9204 §3.2):
 //! which of its entries are still there. HPACK and QPACK count alike.
 
-use super::form::Form;
+use super::form::CompressionForm;
 use super::table::ENTRY_BYTES;
 use super::{integer, string};
 
@@ -26,7 +26,7 @@ impl EntryNumber {
 
 /// The entries that are in the table.
 #[derive(Debug)]
-pub(crate) struct Entries {
+pub(crate) struct TableEntries {
     /// Their sizes, a ring.
     sizes: [u16; ENTRIES_MAX],
     oldest: u32,
@@ -37,10 +37,10 @@ pub(crate) struct Entries {
     bytes_max: usize,
 }
 
-impl Entries {
-    pub(crate) fn new(bytes_max: usize) -> Entries {
+impl TableEntries {
+    pub(crate) fn new(bytes_max: usize) -> TableEntries {
         let bytes_max = bytes_max.min(TABLE_BYTES);
-        Entries { sizes: [0; ENTRIES_MAX], oldest: 1, inserted: 0, bytes: 0, bytes_max }
+        TableEntries { sizes: [0; ENTRIES_MAX], oldest: 1, inserted: 0, bytes: 0, bytes_max }
     }
 
     /// Returns how many bytes all entries together may have.
@@ -126,7 +126,7 @@ impl NewName<'_> {
 /// The dynamic table of a peer, and how fields refer to it.
 pub(crate) trait EntryTable {
     /// Of its fields.
-    const FORM: Form;
+    const FORM: CompressionForm;
 
     /// Bytes that all entries together may have.
     fn bytes_max(&self) -> usize;
@@ -151,24 +151,26 @@ pub(crate) enum PlainLine<'a> {
 impl<'a> PlainLine<'a> {
     /// Takes a line off the front of such lines. `None` if it is another one: a literal that is
     /// never to be indexed.
-    pub(crate) fn read(form: Form, rest: &mut &'a [u8]) -> Option<PlainLine<'a>> {
+    pub(crate) fn read(form: CompressionForm, rest: &mut &'a [u8]) -> Option<PlainLine<'a>> {
         let first = *rest.first()?;
         let (name, name_bytes) = match (form, first) {
-            (Form::Hpack, 0x80..) => {
+            (CompressionForm::Hpack, 0x80..) => {
                 return Some(PlainLine::Whole(integer::read_u32(rest, 7).ok()?.checked_sub(1)?));
             }
-            (Form::Qpack, 0xc0..) => {
+            (CompressionForm::Qpack, 0xc0..) => {
                 return Some(PlainLine::Whole(integer::read_u32(rest, 6).ok()?));
             }
-            (Form::Hpack, 0x01..=0x0f) => {
+            (CompressionForm::Hpack, 0x01..=0x0f) => {
                 static_name(form, integer::read_u32(rest, 4).ok()?.checked_sub(1)?)?
             }
-            (Form::Qpack, 0x50..=0x5f) => static_name(form, integer::read_u32(rest, 4).ok()?)?,
-            (Form::Hpack, 0) => {
+            (CompressionForm::Qpack, 0x50..=0x5f) => {
+                static_name(form, integer::read_u32(rest, 4).ok()?)?
+            }
+            (CompressionForm::Hpack, 0) => {
                 *rest = rest.get(1..)?;
                 written_name(rest, 7)?
             }
-            (Form::Qpack, 0x20..=0x2f) => written_name(rest, 3)?,
+            (CompressionForm::Qpack, 0x20..=0x2f) => written_name(rest, 3)?,
             _ => return None,
         };
         let before = *rest;
@@ -180,7 +182,7 @@ impl<'a> PlainLine<'a> {
 }
 
 /// A name in the static table, and its length.
-fn static_name(form: Form, place: usize) -> Option<(NewName<'static>, usize)> {
+fn static_name(form: CompressionForm, place: usize) -> Option<(NewName<'static>, usize)> {
     let (name, _) = form.table().get(place)?;
     Some((NewName::Static(place), name.len()))
 }

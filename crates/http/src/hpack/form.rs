@@ -8,19 +8,19 @@ use crate::qpack;
 
 /// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum CompressionForm {
     /// RFC 7541 §6.
     Hpack,
     /// RFC 9204 §4.5.
     Qpack,
 }
 
-impl Form {
+impl CompressionForm {
     /// The table that is always there.
     pub(crate) const fn table(self) -> &'static StaticTable {
         match self {
-            Form::Hpack => &static_table::HPACK,
-            Form::Qpack => &qpack::static_table::QPACK,
+            CompressionForm::Hpack => &static_table::HPACK,
+            CompressionForm::Qpack => &qpack::static_table::QPACK,
         }
     }
 
@@ -28,8 +28,8 @@ impl Form {
     #[inline(always)]
     pub(crate) fn indexed(self, out: &mut Vec<u8>, place: usize) {
         match self {
-            Form::Hpack => integer::write(out, 0x80, 7, place + 1),
-            Form::Qpack => integer::write(out, 0xc0, 6, place),
+            CompressionForm::Hpack => integer::write(out, 0x80, 7, place + 1),
+            CompressionForm::Qpack => integer::write(out, 0xc0, 6, place),
         }
     }
 
@@ -37,8 +37,8 @@ impl Form {
     #[inline(always)]
     pub(crate) fn named(self, out: &mut Vec<u8>, place: usize) {
         match self {
-            Form::Hpack => integer::write(out, 0, 4, place + 1),
-            Form::Qpack => integer::write(out, 0x50, 4, place),
+            CompressionForm::Hpack => integer::write(out, 0, 4, place + 1),
+            CompressionForm::Qpack => integer::write(out, 0x50, 4, place),
         }
     }
 
@@ -48,17 +48,17 @@ impl Form {
     fn is_secret(self, place: usize) -> bool {
         match self {
             // authorization, cookie, proxy-authorization, set-cookie
-            Form::Hpack => matches!(place, 22 | 31 | 48 | 54),
+            CompressionForm::Hpack => matches!(place, 22 | 31 | 48 | 54),
             // cookie, set-cookie, authorization
-            Form::Qpack => matches!(place, 5 | 14 | 84),
+            CompressionForm::Qpack => matches!(place, 5 | 14 | 84),
         }
     }
 
     /// Appends a reference to the name of an entry; the value that follows is never to be indexed.
     fn named_secret(self, out: &mut Vec<u8>, place: usize) {
         match self {
-            Form::Hpack => integer::write(out, 0x10, 4, place + 1),
-            Form::Qpack => integer::write(out, 0x70, 4, place),
+            CompressionForm::Hpack => integer::write(out, 0x10, 4, place + 1),
+            CompressionForm::Qpack => integer::write(out, 0x70, 4, place),
         }
     }
 
@@ -87,11 +87,11 @@ impl Form {
     fn literal_name(self, out: &mut Vec<u8>, name: &[u8]) {
         let small = name.iter().map(u8::to_ascii_lowercase);
         match self {
-            Form::Hpack => {
+            CompressionForm::Hpack => {
                 out.push(0);
                 string::write(out, 0, 7, small, name.len());
             }
-            Form::Qpack => string::write(out, 0x20, 3, small, name.len()),
+            CompressionForm::Qpack => string::write(out, 0x20, 3, small, name.len()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a connection has sent before, and the entries that it has in the table of the peer.
 
 use super::entries::{EntryNumber, EntryTable, NewField, NewName, PlainLine};
-use super::form::Form;
+use super::form::CompressionForm;
 use super::table::ENTRY_BYTES;
 use super::{answer, integer, string};
 use crate::date::{self, DATE_BYTES, UnixSeconds};
@@ -35,7 +35,7 @@ pub(crate) struct Repeated<T> {
     pub(crate) table: T,
     date: [u8; DATE_BYTES],
     date_entry: EntryNumber,
-    blocks: Vec<Block>,
+    blocks: Vec<RepeatedBlock>,
     files: [File; FILES],
     next_file: usize,
     times: [(UnixSeconds, EntryNumber); TIMES],
@@ -44,7 +44,7 @@ pub(crate) struct Repeated<T> {
 
 /// Fields that many answers share.
 #[derive(Debug)]
-struct Block {
+struct RepeatedBlock {
     bytes: Box<[u8]>,
     /// Empty if the block cannot be inserted.
     fields: Box<[BlockField]>,
@@ -101,8 +101,8 @@ impl<T: EntryTable> Repeated<T> {
 
     /// Returns how many bytes of memory it occupies.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let of_block = |block: &Block| block.bytes.len() + size_of_val(&*block.fields);
-        let blocks = self.blocks.capacity() * size_of::<Block>();
+        let of_block = |block: &RepeatedBlock| block.bytes.len() + size_of_val(&*block.fields);
+        let blocks = self.blocks.capacity() * size_of::<RepeatedBlock>();
         size_of::<Self>() + blocks + self.blocks.iter().map(of_block).sum::<usize>()
     }
 
@@ -204,7 +204,7 @@ impl<T: EntryTable> Repeated<T> {
         let Some(position) = self.blocks.iter().position(|block| *block.bytes == *bytes) else {
             return self.new_block(out, bytes);
         };
-        let Block { bytes, fields } = &mut self.blocks[position];
+        let RepeatedBlock { bytes, fields } = &mut self.blocks[position];
         if fields.is_empty() {
             return out.extend_from_slice(bytes);
         }
@@ -223,14 +223,14 @@ impl<T: EntryTable> Repeated<T> {
             return out.extend_from_slice(bytes);
         }
         let fields = self.fields_of(bytes).unwrap_or_default();
-        let count = |of: fn(&Block) -> usize| self.blocks.iter().map(of).sum::<usize>();
+        let count = |of: fn(&RepeatedBlock) -> usize| self.blocks.iter().map(of).sum::<usize>();
         if self.blocks.len() == BLOCKS_MAX
             || count(|block| block.bytes.len()) + bytes.len() > BLOCKS_MAX_BYTES
             || count(|block| block.fields.len()) + fields.len() > BLOCK_FIELDS_MAX
         {
             self.blocks.clear();
         }
-        self.blocks.push(Block { bytes: bytes.into(), fields });
+        self.blocks.push(RepeatedBlock { bytes: bytes.into(), fields });
         self.block(out, bytes);
     }
 
@@ -287,7 +287,7 @@ fn insert<T: EntryTable>(
 
 /// Appends a field that does not become an entry. Its name is in the static table.
 #[inline]
-fn literal(form: Form, out: &mut Vec<u8>, name: &'static [u8], value: &[u8]) {
+fn literal(form: CompressionForm, out: &mut Vec<u8>, name: &'static [u8], value: &[u8]) {
     form.named(out, static_place(form, name));
     integer::write(out, 0, 7, value.len());
     out.extend_from_slice(value);
@@ -296,7 +296,7 @@ fn literal(form: Form, out: &mut Vec<u8>, name: &'static [u8], value: &[u8]) {
 /// Returns the place of a name of this module in the static table, from 0 (RFC 7541 Appendix A, RFC
 /// 9204 Appendix A).
 #[inline(always)]
-fn static_place(form: Form, name: &[u8]) -> usize {
+fn static_place(form: CompressionForm, name: &[u8]) -> usize {
     let (hpack, qpack) = match name {
         b"content-length" => (27, 4),
         b"date" => (32, 6),
@@ -304,15 +304,15 @@ fn static_place(form: Form, name: &[u8]) -> usize {
         _ => (43, 10),
     };
     match form {
-        Form::Hpack => hpack,
-        Form::Qpack => qpack,
+        CompressionForm::Hpack => hpack,
+        CompressionForm::Qpack => qpack,
     }
 }
 
-fn in_form<'a>(form: Form, shared: &SharedFields<'a>) -> &'a [u8] {
+fn in_form<'a>(form: CompressionForm, shared: &SharedFields<'a>) -> &'a [u8] {
     match form {
-        Form::Hpack => shared.hpack,
-        Form::Qpack => shared.qpack,
+        CompressionForm::Hpack => shared.hpack,
+        CompressionForm::Qpack => shared.qpack,
     }
 }
 
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn names_are_where_the_tables_have_them() {
-        for form in [Form::Hpack, Form::Qpack] {
+        for form in [CompressionForm::Hpack, CompressionForm::Qpack] {
             for name in [&b"content-length"[..], b"date", b"etag", b"last-modified"] {
                 let (_, place) = form.table().find(name, b"");
                 assert_eq!(place, Some(static_place(form, name)));

@@ -5,12 +5,12 @@ use crate::section::SHORT_BYTES;
 /// A static table: names and values of all entries one after the other, and where they stand.
 pub(crate) struct StaticTable {
     text: &'static [u8],
-    entries: &'static [Entry],
+    entries: &'static [StaticEntry],
 }
 
 /// Where an entry stands in the text.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct StaticEntry {
     start: u16,
     name_bytes: u8,
     value_bytes: u8,
@@ -18,7 +18,7 @@ pub(crate) struct Entry {
 
 impl StaticTable {
     /// The table of a text and entries, made of the same rows; see [`text_of`], [`entries_of`].
-    pub(crate) const fn new(text: &'static [u8], entries: &'static [Entry]) -> StaticTable {
+    pub(crate) const fn new(text: &'static [u8], entries: &'static [StaticEntry]) -> StaticTable {
         StaticTable { text, entries }
     }
 
@@ -113,8 +113,8 @@ const fn append<const BYTES: usize>(text: &mut [u8; BYTES], end: usize, part: &[
 }
 
 /// Where the rows stand in their text.
-pub(crate) const fn entries_of<const COUNT: usize>(rows: &[Row]) -> [Entry; COUNT] {
-    let mut entries = [Entry { start: 0, name_bytes: 0, value_bytes: 0 }; COUNT];
+pub(crate) const fn entries_of<const COUNT: usize>(rows: &[Row]) -> [StaticEntry; COUNT] {
+    let mut entries = [StaticEntry { start: 0, name_bytes: 0, value_bytes: 0 }; COUNT];
     let mut start = 0;
     let mut at = 0;
     while at < COUNT {
@@ -123,7 +123,7 @@ pub(crate) const fn entries_of<const COUNT: usize>(rows: &[Row]) -> [Entry; COUN
             name <= u8::MAX as usize && value <= u8::MAX as usize && start <= u16::MAX as usize
         );
         entries[at] =
-            Entry { start: start as u16, name_bytes: name as u8, value_bytes: value as u8 };
+            StaticEntry { start: start as u16, name_bytes: name as u8, value_bytes: value as u8 };
         start += name + value;
         at += 1;
     }
@@ -134,7 +134,7 @@ pub(crate) const fn entries_of<const COUNT: usize>(rows: &[Row]) -> [Entry; COUN
 pub(crate) static HPACK: StaticTable = StaticTable::new(&HPACK_TEXT, &HPACK_ENTRIES);
 
 static HPACK_TEXT: [u8; text_bytes(&HPACK_ROWS)] = text_of(&HPACK_ROWS);
-static HPACK_ENTRIES: [Entry; HPACK_ROWS.len()] = entries_of(&HPACK_ROWS);
+static HPACK_ENTRIES: [StaticEntry; HPACK_ROWS.len()] = entries_of(&HPACK_ROWS);
 
 const HPACK_ROWS: [Row; 61] = [
     (":authority", ""),

@@ -11,7 +11,7 @@ pub(crate) const ENTRY_BYTES: usize = 32;
 pub(crate) struct Table {
     ring: Box<[u8]>,
     /// The newest first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<TableEntry>,
     /// Where the next entry goes.
     next: usize,
     /// Of all entries, as RFC 7541 §4.1 counts.
@@ -24,7 +24,7 @@ pub(crate) struct Table {
 
 /// Where an entry begins in the ring, and how long its parts are.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct TableEntry {
     start: u16,
     name_bytes: u16,
     value_bytes: u16,
@@ -46,7 +46,7 @@ impl Table {
 
     /// Bytes of memory the table takes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.ring.len() + self.entries.capacity() * size_of::<Entry>()
+        self.ring.len() + self.entries.capacity() * size_of::<TableEntry>()
     }
 
     /// Changes the size; false when it is over the limit.
@@ -86,7 +86,7 @@ impl Table {
         self.next = if end < self.ring.len() { end } else { end - self.ring.len() };
         self.size += size;
         // All of them are at most as long as the ring, and that is below 64 KiB.
-        self.entries.push_front(Entry {
+        self.entries.push_front(TableEntry {
             start: start as u16,
             name_bytes: name_bytes as u16,
             value_bytes: value_bytes as u16,

@@ -2,7 +2,7 @@
 
 /// What is wrong with a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum FormFault {
     /// `Content-Type` has no boundary, two of them, or none that RFC 2046 §5.1.1 allows.
     Boundary,
     /// Behind a delimiter stands neither the end of its line nor what makes it the last one.
@@ -21,7 +21,7 @@ pub enum Fault {
     TooManyParts,
 }
 
-impl Fault {
+impl FormFault {
     /// The status of an answer that says so: 413 for what is too much, 400 for what is wrong.
     #[must_use]
     pub const fn status(self) -> u16 {

@@ -1,13 +1,13 @@
 //! The head of a part: what it is called, and whether it is a file.
 
-use super::Fault;
+use super::FormFault;
 use super::parameters::Parameters;
 use crate::grammar::{is_token, trim};
 use crate::limits::PART_NAME_MAX_BYTES;
 
 /// What the head of a part says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct PartHead {
     /// The name of the field of the form: any bytes, mostly UTF-8, perhaps none.
     pub name: Vec<u8>,
     /// For a file, what the client calls it: any bytes, a path among them. Nothing to open a file
@@ -18,17 +18,17 @@ pub struct Part {
 }
 
 /// Reads whole lines, each with its CRLF.
-pub(super) fn read(lines: &[u8]) -> Result<Part, Fault> {
+pub(super) fn read(lines: &[u8]) -> Result<PartHead, FormFault> {
     let (mut names, mut content_type) = (None, None);
     for line in lines.split_inclusive(|&byte| byte == b'\n') {
-        let line = line.strip_suffix(b"\r\n").ok_or(Fault::PartHead)?;
+        let line = line.strip_suffix(b"\r\n").ok_or(FormFault::PartHead)?;
         if memchr::memchr(b'\r', line).is_some() {
-            return Err(Fault::PartHead);
+            return Err(FormFault::PartHead);
         }
-        let at = memchr::memchr(b':', line).ok_or(Fault::PartHead)?;
+        let at = memchr::memchr(b':', line).ok_or(FormFault::PartHead)?;
         let (name, value) = (&line[..at], trim(&line[at + 1..]));
         if !is_token(name) {
-            return Err(Fault::PartHead);
+            return Err(FormFault::PartHead);
         }
         let is_again = if name.eq_ignore_ascii_case(b"content-disposition") {
             names.replace(disposition(value)?).is_some()
@@ -39,11 +39,11 @@ pub(super) fn read(lines: &[u8]) -> Result<Part, Fault> {
             false
         };
         if is_again {
-            return Err(Fault::PartHead);
+            return Err(FormFault::PartHead);
         }
     }
-    let (name, file_name) = names.ok_or(Fault::Nameless)?;
-    Ok(Part { name, file_name, content_type })
+    let (name, file_name) = names.ok_or(FormFault::Nameless)?;
+    Ok(PartHead { name, file_name, content_type })
 }
 
 type Names = (Vec<u8>, Option<Vec<u8>>);
@@ -53,16 +53,16 @@ type Names = (Vec<u8>, Option<Vec<u8>>);
 ///
 /// A backslash before a quote escapes it, as RFC 9110 and curl have it, or is the last byte of a
 /// name, as browsers have it. The second reading is taken where the first one makes no sense.
-fn disposition(value: &[u8]) -> Result<Names, Fault> {
+fn disposition(value: &[u8]) -> Result<Names, FormFault> {
     match names(Parameters::of(value)) {
-        Err(Fault::PartHead) if value.contains(&b'\\') => names(Parameters::literal(value)),
+        Err(FormFault::PartHead) if value.contains(&b'\\') => names(Parameters::literal(value)),
         read => read,
     }
 }
 
-fn names((kind, parameters): (&[u8], Parameters<'_>)) -> Result<Names, Fault> {
+fn names((kind, parameters): (&[u8], Parameters<'_>)) -> Result<Names, FormFault> {
     if !kind.eq_ignore_ascii_case(b"form-data") {
-        return Err(Fault::Nameless);
+        return Err(FormFault::Nameless);
     }
     let (mut name, mut file_name) = (None, None);
     for parameter in parameters {
@@ -75,12 +75,12 @@ fn names((kind, parameters): (&[u8], Parameters<'_>)) -> Result<Names, Fault> {
             continue;
         };
         if into.replace(unescaped(&value)).is_some() {
-            return Err(Fault::PartHead);
+            return Err(FormFault::PartHead);
         }
     }
-    let name = name.ok_or(Fault::Nameless)?;
+    let name = name.ok_or(FormFault::Nameless)?;
     if name.len() > PART_NAME_MAX_BYTES {
-        return Err(Fault::NameTooLong);
+        return Err(FormFault::NameTooLong);
     }
     Ok((name, file_name))
 }

@@ -1,6 +1,6 @@
 //! Parameters behind a value (RFC 9110 §5.6.6), as forms have them.
 
-use super::Fault;
+use super::FormFault;
 use crate::grammar::{is_token, trim};
 use crate::limits::BOUNDARY_MAX_BYTES;
 
@@ -8,8 +8,8 @@ use crate::limits::BOUNDARY_MAX_BYTES;
 /// `multipart/form-data`.
 ///
 /// # Errors
-/// [`Fault::Boundary`]: it is one, and has no boundary that can be used.
-pub fn boundary(content_type: &[u8]) -> Option<Result<Vec<u8>, Fault>> {
+/// [`FormFault::Boundary`]: it is one, and has no boundary that can be used.
+pub fn boundary(content_type: &[u8]) -> Option<Result<Vec<u8>, FormFault>> {
     let (kind, parameters) = Parameters::of(content_type);
     if !kind.eq_ignore_ascii_case(b"multipart/form-data") {
         return None;
@@ -17,7 +17,7 @@ pub fn boundary(content_type: &[u8]) -> Option<Result<Vec<u8>, Fault>> {
     Some(
         only(parameters, b"boundary")
             .filter(|boundary| is_boundary(boundary))
-            .ok_or(Fault::Boundary),
+            .ok_or(FormFault::Boundary),
     )
 }
 
@@ -65,7 +65,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// The next one; none at the end, which may have a semicolon.
-    fn read(&mut self) -> Option<Result<Parameter<'a>, Fault>> {
+    fn read(&mut self) -> Option<Result<Parameter<'a>, FormFault>> {
         self.rest = trim(self.rest);
         while let [b';', rest @ ..] = self.rest {
             self.rest = trim(rest);
@@ -73,15 +73,17 @@ impl<'a> Parameters<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let Some(at) = memchr::memchr(b'=', self.rest) else { return Some(Err(Fault::PartHead)) };
+        let Some(at) = memchr::memchr(b'=', self.rest) else {
+            return Some(Err(FormFault::PartHead));
+        };
         let (name, rest) = (&self.rest[..at], &self.rest[at + 1..]);
         if !is_token(name) {
-            return Some(Err(Fault::PartHead));
+            return Some(Err(FormFault::PartHead));
         }
         let (value, rest) = match rest {
             [b'"', quoted @ ..] => match unquoted(quoted, self.is_literal) {
                 Some(value) => value,
-                None => return Some(Err(Fault::PartHead)),
+                None => return Some(Err(FormFault::PartHead)),
             },
             // Some programs do not quote what is no token.
             _ => {
@@ -91,12 +93,12 @@ impl<'a> Parameters<'a> {
         };
         self.rest = trim(rest);
         let is_well = self.rest.is_empty() || self.rest.starts_with(b";");
-        Some(if is_well { Ok((name, value)) } else { Err(Fault::PartHead) })
+        Some(if is_well { Ok((name, value)) } else { Err(FormFault::PartHead) })
     }
 }
 
 impl<'a> Iterator for Parameters<'a> {
-    type Item = Result<Parameter<'a>, Fault>;
+    type Item = Result<Parameter<'a>, FormFault>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.read();

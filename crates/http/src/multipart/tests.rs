@@ -1,29 +1,29 @@
 use super::*;
 
 /// What a whole form comes to: each part with its content, or what is wrong.
-type Parts = Vec<(Part, Vec<u8>)>;
+type Parts = Vec<(PartHead, Vec<u8>)>;
 
-fn read(form: &[u8]) -> Result<Parts, Fault> {
-    let mut reader = Reader::new(b"b");
+fn read(form: &[u8]) -> Result<Parts, FormFault> {
+    let mut reader = FormReader::new(b"b");
     let mut parts: Parts = Vec::new();
     reader.push(form, &mut |event| match event {
-        Event::Part(part) => parts.push((part, Vec::new())),
-        Event::Data(bytes) => parts.last_mut().expect("a part").1.extend_from_slice(bytes),
-        Event::PartEnd | Event::End => {}
+        FormEvent::Part(part) => parts.push((part, Vec::new())),
+        FormEvent::Data(bytes) => parts.last_mut().expect("a part").1.extend_from_slice(bytes),
+        FormEvent::PartEnd | FormEvent::End => {}
     })?;
     reader.finish()?;
     Ok(parts)
 }
 
 /// A form of one part, with this field line.
-fn head(line: &str) -> Result<Part, Fault> {
+fn head(line: &str) -> Result<PartHead, FormFault> {
     let form = format!("--b\r\n{line}\r\n\r\nx\r\n--b--\r\n");
     read(form.as_bytes()).map(|parts| parts[0].0.clone())
 }
 
-fn part(name: &str, file_name: Option<&str>) -> Part {
+fn part(name: &str, file_name: Option<&str>) -> PartHead {
     let file_name = file_name.map(|name| name.as_bytes().to_vec());
-    Part { name: name.as_bytes().to_vec(), file_name, content_type: None }
+    PartHead { name: name.as_bytes().to_vec(), file_name, content_type: None }
 }
 
 #[test]
@@ -56,33 +56,33 @@ fn names_are_read_as_they_are_sent() {
 #[test]
 fn heads_that_mean_two_things_or_none_are_refused() {
     for (line, fault) in [
-        ("X-Other: a", Fault::Nameless),
-        ("Content-Disposition: form-data", Fault::Nameless),
-        ("Content-Disposition: attachment; name=a", Fault::Nameless),
-        ("Content-Disposition: form-data; filename=a", Fault::Nameless),
-        ("Content-Disposition: form-data; name=a; name=b", Fault::PartHead),
-        ("Content-Disposition: form-data; name=a; filename=b; Filename=c", Fault::PartHead),
-        ("Content-Disposition: form-data; name=\"a", Fault::PartHead),
-        ("Content-Disposition: form-data; name=\"a\"b", Fault::PartHead),
-        ("Content-Disposition: form-data; name", Fault::PartHead),
-        ("Content-Disposition : form-data; name=a", Fault::PartHead),
-        ("Content-Disposition: form-data; name=a;\r\n x=y", Fault::PartHead),
-        ("Content-Disposition: form-data; name=a\nX: y", Fault::PartHead),
-        ("Content-Disposition: form-data; name=a\rX: y", Fault::PartHead),
-        ("no field", Fault::PartHead),
+        ("X-Other: a", FormFault::Nameless),
+        ("Content-Disposition: form-data", FormFault::Nameless),
+        ("Content-Disposition: attachment; name=a", FormFault::Nameless),
+        ("Content-Disposition: form-data; filename=a", FormFault::Nameless),
+        ("Content-Disposition: form-data; name=a; name=b", FormFault::PartHead),
+        ("Content-Disposition: form-data; name=a; filename=b; Filename=c", FormFault::PartHead),
+        ("Content-Disposition: form-data; name=\"a", FormFault::PartHead),
+        ("Content-Disposition: form-data; name=\"a\"b", FormFault::PartHead),
+        ("Content-Disposition: form-data; name", FormFault::PartHead),
+        ("Content-Disposition : form-data; name=a", FormFault::PartHead),
+        ("Content-Disposition: form-data; name=a;\r\n x=y", FormFault::PartHead),
+        ("Content-Disposition: form-data; name=a\nX: y", FormFault::PartHead),
+        ("Content-Disposition: form-data; name=a\rX: y", FormFault::PartHead),
+        ("no field", FormFault::PartHead),
         (
             "Content-Disposition: form-data; name=a\r\ncontent-disposition: form-data; name=b",
-            Fault::PartHead,
+            FormFault::PartHead,
         ),
     ] {
         assert_eq!(head(line), Err(fault), "{line}");
     }
     let long = "a".repeat(crate::limits::PART_NAME_MAX_BYTES + 1);
     let line = format!("Content-Disposition: form-data; name={long}");
-    assert_eq!(head(&line), Err(Fault::NameTooLong));
+    assert_eq!(head(&line), Err(FormFault::NameTooLong));
     assert!(head(&line[..line.len() - 1]).is_ok());
     let large = format!("X: {}", "a".repeat(PART_HEAD_MAX_BYTES));
-    assert_eq!(head(&large), Err(Fault::PartHeadTooLarge));
+    assert_eq!(head(&large), Err(FormFault::PartHeadTooLarge));
 }
 
 const LINE: &str = "Content-Disposition: form-data; name=a";
@@ -112,27 +112,27 @@ fn content_is_what_stands_between_delimiters() {
 #[test]
 fn forms_that_are_none_are_refused() {
     for (form, fault) in [
-        ("", Fault::Incomplete),
-        ("garbage", Fault::Incomplete),
-        ("--b", Fault::Incomplete),
-        ("--b-", Fault::Incomplete),
-        ("--b\r\n", Fault::Incomplete),
-        ("--b\r\n{}\r\n\r\n1", Fault::Incomplete),
-        ("--b\r\n{}\r\n\r\n1\r\n--b", Fault::Incomplete),
-        ("--b\r\n{}\r\n\r\n1\r\n--b\r\n", Fault::Incomplete),
-        ("--bc\r\n", Fault::Delimiter),
-        ("--b-c", Fault::Delimiter),
-        ("--b--c", Fault::Delimiter),
-        ("--b\n{}\n\n1\n--b--", Fault::Delimiter),
-        ("--b\r\r\n", Fault::Delimiter),
-        ("--b\r\n\r\n1\r\n--b--", Fault::Nameless),
+        ("", FormFault::Incomplete),
+        ("garbage", FormFault::Incomplete),
+        ("--b", FormFault::Incomplete),
+        ("--b-", FormFault::Incomplete),
+        ("--b\r\n", FormFault::Incomplete),
+        ("--b\r\n{}\r\n\r\n1", FormFault::Incomplete),
+        ("--b\r\n{}\r\n\r\n1\r\n--b", FormFault::Incomplete),
+        ("--b\r\n{}\r\n\r\n1\r\n--b\r\n", FormFault::Incomplete),
+        ("--bc\r\n", FormFault::Delimiter),
+        ("--b-c", FormFault::Delimiter),
+        ("--b--c", FormFault::Delimiter),
+        ("--b\n{}\n\n1\n--b--", FormFault::Delimiter),
+        ("--b\r\r\n", FormFault::Delimiter),
+        ("--b\r\n\r\n1\r\n--b--", FormFault::Nameless),
     ] {
         assert_eq!(read(form.replace("{}", LINE).as_bytes()), Err(fault), "{form:?}");
     }
     let many = format!("--b\r\n{LINE}\r\n\r\n\r\n").repeat(PARTS_MAX);
     assert_eq!(read(format!("{many}--b--").as_bytes()).map(|parts| parts.len()), Ok(PARTS_MAX));
     let more = format!("{many}--b\r\n{LINE}\r\n\r\n\r\n--b--");
-    assert_eq!(read(more.as_bytes()), Err(Fault::TooManyParts));
+    assert_eq!(read(more.as_bytes()), Err(FormFault::TooManyParts));
 }
 
 #[test]
@@ -158,15 +158,15 @@ fn the_boundary_is_a_parameter_of_the_type() {
         "multipart/form-data; boundary=a\u{e4}".to_owned(),
         format!("multipart/form-data; boundary={longest}a"),
     ] {
-        assert_eq!(find(&wrong), Some(Err(Fault::Boundary)), "{wrong}");
+        assert_eq!(find(&wrong), Some(Err(FormFault::Boundary)), "{wrong}");
     }
 }
 
 #[test]
 fn what_was_wrong_stays_wrong() {
-    let mut reader = Reader::new(b"b");
-    let nothing = &mut |_: Event<'_>| {};
-    assert_eq!(reader.push(b"--bc", nothing), Err(Fault::Delimiter));
-    assert_eq!(reader.push(b"\r\n--b--", nothing), Err(Fault::Delimiter));
-    assert_eq!(reader.finish(), Err(Fault::Delimiter));
+    let mut reader = FormReader::new(b"b");
+    let nothing = &mut |_: FormEvent<'_>| {};
+    assert_eq!(reader.push(b"--bc", nothing), Err(FormFault::Delimiter));
+    assert_eq!(reader.push(b"\r\n--b--", nothing), Err(FormFault::Delimiter));
+    assert_eq!(reader.finish(), Err(FormFault::Delimiter));
 }

@@ -1,25 +1,25 @@
 use super::*;
 
 /// Parses a whole header, and each cut of it.
-fn parsed(input: &[u8]) -> Result<Client, HeaderError> {
+fn parsed(input: &[u8]) -> Result<ProxiedClient, HeaderError> {
     let whole = parse(input);
     for cut in 0..input.len() {
         let front = parse(&input[..cut]);
-        assert!(front == Ok(Parsed::Partial) || front == whole, "{}", input.escape_ascii());
+        assert!(front == Ok(ParsedHeader::Partial) || front == whole, "{}", input.escape_ascii());
     }
     match whole? {
-        Parsed::Header { client, bytes } => {
+        ParsedHeader::Header { client, bytes } => {
             let behind = [input, b"GET / HTTP/1.1\r\n"].concat();
             assert_eq!(parse(&behind), whole, "with what the client sends");
             assert_eq!(bytes, input.len());
             Ok(client)
         }
-        Parsed::Partial => panic!("not whole: {}", input.escape_ascii()),
+        ParsedHeader::Partial => panic!("not whole: {}", input.escape_ascii()),
     }
 }
 
-fn address(text: &str) -> Client {
-    Client::Address(text.parse().expect("an address"))
+fn address(text: &str) -> ProxiedClient {
+    ProxiedClient::Address(text.parse().expect("an address"))
 }
 
 /// A header of version 2.
@@ -42,8 +42,8 @@ fn a_line_names_the_client() {
         ("PROXY TCP4 0.0.0.0 0.0.0.0 0 0\r\n", address("0.0.0.0:0")),
         ("PROXY TCP6 2001:DB8::1 ::1 5000 443\r\n", address("[2001:db8::1]:5000")),
         ("PROXY TCP6 ::ffff:192.0.2.1 ::1 1 2\r\n", address("[::ffff:192.0.2.1]:1")),
-        ("PROXY UNKNOWN\r\n", Client::OfSocket),
-        ("PROXY UNKNOWN ffff:f...f:ffff  65535 \0\r x\r\n", Client::OfSocket),
+        ("PROXY UNKNOWN\r\n", ProxiedClient::OfSocket),
+        ("PROXY UNKNOWN ffff:f...f:ffff  65535 \0\r x\r\n", ProxiedClient::OfSocket),
     ] {
         assert_eq!(parsed(line.as_bytes()), Ok(client), "{line}");
     }
@@ -94,7 +94,7 @@ fn what_begins_no_header_is_seen_at_its_first_byte_that_differs() {
     ] {
         for until in 0..=input.len() {
             let expected =
-                if until < needed { Ok(Parsed::Partial) } else { Err(HeaderError::Missing) };
+                if until < needed { Ok(ParsedHeader::Partial) } else { Err(HeaderError::Missing) };
             assert_eq!(parse(&input[..until]), expected, "{}", input[..until].escape_ascii());
         }
     }
@@ -108,13 +108,13 @@ fn a_binary_header_names_the_client() {
         (binary(0x21, 0x11, &IPV4), address("192.0.2.1:5000")),
         (binary(0x21, 0x12, &IPV4), address("192.0.2.1:5000")),
         (binary(0x21, 0x21, &ipv6), address("[2000::9]:80")),
-        (binary(0x21, 0x31, &[0; 216]), Client::Unix),
-        (binary(0x21, 0x00, b""), Client::OfSocket),
-        (binary(0x21, 0x10, &IPV4), Client::OfSocket),
-        (binary(0x21, 0x01, b"anything"), Client::OfSocket),
-        (binary(0x20, 0x00, b""), Client::OfSocket),
-        (binary(0x20, 0x11, &IPV4), Client::OfSocket),
-        (binary(0x20, 0xff, b"whatever it is"), Client::OfSocket),
+        (binary(0x21, 0x31, &[0; 216]), ProxiedClient::Unix),
+        (binary(0x21, 0x00, b""), ProxiedClient::OfSocket),
+        (binary(0x21, 0x10, &IPV4), ProxiedClient::OfSocket),
+        (binary(0x21, 0x01, b"anything"), ProxiedClient::OfSocket),
+        (binary(0x20, 0x00, b""), ProxiedClient::OfSocket),
+        (binary(0x20, 0x11, &IPV4), ProxiedClient::OfSocket),
+        (binary(0x20, 0xff, b"whatever it is"), ProxiedClient::OfSocket),
         // Records: ALPN, and one of a kind that is not known.
         (
             binary(0x21, 0x11, &[&IPV4[..], b"\x01\x00\x02h2\xe0\x00\x00"].concat()),
@@ -153,11 +153,11 @@ fn a_header_of_the_greatest_length_is_read_and_no_longer_one() {
         parse(format!("PROXY UNKNOWN {filler}\r\n").as_bytes())
     };
     let bytes = PROXY_LINE_MAX_BYTES;
-    assert_eq!(line(bytes), Ok(Parsed::Header { client: Client::OfSocket, bytes }));
+    assert_eq!(line(bytes), Ok(ParsedHeader::Header { client: ProxiedClient::OfSocket, bytes }));
     assert_eq!(line(bytes + 1), Err(HeaderError::TooLong));
     let bytes = PROXY_HEADER_MAX_BYTES;
     let local = |bytes: usize| parse(&binary(0x20, 0, &vec![7; bytes - FIXED_BYTES]));
-    assert_eq!(local(bytes), Ok(Parsed::Header { client: Client::OfSocket, bytes }));
+    assert_eq!(local(bytes), Ok(ParsedHeader::Header { client: ProxiedClient::OfSocket, bytes }));
     assert_eq!(local(bytes + 1), Err(HeaderError::TooLong));
 }
 

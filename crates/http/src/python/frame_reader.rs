@@ -54,7 +54,7 @@ enum State {
 }
 
 /// What the bytes were that were looked at last.
-enum Found {
+enum FrameFound {
     /// A part of something.
     Nothing,
     /// Bytes that are whole, in the input or in the buffer.
@@ -118,22 +118,24 @@ impl ChildFrameReader {
             self.advance(input).inspect_err(|&error| self.state = State::Failed(error))?;
         let piece = input.get(start..used).unwrap_or_default();
         let frame = match found {
-            Found::Nothing => None,
-            Found::Content { request, is_end } => {
+            FrameFound::Nothing => None,
+            FrameFound::Content { request, is_end } => {
                 Some(ChildFrame::Content { request, bytes: piece, is_end })
             }
-            Found::Message { request, flags, is_first, is_last } => Some(ChildFrame::Message {
-                request,
-                is_binary: flags & MESSAGE_IS_BINARY != 0,
-                bytes: piece,
-                room_bytes: piece.len() as u32 + u32::from(is_first),
-                is_end: is_last && flags & MESSAGE_CONTINUES == 0,
-            }),
-            Found::HeadTooLarge(header) => {
+            FrameFound::Message { request, flags, is_first, is_last } => {
+                Some(ChildFrame::Message {
+                    request,
+                    is_binary: flags & MESSAGE_IS_BINARY != 0,
+                    bytes: piece,
+                    room_bytes: piece.len() as u32 + u32::from(is_first),
+                    is_end: is_last && flags & MESSAGE_CONTINUES == 0,
+                })
+            }
+            FrameFound::HeadTooLarge(header) => {
                 let max_bytes = self.head_max_bytes;
                 Some(malformed(header, CgiError::HeadTooLarge { max_bytes }))
             }
-            Found::Whole { header, content_bytes } => {
+            FrameFound::Whole { header, content_bytes } => {
                 let rest = input.get(used..).unwrap_or_default();
                 return self.whole(header, content_bytes, piece, used, rest, storage);
             }
@@ -152,17 +154,17 @@ impl ChildFrameReader {
 
     /// Looks at bytes up to the next thing that is found. Returns where its last piece begins and
     /// ends.
-    fn advance(&mut self, input: &[u8]) -> Result<(usize, usize, Found), ChildFrameError> {
+    fn advance(&mut self, input: &[u8]) -> Result<(usize, usize, FrameFound), ChildFrameError> {
         let mut used = 0;
         loop {
             let rest = input.get(used..).unwrap_or_default();
             if rest.is_empty() && !self.is_whole() {
-                return Ok((used, used, Found::Nothing));
+                return Ok((used, used, FrameFound::Nothing));
             }
             let start = used;
             let (bytes, found) = self.part(rest)?;
             used += bytes;
-            if !matches!(found, Found::Nothing) {
+            if !matches!(found, FrameFound::Nothing) {
                 return Ok((start, used, found));
             }
         }
@@ -177,7 +179,7 @@ impl ChildFrameReader {
     }
 
     /// Uses bytes at the front of `input`, and returns how many.
-    fn part(&mut self, input: &[u8]) -> Result<(usize, Found), ChildFrameError> {
+    fn part(&mut self, input: &[u8]) -> Result<(usize, FrameFound), ChildFrameError> {
         match self.state {
             State::Header => {
                 let (used, header) = self.array::<FRAME_HEADER_BYTES>(input);
@@ -185,7 +187,7 @@ impl ChildFrameReader {
                     let found = self.begin(FrameHeader::parse(&header)?)?;
                     return Ok((used, found));
                 }
-                Ok((used, Found::Nothing))
+                Ok((used, FrameFound::Nothing))
             }
             State::HeadLength(header) => {
                 let (used, length) = self.array(input);
@@ -193,7 +195,7 @@ impl ChildFrameReader {
                     let found = self.begin_response(header, u32::from_le_bytes(length))?;
                     return Ok((used, found));
                 }
-                Ok((used, Found::Nothing))
+                Ok((used, FrameFound::Nothing))
             }
             State::Whole { header, bytes, content_bytes } => {
                 let used = input.len().min(bytes - self.buffer.len());
@@ -203,16 +205,16 @@ impl ChildFrameReader {
                         self.is_buffer_spent = true;
                     }
                     self.state = State::Header;
-                    return Ok((used, Found::Whole { header, content_bytes }));
+                    return Ok((used, FrameFound::Whole { header, content_bytes }));
                 }
                 self.collect(input, used);
-                Ok((used, Found::Nothing))
+                Ok((used, FrameFound::Nothing))
             }
             State::Content { request, missing, is_last } => {
                 let used = fitting(input, missing);
                 self.state = State::content(request, missing - used as u32, is_last);
                 let is_end = is_last && missing == used as u32;
-                Ok((used, Found::Content { request, is_end }))
+                Ok((used, FrameFound::Content { request, is_end }))
             }
             State::MessageFlags(FrameHeader { request, bytes, .. }) => {
                 let (used, flags) = self.array(input);
@@ -223,7 +225,7 @@ impl ChildFrameReader {
                     let missing = bytes - 1;
                     self.state = State::Message { request, flags, missing, is_begun: false };
                 }
-                Ok((used, Found::Nothing))
+                Ok((used, FrameFound::Nothing))
             }
             State::Message { request, flags, missing, is_begun } => {
                 let used = fitting(input, missing);
@@ -233,12 +235,12 @@ impl ChildFrameReader {
                     _ => State::Message { request, flags, missing, is_begun: true },
                 };
                 let (is_first, is_last) = (!is_begun, missing == 0);
-                Ok((used, Found::Message { request, flags, is_first, is_last }))
+                Ok((used, FrameFound::Message { request, flags, is_first, is_last }))
             }
             State::Skipped(missing) => {
                 let used = fitting(input, missing);
                 self.state = State::skipped(missing - used as u32);
-                Ok((used, Found::Nothing))
+                Ok((used, FrameFound::Nothing))
             }
             State::Failed(error) => Err(error),
         }
@@ -265,7 +267,7 @@ impl ChildFrameReader {
     }
 
     /// Begins a frame: checks that it may come, and its length.
-    fn begin(&mut self, header: FrameHeader) -> Result<Found, ChildFrameError> {
+    fn begin(&mut self, header: FrameHeader) -> Result<FrameFound, ChildFrameError> {
         let FrameHeader { kind, request, bytes } = header;
         match (kind, self.is_ready) {
             (ChildFrameKind::Ready, true) => return Err(ChildFrameError::ReadyAgain),
@@ -298,22 +300,22 @@ impl ChildFrameReader {
         match kind {
             ChildFrameKind::Content => {
                 self.state = State::content(request, bytes, false);
-                Ok(Found::Nothing)
+                Ok(FrameFound::Nothing)
             }
             ChildFrameKind::Response => {
                 self.state = State::HeadLength(header);
-                Ok(Found::Nothing)
+                Ok(FrameFound::Nothing)
             }
             ChildFrameKind::Message => {
                 self.state = State::MessageFlags(header);
-                Ok(Found::Nothing)
+                Ok(FrameFound::Nothing)
             }
             ChildFrameKind::Head | ChildFrameKind::Hints | ChildFrameKind::Accept => {
                 Ok(self.begin_head(header, bytes, 0))
             }
             _ => {
                 self.state = State::Whole { header, bytes: bytes as usize, content_bytes: 0 };
-                Ok(Found::Nothing)
+                Ok(FrameFound::Nothing)
             }
         }
     }
@@ -323,7 +325,7 @@ impl ChildFrameReader {
         &mut self,
         header: FrameHeader,
         head_bytes: u32,
-    ) -> Result<Found, ChildFrameError> {
+    ) -> Result<FrameFound, ChildFrameError> {
         let FrameHeader { kind, bytes, .. } = header;
         let content_bytes = (bytes - NUMBER_BYTES)
             .checked_sub(head_bytes)
@@ -335,13 +337,13 @@ impl ChildFrameReader {
     }
 
     /// Begins a head, or skips it and what follows it if it is over the limit.
-    fn begin_head(&mut self, header: FrameHeader, bytes: u32, content_bytes: u32) -> Found {
+    fn begin_head(&mut self, header: FrameHeader, bytes: u32, content_bytes: u32) -> FrameFound {
         if bytes as usize > self.head_max_bytes {
             self.state = State::skipped(bytes + content_bytes);
-            return Found::HeadTooLarge(header);
+            return FrameFound::HeadTooLarge(header);
         }
         self.state = State::Whole { header, bytes: bytes as usize, content_bytes };
-        Found::Nothing
+        FrameFound::Nothing
     }
 
     /// Makes the step of bytes that are whole. Their last piece is `piece`, which ends at `used`;

@@ -3,7 +3,7 @@
 use super::response_content::has_content;
 use crate::cgi::error::CgiError;
 use crate::cgi::response_head::{retain_allowed, single, split_line, status_code};
-use crate::field::{Fields, Known, Line};
+use crate::field::{FieldPlace, Fields, KnownFieldPlaces};
 use crate::grammar::{decimal, is_value_byte};
 use crate::h1::client::limits::RESPONSE_FIELDS_MAX;
 use crate::h1::client::response_framing::ResponseFraming;
@@ -23,7 +23,7 @@ pub struct PythonResponseHead<'h> {
     /// The fields, `Content-Length` included.
     pub fields: Fields<'h>,
     /// Where the known ones stand.
-    pub known: Known,
+    pub known: KnownFieldPlaces,
     /// What `Content-Length` says. Whether it is true is for a
     /// [`ResponseContentCheck`](super::response_content::ResponseContentCheck) to see.
     pub content_length: Option<u64>,
@@ -60,7 +60,7 @@ pub struct HintFields<'h> {
     /// The fields; those of the connection are left out.
     pub fields: Fields<'h>,
     /// Where the known ones stand.
-    pub known: Known,
+    pub known: KnownFieldPlaces,
 }
 
 /// Reads the whole head of a response: the status, and field lines, each ended by LF.
@@ -113,7 +113,7 @@ pub(super) fn read_accept<'h>(
 fn field_lines(
     text: &[u8],
     mut start: usize,
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<FieldPlace>,
     fields_max: usize,
 ) -> Result<(), CgiError> {
     let max = fields_max.min(RESPONSE_FIELDS_MAX);
@@ -129,7 +129,7 @@ fn field_lines(
         }
         let (name, value) = split_line(line)?;
         let value_at = at + name + 1 + value.start;
-        lines.push(Line::new(at..at + name, value_at..value_at + value.len()));
+        lines.push(FieldPlace::new(at..at + name, value_at..value_at + value.len()));
     }
     Ok(())
 }
@@ -138,7 +138,7 @@ fn field_lines(
 fn allowed_fields<'h>(text: &'h [u8], storage: &'h mut HeadStorage) -> HintFields<'h> {
     let lines = storage.lines();
     retain_allowed(text, lines);
-    let mut known = Known::default();
+    let mut known = KnownFieldPlaces::default();
     for (position, line) in lines.iter().enumerate() {
         known.add(line.name_in(text), position);
     }

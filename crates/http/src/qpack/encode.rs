@@ -7,7 +7,7 @@
 
 use crate::field::Field;
 use crate::hpack::answer;
-use crate::hpack::form::Form;
+use crate::hpack::form::CompressionForm;
 use crate::prepared::Prepared;
 
 /// What every section begins with: it needs no insertion, and its base is 0 (RFC 9204 §4.5.1).
@@ -20,7 +20,7 @@ pub const PREFIX: [u8; 2] = [0, 0];
 #[inline]
 pub fn prepared(out: &mut Vec<u8>, answer: &Prepared<'_>, tail: &[u8]) {
     out.extend_from_slice(&PREFIX);
-    answer::prepared(Form::Qpack, out, answer, answer.shared.qpack, tail);
+    answer::prepared(CompressionForm::Qpack, out, answer, answer.shared.qpack, tail);
 }
 
 /// Most bytes that [`prepared`] appends before the tail.
@@ -42,10 +42,10 @@ pub fn head<'f>(
     tail: &[u8],
 ) {
     out.extend_from_slice(&PREFIX);
-    answer::status(Form::Qpack, out, status);
-    answer::fields(Form::Qpack, out, fields);
+    answer::status(CompressionForm::Qpack, out, status);
+    answer::fields(CompressionForm::Qpack, out, fields);
     if let Some(bytes) = length {
-        answer::content_length(Form::Qpack, out, bytes);
+        answer::content_length(CompressionForm::Qpack, out, bytes);
     }
     out.extend_from_slice(tail);
 }
@@ -55,30 +55,30 @@ pub fn head<'f>(
 pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = Field<'f>>) {
     debug_assert!(matches!(status, 100 | 102..=199));
     out.extend_from_slice(&PREFIX);
-    answer::status(Form::Qpack, out, status);
-    answer::fields(Form::Qpack, out, fields);
+    answer::status(CompressionForm::Qpack, out, status);
+    answer::fields(CompressionForm::Qpack, out, fields);
 }
 
 /// Appends the field section of trailers. The same fields are left out as in [`head`].
 pub fn trailers<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) {
     out.extend_from_slice(&PREFIX);
-    answer::fields(Form::Qpack, out, fields);
+    answer::fields(CompressionForm::Qpack, out, fields);
 }
 
 /// Appends `:status`; the [`PREFIX`] must stand before it.
 #[inline]
 pub fn status(out: &mut Vec<u8>, status: u16) {
-    answer::status(Form::Qpack, out, status);
+    answer::status(CompressionForm::Qpack, out, status);
 }
 
 /// Appends a field in its shortest form: the name in small letters, the value without white space
 /// at its ends. Nothing is left out: it is for fields of the server's own.
 pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    Form::Qpack.field(out, name, value);
+    CompressionForm::Qpack.field(out, name, value);
 }
 
 /// Appends whole lines of HTTP/1 (`Name: value\r\n`…), without those that no other version may
 /// have.
 pub fn lines(out: &mut Vec<u8>, h1_lines: &[u8]) {
-    answer::lines(Form::Qpack, out, h1_lines);
+    answer::lines(CompressionForm::Qpack, out, h1_lines);
 }

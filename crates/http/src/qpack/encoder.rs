@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 use super::encode;
 use crate::field::Field;
 use crate::hpack::entries::{
-    Entries, EntryNumber, EntryTable, NewField, NewName, TABLE_BYTES, USED_TABLE_MIN_BYTES,
+    EntryNumber, EntryTable, NewField, NewName, TABLE_BYTES, TableEntries, USED_TABLE_MIN_BYTES,
 };
-use crate::hpack::form::Form;
+use crate::hpack::form::CompressionForm;
 use crate::hpack::integer;
 use crate::hpack::repeated::Repeated;
 pub use crate::hpack::repeated::Tail;
@@ -39,7 +39,7 @@ pub struct Encoder {
 /// The table of a peer of HTTP/3.
 #[derive(Debug)]
 struct QpackTable {
-    entries: Entries,
+    entries: TableEntries,
     /// Entries that a table of the capacity that the peer allows may have (§4.5.1.1).
     entries_max: u64,
     /// Entries that the peer has acknowledged (§2.1.4).
@@ -48,20 +48,21 @@ struct QpackTable {
     sections: VecDeque<(u64, EntryNumber)>,
     /// For the encoder stream.
     instructions: Vec<u8>,
-    section: Section,
+    section: SectionReferences,
 }
 
 /// The entries that the section refers to which is being written.
 #[derive(Clone, Copy, Debug)]
-struct Section {
+struct SectionReferences {
     oldest: EntryNumber,
     newest: EntryNumber,
 }
 
-const NO_REFERENCE: Section = Section { oldest: EntryNumber(u32::MAX), newest: EntryNumber::NONE };
+const NO_REFERENCE: SectionReferences =
+    SectionReferences { oldest: EntryNumber(u32::MAX), newest: EntryNumber::NONE };
 
 impl EntryTable for QpackTable {
-    const FORM: Form = Form::Qpack;
+    const FORM: CompressionForm = CompressionForm::Qpack;
 
     fn bytes_max(&self) -> usize {
         self.entries.bytes_max()
@@ -75,14 +76,14 @@ impl EntryTable for QpackTable {
         }
         // The base of the section is what the peer knows (§4.5.2).
         integer::write(out, 0x80, 6, (self.known - entry.0) as usize);
-        let Section { oldest, newest } = &mut self.section;
+        let SectionReferences { oldest, newest } = &mut self.section;
         (*oldest, *newest) = ((*oldest).min(entry), (*newest).max(entry));
         true
     }
 
     fn insert(&mut self, out: &mut Vec<u8>, field: NewField<'_>, entry: &mut EntryNumber) {
         match field.name {
-            NewName::Static(place) => Form::Qpack.named(out, place),
+            NewName::Static(place) => CompressionForm::Qpack.named(out, place),
             NewName::Written { is_coded, text } => NewName::write(out, 0x20, 3, is_coded, text),
         }
         out.extend_from_slice(field.value);
@@ -101,7 +102,7 @@ impl QpackTable {
         // §4.3.1. A table has no size before that.
         integer::write(&mut instructions, 0x20, 5, capacity);
         QpackTable {
-            entries: Entries::new(capacity),
+            entries: TableEntries::new(capacity),
             entries_max: capacity_max / ENTRY_BYTES as u64,
             known: 0,
             sections: VecDeque::new(),
@@ -132,7 +133,8 @@ impl QpackTable {
 
     /// Puts the prefix of a section, whose fields begin at `start`, in front of them (§4.5.1).
     fn end_section(&mut self, out: &mut Vec<u8>, start: usize, stream: u64) {
-        let Section { oldest, newest } = std::mem::replace(&mut self.section, NO_REFERENCE);
+        let SectionReferences { oldest, newest } =
+            std::mem::replace(&mut self.section, NO_REFERENCE);
         if newest == EntryNumber::NONE {
             return;
         }

@@ -1,11 +1,11 @@
 //! RFC 9204 Appendix A. The first row has index 0.
 
-use crate::hpack::static_table::{Entry, Row, StaticTable, entries_of, text_bytes, text_of};
+use crate::hpack::static_table::{Row, StaticEntry, StaticTable, entries_of, text_bytes, text_of};
 
 pub(crate) static QPACK: StaticTable = StaticTable::new(&TEXT, &ENTRIES);
 
 static TEXT: [u8; text_bytes(&ROWS)] = text_of(&ROWS);
-static ENTRIES: [Entry; ROWS.len()] = entries_of(&ROWS);
+static ENTRIES: [StaticEntry; ROWS.len()] = entries_of(&ROWS);
 
 const ROWS: [Row; 99] = [
     (":authority", ""),

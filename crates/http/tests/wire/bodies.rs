@@ -1,6 +1,6 @@
 //! Content: limits, and what the reader says about itself.
 
-use pinion_http::h1::body::{BodyReader, Step};
+use pinion_http::h1::body::{BodyReader, BodyStep};
 use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, TRAILER_MAX_BYTES};
 use pinion_http::refusal::Refusal;
 use pinion_http::request::Framing;
@@ -15,9 +15,9 @@ fn read(framing: Framing, content_max: u64, wire: &[u8]) -> Result<(bool, usize)
         let (bytes, step) = reader.step(&wire[at..], PLENTY)?;
         at += bytes;
         match step {
-            Step::Data(data) => content += data.len(),
-            Step::NeedMore => return Ok((false, content)),
-            Step::End(_) => return Ok((true, content)),
+            BodyStep::Data(data) => content += data.len(),
+            BodyStep::NeedMore => return Ok((false, content)),
+            BodyStep::End(_) => return Ok((true, content)),
         }
     }
 }
@@ -26,28 +26,28 @@ fn read(framing: Framing, content_max: u64, wire: &[u8]) -> Result<(bool, usize)
 fn no_content() {
     let mut reader = BodyReader::new(Framing::None, PLENTY);
     assert!(reader.is_at_end());
-    assert_eq!(reader.step(b"GET /", PLENTY), Ok((0, Step::End(b""))));
+    assert_eq!(reader.step(b"GET /", PLENTY), Ok((0, BodyStep::End(b""))));
 }
 
 #[test]
 fn a_length_leaves_the_next_request_alone() {
     let mut reader = BodyReader::new(Framing::Length(5), PLENTY);
     assert_eq!(reader.known_remaining(), 5);
-    assert_eq!(reader.step(b"he", PLENTY), Ok((2, Step::Data(b"he"))));
-    assert_eq!(reader.step(b"", PLENTY), Ok((0, Step::NeedMore)));
+    assert_eq!(reader.step(b"he", PLENTY), Ok((2, BodyStep::Data(b"he"))));
+    assert_eq!(reader.step(b"", PLENTY), Ok((0, BodyStep::NeedMore)));
     assert_eq!(reader.known_remaining(), 3);
-    assert_eq!(reader.step(b"lloGET /", PLENTY), Ok((3, Step::Data(b"llo"))));
+    assert_eq!(reader.step(b"lloGET /", PLENTY), Ok((3, BodyStep::Data(b"llo"))));
     assert!(reader.is_at_end());
-    assert_eq!(reader.step(b"GET /", PLENTY), Ok((0, Step::End(b""))));
+    assert_eq!(reader.step(b"GET /", PLENTY), Ok((0, BodyStep::End(b""))));
 }
 
 #[test]
 fn data_is_handed_on_as_it_comes() {
     let mut reader = BodyReader::new(Framing::Chunked, PLENTY);
-    assert_eq!(reader.step(b"5\r\nhe", PLENTY), Ok((5, Step::Data(b"he"))));
+    assert_eq!(reader.step(b"5\r\nhe", PLENTY), Ok((5, BodyStep::Data(b"he"))));
     assert_eq!(reader.known_remaining(), 3);
-    assert_eq!(reader.step(b"llo\r", PLENTY), Ok((3, Step::Data(b"llo"))));
-    assert_eq!(reader.step(b"\r\n0\r\n\r\nGET", PLENTY), Ok((7, Step::End(b"\r\n"))));
+    assert_eq!(reader.step(b"llo\r", PLENTY), Ok((3, BodyStep::Data(b"llo"))));
+    assert_eq!(reader.step(b"\r\n0\r\n\r\nGET", PLENTY), Ok((7, BodyStep::End(b"\r\n"))));
     assert!(reader.is_at_end());
 }
 
@@ -56,19 +56,19 @@ fn data_is_handed_on_as_it_comes() {
 fn only_content_needs_room() {
     let mut reader = BodyReader::new(Framing::Chunked, PLENTY);
     let wire = b"5\r\nhello\r\n1\r\n!\r\n0\r\n\r\nGET";
-    assert_eq!(reader.step(wire, 0), Ok((3, Step::NeedMore)));
+    assert_eq!(reader.step(wire, 0), Ok((3, BodyStep::NeedMore)));
     assert!(reader.is_in_content());
-    assert_eq!(reader.step(&wire[3..], 0), Ok((0, Step::NeedMore)));
-    assert_eq!(reader.step(&wire[3..], 4), Ok((4, Step::Data(b"hell"))));
-    assert_eq!(reader.step(&wire[7..], 1), Ok((1, Step::Data(b"o"))));
+    assert_eq!(reader.step(&wire[3..], 0), Ok((0, BodyStep::NeedMore)));
+    assert_eq!(reader.step(&wire[3..], 4), Ok((4, BodyStep::Data(b"hell"))));
+    assert_eq!(reader.step(&wire[7..], 1), Ok((1, BodyStep::Data(b"o"))));
     assert!(!reader.is_in_content());
-    assert_eq!(reader.step(&wire[8..], 0), Ok((5, Step::NeedMore)));
-    assert_eq!(reader.step(&wire[13..], 1), Ok((1, Step::Data(b"!"))));
-    assert_eq!(reader.step(&wire[14..], 0), Ok((7, Step::End(b"\r\n"))));
+    assert_eq!(reader.step(&wire[8..], 0), Ok((5, BodyStep::NeedMore)));
+    assert_eq!(reader.step(&wire[13..], 1), Ok((1, BodyStep::Data(b"!"))));
+    assert_eq!(reader.step(&wire[14..], 0), Ok((7, BodyStep::End(b"\r\n"))));
     let mut reader = BodyReader::new(Framing::Length(2), PLENTY);
-    assert_eq!(reader.step(b"hi", 0), Ok((0, Step::NeedMore)));
-    assert_eq!(reader.step(b"hi", 2), Ok((2, Step::Data(b"hi"))));
-    assert_eq!(reader.step(b"GET", 0), Ok((0, Step::End(b""))));
+    assert_eq!(reader.step(b"hi", 0), Ok((0, BodyStep::NeedMore)));
+    assert_eq!(reader.step(b"hi", 2), Ok((2, BodyStep::Data(b"hi"))));
+    assert_eq!(reader.step(b"GET", 0), Ok((0, BodyStep::End(b""))));
 }
 
 /// A trailer section is left in the input until it is whole, and comes in one piece.
@@ -78,10 +78,10 @@ fn trailers_come_in_one_piece() {
     let wire = [b"0\r\n".as_slice(), section, b"GET"].concat();
     for first in 3..3 + section.len() {
         let mut reader = BodyReader::new(Framing::Chunked, PLENTY);
-        assert_eq!(reader.step(&wire[..first], 0), Ok((3, Step::NeedMore)));
-        assert_eq!(reader.step(&wire[3..first], 0), Ok((0, Step::NeedMore)));
+        assert_eq!(reader.step(&wire[..first], 0), Ok((3, BodyStep::NeedMore)));
+        assert_eq!(reader.step(&wire[3..first], 0), Ok((0, BodyStep::NeedMore)));
         assert!(!reader.is_at_end());
-        assert_eq!(reader.step(&wire[3..], 0), Ok((section.len(), Step::End(section))));
+        assert_eq!(reader.step(&wire[3..], 0), Ok((section.len(), BodyStep::End(section))));
         assert!(reader.is_at_end());
     }
 }

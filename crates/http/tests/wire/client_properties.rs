@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use pinion_http::field::Field;
-use pinion_http::h1::body::{BodyReader, Step};
+use pinion_http::h1::body::{BodyReader, BodyStep};
 use pinion_http::h1::client::request_writer::{
     ConnectionOption, OutgoingRequest, RequestContent, RequestTarget, write_request,
 };
@@ -362,9 +362,9 @@ impl Request {
             let (used, step) = reader.step(&written[at..], u64::MAX).unwrap();
             at += used;
             match step {
-                Step::Data(data) => read.extend_from_slice(data),
-                Step::NeedMore => panic!("the request is not whole"),
-                Step::End(section) => {
+                BodyStep::Data(data) => read.extend_from_slice(data),
+                BodyStep::NeedMore => panic!("the request is not whole"),
+                BodyStep::End(section) => {
                     let mut storage = HeadStorage::new();
                     let found = trailers::read(section, &mut storage).unwrap();
                     let found: Vec<_> =

@@ -201,7 +201,7 @@ fn fields_of_this_machine_are_left_out() {
 /// What is written in chunks is read back by the reader.
 #[test]
 fn chunks_are_read_back() {
-    use pinion_http::h1::body::{BodyReader, Step};
+    use pinion_http::h1::body::{BodyReader, BodyStep};
     let mut out = Vec::new();
     for data in [vec![b'x'; 1], vec![b'y'; 255], vec![b'z'; 4096]] {
         encode::chunk_prefix(&mut out, data.len() as u64);
@@ -213,10 +213,10 @@ fn chunks_are_read_back() {
     let mut at = 0;
     for length in [1, 255, 4096] {
         let (bytes, step) = reader.step(&out[at..], u64::MAX).unwrap();
-        assert!(matches!(step, Step::Data(data) if data.len() == length));
+        assert!(matches!(step, BodyStep::Data(data) if data.len() == length));
         at += bytes;
     }
-    let end = Step::End(b"X: y\r\n\r\n");
+    let end = BodyStep::End(b"X: y\r\n\r\n");
     assert_eq!(reader.step(&out[at..], u64::MAX), Ok((out.len() - at, end)));
 }
 

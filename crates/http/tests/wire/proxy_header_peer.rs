@@ -3,17 +3,17 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use pinion_http::proxy_protocol::{Client, Parsed, parse};
+use pinion_http::proxy_protocol::{ParsedHeader, ProxiedClient, parse};
 use ppp::{HeaderResult, v1, v2};
 
 /// Compares what both find in the first bytes of a connection.
 pub(crate) fn check(data: &[u8]) {
-    let Ok(Parsed::Header { client, bytes }) = parse(data) else { return };
+    let Ok(ParsedHeader::Header { client, bytes }) = parse(data) else { return };
     let expected = match client {
-        Client::Address(address) => Some(address),
-        Client::Unix => None,
+        ProxiedClient::Address(address) => Some(address),
+        ProxiedClient::Unix => None,
         // Of a connection without an address nothing else is read (§2.2), which `ppp` does.
-        Client::OfSocket => return,
+        ProxiedClient::OfSocket => return,
     };
     let found = match HeaderResult::parse(&data[..bytes]) {
         HeaderResult::V1(header) => {

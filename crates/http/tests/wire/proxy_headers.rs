@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use pinion_http::proxy_protocol::{Client, Parsed, parse};
+use pinion_http::proxy_protocol::{ParsedHeader, ProxiedClient, parse};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -79,7 +79,7 @@ proptest! {
     ) {
         for header in [line(client), binary(client, &records)] {
             let bytes = header.len();
-            let expected = Ok(Parsed::Header { client: Client::Address(client), bytes });
+            let expected = Ok(ParsedHeader::Header { client: ProxiedClient::Address(client), bytes });
             prop_assert_eq!(parse(&[&header[..], &behind].concat()), expected);
             oracle::proxy_header::check(&header);
             proxy_header_peer::check(&header);

@@ -1,7 +1,7 @@
 //! Requests that two servers could read differently: each is refused, and with which status.
 //! Sections are those of RFC 9112 unless said otherwise.
 
-use pinion_http::h1::body::{BodyReader, Step};
+use pinion_http::h1::body::{BodyReader, BodyStep};
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 use pinion_http::refusal::Refusal;
@@ -319,9 +319,9 @@ fn chunked(wire: &str) -> Result<String, Refusal> {
         let (bytes, step) = reader.step(rest, u64::MAX)?;
         rest = &rest[bytes..];
         match step {
-            Step::Data(data) => content.extend_from_slice(data),
-            Step::End(_) => return Ok(String::from_utf8(content).unwrap()),
-            Step::NeedMore => panic!("{wire:?} is not at its end"),
+            BodyStep::Data(data) => content.extend_from_slice(data),
+            BodyStep::End(_) => return Ok(String::from_utf8(content).unwrap()),
+            BodyStep::NeedMore => panic!("{wire:?} is not at its end"),
         }
     }
 }

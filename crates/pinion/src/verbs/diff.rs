@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::settings::Diff;
 use crate::terminal::Style;
 use pinion_archive::layout::VARIANT_PREFIX;
-use pinion_archive::{Change, CompareError, Comparison, Pair};
+use pinion_archive::{CompareError, Comparison, Pair, PathChange};
 use pinion_http::target;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
@@ -62,7 +62,7 @@ struct BeforeAfter {
 
 /// A difference and what the lists say about it.
 struct Found<'s> {
-    change: Change<'s>,
+    change: PathChange<'s>,
     class: Class,
     /// It says nothing that the resource of which this is another name does not say.
     follows: bool,
@@ -122,7 +122,7 @@ impl Sides {
     fn follows(
         &self,
         comparison: &Comparison<'_>,
-        change: &Change<'_>,
+        change: &PathChange<'_>,
         pair: &mut Pair,
     ) -> Result<bool, Failure> {
         let path = change.entry().map_or(&[][..], |entry| entry.path());
@@ -162,7 +162,7 @@ impl Sides {
     }
 }
 
-fn class(change: &Change<'_>) -> Class {
+fn class(change: &PathChange<'_>) -> Class {
     match (change.before, change.after) {
         (None, _) => Class::Added,
         (_, None) => Class::Removed,

@@ -2,7 +2,7 @@
 //! §6.3, §9.3).
 
 use super::response_error::ResponseError;
-use crate::field::{Fields, Known, KnownField};
+use crate::field::{Fields, KnownField, KnownFieldPlaces};
 use crate::grammar::{decimal, trim};
 use crate::h1::client::request_writer::SentRequest;
 use crate::h1::head;
@@ -40,7 +40,7 @@ pub(super) fn message_end(
     version: Version,
     status: u16,
     fields: &Fields<'_>,
-    known: &Known,
+    known: &KnownFieldPlaces,
 ) -> Result<MessageEnd, ResponseError> {
     let length = content_length(fields, known);
     let has_coding = known.has(KnownField::TransferEncoding);
@@ -86,7 +86,10 @@ pub(super) fn message_end(
 
 /// Returns the value of `Content-Length`. Several are one if they are equal, in lines or in a list
 /// (RFC 9112 §6.3, rule 5); requests have no such lenience.
-fn content_length(fields: &Fields<'_>, known: &Known) -> Result<Option<u64>, ResponseError> {
+fn content_length(
+    fields: &Fields<'_>,
+    known: &KnownFieldPlaces,
+) -> Result<Option<u64>, ResponseError> {
     let mut length = None;
     for value in known.values(fields, KnownField::ContentLength) {
         for member in value.split(|&byte| byte == b',') {

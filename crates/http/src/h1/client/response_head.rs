@@ -3,7 +3,7 @@
 use super::limits::RESPONSE_FIELDS_MAX;
 use super::response_error::ResponseError;
 use super::response_framing::ResponseFraming;
-use crate::field::{Fields, Known, KnownField, Line, Values};
+use crate::field::{FieldPlace, Fields, KnownField, KnownFieldPlaces, Values};
 use crate::h1::scan::{self, value_bytes};
 use crate::refusal::Refusal;
 use crate::version::Version;
@@ -21,7 +21,7 @@ pub struct ResponseHead<'h> {
     /// All field lines.
     pub fields: Fields<'h>,
     /// Where the known ones stand.
-    pub known: Known,
+    pub known: KnownFieldPlaces,
     /// How the content is framed.
     pub framing: ResponseFraming,
     /// What `Content-Length` says, also where no content follows: in a response to HEAD, and in a
@@ -54,7 +54,7 @@ pub(super) struct ScannedResponse<'h> {
     pub(super) version: Version,
     pub(super) status: u16,
     pub(super) reason: &'h [u8],
-    pub(super) known: Known,
+    pub(super) known: KnownFieldPlaces,
     /// Length of the head, from the status line to the blank line.
     pub(super) bytes: usize,
 }
@@ -63,7 +63,7 @@ pub(super) struct ScannedResponse<'h> {
 /// go to `lines`. Returns `None` if it is not whole, and nothing is wrong with what is there.
 pub(super) fn scan_response<'h>(
     text: &'h [u8],
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<FieldPlace>,
     fields_max: usize,
 ) -> Result<Option<ScannedResponse<'h>>, ResponseError> {
     let Some((line, rest)) = status_line(text)? else { return Ok(None) };

@@ -8,7 +8,7 @@ use super::response_error::ResponseError;
 use super::response_framing::{MessageEnd, ResponseFraming, message_end};
 use super::response_head::{ResponseHead, ScannedResponse, check_front, scan_response};
 use crate::field::{Fields, KnownField};
-use crate::h1::body::{BodyReader, Step};
+use crate::h1::body::{BodyReader, BodyStep};
 use crate::h1::head::{HeadStorage, has_blank_line};
 use crate::h1::trailers;
 use crate::refusal::Refusal;
@@ -289,7 +289,7 @@ impl ResponseParser {
             unreachable!("framed content has a reader")
         };
         let result = reader.step(input, room);
-        let data = if let Ok((_, Step::Data(data))) = result { data } else { &[] };
+        let data = if let Ok((_, BodyStep::Data(data))) = result { data } else { &[] };
         let content_bytes = self.content_bytes + data.len() as u64;
         let announced = content_bytes.saturating_add(reader.known_remaining());
         // Chunk lines are charged for the content that they announce and for their extensions.
@@ -312,12 +312,12 @@ impl ResponseParser {
         self.content_bytes = content_bytes;
         let waits_for_room = room == 0 && reader.is_in_content() && used < input.len();
         match step {
-            Step::Data(data) => Ok(ResponseStep { used, event: ResponseEvent::Content(data) }),
-            Step::NeedMore if end != InputEnd::Open && !waits_for_room => {
+            BodyStep::Data(data) => Ok(ResponseStep { used, event: ResponseEvent::Content(data) }),
+            BodyStep::NeedMore if end != InputEnd::Open && !waits_for_room => {
                 Err(ResponseError::ContentIncomplete)
             }
-            Step::NeedMore => Ok(ResponseStep { used, event: ResponseEvent::NeedMore }),
-            Step::End(section) => {
+            BodyStep::NeedMore => Ok(ResponseStep { used, event: ResponseEvent::NeedMore }),
+            BodyStep::End(section) => {
                 let trailers = trailers::read_response(section, storage);
                 Ok(self.end(used, trailers.map_err(ResponseError::of)?))
             }

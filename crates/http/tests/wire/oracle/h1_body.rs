@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pinion_http::h1::body::{BodyReader, Step};
+use pinion_http::h1::body::{BodyReader, BodyStep};
 use pinion_http::h1::head::HeadStorage;
 use pinion_http::h1::trailers;
 use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, FIELDS_MAX, TRAILER_MAX_BYTES};
@@ -124,23 +124,23 @@ fn run(framing: Framing, content_max: u64, wire: &[u8], cut: usize) -> Found {
                 found.consumed += bytes;
                 assert!(found.consumed <= arrived);
                 match step {
-                    Step::Data(data) => {
+                    BodyStep::Data(data) => {
                         assert!(!data.is_empty());
                         assert!(wire[..found.consumed].ends_with(data));
                         found.content.extend_from_slice(data);
                         room = room.checked_sub(data.len() as u64).expect("no more than wanted");
                     }
-                    Step::NeedMore if reader.is_in_content() && room == 0 => room = sip,
-                    Step::NeedMore => {
+                    BodyStep::NeedMore if reader.is_in_content() && room == 0 => room = sip,
+                    BodyStep::NeedMore => {
                         assert!(!reader.is_at_end());
                         if arrived == wire.len() {
                             return found;
                         }
                         arrived = wire.len().min(arrived + cut);
                     }
-                    Step::End(section) => {
+                    BodyStep::End(section) => {
                         assert!(reader.is_at_end());
-                        assert_eq!(reader.step(b"next", room), Ok((0, Step::End(b""))));
+                        assert_eq!(reader.step(b"next", room), Ok((0, BodyStep::End(b""))));
                         found.section = section.to_vec();
                         found.ended = Ok(true);
                         return found;

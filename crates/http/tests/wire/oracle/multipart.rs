@@ -1,7 +1,7 @@
 //! Forms: RFC 2046 §5.1 and RFC 7578 read from a whole buffer.
 
 use pinion_http::limits::{PART_HEAD_MAX_BYTES, PART_NAME_MAX_BYTES, PARTS_MAX};
-use pinion_http::multipart::{Event, Fault, Part, Reader, boundary};
+use pinion_http::multipart::{FormEvent, FormFault, FormReader, PartHead, boundary};
 
 /// Boundaries that a form can have; some begin like what stands around them.
 const BOUNDARIES: [&[u8]; 4] = [b"b", b"--", b"-b-b", b"a b"];
@@ -28,23 +28,23 @@ pub(crate) fn check(data: &[u8]) {
 }
 
 /// The parts that are complete, and what is wrong with the form.
-type Found = (Vec<(Part, Vec<u8>)>, Option<Fault>);
+type Found = (Vec<(PartHead, Vec<u8>)>, Option<FormFault>);
 
 fn run(boundary: &[u8], pieces: &[&[u8]]) -> Found {
     let (mut parts, mut open, mut is_over) = (Vec::new(), None, false);
-    let mut reader = Reader::new(boundary);
+    let mut reader = FormReader::new(boundary);
     let mut fault = None;
     for piece in pieces {
         let pushed = reader.push(piece, &mut |event| {
             assert!(!is_over, "behind the end");
             match event {
-                Event::Part(part) => assert!(open.replace((part, Vec::new())).is_none()),
-                Event::Data(bytes) => {
+                FormEvent::Part(part) => assert!(open.replace((part, Vec::new())).is_none()),
+                FormEvent::Data(bytes) => {
                     assert!(!bytes.is_empty());
                     open.as_mut().expect("a part").1.extend_from_slice(bytes);
                 }
-                Event::PartEnd => parts.push(open.take().expect("a part")),
-                Event::End => is_over = true,
+                FormEvent::PartEnd => parts.push(open.take().expect("a part")),
+                FormEvent::End => is_over = true,
             }
         });
         fault = pushed.err();
@@ -62,32 +62,32 @@ fn plain(boundary: &[u8], form: &[u8]) -> Found {
     let delimiter = [b"\r\n--", boundary].concat();
     let mut parts = Vec::new();
     let text = [b"\r\n", form].concat();
-    let Some(at) = find(&text, &delimiter) else { return (parts, Some(Fault::Incomplete)) };
+    let Some(at) = find(&text, &delimiter) else { return (parts, Some(FormFault::Incomplete)) };
     let mut rest = &text[at + delimiter.len()..];
     for count in 1.. {
         if let Some(last) = rest.strip_prefix(b"--") {
             let fault = match skip_padding(last) {
                 [] | b"\r" | [b'\r', b'\n', ..] => None,
-                _ => Some(Fault::Delimiter),
+                _ => Some(FormFault::Delimiter),
             };
             return (parts, fault);
         }
         if rest == b"-" {
-            return (parts, Some(Fault::Incomplete));
+            return (parts, Some(FormFault::Incomplete));
         }
         let Some(head) = skip_padding(rest).strip_prefix(b"\r\n") else {
             let is_cut = matches!(skip_padding(rest), b"" | b"\r");
-            let fault = if is_cut { Fault::Incomplete } else { Fault::Delimiter };
+            let fault = if is_cut { FormFault::Incomplete } else { FormFault::Delimiter };
             return (parts, Some(fault));
         };
         if count > PARTS_MAX {
-            return (parts, Some(Fault::TooManyParts));
+            return (parts, Some(FormFault::TooManyParts));
         }
         let seen = &head[..head.len().min(PART_HEAD_MAX_BYTES)];
         let end = if seen.starts_with(b"\r\n") { Some(0) } else { find(seen, b"\r\n\r\n") };
         let Some(end) = end else {
             let is_large = head.len() >= PART_HEAD_MAX_BYTES;
-            let fault = if is_large { Fault::PartHeadTooLarge } else { Fault::Incomplete };
+            let fault = if is_large { FormFault::PartHeadTooLarge } else { FormFault::Incomplete };
             return (parts, Some(fault));
         };
         // With the last line break: the delimiter may follow at once.
@@ -97,7 +97,9 @@ fn plain(boundary: &[u8], form: &[u8]) -> Found {
             Ok(part) => part,
             Err(fault) => return (parts, Some(fault)),
         };
-        let Some(at) = find(content, &delimiter) else { return (parts, Some(Fault::Incomplete)) };
+        let Some(at) = find(content, &delimiter) else {
+            return (parts, Some(FormFault::Incomplete));
+        };
         parts.push((part, content[..at].get(2..).unwrap_or_default().to_vec()));
         rest = &content[at + delimiter.len()..];
     }
@@ -113,7 +115,7 @@ fn skip_padding(text: &[u8]) -> &[u8] {
     &text[padding..]
 }
 
-fn part(lines: &[u8]) -> Result<Part, Fault> {
+fn part(lines: &[u8]) -> Result<PartHead, FormFault> {
     // Latin-1 keeps every byte as one character.
     let text: String = lines.iter().map(|&byte| char::from(byte)).collect();
     let bytes = |text: &str| text.chars().map(|c| c as u8).collect::<Vec<_>>();
@@ -123,12 +125,12 @@ fn part(lines: &[u8]) -> Result<Part, Fault> {
             continue;
         }
         if line.contains(['\r', '\n']) {
-            return Err(Fault::PartHead);
+            return Err(FormFault::PartHead);
         }
-        let (name, value) = line.split_once(':').ok_or(Fault::PartHead)?;
+        let (name, value) = line.split_once(':').ok_or(FormFault::PartHead)?;
         let value = value.trim_matches([' ', '\t']);
         if !is_token(name) {
-            return Err(Fault::PartHead);
+            return Err(FormFault::PartHead);
         }
         let was_there = match name.to_ascii_lowercase().as_str() {
             "content-disposition" => names.replace(disposition(value)?).is_some(),
@@ -136,11 +138,11 @@ fn part(lines: &[u8]) -> Result<Part, Fault> {
             _ => false,
         };
         if was_there {
-            return Err(Fault::PartHead);
+            return Err(FormFault::PartHead);
         }
     }
-    let (name, file): (String, Option<String>) = names.ok_or(Fault::Nameless)?;
-    Ok(Part { name: bytes(&name), file_name: file.as_deref().map(bytes), content_type: kind })
+    let (name, file): (String, Option<String>) = names.ok_or(FormFault::Nameless)?;
+    Ok(PartHead { name: bytes(&name), file_name: file.as_deref().map(bytes), content_type: kind })
 }
 
 fn is_token(text: &str) -> bool {
@@ -148,10 +150,10 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_allowed)
 }
 
-fn disposition(value: &str) -> Result<(String, Option<String>), Fault> {
+fn disposition(value: &str) -> Result<(String, Option<String>), FormFault> {
     let (kind, mut rest) = value.split_at(value.find(';').unwrap_or(value.len()));
     if !kind.trim_matches([' ', '\t']).eq_ignore_ascii_case("form-data") {
-        return Err(Fault::Nameless);
+        return Err(FormFault::Nameless);
     }
     let (mut names, mut files) = (Vec::new(), Vec::new());
     loop {
@@ -159,16 +161,16 @@ fn disposition(value: &str) -> Result<(String, Option<String>), Fault> {
         if rest.is_empty() {
             break;
         }
-        let (key, behind) = rest.split_once('=').ok_or(Fault::PartHead)?;
+        let (key, behind) = rest.split_once('=').ok_or(FormFault::PartHead)?;
         if !is_token(key) {
-            return Err(Fault::PartHead);
+            return Err(FormFault::PartHead);
         }
         let text;
         if let Some(quoted) = behind.strip_prefix('"') {
-            (text, rest) = unquoted(quoted).ok_or(Fault::PartHead)?;
+            (text, rest) = unquoted(quoted).ok_or(FormFault::PartHead)?;
             rest = rest.trim_start_matches([' ', '\t']);
             if !rest.is_empty() && !rest.starts_with(';') {
-                return Err(Fault::PartHead);
+                return Err(FormFault::PartHead);
             }
         } else {
             let (plain, behind) = behind.split_at(behind.find(';').unwrap_or(behind.len()));
@@ -183,12 +185,12 @@ fn disposition(value: &str) -> Result<(String, Option<String>), Fault> {
             _ => {}
         }
         if names.len() > 1 || files.len() > 1 {
-            return Err(Fault::PartHead);
+            return Err(FormFault::PartHead);
         }
     }
-    let name = names.pop().ok_or(Fault::Nameless)?;
+    let name = names.pop().ok_or(FormFault::Nameless)?;
     if name.chars().count() > PART_NAME_MAX_BYTES {
-        return Err(Fault::NameTooLong);
+        return Err(FormFault::NameTooLong);
     }
     Ok((name, files.pop()))
 }

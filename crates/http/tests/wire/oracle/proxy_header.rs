@@ -3,24 +3,24 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use pinion_http::proxy_protocol::{Client, HeaderError, Parsed, parse};
+use pinion_http::proxy_protocol::{HeaderError, ParsedHeader, ProxiedClient, parse};
 
 /// Compares the parser with a plain reading, and with itself for each front of `data`.
 pub(crate) fn check(data: &[u8]) {
     let whole = parse(data);
     match (whole, read(data)) {
-        (Ok(Parsed::Header { client, bytes }), Some((expected, expected_bytes))) => {
+        (Ok(ParsedHeader::Header { client, bytes }), Some((expected, expected_bytes))) => {
             assert_eq!((client, bytes), (expected, expected_bytes), "{}", data.escape_ascii());
         }
         // The front of one is none yet, unless the connection ends there.
-        (Ok(Parsed::Partial) | Err(_), None) => {}
+        (Ok(ParsedHeader::Partial) | Err(_), None) => {}
         (parsed, read) => panic!("{}: {parsed:?}, and {read:?}", data.escape_ascii()),
     }
-    let is_front = |bytes: usize| parse(&data[..bytes]) == Ok(Parsed::Partial);
+    let is_front = |bytes: usize| parse(&data[..bytes]) == Ok(ParsedHeader::Partial);
     for cut in 0..data.len().min(4200) {
         assert!(is_front(cut) || parse(&data[..cut]) == whole, "{}", data.escape_ascii());
     }
-    if whole == Ok(Parsed::Partial) {
+    if whole == Ok(ParsedHeader::Partial) {
         assert!(data.len() < 4096, "input is kept without end");
     }
     let starts = ["PROXY ", "\r\n\r\n\0\r\nQUIT\n"];
@@ -31,18 +31,18 @@ pub(crate) fn check(data: &[u8]) {
 }
 
 /// The client of a header, and how long the header is.
-fn read(data: &[u8]) -> Option<(Client, usize)> {
+fn read(data: &[u8]) -> Option<(ProxiedClient, usize)> {
     if data.starts_with(b"PROXY ") { read_line(data) } else { read_binary(data) }
 }
 
-fn read_line(data: &[u8]) -> Option<(Client, usize)> {
+fn read_line(data: &[u8]) -> Option<(ProxiedClient, usize)> {
     let end = data.windows(2).position(|pair| pair == b"\r\n")?;
     let line = &data[..end];
     if end + 2 > 107 || line.contains(&b'\n') {
         return None;
     }
     if line == b"PROXY UNKNOWN" || line.starts_with(b"PROXY UNKNOWN ") {
-        return Some((Client::OfSocket, end + 2));
+        return Some((ProxiedClient::OfSocket, end + 2));
     }
     let line = String::from_utf8(line.to_vec()).ok()?;
     let words: Vec<&str> = line.split(' ').collect();
@@ -60,7 +60,7 @@ fn read_line(data: &[u8]) -> Option<(Client, usize)> {
     };
     let (source, _) = (address(source)?, address(destination)?);
     let (source_port, _) = (port(source_port)?, port(destination_port)?);
-    Some((Client::Address(SocketAddr::new(source, source_port)), end + 2))
+    Some((ProxiedClient::Address(SocketAddr::new(source, source_port)), end + 2))
 }
 
 /// Four numbers as they are shown.
@@ -121,7 +121,7 @@ impl<'d> Reader<'d> {
     }
 }
 
-fn read_binary(data: &[u8]) -> Option<(Client, usize)> {
+fn read_binary(data: &[u8]) -> Option<(ProxiedClient, usize)> {
     let mut reader = Reader(data);
     if reader.bytes(12)? != [0x0d, 0x0a, 0x0d, 0x0a, 0, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a] {
         return None;
@@ -133,8 +133,8 @@ fn read_binary(data: &[u8]) -> Option<(Client, usize)> {
         return None;
     }
     let client = match (command, form >> 4, form & 15) {
-        (0x20, ..) => return Some((Client::OfSocket, bytes)),
-        (0x21, 0..=3, 0) | (0x21, 0, 1..=2) => return Some((Client::OfSocket, bytes)),
+        (0x20, ..) => return Some((ProxiedClient::OfSocket, bytes)),
+        (0x21, 0..=3, 0) | (0x21, 0, 1..=2) => return Some((ProxiedClient::OfSocket, bytes)),
         (0x21, family @ 1..=2, 1..=2) => {
             let width = if family == 1 { 4 } else { 16 };
             let (source, _) = (block.number(width)?, block.number(width)?);
@@ -143,11 +143,11 @@ fn read_binary(data: &[u8]) -> Option<(Client, usize)> {
                 1 => IpAddr::from((source as u32).to_be_bytes()),
                 _ => IpAddr::from(source.to_be_bytes()),
             };
-            Client::Address(SocketAddr::new(ip, port as u16))
+            ProxiedClient::Address(SocketAddr::new(ip, port as u16))
         }
         (0x21, 3, 1..=2) => {
             block.bytes(216)?;
-            Client::Unix
+            ProxiedClient::Unix
         }
         _ => return None,
     };

@@ -2,7 +2,7 @@
 
 use crate::archive_file::ArchiveFile;
 use crate::listing::Listed;
-use pinion_archive::{Archive, Damage, Entry, Place, SectionKind};
+use pinion_archive::{Archive, BodyLocation, Damage, Entry, SectionKind};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
@@ -214,8 +214,8 @@ impl Figures {
     ) -> Result<(), Damage> {
         for form in entry.representations() {
             let place = match archive.place(&form)? {
-                Place::Archive(range) => (None, range.offset),
-                Place::External(range) => (Some(range.file), range.offset),
+                BodyLocation::Archive(range) => (None, range.offset),
+                BodyLocation::External(range) => (Some(range.file), range.offset),
             };
             // Bodies of no bytes share their place with others.
             if form.bytes() == 0 || seen.insert(place) {
