@@ -1,6 +1,6 @@
 //! Content in, brotli out, piece by piece.
 
-use crate::memory::Memory;
+use crate::memory::EncoderMemory;
 use brotli::enc::BrotliEncoderParams;
 use brotli::enc::encode::{
     BrotliEncoderDestroyInstance, BrotliEncoderOperation, BrotliEncoderStateStruct,
@@ -8,7 +8,7 @@ use brotli::enc::encode::{
 
 /// What becomes of content behind which the encoder has been given more, or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum EncoderOperation {
     /// It may stay inside until there is enough of it.
     Process,
     /// All of it comes out, so that what has come out can be decoded.
@@ -17,9 +17,9 @@ pub enum Operation {
     Finish,
 }
 
-/// How far [`Encoder::step`] came.
+/// How far [`BrotliEncoder::step`] came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct EncoderProgress {
     /// Bytes of the input that were taken.
     pub read: usize,
     /// Bytes of the output that were written.
@@ -29,13 +29,18 @@ pub struct Step {
 }
 
 /// An encoder of one content.
-pub struct Encoder(Box<BrotliEncoderStateStruct<Memory>>);
+pub struct BrotliEncoder(Box<BrotliEncoderStateStruct<EncoderMemory>>);
 
-impl Encoder {
+impl BrotliEncoder {
     /// An encoder of `quality`, 0 to 11, with a window of `1 << window_log` bytes, whose arrays
     /// come from `memory`. It chooses its tables by `size_hint`, which is the length of the content
     /// in bytes, or 0 if that is unknown.
-    pub fn new(memory: &Memory, quality: u8, window_log: u8, size_hint: usize) -> Encoder {
+    pub fn new(
+        memory: &EncoderMemory,
+        quality: u8,
+        window_log: u8,
+        size_hint: usize,
+    ) -> BrotliEncoder {
         let mut state = Box::new(BrotliEncoderStateStruct::new(memory.clone()));
         state.params = BrotliEncoderParams {
             quality: quality.into(),
@@ -43,20 +48,25 @@ impl Encoder {
             size_hint,
             ..BrotliEncoderParams::default()
         };
-        Encoder(state)
+        BrotliEncoder(state)
     }
 
     /// Takes content and writes what comes out to the front of `output`. To be called again, with
     /// the rest of the input, until it is done; `None` when the encoder is broken.
-    pub fn step(&mut self, operation: Operation, input: &[u8], output: &mut [u8]) -> Option<Step> {
+    pub fn step(
+        &mut self,
+        operation: EncoderOperation,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Option<EncoderProgress> {
         let state = &mut self.0;
         let (mut in_left, mut read) = (input.len(), 0);
         let (mut out_left, mut written) = (output.len(), 0);
         let is_sound = state.compress_stream(
             match operation {
-                Operation::Process => BrotliEncoderOperation::BROTLI_OPERATION_PROCESS,
-                Operation::Flush => BrotliEncoderOperation::BROTLI_OPERATION_FLUSH,
-                Operation::Finish => BrotliEncoderOperation::BROTLI_OPERATION_FINISH,
+                EncoderOperation::Process => BrotliEncoderOperation::BROTLI_OPERATION_PROCESS,
+                EncoderOperation::Flush => BrotliEncoderOperation::BROTLI_OPERATION_FLUSH,
+                EncoderOperation::Finish => BrotliEncoderOperation::BROTLI_OPERATION_FINISH,
             },
             &mut in_left,
             input,
@@ -68,21 +78,21 @@ impl Encoder {
             &mut |_, _, _, _| (),
         );
         let is_done = match operation {
-            Operation::Process => in_left == 0,
-            Operation::Flush => in_left == 0 && !state.has_more_output(),
-            Operation::Finish => state.is_finished(),
+            EncoderOperation::Process => in_left == 0,
+            EncoderOperation::Flush => in_left == 0 && !state.has_more_output(),
+            EncoderOperation::Finish => state.is_finished(),
         };
-        is_sound.then_some(Step { read, written, is_done })
+        is_sound.then_some(EncoderProgress { read, written, is_done })
     }
 }
 
-impl Drop for Encoder {
+impl Drop for BrotliEncoder {
     fn drop(&mut self) {
         BrotliEncoderDestroyInstance(&mut self.0);
     }
 }
 
-impl std::fmt::Debug for Encoder {
+impl std::fmt::Debug for BrotliEncoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Encoder").finish_non_exhaustive()
     }

@@ -19,8 +19,8 @@ mod stream_decoder;
 mod tests;
 
 pub use decoder::Decoder;
-pub use encoder::{Encoder, Operation, Step};
-pub use memory::Memory;
+pub use encoder::{BrotliEncoder, EncoderOperation, EncoderProgress};
+pub use memory::EncoderMemory;
 pub use stream_decoder::{
     STREAM_DECODER_MAX_BYTES, STREAM_WINDOW_MAX_BITS, StreamDecoder, StreamError, StreamStep,
 };

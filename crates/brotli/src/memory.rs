@@ -21,16 +21,16 @@ const SHARING_QUALITIES: std::ops::RangeInclusive<u8> = 5..=9;
 
 /// The memory of encoders, one after the other. Clones are the same memory.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct EncoderMemory {
     /// One per length; a quality has two lengths at most.
     tables: Rc<RefCell<Vec<Vec<u32>>>>,
     shares: bool,
 }
 
-impl Memory {
+impl EncoderMemory {
     /// Memory for encoders of this quality.
-    pub fn new(quality: u8) -> Memory {
-        Memory { tables: Rc::default(), shares: SHARING_QUALITIES.contains(&quality) }
+    pub fn new(quality: u8) -> EncoderMemory {
+        EncoderMemory { tables: Rc::default(), shares: SHARING_QUALITIES.contains(&quality) }
     }
 }
 
@@ -63,7 +63,7 @@ impl<T> SliceWrapperMut<T> for Cells<T> {
     }
 }
 
-impl<T: Clone + Default + 'static> Allocator<T> for Memory {
+impl<T: Clone + Default + 'static> Allocator<T> for EncoderMemory {
     type AllocatedMemory = Cells<T>;
 
     fn alloc_cell(&mut self, len: usize) -> Cells<T> {
@@ -91,7 +91,7 @@ impl<T: Clone + Default + 'static> Allocator<T> for Memory {
     }
 }
 
-impl BrotliAlloc for Memory {}
+impl BrotliAlloc for EncoderMemory {}
 
 /// The array, if it is of the type that tables have.
 fn as_table<T: 'static>(cells: &mut Cells<T>) -> Option<&mut Cells<u32>> {

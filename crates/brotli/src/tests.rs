@@ -6,7 +6,10 @@ use std::rc::Rc;
 use brotli::{Allocator, SliceWrapper as _};
 
 use crate::memory::Cells;
-use crate::{Decoder, Encoder, Memory, Operation, STREAM_DECODER_MAX_BYTES, StreamDecoder};
+use crate::{
+    BrotliEncoder, Decoder, EncoderMemory, EncoderOperation, STREAM_DECODER_MAX_BYTES,
+    StreamDecoder,
+};
 use std::io::Read as _;
 
 fn content(bytes: usize) -> Vec<u8> {
@@ -15,11 +18,11 @@ fn content(bytes: usize) -> Vec<u8> {
 }
 
 /// Encodes content in pieces, each of which has come out before the next one goes in.
-fn encoded(memory: &Memory, quality: u8, content: &[u8], output_bytes: usize) -> Vec<u8> {
-    let mut encoder = Encoder::new(memory, quality, 22, content.len());
+fn encoded(memory: &EncoderMemory, quality: u8, content: &[u8], output_bytes: usize) -> Vec<u8> {
+    let mut encoder = BrotliEncoder::new(memory, quality, 22, content.len());
     let (mut stored, mut output) = (Vec::new(), vec![0; output_bytes]);
-    let pieces = content.chunks(10_000).map(|piece| (Operation::Flush, piece));
-    for (operation, mut piece) in pieces.chain([(Operation::Finish, &b""[..])]) {
+    let pieces = content.chunks(10_000).map(|piece| (EncoderOperation::Flush, piece));
+    for (operation, mut piece) in pieces.chain([(EncoderOperation::Finish, &b""[..])]) {
         loop {
             let step = encoder.step(operation, piece, &mut output).unwrap();
             stored.extend_from_slice(&output[..step.written]);
@@ -36,7 +39,7 @@ fn encoded(memory: &Memory, quality: u8, content: &[u8], output_bytes: usize) ->
 fn what_goes_in_comes_out_at_every_quality_and_with_any_room() {
     let content = content(50_000);
     for quality in 0..=11 {
-        let memory = Memory::new(quality);
+        let memory = EncoderMemory::new(quality);
         let stored = encoded(&memory, quality, &content, 1 << 20);
         assert!(stored.len() < content.len());
         for output_bytes in [7, 4096] {
@@ -50,7 +53,7 @@ fn what_goes_in_comes_out_at_every_quality_and_with_any_room() {
 
 #[test]
 fn bytes_that_are_not_brotli_are_refused() {
-    let stored = encoded(&Memory::new(5), 5, &content(50_000), 4096);
+    let stored = encoded(&EncoderMemory::new(5), 5, &content(50_000), 4096);
     for bytes in [&stored[..stored.len() - 1], b"\xff\xff\xff\xff", b""] {
         assert!(Decoder::new(bytes).read_to_end(&mut Vec::new()).is_err(), "{bytes:x?}");
     }
@@ -103,7 +106,7 @@ fn a_decoder_takes_no_more_memory_than_its_bound() {
     assert!(most_bytes <= STREAM_DECODER_MAX_BYTES, "{most_bytes} bytes");
     // It is the greediest there is, so the bound is no guess.
     assert!(most_bytes > STREAM_DECODER_MAX_BYTES / 100 * 99, "{most_bytes} bytes");
-    let page = encoded(&Memory::new(5), 5, &content(50_000), 4096);
+    let page = encoded(&EncoderMemory::new(5), 5, &content(50_000), 4096);
     let page_bytes = allocated_for(&page);
     assert!(page_bytes < STREAM_DECODER_MAX_BYTES / 10, "{page_bytes} bytes");
 }

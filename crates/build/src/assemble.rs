@@ -19,21 +19,21 @@ use pinion_archive::{BodyRef, Digest, External, NewOrigin, WriteError, Writer};
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 
-use crate::carry::{Carried, Carrier};
+use crate::carry::{CarriedBody, Carrier};
 use crate::code::Code;
 use crate::codings::{self, CodingLevel};
-use crate::contents::{ContentId, Contents, Form};
-use crate::error::{BuildError, Problem, Reason};
-use crate::fields::Fields;
+use crate::contents::{ContentForm, ContentId, Contents};
+use crate::error::{BuildError, FileProblem, Reason};
+use crate::fields::FieldBlocks;
 use crate::limits::{HELD_MAX_BYTES, MODIFIED_MIN, SLOWEST};
 use crate::lists::{ListId, Lists};
 use crate::media::{MediaType, is_packed};
 use crate::names::Globs;
 use crate::options::Options;
-use crate::report::{FileReport, Report};
+use crate::report::{BuildReport, FileReport};
 use crate::reuse::Reuse;
 use crate::rules::Rules;
-use crate::source::{Source, Stamp};
+use crate::source::{OpenSource, Stamp};
 use crate::stamps::{FoundIn, Notes};
 use crate::summary::{CodingSummary, Slow, Summary, Warning};
 use crate::walk::{SourceFile, relative};
@@ -49,7 +49,7 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     writer: Writer<W>,
     /// Where the keys of files begin, below the source.
     pub(crate) content: &'static str,
-    fields: Fields<'a>,
+    fields: FieldBlocks<'a>,
     contents: Contents,
     resources: Vec<Resource>,
     /// Folders that are listed, by their place in the plan of all keys: as a page and as JSON.
@@ -112,7 +112,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         notes: Option<Notes>,
         out: W,
     ) -> Result<Assembly<'a, W>, BuildError> {
-        let mut fields = Fields::new(options, &rules.fields)?;
+        let mut fields = FieldBlocks::new(options, &rules.fields)?;
         let immutable = Globs::of("immutable", &options.immutable)?;
         let mut writer = Writer::new(out)?;
         fields.write_generated(&mut writer, None)?;
@@ -166,7 +166,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             Err(reason) => Some(reason),
         };
         if let Some(reason) = problem {
-            self.summary.problems.push(Problem { path: self.path(file), reason });
+            self.summary.problems.push(FileProblem { path: self.path(file), reason });
         }
         Ok(())
     }
@@ -275,7 +275,12 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Stores a content in a coding.
-    fn form(&mut self, choice: CodingLevel, bytes: u64, coded: &Coded) -> Result<Form, WriteError> {
+    fn form(
+        &mut self,
+        choice: CodingLevel,
+        bytes: u64,
+        coded: &Coded,
+    ) -> Result<ContentForm, WriteError> {
         let body = match coded {
             Coded::Held(encoded) => self.writer.body(&encoded.digest, &encoded.stored)?,
             Coded::Carried(body) => self.carry(body)?,
@@ -285,7 +290,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             count.identity_bytes += bytes;
             count.stored_bytes += self.writer.bytes_of(body);
         }
-        Ok(Form { coding: choice.coding(), body })
+        Ok(ContentForm { coding: choice.coding(), body })
     }
 
     /// Stores the content itself.
@@ -315,7 +320,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Makes room for a body that comes from the archive that is replaced.
-    fn carry(&mut self, body: &Carried) -> Result<BodyRef, WriteError> {
+    fn carry(&mut self, body: &CarriedBody) -> Result<BodyRef, WriteError> {
         let (stored, room) = self.writer.reserve(&body.digest, body.bytes)?;
         let Some(room) = room else { return Ok(stored) };
         let carrier = self.carrier.as_mut();
@@ -372,7 +377,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Where the bytes are. The resources are in the order of their keys.
-    fn report(&mut self, resources: &[Resource], keys: &[&[u8]]) -> Report {
+    fn report(&mut self, resources: &[Resource], keys: &[&[u8]]) -> BuildReport {
         let assets = std::mem::take(&mut self.assets);
         let file = |((resource, key), assets): ((&Resource, &&[u8]), _)| {
             let body = self.contents.body(resource.content)?;
@@ -387,7 +392,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
                 assets,
             })
         };
-        Report { files: resources.iter().zip(keys).zip(assets).filter_map(file).collect() }
+        BuildReport { files: resources.iter().zip(keys).zip(assets).filter_map(file).collect() }
     }
 
     /// Ends the archive. What its meta section tells about the build depends on the input alone.
@@ -429,7 +434,7 @@ fn stream<W: Write + Seek>(
     writer: &mut Writer<W>,
     digest: &Digest,
     stamp: Stamp,
-    mut source: Source,
+    mut source: OpenSource,
 ) -> Result<Result<BodyRef, Reason>, BuildError> {
     let file = match source.rewind() {
         Ok(file) => file,

@@ -25,13 +25,13 @@ use crate::pipeline;
 use crate::precompressed::Precompressed;
 use crate::progress::{Progress, WorkMeter};
 use crate::reuse::Reuse;
-use crate::rules::{Rules, Site};
+use crate::rules::{Rules, SitePaths};
 use crate::shape::{Main, Walked, Walls};
 use crate::site_doubts;
-use crate::stamps::{Known, Notes, Stamps};
+use crate::stamps::{KnownFile, Notes, Stamps};
 use crate::summary::{Summary, Warning};
-use crate::walk::{FileId, Found, Selection, SourceFile, walk};
-use crate::work::{Claims, Work};
+use crate::walk::{FileId, FoundFiles, Selection, SourceFile, walk};
+use crate::work::{BuildState, Claims};
 
 /// An archive that was built.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
     let source = source.join(found.content);
-    let work = Work {
+    let work = BuildState {
         source: &source,
         options,
         lists: &lists,
@@ -165,7 +165,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
 
 /// What the author may want to know before any file is read.
 fn doubts(
-    found: &Found,
+    found: &FoundFiles,
     options: &Options,
     names: &Names,
     rules: &Rules,
@@ -179,11 +179,11 @@ fn doubts(
 }
 
 /// The files that still are what they were.
-fn known(stamps: Option<Stamps>, found: &Found, reuse: &Reuse) -> Vec<Known> {
+fn known(stamps: Option<Stamps>, found: &FoundFiles, reuse: &Reuse) -> Vec<KnownFile> {
     stamps.map(|old| old.known(&found.files, &found.stamps, reuse)).unwrap_or_default()
 }
 
-fn tell_found(found: &Found, progress: &dyn Progress) {
+fn tell_found(found: &FoundFiles, progress: &dyn Progress) {
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
     let (links, shape) = (found.links.clone(), dynamic::shape(found));
@@ -193,7 +193,7 @@ fn tell_found(found: &Found, progress: &dyn Progress) {
 /// Reads the code of a folder that is what it was.
 fn code_within_walls(
     source: &Path,
-    found: &Found,
+    found: &FoundFiles,
     options: &Options,
 ) -> Result<(Code, Walls), BuildError> {
     let mut now = Walls { shape: dynamic::shape(found), main: Main::None };
@@ -242,7 +242,7 @@ fn code_paths(code: &[CodeFile]) -> Vec<PathBuf> {
 }
 
 /// What files that did not change take at most: a content in a coding is no longer than itself.
-fn most_bytes(known: &[Known], files: &[SourceFile], lists: &Lists<'_>) -> u64 {
+fn most_bytes(known: &[KnownFile], files: &[SourceFile], lists: &Lists<'_>) -> u64 {
     let files = known.iter().filter_map(|known| files.get(known.file as usize));
     let bytes: u64 = files.map(|file| file.bytes).sum();
     bytes.saturating_mul(lists.most_forms() as u64)
@@ -272,7 +272,7 @@ fn workers(options: &Options) -> usize {
 pub(crate) fn rules(
     source: &Path,
     options: &Options,
-    found: &Found,
+    found: &FoundFiles,
     left_out: &[FileId],
 ) -> Result<Rules, BuildError> {
     let mut rules = Rules::read(source, found.content, &found.rules, options, left_out)?;
@@ -285,7 +285,7 @@ pub(crate) fn rules(
     if !rules.redirects.is_empty() {
         let keys: Vec<&[u8]> = keys().collect();
         let plan = keys::plan(&keys, options.conventions(&rules));
-        let site = Site::of(&keys, &plan, options);
+        let site = SitePaths::of(&keys, &plan, options);
         if options.has_fallback_server {
             rules.check_rewrites_of_everything(options.lax_rules)?;
         }
@@ -296,7 +296,7 @@ pub(crate) fn rules(
 }
 
 fn read_all<W: Write + Seek>(
-    work: &Work<'_>,
+    work: &BuildState<'_>,
     workers: usize,
     files: &[SourceFile],
     assembly: &mut Assembly<'_, W>,

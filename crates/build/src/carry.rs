@@ -21,7 +21,7 @@ use crate::source::Stamp;
 
 /// A body that need not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Carried {
+pub(crate) struct CarriedBody {
     pub(crate) digest: Digest,
     /// Its place in the old archive.
     pub(crate) offset: u64,
@@ -90,7 +90,7 @@ impl Carrier {
     }
 
     /// Has a body copied to its room in the new archive.
-    pub(crate) fn add(&mut self, body: &Carried, room: BodyRoom) -> io::Result<()> {
+    pub(crate) fn add(&mut self, body: &CarriedBody, room: BodyRoom) -> io::Result<()> {
         let next = Run { from: body.offset, to: room.offset, bytes: body.bytes };
         let numbers = Numbers { old: body.number, new: room.number };
         // What is new may fit into the padding between two that stay where they are.
@@ -288,7 +288,8 @@ mod tests {
         let stamp = Stamp::of(&from.metadata().unwrap());
         let from = Arc::new(from);
         let start = || Carrier::start(Arc::clone(&from), stamp, to.try_clone().unwrap()).unwrap();
-        let body = |offset, bytes| Carried { digest: Digest::default(), offset, bytes, number: 7 };
+        let body =
+            |offset, bytes| CarriedBody { digest: Digest::default(), offset, bytes, number: 7 };
         let mut carrier = start();
         carrier.add(&body(8, 3), BodyRoom { number: 0, offset: 0 }).unwrap();
         assert_eq!(carrier.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
@@ -310,7 +311,7 @@ mod tests {
         let stamp = Stamp::of(&from.metadata().unwrap());
         let mut carrier = Carrier::start(Arc::new(from), stamp, to.try_clone().unwrap()).unwrap();
         std::fs::remove_file(old).unwrap();
-        let body = Carried { digest: Digest::default(), offset: 8, bytes: 2, number: 7 };
+        let body = CarriedBody { digest: Digest::default(), offset: 8, bytes: 2, number: 7 };
         carrier.add(&body, BodyRoom { number: 0, offset: 0 }).unwrap();
         carrier.finish().unwrap();
         assert_eq!(std::fs::read(&new).unwrap(), b"89");

@@ -10,11 +10,11 @@ use pinion_template::name::Routes;
 use pinion_template::{StrayTag, compile, stray_tags};
 
 use crate::dynamic::CodeFile;
-use crate::error::{BuildError, CodeError, Reason, Shown};
+use crate::error::{BuildError, CodeError, Reason, ShownPath};
 use crate::names::{is_page, is_script, path_and_name};
-use crate::source::Source;
+use crate::source::OpenSource;
 use crate::summary::Warning;
-use crate::walk::{Found, relative};
+use crate::walk::{FoundFiles, relative};
 
 /// Contents by their paths in the archive.
 pub(crate) type Code = BTreeMap<Box<[u8]>, Vec<u8>>;
@@ -23,8 +23,8 @@ pub(crate) type Code = BTreeMap<Box<[u8]>, Vec<u8>>;
 ///
 /// # Errors
 /// [`BuildError::Code`] with all that is wrong. No build can do without a part of its code.
-pub(crate) fn read(source: &Path, found: &Found) -> Result<Code, BuildError> {
-    let mut reader = Reader {
+pub(crate) fn read(source: &Path, found: &FoundFiles) -> Result<Code, BuildError> {
+    let mut reader = CodeReader {
         source,
         found,
         places: found.code.iter().map(|file| (&*file.path, file.relative())).collect(),
@@ -40,7 +40,7 @@ pub(crate) fn read(source: &Path, found: &Found) -> Result<Code, BuildError> {
         pages.for_each(|page| reader.prove(page));
         reader.errors.extend(clashes(source, &found.code));
     }
-    let Reader { files, mut errors, .. } = reader;
+    let CodeReader { files, mut errors, .. } = reader;
     if errors.is_empty() {
         return Ok(files);
     }
@@ -51,7 +51,7 @@ pub(crate) fn read(source: &Path, found: &Found) -> Result<Code, BuildError> {
 }
 
 /// Returns warnings about tags in templates that are none and are sent as text.
-pub(crate) fn doubts(found: &Found, code: &Code) -> Vec<Warning> {
+pub(crate) fn doubts(found: &FoundFiles, code: &Code) -> Vec<Warning> {
     let templates = code.iter().filter(|(path, _)| !is_script(path_and_name(path).1));
     let stray = templates.flat_map(|(path, content)| {
         let of_code = found.code.binary_search_by(|file| file.path.cmp(path)).ok();
@@ -72,15 +72,15 @@ fn clashes(source: &Path, code: &[CodeFile]) -> Vec<CodeError> {
     let clash = |page: &CodeFile| {
         let path = std::str::from_utf8(&page.path).ok()?;
         let file = page.relative();
-        let what = routes.add(path, Shown(&source.join(&file)).to_string()).err()?;
+        let what = routes.add(path, ShownPath(&source.join(&file)).to_string()).err()?;
         Some(CodeError { file, line: None, what, ..CodeError::default() })
     };
     code.iter().filter_map(clash).collect()
 }
 
-struct Reader<'f> {
+struct CodeReader<'f> {
     source: &'f Path,
-    found: &'f Found,
+    found: &'f FoundFiles,
     /// Where the code lies, below the source.
     places: BTreeMap<&'f [u8], PathBuf>,
     /// What was read so far, plain files that pages include among it.
@@ -89,7 +89,7 @@ struct Reader<'f> {
     errors: Vec<CodeError>,
 }
 
-impl Reader<'_> {
+impl CodeReader<'_> {
     /// Reads a file, or notes why it cannot be read.
     fn read(&mut self, path: &[u8], file: PathBuf) {
         match self.content(&file) {
@@ -102,7 +102,7 @@ impl Reader<'_> {
 
     fn content(&mut self, file: &Path) -> Result<Vec<u8>, String> {
         let told = |reason: Reason| reason.to_string();
-        let source = Source::open(&self.source.join(file)).map_err(told)?;
+        let source = OpenSource::open(&self.source.join(file)).map_err(told)?;
         let bytes = source.stamp().bytes;
         if bytes > CODE_FILE_MAX_BYTES {
             return Err(format!(

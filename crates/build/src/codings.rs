@@ -70,7 +70,7 @@ impl Method {
 
 /// How hard to try where no level is named (docs/decisions/0003, 0012).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Level {
+pub enum CodingEffort {
     /// Somebody waits for the first page.
     Fast,
     /// What a little more work would hardly make smaller.
@@ -80,7 +80,7 @@ pub enum Level {
     Max,
 }
 
-impl Level {
+impl CodingEffort {
     /// The codings where none are named.
     #[must_use]
     pub fn codings(self) -> Vec<CodingLevel> {
@@ -89,17 +89,17 @@ impl Level {
 
     fn of(self, method: Method) -> CodingLevel {
         let level = match (method, self) {
-            (Method::Gzip, Level::Fast) => 1,
-            (Method::Gzip, Level::Best) => 6,
-            (Method::Gzip, Level::Max) => 12,
-            (Method::Zopfli, Level::Fast) => 5,
-            (Method::Zopfli, Level::Best | Level::Max) => 15,
-            (Method::Brotli, Level::Fast) => 4,
-            (Method::Brotli, Level::Best) => 6,
-            (Method::Brotli, Level::Max) => 11,
-            (Method::Zstd, Level::Fast) => 3,
-            (Method::Zstd, Level::Best) => 9,
-            (Method::Zstd, Level::Max) => 19,
+            (Method::Gzip, CodingEffort::Fast) => 1,
+            (Method::Gzip, CodingEffort::Best) => 6,
+            (Method::Gzip, CodingEffort::Max) => 12,
+            (Method::Zopfli, CodingEffort::Fast) => 5,
+            (Method::Zopfli, CodingEffort::Best | CodingEffort::Max) => 15,
+            (Method::Brotli, CodingEffort::Fast) => 4,
+            (Method::Brotli, CodingEffort::Best) => 6,
+            (Method::Brotli, CodingEffort::Max) => 11,
+            (Method::Zstd, CodingEffort::Fast) => 3,
+            (Method::Zstd, CodingEffort::Best) => 9,
+            (Method::Zstd, CodingEffort::Max) => 19,
         };
         CodingLevel { method, level }
     }
@@ -203,7 +203,7 @@ pub struct NamedCoding {
 impl NamedCoding {
     /// Its own level, or that of `level`.
     #[must_use]
-    pub fn at(self, level: Level) -> CodingLevel {
+    pub fn at(self, level: CodingEffort) -> CodingLevel {
         match self.level {
             Some(named) => CodingLevel { method: self.method, level: named },
             None => level.of(self.method),
@@ -257,11 +257,11 @@ pub fn parse_codings(text: &str) -> Result<Vec<NamedCoding>, CodingError> {
     Ok(codings)
 }
 
-/// The codings of a list at a level: `gzip:6,br:6` of `gzip,br` at [`Level::Best`].
+/// The codings of a list at a level: `gzip:6,br:6` of `gzip,br` at [`CodingEffort::Best`].
 ///
 /// # Errors
 /// As [`parse_codings`].
-pub fn codings_at(text: &str, level: Level) -> Result<Vec<CodingLevel>, CodingError> {
+pub fn codings_at(text: &str, level: CodingEffort) -> Result<Vec<CodingLevel>, CodingError> {
     Ok(parse_codings(text)?.into_iter().map(|named| named.at(level)).collect())
 }
 
@@ -279,7 +279,7 @@ impl CodingsFor {
     ///
     /// # Errors
     /// As [`parse_codings`], and when there is no `=`, or nothing before it or behind it.
-    pub fn parse(text: &str, level: Level) -> Result<CodingsFor, CodingError> {
+    pub fn parse(text: &str, level: CodingEffort) -> Result<CodingsFor, CodingError> {
         match text.rsplit_once('=') {
             Some((glob, list)) if !glob.is_empty() && !list.trim().is_empty() => {
                 glob_of(glob).map_err(CodingError::Glob)?;
@@ -342,14 +342,14 @@ mod tests {
     #[test]
     fn lists_of_codings() {
         let text = |text: &str, level| list(&codings_at(text, level).unwrap());
-        assert_eq!(text("gzip:12, BR:11,zstd:1", Level::Fast), "gzip:12,br:11,zstd:1");
-        assert_eq!(text("gzip,br", Level::Best), list(&Level::Best.codings()));
-        assert_eq!(text("x-gzip,br,zstd", Level::Best), "gzip:6,br:6,zstd:9");
-        assert_eq!(text("gzip,br:7,zstd", Level::Fast), "gzip:1,br:7,zstd:3");
-        assert_eq!(text("gzip,br,zstd", Level::Max), "gzip:12,br:11,zstd:19");
-        assert_eq!(text("zopfli", Level::Best), "zopfli:15");
+        assert_eq!(text("gzip:12, BR:11,zstd:1", CodingEffort::Fast), "gzip:12,br:11,zstd:1");
+        assert_eq!(text("gzip,br", CodingEffort::Best), list(&CodingEffort::Best.codings()));
+        assert_eq!(text("x-gzip,br,zstd", CodingEffort::Best), "gzip:6,br:6,zstd:9");
+        assert_eq!(text("gzip,br:7,zstd", CodingEffort::Fast), "gzip:1,br:7,zstd:3");
+        assert_eq!(text("gzip,br,zstd", CodingEffort::Max), "gzip:12,br:11,zstd:19");
+        assert_eq!(text("zopfli", CodingEffort::Best), "zopfli:15");
         for none in ["", "identity", " , "] {
-            assert_eq!(text(none, Level::Best), "identity");
+            assert_eq!(text(none, CodingEffort::Best), "identity");
         }
     }
 
@@ -374,18 +374,19 @@ mod tests {
     #[test]
     fn levels_are_within_their_scales() {
         for method in Method::ALL {
-            let [fast, best, max] = [Level::Fast, Level::Best, Level::Max].map(|l| l.of(method));
+            let [fast, best, max] =
+                [CodingEffort::Fast, CodingEffort::Best, CodingEffort::Max].map(|l| l.of(method));
             assert!(fast.level < best.level && best.level <= max.level, "{method:?}");
             assert!([fast, best, max].iter().all(|at| method.levels().contains(&at.level)));
         }
-        assert_eq!(list(&Level::Fast.codings()), "gzip:1,br:4");
-        assert_eq!(list(&Level::Max.codings()), "gzip:12,br:11");
+        assert_eq!(list(&CodingEffort::Fast.codings()), "gzip:1,br:4");
+        assert_eq!(list(&CodingEffort::Max.codings()), "gzip:12,br:11");
     }
 
     /// gzip takes its content at once, so the bar stands still for its part of a file.
     #[test]
     fn no_more_than_a_third_of_the_work_of_a_level_is_gzip() {
-        for level in [Level::Fast, Level::Best, Level::Max] {
+        for level in [CodingEffort::Fast, CodingEffort::Best, CodingEffort::Max] {
             let all: u64 = level.codings().iter().map(|choice| choice.work()).sum();
             let gzip = level.of(Method::Gzip).work();
             assert!(gzip > 0 && gzip * 3 <= all, "{level:?}: {gzip} of {all}");
@@ -405,7 +406,7 @@ mod tests {
 
     #[test]
     fn overrides_name_files_and_codings() {
-        let parse = |text: &str| CodingsFor::parse(text, Level::Best);
+        let parse = |text: &str| CodingsFor::parse(text, CodingEffort::Best);
         let svg = parse("art/*.svg=zopfli:30,br").unwrap();
         assert_eq!((svg.glob.as_str(), svg.codings.len()), ("art/*.svg", 2));
         assert_eq!(svg.to_string(), "art/*.svg=zopfli:30,br:6");

@@ -24,7 +24,7 @@ impl ContentId {
 
 /// A content in a coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct ContentForm {
     pub(crate) coding: Coding,
     pub(crate) body: BodyRef,
 }
@@ -40,15 +40,15 @@ pub(crate) struct Contents {
     /// What stands for the contents that stayed outside.
     external: HashMap<Digest, ContentId>,
     /// What came of the first list of codings that each content was tried in.
-    lists: Vec<Option<(ListId, Span)>>,
+    lists: Vec<Option<(ListId, FormSpan)>>,
     /// The same for further lists of a content: hardly ever are there any.
-    more: HashMap<(ContentId, ListId), Span>,
-    forms: Vec<Form>,
+    more: HashMap<(ContentId, ListId), FormSpan>,
+    forms: Vec<ContentForm>,
 }
 
 /// A part of all forms.
 #[derive(Clone, Copy)]
-struct Span {
+struct FormSpan {
     start: u32,
     count: u8,
 }
@@ -85,7 +85,7 @@ impl Contents {
     }
 
     /// What came of the codings of a list; None when they were not tried yet.
-    pub(crate) fn forms(&self, content: ContentId, list: ListId) -> Option<&[Form]> {
+    pub(crate) fn forms(&self, content: ContentId, list: ListId) -> Option<&[ContentForm]> {
         let first = self.lists.get(content.0 as usize).copied().flatten();
         let span = match first {
             Some((known, span)) if known == list => span,
@@ -100,12 +100,12 @@ impl Contents {
         &mut self,
         content: ContentId,
         list: ListId,
-        forms: &[Form],
+        forms: &[ContentForm],
     ) -> Result<(), WriteError> {
         let start = u32::try_from(self.forms.len()).map_err(|_| WriteError::TooLarge)?;
         let count = u8::try_from(forms.len()).map_err(|_| WriteError::TooLarge)?;
         self.forms.extend_from_slice(forms);
-        let span = Span { start, count };
+        let span = FormSpan { start, count };
         match self.lists.get_mut(content.0 as usize) {
             Some(first @ None) => *first = Some((list, span)),
             _ => drop(self.more.insert((content, list), span)),

@@ -104,7 +104,7 @@ fn reads_as(mut reader: impl Read, mut content: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codings::{Level, codings_at};
+    use crate::codings::{CodingEffort, codings_at};
     use crate::encode::Encoders;
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
         *other.last_mut().unwrap() ^= 1;
         let mut encoders = Encoders::default();
         for list in ["gzip,br,zstd", "zopfli:1"] {
-            for choice in codings_at(list, Level::Fast).unwrap() {
+            for choice in codings_at(list, CodingEffort::Fast).unwrap() {
                 let stored = encoders.encode(choice, &content).unwrap().stored;
                 let coding = choice.coding();
                 assert!(decodes_to(coding, &stored, &content), "{choice}");
@@ -130,7 +130,7 @@ mod tests {
     /// Browsers would decode them all.
     #[test]
     fn a_gzip_stream_of_several_members_is_not_cut_short() {
-        let choice = codings_at("gzip", Level::Fast).unwrap()[0];
+        let choice = codings_at("gzip", CodingEffort::Fast).unwrap()[0];
         let stored =
             |content: &[u8]| Encoders::default().encode(choice, content).unwrap().stored.to_vec();
         let (one, other) = ([b'a'; 1000], [b'b'; 1000]);

@@ -29,7 +29,7 @@ const TRIES_MAX: u32 = 100;
 
 /// A file under another name, removed unless it is published.
 #[derive(Debug)]
-pub struct Draft {
+pub struct DraftFile {
     file: File,
     path: PathBuf,
     /// Where it is to go.
@@ -37,20 +37,20 @@ pub struct Draft {
     published: bool,
 }
 
-impl Draft {
+impl DraftFile {
     /// Creates the draft of `out`, beside it: `.NAME.draft-PROCESS-NUMBER.tmp`, open for reading
     /// and writing, and locked where the file system has locks.
     ///
     /// # Errors
     /// The system's answer, and [`io::ErrorKind::InvalidInput`] for a path without a name.
-    pub fn create(out: &Path) -> io::Result<Draft> {
+    pub fn create(out: &Path) -> io::Result<DraftFile> {
         let open =
             |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
         for _ in 0..TRIES_MAX {
             let (file, path) = under_another_name(out, open)?;
             let is_taken =
                 flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
-            let draft = Draft { file, path, name: out.to_owned(), published: false };
+            let draft = DraftFile { file, path, name: out.to_owned(), published: false };
             // Whoever has taken it for left behind removes it, or has removed it before.
             if !is_taken && draft.is_ours()? {
                 return Ok(draft);
@@ -105,7 +105,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for DraftFile {
     fn drop(&mut self) {
         if !self.published && self.is_ours().is_ok_and(|ours| ours) {
             // Nobody can be told, and there is nothing else to try.
@@ -286,7 +286,7 @@ mod tests {
             }
             let _over = Over(&over);
             for number in 0..DRAFTS {
-                let mut draft = Draft::create(&out).unwrap();
+                let mut draft = DraftFile::create(&out).unwrap();
                 assert!(leads_to(&draft.path, &draft.file).unwrap(), "draft {number}");
                 if number % 2 == 0 {
                     draft.rename().unwrap();
@@ -302,7 +302,7 @@ mod tests {
     fn what_is_published_is_not_locked() {
         let folder = Scratch::new("published");
         let out = folder.0.join("out");
-        let mut draft = Draft::create(&out).unwrap();
+        let mut draft = DraftFile::create(&out).unwrap();
         let lock =
             |path: &Path| flock(File::open(path).unwrap(), FlockOperation::NonBlockingLockShared);
         assert_eq!(lock(&draft.path), Err(Errno::WOULDBLOCK));
@@ -315,7 +315,7 @@ mod tests {
     fn another_ones_draft_is_neither_published_nor_removed() {
         let folder = Scratch::new("another");
         let out = folder.0.join("out");
-        let mut draft = Draft::create(&out).unwrap();
+        let mut draft = DraftFile::create(&out).unwrap();
         let path = draft.path.clone();
         fs::remove_file(&path).unwrap();
         fs::write(&path, "another").unwrap();

@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 use pinion_template::name::{MAIN, MAIN_BESIDE, route};
 
 use crate::eighties::is_page_below_static;
-use crate::error::Problem;
+use crate::error::FileProblem;
 use crate::names::{is_code, is_copy_of_code, is_page, is_script, path_and_name};
 use crate::shape::Shape;
 use crate::source::Stamp;
 use crate::summary::Warning;
-use crate::walk::{Found, SourceFile, relative};
+use crate::walk::{FoundFiles, SourceFile, relative};
 
 /// The folder at the top that, where there is one, holds the content of a dynamic site.
 pub const CONTENT_FOLDER: &str = "public_html";
@@ -68,7 +68,7 @@ fn is_code_among_files(key: &[u8]) -> bool {
 
 /// Finds out what site a walk has found. Of a dynamic one the keys of files become those of its
 /// content, and its code is set apart.
-pub(crate) fn arrange(mut found: Found) -> Found {
+pub(crate) fn arrange(mut found: FoundFiles) -> FoundFiles {
     if found.is_80s {
         publish_below_static(&mut found);
     }
@@ -99,15 +99,15 @@ pub(crate) fn arrange(mut found: Found) -> Found {
 }
 
 /// Makes files of what is no code in a site of 80s.
-fn publish_below_static(found: &mut Found) {
-    let Found { files, stamps, special, code, problems, below_static, .. } = found;
+fn publish_below_static(found: &mut FoundFiles) {
+    let FoundFiles { files, stamps, special, code, problems, below_static, .. } = found;
     let mut all: Vec<(SourceFile, Stamp)> = files.drain(..).zip(stamps.drain(..)).collect();
     let mut published = HashSet::new();
     for (key, stamp) in below_static.drain(..) {
         published.insert(relative(&key));
         match stamp {
             Ok(stamp) => all.push((SourceFile { key, bytes: stamp.bytes }, stamp)),
-            Err(reason) => problems.push(Problem { path: relative(&key), reason }),
+            Err(reason) => problems.push(FileProblem { path: relative(&key), reason }),
         }
     }
     all.sort_by(|(one, _), (next, _)| one.key.cmp(&next.key));
@@ -117,8 +117,8 @@ fn publish_below_static(found: &mut Found) {
 }
 
 /// Takes away what is ignored, and copies of code.
-fn leave_out(found: &mut Found) {
-    let Found { skipped, special, is_80s, .. } = found;
+fn leave_out(found: &mut FoundFiles) {
+    let FoundFiles { skipped, special, is_80s, .. } = found;
     let is_80s = *is_80s;
     let mut stays = |key: &[u8]| {
         if let Some(folder) = ignored_folder(key) {
@@ -143,8 +143,8 @@ fn leave_out(found: &mut Found) {
 }
 
 /// Makes one folder the content, and what lies beside it no part of it.
-fn enter_content(found: &mut Found) {
-    let Found { files, stamps, skipped, rules, code, .. } = found;
+fn enter_content(found: &mut FoundFiles) {
+    let FoundFiles { files, stamps, skipped, rules, code, .. } = found;
     let mut stays = |key: &[u8]| {
         let is_content = below_content(key).is_some();
         if !is_content {
@@ -194,7 +194,7 @@ fn retain_files(
 }
 
 /// What a folder is served as in which a walk has found this.
-pub(crate) fn shape(found: &Found) -> Shape {
+pub(crate) fn shape(found: &FoundFiles) -> Shape {
     match (found.is_dynamic, found.content.is_empty()) {
         (false, _) => Shape::Static,
         (true, true) => Shape::Dynamic,
@@ -203,7 +203,7 @@ pub(crate) fn shape(found: &Found) -> Shape {
 }
 
 /// What the author of a dynamic site may want to know about the names of its files.
-pub(crate) fn doubts(found: &Found) -> Vec<Warning> {
+pub(crate) fn doubts(found: &FoundFiles) -> Vec<Warning> {
     let mut doubts = below_static(found);
     if !found.is_dynamic {
         return doubts;
@@ -233,7 +233,7 @@ pub(crate) fn doubts(found: &Found) -> Vec<Warning> {
 }
 
 /// Pages below a folder `static/`, which would be files in a site of 80s.
-fn below_static(found: &Found) -> Vec<Warning> {
+fn below_static(found: &FoundFiles) -> Vec<Warning> {
     let is_live = |path: &PathBuf| found.code.iter().any(|file| file.relative() == *path);
     let paths = found.below_static.iter().map(|(key, _)| relative(key));
     let is_ignored = |path: &PathBuf| {
@@ -248,7 +248,7 @@ fn below_static(found: &Found) -> Vec<Warning> {
 }
 
 /// The file that would answer what a page answers, below the source.
-fn behind_page(page: &CodeFile, found: &Found) -> Option<PathBuf> {
+fn behind_page(page: &CodeFile, found: &FoundFiles) -> Option<PathBuf> {
     let route = route(std::str::from_utf8(&page.path).ok()?).ok()??;
     let names: &[&str] = if route.path.ends_with('/') { &["index.html"] } else { &["", ".html"] };
     let mut keys = names.iter().map(|name| [route.path.as_bytes(), name.as_bytes()].concat());
@@ -302,8 +302,8 @@ mod tests {
     use crate::names::is_code;
 
     /// As a walk finds them.
-    fn found(files: &[&str]) -> Found {
-        let mut found = Found::default();
+    fn found(files: &[&str]) -> FoundFiles {
+        let mut found = FoundFiles::default();
         for file in files {
             let key: Box<[u8]> = format!("/{file}").into_bytes().into();
             found.has_content_folder |= below_content(&key).is_some();
@@ -318,13 +318,13 @@ mod tests {
         found
     }
 
-    fn keys(found: &Found) -> String {
+    fn keys(found: &FoundFiles) -> String {
         let text = |key: &[u8]| key.escape_ascii().to_string();
         let keys: Vec<_> = found.files.iter().map(|file| text(&file.key)).collect();
         keys.join(" ")
     }
 
-    fn code(found: &Found) -> String {
+    fn code(found: &FoundFiles) -> String {
         let text = |file: &CodeFile| file.path.escape_ascii().to_string();
         found.code.iter().map(text).collect::<Vec<_>>().join(" ")
     }

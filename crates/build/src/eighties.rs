@@ -9,8 +9,8 @@ use pinion_archive::limits::CODE_FILE_MAX_BYTES;
 use pinion_template::name::MAIN;
 
 use crate::names::{is_leftover, path_and_name};
-use crate::source::Source;
-use crate::walk::{Found, relative};
+use crate::source::OpenSource;
+use crate::walk::{FoundFiles, relative};
 
 /// The folder in which 80s has files alone.
 const STATIC_NAME: &[u8] = b"static";
@@ -37,10 +37,10 @@ pub(crate) fn is_page_below_static(key: &[u8]) -> bool {
 
 /// Whether the main script that a walk has found loads the module of 80s. One that cannot be read
 /// does not: what is wrong with it shows when it is read as code.
-pub(crate) fn main_is_of_80s(source: &Path, found: &Found) -> bool {
+pub(crate) fn main_is_of_80s(source: &Path, found: &FoundFiles) -> bool {
     let has = |key: &[u8]| found.code.iter().any(|file| &*file.key == key);
     let main = [MAIN.as_bytes(), MAIN_IN_CONTENT].into_iter().find(|key| has(key));
-    let file = main.and_then(|key| Source::open(&source.join(relative(key))).ok());
+    let file = main.and_then(|key| OpenSource::open(&source.join(relative(key))).ok());
     let file = file.filter(|file| file.stamp().bytes <= CODE_FILE_MAX_BYTES);
     file.and_then(|file| file.read().ok()).is_some_and(|text| loads_module(&text))
 }

@@ -10,7 +10,7 @@ mod zopfli;
 use bytes::Bytes;
 use libdeflater::{CompressionLvl, Compressor};
 use pinion_archive::Digest;
-use pinion_brotli::{Memory, Operation};
+use pinion_brotli::{EncoderMemory, EncoderOperation};
 use zstd::bulk::Compressor as ZstdCompressor;
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{CParameter, InBuffer, OutBuffer, ResetDirective};
@@ -33,7 +33,7 @@ pub(crate) struct Encoded {
 /// One worker's encoders, made when they are needed first.
 #[derive(Default)]
 pub(crate) struct Encoders {
-    encoders: Vec<(CodingLevel, Encoder)>,
+    encoders: Vec<(CodingLevel, ContentEncoder)>,
     /// Output of the encoder at work.
     scratch: Vec<u8>,
 }
@@ -91,34 +91,36 @@ pub fn encode_once(choice: CodingLevel, content: &[u8]) -> Option<Bytes> {
     Encoders::default().encode(choice, content).map(|encoded| encoded.stored)
 }
 
-enum Encoder {
+enum ContentEncoder {
     Gzip(Gzip),
     /// Its iterations.
     Zopfli(u8),
     /// Its quality.
-    Brotli(u8, Memory),
+    Brotli(u8, EncoderMemory),
     Zstd(ZstdCompressor<'static>),
 }
 
 /// None for a level that [`CodingLevel`] does not allow.
-fn encoder(choice: CodingLevel) -> Option<Encoder> {
+fn encoder(choice: CodingLevel) -> Option<ContentEncoder> {
     let level = i32::from(choice.level);
     match choice.method {
-        Method::Gzip => Some(Encoder::Gzip(Gzip::new(level)?)),
-        Method::Zopfli => Some(Encoder::Zopfli(choice.level)),
-        Method::Brotli => Some(Encoder::Brotli(choice.level, Memory::new(choice.level))),
+        Method::Gzip => Some(ContentEncoder::Gzip(Gzip::new(level)?)),
+        Method::Zopfli => Some(ContentEncoder::Zopfli(choice.level)),
+        Method::Brotli => {
+            Some(ContentEncoder::Brotli(choice.level, EncoderMemory::new(choice.level)))
+        }
         Method::Zstd => {
             let mut compressor = ZstdCompressor::new(level).ok()?;
             if choice.level > 19 {
                 // Only these levels would choose a larger one by themselves.
                 compressor.set_parameter(CParameter::WindowLog(ZSTD_WINDOW_LOG_MAX)).ok()?;
             }
-            Some(Encoder::Zstd(compressor))
+            Some(ContentEncoder::Zstd(compressor))
         }
     }
 }
 
-impl Encoder {
+impl ContentEncoder {
     /// Writes the coding of `content` to the front of `out`; `None` when it does not fit.
     fn encode(
         &mut self,
@@ -127,13 +129,13 @@ impl Encoder {
         read: &mut dyn FnMut(u64),
     ) -> Option<usize> {
         match self {
-            Encoder::Gzip(gzip) => gzip.encode(content, out),
-            Encoder::Zopfli(iterations) => zopfli::encode(*iterations, content, out, read),
-            Encoder::Brotli(quality, memory) => brotli(*quality, memory, content, out, read),
-            Encoder::Zstd(compressor) if content.len() <= ZSTD_PIECE_BYTES => {
+            ContentEncoder::Gzip(gzip) => gzip.encode(content, out),
+            ContentEncoder::Zopfli(iterations) => zopfli::encode(*iterations, content, out, read),
+            ContentEncoder::Brotli(quality, memory) => brotli(*quality, memory, content, out, read),
+            ContentEncoder::Zstd(compressor) if content.len() <= ZSTD_PIECE_BYTES => {
                 compressor.compress_to_buffer(content, out).ok()
             }
-            Encoder::Zstd(compressor) => {
+            ContentEncoder::Zstd(compressor) => {
                 let bytes = zstd_in_pieces(compressor, content, out, read);
                 if bytes.is_none() {
                     compressor.context_mut().reset(ResetDirective::SessionOnly).ok()?;
@@ -215,19 +217,19 @@ const BROTLI_PIECE_BYTES: usize = 1 << 20;
 /// The encoder can choose its tables by the length of the whole content, which it is told.
 fn brotli(
     quality: u8,
-    memory: &Memory,
+    memory: &EncoderMemory,
     content: &[u8],
     out: &mut [u8],
     read: &mut dyn FnMut(u64),
 ) -> Option<usize> {
     let piece_bytes = if quality < 2 { usize::MAX } else { BROTLI_PIECE_BYTES };
     let hint = brotli_hint(content.len());
-    let mut encoder = pinion_brotli::Encoder::new(memory, quality, BROTLI_WINDOW_LOG, hint);
+    let mut encoder = pinion_brotli::BrotliEncoder::new(memory, quality, BROTLI_WINDOW_LOG, hint);
     let (mut rest, mut written) = (content, 0);
     loop {
         let (piece, behind) = rest.split_at_checked(piece_bytes).unwrap_or((rest, &[]));
         let is_last = behind.is_empty();
-        let operation = if is_last { Operation::Finish } else { Operation::Process };
+        let operation = if is_last { EncoderOperation::Finish } else { EncoderOperation::Process };
         let step = encoder.step(operation, piece, out.get_mut(written..)?)?;
         written += step.written;
         // What is left of a piece has no room in the output.

@@ -22,10 +22,10 @@ pub enum BuildError {
     },
     /// Files that cannot become resources, all of them.
     #[error("{}", problems_line(.0))]
-    Problems(Vec<Problem>),
+    Problems(Vec<FileProblem>),
     /// Rules files that cannot be read, all of them. No build can do without them.
     #[error("{}", problems_line(.0))]
-    UnreadRules(Vec<Problem>),
+    UnreadRules(Vec<FileProblem>),
     /// Rules files that cannot be understood: everything that is wrong in them.
     #[error("{}", rules_line(.0))]
     Rules(Vec<RuleError>),
@@ -62,7 +62,7 @@ pub enum BuildError {
     #[error(
         "{}: symbolic links lead to the same folders by more than {} paths, the limit; remove some \
          of them, or leave them out with --exclude",
-        Shown(.0), crate::limits::REPEATED_FOLDERS_MAX
+        ShownPath(.0), crate::limits::REPEATED_FOLDERS_MAX
     )]
     RepeatedFolders(PathBuf),
     /// A pattern that is none.
@@ -85,7 +85,7 @@ pub enum BuildError {
     #[error("cannot write the archive: {0}")]
     Archive(#[from] WriteError),
     /// The archive's file cannot be made, or not be given its name.
-    #[error("cannot write {}: {error}", Shown(path))]
+    #[error("cannot write {}: {error}", ShownPath(path))]
     Output {
         /// The archive.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum BuildError {
         error: io::Error,
     },
     /// What stands under the archive's name is not to be lost.
-    #[error("{}: will not replace {by}", Shown(path))]
+    #[error("{}: will not replace {by}", ShownPath(path))]
     Occupied {
         /// The archive.
         path: PathBuf,
@@ -101,7 +101,7 @@ pub enum BuildError {
         by: Occupant,
     },
     /// An archive of an earlier release is damaged.
-    #[error("{} is damaged: {damage}; build without --previous for it", Shown(path))]
+    #[error("{} is damaged: {damage}; build without --previous for it", ShownPath(path))]
     Previous {
         /// The archive.
         path: PathBuf,
@@ -128,7 +128,7 @@ pub struct CodeError {
 
 impl fmt::Display for CodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", Shown(&self.folder.join(&self.file)))?;
+        write!(f, "{}:", ShownPath(&self.folder.join(&self.file)))?;
         self.line.map_or(Ok(()), |line| write!(f, "{line}:"))?;
         write!(f, " {}", self.what)
     }
@@ -151,7 +151,7 @@ pub enum Occupant {
 
 /// A file that cannot become a resource, or not be read for its rules.
 #[derive(Debug)]
-pub struct Problem {
+pub struct FileProblem {
     /// Where, below the source; a rules file that the options name is told apart from that, see
     /// [`in_place`](crate::in_place).
     pub path: PathBuf,
@@ -193,9 +193,9 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FileProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", Shown(&self.path), self.reason)
+        write!(f, "{}: {}", ShownPath(&self.path), self.reason)
     }
 }
 
@@ -243,9 +243,9 @@ impl fmt::Display for Reason {
 
 /// A path for people: control characters, which would break the line or steer the terminal, are
 /// escaped; what is not UTF-8 is replaced.
-pub(crate) struct Shown<'a>(pub(crate) &'a Path);
+pub(crate) struct ShownPath<'a>(pub(crate) &'a Path);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ShownPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
         self.0.to_string_lossy().chars().try_for_each(|c| match c.is_control() {
@@ -300,7 +300,7 @@ fn code_line(errors: &[CodeError]) -> String {
 }
 
 fn source_line(path: &Path, error: &io::Error) -> String {
-    let shown = Shown(path);
+    let shown = ShownPath(path);
     match error.kind() {
         io::ErrorKind::NotFound => format!("{shown} does not exist; give a folder"),
         io::ErrorKind::NotADirectory => format!("{shown} is not a folder; give a folder"),
@@ -312,7 +312,7 @@ fn source_line(path: &Path, error: &io::Error) -> String {
     }
 }
 
-fn problems_line(problems: &[Problem]) -> String {
+fn problems_line(problems: &[FileProblem]) -> String {
     match problems {
         [] => String::from("no problem"),
         [only] => only.to_string(),
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn a_name_cannot_break_the_line() {
         let path = OsStr::from_bytes(b"a\n\x1b[31m \xc3\xbc \xff.html").into();
-        let problem = Problem { path, reason: Reason::Pipe };
+        let problem = FileProblem { path, reason: Reason::Pipe };
         let expected = "a\\n\\u{1b}[31m \u{fc} \u{fffd}.html: a named pipe, not a file";
         assert_eq!(problem.to_string(), expected);
     }

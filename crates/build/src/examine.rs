@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use crate::build::rules;
 use crate::code;
-use crate::error::{BuildError, Problem};
+use crate::error::{BuildError, FileProblem};
 use crate::fingerprint::{self, NamedFile};
 use crate::media;
 use crate::names::{Globs, Names, is_script, path_and_name};
 use crate::options::Options;
 use crate::site_doubts;
-use crate::source::Source;
+use crate::source::OpenSource;
 use crate::summary::{Fingerprinted, Warning};
-use crate::walk::{FileId, Found, Selection, SourceFile, relative, walk};
+use crate::walk::{FileId, FoundFiles, Selection, SourceFile, relative, walk};
 use pinion_archive::limits::CODE_FILE_MAX_BYTES;
 
 /// A folder that a build would take.
@@ -32,7 +32,7 @@ pub struct Examined {
     /// The code that the archive would have: paths and contents, by rising path.
     pub code: Vec<(Box<[u8]>, Vec<u8>)>,
     /// What a build would leave out because of [`Options::keep_going`].
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// What is wrong with the names of a folder, with its rules and with its templates. Every file is
@@ -60,7 +60,7 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
     rules.warnings.extend(found.loops.iter().cloned().map(Warning::FolderLoop));
     rules.warnings.sort_unstable();
     let fingerprinted = fingerprinted(&found, &immutable);
-    let Found { skipped, excluded, special, problems, .. } = found;
+    let FoundFiles { skipped, excluded, special, problems, .. } = found;
     let (warnings, code) = (rules.warnings, code.into_iter().collect());
     Ok(Examined { warnings, skipped, excluded, special, fingerprinted, code, problems })
 }
@@ -76,7 +76,7 @@ pub fn scripts(source: &Path, options: &Options) -> Vec<(Box<[u8]>, Vec<u8>)> {
     let is_script = |path: &[u8]| is_script(path_and_name(path).1);
     let scripts = found.code.iter().filter(|file| is_script(&file.path));
     let read = scripts.filter_map(|file| {
-        let opened = Source::open(&source.join(file.relative())).ok()?;
+        let opened = OpenSource::open(&source.join(file.relative())).ok()?;
         let is_small = opened.stamp().bytes <= CODE_FILE_MAX_BYTES;
         let content = is_small.then(|| opened.read().ok()).flatten()?;
         Some((file.path.clone(), content))
@@ -85,18 +85,18 @@ pub fn scripts(source: &Path, options: &Options) -> Vec<(Box<[u8]>, Vec<u8>)> {
 }
 
 /// Opens each file of the content, as a build does, and returns those that cannot be read.
-fn unreadable(content: &Path, found: &Found) -> Vec<Problem> {
+fn unreadable(content: &Path, found: &FoundFiles) -> Vec<FileProblem> {
     let problem = |file: &SourceFile| {
-        let opened = Source::open(&content.join(relative(&file.key)));
+        let opened = OpenSource::open(&content.join(relative(&file.key)));
         let reason = opened.and_then(|source| source.check_end()).err()?;
         let path = Path::new(found.content).join(relative(&file.key));
-        Some(Problem { path, reason })
+        Some(FileProblem { path, reason })
     };
     found.files.iter().filter_map(problem).collect()
 }
 
 /// Decides whose names change with their content.
-fn fingerprinted(found: &Found, immutable: &Globs) -> Fingerprinted {
+fn fingerprinted(found: &FoundFiles, immutable: &Globs) -> Fingerprinted {
     let keys: Vec<&[u8]> = found.files.iter().map(|file| &*file.key).collect();
     let named = keys.iter().map(|key| {
         let essence = media::by_extension(key).unwrap_or_default();

@@ -26,17 +26,17 @@ use std::time::{Duration, Instant};
 use pinion_archive::limits::RULES_MAX;
 use pinion_archive::{Archive, ArchivePart, Code, Damage, Digests, Entry, Fault};
 
-use crate::error::Shown;
+use crate::error::ShownPath;
 use crate::progress::Progress;
 
 use code::Places;
 use fields::{Answers, Headers};
-use layout::Layout;
+use layout::ExtractLayout;
 use names::Names;
 use tree::Tree;
 
 pub use fields::{Difference, DifferenceReason};
-pub use layout::{Refusal, RefusalReason};
+pub use layout::{ExtractRefusal, RefusalReason};
 
 /// The file of the rules.
 const REDIRECTS: &[u8] = b"/_redirects";
@@ -62,9 +62,9 @@ pub enum ExtractError {
     Damage(#[from] Damage),
     /// Entries that cannot become files, all of them.
     #[error("{} entries cannot become files", .0.len())]
-    Refused(Vec<Refusal>),
+    Refused(Vec<ExtractRefusal>),
     /// The folder has something in it, or is no folder.
-    #[error("{}: {what}", Shown(path))]
+    #[error("{}: {what}", ShownPath(path))]
     Occupied {
         /// The folder.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum ExtractError {
         what: &'static str,
     },
     /// The system refuses.
-    #[error("{}: {error}", Shown(path))]
+    #[error("{}: {error}", ShownPath(path))]
     Output {
         /// The folder, or a file below it.
         path: PathBuf,
@@ -104,7 +104,7 @@ pub struct Extracted {
     /// Assets of earlier releases, which are no files of the site and were left out.
     pub previous_assets: u64,
     /// What was written without, when it was told to keep going.
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<ExtractRefusal>,
     /// Flags without which a build would leave out files of the folder, or give files names that an
     /// imported archive does not have.
     pub flags: Vec<String>,
@@ -129,7 +129,7 @@ pub fn extract(
     let code = archive.code()?;
     let mut extraction = Extraction {
         archive: *archive,
-        layout: Layout::new(*archive, &code)?,
+        layout: ExtractLayout::new(*archive, &code)?,
         places: Places::of(&code),
         code,
         digests: archive.digests()?,
@@ -150,7 +150,7 @@ pub fn extract(
 
 struct Extraction<'a> {
     archive: Archive<'a>,
-    layout: Layout<'a>,
+    layout: ExtractLayout<'a>,
     code: Code,
     places: Places,
     digests: Digests<'a>,
@@ -169,7 +169,7 @@ struct Lines {
     /// The lines below.
     text: String,
     /// Redirects that no line can say.
-    refused: Vec<Refusal>,
+    refused: Vec<ExtractRefusal>,
 }
 
 impl Extraction<'_> {
@@ -231,7 +231,7 @@ impl Extraction<'_> {
         }
         if self.extracted.redirects > RULES_MAX as u64 {
             let path = REDIRECTS.escape_ascii().to_string();
-            self.lines.refused.push(Refusal { path, reason: RefusalReason::TooManyLines });
+            self.lines.refused.push(ExtractRefusal { path, reason: RefusalReason::TooManyLines });
         }
         self.extracted.refused.append(&mut self.lines.refused);
         for (path, content) in self.code.iter() {
@@ -255,7 +255,7 @@ impl Extraction<'_> {
             }
             Some(Err(what)) => {
                 let path = path.escape_ascii().to_string();
-                self.lines.refused.push(Refusal { path, reason: RefusalReason::Line(what) });
+                self.lines.refused.push(ExtractRefusal { path, reason: RefusalReason::Line(what) });
                 String::new()
             }
             None => String::new(),

@@ -11,7 +11,7 @@ use crate::error::BuildError;
 use crate::listing;
 use crate::media::MediaType;
 use crate::options::Options;
-use crate::rules::headers::{Change, FieldRule};
+use crate::rules::headers::{FieldRule, HeaderChange};
 use crate::rules::{Changes, ChangesId, FieldList};
 
 /// The name changes with the content: kept for a year, which RFC 9111 readers take for ever, and
@@ -33,7 +33,7 @@ const SECURITY: [(&str, &str); 3] = [
 const POLICY_FIELDS: [&str; 2] = ["Content-Security-Policy", "Content-Security-Policy-Report-Only"];
 
 /// Makes shared blocks, each once.
-pub(crate) struct Fields<'r> {
+pub(crate) struct FieldBlocks<'r> {
     /// Of what may be kept but has to be asked about.
     cache_control: String,
     /// Whether answers have a `Cache-Control` of their own accord.
@@ -41,12 +41,12 @@ pub(crate) struct Fields<'r> {
     security: &'static [(&'static str, &'static str)],
     /// What `_headers` says.
     pub(crate) changes: Changes<'r>,
-    known: HashMap<Block, (SharedId, String)>,
+    known: HashMap<FieldBlock, (SharedId, String)>,
 }
 
 /// What the fields of a representation depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Block {
+pub(crate) struct FieldBlock {
     pub(crate) media: MediaType,
     pub(crate) coding: Coding,
     /// Whether the resource has other codings too.
@@ -89,15 +89,18 @@ impl Purpose {
     }
 }
 
-impl<'r> Fields<'r> {
-    pub(crate) fn new(options: &Options, rules: &'r [FieldRule]) -> Result<Fields<'r>, BuildError> {
+impl<'r> FieldBlocks<'r> {
+    pub(crate) fn new(
+        options: &Options,
+        rules: &'r [FieldRule],
+    ) -> Result<FieldBlocks<'r>, BuildError> {
         let cache_control = options.cache_control.as_deref().unwrap_or(REVALIDATED);
         let is_value = |&byte: &u8| is_value_byte(byte) && byte.is_ascii();
         if cache_control.is_empty() || !cache_control.as_bytes().iter().all(is_value) {
             let value = cache_control.to_owned();
             return Err(BuildError::FieldValue { field: "Cache-Control", value });
         }
-        Ok(Fields {
+        Ok(FieldBlocks {
             cache_control: cache_control.to_owned(),
             cached: options.cache_control_field,
             security: if options.security_fields { &SECURITY } else { &[] },
@@ -145,13 +148,13 @@ impl<'r> Fields<'r> {
     pub(crate) fn id<W: Write + Seek>(
         &mut self,
         writer: &mut Writer<W>,
-        block: Block,
+        block: FieldBlock,
     ) -> Result<(SharedId, &str), WriteError> {
         let id = match self.known.entry(block) {
             hash_map::Entry::Occupied(known) => known.into_mut(),
             hash_map::Entry::Vacant(new) => {
                 let cache_control = self.cached.then_some(self.cache_control.as_str());
-                let Block { coding, varies, purpose, .. } = block;
+                let FieldBlock { coding, varies, purpose, .. } = block;
                 let built_in = built_in(cache_control, self.security, coding, varies, purpose);
                 let plain = FieldList::new(&built_in, &[]);
                 let mut list = FieldList::new(&built_in, &sent(self.changes.get(block.changes)));
@@ -216,8 +219,8 @@ impl<'r> Fields<'r> {
 }
 
 /// The changes that answers show. A `Content-Encoding` says how a file lies in the folder.
-fn sent(changes: &[Change]) -> Vec<Change> {
-    let is_sent = |change: &&Change| !change.name().eq_ignore_ascii_case("content-encoding");
+fn sent(changes: &[HeaderChange]) -> Vec<HeaderChange> {
+    let is_sent = |change: &&HeaderChange| !change.name().eq_ignore_ascii_case("content-encoding");
     changes.iter().filter(is_sent).cloned().collect()
 }
 
@@ -306,7 +309,7 @@ mod tests {
             ("größe", false),
         ] {
             let options = Options { cache_control: Some(value.to_owned()), ..Options::new(0) };
-            assert_eq!(Fields::new(&options, &[]).is_ok(), good, "{value:?}");
+            assert_eq!(FieldBlocks::new(&options, &[]).is_ok(), good, "{value:?}");
         }
     }
 }

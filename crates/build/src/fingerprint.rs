@@ -26,7 +26,7 @@ mod tests;
 use std::collections::HashMap;
 
 use crate::names::Globs;
-use group::{Form, Group};
+use group::{FileGroup, NameForm};
 use part::{has_long_hash, parts, stem_of};
 
 pub(crate) use content::{is_named_by_content, may_be_named_by_content};
@@ -91,7 +91,7 @@ fn decide_folder(
     witnessed: &tools::Witnessed<'_>,
     decided: &mut [bool],
 ) {
-    let mut groups: HashMap<Form, Group<'_>> = HashMap::new();
+    let mut groups: HashMap<NameForm, FileGroup<'_>> = HashMap::new();
     let mut all = 0;
     for asset in assets {
         let Some(stem) = stem_of(asset.name(), asset.is_image) else { continue };

@@ -47,7 +47,7 @@ const FALLBACK_NAMES: [(&[u8], u16); 4] =
 
 /// Who answers what, beside each file its own path. Files are numbers in the list given.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct KeyPlan<'a> {
     /// File and alias, sorted.
     pub(crate) aliases: Vec<(usize, &'a [u8])>,
     /// Pages for what is missing, sorted.
@@ -87,7 +87,7 @@ pub(crate) struct Conventions {
     pub(crate) favicon: bool,
 }
 
-impl Plan<'_> {
+impl KeyPlan<'_> {
     /// Returns the page that comes before the second one with this key.
     pub(crate) fn before_second(&self, key: &[u8]) -> Option<usize> {
         let Some(status) = error_status(key) else {
@@ -114,8 +114,8 @@ struct Candidate<'a> {
 
 /// `keys` are different, sorted, and begin with a slash; there are at most
 /// [`FILES_MAX`](crate::limits::FILES_MAX).
-pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> Plan<'a> {
-    let mut plan = Plan::default();
+pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> KeyPlan<'a> {
+    let mut plan = KeyPlan::default();
     plan_fallbacks(keys, &mut plan);
     let candidates = candidates(keys, &plan.hidden, conventions);
     let is_own = |url: &[u8]| keys.binary_search(&url).ok().filter(|file| !plan.is_hidden(*file));
@@ -148,7 +148,7 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> Plan<'a> 
     }
     aliases.sort_unstable();
     shadowed.sort_unstable();
-    Plan { aliases, shadowed, listings, ..plan }
+    KeyPlan { aliases, shadowed, listings, ..plan }
 }
 
 /// Sorted: by URL, the best first. A table by URL of all paths took a quarter of the memory of a
@@ -193,7 +193,7 @@ fn folders<'a>(keys: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a
 }
 
 /// Finds the pages for what is missing: the best of each folder.
-fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut Plan<'a>) {
+fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut KeyPlan<'a>) {
     let mut best: HashMap<&'a [u8], (usize, usize)> = HashMap::new();
     for (file, &key) in keys.iter().enumerate() {
         if let Some(status) = error_status(key) {
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(aliases(&["/favicon.png", "/favicon.svg"]), [svg]);
         assert_eq!(aliases(&["/favicon.png"]), ["/favicon.ico /favicon.png"]);
         let keys: Vec<&[u8]> = vec![b"/favicon.ico", b"/favicon.svg"];
-        assert_eq!(plan(&keys, ALL), Plan::default());
+        assert_eq!(plan(&keys, ALL), KeyPlan::default());
         assert_eq!(aliases(&["/a/favicon.svg", "/favicon.gif"]), Vec::<String>::new());
         let none = Conventions { favicon: false, ..ALL };
         assert_eq!(aliases_with(&["/favicon.svg"], none), Vec::<String>::new());

@@ -21,7 +21,7 @@
 //! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for what is missing |
 //! |   | `listing` | files → what a folder answers with `--listing`, as a page and as JSON |
 //! | 9 | `place`, `publish` | a file appears under its name complete, or not at all |
-//! |   | `draft` | what is not complete: under another name, until its process ends; [`Draft`] |
+//! |   | `draft` | what is not complete: under another name, until its process ends; [`DraftFile`] |
 //!
 //! `examine` takes steps 1 and 2 alone. `site_doubts` finds names that say what nobody meant.
 //! `extract` makes a folder of an archive again. `import` makes such an archive of one of
@@ -29,7 +29,7 @@
 //!
 //! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
 //! names change with their content, `work` is what one worker does with one file (steps 4 to 6),
-//! [`Report`] shows where the bytes are, [`figures`] writes numbers.
+//! [`BuildReport`] shows where the bytes are, [`figures`] writes numbers.
 //!
 //! **Promises.** Same input, same bytes: whatever the clock, the path of the folder, the number of
 //! cores, the order in which a file system lists names. Input is: names, contents, modification
@@ -88,16 +88,17 @@ mod work;
 pub use assemble::Earlier;
 pub use build::{Built, build, build_nothing};
 pub use codings::{
-    CodingError, CodingLevel, CodingsFor, Level, Method, NamedCoding, codings_at, parse_codings,
+    CodingEffort, CodingError, CodingLevel, CodingsFor, Method, NamedCoding, codings_at,
+    parse_codings,
 };
-pub use draft::{Draft, remove_left_drafts};
+pub use draft::{DraftFile, remove_left_drafts};
 pub use dynamic::CONTENT_FOLDER;
 pub use encode::encode_once;
-pub use error::{BuildError, CodeError, Occupant, Problem, Reason};
+pub use error::{BuildError, CodeError, FileProblem, Occupant, Reason};
 pub use examine::{Examined, examine, scripts};
 pub use extract::{
-    Difference, DifferenceReason, ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason,
-    extract,
+    Difference, DifferenceReason, ExtractError, ExtractOptions, ExtractRefusal, Extracted,
+    RefusalReason, extract,
 };
 pub use fields::REVALIDATED;
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
@@ -106,7 +107,7 @@ pub use names::{Globs, Names, RulesFile, is_script_source};
 pub use options::{CodeCheck, Options};
 pub use progress::Progress;
 pub use publish::{build_file, build_file_after, switch_link};
-pub use report::{REPORT_MARK, Report};
+pub use report::{BuildReport, REPORT_MARK};
 pub use rules::{RuleError, in_place};
 pub use shape::{Main, Shape, Walked, Walls};
 pub use summary::{CodingSummary, Fingerprinted, RuleDoubt, Shadowed, Slow, Summary, Warning};

@@ -28,7 +28,7 @@ pub(crate) use policy::allowing_style;
 
 /// A file that is listed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Listed<'a> {
+pub(crate) struct ListedFile<'a> {
     /// Its path, with a slash in front.
     pub(crate) key: &'a [u8],
     pub(crate) bytes: u64,
@@ -41,12 +41,12 @@ pub(crate) struct Listing<'a> {
     /// Its path, with a slash on both ends.
     pub(crate) folder: &'a [u8],
     /// Folders first, each kind in the order of names.
-    pub(crate) rows: Vec<Row<'a>>,
+    pub(crate) rows: Vec<ListingRow<'a>>,
 }
 
 /// A file or a folder in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row<'a> {
+pub(crate) struct ListingRow<'a> {
     /// Without a slash.
     pub(crate) name: &'a [u8],
     /// Of a file its length; none for a folder.
@@ -59,15 +59,15 @@ impl<'a> Listing<'a> {
     /// Lists a folder. `below` are all files in it and in folders below it, sorted by path.
     pub(crate) fn new(
         folder: &'a [u8],
-        below: impl IntoIterator<Item = Listed<'a>>,
+        below: impl IntoIterator<Item = ListedFile<'a>>,
     ) -> Listing<'a> {
-        let mut rows: Vec<Row<'a>> = Vec::new();
-        for Listed { key, bytes, modified } in below {
+        let mut rows: Vec<ListingRow<'a>> = Vec::new();
+        for ListedFile { key, bytes, modified } in below {
             let path = key.get(folder.len()..).unwrap_or_default();
             let slash = path.iter().position(|&byte| byte == b'/');
             let row = match slash.and_then(|slash| path.get(..slash)) {
-                Some(name) => Row { name, bytes: None, modified },
-                None => Row { name: path, bytes: Some(bytes), modified },
+                Some(name) => ListingRow { name, bytes: None, modified },
+                None => ListingRow { name: path, bytes: Some(bytes), modified },
             };
             match rows.last_mut() {
                 // The files of a folder follow each other.
@@ -89,7 +89,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-impl Row<'_> {
+impl ListingRow<'_> {
     pub(crate) fn is_folder(&self) -> bool {
         self.bytes.is_none()
     }
@@ -113,10 +113,10 @@ impl Row<'_> {
 mod tests {
     use super::*;
 
-    pub(super) fn listed<'a>(files: &[(&'a str, u64, UnixSeconds)]) -> Vec<Listed<'a>> {
+    pub(super) fn listed<'a>(files: &[(&'a str, u64, UnixSeconds)]) -> Vec<ListedFile<'a>> {
         let mut listed: Vec<_> = files
             .iter()
-            .map(|&(key, bytes, modified)| Listed {
+            .map(|&(key, bytes, modified)| ListedFile {
                 key: key.as_bytes(),
                 bytes,
                 modified: Some(modified),
@@ -163,10 +163,10 @@ mod tests {
             ("\"<'&", "%22%3C'&"),
             ("ä\\", "%C3%A4%5C"),
         ] {
-            let row = Row { name: name.as_bytes(), bytes: Some(0), modified: None };
+            let row = ListingRow { name: name.as_bytes(), bytes: Some(0), modified: None };
             assert_eq!(String::from_utf8(row.url()).unwrap(), url);
         }
-        let folder = Row { name: b"a:b\xff", bytes: None, modified: None };
+        let folder = ListingRow { name: b"a:b\xff", bytes: None, modified: None };
         assert_eq!(folder.url(), b"./a:b%FF/");
     }
 }

@@ -108,13 +108,13 @@ impl<'a> Lists<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codings::Level;
+    use crate::codings::CodingEffort;
 
     #[test]
     fn the_last_override_that_matches_counts() {
         let rules = ["*.svg=br:11", "art/**=gzip", "art/*.bin=identity", "*.gone=br"];
         let codings_for: Vec<CodingsFor> =
-            rules.iter().map(|rule| CodingsFor::parse(rule, Level::Best).unwrap()).collect();
+            rules.iter().map(|rule| CodingsFor::parse(rule, CodingEffort::Best).unwrap()).collect();
         let options = Options { codings_for, ..Options::new(0) };
         let lists = Lists::new(&options).unwrap();
         for (key, expected) in [

@@ -22,7 +22,7 @@ mod tests;
 
 /// What becomes of a file or folder with a certain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum FileVerdict {
     /// It goes on.
     Take,
     /// Left out without a word: editors' and systems' leftovers, hidden files, excluded ones.
@@ -225,7 +225,7 @@ impl Names {
     /// Whether something at `path`, below the source, can be part of the site: by its own name and
     /// by those of the folders it lies in.
     pub fn may_be_part(&self, path: &Path) -> bool {
-        self.all(path, |verdict, _, _| verdict == Verdict::Take)
+        self.all(path, |verdict, _, _| verdict == FileVerdict::Take)
     }
 
     /// Whether a build depends on something at `path`: it can be part of the site, has rules, or is
@@ -236,16 +236,18 @@ impl Names {
             let is_read = is_dynamic || is_page(name) || key == MAIN.as_bytes();
             let is_code = is_code(name) || is_dynamic && is_page_below_static(key);
             match verdict {
-                Verdict::Take => true,
-                Verdict::Special => rules_file(name).is_some() || (is_last && is_code && is_read),
-                Verdict::Skip => false,
+                FileVerdict::Take => true,
+                FileVerdict::Special => {
+                    rules_file(name).is_some() || (is_last && is_code && is_read)
+                }
+                FileVerdict::Skip => false,
             }
         })
     }
 
     /// Whether `holds` for the verdict about each component of a path, told where it lies, with a
     /// slash in front, and whether it is the last.
-    fn all(&self, path: &Path, holds: impl Fn(Verdict, &[u8], bool) -> bool) -> bool {
+    fn all(&self, path: &Path, holds: impl Fn(FileVerdict, &[u8], bool) -> bool) -> bool {
         let mut key = Vec::new();
         let mut names = path.iter().map(OsStr::as_bytes).peekable();
         while let Some(name) = names.next() {
@@ -259,20 +261,20 @@ impl Names {
     }
 
     /// `key` is the path below the source with a slash in front; `name` is its last component.
-    pub(crate) fn judge(&self, key: &[u8], name: &[u8]) -> Verdict {
+    pub(crate) fn judge(&self, key: &[u8], name: &[u8]) -> FileVerdict {
         if self.exclude.is_match(key) {
-            return Verdict::Skip;
+            return FileVerdict::Skip;
         }
         if is_special(name) {
-            return Verdict::Special;
+            return FileVerdict::Special;
         }
         if self.is_live(key) {
-            return Verdict::Skip;
+            return FileVerdict::Skip;
         }
         // A draft is gone when its build has ended.
         let is_left_out = (is_leftover(name) || is_script_source(name))
             && (is_draft(name) || !self.include.is_match(key));
-        if is_left_out { Verdict::Skip } else { Verdict::Take }
+        if is_left_out { FileVerdict::Skip } else { FileVerdict::Take }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use pinion_http::date::UnixSeconds;
 
-use crate::codings::{CodingLevel, CodingsFor, Level};
+use crate::codings::{CodingEffort, CodingLevel, CodingsFor};
 use crate::error::CodeError;
 use crate::keys::{Conventions, FAVICON};
 use crate::limits::EXTERNAL_MIN_BYTES;
@@ -108,11 +108,11 @@ pub struct Options {
 
 impl Options {
     /// The defaults of `pinion build`: gzip and brotli at the levels above which time grows several
-    /// times as fast as size falls. A release that may take its time asks for [`Level::Max`].
+    /// times as fast as size falls. A release that may take its time asks for [`CodingEffort::Max`].
     #[must_use]
     pub fn new(now: UnixSeconds) -> Options {
         Options {
-            codings: Level::Best.codings(),
+            codings: CodingEffort::Best.codings(),
             codings_for: Vec::new(),
             exclude: Vec::new(),
             include: Vec::new(),
@@ -151,7 +151,7 @@ impl Options {
     #[must_use]
     pub fn serving(now: UnixSeconds) -> Options {
         Options {
-            codings: Level::Fast.codings(),
+            codings: CodingEffort::Fast.codings(),
             external_min_bytes: Some(EXTERNAL_MIN_BYTES),
             ..Options::new(now)
         }

@@ -9,24 +9,24 @@ use pinion_archive::layout::MAGIC;
 
 use crate::error::{BuildError, Occupant, Reason};
 use crate::limits::LINKS_MAX;
-use crate::source::Source;
+use crate::source::OpenSource;
 
 /// A name for an archive, and where it leads.
-pub(crate) struct Place {
+pub(crate) struct ArchivePlace {
     /// As the caller wrote it, for messages.
     named: PathBuf,
     path: PathBuf,
     force: bool,
 }
 
-impl Place {
+impl ArchivePlace {
     /// The place that `out` names. Links are followed, also one that leads to nothing yet: the
     /// archive goes to where the link leads, and the link stays.
     ///
     /// # Errors
-    /// As [`Place::check`].
-    pub(crate) fn find(out: &Path, force: bool) -> Result<Place, BuildError> {
-        let mut place = Place { named: out.to_owned(), path: out.to_owned(), force };
+    /// As [`ArchivePlace::check`].
+    pub(crate) fn find(out: &Path, force: bool) -> Result<ArchivePlace, BuildError> {
+        let mut place = ArchivePlace { named: out.to_owned(), path: out.to_owned(), force };
         // Before links are followed by hand: what a link below /proc says is no path.
         place.check()?;
         place.path = end_of_links(out).map_err(|error| place.cannot(error))?;
@@ -66,7 +66,8 @@ impl Place {
     /// Whether the file begins as an archive of any version does, whole or damaged.
     fn holds_archive(&self) -> Result<bool, BuildError> {
         let mut head = Vec::new();
-        let read = Source::open(&self.path).and_then(|mut file| file.head(&mut head, MAGIC.len()));
+        let read =
+            OpenSource::open(&self.path).and_then(|mut file| file.head(&mut head, MAGIC.len()));
         match read {
             Ok(()) => Ok(head == MAGIC),
             Err(Reason::Unreadable(error)) => Err(self.cannot(error)),
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn a_device_is_not_replaced_even_by_force() {
         for force in [false, true] {
-            let place = Place::find(Path::new("/dev/null"), force);
+            let place = ArchivePlace::find(Path::new("/dev/null"), force);
             let by = Occupant::Device;
             assert!(matches!(place, Err(BuildError::Occupied { by: found, .. }) if found == by));
         }

@@ -13,7 +13,7 @@ use crate::decode::{DecodeError, decoded};
 use crate::error::Reason;
 use crate::limits::HELD_MAX_BYTES;
 use crate::media::MediaType;
-use crate::rules::headers::{Change, FieldRule, content_coding};
+use crate::rules::headers::{FieldRule, HeaderChange, content_coding};
 use crate::walk::SourceFile;
 
 /// The files of a folder that are to be decoded.
@@ -35,7 +35,7 @@ pub(crate) enum Given {
 }
 
 /// A content and what was done to it.
-pub(crate) struct Opened {
+pub(crate) struct OpenedContent {
     /// The content, decoded if `is_decoded`.
     pub(crate) content: Vec<u8>,
     pub(crate) is_decoded: bool,
@@ -48,7 +48,8 @@ const CODING_SUFFIXES: [&[u8]; 6] = [b".br", b".gz", b".gzip", b".unityweb", b".
 impl Precompressed {
     /// Finds the files that rules give a `Content-Encoding`.
     pub(crate) fn of(files: &[SourceFile], rules: &[FieldRule]) -> Precompressed {
-        let is_about = |change: &&Change| change.name().eq_ignore_ascii_case("content-encoding");
+        let is_about =
+            |change: &&HeaderChange| change.name().eq_ignore_ascii_case("content-encoding");
         let about: Vec<_> = rules
             .iter()
             .filter(|rule| rule.changes.iter().any(|change| is_about(&change)))
@@ -62,8 +63,8 @@ impl Precompressed {
             let matching = about.iter().filter(|rule| rule.pattern.captured(&file.key).is_some());
             for change in matching.flat_map(|rule| rule.changes.iter().filter(is_about)) {
                 given = match change {
-                    Change::Give { value, .. } => content_coding(value),
-                    Change::Take { .. } => None,
+                    HeaderChange::Give { value, .. } => content_coding(value),
+                    HeaderChange::Take { .. } => None,
                 };
             }
             if let Some(coding) = given.filter(|coding| *coding != Coding::Identity) {
@@ -97,12 +98,12 @@ impl Given {
     ///
     /// # Errors
     /// [`Reason::TooLargeToDecode`] for a file of a rule.
-    pub(crate) fn open(self, key: &[u8], content: Vec<u8>) -> Result<Opened, Reason> {
+    pub(crate) fn open(self, key: &[u8], content: Vec<u8>) -> Result<OpenedContent, Reason> {
         let coding = match self {
-            Given::Nothing => return Ok(Opened::plain(key, content)),
+            Given::Nothing => return Ok(OpenedContent::plain(key, content)),
             // A picture that is not compressed at all has the same name now and then.
             Given::ByName if !content.starts_with(b"\x1f\x8b") => {
-                return Ok(Opened::plain(inner_key(key), content));
+                return Ok(OpenedContent::plain(inner_key(key), content));
             }
             Given::ByName => Coding::Gzip,
             Given::ByRule(coding) => coding,
@@ -110,19 +111,19 @@ impl Given {
         match decoded(coding, &content, HELD_MAX_BYTES) {
             Ok(content) => {
                 let media = MediaType::of(inner_key(key), &content);
-                Ok(Opened { content, is_decoded: true, media })
+                Ok(OpenedContent { content, is_decoded: true, media })
             }
             Err(DecodeError::TooLong) if self != Given::ByName => Err(Reason::TooLargeToDecode),
-            Err(_) if self == Given::ByName => Ok(Opened::plain(key, content)),
-            Err(_) => Ok(Opened::plain(inner_key(key), content)),
+            Err(_) if self == Given::ByName => Ok(OpenedContent::plain(key, content)),
+            Err(_) => Ok(OpenedContent::plain(inner_key(key), content)),
         }
     }
 }
 
-impl Opened {
-    fn plain(key: &[u8], content: Vec<u8>) -> Opened {
+impl OpenedContent {
+    fn plain(key: &[u8], content: Vec<u8>) -> OpenedContent {
         let media = MediaType::of(key, &content);
-        Opened { content, is_decoded: false, media }
+        OpenedContent { content, is_decoded: false, media }
     }
 }
 

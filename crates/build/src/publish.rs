@@ -17,13 +17,13 @@ use pinion_archive::WriteError;
 use crate::assemble::Earlier;
 use crate::build::{Beside, build_beside};
 use crate::carry::Carrier;
-use crate::draft::{Draft, folder_of, remove_left_drafts, under_another_name};
+use crate::draft::{DraftFile, folder_of, remove_left_drafts, under_another_name};
 use crate::error::{BuildError, Reason};
 use crate::options::Options;
-use crate::place::Place;
+use crate::place::ArchivePlace;
 use crate::progress::Progress;
 use crate::reuse::{Own, Useless};
-use crate::source::{Source, Stamp};
+use crate::source::{OpenSource, Stamp};
 use crate::stamps::{self, Notes, Stamps};
 use crate::summary::{Summary, Warning};
 use crate::walk::{FileId, id_of};
@@ -63,7 +63,7 @@ pub fn build_file_after(
         let stamps = stamps::path_for(out).filter(|_| options.reuse);
         let foreign = stamps.as_deref().is_some_and(stamps::is_foreign);
         let stamps = stamps.filter(|_| !foreign);
-        let notes_draft = stamps.as_deref().and_then(|path| Draft::create(path).ok());
+        let notes_draft = stamps.as_deref().and_then(|path| DraftFile::create(path).ok());
         let look = || {
             let mut beside = look_beside(options, out, stamps.as_deref());
             let notes = notes_draft.as_ref().and_then(|draft| draft.file().try_clone().ok());
@@ -99,14 +99,14 @@ pub(crate) fn published<T, E: From<BuildError>>(
     force: bool,
     write: impl FnOnce(&File, &Path) -> Result<T, E>,
 ) -> Result<(T, Stamp), E> {
-    let place = Place::find(out, force)?;
+    let place = ArchivePlace::find(out, force)?;
     let out = place.path();
     // First: what is left may be what has filled the disk.
     remove_left_drafts(out);
     if let Some(stamps) = stamps::path_for(out) {
         remove_left_drafts(&stamps);
     }
-    let draft = Draft::create(out).map_err(|error| match error.kind() {
+    let draft = DraftFile::create(out).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             place.cannot(io::Error::new(error.kind(), "no such folder; create it first"))
         }
@@ -159,7 +159,7 @@ fn carrier(beside: &Beside, out: &File) -> Option<Carrier> {
 
 /// Opens a file for reading, and nothing that is none: a pipe would make the build wait.
 fn open_regular(path: &Path) -> io::Result<File> {
-    match Source::open(path) {
+    match OpenSource::open(path) {
         Ok(source) => Ok(source.into_file()),
         Err(Reason::Unreadable(error)) => Err(error),
         Err(reason) => Err(io::Error::other(reason.to_string())),

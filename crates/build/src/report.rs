@@ -28,7 +28,7 @@ use crate::summary::Summary;
 /// Everything that a report shows beside the summary. Made when
 /// [`Options::report`](crate::Options::report) asks for it: some 200 bytes for each file.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct BuildReport {
     /// Sorted by path.
     pub(crate) files: Vec<FileReport>,
 }
@@ -57,7 +57,7 @@ impl FileReport {
     }
 }
 
-impl Report {
+impl BuildReport {
     /// The page. `title` is the archive's name; the same build gives the same page, apart from
     /// times.
     #[must_use]
@@ -161,7 +161,7 @@ pub(crate) mod tests {
         page.coded = vec![(Coding::Gzip, 400), (Coding::Brotli, 300)];
         page.assets = ["/s.css", "/gone.js"].map(|key| key.as_bytes().into()).to_vec();
         let style = file("/s.css", "text/css", 50);
-        let report = Report { files: vec![page, file("/b.html", "text/html", 340), style] };
+        let report = BuildReport { files: vec![page, file("/b.html", "text/html", 340), style] };
         let pages = report.pages();
         let shown: Vec<_> =
             pages.iter().map(|p| (p.sent_bytes, p.assets.len(), p.missing.len())).collect();
@@ -175,7 +175,7 @@ pub(crate) mod tests {
         let thrice = ["/e", "/f", "/g"].map(|key| file(key, "text/css", 5));
         let mut files = vec![file("/a", "text/css", 100), empty];
         files.extend(twice.into_iter().chain(thrice));
-        let groups = Report { files }.repeated().iter().map(Vec::len).collect::<Vec<_>>();
+        let groups = BuildReport { files }.repeated().iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(groups, [3, 2]);
     }
 }

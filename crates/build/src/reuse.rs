@@ -20,7 +20,7 @@ use pinion_archive::{ByDigest, Digest, OpenError, Outline, Section, SectionKind}
 use rustix::buffer::spare_capacity;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-use crate::carry::Carried;
+use crate::carry::CarriedBody;
 use crate::codings::CodingLevel;
 use crate::decode::decodes_to;
 use crate::encode::{Encoded, largest_kept};
@@ -67,7 +67,7 @@ pub(crate) struct Spot {
 
 /// What older archives know about a content in a coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum KnownForm {
     /// It was never tried.
     Unknown,
     /// It did not pay.
@@ -110,12 +110,12 @@ impl Reuse {
     }
 
     /// What became of this content in a coding.
-    pub(crate) fn form(&self, content: &Digest, choice: CodingLevel) -> Form {
+    pub(crate) fn form(&self, content: &Digest, choice: CodingLevel) -> KnownForm {
         let forms = (0..).zip(&self.archives).map(|(archive, old)| match old.find(content) {
             Some(body) => old.form(Spot { archive, body }, choice),
-            None => Form::Unknown,
+            None => KnownForm::Unknown,
         });
-        forms.into_iter().find(|form| *form != Form::Unknown).unwrap_or(Form::Unknown)
+        forms.into_iter().find(|form| *form != KnownForm::Unknown).unwrap_or(KnownForm::Unknown)
     }
 
     /// How many bodies the first archive has.
@@ -130,10 +130,10 @@ impl Reuse {
     }
 
     /// The body at `spot`, if it is one of those.
-    pub(crate) fn carried(&self, spot: Spot) -> Option<Carried> {
+    pub(crate) fn carried(&self, spot: Spot) -> Option<CarriedBody> {
         let (old, row) = self.row(spot).filter(|(old, _)| spot.archive == 0 && old.untouched)?;
         debug_assert!(old.own);
-        Some(Carried {
+        Some(CarriedBody {
             digest: Digest(row.digest),
             offset: row.offset.get(),
             bytes: row.bytes.get(),
@@ -142,8 +142,8 @@ impl Reuse {
     }
 
     /// What became of the content at `spot` in a coding, as far as the same archive knows.
-    pub(crate) fn form_in_same_archive(&self, spot: Spot, choice: CodingLevel) -> Form {
-        self.archive(spot).map_or(Form::Unknown, |old| old.form(spot, choice))
+    pub(crate) fn form_in_same_archive(&self, spot: Spot, choice: CodingLevel) -> KnownForm {
+        self.archive(spot).map_or(KnownForm::Unknown, |old| old.form(spot, choice))
     }
 
     /// The digest that a body should have.
@@ -286,19 +286,21 @@ impl Old {
     }
 
     /// What became of the content at `spot`, which is one of this archive.
-    fn form(&self, Spot { archive, body: number }: Spot, choice: CodingLevel) -> Form {
+    fn form(&self, Spot { archive, body: number }: Spot, choice: CodingLevel) -> KnownForm {
         let first = self.origins.partition_point(|row| row.content.get() < number);
         let of_content = self.origins.get(first..).unwrap_or_default().iter();
         let mut of_content = of_content.take_while(|row| row.content.get() == number);
-        let Some(row) = of_content.find(|row| is_of(row, choice)) else { return Form::Unknown };
+        let Some(row) = of_content.find(|row| is_of(row, choice)) else {
+            return KnownForm::Unknown;
+        };
         if row.stored.get() == ORIGIN_NOT_KEPT {
-            return Form::NotKept;
+            return KnownForm::NotKept;
         }
         let bytes = |number| self.body(number).map_or(0, |row: &DigestRow| row.bytes.get());
         let pays = largest_kept(bytes(number)).is_some_and(|most| bytes(row.stored.get()) <= most);
         match pays {
-            true => Form::Stored(Spot { archive, body: row.stored.get() }),
-            false => Form::Unknown,
+            true => KnownForm::Stored(Spot { archive, body: row.stored.get() }),
+            false => KnownForm::Unknown,
         }
     }
 }

@@ -40,14 +40,14 @@ use pinion_archive::{
 };
 
 use crate::error::BuildError;
-use crate::keys::Plan;
+use crate::keys::KeyPlan;
 use crate::names::RulesFile;
 use crate::options::Options;
 use crate::summary::{RuleDoubt, Warning};
 use crate::walk::{FileId, relative};
 
 pub(crate) use changes::{Changes, ChangesId, FieldList};
-pub(crate) use compile::{Compiled, Doubt, Site, Verdict};
+pub(crate) use compile::{Compiled, Doubt, EntryVerdict, SitePaths};
 pub(crate) use loops::leads_to_itself;
 pub use text::RuleError;
 
@@ -55,9 +55,9 @@ pub use files::in_place;
 
 use compile::{is_of_folder, of_whole_folders};
 use files::{Collector, left_out};
-use headers::{Change, FieldRule};
+use headers::{FieldRule, HeaderChange};
 use loops::Circles;
-use redirects::{ForeignMark, Part, QueryValue, Redirect, TargetPart};
+use redirects::{ForeignMark, QueryValue, Redirect, RedirectPart, TargetPart};
 
 /// What the rules files of a site say.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ impl Rules {
     ///
     /// # Errors
     /// [`BuildError::Rules`]: redirects that lead to themselves.
-    pub(crate) fn check(&mut self, site: &Site<'_>, lax: bool) -> Result<(), BuildError> {
+    pub(crate) fn check(&mut self, site: &SitePaths<'_>, lax: bool) -> Result<(), BuildError> {
         let mut circles = Compiled::new(&self.redirects).circles(site);
         // One pass finds all of them: those that are found do not keep others from being found.
         while lax && !circles.certain.is_empty() {
@@ -181,8 +181,8 @@ impl Rules {
         &mut self,
         content: &str,
         keys: &[&[u8]],
-        plan: &Plan<'_>,
-        site: &Site<'_>,
+        plan: &KeyPlan<'_>,
+        site: &SitePaths<'_>,
     ) {
         let rules = of_whole_folders(&self.redirects, site);
         for fallback in plan.fallbacks.iter().filter(|fallback| plan.is_hidden(fallback.file)) {
@@ -198,7 +198,7 @@ impl Rules {
 
 /// Warns about a `!` or a `*` that is part of a target, where it has no meaning, and about a
 /// placeholder of another server. A file of the site may have one in its name.
-fn misplaced_mark(rule: &Redirect, site: &Site<'_>) -> Option<Warning> {
+fn misplaced_mark(rule: &Redirect, site: &SitePaths<'_>) -> Option<Warning> {
     if rule.only_target().is_some_and(|target| site.sends(target)) {
         return None;
     }
@@ -261,15 +261,16 @@ pub(crate) fn as_new_field_rule<R>(
     write: impl FnOnce(&NewFieldRule<'_>) -> R,
 ) -> Option<R> {
     let of_file = ["content-type", "content-encoding"];
-    let is_of_file =
-        |change: &&Change| of_file.iter().any(|name| change.name().eq_ignore_ascii_case(name));
+    let is_of_file = |change: &&HeaderChange| {
+        of_file.iter().any(|name| change.name().eq_ignore_ascii_case(name))
+    };
     let changes: Vec<(&str, Option<Vec<ValuePart<'_>>>)> = rule
         .changes
         .iter()
         .filter(|change| !is_of_file(change))
         .map(|change| match change {
-            Change::Give { name, value } => (name.as_str(), Some(rule.pattern.parts(value))),
-            Change::Take { name } => (name.as_str(), None),
+            HeaderChange::Give { name, value } => (name.as_str(), Some(rule.pattern.parts(value))),
+            HeaderChange::Take { name } => (name.as_str(), None),
         })
         .collect();
     let changes: Vec<NewFieldChange<'_>> = changes
@@ -284,7 +285,7 @@ pub(crate) fn as_new_field_rule<R>(
 
 /// A rule as an archive takes it, given to `write`.
 pub fn as_new_rule<R>(rule: &Redirect, write: impl FnOnce(&NewRule<'_>) -> R) -> R {
-    let path: Vec<PathPart<'_>> = rule.path.iter().map(Part::stored).collect();
+    let path: Vec<PathPart<'_>> = rule.path.iter().map(RedirectPart::stored).collect();
     let query: Vec<(&[u8], NewQueryValue<'_>)> = rule
         .query
         .iter()

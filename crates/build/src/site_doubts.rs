@@ -7,10 +7,10 @@ use crate::dynamic;
 use crate::names::{RulesFile, rules_file};
 use crate::options::Options;
 use crate::summary::Warning;
-use crate::walk::{Found, relative};
+use crate::walk::{FoundFiles, relative};
 
 /// Returns what the author of a site may want to know about the names of its files.
-pub(crate) fn doubts(found: &Found, options: &Options) -> Vec<Warning> {
+pub(crate) fn doubts(found: &FoundFiles, options: &Options) -> Vec<Warning> {
     let mut doubts = dynamic::doubts(found);
     let has_rules = !found.rules.is_empty() || options.named_files().next().is_some();
     if found.files.is_empty() && !found.is_dynamic && !has_rules && options.live.is_empty() {

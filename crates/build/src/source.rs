@@ -14,7 +14,7 @@ use crate::error::Reason;
 use crate::limits::PIECE_BYTES;
 
 /// An open regular file and what it was when it was opened.
-pub(crate) struct Source {
+pub(crate) struct OpenSource {
     file: File,
     stamp: Stamp,
 }
@@ -35,10 +35,10 @@ pub(crate) struct Stamp {
     pub(crate) inode: u64,
 }
 
-impl Source {
+impl OpenSource {
     /// Opens a file for reading. What was a file when the folder was walked may be a pipe now:
     /// opening must not wait for a writer.
-    pub(crate) fn open(path: &Path) -> Result<Source, Reason> {
+    pub(crate) fn open(path: &Path) -> Result<OpenSource, Reason> {
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = OpenOptions::new()
             .read(true)
@@ -46,7 +46,7 @@ impl Source {
             .open(path)
             .map_err(Reason::Unreadable)?;
         let stamp = stamp(&file)?;
-        Ok(Source { file, stamp })
+        Ok(OpenSource { file, stamp })
     }
 
     pub(crate) fn stamp(&self) -> Stamp {
@@ -196,7 +196,7 @@ mod tests {
         let path = folder.join("a");
         for (after, expected) in [("1234", true), ("12345", false), ("123", false), ("", false)] {
             fs::write(&path, "1234").unwrap();
-            let source = Source::open(&path).unwrap();
+            let source = OpenSource::open(&path).unwrap();
             if after != "1234" {
                 fs::write(&path, after).unwrap();
             }
@@ -212,7 +212,7 @@ mod tests {
         let folder = folder("stamp");
         let path = folder.join("a");
         fs::write(&path, "1234").unwrap();
-        let mut source = Source::open(&path).unwrap();
+        let mut source = OpenSource::open(&path).unwrap();
         assert!(source.pieces(|_| {}).is_ok());
         let other = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(1);
         File::options().write(true).open(&path).unwrap().set_modified(other).unwrap();
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn content_that_the_size_does_not_tell_is_a_problem() {
-        let open = || Source::open(Path::new("/proc/version")).unwrap();
+        let open = || OpenSource::open(Path::new("/proc/version")).unwrap();
         assert_eq!(open().stamp().bytes, 0);
         assert!(matches!(open().read(), Err(Reason::WrongSize)));
         assert!(matches!(open().pieces(|_| {}), Err(Reason::WrongSize)));
@@ -231,9 +231,9 @@ mod tests {
         let path = folder.join("a");
         for content in ["", "1234"] {
             fs::write(&path, content).unwrap();
-            assert_eq!(Source::open(&path).unwrap().read().unwrap(), content.as_bytes());
-            assert!(Source::open(&path).unwrap().pieces(|_| {}).is_ok());
-            assert!(Source::open(&path).unwrap().check_end().is_ok());
+            assert_eq!(OpenSource::open(&path).unwrap().read().unwrap(), content.as_bytes());
+            assert!(OpenSource::open(&path).unwrap().pieces(|_| {}).is_ok());
+            assert!(OpenSource::open(&path).unwrap().check_end().is_ok());
         }
         fs::remove_dir_all(folder).unwrap();
     }
@@ -245,8 +245,8 @@ mod tests {
         let pipe = folder.join("pipe");
         let mode = rustix::fs::Mode::RUSR;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        assert!(matches!(Source::open(&pipe), Err(Reason::Changed)));
-        assert!(matches!(Source::open(&folder), Err(Reason::Changed)));
+        assert!(matches!(OpenSource::open(&pipe), Err(Reason::Changed)));
+        assert!(matches!(OpenSource::open(&folder), Err(Reason::Changed)));
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -29,7 +29,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::limits::{RACY_SECONDS, STAMPS_MAX_BYTES};
 use crate::media::{self, MediaType};
 use crate::reuse::{Own, Reuse, Spot};
-use crate::source::{Source, Stamp};
+use crate::source::{OpenSource, Stamp};
 use crate::walk::SourceFile;
 
 /// The last byte is the version: it changes with the rows, and with what is found in a file.
@@ -98,7 +98,7 @@ impl FoundIn {
 
 /// A file that still is what it was, and whose content an older archive has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownFile {
     /// Its number in the list.
     pub(crate) file: u32,
     pub(crate) spot: Spot,
@@ -122,7 +122,7 @@ pub(crate) fn is_foreign(path: &Path) -> bool {
         _ => return true,
     }
     let mut head = Vec::new();
-    let read = Source::open(path).and_then(|mut file| file.head(&mut head, MAGIC.len()));
+    let read = OpenSource::open(path).and_then(|mut file| file.head(&mut head, MAGIC.len()));
     // Of another version, or zeros: what a crash of the machine may leave of a file.
     let ours = head.get(..MAGIC.len() - 1) == MAGIC.get(..MAGIC.len() - 1)
         || head.iter().all(|&byte| byte == 0);
@@ -139,7 +139,7 @@ pub(crate) struct Stamps {
 impl Stamps {
     /// Reads the file at `path`; none when there is nothing that can be used.
     pub(crate) fn read(path: &Path) -> Option<Stamps> {
-        let file = Source::open(path).ok()?;
+        let file = OpenSource::open(path).ok()?;
         if file.stamp().bytes > STAMPS_MAX_BYTES {
             return None;
         }
@@ -168,7 +168,7 @@ impl Stamps {
         files: &[SourceFile],
         stamps: &[Stamp],
         reuse: &Reuse,
-    ) -> Vec<Known> {
+    ) -> Vec<KnownFile> {
         let essences = media::essences();
         let mut known = Vec::new();
         let mut rest = self.bytes.as_slice();
@@ -183,14 +183,14 @@ impl Stamps {
                 && let Some(media) = row.media(&essences)
             {
                 let found = FoundIn { media, ..row.found };
-                known.push(Known { file: number, spot, found });
+                known.push(KnownFile { file: number, spot, found });
             }
         }
         known
     }
 }
 
-struct Row<'a> {
+struct CachedFile<'a> {
     key: &'a [u8],
     essence: &'a [u8],
     stamp: Stamp,
@@ -198,7 +198,7 @@ struct Row<'a> {
     found: FoundIn,
 }
 
-impl Row<'_> {
+impl CachedFile<'_> {
     /// None for a type that a build would not give now.
     fn media(&self, essences: &HashMap<&[u8], &'static str>) -> Option<MediaType> {
         let essence = *essences.get(self.essence)?;
@@ -208,7 +208,7 @@ impl Row<'_> {
 }
 
 /// The row at the front; None at the end, and for rows that do not fit.
-fn next<'a>(rest: &mut &'a [u8]) -> Option<Row<'a>> {
+fn next<'a>(rest: &mut &'a [u8]) -> Option<CachedFile<'a>> {
     let (header, after) = RowHeader::ref_from_prefix(rest).ok()?;
     let (key, after) = after.split_at_checked(header.key_bytes.get().into())?;
     let (essence, after) = after.split_at_checked(header.essence_bytes.into())?;
@@ -222,7 +222,7 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<Row<'a>> {
         by_rule: Coding::from_number(header.flags >> CODING_SHIFT & 3)?,
         is_decoded: has(DECODED),
     };
-    Some(Row { key, essence, stamp: header.stamp.stamp(), found })
+    Some(CachedFile { key, essence, stamp: header.stamp.stamp(), found })
 }
 
 impl StampRow {

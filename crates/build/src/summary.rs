@@ -7,10 +7,10 @@ use std::time::Duration;
 use pinion_archive::Digest;
 
 use crate::codings::CodingLevel;
-use crate::error::{Problem, Shown};
+use crate::error::{FileProblem, ShownPath};
 use crate::limits::FINGERPRINT_EXAMPLES;
 use crate::names::RulesFile;
-use crate::report::Report;
+use crate::report::BuildReport;
 use crate::rules::in_place;
 use crate::shape::Walls;
 use crate::walk::relative;
@@ -77,11 +77,11 @@ pub struct Summary {
     /// What the author may want to know.
     pub warnings: Vec<Warning>,
     /// What was built without, when it was told to keep going.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
     /// The files that took longest to encode, slowest first.
     pub slowest: Vec<Slow>,
     /// Where the bytes are, when that was asked for.
-    pub report: Option<Report>,
+    pub report: Option<BuildReport>,
     /// How long all of it took, but for the wait until the archive was safe on the disk.
     pub elapsed: Duration,
 }
@@ -317,7 +317,7 @@ pub struct Slow {
 
 impl fmt::Display for Shadowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (url, file, by) = (Shown(&self.url), Shown(&self.file), Shown(&self.by));
+        let (url, file, by) = (ShownPath(&self.url), ShownPath(&self.file), ShownPath(&self.by));
         write!(f, "{url} is served from {by}, not from {file}")
     }
 }
@@ -340,7 +340,7 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, what) = match self {
             Warning::NotReused(path, why) => {
-                return write!(f, "{}: nothing is reused from it: {why}", Shown(path));
+                return write!(f, "{}: nothing is reused from it: {why}", ShownPath(path));
             }
             Warning::NoStamps => return f.write_str(NO_STAMPS),
             Warning::UnusedCodings(pattern) => return unused(f, "codings-for", pattern, CODINGS),
@@ -388,7 +388,7 @@ impl fmt::Display for Warning {
             }
             Warning::SecondFallback { page, by } => return second_page(f, page, by),
             Warning::CoveredFallback { page, file, line } => {
-                let (page, file) = (Shown(page), Shown(file));
+                let (page, file) = (ShownPath(page), ShownPath(file));
                 return write!(f, "{page}: not used: the rule {file}:{line} matches first");
             }
             Warning::HeadersBelowRoot(path) => {
@@ -399,17 +399,17 @@ impl fmt::Display for Warning {
             }
             Warning::NoFiles => return f.write_str(NO_FILES),
             Warning::Rule { file, line, column, doubt } => {
-                write!(f, "{}:{line}:{column}: ", Shown(file))?;
+                write!(f, "{}:{line}:{column}: ", ShownPath(file))?;
                 return doubt.tell(f, file);
             }
         };
-        write!(f, "{}: {what}", Shown(path))
+        write!(f, "{}: {what}", ShownPath(path))
     }
 }
 
 /// A file whose clean URL is that of a page.
 fn behind_page(f: &mut fmt::Formatter<'_>, file: &Path, page: &Path) -> fmt::Result {
-    let (file, page) = (Shown(file), Shown(page));
+    let (file, page) = (ShownPath(file), ShownPath(page));
     write!(f, "{file}: its clean URL is taken by the page {page}")
 }
 
@@ -421,7 +421,7 @@ fn stray_tag(
     tag: &str,
     instead: &str,
 ) -> fmt::Result {
-    let file = Shown(file);
+    let file = ShownPath(file);
     write!(f, "{file}:{line}: `{tag}` is not a tag of Pinion and is sent as text; {instead}")
 }
 
@@ -447,18 +447,18 @@ fn misnamed(
     is_published: bool,
 ) -> fmt::Result {
     let what = if is_published { "published as a file" } else { "never served" };
-    let (path, name) = (Shown(path), kind.name());
+    let (path, name) = (ShownPath(path), kind.name());
     write!(f, "{path}: {what}, its rules are not read; rename it to {name}")
 }
 
 /// A page of an error that another page comes before.
 fn second_page(f: &mut fmt::Formatter<'_>, page: &Path, by: &Path) -> fmt::Result {
-    write!(f, "{}: not used: {} is the page for the same errors", Shown(page), Shown(by))
+    write!(f, "{}: not used: {} is the page for the same errors", ShownPath(page), ShownPath(by))
 }
 
 /// A pattern that is left out although it is to be published.
 fn excluded(f: &mut fmt::Formatter<'_>, pattern: &Path) -> fmt::Result {
-    let pattern = Shown(pattern);
+    let pattern = ShownPath(pattern);
     write!(f, "--include {pattern}: --exclude {pattern} wins over it; remove one of them")
 }
 
@@ -470,7 +470,7 @@ fn no_directive(f: &mut fmt::Formatter<'_>, value: &str, number: &str) -> fmt::R
 
 /// A pattern of a flag that has no effect, why, and what to look at.
 fn unused(f: &mut fmt::Formatter<'_>, flag: &str, pattern: &Path, why: &str) -> fmt::Result {
-    write!(f, "--{flag} {}: {why}", Shown(pattern))
+    write!(f, "--{flag} {}: {why}", ShownPath(pattern))
 }
 
 impl Warning {
@@ -508,7 +508,11 @@ impl RuleDoubt {
                 write!(f, "never applies: line {line} matches all its requests first")
             }
             RuleDoubt::Covered { file, line } => {
-                write!(f, "never applies: {}:{line} matches all its requests first", Shown(file))
+                write!(
+                    f,
+                    "never applies: {}:{line} matches all its requests first",
+                    ShownPath(file)
+                )
             }
             RuleDoubt::FileFirst => f.write_str(
                 "never applies: the site has a file at this path, which wins; a ! after the \

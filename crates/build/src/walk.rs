@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 use crate::draft::draft_of;
 use crate::dynamic::{self, CodeFile, arrange};
 use crate::eighties::{is_page_below_static, main_is_of_80s};
-use crate::error::{BuildError, Problem, Reason};
+use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::{FILES_MAX, FOLDERS_AHEAD, NAMES_UNASKED, REPEATED_FOLDERS_MAX};
-use crate::names::{Names, Verdict, is_code, rules_file};
+use crate::names::{FileVerdict, Names, is_code, rules_file};
 use crate::progress::Progress;
 use crate::source::Stamp;
 use crate::walk::ahead::{Ahead, Waiting, with_readers};
@@ -45,7 +45,7 @@ pub(crate) type PageBelowStatic = (Box<[u8]>, Result<Stamp, Reason>);
 
 /// What a walk found.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundFiles {
     /// Sorted by key.
     pub(crate) files: Vec<SourceFile>,
     /// What each of them was when it was seen.
@@ -75,7 +75,7 @@ pub(crate) struct Found {
     pub(crate) links: Vec<PathBuf>,
     /// Links to a folder that holds them.
     pub(crate) loops: Vec<PathBuf>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<FileProblem>,
 }
 
 /// The path of a key below the source.
@@ -124,7 +124,7 @@ pub(crate) fn walk(
     selection: Selection<'_>,
     threads: usize,
     progress: &dyn Progress,
-) -> Result<Found, BuildError> {
+) -> Result<FoundFiles, BuildError> {
     let Selection { names, left_out, is_80s } = selection;
     let cannot = |error| BuildError::Source { path: source.to_owned(), error };
     let metadata = fs::metadata(source).map_err(cannot)?;
@@ -132,22 +132,22 @@ pub(crate) fn walk(
         return Err(cannot(io::ErrorKind::NotADirectory.into()));
     }
     let (above, device) = (ids_above(source), metadata.dev());
-    let reader = Reader { source, names, left_out, above, device, progress };
+    let reader = FolderReader { source, names, left_out, above, device, progress };
     let read = |folder: &[u8]| reader.read(folder);
     let found = with_readers(threads, read, |ahead| {
-        let (entered, found) = (HashSet::new(), Found::default());
-        let mut walk = Walk { ahead, seen: 0, entered, repeated: 0, found };
+        let (entered, found) = (HashSet::new(), FoundFiles::default());
+        let mut walk = FolderWalk { ahead, seen: 0, entered, repeated: 0, found };
         let root = reader.read(b"/").map_err(cannot)?;
         walk.all(id(&metadata), root, &reader)?;
         Ok::<_, BuildError>(walk.found)
     })?;
     let is_80s = is_80s || main_is_of_80s(source, &found);
-    let mut found = arrange(Found { is_80s, ..found });
+    let mut found = arrange(FoundFiles { is_80s, ..found });
     if found.is_dynamic && found.names_content_folder && !found.has_content_folder {
         return Err(BuildError::ContentFolder);
     }
     found.rules.sort_unstable();
-    let Found { skipped, excluded, special, loops, .. } = &mut found;
+    let FoundFiles { skipped, excluded, special, loops, .. } = &mut found;
     for paths in [skipped, excluded, special, loops] {
         paths.sort_unstable();
     }
@@ -159,7 +159,7 @@ struct Folder {
     id: FileId,
     /// With a slash at its end.
     key: Vec<u8>,
-    names: std::vec::IntoIter<Name>,
+    names: std::vec::IntoIter<SiteName>,
     /// The next of the folders in it.
     waiting: Waiting<Listing>,
 }
@@ -168,7 +168,7 @@ struct Folder {
 #[derive(Default)]
 struct Listing {
     /// In their order.
-    names: Vec<Name>,
+    names: Vec<SiteName>,
     /// All that were seen, but no more than there may be in a whole site.
     seen: usize,
     /// Whether the build was given up before all were seen.
@@ -182,11 +182,11 @@ struct Listing {
     below_static: Vec<PageBelowStatic>,
     links: Vec<PathBuf>,
     loops: Vec<PathBuf>,
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
 }
 
 /// A name that is part of the site.
-struct Name {
+struct SiteName {
     /// The name; a folder's with a slash, so that names sort as the keys of what is below them.
     sorted_as: Vec<u8>,
     what: What,
@@ -197,7 +197,7 @@ enum What {
     Folder(FileId),
 }
 
-struct Walk {
+struct FolderWalk {
     ahead: Ahead<Listing>,
     /// Names seen: what bounds the walk.
     seen: usize,
@@ -205,12 +205,17 @@ struct Walk {
     entered: HashSet<FileId>,
     /// How often a folder was entered that was entered before, by another path.
     repeated: usize,
-    found: Found,
+    found: FoundFiles,
 }
 
-impl Walk {
+impl FolderWalk {
     /// Goes through the root and all that is below it.
-    fn all(&mut self, id: FileId, root: Listing, reader: &Reader<'_>) -> Result<(), BuildError> {
+    fn all(
+        &mut self,
+        id: FileId,
+        root: Listing,
+        reader: &FolderReader<'_>,
+    ) -> Result<(), BuildError> {
         let mut active = vec![self.enter(id, b"/".to_vec(), root)?];
         while let Some(folder) = active.last_mut() {
             if reader.progress.cancelled() {
@@ -244,7 +249,7 @@ impl Walk {
                     self.found.has_content_folder |= is_content_folder(&key);
                     active.push(self.enter(id, key, listing)?);
                 }
-                Err(error) => self.found.problems.push(Problem {
+                Err(error) => self.found.problems.push(FileProblem {
                     path: relative(without_slash(&key)),
                     reason: Reason::Unreadable(error),
                 }),
@@ -298,7 +303,7 @@ impl Walk {
 }
 
 /// What a folder is read with.
-struct Reader<'a> {
+struct FolderReader<'a> {
     source: &'a Path,
     names: &'a Names,
     left_out: &'a [FileId],
@@ -309,7 +314,7 @@ struct Reader<'a> {
     progress: &'a dyn Progress,
 }
 
-impl Reader<'_> {
+impl FolderReader<'_> {
     /// Reads the names of a folder; not all of them when the build is given up.
     fn read(&self, key: &[u8]) -> io::Result<Listing> {
         let mut listing = Listing::default();
@@ -333,22 +338,22 @@ impl Reader<'_> {
     }
 
     /// Decides about one name; `None` when it is not part of the site.
-    fn look_at(&self, folder: &[u8], entry: &DirEntry, listing: &mut Listing) -> Option<Name> {
+    fn look_at(&self, folder: &[u8], entry: &DirEntry, listing: &mut Listing) -> Option<SiteName> {
         let name = entry.file_name();
         let key = [folder, name.as_bytes()].concat();
         listing.names_content_folder |= is_content_folder(&key);
         let mut is_rules = false;
         match self.names.judge(&key, name.as_bytes()) {
-            Verdict::Take => {}
+            FileVerdict::Take => {}
             // That of a build, and gone when it has ended.
-            Verdict::Skip if draft_of(&name).is_some() => return None,
-            Verdict::Skip => {
+            FileVerdict::Skip if draft_of(&name).is_some() => return None,
+            FileVerdict::Skip => {
                 let excluded = self.names.excludes(&key).then(|| relative(&key));
                 listing.excluded.extend(excluded);
                 listing.skipped.push(relative(&key));
                 return None;
             }
-            Verdict::Special if rules_file(name.as_bytes()).is_none() => {
+            FileVerdict::Special if rules_file(name.as_bytes()).is_none() => {
                 listing.special.push(relative(&key));
                 if is_page_below_static(&key) {
                     self.note_below_static(&key, entry, listing);
@@ -358,7 +363,7 @@ impl Reader<'_> {
                 }
                 return None;
             }
-            Verdict::Special => is_rules = true,
+            FileVerdict::Special => is_rules = true,
         }
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         let metadata = match followed(entry) {
@@ -392,7 +397,7 @@ impl Reader<'_> {
         } else {
             What::File(Stamp::of(&metadata))
         };
-        Some(Name { sorted_as, what })
+        Some(SiteName { sorted_as, what })
     }
 
     /// Notes a folder that must not be entered, since its walk would lead through the whole
@@ -430,7 +435,7 @@ impl Reader<'_> {
     }
 }
 
-impl Reader<'_> {
+impl FolderReader<'_> {
     /// Notes what a file of a site of 80s would be that is code in others.
     fn note_below_static(&self, key: &[u8], entry: &DirEntry, listing: &mut Listing) {
         match followed(entry) {
@@ -445,7 +450,7 @@ impl Reader<'_> {
 
 impl Listing {
     fn problem(&mut self, key: &[u8], reason: Reason) {
-        self.problems.push(Problem { path: relative(key), reason });
+        self.problems.push(FileProblem { path: relative(key), reason });
     }
 }
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use pinion_archive::Digest;
 use pinion_archive::layout::MAGIC;
 
-use crate::carry::Carried;
+use crate::carry::CarriedBody;
 use crate::codings::CodingLevel;
 use crate::encode::{Encoded, Encoders};
 use crate::error::Reason;
@@ -21,16 +21,16 @@ use crate::limits::{DECODED_RATIO, HELD_MAX_BYTES, SNIFF_BYTES};
 use crate::lists::{ListId, Lists};
 use crate::media::{self, MediaType, Utf8Check};
 use crate::options::Options;
-use crate::precompressed::{Given, Opened, Precompressed};
+use crate::precompressed::{Given, OpenedContent, Precompressed};
 use crate::progress::{FileMeter, WorkMeter};
 use crate::report::assets::assets;
-use crate::reuse::{Distant, Form, Reuse, Stock};
-use crate::source::{Source, Stamp};
-use crate::stamps::{FoundIn, Known};
+use crate::reuse::{Distant, KnownForm, Reuse, Stock};
+use crate::source::{OpenSource, Stamp};
+use crate::stamps::{FoundIn, KnownFile};
 use crate::walk::{SourceFile, relative};
 
 /// What all workers know.
-pub(crate) struct Work<'a> {
+pub(crate) struct BuildState<'a> {
     pub(crate) source: &'a Path,
     pub(crate) options: &'a Options,
     pub(crate) lists: &'a Lists<'a>,
@@ -38,7 +38,7 @@ pub(crate) struct Work<'a> {
     /// What each file was when it was seen.
     pub(crate) stamps: &'a [Stamp],
     /// Files that need not be read, by their number.
-    pub(crate) known: &'a [Known],
+    pub(crate) known: &'a [KnownFile],
     /// Whether bodies can be carried over from the archive that is replaced.
     pub(crate) carries: bool,
     /// The build will fail: files are still read, to name every one that cannot be, but that is
@@ -69,13 +69,13 @@ pub(crate) struct Product {
 pub(crate) enum Body {
     Held(Bytes),
     /// To be copied into the archive, positioned anywhere.
-    Streamed(Source),
+    Streamed(OpenSource),
     /// To be copied from an older archive.
     Distant(Distant),
     /// To be carried over from the archive that is replaced.
-    Carried(Carried),
+    Carried(CarriedBody),
     /// To stay where it is.
-    External(Source),
+    External(OpenSource),
 }
 
 /// The content's codings.
@@ -100,11 +100,11 @@ pub(crate) struct Tried {
 /// Where the stored form of a content is.
 pub(crate) enum Coded {
     Held(Encoded),
-    Carried(Carried),
+    Carried(CarriedBody),
 }
 
 /// What is known of a content before its codings are.
-struct Content<'a> {
+struct UncodedContent<'a> {
     key: &'a [u8],
     rank: usize,
     bytes: Bytes,
@@ -128,7 +128,7 @@ impl Product {
     }
 }
 
-impl<'a> Work<'a> {
+impl<'a> BuildState<'a> {
     /// Memory that the file will need.
     pub(crate) fn cost(&self, rank: usize, file: &SourceFile) -> u64 {
         let given = self.precompressed.given(rank, &file.key);
@@ -153,7 +153,7 @@ impl<'a> Work<'a> {
             wanted.push(known.spot);
             let Some(digest) = self.reuse.digest(known.spot) else { continue };
             for &choice in self.choices(self.lists.of(&file.key), known.found.media) {
-                if let Form::Stored(spot) = self.reuse.form(&digest, choice) {
+                if let KnownForm::Stored(spot) = self.reuse.form(&digest, choice) {
                     wanted.push(spot);
                 }
             }
@@ -194,7 +194,7 @@ impl<'a> Work<'a> {
             return self.unless_lost(|| Ok(product));
         }
         let given = self.precompressed.given(rank, &file.key);
-        let source = Source::open(&self.source.join(relative(&file.key)))?;
+        let source = OpenSource::open(&self.source.join(relative(&file.key)))?;
         let stamp = source.stamp();
         if self.is_external(given, stamp.bytes) {
             return self.unless_lost(|| external(source, &file.key));
@@ -212,7 +212,7 @@ impl<'a> Work<'a> {
         let bytes = source.read()?;
         self.unless_lost(|| {
             let key = &*file.key;
-            let Opened { content, is_decoded, media } = given.open(key, bytes)?;
+            let OpenedContent { content, is_decoded, media } = given.open(key, bytes)?;
             let found = FoundIn {
                 digest: Digest::of(&content),
                 media,
@@ -222,15 +222,15 @@ impl<'a> Work<'a> {
                 is_decoded,
             };
             let bytes = Bytes::from(content);
-            let content = Content { key, rank, bytes, found, stamp, unread: false };
+            let content = UncodedContent { key, rank, bytes, found, stamp, unread: false };
             Ok(self.held(encoders, stock, content, meter))
         })
     }
 
     /// A file that is what it was, and all that is to be stored of it is in the archive that is
     /// replaced, which is our own work and what it was too: nothing of it is read.
-    fn carried(&self, known: &Known, file: &SourceFile) -> Option<Product> {
-        let Known { found, spot, .. } = *known;
+    fn carried(&self, known: &KnownFile, file: &SourceFile) -> Option<Product> {
+        let KnownFile { found, spot, .. } = *known;
         let stamp = *self.stamps.get(known.file as usize)?;
         let media = found.media;
         let is_page = self.options.report && media.essence == "text/html";
@@ -242,9 +242,9 @@ impl<'a> Work<'a> {
         let list = self.lists.of(&file.key);
         let tried = |&choice: &CodingLevel| {
             let form = match self.reuse.form_in_same_archive(spot, choice) {
-                Form::NotKept => None,
-                Form::Stored(spot) => Some(Coded::Carried(self.reuse.carried(spot)?)),
-                Form::Unknown => return None,
+                KnownForm::NotKept => None,
+                KnownForm::Stored(spot) => Some(Coded::Carried(self.reuse.carried(spot)?)),
+                KnownForm::Unknown => return None,
             };
             Some(Tried { choice, form, reused: true })
         };
@@ -267,16 +267,16 @@ impl<'a> Work<'a> {
         &self,
         encoders: &mut Encoders,
         stock: &Stock,
-        known: &Known,
+        known: &KnownFile,
         file: &SourceFile,
         meter: &mut FileMeter<'_>,
     ) -> Option<Product> {
-        let Known { found, spot, .. } = *known;
+        let KnownFile { found, spot, .. } = *known;
         let stamp = *self.stamps.get(known.file as usize)?;
         if stamp.bytes <= HELD_MAX_BYTES {
             let bytes = stock.get(spot)?;
             let (key, rank) = (&*file.key, known.file as usize);
-            let content = Content { key, rank, bytes, found, stamp, unread: true };
+            let content = UncodedContent { key, rank, bytes, found, stamp, unread: true };
             return Some(self.held(encoders, stock, content, meter));
         }
         let body = self.reuse.distant(spot).filter(|body| body.is_sound(&found.digest))?;
@@ -288,7 +288,7 @@ impl<'a> Work<'a> {
         &self,
         encoders: &mut Encoders,
         stock: &Stock,
-        content: Content<'_>,
+        content: UncodedContent<'_>,
         meter: &mut FileMeter<'_>,
     ) -> Product {
         let begin = Instant::now();
@@ -312,7 +312,7 @@ impl<'a> Work<'a> {
             true => assets(content.key, &content.bytes),
             false => Vec::new(),
         };
-        let Content { bytes, stamp, unread, .. } = content;
+        let UncodedContent { bytes, stamp, unread, .. } = content;
         Product { found, stamp, body: Body::Held(bytes), unread, codings, encoding, assets }
     }
 
@@ -347,9 +347,9 @@ impl<'a> Work<'a> {
         meter: &mut FileMeter<'_>,
     ) -> Tried {
         let older = match self.reuse.form(digest, choice) {
-            Form::NotKept => Some(None),
-            Form::Stored(spot) => self.reuse.proven(stock, spot, choice, content).map(Some),
-            Form::Unknown => None,
+            KnownForm::NotKept => Some(None),
+            KnownForm::Stored(spot) => self.reuse.proven(stock, spot, choice, content).map(Some),
+            KnownForm::Unknown => None,
         };
         let reused = older.is_some();
         let mut left = content.len() as u64;
@@ -370,7 +370,7 @@ impl<'a> Work<'a> {
     }
 
     /// What is known of file number `rank`, if it is to be in the archive.
-    fn known(&self, rank: usize, file: &SourceFile) -> Option<&'a Known> {
+    fn known(&self, rank: usize, file: &SourceFile) -> Option<&'a KnownFile> {
         let given = self.precompressed.given(rank, &file.key);
         if self.is_external(given, file.bytes) {
             return None;
@@ -403,7 +403,11 @@ fn is_tried(key: &[u8], list: ListId, media: MediaType) -> bool {
 }
 
 /// A file too large to be held: read once for its digest now, once more when it is stored.
-fn streamed(mut source: Source, key: &[u8], meter: &mut FileMeter<'_>) -> Result<Product, Reason> {
+fn streamed(
+    mut source: OpenSource,
+    key: &[u8],
+    meter: &mut FileMeter<'_>,
+) -> Result<Product, Reason> {
     meter.expect(source.stamp().bytes);
     let (essence, archive) = first_look(&mut source, key)?;
     let (mut hasher, mut utf8) = (blake3::Hasher::new(), Utf8Check::default());
@@ -419,7 +423,7 @@ fn streamed(mut source: Source, key: &[u8], meter: &mut FileMeter<'_>) -> Result
 }
 
 /// A file that stays where it is: read only if its type depends on all of its content.
-fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
+fn external(mut source: OpenSource, key: &[u8]) -> Result<Product, Reason> {
     let (essence, archive) = first_look(&mut source, key)?;
     source.check_end()?;
     let utf8 = media::has_charset(essence) && {
@@ -433,7 +437,7 @@ fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
 }
 
 /// What the first bytes of a file tell: its type, and whether it is an archive.
-fn first_look(source: &mut Source, key: &[u8]) -> Result<(&'static str, bool), Reason> {
+fn first_look(source: &mut OpenSource, key: &[u8]) -> Result<(&'static str, bool), Reason> {
     let mut head = Vec::new();
     source.head(&mut head, SNIFF_BYTES)?;
     Ok((media::essence(key, &head), head.starts_with(&MAGIC)))

@@ -33,7 +33,7 @@ use pinion_http::negotiate;
 use pinion_http::request::RequestHead;
 
 pub(crate) use fields::{Recoded, is_suited};
-pub(crate) use pinion_brotli::Operation;
+pub(crate) use pinion_brotli::EncoderOperation;
 pub(crate) use table::{EncoderId, Encoders};
 
 /// The coding in which a client would like content that is made on demand: gzip, brotli or none

@@ -24,7 +24,7 @@ use crate::clock::Now;
 use crate::conn::Conn;
 use crate::connections::Connections;
 use crate::core::Core;
-use crate::encode::Operation;
+use crate::encode::EncoderOperation;
 use crate::ending::Ending;
 use crate::gone::Gone;
 use crate::http1::Http1;
@@ -290,7 +290,7 @@ impl Exchange<'_> {
         }
         let mut queued = Ok(());
         if state.encoder.is_some() {
-            queued = self.encode(b"", Operation::Finish);
+            queued = self.encode(b"", EncoderOperation::Finish);
             self.drop_encoder();
         }
         let Some(mut response) = self.response() else { return };
@@ -322,7 +322,7 @@ impl Exchange<'_> {
         }
         let mut queued = Ok(());
         if self.state().is_some_and(|state| state.encoder.is_some()) {
-            queued = self.encode(b"", Operation::Flush);
+            queued = self.encode(b"", EncoderOperation::Flush);
             self.drop_encoder();
         }
         if let Some(open) =

@@ -1,7 +1,7 @@
 //! An archive: references by path, and what they refer to by number.
 
-use crate::cdb::{Cdb, CdbError, Record};
-use crate::fields::{self, Field};
+use crate::cdb::{Cdb, CdbError, CdbRecord};
+use crate::fields::{self, KawipikoField};
 use std::fmt;
 
 /// What the record `schema` has to say.
@@ -53,7 +53,7 @@ pub enum OpenError {
     /// An archive of another version.
     #[error(
         "an archive of another version of kawipiko: its schema is {:?}, not {:?}",
-        .0, Shown(SCHEMA)
+        .0, ShownBytes(SCHEMA)
     )]
     Schema(String),
 }
@@ -65,12 +65,12 @@ pub struct Damage {
     /// Its key, escaped.
     pub record: String,
     /// Why it cannot be used.
-    pub fault: Fault,
+    pub fault: RecordFault,
 }
 
 /// Why a record cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum RecordFault {
     /// The database is damaged here.
     #[error(transparent)]
     Cdb(#[from] CdbError),
@@ -101,7 +101,7 @@ pub enum Fault {
 }
 
 /// The references of an archive, in the order of its records.
-pub struct References<'a>(Box<dyn Iterator<Item = Result<Record<'a>, CdbError>> + 'a>);
+pub struct References<'a>(Box<dyn Iterator<Item = Result<CdbRecord<'a>, CdbError>> + 'a>);
 
 impl<'a> Archive<'a> {
     /// Checks the schema.
@@ -112,7 +112,7 @@ impl<'a> Archive<'a> {
         let cdb = Cdb::open(bytes)?;
         match cdb.get(b"schema")? {
             Some(SCHEMA) => Ok(Archive { cdb }),
-            Some(other) => Err(OpenError::Schema(Shown(other).to_string())),
+            Some(other) => Err(OpenError::Schema(ShownBytes(other).to_string())),
             None => Err(OpenError::NoSchema),
         }
     }
@@ -126,7 +126,7 @@ impl<'a> Archive<'a> {
     ///
     /// # Errors
     /// [`Damage`] of the block.
-    pub fn fields(&self, reference: &Reference<'a>) -> Result<Vec<Field<'a>>, Damage> {
+    pub fn fields(&self, reference: &Reference<'a>) -> Result<Vec<KawipikoField<'a>>, Damage> {
         let key = reference.fields;
         let block = self.needed(key)?;
         fields::parse(block).map_err(|fault| damage(key, fault))
@@ -143,7 +143,7 @@ impl<'a> Archive<'a> {
     fn needed(&self, key: &[u8]) -> Result<&'a [u8], Damage> {
         match self.cdb.get(key) {
             Ok(Some(data)) => Ok(data),
-            Ok(None) => Err(damage(key, Fault::Missing)),
+            Ok(None) => Err(damage(key, RecordFault::Missing)),
             Err(error) => Err(damage(key, error.into())),
         }
     }
@@ -179,7 +179,7 @@ impl Reference<'_> {
 }
 
 /// The reference a record holds, if it holds one.
-fn reference<'a>(record: &Record<'a>) -> Result<Option<Reference<'a>>, Damage> {
+fn reference<'a>(record: &CdbRecord<'a>) -> Result<Option<Reference<'a>>, Damage> {
     let (kind, place) = match record.key {
         [b'f', b':', place @ ..] => (Kind::File, place),
         [b'r', b':', place @ ..] => (Kind::Redirect, place),
@@ -194,15 +194,15 @@ fn reference<'a>(record: &Record<'a>) -> Result<Option<Reference<'a>>, Damage> {
             (Some(host), path)
         }
         None if place.first() == Some(&b'/') => (None, place),
-        None => return Err(fault(Fault::Path)),
+        None => return Err(fault(RecordFault::Path)),
     };
     let numbers = record.data.split_at_checked(NUMBER_BYTES);
-    let (fields, content) = numbers.ok_or(fault(Fault::Reference))?;
+    let (fields, content) = numbers.ok_or(fault(RecordFault::Reference))?;
     let fields = fields.first_chunk().filter(|number| is_number(number, b'm'));
     let content = <&[u8; NUMBER_BYTES]>::try_from(content).ok();
     match (fields, content.filter(|number| is_number(number, b'd'))) {
         (Some(fields), Some(content)) => Ok(Some(Reference { kind, host, path, fields, content })),
-        _ => Err(fault(Fault::Reference)),
+        _ => Err(fault(RecordFault::Reference)),
     }
 }
 
@@ -222,20 +222,20 @@ pub(crate) fn number(number: &[u8; NUMBER_BYTES]) -> u32 {
     })
 }
 
-fn damage(key: &[u8], fault: Fault) -> Damage {
-    Damage { record: Shown(key).to_string(), fault }
+fn damage(key: &[u8], fault: RecordFault) -> Damage {
+    Damage { record: ShownBytes(key).to_string(), fault }
 }
 
 /// Bytes for people.
-struct Shown<'a>(&'a [u8]);
+struct ShownBytes<'a>(&'a [u8]);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ShownBytes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.escape_ascii())
     }
 }
 
-impl fmt::Debug for Shown<'_> {
+impl fmt::Debug for ShownBytes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{self}\"")
     }

@@ -24,7 +24,7 @@ pub struct Cdb<'a> {
 
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct CdbRecord<'a> {
     /// What it is found by.
     pub key: &'a [u8],
     /// What is found.
@@ -105,7 +105,7 @@ impl<'a> Cdb<'a> {
     }
 
     /// Every record, in the order in which they were written.
-    pub fn records(&self) -> impl Iterator<Item = Result<Record<'a>, CdbError>> + use<'a> {
+    pub fn records(&self) -> impl Iterator<Item = Result<CdbRecord<'a>, CdbError>> + use<'a> {
         let (cdb, mut at) = (*self, RECORDS_AT);
         std::iter::from_fn(move || {
             if at >= cdb.records_end {
@@ -118,14 +118,14 @@ impl<'a> Cdb<'a> {
     }
 
     /// The record at `at`, and where it ends.
-    fn record(&self, at: usize) -> Option<(Record<'a>, usize)> {
+    fn record(&self, at: usize) -> Option<(CdbRecord<'a>, usize)> {
         let records = self.bytes.get(..self.records_end)?;
         let rest = records.get(at..).filter(|_| at >= RECORDS_AT)?;
         let (key_bytes, rest) = split_length(rest)?;
         let (data_bytes, rest) = split_length(rest)?;
         let (key, rest) = rest.split_at_checked(key_bytes)?;
         let (data, rest) = rest.split_at_checked(data_bytes)?;
-        Some((Record { key, data }, self.records_end - rest.len()))
+        Some((CdbRecord { key, data }, self.records_end - rest.len()))
     }
 
     /// Offset and number of slots of a table.

@@ -1,13 +1,13 @@
 //! A block of response fields: names and values, each as a number of eight characters; a value may
 //! be written out instead, as `Z`, its length in three letters, and its bytes.
 
-use crate::archive::{Fault, NUMBER_BYTES, is_number, number};
+use crate::archive::{NUMBER_BYTES, RecordFault, is_number, number};
 use crate::limits::{FIELDS_MAX, LITERAL_MAX_BYTES};
 use crate::words::{NAMES, VALUES};
 
 /// One field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field<'a> {
+pub struct KawipikoField<'a> {
     /// Its name; `!Status` is the status of the response.
     pub name: &'static str,
     /// Its value.
@@ -15,36 +15,36 @@ pub struct Field<'a> {
 }
 
 /// Takes a block apart.
-pub(crate) fn parse(block: &[u8]) -> Result<Vec<Field<'_>>, Fault> {
+pub(crate) fn parse(block: &[u8]) -> Result<Vec<KawipikoField<'_>>, RecordFault> {
     let (mut fields, mut rest) = (Vec::new(), block);
     while !rest.is_empty() {
         if fields.len() == FIELDS_MAX {
-            return Err(Fault::TooManyFields);
+            return Err(RecordFault::TooManyFields);
         }
-        let (name, behind) = rest.split_first_chunk().ok_or(Fault::CutShort)?;
-        let name = word(&NAMES, name, b'h').ok_or(Fault::Name)?;
+        let (name, behind) = rest.split_first_chunk().ok_or(RecordFault::CutShort)?;
+        let name = word(&NAMES, name, b'h').ok_or(RecordFault::Name)?;
         let (value, behind) = value(behind)?;
-        fields.push(Field { name, value });
+        fields.push(KawipikoField { name, value });
         rest = behind;
     }
     Ok(fields)
 }
 
 /// The value at the front, and what is behind it.
-fn value(block: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
+fn value(block: &[u8]) -> Result<(&[u8], &[u8]), RecordFault> {
     if let [b'Z', a, b, c, rest @ ..] = block {
         let digit = |letter: u8| match letter {
             b'a'..=b'y' => Ok(usize::from(letter - b'a')),
-            _ => Err(Fault::Value),
+            _ => Err(RecordFault::Value),
         };
         let length = (digit(*a)? * 25 + digit(*b)?) * 25 + digit(*c)?;
         if length > LITERAL_MAX_BYTES {
-            return Err(Fault::LongValue);
+            return Err(RecordFault::LongValue);
         }
-        return rest.split_at_checked(length).ok_or(Fault::CutShort);
+        return rest.split_at_checked(length).ok_or(RecordFault::CutShort);
     }
-    let (value, rest) = block.split_first_chunk().ok_or(Fault::CutShort)?;
-    let value = word(&VALUES, value, b'H').ok_or(Fault::Value)?;
+    let (value, rest) = block.split_first_chunk().ok_or(RecordFault::CutShort)?;
+    let value = word(&VALUES, value, b'H').ok_or(RecordFault::Value)?;
     Ok((value.as_bytes(), rest))
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`cdb`] | the file format below it: a constant database, key → data |
 //! | `archive` | [`Archive`]: schema, references, contents |
-//! | `fields` | [`Field`]: a block of response fields, taken apart |
+//! | `fields` | [`KawipikoField`]: a block of response fields, taken apart |
 //! | `words` | the names and values that such blocks have numbers for |
 //! | [`limits`] | every bound |
 //!
@@ -21,5 +21,5 @@ mod fields;
 pub mod limits;
 mod words;
 
-pub use archive::{Archive, Damage, Fault, Kind, OpenError, Reference, References, SCHEMA};
-pub use fields::Field;
+pub use archive::{Archive, Damage, Kind, OpenError, RecordFault, Reference, References, SCHEMA};
+pub use fields::KawipikoField;

@@ -5,7 +5,7 @@ use crate::control::protocol::Command;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::source::CONFIGURATION;
-use pinion_build::{CodeError, Problem, RuleError};
+use pinion_build::{CodeError, FileProblem, RuleError};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -100,8 +100,8 @@ impl Known {
 }
 
 /// Files that cannot become resources.
-pub(crate) fn problems(problems: &[Problem]) -> Vec<Value> {
-    let value = |problem: &Problem| {
+pub(crate) fn problems(problems: &[FileProblem]) -> Vec<Value> {
+    let value = |problem: &FileProblem| {
         let reason = problem.reason.to_string();
         json!({"path": text(&problem.path), "reason": reason})
     };

@@ -3,7 +3,7 @@
 
 use crate::config::Fault;
 use crate::terminal::counted;
-use pinion_build::{CodeError, Problem, RuleError};
+use pinion_build::{CodeError, FileProblem, RuleError};
 use pinion_engine::stderr;
 use pinion_lua::problem::Problem as LuaProblem;
 use std::fmt::Write as _;
@@ -19,11 +19,11 @@ pub(crate) enum Failure {
     /// The command line was right, the work failed.
     Failed(anyhow::Error),
     /// Files of a folder stand in the way of a build.
-    Problems(Vec<Problem>),
+    Problems(Vec<FileProblem>),
     /// What is wrong with a configuration file; nothing was started.
     Faults(Vec<Fault>),
     /// Rules files that cannot be read.
-    UnreadRules(Vec<Problem>),
+    UnreadRules(Vec<FileProblem>),
     /// Rules files that cannot be understood.
     Rules(Vec<RuleError>),
     /// Code of a dynamic site that cannot be read or understood.
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn what_stopped_a_build_names_the_flags_to_go_on() {
         let file = || "a".into();
-        let problem = || Problem { path: file(), reason: pinion_build::Reason::Pipe };
+        let problem = || FileProblem { path: file(), reason: pinion_build::Reason::Pipe };
         let rule = RuleError { file: file(), line: 1, column: 1, expected: "b".to_owned() };
         for (failure, expected) in [
             (Failure::Problems(vec![problem()]), "correct it, or leave it out with --exclude or"),
@@ -317,7 +317,8 @@ mod tests {
             column: 2,
             expected: "b".to_owned(),
         };
-        let problem = || Problem { path: "_headers".into(), reason: pinion_build::Reason::Pipe };
+        let problem =
+            || FileProblem { path: "_headers".into(), reason: pinion_build::Reason::Pipe };
         let source = Path::new("/srv/a");
         for (failure, file) in [
             (Failure::Rules(vec![rule("_redirects")]), "/srv/a/_redirects:1:2: expected b"),

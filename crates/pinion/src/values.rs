@@ -9,7 +9,7 @@ use crate::settings::{
     AltSvc, CanonicalHost, LiveFolder, PythonApplicationFlag, ScriptFolderFlag, SentFolder, Spoken,
 };
 use crate::settings::{ProgramFile, SecretFile};
-use pinion_build::{CodingsFor, Level, NamedCoding};
+use pinion_build::{CodingEffort, CodingsFor, NamedCoding};
 use pinion_client::certificate_pin::{CertificatePin, PinError};
 use pinion_client::client_tls::ServerTrust;
 use pinion_client::ip_network::{IpNetwork, IpNetworkError};
@@ -68,7 +68,7 @@ pub(crate) fn codings(text: &str) -> Result<Vec<NamedCoding>, String> {
 }
 
 /// `*.svg=br:11`: a pattern and the codings of what it matches.
-pub(crate) fn codings_for(text: &str, level: Level) -> Result<CodingsFor, String> {
+pub(crate) fn codings_for(text: &str, level: CodingEffort) -> Result<CodingsFor, String> {
     CodingsFor::parse(text, level).map_err(|error| error.to_string())
 }
 
@@ -501,7 +501,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::CanonicalHost => canonical_host(text).map(drop),
         Kind::Choice(_) => choice(kind, text).map(drop),
         Kind::Codings => codings(text).map(drop),
-        Kind::GlobCodings => codings_for(text, Level::Best).map(drop),
+        Kind::GlobCodings => codings_for(text, CodingEffort::Best).map(drop),
         Kind::Duration { .. } => duration(kind, text).map(drop),
         Kind::FieldValue => field_value(text).map(drop),
         Kind::Header => header(text).map(drop),
@@ -586,7 +586,7 @@ mod tests {
         }
         assert_eq!(codings("identity"), Ok(Vec::new()));
         assert!(codings("").is_err() && codings("lzma").is_err() && codings("br,br").is_err());
-        let text = |text: &str| codings_for(text, Level::Max).map(|rule| rule.to_string());
+        let text = |text: &str| codings_for(text, CodingEffort::Max).map(|rule| rule.to_string());
         assert_eq!(text("*.svg=zopfli,br:9").as_deref(), Ok("*.svg=zopfli:15,br:9"));
         assert!(text("*.svg").is_err() && text("a[=br").is_err());
     }

@@ -18,17 +18,20 @@
 
 use std::collections::HashMap;
 
-use crate::expand::{Flat, Page};
+use crate::expand::{ExpandedPage, Flat};
 use crate::format::Conversion;
 use crate::limits::RUN_MAX_PIECES;
-use crate::lua::Report;
+use crate::lua::ChunkReport;
 use crate::place::Context;
-use crate::source::{PieceKind, Show, Source};
-use crate::template::{LENT, Origin};
+use crate::source::{PieceKind, Show, TemplateSource};
+use crate::template::{LENT, SourceLine};
 
 /// The source, the segments, and where each line comes from.
-pub(crate) fn chunk(page: &Page<'_>, report: &Report) -> (Vec<u8>, Vec<Vec<u8>>, Vec<Origin>) {
-    let first = Origin { file: 0, line: 1 };
+pub(crate) fn chunk(
+    page: &ExpandedPage<'_>,
+    report: &ChunkReport,
+) -> (Vec<u8>, Vec<Vec<u8>>, Vec<SourceLine>) {
+    let first = SourceLine { file: 0, line: 1 };
     let mut emitter = Emitter {
         page,
         out: Vec::new(),
@@ -50,14 +53,14 @@ pub(crate) fn chunk(page: &Page<'_>, report: &Report) -> (Vec<u8>, Vec<Vec<u8>>,
     (emitter.out, emitter.segments, emitter.lines)
 }
 
-fn uses_fragments(report: &Report) -> bool {
+fn uses_fragments(report: &ChunkReport) -> bool {
     LENT.iter().zip(&report.lent).any(|(name, is_used)| *name == "fragment" && *is_used)
 }
 
 struct Emitter<'a> {
-    page: &'a Page<'a>,
+    page: &'a ExpandedPage<'a>,
     out: Vec<u8>,
-    lines: Vec<Origin>,
+    lines: Vec<SourceLine>,
     /// Nothing is on the last line yet.
     is_fresh: bool,
     segments: Vec<Vec<u8>>,
@@ -66,17 +69,17 @@ struct Emitter<'a> {
     /// Each block that waits gets `fragment`, too, as it writes to an output of its own.
     has_fragments: bool,
     /// What is to be put together.
-    run: Vec<Part<'a>>,
+    run: Vec<EmittedPart<'a>>,
 }
 
 /// Something that is written.
-enum Part<'a> {
-    Text { origin: Origin, bytes: Vec<u8> },
-    Value { origin: Origin, source: &'a Source<'a>, show: &'a Show, context: Context },
+enum EmittedPart<'a> {
+    Text { origin: SourceLine, bytes: Vec<u8> },
+    Value { origin: SourceLine, source: &'a TemplateSource<'a>, show: &'a Show, context: Context },
 }
 
 impl<'a> Emitter<'a> {
-    fn head(&mut self, report: &Report) {
+    fn head(&mut self, report: &ChunkReport) {
         self.write(b"local __s,__e=...");
         for context in Context::ALL {
             let (name, function) = (context.variable(), context.function());
@@ -99,13 +102,13 @@ impl<'a> Emitter<'a> {
             self.is_fresh = byte == b'\n';
             if byte == b'\n' {
                 let Some(&last) = self.lines.last() else { return };
-                self.lines.push(Origin { line: last.line + 1, ..last });
+                self.lines.push(SourceLine { line: last.line + 1, ..last });
             }
         }
     }
 
     /// Makes the present line one that comes from `origin`.
-    fn at(&mut self, origin: Origin) {
+    fn at(&mut self, origin: SourceLine) {
         if self.lines.last() == Some(&origin) {
             return;
         }
@@ -121,7 +124,7 @@ impl<'a> Emitter<'a> {
         let page = self.page;
         let source = page.source(flat);
         let piece = &source.pieces[flat.piece];
-        let origin = Origin { file: flat.source as u32, line: piece.line };
+        let origin = SourceLine { file: flat.source as u32, line: piece.line };
         match &piece.kind {
             PieceKind::Text(range) => self.text(origin, &source.bytes[range.clone()]),
             PieceKind::Show(rank) => {
@@ -130,7 +133,7 @@ impl<'a> Emitter<'a> {
                     self.flush();
                 }
                 let show = &source.shows[*rank];
-                self.run.push(Part::Value { origin, source, show, context });
+                self.run.push(EmittedPart::Value { origin, source, show, context });
             }
             PieceKind::Lua { bytes, .. } => {
                 self.flush();
@@ -161,15 +164,15 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn text(&mut self, origin: Origin, more: &[u8]) {
-        if let Some(Part::Text { bytes, .. }) = self.run.last_mut() {
+    fn text(&mut self, origin: SourceLine, more: &[u8]) {
+        if let Some(EmittedPart::Text { bytes, .. }) = self.run.last_mut() {
             bytes.extend_from_slice(more);
             return;
         }
         if self.run.len() >= RUN_MAX_PIECES {
             self.flush();
         }
-        self.run.push(Part::Text { origin, bytes: more.to_vec() });
+        self.run.push(EmittedPart::Text { origin, bytes: more.to_vec() });
     }
 
     /// Copies code of a file. Lua counts a carriage return as the end of a line, editors do not,
@@ -197,7 +200,9 @@ impl<'a> Emitter<'a> {
     /// Writes the code that appends what has been gathered.
     fn flush(&mut self) {
         let run = std::mem::take(&mut self.run);
-        let Some(Part::Text { origin, .. } | Part::Value { origin, .. }) = run.first() else {
+        let Some(EmittedPart::Text { origin, .. } | EmittedPart::Value { origin, .. }) =
+            run.first()
+        else {
             return;
         };
         self.at(*origin);
@@ -205,8 +210,8 @@ impl<'a> Emitter<'a> {
         self.write(b" do");
         for part in run {
             pieces.push(match part {
-                Part::Text { bytes, .. } => format!("__s[{}]", self.segment(bytes)),
-                Part::Value { origin, source, show, context } => {
+                EmittedPart::Text { bytes, .. } => format!("__s[{}]", self.segment(bytes)),
+                EmittedPart::Value { origin, source, show, context } => {
                     values += 1;
                     self.at(origin);
                     self.write(format!(" local __{values}=").as_bytes());
@@ -224,7 +229,7 @@ impl<'a> Emitter<'a> {
         self.write(end.as_bytes());
     }
 
-    fn value(&mut self, source: &Source<'_>, show: &Show, context: Context) {
+    fn value(&mut self, source: &TemplateSource<'_>, show: &Show, context: Context) {
         let is_plain = show
             .conversion
             .as_ref()
@@ -245,8 +250,8 @@ impl<'a> Emitter<'a> {
         ) else {
             return;
         };
-        if let Some(Origin { file, .. }) = self.lines.last().copied() {
-            self.at(Origin { file, line: first.line });
+        if let Some(SourceLine { file, .. }) = self.lines.last().copied() {
+            self.at(SourceLine { file, line: first.line });
         }
         // A call that gives several values shows its first one.
         self.write(b"(");

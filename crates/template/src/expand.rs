@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::limits::{INCLUDE_DEPTH_MAX, INCLUDES_MAX, PAGE_MAX_BYTES};
 use crate::lua::Parser;
 use crate::path::resolve;
-use crate::problem::{Fault, Problem};
-use crate::source::{PieceKind, Source};
+use crate::problem::{FileFault, TemplateProblem};
+use crate::source::{PieceKind, TemplateSource};
 use crate::split::split;
 
 /// A piece of a page: which file, which of its pieces.
@@ -19,15 +19,15 @@ pub(crate) struct Flat {
 /// A page: files, and their pieces in the order in which they count. Only text, values and Lua
 /// are left.
 #[derive(Debug)]
-pub(crate) struct Page<'a> {
-    pub(crate) sources: Vec<Source<'a>>,
+pub(crate) struct ExpandedPage<'a> {
+    pub(crate) sources: Vec<TemplateSource<'a>>,
     pub(crate) flats: Vec<Flat>,
     pub(crate) parallel: bool,
     /// Whether a file of it has a layout: parts of the page stand in another order then.
     pub(crate) with_layout: bool,
 }
 
-impl Page<'_> {
+impl ExpandedPage<'_> {
     /// The slot in which the piece of this rank stands in its file, if it stands in one.
     pub(crate) fn slot_of(&self, flat: usize) -> Option<&str> {
         let Flat { source, piece } = *self.flats.get(flat)?;
@@ -41,7 +41,7 @@ impl Page<'_> {
     }
 
     /// The file of a piece.
-    pub(crate) fn source(&self, flat: Flat) -> &Source<'_> {
+    pub(crate) fn source(&self, flat: Flat) -> &TemplateSource<'_> {
         &self.sources[flat.source]
     }
 }
@@ -50,8 +50,8 @@ impl Page<'_> {
 pub(crate) fn expand<'a>(
     path: &str,
     lookup: &dyn Fn(&str) -> Option<&'a [u8]>,
-) -> Result<Page<'a>, Problem> {
-    let bytes = lookup(path).ok_or_else(|| Fault::new(1, "no such file").in_file(path))?;
+) -> Result<ExpandedPage<'a>, TemplateProblem> {
+    let bytes = lookup(path).ok_or_else(|| FileFault::new(1, "no such file").in_file(path))?;
     let mut expander = Expander {
         lookup,
         sources: Vec::new(),
@@ -65,13 +65,13 @@ pub(crate) fn expand<'a>(
     let first = expander.read(path, bytes)?;
     let flats = expander.page(first)?;
     let Expander { sources, parallel, with_layout, .. } = expander;
-    let page = Page { sources, flats, parallel, with_layout };
+    let page = ExpandedPage { sources, flats, parallel, with_layout };
     for &flat in &page.flats {
         let source = page.source(flat);
         let piece = &source.pieces[flat.piece];
         if let PieceKind::Yield(_) = piece.kind {
             let what = "`<?yield ?>` outside of a layout; a page names one by `<?layout path ?>`";
-            return Err(Fault::new(piece.line, what).in_file(&source.path));
+            return Err(FileFault::new(piece.line, what).in_file(&source.path));
         }
     }
     Ok(page)
@@ -79,7 +79,7 @@ pub(crate) fn expand<'a>(
 
 struct Expander<'a, 'b> {
     lookup: &'b dyn Fn(&str) -> Option<&'a [u8]>,
-    sources: Vec<Source<'a>>,
+    sources: Vec<TemplateSource<'a>>,
     by_path: HashMap<String, usize>,
     /// The files within which the present one is included, outermost first.
     open: Vec<usize>,
@@ -91,22 +91,22 @@ struct Expander<'a, 'b> {
 
 /// What a page gives to its layout.
 #[derive(Default)]
-struct Parts {
+struct LayoutParts {
     /// Code before all text: it runs before the layout does.
     opening: Vec<Flat>,
     content: Vec<Flat>,
-    slots: HashMap<String, Slot>,
+    slots: HashMap<String, LayoutSlot>,
 }
 
 #[derive(Default)]
-struct Slot {
+struct LayoutSlot {
     flats: Vec<Flat>,
     opened: Option<Flat>,
     is_taken: bool,
 }
 
 impl<'a> Expander<'a, '_> {
-    fn read(&mut self, path: &str, bytes: &'a [u8]) -> Result<usize, Problem> {
+    fn read(&mut self, path: &str, bytes: &'a [u8]) -> Result<usize, TemplateProblem> {
         let source = split(path, bytes).map_err(|fault| fault.in_file(path))?;
         self.sources.push(source);
         self.by_path.insert(path.to_owned(), self.sources.len() - 1);
@@ -114,9 +114,9 @@ impl<'a> Expander<'a, '_> {
     }
 
     /// An error at a piece.
-    fn fail<T>(&self, flat: Flat, what: impl Into<String>) -> Result<T, Problem> {
+    fn fail<T>(&self, flat: Flat, what: impl Into<String>) -> Result<T, TemplateProblem> {
         let source = &self.sources[flat.source];
-        Err(Fault::new(source.pieces[flat.piece].line, what).in_file(&source.path))
+        Err(FileFault::new(source.pieces[flat.piece].line, what).in_file(&source.path))
     }
 
     fn kind(&self, flat: Flat) -> &PieceKind {
@@ -124,7 +124,7 @@ impl<'a> Expander<'a, '_> {
     }
 
     /// The file that a piece names, opened: the caller closes it.
-    fn open(&mut self, flat: Flat, written: &str) -> Result<usize, Problem> {
+    fn open(&mut self, flat: Flat, written: &str) -> Result<usize, TemplateProblem> {
         self.includes += 1;
         if self.includes > INCLUDES_MAX {
             return self.fail(flat, format!("more than {INCLUDES_MAX} includes in one page"));
@@ -155,7 +155,7 @@ impl<'a> Expander<'a, '_> {
     }
 
     /// A page, or a layout, with its own layout around it.
-    fn page(&mut self, source: usize) -> Result<Vec<Flat>, Problem> {
+    fn page(&mut self, source: usize) -> Result<Vec<Flat>, TemplateProblem> {
         if self.open.is_empty() {
             self.open.push(source);
         }
@@ -179,7 +179,7 @@ impl<'a> Expander<'a, '_> {
     }
 
     /// All pieces of a file, with those of the files that it includes in their places.
-    fn include(&mut self, source: usize, flats: &mut Vec<Flat>) -> Result<(), Problem> {
+    fn include(&mut self, source: usize, flats: &mut Vec<Flat>) -> Result<(), TemplateProblem> {
         // Whether its first line is the first one of all.
         self.parallel |= flats.is_empty() && self.sources[source].parallel;
         for piece in 0..self.sources[source].pieces.len() {
@@ -214,7 +214,7 @@ impl<'a> Expander<'a, '_> {
     }
 
     /// Tags that mean something with a layout only.
-    fn refuse_stray(&self, flats: &[Flat]) -> Result<(), Problem> {
+    fn refuse_stray(&self, flats: &[Flat]) -> Result<(), TemplateProblem> {
         for &flat in flats {
             match self.kind(flat) {
                 PieceKind::Layout(_) => {
@@ -232,8 +232,8 @@ impl<'a> Expander<'a, '_> {
     }
 
     /// Sorts a page that has a layout.
-    fn parts(&self, flats: &[Flat]) -> Result<Parts, Problem> {
-        let mut parts = Parts::default();
+    fn parts(&self, flats: &[Flat]) -> Result<LayoutParts, TemplateProblem> {
+        let mut parts = LayoutParts::default();
         let opening = self.opening(flats, &mut parts.opening);
         let mut inside: Option<String> = None;
         let mut last = None;
@@ -306,9 +306,9 @@ impl<'a> Expander<'a, '_> {
     fn put_together(
         &mut self,
         (flat, layout): (Flat, usize),
-        mut parts: Parts,
+        mut parts: LayoutParts,
         around: &[Flat],
-    ) -> Result<Vec<Flat>, Problem> {
+    ) -> Result<Vec<Flat>, TemplateProblem> {
         let mut flats = parts.opening;
         let mut has_content = parts.content.iter().all(|flat| self.is_blank(*flat));
         for &piece in around {

@@ -2,7 +2,7 @@
 //!
 //! **In:** the path of a page and the content of the files of a site. **Out:** a [`Template`]: a
 //! chunk of Lua, the text that it sends as it is, the files it was made of, and where each of its
-//! lines comes from; or a [`Problem`] with file and line. Nothing is run.
+//! lines comes from; or a [`TemplateProblem`] with file and line. Nothing is run.
 //!
 //! ```text
 //! files ─ split ─▶ pieces ─ expand ─▶ page ─ lua::Parser ─▶ report ─ emit ─▶ Template
@@ -22,7 +22,7 @@
 //! | `emit` | page → Lua |
 //! | `stray_tags` | `<?php` and other tags that are none of a page |
 //! | `template` | [`compile`], and what comes out |
-//! | `problem` | [`Problem`] |
+//! | `problem` | [`TemplateProblem`] |
 //! | [`limits`] | every bound |
 //!
 //! **Promises.** No input makes this crate panic, recurse without bound, or take longer than in
@@ -48,6 +48,6 @@ mod stray_tags;
 mod template;
 
 pub use place::Context;
-pub use problem::Problem;
+pub use problem::TemplateProblem;
 pub use stray_tags::{StrayTag, stray_tags};
-pub use template::{Formatted, LENT, Origin, Template, compile};
+pub use template::{Formatted, LENT, SourceLine, Template, compile};

@@ -6,7 +6,7 @@ use crate::limits::QUOTE_MAX_CHARS;
 
 /// What is wrong, and where. Shown as `file:line: what`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct TemplateProblem {
     /// The file, by its path in the site.
     pub file: String,
     /// Its line, from 1.
@@ -15,28 +15,28 @@ pub struct Problem {
     pub what: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for TemplateProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.what)
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for TemplateProblem {}
 
 /// What is wrong in a file whose name the caller knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct FileFault {
     pub(crate) line: u32,
     pub(crate) what: String,
 }
 
-impl Fault {
+impl FileFault {
     pub(crate) fn new(line: u32, what: impl Into<String>) -> Self {
         Self { line, what: what.into() }
     }
 
-    pub(crate) fn in_file(self, file: &str) -> Problem {
-        Problem { file: file.to_owned(), line: self.line, what: self.what }
+    pub(crate) fn in_file(self, file: &str) -> TemplateProblem {
+        TemplateProblem { file: file.to_owned(), line: self.line, what: self.what }
     }
 }
 

@@ -4,26 +4,26 @@ use std::ops::Range;
 
 use crate::format::Conversion;
 use crate::limits::PIECE_BYTES;
-use crate::lua::Token;
+use crate::lua::LuaToken;
 use crate::place::Trust;
 
 /// A file, read.
 #[derive(Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct TemplateSource<'a> {
     /// Its path in the site.
     pub(crate) path: String,
     pub(crate) bytes: &'a [u8],
     /// All tokens of Lua, in order; pieces name ranges of them.
-    pub(crate) tokens: Vec<Token>,
+    pub(crate) tokens: Vec<LuaToken>,
     pub(crate) shows: Vec<Show>,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<SourcePiece>,
     /// Whether its first line is `#! parallel`.
     pub(crate) parallel: bool,
 }
 
 /// A part of a file.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct SourcePiece {
     pub(crate) line: u32,
     pub(crate) kind: PieceKind,
 }
@@ -60,9 +60,9 @@ pub(crate) struct Show {
     pub(crate) trust: Trust,
 }
 
-impl<'a> Source<'a> {
+impl<'a> TemplateSource<'a> {
     /// The tokens of a range.
-    pub(crate) fn tokens(&self, range: &Range<usize>) -> &[Token] {
+    pub(crate) fn tokens(&self, range: &Range<usize>) -> &[LuaToken] {
         &self.tokens[range.clone()]
     }
 

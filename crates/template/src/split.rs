@@ -4,19 +4,19 @@ use crate::format;
 use crate::limits::FILE_MAX_BYTES;
 use crate::lua::{Gap, Kind, Lexer};
 use crate::place::Trust;
-use crate::problem::{Fault, quoted};
-use crate::source::{Piece, PieceKind, Show, Source};
+use crate::problem::{FileFault, quoted};
+use crate::source::{PieceKind, Show, SourcePiece, TemplateSource};
 
 /// Takes a file apart.
-pub(crate) fn split<'a>(path: &str, bytes: &'a [u8]) -> Result<Source<'a>, Fault> {
+pub(crate) fn split<'a>(path: &str, bytes: &'a [u8]) -> Result<TemplateSource<'a>, FileFault> {
     if bytes.len() > FILE_MAX_BYTES {
         let most = FILE_MAX_BYTES >> 20;
-        return Err(Fault::new(
+        return Err(FileFault::new(
             1,
             format!("the file is larger than {most} MiB, the most of a template"),
         ));
     }
-    let source = Source {
+    let source = TemplateSource {
         path: path.to_owned(),
         bytes,
         tokens: Vec::new(),
@@ -43,7 +43,7 @@ enum Until {
 
 struct Splitter<'a> {
     lexer: Lexer<'a>,
-    source: Source<'a>,
+    source: TemplateSource<'a>,
 }
 
 const TICKS: &[u8] = b"```";
@@ -68,10 +68,10 @@ impl Splitter<'_> {
     }
 
     fn push(&mut self, line: u32, kind: PieceKind) {
-        self.source.pieces.push(Piece { line, kind });
+        self.source.pieces.push(SourcePiece { line, kind });
     }
 
-    fn page(&mut self) -> Result<(), Fault> {
+    fn page(&mut self) -> Result<(), FileFault> {
         loop {
             self.text(Until::Tag)?;
             let (line, rest) = (self.lexer.line, self.lexer.rest());
@@ -91,7 +91,7 @@ impl Splitter<'_> {
 
     /// Text and the values in it, up to where it ends; what ends it is left, except for the end of
     /// a line, which belongs to it.
-    fn text(&mut self, until: Until) -> Result<(), Fault> {
+    fn text(&mut self, until: Until) -> Result<(), FileFault> {
         let (mut start, mut line) = (self.lexer.at, self.lexer.line);
         loop {
             let rest = self.lexer.rest();
@@ -113,7 +113,7 @@ impl Splitter<'_> {
     }
 
     /// A value; the lexer is at its `#[[`.
-    fn show(&mut self) -> Result<(), Fault> {
+    fn show(&mut self) -> Result<(), FileFault> {
         let line = self.lexer.line;
         self.lexer.skip(3);
         let is_raw = self.lexer.rest().first() == Some(&b'!');
@@ -129,7 +129,7 @@ impl Splitter<'_> {
                 return Err(unclosed(line));
             }
             if rest.starts_with(b"--") {
-                return Err(Fault::new(self.lexer.line, "there are no comments in a `#[[ ]]`"));
+                return Err(FileFault::new(self.lexer.line, "there are no comments in a `#[[ ]]`"));
             }
             if squares == 0 && rest.starts_with(b"]]") {
                 self.lexer.skip(2);
@@ -170,7 +170,7 @@ impl Splitter<'_> {
         }
         let tokens = first..self.source.tokens.len();
         if tokens.is_empty() {
-            return Err(Fault::new(line, "there is no expression in `#[[ ]]`"));
+            return Err(FileFault::new(line, "there is no expression in `#[[ ]]`"));
         }
         let rank = self.source.shows.len();
         self.source.shows.push(Show { tokens, conversion, trust });
@@ -179,7 +179,7 @@ impl Splitter<'_> {
     }
 
     /// Lua up to its `?>`, with the text that is written by sugar.
-    fn block(&mut self, opened: u32) -> Result<(), Fault> {
+    fn block(&mut self, opened: u32) -> Result<(), FileFault> {
         // The front of the block counts as the front of a line.
         let mut is_front = true;
         let mut part = self.part();
@@ -187,7 +187,7 @@ impl Splitter<'_> {
             is_front |= self.lexer.space() == Gap::NewLine;
             let rest = self.lexer.rest();
             if rest.is_empty() {
-                return Err(Fault::new(opened, NO_END));
+                return Err(FileFault::new(opened, NO_END));
             }
             if rest.starts_with(b"?>") {
                 self.lua(&part);
@@ -213,16 +213,16 @@ impl Splitter<'_> {
     }
 
     /// What is no Lua, in a block: text of the page, if the end of the block is missing.
-    fn within(&self, opened: u32, fault: Fault) -> Fault {
+    fn within(&self, opened: u32, fault: FileFault) -> FileFault {
         if self.lexer.rest().windows(2).any(|pair| pair == b"?>") {
             let what = format!("{}; the block begins in line {opened}", fault.what);
-            return if fault.line == opened { fault } else { Fault { what, ..fault } };
+            return if fault.line == opened { fault } else { FileFault { what, ..fault } };
         }
-        Fault::new(opened, NO_END)
+        FileFault::new(opened, NO_END)
     }
 
     /// Text between three backticks.
-    fn ticks(&mut self) -> Result<(), Fault> {
+    fn ticks(&mut self) -> Result<(), FileFault> {
         let line = self.lexer.line;
         self.lexer.skip(TICKS.len());
         let rest = self.lexer.rest();
@@ -233,7 +233,10 @@ impl Splitter<'_> {
         }
         self.text(Until::Ticks)?;
         if self.lexer.rest().is_empty() {
-            return Err(Fault::new(line, "``` without its second ```; write it after the text"));
+            return Err(FileFault::new(
+                line,
+                "``` without its second ```; write it after the text",
+            ));
         }
         self.lexer.skip(TICKS.len());
         Ok(())
@@ -253,14 +256,14 @@ impl Splitter<'_> {
     }
 
     /// A tag that is no block; the lexer is behind its name.
-    fn directive(&mut self, tag: &str, line: u32) -> Result<(), Fault> {
+    fn directive(&mut self, tag: &str, line: u32) -> Result<(), FileFault> {
         let rest = self.lexer.rest();
         let end = rest.windows(2).position(|pair| pair == b"?>").ok_or_else(|| {
-            Fault::new(line, format!("`<?{tag}` without its `?>`; write `?>` after it"))
+            FileFault::new(line, format!("`<?{tag}` without its `?>`; write `?>` after it"))
         })?;
         let argument = unquoted(rest[..end].trim_ascii());
         self.lexer.skip(end + 2);
-        let wrong = |what: &str| Err(Fault::new(line, format!("`<?{tag}`: {what}")));
+        let wrong = |what: &str| Err(FileFault::new(line, format!("`<?{tag}`: {what}")));
         let Ok(text) = str::from_utf8(argument) else {
             return wrong("its argument is not UTF-8");
         };
@@ -289,8 +292,8 @@ impl Splitter<'_> {
 
 const NO_END: &str = "a block without its `?>`; write `?>` after its Lua";
 
-fn unclosed(line: u32) -> Fault {
-    Fault::new(
+fn unclosed(line: u32) -> FileFault {
+    FileFault::new(
         line,
         "`#[[` without its `]]`; write `#[[expression]]`, and `#[[\"#[[\"]]` for the \
         signs themselves",

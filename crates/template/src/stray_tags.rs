@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::place::Place;
+use crate::place::PageContext;
 use crate::problem::quoted;
 use crate::source::PieceKind;
 use crate::split::split;
@@ -26,7 +26,7 @@ const TAGS: &str = "the tags are lu, lua, include, layout, slot and yield";
 /// the first one of each name. Of a file that has another mistake nothing is found.
 #[must_use]
 pub fn stray_tags(path: &str, bytes: &[u8]) -> Vec<StrayTag> {
-    if !Place::of_file(path).is_html() {
+    if !PageContext::of_file(path).is_html() {
         return Vec::new();
     }
     let Ok(source) = split(path, bytes) else { return Vec::new() };

@@ -1,10 +1,10 @@
 //! What a page is compiled to.
 
 use crate::emit;
-use crate::expand::{Flat, Page, expand};
+use crate::expand::{ExpandedPage, Flat, expand};
 use crate::lua::Parser;
-use crate::place::{Context, Place};
-use crate::problem::{Problem, quoted};
+use crate::place::{Context, PageContext};
+use crate::problem::{TemplateProblem, quoted};
 use crate::source::PieceKind;
 
 /// What the server lends to the code of a page, by name: fields of the first argument of the page
@@ -61,7 +61,7 @@ pub struct Template {
     /// The page itself and every file it is made of, by their paths in the site.
     pub files: Vec<String>,
     /// For each line of [`lua`](Self::lua), where it comes from.
-    pub lines: Vec<Origin>,
+    pub lines: Vec<SourceLine>,
     /// `#! parallel`: blocks that wait do so at the same time.
     pub parallel: bool,
     /// Whether there are blocks that wait.
@@ -77,7 +77,7 @@ pub struct Template {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Formatted {
     /// Where it begins.
-    pub origin: Origin,
+    pub origin: SourceLine,
     /// The line of its last token, from 1.
     pub last_line: u32,
     /// The expression; of a long one only the beginning.
@@ -88,7 +88,7 @@ pub struct Formatted {
 
 /// A line of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct SourceLine {
     /// Its rank in [`Template::files`].
     pub file: u32,
     /// The line, from 1.
@@ -103,22 +103,22 @@ pub struct Origin {
 pub fn compile<'a>(
     path: &str,
     lookup: impl Fn(&str) -> Option<&'a [u8]>,
-) -> Result<Template, Problem> {
+) -> Result<Template, TemplateProblem> {
     let page = expand(path, &lookup)?;
     let own = own_names();
-    let report = Parser::page(&page, Place::of_file(path), &own, &LENT)?;
+    let report = Parser::page(&page, PageContext::of_file(path), &own, &LENT)?;
     let (lua, segments, lines) = emit::chunk(&page, &report);
     let lent = LENT.iter().zip(&report.lent).filter(|(_, is_used)| **is_used);
     let lent = lent.map(|(&name, _)| name).collect();
     let formats = formats(&page);
-    let Page { sources, parallel, .. } = page;
+    let ExpandedPage { sources, parallel, .. } = page;
     let files = sources.into_iter().map(|source| source.path).collect();
     let has_async = report.has_async;
     Ok(Template { lua, segments, files, lines, parallel, has_async, formats, lent })
 }
 
 /// The values of a page that have a format.
-fn formats(page: &Page<'_>) -> Vec<Formatted> {
+fn formats(page: &ExpandedPage<'_>) -> Vec<Formatted> {
     let formatted = |&flat: &Flat| {
         let source = page.source(flat);
         let piece = &source.pieces[flat.piece];
@@ -126,7 +126,7 @@ fn formats(page: &Page<'_>) -> Vec<Formatted> {
         let show = &source.shows[rank];
         let conversion = show.conversion.as_ref()?;
         Some(Formatted {
-            origin: Origin { file: u32::try_from(flat.source).ok()?, line: piece.line },
+            origin: SourceLine { file: u32::try_from(flat.source).ok()?, line: piece.line },
             last_line: source.tokens(&show.tokens).last()?.last_line,
             expression: quoted(source.expression(show)),
             format: conversion.text.trim_start_matches('%').to_owned(),

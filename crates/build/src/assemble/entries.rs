@@ -11,22 +11,24 @@ use pinion_http::date::UnixSeconds;
 use pinion_http::page::STATUSES;
 
 use super::{Assembly, Earlier, Resource};
-use crate::contents::Form;
+use crate::contents::ContentForm;
 use crate::error::BuildError;
-use crate::fields::{Block, Purpose};
+use crate::fields::{FieldBlock, Purpose};
 use crate::fingerprint::{self, NamedFile};
-use crate::keys::{self, Fallback, Plan};
+use crate::keys::{self, Fallback, KeyPlan};
 use crate::media::MediaType;
 use crate::names::Names;
 use crate::rules::redirects::Redirect;
-use crate::rules::{ChangesId, Compiled, Rules, Site, Verdict, as_new_field_rule, as_new_rule};
+use crate::rules::{
+    ChangesId, Compiled, EntryVerdict, Rules, SitePaths, as_new_field_rule, as_new_rule,
+};
 use crate::summary::{Fingerprinted, Shadowed, Summary, Warning};
 use crate::walk::relative;
 
 /// The redirects and what they are held against.
 pub(super) struct Paths<'s> {
     compiled: Compiled<'s>,
-    site: Site<'s>,
+    site: SitePaths<'s>,
 }
 
 /// A file whose paths are being written.
@@ -40,7 +42,7 @@ struct Answered<'f> {
 
 impl Paths<'_> {
     /// What becomes of the entry of a path that the site has.
-    pub(super) fn verdict(&self, path: &[u8]) -> Verdict {
+    pub(super) fn verdict(&self, path: &[u8]) -> EntryVerdict {
         self.compiled.verdict(path, &self.site)
     }
 
@@ -69,7 +71,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let rules: &'a Rules = self.rules;
         let paths = (!rules.redirects.is_empty()).then(|| Paths {
             compiled: Compiled::new(&rules.redirects),
-            site: Site::of(&keys, &plan, self.options),
+            site: SitePaths::of(&keys, &plan, self.options),
         });
         let assets = self.assets_of(earlier, names, &keys, &plan, paths.as_ref())?;
         let rules_files = self.store_rules_files()?;
@@ -119,7 +121,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Warns about pages of errors that other pages come before.
-    fn warn_of_second_pages(&mut self, plan: &Plan<'_>, resources: &[Resource], keys: &[&[u8]]) {
+    fn warn_of_second_pages(&mut self, plan: &KeyPlan<'_>, resources: &[Resource], keys: &[&[u8]]) {
         for &second in &plan.second {
             let first = keys.get(second).and_then(|key| plan.before_second(key));
             let pages = resources.get(second).zip(first.and_then(|first| resources.get(first)));
@@ -156,8 +158,8 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         paths: Option<&Paths<'_>>,
     ) -> Result<(), WriteError> {
         let Answered { resource, key, purpose, forms } = answered;
-        let verdict = paths.map_or(Verdict::Keep, |paths| paths.verdict(path));
-        if let Verdict::Replace(number) = verdict {
+        let verdict = paths.map_or(EntryVerdict::Keep, |paths| paths.verdict(path));
+        if let EntryVerdict::Replace(number) = verdict {
             let rules = self.rules;
             return rules.redirects.get(number).map_or(Ok(()), |rule| self.redirect(rule, path));
         }
@@ -168,7 +170,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let forms = forms.as_ref().map_or(&[][..], |(_, forms)| forms);
         let target = if path == *key { Vec::new() } else { keys::escaped(key) };
         let entry = entry(path, &target, resource.modified(), forms);
-        let rules_first = verdict == Verdict::RulesFirst;
+        let rules_first = verdict == EntryVerdict::RulesFirst;
         self.writer.entry(&NewEntry { rules_first, ..entry })
     }
 
@@ -258,7 +260,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             let body = self.writer.body(&digest, text)?;
             let media = MediaType::of(b"/rules.txt", text);
             let (purpose, coding) = (Purpose::Page, Coding::Identity);
-            let block = Block { media, coding, varies: false, purpose, changes };
+            let block = FieldBlock { media, coding, varies: false, purpose, changes };
             let (shared, content_type) = self.fields.id(&mut self.writer, block)?;
             let etag = ETag::of(&digest, content_type.as_bytes(), coding);
             forms.push(NewRepresentation { coding, shared, body, etag });
@@ -305,9 +307,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let forms = forms.unwrap_or_default();
         let varies = !forms.is_empty();
         let mut representations = Vec::with_capacity(1 + forms.len());
-        let plain = Form { coding: Coding::Identity, body };
-        for &Form { coding, body } in std::iter::once(&plain).chain(forms) {
-            let block = Block { media, coding, varies, purpose, changes };
+        let plain = ContentForm { coding: Coding::Identity, body };
+        for &ContentForm { coding, body } in std::iter::once(&plain).chain(forms) {
+            let block = FieldBlock { media, coding, varies, purpose, changes };
             let digest = body.external().and_then(|number| self.states.get(number as usize));
             let digest = digest.copied().unwrap_or_else(|| self.writer.digest_of(body));
             let (shared, content_type) = self.fields.id(&mut self.writer, block)?;
@@ -338,7 +340,7 @@ pub(super) fn entry<'a>(
     }
 }
 
-fn shadowed(content: &str, plan: &Plan<'_>, keys: &[&[u8]]) -> Vec<Shadowed> {
+fn shadowed(content: &str, plan: &KeyPlan<'_>, keys: &[&[u8]]) -> Vec<Shadowed> {
     let path = |file: usize| {
         Path::new(content).join(keys.get(file).map(|key| relative(key)).unwrap_or_default())
     };

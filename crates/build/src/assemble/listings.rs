@@ -11,13 +11,13 @@ use super::{Assembly, NEVER, NO_FILE, Resource};
 use crate::encode::Encoders;
 use crate::error::BuildError;
 use crate::fields::Purpose;
-use crate::keys::{self, Plan};
-use crate::listing::{self, Listed, Listing};
+use crate::keys::{self, KeyPlan};
+use crate::listing::{self, ListedFile, Listing};
 use crate::media::MediaType;
 use crate::pipeline;
 use crate::progress::Progress;
-use crate::rules::Verdict;
-use crate::work::{Codings, Work};
+use crate::rules::EntryVerdict;
+use crate::work::{BuildState, Codings};
 
 /// What a folder answers browsers with.
 const PAGE: MediaType = MediaType { essence: "text/html", utf8: true };
@@ -40,7 +40,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
     /// Makes and stores the listings of all folders that have one, when every file was taken.
     pub(crate) fn list_folders(
         &mut self,
-        work: &Work<'_>,
+        work: &BuildState<'_>,
         workers: usize,
         progress: &dyn Progress,
     ) -> Result<(), BuildError> {
@@ -48,10 +48,10 @@ impl<W: Write + Seek> Assembly<'_, W> {
             return Ok(());
         }
         let files = self.files;
-        let all: Vec<Listed<'_>> = self
+        let all: Vec<ListedFile<'_>> = self
             .resources
             .iter()
-            .map(|resource| Listed {
+            .map(|resource| ListedFile {
                 key: files.get(resource.file as usize).map_or(&[][..], |file| &file.key),
                 bytes: self.contents.body(resource.content).map_or(0, |b| self.writer.bytes_of(b)),
                 modified: resource.modified(),
@@ -60,11 +60,11 @@ impl<W: Write + Seek> Assembly<'_, W> {
         let keys: Vec<&[u8]> = all.iter().map(|file| file.key).collect();
         let plan = keys::plan(&keys, self.options.conventions(self.rules));
         let mut number = 0;
-        let public = |_: &Listed<'_>| {
+        let public = |_: &ListedFile<'_>| {
             number += 1;
             !plan.is_hidden(number - 1)
         };
-        let public: Vec<Listed<'_>> = all.into_iter().filter(public).collect();
+        let public: Vec<ListedFile<'_>> = all.into_iter().filter(public).collect();
         let below = |folder: &[u8]| {
             let start = public.partition_point(|file| file.key < folder);
             let rest = public.get(start..).unwrap_or_default();
@@ -118,13 +118,13 @@ impl<W: Write + Seek> Assembly<'_, W> {
     /// Writes the entries of all folders that are listed.
     pub(super) fn listings(
         &mut self,
-        plan: &Plan<'_>,
+        plan: &KeyPlan<'_>,
         paths: Option<&Paths<'_>>,
     ) -> Result<(), WriteError> {
         let listings = std::mem::take(&mut self.listings);
         for (folder, [page, json]) in plan.listings.iter().copied().zip(&listings) {
-            let verdict = paths.map_or(Verdict::Keep, |paths| paths.verdict(folder));
-            if let Verdict::Replace(number) = verdict {
+            let verdict = paths.map_or(EntryVerdict::Keep, |paths| paths.verdict(folder));
+            if let EntryVerdict::Replace(number) = verdict {
                 let rules = self.rules;
                 if let Some(rule) = rules.redirects.get(number) {
                     self.redirect(rule, folder)?;
@@ -133,7 +133,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
             }
             let changes = self.fields.changes.of_path(folder);
             let forms = self.representations(page, Purpose::Listing, changes)?;
-            let rules_first = verdict == Verdict::RulesFirst;
+            let rules_first = verdict == EntryVerdict::RulesFirst;
             let page = entry(folder, b"", page.modified(), &forms);
             self.writer.entry(&NewEntry { rules_first, has_variant: true, ..page })?;
             let forms = self.representations(json, Purpose::Listing, changes)?;

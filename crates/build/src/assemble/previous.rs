@@ -20,9 +20,9 @@ use super::Assembly;
 use super::entries::Paths;
 use crate::error::BuildError;
 use crate::fingerprint::{self, NamedFile};
-use crate::keys::Plan;
+use crate::keys::KeyPlan;
 use crate::names::{Globs, Names};
-use crate::rules::{Site, Verdict};
+use crate::rules::{EntryVerdict, SitePaths};
 use crate::summary::Warning;
 
 /// Archives of earlier releases.
@@ -45,7 +45,7 @@ struct Asset {
 }
 
 /// An asset whose bodies are stored.
-pub(super) struct Stored {
+pub(super) struct StoredAsset {
     path: Box<[u8]>,
     age: u16,
     rules_first: bool,
@@ -64,13 +64,13 @@ impl<W: Write + Seek> Assembly<'_, W> {
         earlier: &Earlier<'_>,
         names: &Names,
         keys: &[&[u8]],
-        plan: &Plan<'_>,
+        plan: &KeyPlan<'_>,
         paths: Option<&Paths<'_>>,
-    ) -> Result<Vec<Stored>, BuildError> {
+    ) -> Result<Vec<StoredAsset>, BuildError> {
         if earlier.archives.is_empty() {
             return Ok(Vec::new());
         }
-        let site = Site::of(keys, plan, self.options);
+        let site = SitePaths::of(keys, plan, self.options);
         let by_rules: HashSet<Vec<u8>> = paths.map(Paths::entries).into_iter().flatten().collect();
         let pages = plan.fallbacks.iter().filter(|page| page.status == 200);
         let pages: HashSet<&[u8]> = pages.map(|page| page.folder).collect();
@@ -107,12 +107,12 @@ impl<W: Write + Seek> Assembly<'_, W> {
         self.summary.warnings.extend(unused);
         let mut stored = Vec::new();
         for (path, Asset { age, archive }) in assets {
-            let verdict = paths.map_or(Verdict::Keep, |paths| paths.verdict(&path));
+            let verdict = paths.map_or(EntryVerdict::Keep, |paths| paths.verdict(&path));
             // A forced rule is walked where there is no entry.
-            if matches!(verdict, Verdict::Replace(_)) {
+            if matches!(verdict, EntryVerdict::Replace(_)) {
                 continue;
             }
-            let rules_first = verdict == Verdict::RulesFirst;
+            let rules_first = verdict == EntryVerdict::RulesFirst;
             let Some((digests, names)) = digests.get(archive) else { continue };
             let Some((place, archive)) = earlier.archives.get(archive) else { continue };
             let found = self.forms_of(archive, digests, &path, names);
@@ -120,14 +120,14 @@ impl<W: Write + Seek> Assembly<'_, W> {
                 CopyError::Damage(damage) => previous(place, damage),
                 CopyError::Build(error) => error,
             })?;
-            stored.extend(found.map(|forms| Stored { path, age, rules_first, forms }));
+            stored.extend(found.map(|forms| StoredAsset { path, age, rules_first, forms }));
         }
         Ok(stored)
     }
 
     /// Writes their entries.
-    pub(super) fn take_over(&mut self, assets: &[Stored]) -> Result<(), WriteError> {
-        for Stored { path, age, rules_first, forms } in assets {
+    pub(super) fn take_over(&mut self, assets: &[StoredAsset]) -> Result<(), WriteError> {
+        for StoredAsset { path, age, rules_first, forms } in assets {
             let asset = super::entries::entry(path, b"", forms.modified, &forms.stored);
             self.writer.entry(&NewEntry { rules_first: *rules_first, ..asset })?;
             self.writer.previous(path, *age);

@@ -3,7 +3,7 @@ use std::io::Read;
 use proptest::prelude::*;
 
 use super::*;
-use crate::codings::{Level, codings_at};
+use crate::codings::{CodingEffort, codings_at};
 use pinion_http::coding::Coding;
 
 fn decoded(coding: Coding, encoded: &Encoded) -> Vec<u8> {
@@ -29,7 +29,7 @@ fn decoded(coding: Coding, encoded: &Encoded) -> Vec<u8> {
 struct Fresh(Vec<CodingLevel>, Encoders);
 
 fn fresh(codings: &str) -> Fresh {
-    Fresh(codings_at(codings, Level::Best).unwrap(), Encoders::default())
+    Fresh(codings_at(codings, CodingEffort::Best).unwrap(), Encoders::default())
 }
 
 impl Fresh {
@@ -115,10 +115,11 @@ fn brotli_with_fresh_memory(level: u8, content: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn brotli_with_hint(level: u8, content: &[u8], size_hint: usize) -> Option<Vec<u8>> {
-    let memory = Memory::new(level);
-    let mut encoder = pinion_brotli::Encoder::new(&memory, level, BROTLI_WINDOW_LOG, size_hint);
+    let memory = EncoderMemory::new(level);
+    let mut encoder =
+        pinion_brotli::BrotliEncoder::new(&memory, level, BROTLI_WINDOW_LOG, size_hint);
     let mut out = vec![0; usize::try_from(largest_kept(content.len() as u64)?).unwrap()];
-    let step = encoder.step(Operation::Finish, content, &mut out)?;
+    let step = encoder.step(EncoderOperation::Finish, content, &mut out)?;
     out.truncate(step.written);
     step.is_done.then_some(out)
 }
@@ -244,7 +245,7 @@ proptest! {
         level in 3u8..=9,
         contents in prop::collection::vec((0usize..70_000, 0u64..4), 1..8),
     ) {
-        let codings = codings_at(&format!("gzip:3,br:{level},zstd:3"), Level::Best).unwrap();
+        let codings = codings_at(&format!("gzip:3,br:{level},zstd:3"), CodingEffort::Best).unwrap();
         let mut encoders = Encoders::default();
         for (bytes, seed) in contents {
             let content = text(bytes, seed);

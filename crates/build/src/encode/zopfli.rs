@@ -17,7 +17,7 @@ pub(super) fn encode(
 ) -> Option<usize> {
     let options =
         Options { iteration_count: NonZeroU64::new(u64::from(iterations))?, ..Options::default() };
-    let room = Room { out, used: 0 };
+    let room = StoredRoom { out, used: 0 };
     let mut encoder = GzipEncoder::new(options, BlockType::Dynamic, room).ok()?;
     for chunk in content.chunks(CHUNK_BYTES) {
         encoder.write_all(chunk).ok()?;
@@ -29,12 +29,12 @@ pub(super) fn encode(
 
 /// Memory that the stored form should fit into. What does not is counted and forgotten: after an
 /// error the encoder would do its last chunk once more.
-struct Room<'a> {
+struct StoredRoom<'a> {
     out: &'a mut [u8],
     used: usize,
 }
 
-impl Write for Room<'_> {
+impl Write for StoredRoom<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         let place = self.out.get_mut(self.used..).and_then(|rest| rest.get_mut(..bytes.len()));
         if let Some(place) = place {

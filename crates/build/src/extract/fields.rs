@@ -68,7 +68,7 @@ impl fmt::Display for Difference {
 /// All answers of an archive.
 #[derive(Default)]
 pub(super) struct Answers {
-    all: Vec<Answer>,
+    all: Vec<StoredAnswer>,
     /// Those that no fields make the same.
     others: Vec<Difference>,
     /// Whether a path redirects whose other slash form does not.
@@ -91,7 +91,7 @@ struct NamedAnswer {
     is_own: bool,
 }
 
-struct Answer {
+struct StoredAnswer {
     path: Box<[u8]>,
     /// Whether it is for everything below `path`, a folder.
     below: bool,
@@ -183,7 +183,7 @@ impl Answers {
     }
 
     fn add(&mut self, path: &[u8], below: bool, fields: Sort, media: Option<MediaType>) {
-        self.all.push(Answer { path: path.into(), below, fields, media });
+        self.all.push(StoredAnswer { path: path.into(), below, fields, media });
     }
 
     /// Notes what no line can say.

@@ -22,7 +22,7 @@ use crate::walk::relative;
 
 /// An entry that cannot become a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ExtractRefusal {
     /// The path of the entry, escaped.
     pub path: String,
     /// Why.
@@ -56,7 +56,7 @@ pub enum RefusalReason {
     TooManyLines,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ExtractRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.reason {
             RefusalReason::NoName => "not a path that a file can have",
@@ -78,8 +78,8 @@ impl fmt::Display for Refusal {
 }
 
 /// Where everything goes.
-pub(super) struct Layout<'a> {
-    reader: Reader<'a>,
+pub(super) struct ExtractLayout<'a> {
+    reader: EntryReader<'a>,
     names: Names,
     /// Whether a build takes the folder for a dynamic site.
     is_dynamic: bool,
@@ -92,7 +92,7 @@ pub(super) struct Layout<'a> {
 
 /// What is asked about other entries.
 #[derive(Clone, Copy)]
-struct Reader<'a> {
+struct EntryReader<'a> {
     archive: Archive<'a>,
     digests: Digests<'a>,
 }
@@ -163,12 +163,12 @@ fn is_of_flags(entry: &Entry<'_>) -> bool {
         || (entry.has_variant() && entry.path().ends_with(b"/"))
 }
 
-impl<'a> Layout<'a> {
-    pub(super) fn new(archive: Archive<'a>, code: &Code) -> Result<Layout<'a>, Damage> {
+impl<'a> ExtractLayout<'a> {
+    pub(super) fn new(archive: Archive<'a>, code: &Code) -> Result<ExtractLayout<'a>, Damage> {
         let is_80s = is_of_80s(&archive)? || main_is_of_80s(code);
         let include: Vec<String> = included(&archive)?.map(str::to_owned).collect();
-        Ok(Layout {
-            reader: Reader { archive, digests: archive.digests()? },
+        Ok(ExtractLayout {
+            reader: EntryReader { archive, digests: archive.digests()? },
             names: Names::including(&include),
             is_dynamic: !code.is_empty(),
             is_80s,
@@ -187,14 +187,14 @@ impl<'a> Layout<'a> {
     pub(super) fn file_of(
         &mut self,
         entry: &Entry<'_>,
-    ) -> Result<Result<Option<Vec<u8>>, Refusal>, Damage> {
+    ) -> Result<Result<Option<Vec<u8>>, ExtractRefusal>, Damage> {
         if self.is_previous(entry) {
             return Ok(Ok(None));
         }
-        let Layout { reader, names, is_dynamic, is_80s, scratch, above, .. } = self;
+        let ExtractLayout { reader, names, is_dynamic, is_80s, scratch, above, .. } = self;
         let refuse = |reason| {
             let path = entry.path().escape_ascii().to_string();
-            Ok(Err(Refusal { path, reason }))
+            Ok(Err(ExtractRefusal { path, reason }))
         };
         let path = if is_fallback(entry) {
             match reader.fallback(entry, scratch)? {
@@ -249,7 +249,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-impl Layout<'_> {
+impl ExtractLayout<'_> {
     /// The path of the file that code becomes, with a slash in front; none for what is a file of
     /// the content too, which a page includes.
     pub(super) fn code_of(
@@ -257,11 +257,11 @@ impl Layout<'_> {
         places: &Places,
         path: &[u8],
         content: &[u8],
-    ) -> Result<Result<Option<Vec<u8>>, Refusal>, Damage> {
-        let Layout { reader, names, scratch, above, .. } = self;
+    ) -> Result<Result<Option<Vec<u8>>, ExtractRefusal>, Damage> {
+        let ExtractLayout { reader, names, scratch, above, .. } = self;
         let refuse = |reason| {
             let path = path.escape_ascii().to_string();
-            Ok(Err(Refusal { path, reason }))
+            Ok(Err(ExtractRefusal { path, reason }))
         };
         let Some(file) = places.code(path) else { return refuse(RefusalReason::LeftOut) };
         if let Some(reason) = wrong_name(&file) {
@@ -289,7 +289,7 @@ impl Layout<'_> {
     }
 }
 
-impl Reader<'_> {
+impl EntryReader<'_> {
     /// Whether an entry has the content of this path, or nothing of it; none if it has another.
     fn is_content(
         &self,

@@ -11,13 +11,13 @@ use crate::keys::{FAVICON, FAVICON_FILES, clean_url, index_url};
 #[derive(Default)]
 pub(super) struct Names {
     scratch: Scratch,
-    index: Found,
-    clean: Found,
+    index: ConventionNames,
+    clean: ConventionNames,
 }
 
 /// Those of one convention.
 #[derive(Default)]
-struct Found {
+struct ConventionNames {
     /// Whether the archive has one of them.
     some: bool,
     /// What it does not have.

@@ -17,23 +17,23 @@ const PART_MIN: usize = 8;
 /// Whether a part of the last name of `key` is the beginning of a digest of the content, in
 /// hexadecimal digits or in base64url. It depends on the name, the type and the content alone.
 pub(crate) fn is_named_by_content(key: &[u8], essence: &str, content: &[u8]) -> bool {
-    let Some(parts) = Parts::of(key, essence) else { return false };
+    let Some(parts) = NameParts::of(key, essence) else { return false };
     ALGORITHMS.iter().any(|algorithm| parts.begin(digest(algorithm, content).as_ref()))
 }
 
 /// Whether the name has a part that may be the beginning of a digest.
 pub(crate) fn may_be_named_by_content(key: &[u8], essence: &str) -> bool {
-    Parts::of(key, essence).is_some()
+    NameParts::of(key, essence).is_some()
 }
 
 /// Parts of a name that may be the beginning of a digest.
-struct Parts<'a> {
+struct NameParts<'a> {
     hex: Vec<&'a [u8]>,
     base64: Vec<&'a [u8]>,
 }
 
-impl<'a> Parts<'a> {
-    fn of(key: &'a [u8], essence: &str) -> Option<Parts<'a>> {
+impl<'a> NameParts<'a> {
+    fn of(key: &'a [u8], essence: &str) -> Option<NameParts<'a>> {
         let (_, name) = split_name(key);
         if !is_asset(name, essence) {
             return None;
@@ -44,7 +44,7 @@ impl<'a> Parts<'a> {
         let base64 = ends(stem)
             .filter(|end| end.len() >= PART_MIN && Alphabet::Base64.has_all(end))
             .filter(|end| look(end, Alphabet::Base64) != Look::Word);
-        let parts = Parts { hex: hex.collect(), base64: base64.collect() };
+        let parts = NameParts { hex: hex.collect(), base64: base64.collect() };
         (!parts.hex.is_empty() || !parts.base64.is_empty()).then_some(parts)
     }
 

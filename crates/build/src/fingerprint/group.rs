@@ -17,7 +17,7 @@ pub(super) enum Alphabet {
 
 /// What the last parts of names have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Form {
+pub(super) struct NameForm {
     pub(super) alphabet: Alphabet,
     /// The character in front of the part; 0 where the part begins the name.
     pub(super) separator: u8,
@@ -27,7 +27,7 @@ pub(super) struct Form {
     pub(super) has_width: bool,
 }
 
-impl Form {
+impl NameForm {
     /// Whether names of this form can be evidence by themselves. A part that is the whole name may
     /// as well be what a thing is called: `B07XJ8C8F5.jpg`, `001A2B3C4D5E.png`.
     pub(super) fn is_evidence(self) -> bool {
@@ -37,7 +37,7 @@ impl Form {
 
 /// Files of one folder with parts of one form.
 #[derive(Default)]
-pub(super) struct Group<'a> {
+pub(super) struct FileGroup<'a> {
     /// Numbers of the files whose parts are no words.
     files: Vec<u32>,
     /// Of those, how many are no source maps.
@@ -68,7 +68,7 @@ impl Alphabet {
     }
 }
 
-impl<'a> Group<'a> {
+impl<'a> FileGroup<'a> {
     /// Adds a file. A source map is no further evidence.
     pub(super) fn add(&mut self, file: u32, part: &'a [u8], alphabet: Alphabet, is_map: bool) {
         let (look, count) = (look(part, alphabet), usize::from(!is_map));

@@ -1,6 +1,6 @@
 //! A name taken apart: what of it can be a hash.
 
-use super::group::{Alphabet, Form};
+use super::group::{Alphabet, NameForm};
 
 /// A run of so many hexadecimal digits in a name is taken for a hash without further evidence: 64
 /// bits, which no name has by chance.
@@ -23,7 +23,7 @@ const BEHIND_HASH: [&[u8]; 4] = [b".min", b".chunk", b".bundle", b".lean"];
 
 /// Every part at the end of a stem that may be a hash, with its form. `has_width` tells whether the
 /// width of a picture stood behind it.
-pub(super) fn parts(stem: &[u8], has_width: bool) -> impl Iterator<Item = (Form, &[u8])> {
+pub(super) fn parts(stem: &[u8], has_width: bool) -> impl Iterator<Item = (NameForm, &[u8])> {
     // The last part of a UUID is none: it names a thing, whatever its content.
     let stem = if ends_in_uuid(stem) { &[] } else { stem };
     let hex = HEX_BYTES.map(|bytes| (Alphabet::Hex, bytes));
@@ -40,7 +40,7 @@ pub(super) fn parts(stem: &[u8], has_width: bool) -> impl Iterator<Item = (Form,
         if alphabet == Alphabet::Hex && b"-_~".contains(&separator) && !is_usual {
             return None;
         }
-        Some((Form { alphabet, separator, bytes: bytes as u8, has_width }, text))
+        Some((NameForm { alphabet, separator, bytes: bytes as u8, has_width }, text))
     })
 }
 

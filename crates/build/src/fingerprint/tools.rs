@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::group::{Alphabet, Form};
+use super::group::{Alphabet, NameForm};
 use super::words::{Look, look};
 use super::{Asset, split_name};
 
@@ -13,7 +13,7 @@ use super::{Asset, split_name};
 struct Tool {
     /// Two files that show that the tool has written the folder above them.
     witnesses: [Witness; 2],
-    form: Form,
+    form: NameForm,
     /// Folders below the same one that hold names with hashes, with all folders in them.
     folders: &'static [&'static [u8]],
 }
@@ -30,10 +30,11 @@ const fn witness(folder: &'static [u8], before: &'static [u8], behind: &'static 
 }
 
 /// Eight hexadecimal digits behind a dot.
-const DOT_HEX: Form = Form { alphabet: Alphabet::Hex, separator: b'.', bytes: 8, has_width: false };
+const DOT_HEX: NameForm =
+    NameForm { alphabet: Alphabet::Hex, separator: b'.', bytes: 8, has_width: false };
 /// Eight characters of base64url behind a dash.
-const DASH_BASE64: Form =
-    Form { alphabet: Alphabet::Base64, separator: b'-', bytes: 8, has_width: false };
+const DASH_BASE64: NameForm =
+    NameForm { alphabet: Alphabet::Base64, separator: b'-', bytes: 8, has_width: false };
 
 static TOOLS: [Tool; 5] = [
     // Material for MkDocs.
@@ -111,7 +112,7 @@ pub(super) fn witnessed<'a>(files: &[Asset<'a>]) -> Witnessed<'a> {
 
 impl Witnessed<'_> {
     /// Whether a tool writes names with a hash of this form to a folder.
-    pub(super) fn covers(&self, folder: &[u8], form: Form) -> bool {
+    pub(super) fn covers(&self, folder: &[u8], form: NameForm) -> bool {
         let is_own = || {
             OWN_FOLDERS.iter().any(|own| memchr::memmem::find(folder, own).is_some())
                 && (form.alphabet, form.bytes) == (Alphabet::Base64, 8)
@@ -130,7 +131,7 @@ fn root_of<'a>(folder: &'a [u8], inner: &[u8]) -> Option<&'a [u8]> {
     folder.strip_suffix(inner).filter(|root| root.ends_with(b"/"))
 }
 
-fn is_witness(name: &[u8], witness: &Witness, form: Form) -> bool {
+fn is_witness(name: &[u8], witness: &Witness, form: NameForm) -> bool {
     let hash = name.strip_prefix(witness.before).and_then(|rest| rest.strip_suffix(witness.behind));
     hash.is_some_and(|hash| {
         hash.len() == usize::from(form.bytes)

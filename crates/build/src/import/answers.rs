@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use pinion_kawipiko::{Archive, Damage, Fault, Field, Kind, Reference};
+use pinion_kawipiko::{Archive, Damage, KawipikoField, Kind, RecordFault, Reference};
 
-use crate::import::contents::Stored;
+use crate::import::contents::StoredBytes;
 use crate::media::is_packed;
 
 /// Status, fields and content. Paths with the same numbers share one.
 #[derive(Clone, Debug)]
-pub(super) struct Answer<'a> {
+pub(super) struct ImportedAnswer<'a> {
     pub(super) status: u16,
     pub(super) media: Option<Cow<'a, str>>,
     pub(super) cache_control: Option<&'a str>,
@@ -19,7 +19,7 @@ pub(super) struct Answer<'a> {
     pub(super) others: Vec<(&'static str, &'a str)>,
     /// The number of its content.
     pub(super) content: u32,
-    pub(super) stored: Stored<'a>,
+    pub(super) stored: StoredBytes<'a>,
 }
 
 /// Fields that are not taken over: our server writes them itself, or our builder for each stored
@@ -47,52 +47,52 @@ const OUR_OWN: [&str; 20] = [
     "x-frame-options",
 ];
 
-impl<'a> Answer<'a> {
+impl<'a> ImportedAnswer<'a> {
     /// Reads the fields of a reference.
     pub(super) fn of(
         archive: &Archive<'a>,
         reference: &Reference<'a>,
-    ) -> Result<Answer<'a>, Damage> {
+    ) -> Result<ImportedAnswer<'a>, Damage> {
         let damage = |fault| {
             let record = format!("m{:07x}", reference.fields_number());
             Damage { record, fault }
         };
         let bytes = archive.content(reference)?;
-        let mut answer = Answer {
+        let mut answer = ImportedAnswer {
             status: 200,
             media: None,
             cache_control: None,
             location: b"",
             others: Vec::new(),
             content: reference.content_number(),
-            stored: Stored::Identity(bytes),
+            stored: StoredBytes::Identity(bytes),
         };
         let fields = match archive.fields(reference) {
             // Behind a redirect, whose content is empty too, the archiver forgets the fields of
             // empty files, and its server answers 500.
-            Err(Damage { fault: Fault::Missing, .. })
+            Err(Damage { fault: RecordFault::Missing, .. })
                 if bytes.is_empty() && reference.kind == Kind::File =>
             {
                 Vec::new()
             }
             found => found?,
         };
-        for Field { name, value } in fields {
-            let text = || text(value).ok_or(damage(Fault::Value));
+        for KawipikoField { name, value } in fields {
+            let text = || text(value).ok_or(damage(RecordFault::Value));
             match name.to_ascii_lowercase().as_str() {
                 "!status" => {
                     let status = text()?.parse().ok().filter(|status| (200..600).contains(status));
-                    answer.status = status.ok_or(damage(Fault::Value))?;
+                    answer.status = status.ok_or(damage(RecordFault::Value))?;
                 }
                 "content-type" => answer.media = Some(Cow::Borrowed(text()?)),
                 "cache-control" => answer.cache_control = Some(text()?),
                 "location" => answer.location = value,
                 "content-encoding" => {
                     answer.stored = match value {
-                        b"identity" => Stored::Identity(bytes),
-                        b"gzip" => Stored::Gzip(bytes),
-                        b"br" => Stored::Brotli(bytes),
-                        _ => return Err(damage(Fault::Value)),
+                        b"identity" => StoredBytes::Identity(bytes),
+                        b"gzip" => StoredBytes::Gzip(bytes),
+                        b"br" => StoredBytes::Brotli(bytes),
+                        _ => return Err(damage(RecordFault::Value)),
                     };
                 }
                 own if OUR_OWN.binary_search(&own).is_ok() => {}

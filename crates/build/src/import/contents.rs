@@ -9,7 +9,7 @@ use crate::limits::IMPORTED_MAX_BYTES;
 
 /// Stored bytes and their coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stored<'a> {
+pub(super) enum StoredBytes<'a> {
     Identity(&'a [u8]),
     Gzip(&'a [u8]),
     Brotli(&'a [u8]),
@@ -30,37 +30,38 @@ pub enum ContentFault {
 /// it depends on this.
 const BROTLI_RATIO: u64 = 6;
 
-impl<'a> Stored<'a> {
+impl<'a> StoredBytes<'a> {
     /// Length of the stored bytes.
     pub(super) fn bytes(self) -> u64 {
-        let (Stored::Identity(bytes) | Stored::Gzip(bytes) | Stored::Brotli(bytes)) = self;
+        let (StoredBytes::Identity(bytes) | StoredBytes::Gzip(bytes) | StoredBytes::Brotli(bytes)) =
+            self;
         bytes.len() as u64
     }
 
     /// The coding.
     pub(super) fn coding(self) -> Coding {
         match self {
-            Stored::Identity(_) => Coding::Identity,
-            Stored::Gzip(_) => Coding::Gzip,
-            Stored::Brotli(_) => Coding::Brotli,
+            StoredBytes::Identity(_) => Coding::Identity,
+            StoredBytes::Gzip(_) => Coding::Gzip,
+            StoredBytes::Brotli(_) => Coding::Brotli,
         }
     }
 
     /// About how long the content is.
     pub(super) fn likely_bytes(self) -> u64 {
         match self {
-            Stored::Identity(bytes) => bytes.len() as u64,
-            Stored::Gzip(bytes) => gzip_bytes(bytes).unwrap_or_default(),
-            Stored::Brotli(bytes) => bytes.len() as u64 * BROTLI_RATIO,
+            StoredBytes::Identity(bytes) => bytes.len() as u64,
+            StoredBytes::Gzip(bytes) => gzip_bytes(bytes).unwrap_or_default(),
+            StoredBytes::Brotli(bytes) => bytes.len() as u64 * BROTLI_RATIO,
         }
     }
 
     /// The content.
     pub(super) fn content(self) -> Result<Cow<'a, [u8]>, ContentFault> {
         match self {
-            Stored::Identity(bytes) => Ok(Cow::Borrowed(bytes)),
-            Stored::Gzip(bytes) => opened(Coding::Gzip, bytes).map(Cow::Owned),
-            Stored::Brotli(bytes) => opened(Coding::Brotli, bytes).map(Cow::Owned),
+            StoredBytes::Identity(bytes) => Ok(Cow::Borrowed(bytes)),
+            StoredBytes::Gzip(bytes) => opened(Coding::Gzip, bytes).map(Cow::Owned),
+            StoredBytes::Brotli(bytes) => opened(Coding::Brotli, bytes).map(Cow::Owned),
         }
     }
 }
@@ -76,7 +77,7 @@ fn opened(coding: Coding, stored: &[u8]) -> Result<Vec<u8>, ContentFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codings::Level;
+    use crate::codings::CodingEffort;
     use crate::encode::Encoders;
 
     #[test]
@@ -84,20 +85,20 @@ mod tests {
         for length in [0, 1, 1000, 70_000, 3_000_000] {
             let content: Vec<u8> = b"kawipiko ".iter().copied().cycle().take(length).collect();
             let mut encoders = Encoders::default();
-            for choice in Level::Best.codings() {
+            for choice in CodingEffort::Best.codings() {
                 let Some(encoded) = encoders.encode(choice, &content) else { continue };
                 let stored = match choice.coding() {
-                    Coding::Gzip => Stored::Gzip(&encoded.stored),
-                    _ => Stored::Brotli(&encoded.stored),
+                    Coding::Gzip => StoredBytes::Gzip(&encoded.stored),
+                    _ => StoredBytes::Brotli(&encoded.stored),
                 };
                 assert!(stored.content().unwrap() == content);
                 // Whatever is cut off or changed is noticed, or does not matter.
-                let Stored::Gzip(gzip) = stored else { continue };
+                let StoredBytes::Gzip(gzip) = stored else { continue };
                 let cut = &gzip[..gzip.len() - 1];
-                assert!(Stored::Gzip(cut).content().is_err());
+                assert!(StoredBytes::Gzip(cut).content().is_err());
             }
         }
-        assert_eq!(Stored::Identity(b"x").content().unwrap(), &b"x"[..]);
+        assert_eq!(StoredBytes::Identity(b"x").content().unwrap(), &b"x"[..]);
     }
 
     #[test]
@@ -105,8 +106,8 @@ mod tests {
         for bytes in
             [&b""[..], b"x", b"\x1f\x8b\x08\0\0\0\0\0\0\0", b"Hello world!\xff\xff\xff\xff"]
         {
-            assert_eq!(Stored::Gzip(bytes).content(), Err(ContentFault::Damaged("gzip")));
-            assert_eq!(Stored::Brotli(bytes).content(), Err(ContentFault::Damaged("br")));
+            assert_eq!(StoredBytes::Gzip(bytes).content(), Err(ContentFault::Damaged("gzip")));
+            assert_eq!(StoredBytes::Brotli(bytes).content(), Err(ContentFault::Damaged("br")));
         }
     }
 }

@@ -12,16 +12,16 @@ use std::fmt;
 use pinion_http::target;
 use pinion_kawipiko::{Archive, Damage, Kind, Reference};
 
-use crate::import::answers::Answer;
+use crate::import::answers::ImportedAnswer;
 use crate::keys;
 use crate::media::MediaType;
 
 /// What our archive will hold.
 #[derive(Debug, Default)]
-pub(super) struct Plan<'a> {
-    pub(super) answers: Vec<Answer<'a>>,
+pub(super) struct ImportPlan<'a> {
+    pub(super) answers: Vec<ImportedAnswer<'a>>,
     /// By path.
-    pub(super) pages: BTreeMap<Vec<u8>, Page>,
+    pub(super) pages: BTreeMap<Vec<u8>, PlannedPage>,
     /// By folder, with a slash at both ends.
     pub(super) fallbacks: BTreeMap<Vec<u8>, usize>,
     /// Redirects of one path, by path.
@@ -37,8 +37,8 @@ pub(super) struct Plan<'a> {
 
 /// Content with a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Page {
-    /// A number in [`Plan::answers`].
+pub(super) struct PlannedPage {
+    /// A number in [`ImportPlan::answers`].
     pub(super) answer: usize,
     /// The path of which this one is another name.
     pub(super) alias_of: Option<Vec<u8>>,
@@ -53,7 +53,7 @@ pub(super) struct Rule {
     pub(super) path: Vec<u8>,
     /// Whether it is for all that is below `path` too.
     pub(super) below: bool,
-    /// A number in [`Plan::answers`].
+    /// A number in [`ImportPlan::answers`].
     pub(super) answer: usize,
     /// The page that answers; none for a redirect.
     pub(super) page: Option<Vec<u8>>,
@@ -97,7 +97,7 @@ impl fmt::Display for Leftover {
 }
 
 /// Takes everything in, then sorts it out.
-pub(super) fn plan<'a>(archive: &Archive<'a>) -> Result<Plan<'a>, Damage> {
+pub(super) fn plan<'a>(archive: &Archive<'a>) -> Result<ImportPlan<'a>, Damage> {
     let mut gathered = Gathered::default();
     for reference in archive.references() {
         gathered.take(archive, &reference?)?;
@@ -108,7 +108,7 @@ pub(super) fn plan<'a>(archive: &Archive<'a>) -> Result<Plan<'a>, Damage> {
 /// All references by what they are for.
 #[derive(Default)]
 struct Gathered<'a> {
-    plan: Plan<'a>,
+    plan: ImportPlan<'a>,
     /// Numbers of fields and content → answer.
     known: HashMap<(u32, u32), usize>,
     listings: BTreeMap<Vec<u8>, usize>,
@@ -127,7 +127,7 @@ impl<'a> Gathered<'a> {
                 if let Some(folder) = folder(&path) {
                     self.plan.fallbacks.insert(folder.to_vec(), answer);
                 } else {
-                    self.plan.pages.insert(path, Page { answer, alias_of: None });
+                    self.plan.pages.insert(path, PlannedPage { answer, alias_of: None });
                 }
             }
             (Kind::Redirect, None) => {
@@ -155,7 +155,7 @@ impl<'a> Gathered<'a> {
         if let Some(&known) = self.known.get(&numbers) {
             return Ok(known);
         }
-        self.plan.answers.push(Answer::of(archive, reference)?);
+        self.plan.answers.push(ImportedAnswer::of(archive, reference)?);
         self.known.insert(numbers, self.plan.answers.len() - 1);
         Ok(self.plan.answers.len() - 1)
     }
@@ -165,11 +165,11 @@ impl<'a> Gathered<'a> {
         self.plan.leftovers.push(Leftover { place, reason });
     }
 
-    fn sort_out(mut self) -> Plan<'a> {
+    fn sort_out(mut self) -> ImportPlan<'a> {
         self.plan.redirects_slashes = self.redirects_slashes();
         for (path, answer) in std::mem::take(&mut self.listings) {
             if !self.redirects.contains_key(&path) {
-                self.plan.pages.entry(path).or_insert(Page { answer, alias_of: None });
+                self.plan.pages.entry(path).or_insert(PlannedPage { answer, alias_of: None });
             }
         }
         self.hosts();
@@ -304,7 +304,7 @@ impl<'a> Gathered<'a> {
             for page in pages {
                 // What kawipiko answers under this very path.
                 if let Some(key) = &page.page {
-                    let content = Page { answer: page.answer, alias_of: None };
+                    let content = PlannedPage { answer: page.answer, alias_of: None };
                     self.plan.pages.entry(key.clone()).or_insert(content);
                 }
                 self.plan.rules.push(page);
@@ -328,7 +328,7 @@ impl<'a> Gathered<'a> {
             let is_ruled =
                 above.any(|(_, end)| folder.get(..end).is_some_and(|top| ruled.contains(top)));
             if found && !taken && is_ruled && folder.len() > 1 {
-                self.plan.pages.insert(folder.clone(), Page { answer, alias_of: None });
+                self.plan.pages.insert(folder.clone(), PlannedPage { answer, alias_of: None });
             }
         }
     }
@@ -365,7 +365,7 @@ impl<'a> Gathered<'a> {
             }
             let file = page.alias_of.as_deref().unwrap_or(path);
             let media = MediaType::of(file, b"").field();
-            let answer = Answer { media: Some(media.clone()), ..answer.clone() };
+            let answer = ImportedAnswer { media: Some(media.clone()), ..answer.clone() };
             page.answer = *typed.entry((page.answer, media)).or_insert_with(|| {
                 self.plan.answers.push(answer);
                 self.plan.answers.len() - 1

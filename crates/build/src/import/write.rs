@@ -15,10 +15,10 @@ use pinion_http::coding::Coding;
 use crate::codings::CodingLevel;
 use crate::encode::{Encoded, Encoders};
 use crate::error::BuildError;
-use crate::fields::{Fields, NEVER_CACHED};
-use crate::import::answers::Answer;
-use crate::import::contents::{ContentFault, Stored};
-use crate::import::plan::{Page, Plan, Rule};
+use crate::fields::{FieldBlocks, NEVER_CACHED};
+use crate::import::answers::ImportedAnswer;
+use crate::import::contents::{ContentFault, StoredBytes};
+use crate::import::plan::{ImportPlan, PlannedPage, Rule};
 use crate::import::{ImportError, Imported};
 use crate::keys;
 use crate::limits::{HELD_MAX_BYTES, WINDOW_MAX_BYTES};
@@ -31,13 +31,13 @@ use crate::summary::CodingSummary;
 
 /// Writes everything.
 pub(super) fn write<W: Write + Seek>(
-    plan: Plan<'_>,
+    plan: ImportPlan<'_>,
     options: &Options,
     out: W,
     progress: &dyn Progress,
 ) -> Result<Imported, ImportError> {
     let lists = Lists::new(options)?;
-    let mut fields = Fields::new(options, &[])?;
+    let mut fields = FieldBlocks::new(options, &[])?;
     let mut writer = Writer::new(out)?;
     fields.write_generated(&mut writer, plan.slash_cache_control)?;
     if !plan.redirects_slashes {
@@ -67,13 +67,13 @@ pub(super) fn write<W: Write + Seek>(
 
 /// The contents that are answered with, each once.
 struct Contents<'a> {
-    list: Vec<Content<'a>>,
+    list: Vec<ImportedContent<'a>>,
     /// By the number of an answer: the rank in `list`; none for a redirect.
     of_answer: Vec<Option<usize>>,
 }
 
-struct Content<'a> {
-    stored: Stored<'a>,
+struct ImportedContent<'a> {
+    stored: StoredBytes<'a>,
     /// One of the paths it answers.
     path: Vec<u8>,
     /// Whether one of its types is worth encoding.
@@ -92,19 +92,19 @@ struct Product<'a> {
 }
 
 /// A content in the archive: its forms, the identity first, and its type if nothing names it.
-struct Kept {
+struct KeptContent {
     forms: Vec<(Coding, Digest, BodyRef)>,
     media: String,
 }
 
 /// What an answer is written with.
-enum Ready {
+enum ReadyAnswer {
     Content(Vec<NewRepresentation>),
     Redirect(Vec<u8>, SharedId),
 }
 
 impl<'a> Contents<'a> {
-    fn of(plan: &Plan<'a>) -> Contents<'a> {
+    fn of(plan: &ImportPlan<'a>) -> Contents<'a> {
         let mut contents = Contents { list: Vec::new(), of_answer: vec![None; plan.answers.len()] };
         let mut known = HashMap::new();
         let pages = plan.pages.iter().map(|(path, page)| (path, page.answer));
@@ -113,7 +113,7 @@ impl<'a> Contents<'a> {
         {
             let Some(found) = plan.answers.get(answer) else { continue };
             let rank = *known.entry((found.content, found.stored.coding())).or_insert_with(|| {
-                contents.list.push(Content {
+                contents.list.push(ImportedContent {
                     stored: found.stored,
                     path: path.clone(),
                     encoded: false,
@@ -133,7 +133,7 @@ impl<'a> Contents<'a> {
     }
 }
 
-impl<'a> Content<'a> {
+impl<'a> ImportedContent<'a> {
     fn read(
         &self,
         encoders: &mut Encoders,
@@ -152,10 +152,10 @@ impl<'a> Content<'a> {
 }
 
 struct Import<'p, 'a, W: Write + Seek> {
-    plan: &'p Plan<'a>,
+    plan: &'p ImportPlan<'a>,
     options: &'p Options,
     lists: &'p Lists<'p>,
-    fields: Fields<'static>,
+    fields: FieldBlocks<'static>,
     writer: Writer<W>,
     imported: Imported,
 }
@@ -166,7 +166,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         &mut self,
         contents: &Contents<'a>,
         progress: &dyn Progress,
-    ) -> Result<Vec<Kept>, ImportError> {
+    ) -> Result<Vec<KeptContent>, ImportError> {
         let (options, lists) = (self.options, self.lists);
         let forms = lists.most_forms() as u64;
         let list = &contents.list;
@@ -181,7 +181,8 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
             workers.map_or(1, NonZeroUsize::get),
             Encoders::default,
             |encoders, rank| {
-                let codings = |content: &Content<'_>| lists.codings(lists.of(&content.path));
+                let codings =
+                    |content: &ImportedContent<'_>| lists.codings(lists.of(&content.path));
                 list.get(rank).map(|content| content.read(encoders, codings(content)))
             },
             |rank, product| -> Result<(), ImportError> {
@@ -201,7 +202,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         Ok(kept)
     }
 
-    fn keep(&mut self, product: Product<'_>) -> Result<Kept, ImportError> {
+    fn keep(&mut self, product: Product<'_>) -> Result<KeptContent, ImportError> {
         let Product { digest, identity, tried, media } = product;
         self.imported.contents += 1;
         self.imported.content_bytes += identity.len() as u64;
@@ -229,23 +230,23 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
                 count.stored_bytes += encoded.stored.len() as u64;
             }
         }
-        Ok(Kept { forms, media })
+        Ok(KeptContent { forms, media })
     }
 
     /// The fields of all answers, with their contents.
     fn answers(
         &mut self,
         contents: &Contents<'_>,
-        kept: &[Kept],
-    ) -> Result<Vec<Ready>, ImportError> {
+        kept: &[KeptContent],
+    ) -> Result<Vec<ReadyAnswer>, ImportError> {
         let plan = self.plan;
         let mut ready = Vec::with_capacity(plan.answers.len());
         for (answer, content) in plan.answers.iter().zip(&contents.of_answer) {
             ready.push(match content.and_then(|rank| kept.get(rank)) {
-                Some(kept) => Ready::Content(self.representations(answer, kept)?),
+                Some(kept) => ReadyAnswer::Content(self.representations(answer, kept)?),
                 None => {
                     let shared = self.block(answer, None, Coding::Identity, false)?;
-                    Ready::Redirect(location(answer), shared)
+                    ReadyAnswer::Redirect(location(answer), shared)
                 }
             });
         }
@@ -254,8 +255,8 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
 
     fn representations(
         &mut self,
-        answer: &Answer<'_>,
-        kept: &Kept,
+        answer: &ImportedAnswer<'_>,
+        kept: &KeptContent,
     ) -> Result<Vec<NewRepresentation>, ImportError> {
         let media = answer.media.as_deref().unwrap_or(&kept.media);
         let all = if answer.is_encoded() { kept.forms.len() } else { 1 };
@@ -272,7 +273,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
     /// have.
     fn block(
         &mut self,
-        answer: &Answer<'_>,
+        answer: &ImportedAnswer<'_>,
         content_type: Option<&str>,
         coding: Coding,
         varies: bool,
@@ -310,11 +311,11 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
     }
 
     /// Entries, fallback pages and rules.
-    fn entries(&mut self, answers: &[Ready]) -> Result<(), ImportError> {
+    fn entries(&mut self, answers: &[ReadyAnswer]) -> Result<(), ImportError> {
         let plan = self.plan;
         let forced = Forced::of(&plan.rules);
         for (path, page) in &plan.pages {
-            let Some(Ready::Content(forms)) = answers.get(page.answer) else { continue };
+            let Some(ReadyAnswer::Content(forms)) = answers.get(page.answer) else { continue };
             let target = page.alias_of.as_deref().map(keys::escaped).unwrap_or_default();
             let entry = self.content(path, page.answer, forms);
             self.writer.entry(&NewEntry {
@@ -325,13 +326,13 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
             self.count(page);
         }
         for (folder, &answer) in &plan.fallbacks {
-            let Some(Ready::Content(forms)) = answers.get(answer) else { continue };
+            let Some(ReadyAnswer::Content(forms)) = answers.get(answer) else { continue };
             let entry = self.content(folder, answer, forms);
             self.writer.fallback(&entry)?;
             self.imported.fallback_pages += 1;
         }
         for (path, &answer) in &plan.moved {
-            let Some(Ready::Redirect(target, shared)) = answers.get(answer) else { continue };
+            let Some(ReadyAnswer::Redirect(target, shared)) = answers.get(answer) else { continue };
             let entry = self.content(path, answer, &[]);
             self.writer.entry(&NewEntry {
                 kind: EntryKind::Redirect,
@@ -366,7 +367,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         }
     }
 
-    fn rule(&mut self, rule: &Rule, answers: &[Ready]) -> Result<(), ImportError> {
+    fn rule(&mut self, rule: &Rule, answers: &[ReadyAnswer]) -> Result<(), ImportError> {
         let segments = rule.path.split(|&byte| byte == b'/').skip(1);
         let mut path: Vec<PathPart<'_>> = segments.map(PathPart::Literal).collect();
         if rule.below {
@@ -374,7 +375,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         }
         let target = match (&rule.page, answers.get(rule.answer)) {
             (Some(page), _) => page.as_slice(),
-            (None, Some(Ready::Redirect(target, _))) => target,
+            (None, Some(ReadyAnswer::Redirect(target, _))) => target,
             _ => return Ok(()),
         };
         self.writer.rule(&NewRule {
@@ -393,7 +394,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         self.plan.answers.get(answer).map_or(500, |answer| answer.status)
     }
 
-    fn count(&mut self, page: &Page) {
+    fn count(&mut self, page: &PlannedPage) {
         match page.alias_of {
             Some(_) => self.imported.aliases += 1,
             None => self.imported.pages += 1,
@@ -432,7 +433,7 @@ impl<'a> Forced<'a> {
 }
 
 /// `Location`: what may not stand in a field is escaped.
-fn location(answer: &Answer<'_>) -> Vec<u8> {
+fn location(answer: &ImportedAnswer<'_>) -> Vec<u8> {
     let mut target = Vec::with_capacity(answer.location.len());
     for &byte in answer.location {
         match byte.is_ascii_graphic() {

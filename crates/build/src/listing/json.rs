@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use pinion_http::date;
 
-use super::{Listing, Row};
+use super::{Listing, ListingRow};
 
 /// The entries, one to a line.
 pub(crate) fn json(listing: &Listing<'_>) -> Vec<u8> {
@@ -20,7 +20,7 @@ pub(crate) fn json(listing: &Listing<'_>) -> Vec<u8> {
     json.into_bytes()
 }
 
-fn write_row(json: &mut String, row: &Row<'_>) {
+fn write_row(json: &mut String, row: &ListingRow<'_>) {
     json.push_str("{\"name\":\"");
     write_text(json, &String::from_utf8_lossy(row.name));
     json.push_str("\",\"type\":");
@@ -61,12 +61,12 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    use super::super::Listed;
+    use super::super::ListedFile;
     use super::*;
 
     #[test]
     fn the_shape_of_it() {
-        let file = |key, bytes, modified| Listed { key, bytes, modified };
+        let file = |key, bytes, modified| ListedFile { key, bytes, modified };
         let files = [
             file(&b"/d/a\"b\n.txt"[..], 12, Some(784_111_777)),
             file(b"/d/\xff", 0, None),
@@ -111,7 +111,7 @@ mod tests {
                 keys.insert([&b"/d/"[..], name, b"/1"].concat(), 1);
                 keys.insert([&b"/d/"[..], name, b"/2/3"].concat(), 2);
             }
-            let below = keys.iter().map(|(key, &bytes)| Listed { key, bytes, modified: None });
+            let below = keys.iter().map(|(key, &bytes)| ListedFile { key, bytes, modified: None });
             let json = json(&Listing::new(b"/d/", below));
             let parsed: Value = serde_json::from_slice(&json).unwrap();
             let mut found = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pinion_http::date::{self, UnixSeconds};
 
-use super::{Listing, Row};
+use super::{Listing, ListingRow};
 use crate::figures::{count, size};
 use crate::limits::LISTING_ROWS_MAX;
 use crate::report::escaped;
@@ -101,7 +101,7 @@ fn heading(page: &mut String, folder: &[u8]) {
     push(page, &["</ol>\n</nav>\n<h1><bdi>", &text(name), "</bdi></h1>\n"]);
 }
 
-fn write_row(page: &mut String, row: &Row<'_>) {
+fn write_row(page: &mut String, row: &ListingRow<'_>) {
     let url = row.url();
     let (class, slash) = if row.is_folder() { (" class=\"d\"", "/") } else { ("", "") };
     push(

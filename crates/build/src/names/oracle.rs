@@ -6,7 +6,7 @@
 //! last that matches counts).
 
 use super::Globs;
-use crate::codings::{CodingsFor, Level};
+use crate::codings::{CodingEffort, CodingsFor};
 use crate::lists::Lists;
 use crate::options::Options;
 
@@ -17,7 +17,7 @@ const BRANCHES_MAX: usize = 64;
 
 /// A piece of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum PatternPiece {
     /// This byte.
     Byte(u8),
     /// `?`: any one but a slash.
@@ -48,7 +48,7 @@ pub(crate) fn check(data: &[u8]) {
     let mut good: Vec<String> = Vec::new();
     for pattern in patterns.split('\n') {
         let one = Globs::new(&[pattern.to_owned()]);
-        let as_coding = CodingsFor::parse(&format!("{pattern}=br"), Level::Best);
+        let as_coding = CodingsFor::parse(&format!("{pattern}=br"), CodingEffort::Best);
         // A pattern of nothing is one of a name, and no override.
         assert_eq!(one.is_ok(), as_coding.is_ok() || pattern.is_empty(), "{pattern:?}");
         if let Ok(one) = one {
@@ -76,7 +76,7 @@ fn check_together(patterns: &[String], key: &[u8]) {
     let named: Vec<&String> = patterns.iter().filter(|pattern| !pattern.is_empty()).collect();
     let of = |(number, pattern): (usize, &&String)| CodingsFor {
         glob: (*pattern).clone(),
-        codings: vec![Level::Best.codings()[number % 2]],
+        codings: vec![CodingEffort::Best.codings()[number % 2]],
     };
     let codings_for = named.iter().enumerate().map(of).collect();
     let options = Options { codings_for, codings: Vec::new(), ..Options::new(0) };
@@ -147,7 +147,7 @@ fn branches(pattern: &[u8], at: &mut usize, depth: usize) -> Option<Vec<Vec<u8>>
 }
 
 /// A class whose bracket stands before `at`, and where it ends.
-fn class(pattern: &[u8], mut at: usize) -> Option<(Piece, usize)> {
+fn class(pattern: &[u8], mut at: usize) -> Option<(PatternPiece, usize)> {
     let negated = matches!(pattern.get(at), Some(b'!' | b'^'));
     at += usize::from(negated);
     let first = at;
@@ -156,7 +156,7 @@ fn class(pattern: &[u8], mut at: usize) -> Option<(Piece, usize)> {
         let byte = *pattern.get(at)?;
         at += 1;
         match byte {
-            b']' if at > first + 1 => return Some((Piece::Class { negated, ranges }, at)),
+            b']' if at > first + 1 => return Some((PatternPiece::Class { negated, ranges }, at)),
             b'-' if at > first + 1 && pattern.get(at).is_some_and(|&next| next != b']') => {
                 ranges.last_mut()?.1 = pattern[at];
                 at += 1;
@@ -170,21 +170,21 @@ fn class(pattern: &[u8], mut at: usize) -> Option<(Piece, usize)> {
     }
 }
 
-fn pieces(pattern: &[u8]) -> Option<Vec<Piece>> {
+fn pieces(pattern: &[u8]) -> Option<Vec<PatternPiece>> {
     let mut pieces = Vec::new();
     let mut at = 0;
     while let Some(&byte) = pattern.get(at) {
         let rest = &pattern[at..];
         at += 1;
         let piece = match byte {
-            b'?' => Piece::Any,
+            b'?' => PatternPiece::Any,
             b'*' if rest.starts_with(b"**") => {
                 let is_whole = rest.len() == 2 || rest[2] == b'/';
                 let (piece, next) = stars(&mut pieces, is_whole, rest.len() == 2)?;
                 at += next;
                 piece
             }
-            b'*' => Piece::Star,
+            b'*' => PatternPiece::Star,
             b'[' => {
                 let (class, next) = class(pattern, at)?;
                 at = next;
@@ -192,9 +192,9 @@ fn pieces(pattern: &[u8]) -> Option<Vec<Piece>> {
             }
             b'\\' => {
                 at += 1;
-                Piece::Byte(*pattern.get(at - 1)?)
+                PatternPiece::Byte(*pattern.get(at - 1)?)
             }
-            byte => Piece::Byte(byte),
+            byte => PatternPiece::Byte(byte),
         };
         pieces.push(piece);
     }
@@ -203,21 +203,25 @@ fn pieces(pattern: &[u8]) -> Option<Vec<Piece>> {
 
 /// What `**` is behind `pieces`, and how much more of the pattern it takes; None unless it is a
 /// whole name, once.
-fn stars(pieces: &mut Vec<Piece>, is_whole: bool, is_last: bool) -> Option<(Piece, usize)> {
+fn stars(
+    pieces: &mut Vec<PatternPiece>,
+    is_whole: bool,
+    is_last: bool,
+) -> Option<(PatternPiece, usize)> {
     match (pieces.last().cloned(), is_last) {
         _ if !is_whole => None,
-        (None, true) => Some((Piece::Everything, 1)),
-        (None, false) => Some((Piece::Above, 2)),
-        (Some(Piece::Byte(b'/')), _) => {
+        (None, true) => Some((PatternPiece::Everything, 1)),
+        (None, false) => Some((PatternPiece::Above, 2)),
+        (Some(PatternPiece::Byte(b'/')), _) => {
             pieces.pop();
-            Some(if is_last { (Piece::Below, 1) } else { (Piece::Between, 2) })
+            Some(if is_last { (PatternPiece::Below, 1) } else { (PatternPiece::Between, 2) })
         }
         (Some(_), _) => None,
     }
 }
 
 /// All places that can be reached, piece by piece.
-fn matches(pieces: &[Piece], text: &[u8]) -> bool {
+fn matches(pieces: &[PatternPiece], text: &[u8]) -> bool {
     let mut reached = vec![false; text.len() + 1];
     reached[0] = true;
     for piece in pieces {
@@ -232,19 +236,19 @@ fn matches(pieces: &[Piece], text: &[u8]) -> bool {
     reached[text.len()]
 }
 
-fn covers(piece: &Piece, text: &[u8]) -> bool {
+fn covers(piece: &PatternPiece, text: &[u8]) -> bool {
     match piece {
-        Piece::Byte(byte) => text == [*byte],
-        Piece::Any => text.len() == 1 && text != b"/",
-        Piece::Star => !text.contains(&b'/'),
-        Piece::Class { negated, ranges } => {
+        PatternPiece::Byte(byte) => text == [*byte],
+        PatternPiece::Any => text.len() == 1 && text != b"/",
+        PatternPiece::Star => !text.contains(&b'/'),
+        PatternPiece::Class { negated, ranges } => {
             let [byte] = text else { return false };
             ranges.iter().any(|(first, last)| (first..=last).contains(&byte)) != *negated
         }
-        Piece::Above => text.is_empty() || text.ends_with(b"/"),
-        Piece::Between => text.starts_with(b"/") && text.ends_with(b"/"),
-        Piece::Below => text.starts_with(b"/"),
-        Piece::Everything => true,
+        PatternPiece::Above => text.is_empty() || text.ends_with(b"/"),
+        PatternPiece::Between => text.starts_with(b"/") && text.ends_with(b"/"),
+        PatternPiece::Below => text.starts_with(b"/"),
+        PatternPiece::Everything => true,
     }
 }
 

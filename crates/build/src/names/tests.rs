@@ -1,10 +1,10 @@
 use super::*;
 
-fn judge(exclude: &[&str], key: &str) -> Verdict {
+fn judge(exclude: &[&str], key: &str) -> FileVerdict {
     judge_with(exclude, &[], key)
 }
 
-fn judge_with(exclude: &[&str], include: &[&str], key: &str) -> Verdict {
+fn judge_with(exclude: &[&str], include: &[&str], key: &str) -> FileVerdict {
     let [exclude, include] =
         [exclude, include].map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
     let name = key.rsplit('/').next().unwrap();
@@ -28,7 +28,7 @@ fn leftovers_are_skipped() {
         "yarn.lock",
         ".x.lua~",
     ] {
-        assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Skip, "{name}");
+        assert_eq!(judge(&[], &format!("/a/{name}")), FileVerdict::Skip, "{name}");
     }
     for name in [
         ".well-known",
@@ -43,23 +43,23 @@ fn leftovers_are_skipped() {
         "x#y",
         "f#.html",
     ] {
-        assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Take, "{name}");
+        assert_eq!(judge(&[], &format!("/a/{name}")), FileVerdict::Take, "{name}");
     }
 }
 
 #[test]
 fn leftovers_that_are_asked_for_are_taken() {
     for (exclude, include, key, expected) in [
-        (&[][..], &[".htaccess"][..], "/a/.htaccess", Verdict::Take),
-        (&[], &["*.log", "/b/.*"], "/a/x.log", Verdict::Take),
-        (&[], &["*.log", "/b/.*"], "/b/.x", Verdict::Take),
-        (&[], &["*.log", "/b/.*"], "/a/.x", Verdict::Skip),
-        (&["x.log"], &["*.log"], "/a/x.log", Verdict::Skip),
+        (&[][..], &[".htaccess"][..], "/a/.htaccess", FileVerdict::Take),
+        (&[], &["*.log", "/b/.*"], "/a/x.log", FileVerdict::Take),
+        (&[], &["*.log", "/b/.*"], "/b/.x", FileVerdict::Take),
+        (&[], &["*.log", "/b/.*"], "/a/.x", FileVerdict::Skip),
+        (&["x.log"], &["*.log"], "/a/x.log", FileVerdict::Skip),
         // What is code, private or has rules is never published.
-        (&[], &["*"], "/a/x.priv.key", Verdict::Special),
-        (&[], &["*"], "/a/.x.lua", Verdict::Special),
-        (&[], &["*"], "/_headers", Verdict::Special),
-        (&[], &["*", ".*"], "/.site.pinion.draft-1-0.tmp", Verdict::Skip),
+        (&[], &["*"], "/a/x.priv.key", FileVerdict::Special),
+        (&[], &["*"], "/a/.x.lua", FileVerdict::Special),
+        (&[], &["*"], "/_headers", FileVerdict::Special),
+        (&[], &["*", ".*"], "/.site.pinion.draft-1-0.tmp", FileVerdict::Skip),
     ] {
         assert_eq!(judge_with(exclude, include, key), expected, "{include:?} {key}");
     }
@@ -83,12 +83,12 @@ fn sources_of_scripts_are_left_out_unless_they_are_asked_for() {
         "x.php.1",
         "a.php copy",
     ] {
-        assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Skip, "{name}");
-        assert_eq!(judge_with(&[], &["*"], &format!("/a/{name}")), Verdict::Take, "{name}");
+        assert_eq!(judge(&[], &format!("/a/{name}")), FileVerdict::Skip, "{name}");
+        assert_eq!(judge_with(&[], &["*"], &format!("/a/{name}")), FileVerdict::Take, "{name}");
     }
     for name in ["php", "x.php.jpg", "php.html", "xphp", "a.php.html", "x.cgi.txt", "php5", "a.bak"]
     {
-        assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Take, "{name}");
+        assert_eq!(judge(&[], &format!("/a/{name}")), FileVerdict::Take, "{name}");
     }
 }
 
@@ -107,31 +107,31 @@ fn special_names_in_any_case() {
         "a.dyn.",
         ".x.lua",
     ] {
-        assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Special, "{name}");
+        assert_eq!(judge(&[], &format!("/a/{name}")), FileVerdict::Special, "{name}");
     }
     for name in ["lua", "x.luac", "dyn.html", "x.dynamic.html", "redirects", "_redirects.html"] {
-        assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Take, "{name}");
+        assert_eq!(judge(&[], &format!("/a/{name}")), FileVerdict::Take, "{name}");
     }
 }
 
 #[test]
 fn patterns() {
     for (pattern, key, expected) in [
-        ("*.psd", "/a/b/x.psd", Verdict::Skip),
-        ("*.psd", "/x.psd.html", Verdict::Take),
-        ("drafts", "/a/drafts", Verdict::Skip),
-        ("drafts/", "/a/drafts", Verdict::Skip),
-        ("/drafts", "/drafts", Verdict::Skip),
-        ("/drafts", "/a/drafts", Verdict::Take),
-        ("./drafts", "/drafts", Verdict::Skip),
-        ("./drafts/", "/a/drafts", Verdict::Take),
-        ("./.././x", "/x", Verdict::Take),
-        ("a/*.md", "/a/x.md", Verdict::Skip),
-        ("a/*.md", "/a/b/x.md", Verdict::Take),
-        ("a/**/*.md", "/a/b/c/x.md", Verdict::Skip),
-        ("**/x", "/x", Verdict::Skip),
-        ("x.{js,css}", "/a/x.css", Verdict::Skip),
-        ("*.lua", "/x.lua", Verdict::Skip),
+        ("*.psd", "/a/b/x.psd", FileVerdict::Skip),
+        ("*.psd", "/x.psd.html", FileVerdict::Take),
+        ("drafts", "/a/drafts", FileVerdict::Skip),
+        ("drafts/", "/a/drafts", FileVerdict::Skip),
+        ("/drafts", "/drafts", FileVerdict::Skip),
+        ("/drafts", "/a/drafts", FileVerdict::Take),
+        ("./drafts", "/drafts", FileVerdict::Skip),
+        ("./drafts/", "/a/drafts", FileVerdict::Take),
+        ("./.././x", "/x", FileVerdict::Take),
+        ("a/*.md", "/a/x.md", FileVerdict::Skip),
+        ("a/*.md", "/a/b/x.md", FileVerdict::Take),
+        ("a/**/*.md", "/a/b/c/x.md", FileVerdict::Skip),
+        ("**/x", "/x", FileVerdict::Skip),
+        ("x.{js,css}", "/a/x.css", FileVerdict::Skip),
+        ("*.lua", "/x.lua", FileVerdict::Skip),
     ] {
         assert_eq!(judge(&[pattern], key), expected, "{pattern} {key}");
     }

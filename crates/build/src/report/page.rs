@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use super::map::{GROUPS, group, svg};
-use super::{FileReport, PageReport, Report, Sum};
+use super::{BuildReport, FileReport, PageReport, Sum};
 use crate::figures::{count, percent, size};
 use crate::limits::REPORT_ROWS_MAX;
 use crate::summary::Summary;
@@ -16,17 +16,17 @@ pub const REPORT_MARK: &str = "<meta name=generator content=\"pinion build --rep
 /// Numbers beyond this are not counted one by one in a table.
 const ROWS: usize = REPORT_ROWS_MAX;
 
-pub(super) fn page(report: &Report, title: &str, summary: &Summary) -> String {
-    let mut page = Page(String::new());
+pub(super) fn page(report: &BuildReport, title: &str, summary: &Summary) -> String {
+    let mut page = ReportPage(String::new());
     // A string takes every write.
     let _ = page.write(report, title, summary);
     page.0
 }
 
-struct Page(String);
+struct ReportPage(String);
 
-impl Page {
-    fn write(&mut self, report: &Report, title: &str, summary: &Summary) -> fmt::Result {
+impl ReportPage {
+    fn write(&mut self, report: &BuildReport, title: &str, summary: &Summary) -> fmt::Result {
         let title = escaped(title);
         write!(
             self.0,
@@ -46,7 +46,7 @@ impl Page {
         self.largest(report)
     }
 
-    fn totals(&mut self, report: &Report, summary: &Summary) -> fmt::Result {
+    fn totals(&mut self, report: &BuildReport, summary: &Summary) -> fmt::Result {
         let mut all = Sum::default();
         report.files.iter().for_each(|file| all.add(file));
         self.0.push_str("<dl>\n");
@@ -72,7 +72,7 @@ impl Page {
         Ok(())
     }
 
-    fn map(&mut self, report: &Report) -> fmt::Result {
+    fn map(&mut self, report: &BuildReport) -> fmt::Result {
         self.0.push_str("<h2>Where the bytes are</h2>\n");
         self.0.push_str(&svg(&report.files));
         self.0.push_str("\n<ul class=legend>\n");
@@ -89,7 +89,7 @@ impl Page {
         Ok(())
     }
 
-    fn types(&mut self, report: &Report) -> fmt::Result {
+    fn types(&mut self, report: &BuildReport) -> fmt::Result {
         let types = report.by_type();
         let most = types.first().map_or(1, |(_, sum)| sum.bytes.max(1));
         self.begin("By type", &["Type", "", "Files", "Bytes", "Sent", ""])?;
@@ -133,7 +133,7 @@ impl Page {
         self.end(0, "", "Contents that a coding does not make smaller are not counted.")
     }
 
-    fn pages(&mut self, report: &Report) -> fmt::Result {
+    fn pages(&mut self, report: &BuildReport) -> fmt::Result {
         let pages = report.pages();
         if pages.is_empty() {
             return Ok(());
@@ -177,7 +177,7 @@ impl Page {
         Ok(())
     }
 
-    fn repeated(&mut self, report: &Report) -> fmt::Result {
+    fn repeated(&mut self, report: &BuildReport) -> fmt::Result {
         let groups = report.repeated();
         if groups.is_empty() {
             return Ok(());
@@ -212,7 +212,7 @@ impl Page {
         self.end(0, "", "")
     }
 
-    fn largest(&mut self, report: &Report) -> fmt::Result {
+    fn largest(&mut self, report: &BuildReport) -> fmt::Result {
         let mut files: Vec<&FileReport> = report.files.iter().collect();
         files.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.key.cmp(&b.key)));
         self.begin("Largest files", &["File", "Type", "Bytes", "Sent", ""])?;
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn names_are_text_and_nothing_else() {
         let file = super::super::tests::file("/<img src=x onerror=alert(1)>.html", "text/html", 5);
-        let report = Report { files: vec![file] };
+        let report = BuildReport { files: vec![file] };
         let page = page(&report, "a\"<b>", &Summary::default());
         assert!(!page.contains("<img") && !page.contains("<b>"), "{page}");
     }
@@ -287,7 +287,7 @@ mod tests {
     /// Nothing that a page could load: it is read without network, from a disk, under any policy.
     #[test]
     fn it_needs_nothing_else() {
-        let report = Report { files: vec![super::super::tests::file("/a", "text/css", 5)] };
+        let report = BuildReport { files: vec![super::super::tests::file("/a", "text/css", 5)] };
         let page = page(&report, "site.pinion", &Summary::default());
         for loading in ["<script", "<link", " src=", "url(", "@import", "http:", "https:"] {
             assert!(!page.contains(loading), "{loading}");

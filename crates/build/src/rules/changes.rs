@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use pinion_http::field_list;
 
 use super::glob::Captured;
-use super::headers::{Change, FieldRule};
+use super::headers::{FieldRule, HeaderChange};
 use crate::fields::NEVER_CACHED;
 
 /// The changes for each path or folder, equal ones once.
 pub(crate) struct Changes<'r> {
     rules: &'r [FieldRule],
     known: HashMap<Vec<Match>, ChangesId>,
-    sets: Vec<Vec<Change>>,
+    sets: Vec<Vec<HeaderChange>>,
 }
 
 /// Number of a set of changes.
@@ -38,8 +38,8 @@ impl<'r> Changes<'r> {
         let matches = rules.filter_map(|(rule, FieldRule { pattern, changes, .. })| {
             let captured = pattern.captured(path)?;
             let used = changes.iter().any(|change| match change {
-                Change::Give { value, .. } => pattern.is_used_in(value),
-                Change::Take { .. } => false,
+                HeaderChange::Give { value, .. } => pattern.is_used_in(value),
+                HeaderChange::Take { .. } => false,
             });
             Some(Match { rule, captured: used.then_some(captured) })
         });
@@ -60,7 +60,7 @@ impl<'r> Changes<'r> {
         self.id(Vec::new())
     }
 
-    pub(crate) fn get(&self, id: ChangesId) -> &[Change] {
+    pub(crate) fn get(&self, id: ChangesId) -> &[HeaderChange] {
         self.sets.get(id.0).map_or(&[], Vec::as_slice)
     }
 
@@ -82,13 +82,17 @@ impl<'r> Changes<'r> {
 }
 
 /// A line with its placeholders filled in; None when it has some and nothing was captured.
-fn filled(change: &Change, rule: &FieldRule, captured: Option<&Captured>) -> Option<Change> {
+fn filled(
+    change: &HeaderChange,
+    rule: &FieldRule,
+    captured: Option<&Captured>,
+) -> Option<HeaderChange> {
     match (change, captured) {
-        (Change::Give { name, value }, Some(captured)) => {
+        (HeaderChange::Give { name, value }, Some(captured)) => {
             let value = rule.pattern.filled(value, captured);
-            Some(Change::Give { name: name.clone(), value })
+            Some(HeaderChange::Give { name: name.clone(), value })
         }
-        (Change::Give { value, .. }, None) if rule.pattern.is_used_in(value) => None,
+        (HeaderChange::Give { value, .. }, None) if rule.pattern.is_used_in(value) => None,
         (change, _) => Some(change.clone()),
     }
 }
@@ -96,13 +100,13 @@ fn filled(change: &Change, rule: &FieldRule, captured: Option<&Captured>) -> Opt
 /// The fields of an answer, but for its own: type, length, validators.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FieldList {
-    fields: Vec<Field>,
+    fields: Vec<ChangedField>,
     /// What `_headers` says its media type is.
     pub(crate) content_type: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Field {
+struct ChangedField {
     name: String,
     value: String,
     /// Whether a rule has given it.
@@ -111,8 +115,8 @@ struct Field {
 
 impl FieldList {
     /// The built-in fields, changed.
-    pub(crate) fn new(built_in: &[(&str, &str)], changes: &[Change]) -> FieldList {
-        let field = |&(name, value): &(&str, &str)| Field {
+    pub(crate) fn new(built_in: &[(&str, &str)], changes: &[HeaderChange]) -> FieldList {
+        let field = |&(name, value): &(&str, &str)| ChangedField {
             name: name.to_owned(),
             value: value.to_owned(),
             given: false,
@@ -122,13 +126,13 @@ impl FieldList {
         // Errors are never cached: a rule about all of a site means what can be found there.
         let is_error = built_in.contains(&("Cache-Control", NEVER_CACHED));
         let caches = ["cache-control", "expires"];
-        let applies = |change: &&Change| {
+        let applies = |change: &&HeaderChange| {
             !(is_error && caches.iter().any(|name| change.name().eq_ignore_ascii_case(name)))
         };
         for change in changes.iter().filter(applies) {
             match change {
-                Change::Give { name, value } => list.give(name, value),
-                Change::Take { name } => list.take(name, built_in),
+                HeaderChange::Give { name, value } => list.give(name, value),
+                HeaderChange::Take { name } => list.take(name, built_in),
             }
         }
         list
@@ -136,7 +140,7 @@ impl FieldList {
 
     /// Whether the fields are those of another list, whatever the media type.
     pub(crate) fn has_same_fields(&self, other: &FieldList) -> bool {
-        let same = |one: &Field, other: &Field| one.pair() == other.pair();
+        let same = |one: &ChangedField, other: &ChangedField| one.pair() == other.pair();
         self.fields.len() == other.fields.len()
             && self.fields.iter().zip(&other.fields).all(|(one, other)| same(one, other))
             && self.not_modified() == other.not_modified()
@@ -144,25 +148,26 @@ impl FieldList {
 
     /// All of them.
     pub(crate) fn all(&self) -> Vec<(&str, &str)> {
-        self.fields.iter().map(Field::pair).collect()
+        self.fields.iter().map(ChangedField::pair).collect()
     }
 
     /// Those of a 304: what RFC 9110 §15.4.5 asks for, and what rules have given, since a client
     /// keeps the fields of its stored answer otherwise. None that describes the content.
     pub(crate) fn not_modified(&self) -> Vec<(&str, &str)> {
         let in_any = ["cache-control", "vary", "expires"];
-        let is = |field: &Field, names: &[&str]| {
+        let is = |field: &ChangedField, names: &[&str]| {
             names.iter().any(|name| field.name.eq_ignore_ascii_case(name))
         };
         let sent = self.fields.iter().filter(|field| {
             is(field, &in_any) || (field.given && !is(field, &["content-language"]))
         });
-        sent.map(Field::pair).collect()
+        sent.map(ChangedField::pair).collect()
     }
 
     /// Changes the values of the fields of some names that rules have given.
     pub(crate) fn edit(&mut self, names: &[&str], change: impl Fn(&str) -> String) {
-        let is_one = |field: &&mut Field| names.iter().any(|n| field.name.eq_ignore_ascii_case(n));
+        let is_one =
+            |field: &&mut ChangedField| names.iter().any(|n| field.name.eq_ignore_ascii_case(n));
         for field in self.fields.iter_mut().filter(is_one).filter(|field| field.given) {
             field.value = change(&field.value);
         }
@@ -185,7 +190,8 @@ impl FieldList {
                 field.given = true;
             }
             Some(field) => {
-                *field = Field { name: name.to_owned(), value: value.to_owned(), given: true };
+                *field =
+                    ChangedField { name: name.to_owned(), value: value.to_owned(), given: true };
             }
             None => self.push(name, value),
         }
@@ -193,7 +199,7 @@ impl FieldList {
 
     fn push(&mut self, name: &str, value: &str) {
         let (name, value) = (name.to_owned(), value.to_owned());
-        self.fields.push(Field { name, value, given: true });
+        self.fields.push(ChangedField { name, value, given: true });
     }
 
     fn take(&mut self, name: &str, built_in: &[(&str, &str)]) {
@@ -215,7 +221,7 @@ impl FieldList {
     }
 }
 
-impl Field {
+impl ChangedField {
     fn pair(&self) -> (&str, &str) {
         (&self.name, &self.value)
     }

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use pinion_archive::SegmentPattern;
 
 use super::matching::{covers, covers_host, covers_path, matches};
-use super::redirects::{Part, Redirect, TargetPart};
-use crate::keys::{Plan, index_url};
+use super::redirects::{Redirect, RedirectPart, TargetPart};
+use crate::keys::{KeyPlan, index_url};
 use crate::limits::TARGETS_LOOKED_AT_MAX;
 use crate::options::Options;
 
@@ -36,7 +36,7 @@ pub(crate) enum Doubt {
 
 /// What becomes of the entry of a path that the site has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum EntryVerdict {
     /// It answers.
     Keep,
     /// It answers unless a forced rule does.
@@ -46,9 +46,9 @@ pub(crate) enum Verdict {
 }
 
 /// The paths of a site that have an entry, by a file, index, clean URL or listing.
-pub(crate) struct Site<'s> {
+pub(crate) struct SitePaths<'s> {
     files: &'s [&'s [u8]],
-    plan: &'s Plan<'s>,
+    plan: &'s KeyPlan<'s>,
     /// Sorted. A table of all paths would take several times the memory.
     aliases: Vec<&'s [u8]>,
     /// Whether the slash form that exists is redirected to from the other.
@@ -57,13 +57,17 @@ pub(crate) struct Site<'s> {
     pub(crate) hosts: &'s [String],
 }
 
-impl<'s> Site<'s> {
+impl<'s> SitePaths<'s> {
     /// All that files with these keys answer, by the plan of them.
-    pub(crate) fn of(files: &'s [&'s [u8]], plan: &'s Plan<'s>, options: &'s Options) -> Site<'s> {
+    pub(crate) fn of(
+        files: &'s [&'s [u8]],
+        plan: &'s KeyPlan<'s>,
+        options: &'s Options,
+    ) -> SitePaths<'s> {
         let mut aliases: Vec<&[u8]> = plan.aliases.iter().map(|&(_, alias)| alias).collect();
         aliases.sort_unstable();
         let (slash_redirects, hosts) = (options.slash_redirects, &*options.hosts);
-        Site { files, plan, aliases, slash_redirects, hosts }
+        SitePaths { files, plan, aliases, slash_redirects, hosts }
     }
 
     /// Whether it is certain that requests for a host come to the site.
@@ -84,10 +88,10 @@ impl<'s> Site<'s> {
         }
         let Some(TargetPart::Literal(begin)) = rule.target.first() else { return true };
         let begin = begin.strip_suffix(b"/").unwrap_or(begin);
-        let is_filled = |part: &Part| match part {
-            Part::Literal(_) | Part::Capture => true,
-            Part::Mixed(encoded) => !SegmentPattern::of(encoded).has_star(),
-            Part::Rest(_) => false,
+        let is_filled = |part: &RedirectPart| match part {
+            RedirectPart::Literal(_) | RedirectPart::Capture => true,
+            RedirectPart::Mixed(encoded) => !SegmentPattern::of(encoded).has_star(),
+            RedirectPart::Rest(_) => false,
         };
         // Neither a `*` nor a value of the query need have anything in it.
         let is_filled = rule.query.is_empty() && rule.path.iter().all(is_filled);
@@ -189,25 +193,25 @@ impl<'r> Compiled<'r> {
     }
 
     /// Decides about the entry of a path that the site has.
-    pub(crate) fn verdict(&self, path: &[u8], site: &Site<'_>) -> Verdict {
+    pub(crate) fn verdict(&self, path: &[u8], site: &SitePaths<'_>) -> EntryVerdict {
         let exact = self.exact_at(path);
         if !self.forced.0 && (!self.forced.1 || exact.is_empty()) {
-            return Verdict::Keep;
+            return EntryVerdict::Keep;
         }
         let matching = self.matching(path);
         if !matching.iter().any(|&number| self.is_forced(number)) {
-            return Verdict::Keep;
+            return EntryVerdict::Keep;
         }
         match matching.as_slice() {
             [only] if self.becomes_entry(*only, site) && !self.may_be_rewritten_to(path) => {
-                Verdict::Replace(*only)
+                EntryVerdict::Replace(*only)
             }
-            _ => Verdict::RulesFirst,
+            _ => EntryVerdict::RulesFirst,
         }
     }
 
     /// Finds the place of every rule.
-    pub(crate) fn place(&self, site: &Site<'_>) -> Placed {
+    pub(crate) fn place(&self, site: &SitePaths<'_>) -> Placed {
         let mut placed = Placed::default();
         for (number, rule) in self.rules.iter().enumerate() {
             if let Some(earlier) = self.covered_by(number) {
@@ -236,7 +240,7 @@ impl<'r> Compiled<'r> {
         &self,
         number: usize,
         path: &[u8],
-        site: &Site<'_>,
+        site: &SitePaths<'_>,
         placed: &mut Placed,
     ) -> bool {
         let Some(rule) = self.rules.get(number) else { return false };
@@ -257,13 +261,13 @@ impl<'r> Compiled<'r> {
             return false;
         }
         let (old, new): (Vec<_>, Vec<_>) = forms.into_iter().partition(|form| site.has(form));
-        let stays = |form: &Vec<u8>| self.verdict(form, site) == Verdict::RulesFirst;
+        let stays = |form: &Vec<u8>| self.verdict(form, site) == EntryVerdict::RulesFirst;
         placed.entries.extend(new.into_iter().map(|form| (form, number)));
         !old.iter().any(stays)
     }
 
     /// Whether a rule can stand in the index: it sends a location, or a body that is there.
-    fn becomes_entry(&self, number: usize, site: &Site<'_>) -> bool {
+    fn becomes_entry(&self, number: usize, site: &SitePaths<'_>) -> bool {
         let Some(rule) = self.rules.get(number) else { return false };
         let target = rule.only_target();
         rule.is_unconditional()
@@ -378,7 +382,10 @@ fn is_made_of(path: &[u8], target: &[TargetPart], least_bytes: usize) -> bool {
 
 /// The rules that answer whatever is missing in and below some folder, whoever asks: no page for
 /// what is missing there ever does.
-pub(crate) fn of_whole_folders<'r>(rules: &'r [Redirect], site: &Site<'_>) -> Vec<&'r Redirect> {
+pub(crate) fn of_whole_folders<'r>(
+    rules: &'r [Redirect],
+    site: &SitePaths<'_>,
+) -> Vec<&'r Redirect> {
     // A page that is not there, or none at all, is a matter for fallbacks once more; so is what
     // comes to the rules behind that one.
     let answers = |rule: &&Redirect| {
@@ -388,7 +395,7 @@ pub(crate) fn of_whole_folders<'r>(rules: &'r [Redirect], site: &Site<'_>) -> Ve
     let is_whole = |rule: &&Redirect| {
         rule.is_unconditional()
             && rule.only_target().is_some()
-            && matches!(rule.path.last(), Some(Part::Rest(_)))
+            && matches!(rule.path.last(), Some(RedirectPart::Rest(_)))
     };
     rules.iter().take_while(answers).filter(is_whole).collect()
 }
@@ -396,8 +403,8 @@ pub(crate) fn of_whole_folders<'r>(rules: &'r [Redirect], site: &Site<'_>) -> Ve
 /// Whether such a rule is for all of a folder.
 pub(crate) fn is_of_folder(rule: &Redirect, folder: &[u8]) -> bool {
     let names = folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
-    let mut all: Vec<Part> = names.map(|name| Part::Literal(name.into())).collect();
-    all.push(Part::Rest(Box::default()));
+    let mut all: Vec<RedirectPart> = names.map(|name| RedirectPart::Literal(name.into())).collect();
+    all.push(RedirectPart::Rest(Box::default()));
     covers_path(&rule.path, &all)
 }
 
@@ -429,11 +436,12 @@ mod tests {
     fn placed_on(hosts: &[&str], text: &str) -> String {
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let rules = parse(Path::new("_redirects"), b"/", text.as_bytes()).expect(text);
-        let plan = Plan::default();
+        let plan = KeyPlan::default();
         let mut files = FILES;
         files.sort_unstable();
         let (aliases, slash_redirects) = (Vec::new(), true);
-        let site = Site { files: &files, plan: &plan, aliases, slash_redirects, hosts: &hosts };
+        let site =
+            SitePaths { files: &files, plan: &plan, aliases, slash_redirects, hosts: &hosts };
         let compiled = Compiled::new(&rules);
         let Placed { entries, walked, doubts } = compiled.place(&site);
         let Circles { certain, around } = compiled.circles(&site);
@@ -445,7 +453,7 @@ mod tests {
         let around = around.iter().map(|rule| format!("{rule} Around"));
         let circles = certain.chain(around);
         let verdicts = FILES.iter().filter_map(|path| match compiled.verdict(path, &site) {
-            Verdict::Keep => None,
+            EntryVerdict::Keep => None,
             verdict => Some(format!("{} {verdict:?}", name(path))),
         });
         let all: Vec<String> = entries.chain(walked).chain(doubts).chain(circles).collect();
@@ -612,9 +620,9 @@ mod tests {
         ] {
             let rules = parse(Path::new("_redirects"), b"/", text.as_bytes()).expect(text);
             let fallbacks = vec![Fallback { file: 0, folder: b"/dir/", status }];
-            let plan = Plan { fallbacks, ..Plan::default() };
+            let plan = KeyPlan { fallbacks, ..KeyPlan::default() };
             let (aliases, slash_redirects) = (Vec::new(), true);
-            let site = Site { files: &[], plan: &plan, aliases, slash_redirects, hosts: &[] };
+            let site = SitePaths { files: &[], plan: &plan, aliases, slash_redirects, hosts: &[] };
             let Placed { doubts, .. } = Compiled::new(&rules).place(&site);
             let expected = if is_missing { vec![(0, Doubt::Missing)] } else { Vec::new() };
             assert_eq!(doubts, expected, "{status} {text}");

@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use super::headers::{self, FieldRules};
 use super::redirects::{self, Redirect};
 use super::{RuleError, Rules};
-use crate::error::{BuildError, Problem, Reason};
+use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::RULES_FILE_MAX_BYTES;
 use crate::names::{RulesFile, rules_file};
-use crate::source::Source;
+use crate::source::OpenSource;
 use crate::summary::{RuleDoubt, Warning};
 use crate::walk::{FileId, file_or_folder, relative};
 
@@ -33,7 +33,7 @@ pub(super) struct Collector<'s> {
     /// Files that were taken.
     known: Vec<FileId>,
     errors: Vec<RuleError>,
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
 }
 
 /// A folder, before all that are less deep.
@@ -93,13 +93,13 @@ impl<'s> Collector<'s> {
     pub(super) fn take_named(&mut self, path: &Path, kind: RulesFile) {
         let file = told_apart(path);
         if let Err(reason) = check_is_file(path) {
-            self.problems.push(Problem { path: file, reason });
+            self.problems.push(FileProblem { path: file, reason });
             return;
         }
         let Some((id, text)) = self.content_of(path, &file) else { return };
         // The walk left out the one that had this path before: this one may be published.
         if !self.left_out.contains(&id) {
-            self.problems.push(Problem { path: file, reason: Reason::Changed });
+            self.problems.push(FileProblem { path: file, reason: Reason::Changed });
             return;
         }
         if self.known.contains(&id) {
@@ -198,7 +198,7 @@ impl<'s> Collector<'s> {
                 let expected = format!("a file of at most {RULES_FILE_MAX_BYTES} bytes");
                 self.errors.push(whole(file, &expected));
             }
-            Err(reason) => self.problems.push(Problem { path: file.to_owned(), reason }),
+            Err(reason) => self.problems.push(FileProblem { path: file.to_owned(), reason }),
         }
         None
     }
@@ -219,7 +219,7 @@ fn told_apart(path: &Path) -> PathBuf {
     }
 }
 
-/// Where the file of a [`Problem`], [`RuleError`] or [`Warning`] of a build of `source` lies.
+/// Where the file of a [`FileProblem`], [`RuleError`] or [`Warning`] of a build of `source` lies.
 pub fn in_place(source: &Path, told: &Path) -> PathBuf {
     match told.components().next() {
         Some(Component::Normal(_)) => source.join(told),
@@ -238,7 +238,7 @@ fn check_is_file(path: &Path) -> Result<(), Reason> {
 
 /// A rules file and its content; none when it is too long to be one.
 fn content(path: &Path) -> Result<Option<(FileId, Vec<u8>)>, Reason> {
-    let open = Source::open(path)?;
+    let open = OpenSource::open(path)?;
     let stamp = open.stamp();
     if stamp.bytes > RULES_FILE_MAX_BYTES {
         return Ok(None);
@@ -281,6 +281,8 @@ mod tests {
         let mut files = Collector::new(Path::new("site"), "", &[]);
         files.take_named(&path, RulesFile::Redirects);
         let Err(BuildError::UnreadRules(problems)) = files.finish(false) else { panic!("read") };
-        let [Problem { reason: Reason::Changed, .. }] = &*problems else { panic!("{problems:?}") };
+        let [FileProblem { reason: Reason::Changed, .. }] = &*problems else {
+            panic!("{problems:?}")
+        };
     }
 }

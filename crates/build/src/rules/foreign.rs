@@ -1,28 +1,28 @@
 //! Lines of `_redirects` in the manner of other servers: what to write here instead.
 
 use super::redirects::ForeignMark;
-use super::text::{Fault, Word, words};
+use super::text::{LineFault, Word, words};
 
 /// Returns what to say about a line that is no rule, if it is written as for another server.
-pub(super) fn fault(line: Word<'_>) -> Option<Fault> {
+pub(super) fn fault(line: Word<'_>) -> Option<LineFault> {
     let words = words(line);
     let first = *words.first()?;
     if first.text.starts_with("//") {
-        let fault = Fault::new(first.column, "a path, or a comment that begins with #");
+        let fault = LineFault::new(first.column, "a path, or a comment that begins with #");
         return Some(fault.advise("// does not begin one"));
     }
     if first.text.starts_with("<!--") {
-        let fault = Fault::new(first.column, "a path, or a comment that begins with #");
+        let fault = LineFault::new(first.column, "a path, or a comment that begins with #");
         return Some(fault.advise("<!-- does not begin one"));
     }
     if is_of_netlify_toml(&words) {
-        let fault = Fault::new(first.column, "a path that begins with /");
+        let fault = LineFault::new(first.column, "a path that begins with /");
         return Some(fault.advise("this is a line of netlify.toml; write `/old /new 301`"));
     }
     if let Some(arrow) = words.iter().find(|word| is_arrow(word.text)) {
         let others = words.iter().filter(|word| !is_arrow(word.text));
         let others: Vec<&str> = others.map(|word| word.text).collect();
-        let fault = Fault::new(arrow.column, "nothing between the path and the target");
+        let fault = LineFault::new(arrow.column, "nothing between the path and the target");
         return Some(fault.advise(format!("write `{}`", others.join(" "))));
     }
     let name = first.text.to_ascii_lowercase();
@@ -33,7 +33,7 @@ pub(super) fn fault(line: Word<'_>) -> Option<Fault> {
         "redir" => "Caddy",
         _ => return None,
     };
-    let fault = Fault::new(first.column, "a path that begins with /");
+    let fault = LineFault::new(first.column, "a path that begins with /");
     let rule = rule(&name, words.get(1..).unwrap_or_default());
     let rule = rule.unwrap_or_else(|| "/old /new 301".to_owned());
     Some(fault.advise(format!("this is a line of {server}; write `{rule}`")))

@@ -7,7 +7,7 @@ use pinion_archive::{FieldPattern, PatternPart, ValuePart};
 
 use super::decode::decoded;
 use super::pattern::{SPLAT, is_name_byte};
-use super::text::{Fault, Word};
+use super::text::{LineFault, Word};
 
 /// A pattern for paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Glob {
 
 /// A part of a pattern that owns its text.
 #[derive(PartialEq, Eq)]
-enum Token {
+enum GlobToken {
     Literal(Vec<u8>),
     Capture,
     Star,
@@ -38,9 +38,9 @@ pub(crate) struct Captured {
 
 impl Glob {
     /// Reads a line that begins with a slash.
-    pub(super) fn parse(line: Word<'_>) -> Result<Glob, Fault> {
+    pub(super) fn parse(line: Word<'_>) -> Result<Glob, LineFault> {
         if let Some(at) = line.text.find(['?', '#']) {
-            return Err(Fault::new(line.column_at(at), "a path without ? and #")
+            return Err(LineFault::new(line.column_at(at), "a path without ? and #")
                 .advise("patterns of _headers are compared with the path alone"));
         }
         let (mut tokens, mut names) = (Tokens::default(), Vec::new());
@@ -50,17 +50,17 @@ impl Glob {
             start += segment.len() + 1;
             match segment {
                 "" => {}
-                "*" => tokens.0.push(Token::Stars),
+                "*" => tokens.0.push(GlobToken::Stars),
                 _ => tokens.take_segment(word, &mut names)?,
             }
         }
         if names.len() > RULE_CAPTURES_MAX {
             let expected = format!("at most {RULE_CAPTURES_MAX} placeholders in a pattern");
-            return Err(Fault::new(line.column, expected));
+            return Err(LineFault::new(line.column, expected));
         }
-        let parts: Vec<PatternPart<'_>> = tokens.0.iter().map(Token::part).collect();
-        let encoded =
-            FieldPattern::encode(&parts).map_err(|_| Fault::new(line.column, "a shorter path"))?;
+        let parts: Vec<PatternPart<'_>> = tokens.0.iter().map(GlobToken::part).collect();
+        let encoded = FieldPattern::encode(&parts)
+            .map_err(|_| LineFault::new(line.column, "a shorter path"))?;
         Ok(Glob { encoded: encoded.into(), names })
     }
 
@@ -145,19 +145,25 @@ impl Glob {
 
 /// The parts of a pattern, literals next to each other as one.
 #[derive(Default)]
-struct Tokens(Vec<Token>);
+struct Tokens(Vec<GlobToken>);
 
 impl Tokens {
-    fn take_segment(&mut self, segment: Word<'_>, names: &mut Vec<String>) -> Result<(), Fault> {
+    fn take_segment(
+        &mut self,
+        segment: Word<'_>,
+        names: &mut Vec<String>,
+    ) -> Result<(), LineFault> {
         self.literal(b"/");
         let mut start = 0;
         while let Some((at, special)) = next_special(segment.text, start) {
             self.text(segment, start..at)?;
             match special {
-                Special::Star if self.0.last() != Some(&Token::Star) => self.0.push(Token::Star),
+                Special::Star if self.0.last() != Some(&GlobToken::Star) => {
+                    self.0.push(GlobToken::Star)
+                }
                 Special::Star => {}
                 Special::Name(name) => {
-                    self.0.push(Token::Capture);
+                    self.0.push(GlobToken::Capture);
                     names.push(name.to_owned());
                 }
             }
@@ -167,7 +173,7 @@ impl Tokens {
     }
 
     /// Adds a piece of a segment, decoded.
-    fn text(&mut self, segment: Word<'_>, range: std::ops::Range<usize>) -> Result<(), Fault> {
+    fn text(&mut self, segment: Word<'_>, range: std::ops::Range<usize>) -> Result<(), LineFault> {
         let column = segment.column_at(range.start);
         let text = segment.text.get(range).unwrap_or_default();
         self.literal(&decoded(Word { text, column })?);
@@ -178,19 +184,19 @@ impl Tokens {
         let bytes = bytes.to_ascii_lowercase();
         match self.0.last_mut() {
             _ if bytes.is_empty() => {}
-            Some(Token::Literal(literal)) => literal.extend_from_slice(&bytes),
-            _ => self.0.push(Token::Literal(bytes)),
+            Some(GlobToken::Literal(literal)) => literal.extend_from_slice(&bytes),
+            _ => self.0.push(GlobToken::Literal(bytes)),
         }
     }
 }
 
-impl Token {
+impl GlobToken {
     fn part(&self) -> PatternPart<'_> {
         match self {
-            Token::Literal(text) => PatternPart::Literal(text),
-            Token::Capture => PatternPart::Capture,
-            Token::Star => PatternPart::Star,
-            Token::Stars => PatternPart::Stars,
+            GlobToken::Literal(text) => PatternPart::Literal(text),
+            GlobToken::Capture => PatternPart::Capture,
+            GlobToken::Star => PatternPart::Star,
+            GlobToken::Stars => PatternPart::Stars,
         }
     }
 }

@@ -11,7 +11,7 @@ use pinion_http::coding::Coding;
 use pinion_http::grammar::{is_token, is_value_byte};
 
 use super::glob::Glob;
-use super::text::{Fault, RuleError, Word, lines, trimmed};
+use super::text::{LineFault, RuleError, Word, lines, trimmed};
 use crate::summary::RuleDoubt;
 
 /// A pattern and its lines.
@@ -22,14 +22,14 @@ pub struct FieldRule {
     /// What it is about.
     pub pattern: Glob,
     /// What it says, in the order of the file.
-    pub changes: Vec<Change>,
+    pub changes: Vec<HeaderChange>,
     /// The line of each change, from 1.
     pub change_lines: Vec<usize>,
 }
 
 /// What a line says about the fields of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Change {
+pub enum HeaderChange {
     /// The field gets this value; names are equal without regard to case.
     Give {
         /// As it is written.
@@ -44,11 +44,11 @@ pub enum Change {
     },
 }
 
-impl Change {
+impl HeaderChange {
     /// The name of the field, as it is written.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Change::Give { name, .. } | Change::Take { name } => name,
+            HeaderChange::Give { name, .. } | HeaderChange::Take { name } => name,
         }
     }
 }
@@ -81,7 +81,8 @@ pub(super) fn parse_lines(file: &Path, text: &[u8]) -> (FieldRules, Vec<RuleErro
     for (number, line) in lines(text) {
         let line_begins_pattern = line.as_ref().is_ok_and(|line| line.text.starts_with('/'));
         let read = line.and_then(|line| {
-            let read = Line::of(line).and_then(|said| place.add(&mut found, number, line, said));
+            let read =
+                HeaderLine::of(line).and_then(|said| place.add(&mut found, number, line, said));
             read.map_err(|fault| fault.quoting_rest(line))
         });
         if let Err(fault) = read {
@@ -89,7 +90,7 @@ pub(super) fn parse_lines(file: &Path, text: &[u8]) -> (FieldRules, Vec<RuleErro
             place.excuse(line_begins_pattern);
         }
         if found.rules.len() > RULES_MAX {
-            let fault = Fault::new(1, format!("at most {RULES_MAX} patterns"));
+            let fault = LineFault::new(1, format!("at most {RULES_MAX} patterns"));
             errors.push(fault.advise("combine patterns with *").at(file, number));
             break;
         }
@@ -113,7 +114,7 @@ fn second_values_of(field: &str, rules: &[FieldRule]) -> Vec<(usize, RuleDoubt)>
     let (mut found, mut givers): (Vec<_>, Vec<&FieldRule>) = (Vec::new(), Vec::new());
     let changes = rules.iter().flat_map(|rule| rule.changes.iter().map(move |one| (rule, one)));
     for (rule, change) in changes.filter(|(_, one)| one.name().eq_ignore_ascii_case(field)) {
-        let Change::Give { name, .. } = change else {
+        let HeaderChange::Give { name, .. } = change else {
             // For which paths it removes what was given is not looked at.
             givers.clear();
             continue;
@@ -150,12 +151,12 @@ impl Below {
         found: &mut FieldRules,
         number: usize,
         line: Word<'_>,
-        said: Line,
-    ) -> Result<(), Fault> {
+        said: HeaderLine,
+    ) -> Result<(), LineFault> {
         match said {
-            Line::Path(pattern) => self.begin(found, number, Some(pattern)),
-            Line::Host => self.begin(found, number, None),
-            Line::Change(change) => return self.take(found, (number, line), change),
+            HeaderLine::Path(pattern) => self.begin(found, number, Some(pattern)),
+            HeaderLine::Host => self.begin(found, number, None),
+            HeaderLine::Change(change) => return self.take(found, (number, line), change),
         }
         Ok(())
     }
@@ -182,15 +183,15 @@ impl Below {
         &self,
         found: &mut FieldRules,
         (number, line): (usize, Word<'_>),
-        change: Change,
-    ) -> Result<(), Fault> {
+        change: HeaderChange,
+    ) -> Result<(), LineFault> {
         match (self, found.rules.last_mut()) {
             (Below::Rule, Some(rule)) => {
                 rule.changes.push(change);
                 rule.change_lines.push(number);
             }
             (Below::LeftOut, _) => {}
-            _ => return Err(Fault::new(line.column, "a path before the headers").advise(FIRST)),
+            _ => return Err(LineFault::new(line.column, "a path before the headers").advise(FIRST)),
         }
         Ok(())
     }
@@ -204,47 +205,47 @@ impl Below {
     }
 }
 
-enum Line {
+enum HeaderLine {
     Path(Glob),
     Host,
-    Change(Change),
+    Change(HeaderChange),
 }
 
-impl Line {
-    fn of(line: Word<'_>) -> Result<Line, Fault> {
+impl HeaderLine {
+    fn of(line: Word<'_>) -> Result<HeaderLine, LineFault> {
         if line.text.starts_with('/') {
-            return Glob::parse(line).map(Line::Path);
+            return Glob::parse(line).map(HeaderLine::Path);
         }
         if line.text.starts_with("http://") || line.text.starts_with("https://") {
-            return Ok(Line::Host);
+            return Ok(HeaderLine::Host);
         }
         if let Some(behind) = line.text.strip_prefix('!') {
             let name = trimmed(line.from(line.text.len() - behind.len()));
-            return field_name(name).map(|name| Line::Change(Change::Take { name }));
+            return field_name(name).map(|name| HeaderLine::Change(HeaderChange::Take { name }));
         }
         let Some((before, _)) = line.text.split_once(':') else {
-            return Err(Fault::new(line.column, "a path, Name: value, or ! Name").advise(LINES));
+            return Err(LineFault::new(line.column, "a path, Name: value, or ! Name").advise(LINES));
         };
         let name = trimmed(Word { text: before, ..line });
         let value = trimmed(line.from(before.len() + 1));
         let name = field_name(name)?;
         if value.text.is_empty() {
-            let fault = Fault::new(value.column, "a value");
+            let fault = LineFault::new(value.column, "a value");
             return Err(fault.advise("`! Name` removes a header"));
         }
         if let Some(at) = value.text.bytes().position(|byte| !is_value_byte(byte)) {
-            let fault = Fault::new(value.column_at(at), "no control character in a value");
+            let fault = LineFault::new(value.column_at(at), "no control character in a value");
             return Err(fault.advise("remove it"));
         }
         if name.eq_ignore_ascii_case("content-type") && !value.text.contains('/') {
-            return Err(Fault::new(value.column, "a media type such as text/html"));
+            return Err(LineFault::new(value.column, "a media type such as text/html"));
         }
         if name.eq_ignore_ascii_case("content-encoding") && content_coding(value.text).is_none() {
-            let fault = Fault::new(value.column, "br, gzip, zstd or identity");
+            let fault = LineFault::new(value.column, "br, gzip, zstd or identity");
             let advice = "Content-Encoding says how the files of the folder are compressed";
             return Err(fault.advise(advice));
         }
-        Ok(Line::Change(Change::Give { name, value: value.text.to_owned() }))
+        Ok(HeaderLine::Change(HeaderChange::Give { name, value: value.text.to_owned() }))
     }
 }
 
@@ -273,13 +274,13 @@ pub(crate) fn content_coding(value: &str) -> Option<Coding> {
 }
 
 /// Quotes the name alone: the value of `Basic-Auth` is a password, which does not belong into logs.
-fn another_header(name: Word<'_>) -> Fault {
-    Fault::new(name.column, "another header").quoting(name.text)
+fn another_header(name: Word<'_>) -> LineFault {
+    LineFault::new(name.column, "another header").quoting(name.text)
 }
 
-fn field_name(word: Word<'_>) -> Result<String, Fault> {
+fn field_name(word: Word<'_>) -> Result<String, LineFault> {
     if !is_token(word.text.as_bytes()) {
-        return Err(Fault::new(word.column, "a header name of letters, digits and -"));
+        return Err(LineFault::new(word.column, "a header name of letters, digits and -"));
     }
     let decided = DECIDED.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name));
     if let Some((_, advice)) = decided {
@@ -306,8 +307,8 @@ mod tests {
         let found = read(text).unwrap_or_else(|errors| panic!("{text}: {errors:?}"));
         let rules = found.rules.iter().flat_map(|rule| {
             rule.changes.iter().map(move |change| match change {
-                Change::Give { name, value } => format!("{} {name}={value}", rule.line),
-                Change::Take { name } => format!("{} !{name}", rule.line),
+                HeaderChange::Give { name, value } => format!("{} {name}={value}", rule.line),
+                HeaderChange::Take { name } => format!("{} !{name}", rule.line),
             })
         });
         rules.collect()

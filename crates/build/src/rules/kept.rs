@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pinion_archive::{EntryKind, Rule, Rules};
 
 use super::files::{Deepest, folder_and_name};
-use super::headers::{self, Change, FieldRule};
+use super::headers::{self, FieldRule, HeaderChange};
 use super::redirects::{self, Redirect};
 use super::{as_new_rule, matching};
 use crate::names::{RulesFile, rules_file};
@@ -109,9 +109,11 @@ impl KeptRules {
             rule.changes.iter().zip(&rule.change_lines).filter_map(|(change, &line)| {
                 let value = match change {
                     // What a placeholder stands for is not known either.
-                    Change::Give { value, .. } if rule.pattern.is_used_in(value) => return None,
-                    Change::Give { value, .. } => Some(value.clone()),
-                    Change::Take { .. } => None,
+                    HeaderChange::Give { value, .. } if rule.pattern.is_used_in(value) => {
+                        return None;
+                    }
+                    HeaderChange::Give { value, .. } => Some(value.clone()),
+                    HeaderChange::Take { .. } => None,
                 };
                 Some(FieldLine { line, name: change.name().to_owned(), value })
             })
@@ -130,8 +132,8 @@ impl KeptRules {
             let Some(captured) = captured else { continue };
             for (change, &line) in rule.changes.iter().zip(&rule.change_lines) {
                 let value = match change {
-                    Change::Give { value, .. } => Some(rule.pattern.filled(value, &captured)),
-                    Change::Take { .. } => None,
+                    HeaderChange::Give { value, .. } => Some(rule.pattern.filled(value, &captured)),
+                    HeaderChange::Take { .. } => None,
                 };
                 lines.push(FieldLine { line, name: change.name().to_owned(), value });
             }

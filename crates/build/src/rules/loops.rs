@@ -4,9 +4,9 @@ use pinion_archive::{SegmentPart, SegmentPattern};
 use pinion_http::host;
 use pinion_http::target::decode_path;
 
-use super::compile::{Compiled, Site, forms};
+use super::compile::{Compiled, SitePaths, forms};
 use super::matching::{covers_host, matches};
-use super::redirects::{Part, Redirect, TargetPart};
+use super::redirects::{Redirect, RedirectPart, TargetPart};
 use crate::limits::REDIRECTS_FOLLOWED_MAX;
 
 /// Rules by their numbers.
@@ -20,7 +20,7 @@ pub(crate) struct Circles {
 
 impl Compiled<'_> {
     /// Finds the redirects that a client who follows them comes back to.
-    pub(crate) fn circles(&self, site: &Site<'_>) -> Circles {
+    pub(crate) fn circles(&self, site: &SitePaths<'_>) -> Circles {
         let mut circles = Circles::default();
         let next = self.next_rules(site);
         for (number, rule) in self.rules.iter().enumerate() {
@@ -51,7 +51,7 @@ impl Compiled<'_> {
     }
 
     /// For each redirect to one path the rule that certainly sends on whoever follows it.
-    fn next_rules(&self, site: &Site<'_>) -> Vec<Option<usize>> {
+    fn next_rules(&self, site: &SitePaths<'_>) -> Vec<Option<usize>> {
         let next = |rule: &Redirect| {
             let path = next_path(rule, |host| site.answers_for(host))?;
             let &next = self.matching(&path).first()?;
@@ -132,7 +132,7 @@ fn stays_here(rule: &Redirect, is_own: impl Fn(&[u8]) -> bool) -> bool {
 }
 
 /// A path that the parts stand for, and what the captures in it are.
-fn sample(parts: &[Part]) -> (Vec<u8>, Vec<Vec<u8>>) {
+fn sample(parts: &[RedirectPart]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut path, mut captures) = (Vec::new(), Vec::new());
     let mut capture = |path: &mut Vec<u8>| {
         let unlike_any = vec![1, captures.len() as u8 + 1];
@@ -142,9 +142,9 @@ fn sample(parts: &[Part]) -> (Vec<u8>, Vec<Vec<u8>>) {
     for part in parts {
         path.push(b'/');
         match part {
-            Part::Literal(segment) => path.extend_from_slice(segment),
-            Part::Capture => capture(&mut path),
-            Part::Mixed(encoded) => {
+            RedirectPart::Literal(segment) => path.extend_from_slice(segment),
+            RedirectPart::Capture => capture(&mut path),
+            RedirectPart::Mixed(encoded) => {
                 for part in SegmentPattern::of(encoded).parts() {
                     match part {
                         SegmentPart::Literal(text) => path.extend_from_slice(text),
@@ -152,7 +152,7 @@ fn sample(parts: &[Part]) -> (Vec<u8>, Vec<Vec<u8>>) {
                     }
                 }
             }
-            Part::Rest(prefix) => {
+            RedirectPart::Rest(prefix) => {
                 path.extend_from_slice(prefix);
                 capture(&mut path);
             }

@@ -2,11 +2,11 @@
 
 use pinion_archive::{SegmentPart, SegmentPattern, path_matches};
 
-use super::redirects::{Part, Redirect};
+use super::redirects::{Redirect, RedirectPart};
 
 /// Whether a path, decoded, is one that the parts stand for. A slash at its end does not matter.
-pub(super) fn matches(parts: &[Part], path: &[u8]) -> bool {
-    path_matches(parts.iter().map(Part::stored), path, &mut |_| {})
+pub(super) fn matches(parts: &[RedirectPart], path: &[u8]) -> bool {
+    path_matches(parts.iter().map(RedirectPart::stored), path, &mut |_| {})
 }
 
 /// Whether every request that `rule` matches is matched by `earlier` too.
@@ -17,35 +17,35 @@ pub(super) fn covers(earlier: &Redirect, rule: &Redirect) -> bool {
 }
 
 /// Whether it is certain that every path of `parts` is one of `wider`.
-pub(super) fn covers_path(wider: &[Part], parts: &[Part]) -> bool {
+pub(super) fn covers_path(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
     match (wider, parts) {
         ([], []) => true,
-        ([Part::Rest(prefix)], []) => prefix.is_empty(),
-        ([Part::Rest(prefix)], [first, ..]) => match first {
-            Part::Literal(begin) | Part::Rest(begin) => begin.starts_with(prefix),
-            Part::Mixed(encoded) => begin_of(encoded).starts_with(prefix),
-            Part::Capture => prefix.is_empty(),
+        ([RedirectPart::Rest(prefix)], []) => prefix.is_empty(),
+        ([RedirectPart::Rest(prefix)], [first, ..]) => match first {
+            RedirectPart::Literal(begin) | RedirectPart::Rest(begin) => begin.starts_with(prefix),
+            RedirectPart::Mixed(encoded) => begin_of(encoded).starts_with(prefix),
+            RedirectPart::Capture => prefix.is_empty(),
         },
-        ([Part::Literal(a), wider @ ..], [Part::Literal(b), parts @ ..]) => {
+        ([RedirectPart::Literal(a), wider @ ..], [RedirectPart::Literal(b), parts @ ..]) => {
             a == b && covers_path(wider, parts)
         }
-        ([Part::Capture, wider @ ..], [part, parts @ ..]) => {
+        ([RedirectPart::Capture, wider @ ..], [part, parts @ ..]) => {
             let is_segment = match part {
-                Part::Literal(_) | Part::Capture => true,
-                Part::Mixed(encoded) => !SegmentPattern::of(encoded).has_star(),
-                Part::Rest(_) => false,
+                RedirectPart::Literal(_) | RedirectPart::Capture => true,
+                RedirectPart::Mixed(encoded) => !SegmentPattern::of(encoded).has_star(),
+                RedirectPart::Rest(_) => false,
             };
             is_segment && covers_path(wider, parts)
         }
         // Otherwise a star may still stand for more than the other does.
-        ([Part::Mixed(a), wider @ ..], [Part::Mixed(b), parts @ ..])
+        ([RedirectPart::Mixed(a), wider @ ..], [RedirectPart::Mixed(b), parts @ ..])
             if a == b && covers_path(wider, parts) =>
         {
             true
         }
-        ([Part::Literal(_), ..], _) => false,
+        ([RedirectPart::Literal(_), ..], _) => false,
         (_, parts) => {
-            let has_mixed = wider.iter().any(|part| matches!(part, Part::Mixed(_)));
+            let has_mixed = wider.iter().any(|part| matches!(part, RedirectPart::Mixed(_)));
             has_mixed && may_cover(wider, parts) && covers_tokens(wider, parts)
         }
     }
@@ -53,37 +53,43 @@ pub(super) fn covers_path(wider: &[Part], parts: &[Part]) -> bool {
 
 /// Whether each literal text of the patterns in `wider` stands in `parts`, too. If not, `wider`
 /// does not cover `parts`, since placeholders and stars of `parts` may stand for other text.
-fn may_cover(wider: &[Part], parts: &[Part]) -> bool {
+fn may_cover(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
     let contains = |text: &[u8], wanted: &[u8]| text.windows(wanted.len()).any(|at| at == wanted);
     let has = |wanted: &[u8]| {
         parts.iter().any(|part| match part {
-            Part::Literal(text) | Part::Rest(text) => contains(text, wanted),
-            Part::Capture => false,
-            Part::Mixed(encoded) => SegmentPattern::of(encoded).parts().any(|part| match part {
-                SegmentPart::Literal(text) => contains(text, wanted),
-                _ => false,
-            }),
+            RedirectPart::Literal(text) | RedirectPart::Rest(text) => contains(text, wanted),
+            RedirectPart::Capture => false,
+            RedirectPart::Mixed(encoded) => {
+                SegmentPattern::of(encoded).parts().any(|part| match part {
+                    SegmentPart::Literal(text) => contains(text, wanted),
+                    _ => false,
+                })
+            }
         })
     };
     wider.iter().all(|part| match part {
-        Part::Mixed(encoded) => SegmentPattern::of(encoded).parts().all(|part| match part {
-            SegmentPart::Literal(wanted) => has(wanted),
-            _ => true,
-        }),
+        RedirectPart::Mixed(encoded) => {
+            SegmentPattern::of(encoded).parts().all(|part| match part {
+                SegmentPart::Literal(wanted) => has(wanted),
+                _ => true,
+            })
+        }
         _ => true,
     })
 }
 
 /// The same as [`covers_path`], whichever parts of one stand for which parts of the other.
-fn covers_tokens(wider: &[Part], parts: &[Part]) -> bool {
+fn covers_tokens(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
     let Some(wider) = WiderTokens::of(wider) else {
         // What stands for one path only can be asked about.
-        let is_literal = |part: &Part| matches!(part, Part::Literal(_));
+        let is_literal = |part: &RedirectPart| matches!(part, RedirectPart::Literal(_));
         let is_one_path = !parts.is_empty() && parts.iter().all(is_literal);
         return is_one_path && matches(wider, &path_of(parts));
     };
     let without_rest = match parts {
-        [before @ .., Part::Rest(prefix)] if prefix.is_empty() && !before.is_empty() => before,
+        [before @ .., RedirectPart::Rest(prefix)] if prefix.is_empty() && !before.is_empty() => {
+            before
+        }
         _ => parts,
     };
     wider.covers(parts) && (without_rest.len() == parts.len() || wider.covers(without_rest))
@@ -91,7 +97,7 @@ fn covers_tokens(wider: &[Part], parts: &[Part]) -> bool {
 
 /// A piece of a path whose parts are written one behind the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Token {
+enum PathToken {
     /// This byte, also a slash.
     Byte(u8),
     /// At least one byte, and no slash: a placeholder.
@@ -102,21 +108,21 @@ enum Token {
 
 /// Gives the tokens of parts in order, as long as `take` wants more. Returns whether it has wanted
 /// all of them.
-fn all_tokens(parts: &[Part], take: &mut impl FnMut(Token) -> bool) -> bool {
-    let text = |text: &[u8], take: &mut dyn FnMut(Token) -> bool| {
-        text.iter().all(|byte| take(Token::Byte(*byte)))
+fn all_tokens(parts: &[RedirectPart], take: &mut impl FnMut(PathToken) -> bool) -> bool {
+    let text = |text: &[u8], take: &mut dyn FnMut(PathToken) -> bool| {
+        text.iter().all(|byte| take(PathToken::Byte(*byte)))
     };
     parts.iter().all(|part| {
-        take(Token::Byte(b'/'))
+        take(PathToken::Byte(b'/'))
             && match part {
-                Part::Literal(segment) => text(segment, take),
-                Part::Capture => take(Token::Segment),
-                Part::Rest(prefix) => text(prefix, take) && take(Token::Any),
-                Part::Mixed(encoded) => {
+                RedirectPart::Literal(segment) => text(segment, take),
+                RedirectPart::Capture => take(PathToken::Segment),
+                RedirectPart::Rest(prefix) => text(prefix, take) && take(PathToken::Any),
+                RedirectPart::Mixed(encoded) => {
                     SegmentPattern::of(encoded).parts().all(|part| match part {
                         SegmentPart::Literal(bytes) => text(bytes, take),
-                        SegmentPart::Capture => take(Token::Segment),
-                        SegmentPart::Star => take(Token::Any),
+                        SegmentPart::Capture => take(PathToken::Segment),
+                        SegmentPart::Star => take(PathToken::Any),
                     })
                 }
             }
@@ -149,7 +155,7 @@ impl WiderTokens {
     const MAX: usize = 127;
 
     /// `None` if it has too many.
-    fn of(parts: &[Part]) -> Option<Self> {
+    fn of(parts: &[RedirectPart]) -> Option<Self> {
         let mut states = [WiderToken::Any; Self::MAX];
         let mut count = 0;
         let mut add = |state| {
@@ -158,17 +164,18 @@ impl WiderTokens {
             slot.map(|slot| *slot = state).is_some()
         };
         let is_whole = all_tokens(parts, &mut |token| match token {
-            Token::Byte(byte) => add(WiderToken::Byte(byte)),
-            Token::Segment => add(WiderToken::Begin) && add(WiderToken::More),
-            Token::Any => add(WiderToken::Any),
+            PathToken::Byte(byte) => add(WiderToken::Byte(byte)),
+            PathToken::Segment => add(WiderToken::Begin) && add(WiderToken::More),
+            PathToken::Any => add(WiderToken::Any),
         });
-        let has_rest = matches!(parts.last(), Some(Part::Rest(prefix)) if prefix.is_empty());
+        let has_rest =
+            matches!(parts.last(), Some(RedirectPart::Rest(prefix)) if prefix.is_empty());
         // A slash, and the star.
         let before_rest = has_rest.then(|| count.saturating_sub(2));
         is_whole.then_some(Self { states, count, before_rest })
     }
 
-    fn covers(&self, parts: &[Part]) -> bool {
+    fn covers(&self, parts: &[RedirectPart]) -> bool {
         let mut reached = self.with_skipped(1);
         let is_read = all_tokens(parts, &mut |token| {
             reached = self.with_skipped(self.after(reached, token));
@@ -179,16 +186,16 @@ impl WiderTokens {
     }
 
     /// Returns the states that are reached from these by a token.
-    fn after(&self, reached: u128, token: Token) -> u128 {
+    fn after(&self, reached: u128, token: PathToken) -> u128 {
         let is_in_segment = match token {
-            Token::Byte(byte) => byte != b'/',
-            Token::Segment => true,
-            Token::Any => false,
+            PathToken::Byte(byte) => byte != b'/',
+            PathToken::Segment => true,
+            PathToken::Any => false,
         };
         let mut next = 0;
         for (state, wider) in self.reached(reached) {
             next |= match wider {
-                WiderToken::Byte(byte) if token == Token::Byte(byte) => 2 << state,
+                WiderToken::Byte(byte) if token == PathToken::Byte(byte) => 2 << state,
                 WiderToken::Begin if is_in_segment => 2 << state,
                 WiderToken::More if is_in_segment => 1 << state,
                 WiderToken::Any => 1 << state,
@@ -229,11 +236,11 @@ fn begin_of(encoded: &[u8]) -> &[u8] {
 }
 
 /// The path of texts alone.
-fn path_of(parts: &[Part]) -> Vec<u8> {
+fn path_of(parts: &[RedirectPart]) -> Vec<u8> {
     let mut path = Vec::new();
     for part in parts {
         path.push(b'/');
-        if let Part::Literal(segment) = part {
+        if let RedirectPart::Literal(segment) = part {
             path.extend_from_slice(segment);
         }
     }
@@ -261,7 +268,7 @@ mod tests {
     use super::super::redirects::parse;
     use super::*;
 
-    fn parts(from: &str) -> Vec<Part> {
+    fn parts(from: &str) -> Vec<RedirectPart> {
         let text = format!("{from} /target-of-it");
         parse(Path::new("_redirects"), b"/", text.as_bytes()).expect(from).remove(0).path
     }

@@ -5,23 +5,23 @@ use pinion_archive::{SegmentPart, SegmentPattern};
 
 use super::decode::{decoded, query_decoded};
 use super::host_names::host_of;
-use super::redirects::{Part, QueryValue};
-use super::text::{Fault, Word};
+use super::redirects::{QueryValue, RedirectPart};
+use super::text::{LineFault, Word};
 
 /// The name of what a trailing `*` stands for.
 pub(super) const SPLAT: &str = "splat";
 
 /// The left side of a rule.
 #[derive(Debug, Default)]
-pub(super) struct Source {
+pub(super) struct RulePattern {
     pub(super) host: Option<Box<[u8]>>,
-    pub(super) path: Vec<Part>,
+    pub(super) path: Vec<RedirectPart>,
     pub(super) query: Vec<(Box<[u8]>, QueryValue)>,
     /// Of the captures, in their order.
     pub(super) names: Vec<String>,
 }
 
-impl Source {
+impl RulePattern {
     /// Reads `from` and the parameters behind it. The placeholders that `to` names help to tell
     /// which colons begin one.
     pub(super) fn parse(
@@ -29,13 +29,13 @@ impl Source {
         from: Word<'_>,
         query: &[Word<'_>],
         to: &str,
-    ) -> Result<Source, Fault> {
-        let mut source = Source::default();
+    ) -> Result<RulePattern, LineFault> {
+        let mut source = RulePattern::default();
         let path = if let Some(below) = from.text.strip_prefix("./") {
             source.enter(folder);
             from.from(from.text.len() - below.len())
         } else if folder != b"/" {
-            let fault = Fault::new(from.column, "a path that begins with ./");
+            let fault = LineFault::new(from.column, "a path that begins with ./");
             let advice = "in a _redirects below the root, paths are relative to its folder";
             return Err(fault.advise(advice));
         } else {
@@ -43,12 +43,14 @@ impl Source {
             path.from(1)
         };
         source.take_path(path, to)?;
-        let bytes = |part: &Part| match part {
-            Part::Literal(text) | Part::Rest(text) | Part::Mixed(text) => 1 + text.len(),
-            Part::Capture => 1,
+        let bytes = |part: &RedirectPart| match part {
+            RedirectPart::Literal(text) | RedirectPart::Rest(text) | RedirectPart::Mixed(text) => {
+                1 + text.len()
+            }
+            RedirectPart::Capture => 1,
         };
         if source.path.iter().map(bytes).sum::<usize>() >= PATH_MAX_BYTES {
-            return Err(Fault::new(
+            return Err(LineFault::new(
                 from.column,
                 format!("a path of less than {PATH_MAX_BYTES} bytes"),
             ));
@@ -61,23 +63,23 @@ impl Source {
 
     /// Whether the path ends with `/*`.
     pub(super) fn ends_with_rest(&self) -> bool {
-        matches!(self.path.last(), Some(Part::Rest(prefix)) if prefix.is_empty())
+        matches!(self.path.last(), Some(RedirectPart::Rest(prefix)) if prefix.is_empty())
     }
 
     fn enter(&mut self, folder: &[u8]) {
         let segments = folder.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty());
-        self.path.extend(segments.map(|segment| Part::Literal(segment.into())));
+        self.path.extend(segments.map(|segment| RedirectPart::Literal(segment.into())));
     }
 
     /// Takes the host of a URL; the path is left, with its slash.
-    fn take_host<'t>(&mut self, from: Word<'t>) -> Result<Word<'t>, Fault> {
+    fn take_host<'t>(&mut self, from: Word<'t>) -> Result<Word<'t>, LineFault> {
         if from.text.starts_with('/') {
             return Ok(from);
         }
         let schemes = ["http://", "https://", "://"];
         let Some(scheme) = schemes.into_iter().find(|scheme| from.text.starts_with(scheme)) else {
             let expected = "a path that begins with / or ./, or a URL";
-            return Err(Fault::new(from.column, expected));
+            return Err(LineFault::new(from.column, expected));
         };
         let behind = from.from(scheme.len());
         let end = behind.text.find(['/', '?', '#']).unwrap_or(behind.text.len());
@@ -85,7 +87,7 @@ impl Source {
         self.host = match authority {
             "*" => None,
             _ => Some(host_pattern(authority).ok_or_else(|| {
-                Fault::new(behind.column, "a host such as example.org or *.example.org")
+                LineFault::new(behind.column, "a host such as example.org or *.example.org")
             })?),
         };
         let path = behind.from(end);
@@ -93,13 +95,13 @@ impl Source {
     }
 
     /// Takes what stands behind the first slash.
-    fn take_path(&mut self, path: Word<'_>, to: &str) -> Result<(), Fault> {
+    fn take_path(&mut self, path: Word<'_>, to: &str) -> Result<(), LineFault> {
         if let Some(at) = path.text.find(['?', '#']) {
             let (expected, advice) = match path.text.as_bytes().get(at) {
                 Some(b'?') => ("a path without ?", "write a query after the path, as in /a id=7"),
                 _ => ("a path without #", "browsers do not send this part of a URL"),
             };
-            return Err(Fault::new(path.column_at(at), expected).advise(advice));
+            return Err(LineFault::new(path.column_at(at), expected).advise(advice));
         }
         let whole = path.text.strip_suffix('/').unwrap_or(path.text);
         if path.text.is_empty() {
@@ -114,10 +116,15 @@ impl Source {
         Ok(())
     }
 
-    fn take_segment(&mut self, segment: Word<'_>, to: &str, is_last: bool) -> Result<(), Fault> {
+    fn take_segment(
+        &mut self,
+        segment: Word<'_>,
+        to: &str,
+        is_last: bool,
+    ) -> Result<(), LineFault> {
         if let Some(name) = segment.text.strip_prefix(':').filter(|name| is_one_name(name, to)) {
             self.name(segment, name)?;
-            self.path.push(Part::Capture);
+            self.path.push(RedirectPart::Capture);
             return Ok(());
         }
         let mut pieces = Vec::new();
@@ -128,12 +135,12 @@ impl Source {
             match special.name {
                 Some(name) => self.name(word, name)?,
                 None if self.names.iter().any(|known| known == SPLAT) => {
-                    return Err(Fault::new(word.column, "at most one * in a path")
+                    return Err(LineFault::new(word.column, "at most one * in a path")
                         .advise("use placeholders such as :name for the others"));
                 }
                 None => self.name(word, SPLAT)?,
             }
-            pieces.push(special.name.map_or(Piece::Star, |_| Piece::Capture));
+            pieces.push(special.name.map_or(SegmentPiece::Star, |_| SegmentPiece::Capture));
             start = special.at + 1 + special.name.map_or(0, str::len);
         }
         push_text(&mut pieces, segment, start..segment.text.len())?;
@@ -141,16 +148,16 @@ impl Source {
         Ok(())
     }
 
-    fn take_parameter(&mut self, word: Word<'_>) -> Result<(), Fault> {
+    fn take_parameter(&mut self, word: Word<'_>) -> Result<(), LineFault> {
         let Some((key, value)) = word.text.split_once('=').filter(|(key, _)| !key.is_empty())
         else {
-            return Err(Fault::new(word.column, "key=value, or a target that begins with /")
+            return Err(LineFault::new(word.column, "key=value, or a target that begins with /")
                 .advise("words between the path and the target are parameters of the query"));
         };
         let decoded_key = query_decoded(Word { text: key, ..word })?;
         if self.query.iter().any(|(known, _)| **known == *decoded_key) {
             let advice = format!("the rule has {key} twice");
-            return Err(Fault::new(word.column, "another parameter").advise(advice));
+            return Err(LineFault::new(word.column, "another parameter").advise(advice));
         }
         let value = match value.strip_prefix(':') {
             Some(name) => {
@@ -164,18 +171,18 @@ impl Source {
     }
 
     /// Gives the next capture its name.
-    fn name(&mut self, word: Word<'_>, name: &str) -> Result<(), Fault> {
+    fn name(&mut self, word: Word<'_>, name: &str) -> Result<(), LineFault> {
         if name.is_empty() || !name.bytes().all(is_name_byte) {
             let expected = "a placeholder such as :name, of letters, digits, - and _";
-            return Err(Fault::new(word.column, expected));
+            return Err(LineFault::new(word.column, expected));
         }
         if self.names.iter().any(|known| known == name) {
             let advice = format!("the rule has the placeholder :{name} twice");
-            return Err(Fault::new(word.column, "another name").advise(advice));
+            return Err(LineFault::new(word.column, "another name").advise(advice));
         }
         if self.names.len() == RULE_CAPTURES_MAX {
             let expected = format!("at most {RULE_CAPTURES_MAX} placeholders in a rule");
-            return Err(Fault::new(word.column, expected));
+            return Err(LineFault::new(word.column, expected));
         }
         self.names.push(name.to_owned());
         Ok(())
@@ -184,7 +191,7 @@ impl Source {
 
 /// A piece of a segment.
 #[derive(PartialEq, Eq)]
-enum Piece {
+enum SegmentPiece {
     Literal(Vec<u8>),
     Capture,
     Star,
@@ -198,48 +205,52 @@ struct Special<'t> {
 }
 
 /// The part of a path that a segment is.
-fn part_of(pieces: &[Piece], segment: Word<'_>, is_last: bool) -> Result<Part, Fault> {
+fn part_of(
+    pieces: &[SegmentPiece],
+    segment: Word<'_>,
+    is_last: bool,
+) -> Result<RedirectPart, LineFault> {
     match pieces {
         // A request has no segments of dots any more when it is looked up.
         [] => {
             let advice = "no request has empty segments, . or .. in its path";
-            return Err(Fault::new(segment.column, "a name between the slashes").advise(advice));
+            return Err(LineFault::new(segment.column, "a name between the slashes").advise(advice));
         }
-        [Piece::Literal(text)] => return Ok(Part::Literal(text.as_slice().into())),
-        [Piece::Star] if is_last => return Ok(Part::Rest(Box::default())),
-        [Piece::Literal(text), Piece::Star] if is_last => {
-            return Ok(Part::Rest(text.as_slice().into()));
+        [SegmentPiece::Literal(text)] => return Ok(RedirectPart::Literal(text.as_slice().into())),
+        [SegmentPiece::Star] if is_last => return Ok(RedirectPart::Rest(Box::default())),
+        [SegmentPiece::Literal(text), SegmentPiece::Star] if is_last => {
+            return Ok(RedirectPart::Rest(text.as_slice().into()));
         }
         _ => {}
     }
     let parts: Vec<SegmentPart<'_>> = pieces
         .iter()
         .map(|piece| match piece {
-            Piece::Literal(text) => SegmentPart::Literal(text),
-            Piece::Capture => SegmentPart::Capture,
-            Piece::Star => SegmentPart::Star,
+            SegmentPiece::Literal(text) => SegmentPart::Literal(text),
+            SegmentPiece::Capture => SegmentPart::Capture,
+            SegmentPiece::Star => SegmentPart::Star,
         })
         .collect();
     let encoded = SegmentPattern::encode(&parts);
     let encoded = encoded.map_err(|_| {
-        Fault::new(segment.column, "a shorter segment").advise("or one with fewer placeholders")
+        LineFault::new(segment.column, "a shorter segment").advise("or one with fewer placeholders")
     })?;
-    Ok(Part::Mixed(encoded.into()))
+    Ok(RedirectPart::Mixed(encoded.into()))
 }
 
 /// Adds a text of a segment, decoded, unless it is empty.
 fn push_text(
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<SegmentPiece>,
     segment: Word<'_>,
     range: std::ops::Range<usize>,
-) -> Result<(), Fault> {
+) -> Result<(), LineFault> {
     let is_whole = range.len() == segment.text.len();
     let column = segment.column_at(range.start);
     let text = segment.text.get(range).unwrap_or_default();
     let decoded = decoded(Word { text, column })?;
     let is_no_name = is_whole && matches!(decoded.as_slice(), b"." | b"..");
     if !decoded.is_empty() && !is_no_name {
-        pieces.push(Piece::Literal(decoded));
+        pieces.push(SegmentPiece::Literal(decoded));
     }
     Ok(())
 }

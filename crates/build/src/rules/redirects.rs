@@ -10,9 +10,9 @@ use pinion_archive::limits::{RULES_MAX, TARGET_MAX_BYTES};
 use pinion_archive::{PathPart, SegmentPattern};
 
 use super::foreign;
-use super::pattern::Source;
-use super::target::{Captures, Target};
-use super::text::{Fault, RuleError, Word, lines, words};
+use super::pattern::RulePattern;
+use super::target::{Captures, RuleTarget};
+use super::text::{LineFault, RuleError, Word, lines, words};
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +31,7 @@ pub struct Redirect {
     /// Lower case, without port; may begin with `*.`. None: any.
     pub host: Option<Box<[u8]>>,
     /// The path, decoded, a part for each segment.
-    pub path: Vec<Part>,
+    pub path: Vec<RedirectPart>,
     /// What the query has to have, decoded.
     pub query: Vec<(Box<[u8]>, QueryValue)>,
     /// Where it leads: a URI reference ready for a field, or the key of what is sent.
@@ -59,7 +59,7 @@ pub(crate) struct ForeignMark {
 
 /// A piece of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum RedirectPart {
     /// This segment.
     Literal(Box<[u8]>),
     /// Any one segment that is not empty.
@@ -88,14 +88,14 @@ pub enum TargetPart {
     Capture(u8),
 }
 
-impl Part {
+impl RedirectPart {
     /// As an archive has it.
     pub(crate) fn stored(&self) -> PathPart<'_> {
         match self {
-            Part::Literal(segment) => PathPart::Literal(segment),
-            Part::Capture => PathPart::Capture,
-            Part::Mixed(encoded) => PathPart::Mixed(SegmentPattern::of(encoded)),
-            Part::Rest(prefix) => PathPart::Rest { prefix },
+            RedirectPart::Literal(segment) => PathPart::Literal(segment),
+            RedirectPart::Capture => PathPart::Capture,
+            RedirectPart::Mixed(encoded) => PathPart::Mixed(SegmentPattern::of(encoded)),
+            RedirectPart::Rest(prefix) => PathPart::Rest { prefix },
         }
     }
 }
@@ -108,7 +108,8 @@ impl Redirect {
 
     /// Whether it responds to every path with content of the site.
     pub fn rewrites_everything(&self) -> bool {
-        let is_every_path = matches!(&*self.path, [Part::Rest(prefix)] if prefix.is_empty());
+        let is_every_path =
+            matches!(&*self.path, [RedirectPart::Rest(prefix)] if prefix.is_empty());
         is_every_path && self.status == 200 && self.is_unconditional()
     }
 
@@ -121,7 +122,7 @@ impl Redirect {
     pub(crate) fn only_path(&self) -> Option<Vec<u8>> {
         let mut path = Vec::new();
         for part in &self.path {
-            let Part::Literal(segment) = part else { return None };
+            let RedirectPart::Literal(segment) = part else { return None };
             path.push(b'/');
             path.extend_from_slice(segment);
         }
@@ -165,7 +166,7 @@ pub(super) fn parse_lines(
             Err(fault) => errors.push(fault.at(file, number)),
         }
         if rules.len() > RULES_MAX {
-            let fault = Fault::new(1, format!("at most {RULES_MAX} rules"));
+            let fault = LineFault::new(1, format!("at most {RULES_MAX} rules"));
             let fault = fault.advise("combine rules with * or placeholders such as :name");
             errors.push(fault.at(file, number));
             break;
@@ -175,7 +176,7 @@ pub(super) fn parse_lines(
 }
 
 /// A line, its words told apart by what they may be.
-struct Fields<'t> {
+struct RedirectWords<'t> {
     from: Word<'t>,
     query: Vec<Word<'t>>,
     to: Option<Word<'t>>,
@@ -186,18 +187,18 @@ struct Fields<'t> {
 }
 
 /// Reads a line; which one it is, is for the caller to say.
-fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, Fault> {
-    let Fields { from, query, to, status, conditions, end } = Fields::of(text)?;
-    let source = Source::parse(folder, from, &query, to.map_or("", |to| to.text))?;
+fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, LineFault> {
+    let RedirectWords { from, query, to, status, conditions, end } = RedirectWords::of(text)?;
+    let source = RulePattern::parse(folder, from, &query, to.map_or("", |to| to.text))?;
     let (status, force) = status.map_or(Ok((301, false)), parse_status)?;
     if let Some(condition) = conditions.first() {
         return Err(refused(*condition, Some(status)));
     }
     let captures = Captures(&source.names);
     let target = match to {
-        Some(to) => Target::parse(folder, to, status, &captures)?,
+        Some(to) => RuleTarget::parse(folder, to, status, &captures)?,
         // What Netlify calls forward rules.
-        None if status == 200 && source.ends_with_rest() => Target::same_as(&source),
+        None if status == 200 && source.ends_with_rest() => RuleTarget::same_as(&source),
         None => return Err(no_target(end)),
     };
     let literal = |part: &TargetPart| match part {
@@ -207,7 +208,7 @@ fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, Fault> {
     let target_column = to.map_or(from.column, |to| to.column);
     if target.parts.iter().map(literal).sum::<usize>() > TARGET_MAX_BYTES {
         let expected = format!("a target of at most {TARGET_MAX_BYTES} bytes, percent-encoded");
-        return Err(Fault::new(target_column, expected));
+        return Err(LineFault::new(target_column, expected));
     }
     let in_target = to.and_then(|to| foreign::mark(to, true));
     Ok(Redirect {
@@ -226,13 +227,13 @@ fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, Fault> {
     })
 }
 
-impl<'t> Fields<'t> {
-    fn of(line: Word<'t>) -> Result<Fields<'t>, Fault> {
+impl<'t> RedirectWords<'t> {
+    fn of(line: Word<'t>) -> Result<RedirectWords<'t>, LineFault> {
         let mut words = words(line);
         let comment = words.iter().position(|word| word.text.starts_with('#'));
         words.truncate(comment.unwrap_or(words.len()));
         let [from, rest @ ..] = words.as_slice() else {
-            return Err(Fault::new(line.column, "a path"));
+            return Err(LineFault::new(line.column, "a path"));
         };
         let (from, end) = (*from, words.last().unwrap_or(from).end());
         let Some(first) = rest.first() else {
@@ -243,7 +244,7 @@ impl<'t> Fields<'t> {
         } else {
             let Some(at) = rest.iter().position(|word| is_target(word.text)) else {
                 let expected = "a target that begins with /, ./, http:// or https://";
-                let fault = Fault::new(first.column, expected);
+                let fault = LineFault::new(first.column, expected);
                 return Err(match begins_with_host(first.text) {
                     true => fault.advise(format!("write https://{}", first.text)),
                     false => fault.advise(LINE),
@@ -255,15 +256,15 @@ impl<'t> Fields<'t> {
         };
         let (status, conditions) = behind.split_first().unzip();
         let conditions = conditions.unwrap_or_default().to_vec();
-        Ok(Fields { from, query, to, status: status.copied(), conditions, end })
+        Ok(RedirectWords { from, query, to, status: status.copied(), conditions, end })
     }
 }
 
 /// The form of a line.
 const LINE: &str = "write `/old /new`, and a status such as 301 after it if you need one";
 
-fn no_target(end: usize) -> Fault {
-    Fault::new(end, "a target: a path or a URL").advise(LINE)
+fn no_target(end: usize) -> LineFault {
+    LineFault::new(end, "a target: a path or a URL").advise(LINE)
 }
 
 /// What JavaScript's `parseInt` finds a number in: decides only that a word is meant as a status.
@@ -275,7 +276,7 @@ fn is_target(word: &str) -> bool {
     ["/", "./", "http://", "https://"].iter().any(|begin| word.starts_with(begin))
 }
 
-fn parse_status(word: Word<'_>) -> Result<(u16, bool), Fault> {
+fn parse_status(word: Word<'_>) -> Result<(u16, bool), LineFault> {
     let (digits, force) = match word.text.strip_suffix('!') {
         Some(digits) => (digits, true),
         None => (word.text, false),
@@ -284,7 +285,7 @@ fn parse_status(word: Word<'_>) -> Result<(u16, bool), Fault> {
     match status {
         Some(status @ (200 | 301 | 302 | 303 | 307 | 308 | 400..=599)) => Ok((status, force)),
         _ if is_number(word.text) => {
-            Err(Fault::new(word.column, "a status: 200, 301, 302, 303, 307, 308, 4xx or 5xx")
+            Err(LineFault::new(word.column, "a status: 200, 301, 302, 303, 307, 308, 4xx or 5xx")
                 .advise("a ! after it, as in 301!, lets the rule win over a file"))
         }
         _ => Err(refused(word, None)),
@@ -309,24 +310,26 @@ fn begins_with_host(word: &str) -> bool {
 }
 
 /// A word behind the target that is no status, or one behind that `status`.
-fn refused(word: Word<'_>, status: Option<u16>) -> Fault {
+fn refused(word: Word<'_>, status: Option<u16>) -> LineFault {
     let name = word.text.split('=').next().unwrap_or_default().to_ascii_lowercase();
     match name.as_str() {
         "country" | "language" | "role" | "cookie" | "sign" | "signed" => {
-            Fault::new(word.column, "no condition").advise(NO_CONDITIONS)
+            LineFault::new(word.column, "no condition").advise(NO_CONDITIONS)
         }
-        "permanent" => Fault::new(word.column, "a status as a number").advise("write 301"),
-        "temporary" | "temp" => Fault::new(word.column, "a status as a number").advise("write 302"),
+        "permanent" => LineFault::new(word.column, "a status as a number").advise("write 301"),
+        "temporary" | "temp" => {
+            LineFault::new(word.column, "a status as a number").advise("write 302")
+        }
         "force" | "!" => {
-            let fault = Fault::new(word.column, end_of_line(status));
+            let fault = LineFault::new(word.column, end_of_line(status));
             let status = status.unwrap_or(301);
             fault.advise(format!("to win over a file, write {status}!"))
         }
         name if name.starts_with('[') => {
-            let fault = Fault::new(word.column, end_of_line(status));
+            let fault = LineFault::new(word.column, end_of_line(status));
             fault.advise("flags in brackets are of Apache; remove them")
         }
-        _ => Fault::new(word.column, end_of_line(status)),
+        _ => LineFault::new(word.column, end_of_line(status)),
     }
 }
 

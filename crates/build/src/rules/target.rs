@@ -5,9 +5,9 @@ use pinion_http::target::is_uri_byte;
 
 use super::decode::decoded;
 use super::host_names::{host_of, to_ascii};
-use super::pattern::{SPLAT, Source, is_name_byte};
-use super::redirects::{Part, TargetPart};
-use super::text::{Fault, Word};
+use super::pattern::{RulePattern, SPLAT, is_name_byte};
+use super::redirects::{RedirectPart, TargetPart};
+use super::text::{LineFault, Word};
 use crate::keys::escaped;
 
 /// The names that a target may use, in the order of their numbers.
@@ -15,25 +15,25 @@ pub(super) struct Captures<'s>(pub(super) &'s [String]);
 
 /// The right side of a rule.
 #[derive(Debug, Default)]
-pub(super) struct Target {
+pub(super) struct RuleTarget {
     pub(super) parts: Vec<TargetPart>,
     /// Lower case, without port.
     pub(super) host: Option<Box<[u8]>>,
     pub(super) keeps_query: bool,
 }
 
-impl Target {
+impl RuleTarget {
     /// The path that a rule is about, as it is.
-    pub(super) fn same_as(source: &Source) -> Target {
-        let mut parts = Parts::default();
+    pub(super) fn same_as(source: &RulePattern) -> RuleTarget {
+        let mut parts = TargetParts::default();
         let mut numbers = 0..;
         let mut next = || numbers.next().unwrap_or_default();
         for part in &source.path {
             parts.literal(b"/");
             match part {
-                Part::Literal(segment) => parts.literal(segment),
-                Part::Capture => parts.capture(next()),
-                Part::Mixed(encoded) => {
+                RedirectPart::Literal(segment) => parts.literal(segment),
+                RedirectPart::Capture => parts.capture(next()),
+                RedirectPart::Mixed(encoded) => {
                     for part in SegmentPattern::of(encoded).parts() {
                         match part {
                             SegmentPart::Literal(text) => parts.literal(text),
@@ -41,13 +41,13 @@ impl Target {
                         }
                     }
                 }
-                Part::Rest(prefix) => {
+                RedirectPart::Rest(prefix) => {
                     parts.literal(prefix);
                     parts.capture(next());
                 }
             }
         }
-        Target { parts: parts.finished(), ..Target::default() }
+        RuleTarget { parts: parts.finished(), ..RuleTarget::default() }
     }
 
     /// Reads `to`.
@@ -56,47 +56,47 @@ impl Target {
         to: Word<'_>,
         status: u16,
         captures: &Captures<'_>,
-    ) -> Result<Target, Fault> {
+    ) -> Result<RuleTarget, LineFault> {
         if (300..400).contains(&status) {
             return location(folder, to, captures);
         }
         let (prefix, path) = split_folder(folder, to);
         if !path.text.starts_with('/') || path.text.starts_with("//") {
-            let fault = Fault::new(to.column, "a path of this site");
+            let fault = LineFault::new(to.column, "a path of this site");
             return Err(fault.advise(format!(
                 "with status {status} the server sends a file of its own, and does not fetch it \
                  from elsewhere: redirect with 301 or 302, or use a proxy in front"
             )));
         }
         if let Some(at) = path.text.find(['?', '#']) {
-            let fault = Fault::new(path.column_at(at), "a path without ? and #");
+            let fault = LineFault::new(path.column_at(at), "a path without ? and #");
             let advice = format!("with status {status} the target is a file of the site");
             return Err(fault.advise(advice));
         }
-        let mut parts = Parts::default();
+        let mut parts = TargetParts::default();
         parts.literal(prefix);
         pieces(path, captures, |piece| {
             match piece {
-                Piece::Capture(number) => parts.capture(number),
-                Piece::Text(text) => parts.literal(&decoded(text)?),
+                TargetPiece::Capture(number) => parts.capture(number),
+                TargetPiece::Text(text) => parts.literal(&decoded(text)?),
             }
             Ok(())
         })?;
         let dots = |segment: &str| segment == "." || segment == "..";
         if path.text.split('/').any(dots) {
-            return Err(Fault::new(path.column, "a path without . and .. in it"));
+            return Err(LineFault::new(path.column, "a path without . and .. in it"));
         }
-        Ok(Target { parts: parts.finished(), ..Target::default() })
+        Ok(RuleTarget { parts: parts.finished(), ..RuleTarget::default() })
     }
 }
 
 /// A target that clients are sent to.
-fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<Target, Fault> {
-    let mut parts = Parts::default();
+fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<RuleTarget, LineFault> {
+    let mut parts = TargetParts::default();
     let (prefix, rest) = split_folder(folder, to);
     parts.literal(&escaped(prefix));
     if rest.text.starts_with("//") {
-        return Err(Fault::new(
+        return Err(LineFault::new(
             rest.column,
             "a path that begins with one slash, or a URL with http:// or https://",
         ));
@@ -112,7 +112,7 @@ fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<Targ
         let end = authority.text.find(['/', '?', '#']).unwrap_or(authority.text.len());
         let name = authority.text.get(..end).unwrap_or_default();
         host = Some(host_of(name).filter(|_| !name.contains('*')).ok_or_else(|| {
-            Fault::new(authority.column, "a host such as example.org, without placeholders")
+            LineFault::new(authority.column, "a host such as example.org, without placeholders")
         })?);
         path = rest.from(at + end);
         parts.literal(rest.text.get(..at).unwrap_or_default().as_bytes());
@@ -120,8 +120,8 @@ fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<Targ
     }
     pieces(path, captures, |piece| {
         match piece {
-            Piece::Capture(number) => parts.capture(number),
-            Piece::Text(text) => {
+            TargetPiece::Capture(number) => parts.capture(number),
+            TargetPiece::Text(text) => {
                 // For its errors alone: what is escaped stays so.
                 super::decode::query_decoded(text)?;
                 parts.literal(&reference(text.text));
@@ -130,7 +130,7 @@ fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<Targ
         Ok(())
     })?;
     let keeps_query = !path.text.contains('?');
-    Ok(Target { parts: parts.finished(), host, keeps_query })
+    Ok(RuleTarget { parts: parts.finished(), host, keeps_query })
 }
 
 /// The folder of a relative target, without its slash, and what stands behind the dot.
@@ -142,7 +142,7 @@ fn split_folder<'f, 't>(folder: &'f [u8], to: Word<'t>) -> (&'f [u8], Word<'t>) 
 }
 
 /// A piece of a target as it is written.
-enum Piece<'t> {
+enum TargetPiece<'t> {
     Text(Word<'t>),
     Capture(u8),
 }
@@ -152,8 +152,8 @@ enum Piece<'t> {
 fn pieces<'t>(
     to: Word<'t>,
     captures: &Captures<'_>,
-    mut take: impl FnMut(Piece<'t>) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    mut take: impl FnMut(TargetPiece<'t>) -> Result<(), LineFault>,
+) -> Result<(), LineFault> {
     let (mut start, mut at) = (0, 0);
     while let Some(found) = to.text.get(at..).and_then(|rest| rest.find(':')) {
         let colon = at + found;
@@ -163,9 +163,9 @@ fn pieces<'t>(
             let before = to.from(start);
             let text = before.text.get(..colon - start).unwrap_or_default();
             if !text.is_empty() {
-                take(Piece::Text(Word { text, ..before }))?;
+                take(TargetPiece::Text(Word { text, ..before }))?;
             }
-            take(Piece::Capture(number))?;
+            take(TargetPiece::Capture(number))?;
             at += name.len();
             start = at;
         } else {
@@ -177,7 +177,7 @@ fn pieces<'t>(
         }
     }
     let rest = to.from(start);
-    if rest.text.is_empty() { Ok(()) } else { take(Piece::Text(rest)) }
+    if rest.text.is_empty() { Ok(()) } else { take(TargetPiece::Text(rest)) }
 }
 
 impl<'s> Captures<'s> {
@@ -192,14 +192,14 @@ impl<'s> Captures<'s> {
         named.filter(|(_, name)| is_whole(name)).max_by_key(|(_, name)| name.len())
     }
 
-    fn unknown(&self, column: usize) -> Fault {
+    fn unknown(&self, column: usize) -> LineFault {
         let known: Vec<String> = self.0.iter().map(|name| format!(":{name}")).collect();
         let advice = if known.is_empty() {
             format!("the rule has none: add :name, or * for :{SPLAT}, to its path")
         } else {
             format!("the rule has {}", known.join(", "))
         };
-        Fault::new(column, "a placeholder of the path or query").advise(advice)
+        LineFault::new(column, "a placeholder of the path or query").advise(advice)
     }
 }
 
@@ -218,12 +218,12 @@ fn reference(text: &str) -> Vec<u8> {
 
 /// Parts of a target, literals next to each other as one.
 #[derive(Default)]
-struct Parts {
+struct TargetParts {
     parts: Vec<TargetPart>,
     literal: Vec<u8>,
 }
 
-impl Parts {
+impl TargetParts {
     fn literal(&mut self, bytes: &[u8]) {
         self.literal.extend_from_slice(bytes);
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::error::Shown;
+use crate::error::ShownPath;
 use crate::limits::RULE_LINE_MAX_BYTES;
 
 /// What is wrong in a rules file, and where. Displays as
@@ -24,7 +24,7 @@ pub struct RuleError {
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RuleError { file, line, column, expected } = self;
-        write!(f, "{}:{line}:{column}: expected {expected}", Shown(file))
+        write!(f, "{}:{line}:{column}: expected {expected}", ShownPath(file))
     }
 }
 
@@ -33,7 +33,7 @@ const QUOTED_MAX_CHARS: usize = 40;
 
 /// A place in a line and what should stand there.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct LineFault {
     /// In characters, from 1.
     pub(super) column: usize,
     pub(super) expected: String,
@@ -43,30 +43,30 @@ pub(super) struct Fault {
     advice: Option<String>,
 }
 
-impl Fault {
-    pub(super) fn new(column: usize, expected: impl Into<String>) -> Fault {
-        Fault { column, expected: expected.into(), found: None, advice: None }
+impl LineFault {
+    pub(super) fn new(column: usize, expected: impl Into<String>) -> LineFault {
+        LineFault { column, expected: expected.into(), found: None, advice: None }
     }
 
     /// Adds what to do, or why.
-    pub(super) fn advise(self, advice: impl Into<String>) -> Fault {
-        Fault { advice: Some(advice.into()), ..self }
+    pub(super) fn advise(self, advice: impl Into<String>) -> LineFault {
+        LineFault { advice: Some(advice.into()), ..self }
     }
 
     /// Quotes the word of `line` at the column.
-    pub(super) fn quoting_word(self, line: Word<'_>) -> Fault {
+    pub(super) fn quoting_word(self, line: Word<'_>) -> LineFault {
         let word = self.rest_of(line).split(is_space).next().unwrap_or_default();
         self.quoting(word)
     }
 
     /// Quotes `line` from the column on.
-    pub(super) fn quoting_rest(self, line: Word<'_>) -> Fault {
+    pub(super) fn quoting_rest(self, line: Word<'_>) -> LineFault {
         let rest = self.rest_of(line);
         self.quoting(rest)
     }
 
     /// Quotes this text, unless the error quotes another one already.
-    pub(super) fn quoting(mut self, text: &str) -> Fault {
+    pub(super) fn quoting(mut self, text: &str) -> LineFault {
         if self.found.is_none() && !text.is_empty() {
             let mut found: String = text.chars().take(QUOTED_MAX_CHARS).collect();
             if found.len() < text.len() {
@@ -85,7 +85,7 @@ impl Fault {
 
     /// In the given line of a file.
     pub(super) fn at(self, file: &Path, line: usize) -> RuleError {
-        let Fault { column, mut expected, found, advice } = self;
+        let LineFault { column, mut expected, found, advice } = self;
         if let Some(found) = found {
             expected.push_str(&format!(", found {found:?}"));
         }
@@ -124,7 +124,7 @@ impl<'t> Word<'t> {
 
 /// The lines that say something, with their numbers from 1: white space around them is gone, empty
 /// ones and those that begin with `#` are left out.
-pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Result<Word<'_>, Fault>)> {
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Result<Word<'_>, LineFault>)> {
     let lines = text.split(|&byte| byte == b'\n').enumerate();
     lines.filter_map(|(rank, bytes)| {
         let line = match line(bytes) {
@@ -135,17 +135,17 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Result<Word<'_>
     })
 }
 
-fn line(bytes: &[u8]) -> Result<Word<'_>, Fault> {
+fn line(bytes: &[u8]) -> Result<Word<'_>, LineFault> {
     if bytes.len() > RULE_LINE_MAX_BYTES {
         let expected = format!("a line of at most {RULE_LINE_MAX_BYTES} bytes");
-        return Err(Fault::new(1, expected).advise("shorten it or split it"));
+        return Err(LineFault::new(1, expected).advise("shorten it or split it"));
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(trimmed(Word { text, column: 1 })),
         Err(error) => {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
             let column = 1 + String::from_utf8_lossy(before).chars().count();
-            Err(Fault::new(column, "UTF-8").advise("save the file in this encoding"))
+            Err(LineFault::new(column, "UTF-8").advise("save the file in this encoding"))
         }
     }
 }
@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn an_error_quotes_the_line_and_says_what_to_do() {
         let line = Word { text: "/ä b\u{7}c /d", column: 3 };
-        let at = |column| Fault::new(column, "x");
-        let said = |fault: Fault| fault.at(Path::new("f"), 2).to_string();
+        let at = |column| LineFault::new(column, "x");
+        let said = |fault: LineFault| fault.at(Path::new("f"), 2).to_string();
         assert_eq!(said(at(6).quoting_word(line)), "f:2:6: expected x, found \"b\\u{7}c\"");
         assert_eq!(said(at(10).quoting_rest(line)), "f:2:10: expected x, found \"/d\"");
         assert_eq!(said(at(6).quoting_rest(line)), "f:2:6: expected x, found \"b\\u{7}c /d\"");
@@ -213,8 +213,8 @@ mod tests {
         let text = b"\n  # a\r\n /b \r\n\n#\xff\nc\xff";
         let found: Vec<_> = lines(text).collect();
         assert!(matches!(found[0], (3, Ok(Word { text: "/b", column: 2 }))), "{found:?}");
-        assert!(matches!(&found[1], (5, Err(Fault { column: 2, .. }))), "{found:?}");
-        assert!(matches!(&found[2], (6, Err(Fault { column: 2, .. }))), "{found:?}");
+        assert!(matches!(&found[1], (5, Err(LineFault { column: 2, .. }))), "{found:?}");
+        assert!(matches!(&found[2], (6, Err(LineFault { column: 2, .. }))), "{found:?}");
         assert_eq!(found.len(), 3);
     }
 

@@ -8,12 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Reads folders for a walk. Without a thread it reads none, and the walk does it.
-pub(super) struct Ahead<T>(Option<Sender<Job<T>>>);
+pub(super) struct Ahead<T>(Option<Sender<ReadAheadJob<T>>>);
 
 /// Folders that are being read, in the order of their names.
 pub(super) type Waiting<T> = VecDeque<Receiver<io::Result<T>>>;
 
-struct Job<T> {
+struct ReadAheadJob<T> {
     folder: Vec<u8>,
     reply: SyncSender<io::Result<T>>,
 }
@@ -24,11 +24,11 @@ pub(super) fn with_readers<T: Send, R>(
     read: impl Fn(&[u8]) -> io::Result<T> + Sync,
     walk: impl FnOnce(Ahead<T>) -> R,
 ) -> R {
-    let (sender, receiver) = channel::<Job<T>>();
+    let (sender, receiver) = channel::<ReadAheadJob<T>>();
     let receiver = Mutex::new(receiver);
     let next = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
     let work = || {
-        while let Ok(Job { folder, reply }) = next() {
+        while let Ok(ReadAheadJob { folder, reply }) = next() {
             // The walk may have ended early.
             let _ = reply.send(read(&folder));
         }
@@ -47,7 +47,8 @@ impl<T> Ahead<T> {
     /// Has a folder read. False when nobody does.
     pub(super) fn ask(&self, folder: Vec<u8>, waiting: &mut Waiting<T>) -> bool {
         let (reply, answer) = sync_channel(1);
-        let asked = self.0.as_ref().is_some_and(|jobs| jobs.send(Job { folder, reply }).is_ok());
+        let asked =
+            self.0.as_ref().is_some_and(|jobs| jobs.send(ReadAheadJob { folder, reply }).is_ok());
         if asked {
             waiting.push_back(answer);
         }

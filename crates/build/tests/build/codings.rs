@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use pinion_build::{
-    CodingLevel, CodingSummary, CodingsFor, Level, Method, Options, Warning, codings_at,
+    CodingEffort, CodingLevel, CodingSummary, CodingsFor, Method, Options, Warning, codings_at,
 };
 use pinion_http::coding::Coding;
 
@@ -17,7 +17,7 @@ fn codings_are_kept_where_they_pay() {
     let page = PAGE.repeat(40);
     let folder =
         Folder::with(&[("a.html", page.as_str()), ("short.html", "<p>"), ("a.png", &page)]);
-    let codings = codings_at("br:4,zstd:3,gzip:2", Level::Best).unwrap();
+    let codings = codings_at("br:4,zstd:3,gzip:2", CodingEffort::Best).unwrap();
     let site = built_with(&folder, &Options { codings, ..options() }).unwrap();
     assert_eq!(site.page("/a.html").codings(), Coding::ALL);
     assert_eq!(site.page("/a.html").content(), page.as_bytes());
@@ -83,7 +83,7 @@ fn the_summary_counts_what_is_stored() {
 fn zopfli_makes_gzip() {
     let folder = Folder::with(&[("a.html", &PAGE.repeat(40))]);
     let site = |codings: &str| {
-        let codings = codings_at(codings, Level::Best).unwrap();
+        let codings = codings_at(codings, CodingEffort::Best).unwrap();
         built_with(&folder, &Options { codings, ..options() }).unwrap()
     };
     let [zopfli, gzip] = ["zopfli:5", "gzip:9"].map(site);
@@ -104,7 +104,7 @@ fn some_files_have_codings_of_their_own() {
         ("x.bin", &page),
     ]);
     let rules = ["art/*=zstd", "*.svg=br:3", "x.bin=identity", "*.gone=br"];
-    let codings_for = rules.map(|rule| CodingsFor::parse(rule, Level::Best).unwrap()).into();
+    let codings_for = rules.map(|rule| CodingsFor::parse(rule, CodingEffort::Best).unwrap()).into();
     let options = Options { codings_for, ..options() };
     let site = built_with(&folder, &options).unwrap();
     for (key, codings) in [

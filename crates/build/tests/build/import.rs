@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use pinion_archive::{Layout, Scratch, verify};
 use pinion_build::{
-    ContentFault, ImportError, Imported, LeftoverReason, Level, Options, codings_at, import_file,
+    CodingEffort, ContentFault, ImportError, Imported, LeftoverReason, Options, codings_at,
+    import_file,
 };
 use proptest::prelude::*;
 
@@ -52,7 +53,7 @@ fn every_coding_gives_the_same_archive() {
 
 #[test]
 fn files_are_what_they_were() {
-    let codings = codings_at("zstd", Level::Best).expect("a list");
+    let codings = codings_at("zstd", CodingEffort::Best).expect("a list");
     let options = Options { codings, security_fields: false, ..options() };
     let (imported, bytes) = imported(&made("site-br.cdb"), &options).expect("imported");
     let layout = Layout::open(&bytes).expect("an archive");

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pinion_archive::{EntryKind, Layout, verify};
-use pinion_build::{Imported, Level, Options, codings_at, import_file};
+use pinion_build::{CodingEffort, Imported, Options, codings_at, import_file};
 use pinion_kawipiko::Archive;
 
 use crate::make;
@@ -42,7 +42,7 @@ pub(crate) fn check(data: &[u8]) -> bool {
     let folder = PLACE.get_or_init(|| Mutex::new(place()));
     let folder = folder.lock().unwrap_or_else(PoisonError::into_inner);
     let out = folder.join("out.pinion");
-    let codings = codings_at("gzip:1", Level::Fast).expect("a list");
+    let codings = codings_at("gzip:1", CodingEffort::Fast).expect("a list");
     let options = Options { codings, threads: NonZeroUsize::new(1), ..Options::new(9) };
     let done = import_file(&cdb, &options, &out, &());
     let left = fs::read_dir(&*folder).expect("a folder").count();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pinion_build::{BuildError, Level, Options, Warning, build_file, codings_at};
+use pinion_build::{BuildError, CodingEffort, Options, Warning, build_file, codings_at};
 use pinion_http::coding::Coding;
 
 use crate::folder::Folder;
@@ -13,7 +13,7 @@ const SCRIPT: &str = "let a_name_that_is_repeated = 'and what it stands for';\n"
 /// The script in each coding.
 fn coded() -> Vec<(Coding, Vec<u8>)> {
     let folder = Folder::with(&[("a.js", &SCRIPT.repeat(200))]);
-    let codings = codings_at("gzip,br,zstd", Level::Best).unwrap();
+    let codings = codings_at("gzip,br,zstd", CodingEffort::Best).unwrap();
     let site = built_with(&folder, &Options { codings, ..options() }).unwrap();
     let forms = site.page("/a.js").forms.iter();
     forms.map(|form| (form.coding, form.stored.clone().unwrap())).collect()
@@ -84,7 +84,7 @@ fn what_is_too_large_when_it_is_decoded_is_named() {
     let folder = Folder::new();
     let zeros = vec![0; 1 << 20];
     folder.file("zeros.txt", &zeros);
-    let codings = codings_at("zstd", Level::Best).unwrap();
+    let codings = codings_at("zstd", CodingEffort::Best).unwrap();
     let site = built_with(&folder, &Options { codings, ..options() }).unwrap();
     let frame = site.page("/zeros.txt").forms[1].stored.clone().unwrap();
     // Frames follow each other (RFC 8878 §3).

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
 use pinion_build::limits::WORKED_MIN_BYTES;
-use pinion_build::{Level, Options, Progress, build, codings_at};
+use pinion_build::{CodingEffort, Options, Progress, build, codings_at};
 
 use crate::folder::Folder;
 use crate::reader::options;
@@ -30,7 +30,7 @@ impl Progress for Listener {
 
 /// Builds with one thread, so that what is told is always the same.
 fn told(folder: &Folder, codings: &str) -> Vec<Told> {
-    let codings = codings_at(codings, Level::Best).unwrap();
+    let codings = codings_at(codings, CodingEffort::Best).unwrap();
     let options = Options { threads: NonZeroUsize::new(1), codings, ..options() };
     let listener = Listener::default();
     build(folder.path(), &options, std::io::Cursor::new(Vec::new()), &listener).unwrap();

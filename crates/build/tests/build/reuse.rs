@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pinion_build::{CodingsFor, Level, Options, Summary, Warning, build_file, codings_at};
+use pinion_build::{CodingEffort, CodingsFor, Options, Summary, Warning, build_file, codings_at};
 use proptest::prelude::*;
 
 use crate::folder::Folder;
@@ -118,8 +118,8 @@ fn other_options_are_honoured() {
     let (source, out) = (site(), Folder::new());
     let path = out.join("site.pinion");
     let codings =
-        |text: &str| Options { codings: codings_at(text, Level::Best).unwrap(), ..later() };
-    let rule = CodingsFor::parse("*.css=gzip:9,br:2", Level::Best).unwrap();
+        |text: &str| Options { codings: codings_at(text, CodingEffort::Best).unwrap(), ..later() };
+    let rule = CodingsFor::parse("*.css=gzip:9,br:2", CodingEffort::Best).unwrap();
     for (options, reused) in [
         (codings("gzip:6,br:6"), 0),
         (codings("gzip:6,br:5"), 103),

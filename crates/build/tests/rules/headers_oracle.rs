@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use pinion_build::RuleError;
-use pinion_build::rules::headers::{Change, FieldRule, parse};
+use pinion_build::rules::headers::{FieldRule, HeaderChange, parse};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -102,7 +102,7 @@ const EXAMPLES: [&str; 3] = [
 fn as_theirs(rule: &FieldRule) -> Value {
     let mut values = Map::new();
     for change in &rule.changes {
-        let Change::Give { name, value } = change else { panic!("no such line is made") };
+        let HeaderChange::Give { name, value } = change else { panic!("no such line is made") };
         let value = commas(value);
         let joined = match values.get(name).and_then(Value::as_str) {
             Some(known) => format!("{known}, {value}"),

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use pinion_archive::{SegmentPart, SegmentPattern};
-use pinion_build::rules::redirects::{Part, QueryValue, Redirect, TargetPart, parse};
+use pinion_build::rules::redirects::{QueryValue, Redirect, RedirectPart, TargetPart, parse};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -116,25 +116,25 @@ fn absolute(path: &str) -> &str {
 }
 
 /// Their path in our parts, and the names of its captures.
-fn path_of(path: &str, names: &mut Vec<String>) -> Vec<Part> {
+fn path_of(path: &str, names: &mut Vec<String>) -> Vec<RedirectPart> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let last = segments.len().saturating_sub(1);
     let parts = segments.iter().enumerate().map(|(rank, segment)| {
         match (segment.strip_prefix(':'), segment.strip_suffix('*')) {
             (Some(name), _) => {
                 names.push(name.to_owned());
-                Part::Capture
+                RedirectPart::Capture
             }
             (None, Some(prefix)) if rank == last => {
                 names.push("splat".to_owned());
-                Part::Rest(prefix.as_bytes().into())
+                RedirectPart::Rest(prefix.as_bytes().into())
             }
             (None, Some("")) => {
                 names.push("splat".to_owned());
                 let star = SegmentPattern::encode(&[SegmentPart::Star]);
-                Part::Mixed(star.expect("a segment").into())
+                RedirectPart::Mixed(star.expect("a segment").into())
             }
-            _ => Part::Literal(segment.as_bytes().into()),
+            _ => RedirectPart::Literal(segment.as_bytes().into()),
         }
     });
     parts.collect()

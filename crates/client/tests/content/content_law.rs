@@ -9,7 +9,7 @@ use std::io::{Read as _, Write as _};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
-use pinion_brotli::{Decoder, Encoder, Memory, Operation};
+use pinion_brotli::{BrotliEncoder, Decoder, EncoderMemory, EncoderOperation};
 use pinion_client::content_decoder::{ContentCoding, ContentDecoder, DecodeError};
 use pinion_client::limits::{DECODED_FREE_BYTES, DECODED_RATIO_MAX};
 
@@ -138,11 +138,12 @@ fn encoded(coding: ContentCoding, kind: u8, content: &[u8]) -> Vec<u8> {
         return [if cut == 0 { Vec::new() } else { member(front) }, member(back)].concat();
     }
     let (quality, window_log) = (2 + (level & 7), 10 + (level >> 3));
-    let mut encoder = Encoder::new(&Memory::new(quality), quality, window_log, content.len());
+    let mut encoder =
+        BrotliEncoder::new(&EncoderMemory::new(quality), quality, window_log, content.len());
     let (mut data, mut rest) = (Vec::new(), content);
     loop {
         let mut piece = [0; 4096];
-        let step = encoder.step(Operation::Finish, rest, &mut piece).expect("an encoder");
+        let step = encoder.step(EncoderOperation::Finish, rest, &mut piece).expect("an encoder");
         data.extend_from_slice(&piece[..step.written]);
         rest = &rest[step.read..];
         if step.is_done {

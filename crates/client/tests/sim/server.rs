@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use pinion_brotli::{Encoder, Memory, Operation};
+use pinion_brotli::{BrotliEncoder, EncoderMemory, EncoderOperation};
 use pinion_engine::backend::sim::{Client, Network, Random, Read};
 use rustix::io::Errno;
 
@@ -135,9 +135,9 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 fn brotli(content: &[u8]) -> Vec<u8> {
-    let mut encoder = Encoder::new(&Memory::new(3), 3, 18, content.len());
+    let mut encoder = BrotliEncoder::new(&EncoderMemory::new(3), 3, 18, content.len());
     let mut data = vec![0; content.len() + 1000];
-    let step = encoder.step(Operation::Finish, content, &mut data).expect("an encoder");
+    let step = encoder.step(EncoderOperation::Finish, content, &mut data).expect("an encoder");
     assert!(step.is_done);
     data.truncate(step.written);
     data

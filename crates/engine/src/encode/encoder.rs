@@ -1,7 +1,7 @@
 //! One answer's encoder: content in, coded bytes out, piece by piece.
 
 use flate2::{Compress, Compression, FlushCompress, Status};
-use pinion_brotli::{Memory, Operation};
+use pinion_brotli::{EncoderMemory, EncoderOperation};
 use pinion_http::coding::Coding;
 
 use crate::limits::{
@@ -9,7 +9,7 @@ use crate::limits::{
     GZIP_LEVEL, GZIP_WINDOW_BITS,
 };
 
-/// How far [`Encoder::step`] came.
+/// How far [`ResponseEncoder::step`] came.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
     /// Bytes of the input that were taken.
@@ -19,12 +19,12 @@ pub(crate) struct Step {
 }
 
 /// See the module's head.
-pub(crate) enum Encoder {
+pub(crate) enum ResponseEncoder {
     Gzip(Compress),
-    Brotli(pinion_brotli::Encoder),
+    Brotli(pinion_brotli::BrotliEncoder),
 }
 
-impl Encoder {
+impl ResponseEncoder {
     /// An encoder of a coding, if it can be made on demand.
     pub(super) fn new(coding: Coding) -> Option<Self> {
         match coding {
@@ -33,9 +33,9 @@ impl Encoder {
                 Some(Self::Gzip(Compress::new_gzip(level, GZIP_WINDOW_BITS)))
             }
             Coding::Brotli => {
-                let memory = Memory::new(BROTLI_QUALITY);
+                let memory = EncoderMemory::new(BROTLI_QUALITY);
                 let (quality, window) = (BROTLI_QUALITY, BROTLI_WINDOW_BITS);
-                let encoder = pinion_brotli::Encoder::new(&memory, quality, window, 0);
+                let encoder = pinion_brotli::BrotliEncoder::new(&memory, quality, window, 0);
                 Some(Self::Brotli(encoder))
             }
             Coding::Identity | Coding::Zstd => None,
@@ -65,7 +65,7 @@ impl Encoder {
     pub(crate) fn step(
         &mut self,
         input: &[u8],
-        operation: Operation,
+        operation: EncoderOperation,
         out: &mut Vec<u8>,
     ) -> Option<Step> {
         out.clear();
@@ -82,30 +82,30 @@ impl Encoder {
 fn gzip(
     compress: &mut Compress,
     input: &[u8],
-    operation: Operation,
+    operation: EncoderOperation,
     out: &mut Vec<u8>,
 ) -> Option<Step> {
     let before = compress.total_in();
     let flush = match operation {
-        Operation::Process => FlushCompress::None,
-        Operation::Flush => FlushCompress::Sync,
-        Operation::Finish => FlushCompress::Finish,
+        EncoderOperation::Process => FlushCompress::None,
+        EncoderOperation::Flush => FlushCompress::Sync,
+        EncoderOperation::Finish => FlushCompress::Finish,
     };
     let status = compress.compress_vec(input, out, flush).ok()?;
     let used = (compress.total_in() - before) as usize;
     let is_done = match operation {
-        Operation::Process => used == input.len(),
+        EncoderOperation::Process => used == input.len(),
         // What fills the room may not be all.
-        Operation::Flush => used == input.len() && out.len() < out.capacity(),
-        Operation::Finish => status == Status::StreamEnd,
+        EncoderOperation::Flush => used == input.len() && out.len() < out.capacity(),
+        EncoderOperation::Finish => status == Status::StreamEnd,
     };
     Some(Step { used, is_done })
 }
 
 fn brotli(
-    encoder: &mut pinion_brotli::Encoder,
+    encoder: &mut pinion_brotli::BrotliEncoder,
     input: &[u8],
-    operation: Operation,
+    operation: EncoderOperation,
     out: &mut Vec<u8>,
 ) -> Option<Step> {
     out.resize(CHUNK_BYTES, 0);

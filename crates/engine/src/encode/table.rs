@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use pinion_http::coding::Coding;
 
-use super::encoder::Encoder;
+use super::encoder::ResponseEncoder;
 use crate::limits::ENCODERS_MAX;
 use crate::pool::Pool;
 
@@ -24,7 +24,7 @@ struct Place {
     /// Content has gone in, and not all of it has come out again.
     holds_content: bool,
     /// Out of its place while it is at work.
-    encoder: Option<Encoder>,
+    encoder: Option<ResponseEncoder>,
 }
 
 impl Encoders {
@@ -33,11 +33,11 @@ impl Encoders {
     pub(crate) fn take(&mut self, coding: Coding, pool: &mut Pool) -> Option<EncoderId> {
         let free = self.places.iter().position(|place| place.bytes == 0);
         let index = free.unwrap_or(self.places.len());
-        let bytes = Encoder::bytes_of(coding);
+        let bytes = ResponseEncoder::bytes_of(coding);
         if index >= ENCODERS_MAX || !pool.reserve_outside_reserve(bytes) {
             return None;
         }
-        let Some(encoder) = Encoder::new(coding) else {
+        let Some(encoder) = ResponseEncoder::new(coding) else {
             pool.release(bytes);
             return None;
         };
@@ -63,12 +63,17 @@ impl Encoders {
     }
 
     /// Takes an encoder out of its place, to work with it.
-    pub(crate) fn lift(&mut self, id: EncoderId) -> Option<Encoder> {
+    pub(crate) fn lift(&mut self, id: EncoderId) -> Option<ResponseEncoder> {
         self.place(id)?.encoder.take()
     }
 
     /// Puts it back; it `holds_content` that has not come out.
-    pub(crate) fn put_back(&mut self, id: EncoderId, encoder: Encoder, holds_content: bool) {
+    pub(crate) fn put_back(
+        &mut self,
+        id: EncoderId,
+        encoder: ResponseEncoder,
+        holds_content: bool,
+    ) {
         if let Some(place) = self.place(id) {
             debug_assert_eq!(place.bytes, encoder.bytes());
             place.encoder = Some(encoder);

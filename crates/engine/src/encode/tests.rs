@@ -3,7 +3,7 @@ use std::io::{Read, Write};
 use flate2::write::GzDecoder;
 use proptest::prelude::*;
 
-use super::encoder::Encoder;
+use super::encoder::ResponseEncoder;
 use super::*;
 use crate::limits::{CHUNK_BYTES, ENCODE_MIN_BYTES, ENCODERS_MAX};
 use crate::pool::Pool;
@@ -146,7 +146,12 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![Just(Vec::new()), noise, text]
 }
 
-fn run(encoder: &mut Encoder, input: &[u8], operation: Operation, wire: &mut Vec<u8>) {
+fn run(
+    encoder: &mut ResponseEncoder,
+    input: &[u8],
+    operation: EncoderOperation,
+    wire: &mut Vec<u8>,
+) {
     let (mut at, mut out) = (0, Vec::new());
     loop {
         let step = encoder.step(&input[at..], operation, &mut out).expect("it works");
@@ -171,18 +176,18 @@ proptest! {
         gzip in any::<bool>(),
     ) {
         let coding = if gzip { Coding::Gzip } else { Coding::Brotli };
-        let mut encoder = Encoder::new(coding).expect("a coding that is made");
+        let mut encoder = ResponseEncoder::new(coding).expect("a coding that is made");
         let (mut wire, mut all) = (Vec::new(), Vec::new());
         for (piece, flushes) in pieces {
-            run(&mut encoder, &piece, Operation::Process, &mut wire);
+            run(&mut encoder, &piece, EncoderOperation::Process, &mut wire);
             all.extend_from_slice(&piece);
             if flushes && !all.is_empty() {
-                run(&mut encoder, b"", Operation::Flush, &mut wire);
+                run(&mut encoder, b"", EncoderOperation::Flush, &mut wire);
                 prop_assert!(decoded(coding, &wire) == all, "behind a flush");
             }
             prop_assert!(!is_whole(coding, &wire), "it looks complete and is not");
         }
-        run(&mut encoder, b"", Operation::Finish, &mut wire);
+        run(&mut encoder, b"", EncoderOperation::Finish, &mut wire);
         prop_assert!(is_whole(coding, &wire));
         prop_assert!(decoded(coding, &wire) == all);
     }
@@ -190,7 +195,7 @@ proptest! {
 
 #[test]
 fn there_are_only_so_many_encoders() {
-    let bytes = Encoder::bytes_of(Coding::Gzip);
+    let bytes = ResponseEncoder::bytes_of(Coding::Gzip);
     let mut pool = Pool::new(bytes * ENCODERS_MAX * 4);
     let mut encoders = Encoders::default();
     let mut take = |pool: &mut Pool| encoders.take(Coding::Gzip, pool);
@@ -209,7 +214,7 @@ fn there_are_only_so_many_encoders() {
 
 #[test]
 fn encoders_leave_the_reserve_alone() {
-    let bytes = Encoder::bytes_of(Coding::Gzip);
+    let bytes = ResponseEncoder::bytes_of(Coding::Gzip);
     // Of so little a quarter is reserve.
     let mut pool = Pool::new(2 * bytes);
     let mut encoders = Encoders::default();

@@ -8,7 +8,7 @@ use pinion_http::field::Field;
 
 use super::{Exchange, Room, Slice, Stage};
 use crate::buffers::Buffers;
-use crate::encode::{Operation, Recoded, is_suited};
+use crate::encode::{EncoderOperation, Recoded, is_suited};
 use crate::gone::Gone;
 use crate::limits::{ENCODE_PIECE_MAX_BYTES, EXTERNAL_READ_BYTES};
 
@@ -36,7 +36,7 @@ impl Exchange<'_> {
         let Some(state) = state else { return Room::Gone };
         let encoder = state.encoder;
         let waits = encoder.is_some_and(|id| self.core.buffers.encoders.holds_content(id));
-        if waits && let Err(why) = self.encode(b"", Operation::Flush) {
+        if waits && let Err(why) = self.encode(b"", EncoderOperation::Flush) {
             self.give_up(why);
             return Room::Gone;
         }
@@ -75,8 +75,8 @@ impl Exchange<'_> {
     /// Compresses content.
     pub(super) fn encode_slice(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
         match slice {
-            Slice::Copied(bytes) => self.encode(bytes, Operation::Process),
-            Slice::Shared(bytes) => self.encode(&bytes, Operation::Process),
+            Slice::Copied(bytes) => self.encode(bytes, EncoderOperation::Process),
+            Slice::Shared(bytes) => self.encode(&bytes, EncoderOperation::Process),
             Slice::Mapped { mapping, offset, bytes } => {
                 self.encode_pieces(offset, bytes, |exchange, offset, piece| {
                     let mappings = &exchange.core.buffers.mappings;
@@ -109,14 +109,18 @@ impl Exchange<'_> {
             let now = (end - at).min(buffer.len() as u64) as usize;
             let piece = buffer.get_mut(..now).ok_or(Gone::Broken)?;
             read(self, at, piece)?;
-            self.encode(piece, Operation::Process)?;
+            self.encode(piece, EncoderOperation::Process)?;
             at += now as u64;
         }
         Ok(())
     }
 
     /// Gives content to the encoder and queues what comes out.
-    pub(super) fn encode(&mut self, content: &[u8], operation: Operation) -> Result<(), Gone> {
+    pub(super) fn encode(
+        &mut self,
+        content: &[u8],
+        operation: EncoderOperation,
+    ) -> Result<(), Gone> {
         let id = self.state().and_then(|state| state.encoder).ok_or(Gone::Broken)?;
         let mut encoder = self.core.buffers.encoders.lift(id).ok_or(Gone::Broken)?;
         let mut out = std::mem::take(&mut self.core.encoding);
@@ -136,7 +140,7 @@ impl Exchange<'_> {
             }
         };
         self.core.encoding = out;
-        self.core.buffers.encoders.put_back(id, encoder, operation == Operation::Process);
+        self.core.buffers.encoders.put_back(id, encoder, operation == EncoderOperation::Process);
         encoded
     }
 

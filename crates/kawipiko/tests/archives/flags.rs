@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pinion_kawipiko::{Archive, Fault, Kind, Reference};
+use pinion_kawipiko::{Archive, Kind, RecordFault, Reference};
 
 use crate::real::{Said, made, said};
 
@@ -68,7 +68,7 @@ fn no_fields_for_caches() {
 }
 
 /// What a file of the archive is answered with: status and type, or what is wrong.
-fn answer(name: &str, path: &[u8]) -> Result<(String, String), Fault> {
+fn answer(name: &str, path: &[u8]) -> Result<(String, String), RecordFault> {
     let file = made(name);
     let archive = Archive::open(&file).expect("an archive");
     let is_it = |found: &Reference<'_>| found.kind == Kind::File && found.path == path;
@@ -90,7 +90,7 @@ fn equal_files_have_one_type_and_status() {
         assert_eq!(said("/same/b.js"), ("200".into(), "text/css; charset=utf-8".into()), "{name}");
         assert_eq!(said("/lost/twin.txt").0, "404", "{name}");
         // Behind a redirect, which has no content either.
-        assert_eq!(answer(name, b"/empty/a.css"), Err(Fault::Missing), "{name}");
+        assert_eq!(answer(name, b"/empty/a.css"), Err(RecordFault::Missing), "{name}");
     }
     let status = |name| answer(name, b"/copy/index.html").expect("sound").0;
     assert_eq!((status("odd-plain.cdb"), status("odd-bare.cdb")), ("200".into(), "404".into()));

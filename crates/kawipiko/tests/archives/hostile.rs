@@ -1,6 +1,6 @@
 //! Archives that no archiver has made: each fault has its name.
 
-use pinion_kawipiko::{Archive, Damage, Field};
+use pinion_kawipiko::{Archive, Damage, KawipikoField};
 
 use crate::make::{database, schema};
 
@@ -121,7 +121,7 @@ fn what_is_right() {
     assert_eq!((alone.host, alone.path), (Some(&b"alone"[..]), &b""[..]));
     assert_eq!((moved.fields_number(), moved.content_number()), (1, 0x00ff_ffff));
     let fields = [("!Status", &b"301"[..]), ("Location", b"/")];
-    let fields = fields.map(|(name, value)| Field { name, value });
+    let fields = fields.map(|(name, value)| KawipikoField { name, value });
     assert_eq!(archive.fields(moved), Ok(fields.to_vec()));
     assert_eq!(archive.content(moved), Ok(&b""[..]));
 }

@@ -28,7 +28,7 @@ use crate::settings::{
     CanonicalHost, CertificateFiles, Certificates, Content, ListenKind, LogTarget, Serve,
 };
 use crate::source::Source;
-use pinion_build::{BuildError, CodeError, Examined, Globs, Options, Problem, RuleError};
+use pinion_build::{BuildError, CodeError, Examined, FileProblem, Globs, Options, RuleError};
 use pinion_engine::tls::certificates::Certificate;
 use pinion_lua::allowance::Allowance;
 use pinion_lua::site::Site;
@@ -214,7 +214,7 @@ pub(crate) fn examine_folder(
             Err(errors.iter().map(fault).chain(syntax_errors(folder, options)).collect())
         }
         Err(BuildError::Problems(problems) | BuildError::UnreadRules(problems)) => {
-            let fault = |problem: &Problem| {
+            let fault = |problem: &FileProblem| {
                 let reason = without_number(&problem.reason.to_string());
                 Fault::of(&in_place(&problem.path), reason)
             };

@@ -12,7 +12,7 @@ use anyhow::{Context as _, anyhow};
 use pinion_archive::Layout;
 use pinion_archive::layout::MAGIC;
 use pinion_archive::verify::verify;
-use pinion_build::{Draft, remove_left_drafts};
+use pinion_build::{DraftFile, remove_left_drafts};
 use pinion_engine::mapping::{self, Mapping};
 use pinion_engine::stderr;
 use pinion_lua::allowance::Allowance;
@@ -33,7 +33,7 @@ const ARRIVING: &str = "arriving";
 /// process lives; what is not locked was left behind.
 #[derive(Debug)]
 pub(crate) struct Arrival {
-    draft: Draft,
+    draft: DraftFile,
     /// Its digest.
     pub(crate) id: Id,
     /// Its size.
@@ -66,7 +66,7 @@ pub(crate) fn take_in(
     let arriving = releases.join(ARRIVING);
     remove_left_drafts(&arriving);
     let cannot = || format!("cannot copy {} to {}", origin.shown, releases.display());
-    let draft = Draft::create(&arriving).with_context(cannot)?;
+    let draft = DraftFile::create(&arriving).with_context(cannot)?;
     let copied = copy(origin, draft.file(), bar, cancelled)?;
     copied.with_context(cannot)?;
     let file = draft.file().try_clone().with_context(cannot)?;

@@ -4,7 +4,7 @@ use super::{choice, field_value, number, operand, path, paths, read, row, single
 use crate::failure::Failure;
 use crate::values;
 use crate::written::Low;
-use pinion_build::{CodingLevel, CodingsFor, Level};
+use pinion_build::{CodingEffort, CodingLevel, CodingsFor};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -209,12 +209,12 @@ fn globs(low: &Low, name: &'static str) -> Result<Vec<String>, Failure> {
 }
 
 /// The codings that were asked for, and the level of those that are named without one.
-fn codings(low: &Low) -> Result<(Option<Vec<CodingLevel>>, Level), Failure> {
+fn codings(low: &Low) -> Result<(Option<Vec<CodingLevel>>, CodingEffort), Failure> {
     let named = single(low, "codings", values::codings)?;
     let level = match choice(low, "level")? {
-        "fast" => Some(Level::Fast),
-        "max" => Some(Level::Max),
-        "best" => Some(Level::Best),
+        "fast" => Some(CodingEffort::Fast),
+        "max" => Some(CodingEffort::Max),
+        "best" => Some(CodingEffort::Best),
         _ => None,
     };
     if let (Some(named), Some(_)) = (&named, level)
@@ -229,5 +229,5 @@ fn codings(low: &Low) -> Result<(Option<Vec<CodingLevel>>, Level), Failure> {
     }
     let at = level.unwrap_or_default();
     let named = named.map(|named| named.into_iter().map(|coding| coding.at(at)).collect());
-    Ok((named.or_else(|| level.map(Level::codings)), at))
+    Ok((named.or_else(|| level.map(CodingEffort::codings)), at))
 }

@@ -7,7 +7,7 @@ use crate::progress::Watcher;
 use crate::settings::Extract;
 use crate::terminal::{Style, counted, size};
 use anyhow::anyhow;
-use pinion_build::{Difference, ExtractError, ExtractOptions, Extracted, Refusal, extract};
+use pinion_build::{Difference, ExtractError, ExtractOptions, ExtractRefusal, Extracted, extract};
 use pinion_engine::stderr;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
@@ -88,7 +88,7 @@ fn tell(settings: &Extract, extracted: &Extracted, style: Style) {
 
 /// Members are added, never renamed or removed.
 fn document(settings: &Extract, extracted: &Extracted) -> Value {
-    let refusal = |refusal: &Refusal| refusal.to_string();
+    let refusal = |refusal: &ExtractRefusal| refusal.to_string();
     let difference = |difference: &Difference| difference.to_string();
     json!({
         "archive": text(&settings.file),

@@ -4,8 +4,8 @@ use super::functions::Callee;
 use super::parser::Parser;
 use super::scope::Meaning;
 use super::stream::Item;
-use super::token::{Kind, Token};
-use crate::problem::Problem;
+use super::token::{Kind, LuaToken};
+use crate::problem::TemplateProblem;
 
 /// What a chain of fields, indexes and calls came to.
 pub(super) struct Chain<'a> {
@@ -48,7 +48,7 @@ const UNARY: u8 = 12;
 
 impl<'a> Parser<'a> {
     /// One or more, with commas; for each, which function it is, by rank.
-    pub(super) fn expressions(&mut self) -> Result<Vec<Option<usize>>, Problem> {
+    pub(super) fn expressions(&mut self) -> Result<Vec<Option<usize>>, TemplateProblem> {
         let mut found = vec![self.maybe_function()?];
         while self.take(",") {
             found.push(self.maybe_function()?);
@@ -57,18 +57,18 @@ impl<'a> Parser<'a> {
     }
 
     /// An expression; which function it is, by rank.
-    fn maybe_function(&mut self) -> Result<Option<usize>, Problem> {
+    fn maybe_function(&mut self) -> Result<Option<usize>, TemplateProblem> {
         let function = self.is_next("function").then(|| self.functions.next());
         self.expression()?;
         Ok(function)
     }
 
-    pub(super) fn expression(&mut self) -> Result<(), Problem> {
+    pub(super) fn expression(&mut self) -> Result<(), TemplateProblem> {
         self.operation(0)
     }
 
     /// An expression of operators that bind more strongly than `floor`.
-    fn operation(&mut self, floor: u8) -> Result<(), Problem> {
+    fn operation(&mut self, floor: u8) -> Result<(), TemplateProblem> {
         self.nested(|parser| {
             if parser.is_unary() {
                 parser.stream.advance();
@@ -89,14 +89,14 @@ impl<'a> Parser<'a> {
     }
 
     fn binary(&self, floor: u8) -> Option<u8> {
-        let Item::Token(Token { kind: Kind::Fixed(sign), .. }) = self.stream.now() else {
+        let Item::Token(LuaToken { kind: Kind::Fixed(sign), .. }) = self.stream.now() else {
             return None;
         };
         let (_, left, right) = BINARY.iter().find(|row| row.0 == sign)?;
         (*left > floor).then_some(*right)
     }
 
-    fn simple(&mut self) -> Result<(), Problem> {
+    fn simple(&mut self) -> Result<(), TemplateProblem> {
         let Item::Token(token) = self.stream.now() else {
             return self.unexpected("an expression");
         };
@@ -123,14 +123,14 @@ impl<'a> Parser<'a> {
     }
 
     /// A name or something in brackets, with fields, indexes and calls behind it.
-    pub(super) fn suffixed(&mut self) -> Result<Chain<'a>, Problem> {
+    pub(super) fn suffixed(&mut self) -> Result<Chain<'a>, TemplateProblem> {
         let mut chain = Chain { name: None, field: None, is_call: false, is_place: false };
         if self.is_next("(") {
             let line = self.stream.line();
             self.stream.advance();
             self.expression()?;
             self.expect_end(")", "(", line)?;
-        } else if let Item::Token(Token { kind: Kind::Name, .. }) = self.stream.now() {
+        } else if let Item::Token(LuaToken { kind: Kind::Name, .. }) = self.stream.now() {
             let name = self.name()?;
             chain.name = Some((name, self.resolve(name)?));
         } else {
@@ -190,15 +190,15 @@ impl<'a> Parser<'a> {
     }
 
     /// What a call is given. `last` is the piece and the line where what is called ends.
-    fn arguments(&mut self, last: (usize, u32)) -> Result<(), Problem> {
+    fn arguments(&mut self, last: (usize, u32)) -> Result<(), TemplateProblem> {
         self.calls += 1;
         match self.stream.now() {
-            Item::Token(Token { kind: Kind::String, .. }) => {
+            Item::Token(LuaToken { kind: Kind::String, .. }) => {
                 self.stream.advance();
                 Ok(())
             }
-            Item::Token(Token { kind: Kind::Fixed("{"), .. }) => self.table(),
-            Item::Token(Token { kind: Kind::Fixed("("), line, .. }) => {
+            Item::Token(LuaToken { kind: Kind::Fixed("{"), .. }) => self.table(),
+            Item::Token(LuaToken { kind: Kind::Fixed("("), line, .. }) => {
                 if self.stream.ahead() != last {
                     return self.fail(
                         "does this `(` call the expression on the line before? Put it there, or \
@@ -216,7 +216,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn table(&mut self) -> Result<(), Problem> {
+    fn table(&mut self) -> Result<(), TemplateProblem> {
         let line = self.stream.line();
         self.expect("{")?;
         while !self.is_next("}") {

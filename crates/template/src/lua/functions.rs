@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
-use crate::place::Place;
-use crate::problem::{Fault, Problem, quoted};
+use crate::place::PageContext;
+use crate::problem::{FileFault, TemplateProblem, quoted};
 
 /// What a function is called by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub(super) enum Callee<'a> {
 struct Function<'a> {
     callee: Option<Callee<'a>>,
     /// Where it stands.
-    place: Place,
+    place: PageContext,
     /// The function around it, by rank.
     outer: Option<usize>,
     /// It has text in it, or calls a function that writes.
@@ -47,7 +47,7 @@ pub(super) struct Functions<'a> {
     functions: Vec<Function<'a>>,
     calls: Vec<Call<'a>>,
     /// Where they stand; those that follow each other share one.
-    places: Vec<Place>,
+    places: Vec<PageContext>,
     /// Those around, the innermost last.
     open: Vec<usize>,
 }
@@ -58,7 +58,7 @@ impl<'a> Functions<'a> {
         self.functions.len()
     }
 
-    pub(super) fn open(&mut self, place: &Place) {
+    pub(super) fn open(&mut self, place: &PageContext) {
         let outer = self.open.last().copied();
         self.open.push(self.functions.len());
         let place = place.clone();
@@ -88,7 +88,7 @@ impl<'a> Functions<'a> {
         &mut self,
         callee: Callee<'a>,
         name: &'a [u8],
-        place: &Place,
+        place: &PageContext,
         (file, line): (&'a str, u32),
     ) {
         if self.places.last() != Some(place) {
@@ -99,10 +99,10 @@ impl<'a> Functions<'a> {
     }
 
     /// Fails by the first call of a function that writes for another place.
-    pub(super) fn check(&mut self) -> Result<(), Problem> {
+    pub(super) fn check(&mut self) -> Result<(), TemplateProblem> {
         self.follow();
         // Two functions of one name must stand in one place as well.
-        let mut places: HashMap<Callee<'_>, Option<&Place>> = HashMap::new();
+        let mut places: HashMap<Callee<'_>, Option<&PageContext>> = HashMap::new();
         for function in self.functions.iter().filter(|function| function.writes) {
             let Some(callee) = function.callee else { continue };
             let place = places.entry(callee).or_insert(Some(&function.place));
@@ -117,7 +117,7 @@ impl<'a> Functions<'a> {
         wrong.map_or(Ok(()), |call| {
             let name = quoted(call.name);
             let here = self.places[call.place].described();
-            let defined = places.get(&call.callee).copied().flatten().map(Place::described);
+            let defined = places.get(&call.callee).copied().flatten().map(PageContext::described);
             let why = match defined {
                 Some(defined) if defined != here => format!(
                     "the output of `{name}` is escaped for {defined}, where it is defined, and \
@@ -133,7 +133,7 @@ impl<'a> Functions<'a> {
                 ),
             };
             let what = format!("{why}: return the value from `{name}` and write #[[{name}(…)]]");
-            Err(Fault::new(call.line, what).in_file(call.file))
+            Err(FileFault::new(call.line, what).in_file(call.file))
         })
     }
 

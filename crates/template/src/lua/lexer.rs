@@ -1,9 +1,9 @@
 //! Bytes → tokens, one by one, as far as the caller wants: a block ends at a `?>` that stands
 //! between tokens, a value at a `]]` there.
 
-use super::token::{Kind, Token, is_name_byte, sign, word};
+use super::token::{Kind, LuaToken, is_name_byte, sign, word};
 use super::{hints, literal};
-use crate::problem::{Fault, quoted};
+use crate::problem::{FileFault, quoted};
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl<'a> Lexer<'a> {
 
     /// Skips a comment, if one is here. One that goes to the end of its line ends before a `?>`
     /// too, as everyone who has written PHP expects.
-    pub(crate) fn comment(&mut self) -> Result<bool, Fault> {
+    pub(crate) fn comment(&mut self) -> Result<bool, FileFault> {
         let rest = self.rest();
         if !rest.starts_with(b"--") {
             return Ok(false);
@@ -58,7 +58,7 @@ impl<'a> Lexer<'a> {
         if let Some(level) = literal::long_level(&rest[2..]) {
             let line = self.line;
             let length = literal::long_length(&rest[2..], level).ok_or_else(|| {
-                Fault::new(line, "the long comment has no end; close it with `]]`")
+                FileFault::new(line, "the long comment has no end; close it with `]]`")
             })?;
             self.skip(2 + length);
             return Ok(true);
@@ -78,7 +78,7 @@ impl<'a> Lexer<'a> {
     ///
     /// # Errors
     /// What begins here is no token. The end of the file is not asked for.
-    pub(crate) fn token(&mut self) -> Result<Token, Fault> {
+    pub(crate) fn token(&mut self) -> Result<LuaToken, FileFault> {
         let (start, line, rest) = (self.at, self.line, self.rest());
         let first = rest.first().copied().unwrap_or_default();
         let next = rest.get(1).copied().unwrap_or_default();
@@ -86,22 +86,22 @@ impl<'a> Lexer<'a> {
             let length = literal::number_length(rest);
             if !literal::is_number(&rest[..length]) {
                 let number = quoted(&rest[..length]);
-                return Err(Fault::new(line, format!("`{number}` is not a number")));
+                return Err(FileFault::new(line, format!("`{number}` is not a number")));
             }
             (Kind::Number, length)
         } else if is_name_byte(first) {
             let length = rest.iter().take_while(|&&byte| is_name_byte(byte)).count();
             (word(&rest[..length]), length)
         } else if first == b'"' || first == b'\'' {
-            let length = literal::string_length(rest).map_err(|what| Fault::new(line, what))?;
+            let length = literal::string_length(rest).map_err(|what| FileFault::new(line, what))?;
             (Kind::String, length)
         } else if let Some(level) = literal::long_level(rest) {
             let length = literal::long_length(rest, level).ok_or_else(|| {
-                Fault::new(line, "the long string has no end; close it with `]]`")
+                FileFault::new(line, "the long string has no end; close it with `]]`")
             })?;
             (Kind::String, length)
         } else if rest.starts_with(b"[=") {
-            return Err(Fault::new(
+            return Err(FileFault::new(
                 line,
                 "`[=` begins a long string, and its second `[` is missing",
             ));
@@ -112,10 +112,10 @@ impl<'a> Lexer<'a> {
             let shown = quoted(&rest[..length]);
             let instead = hints::for_sign(rest).map(|instead| format!("; write {instead}"));
             let instead = instead.unwrap_or_default();
-            return Err(Fault::new(line, format!("`{shown}` is not valid in Lua{instead}")));
+            return Err(FileFault::new(line, format!("`{shown}` is not valid in Lua{instead}")));
         };
         self.skip(length);
-        Ok(Token { kind, start: start as u32, end: self.at as u32, line, last_line: self.line })
+        Ok(LuaToken { kind, start: start as u32, end: self.at as u32, line, last_line: self.line })
     }
 }
 

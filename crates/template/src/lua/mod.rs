@@ -35,5 +35,5 @@ mod token;
 mod tests;
 
 pub(crate) use lexer::{Gap, Lexer};
-pub(crate) use parser::{Parser, Report};
-pub(crate) use token::{Kind, Token};
+pub(crate) use parser::{ChunkReport, Parser};
+pub(crate) use token::{Kind, LuaToken};

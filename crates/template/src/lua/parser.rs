@@ -8,12 +8,12 @@ use super::hints;
 use super::scope::{Meaning, Refused, Scopes};
 use super::slots::SlotNames;
 use super::statement::{Flow, is_end};
-use super::stream::{Item, Stream};
-use super::token::{Kind, Token};
-use crate::expand::Page;
+use super::stream::{Item, TokenStream};
+use super::token::{Kind, LuaToken};
+use crate::expand::ExpandedPage;
 use crate::limits::NESTING_MAX;
-use crate::place::{Context, Place};
-use crate::problem::{Fault, Problem, quoted};
+use crate::place::{Context, PageContext};
+use crate::problem::{FileFault, TemplateProblem, quoted};
 use crate::source::Show;
 
 /// What generated code calls its own.
@@ -23,7 +23,7 @@ pub(crate) const ASYNC_NAMES: [&str; 3] = ["done", "__o", "write"];
 
 /// What the generator must know.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct ChunkReport {
     /// For each value, in the order of the page: how it is escaped, and whether it calls anything.
     pub(crate) shown: Vec<(Context, bool)>,
     /// Which of the names that were lent are used, by rank.
@@ -33,18 +33,18 @@ pub(crate) struct Report {
 
 /// A program, being read.
 pub(crate) struct Parser<'a> {
-    pub(super) stream: Stream<'a>,
+    pub(super) stream: TokenStream<'a>,
     pub(super) scopes: Scopes<'a>,
     pub(super) nesting: usize,
     /// How many calls were read.
     pub(super) calls: usize,
-    pub(super) place: Place,
+    pub(super) place: PageContext,
     pub(super) functions: Functions<'a>,
     /// For each loop around, the place where its `break`s leave it, if there was one.
-    pub(super) breaks: Vec<Option<Place>>,
+    pub(super) breaks: Vec<Option<PageContext>>,
     /// For each function around, where it began.
-    pub(super) begun: Vec<Place>,
-    pub(super) report: Report,
+    pub(super) begun: Vec<PageContext>,
+    pub(super) report: ChunkReport,
     /// The serial number of the first name that was lent.
     first_lent: u32,
     pub(super) may_set_globals: bool,
@@ -54,12 +54,12 @@ pub(crate) struct Parser<'a> {
     value_at: Option<usize>,
 }
 
-pub(super) type Done<T = ()> = Result<T, Problem>;
+pub(super) type Done<T = ()> = Result<T, TemplateProblem>;
 
 impl<'a> Parser<'a> {
-    fn new(stream: Stream<'a>, place: Place, may_set_globals: bool) -> Self {
+    fn new(stream: TokenStream<'a>, place: PageContext, may_set_globals: bool) -> Self {
         let scopes = Scopes::default();
-        let report = Report::default();
+        let report = ChunkReport::default();
         let (nesting, calls, first_lent) = (0, 0, 0);
         Self {
             stream,
@@ -80,12 +80,12 @@ impl<'a> Parser<'a> {
 
     /// Reads a page. `own` are names of the generated code, `lent` what the server lends.
     pub(crate) fn page(
-        page: &'a Page<'a>,
-        place: Place,
+        page: &'a ExpandedPage<'a>,
+        place: PageContext,
         own: &[&'a str],
         lent: &[&'a str],
-    ) -> Done<Report> {
-        let mut parser = Self::new(Stream::of_page(page), place, false);
+    ) -> Done<ChunkReport> {
+        let mut parser = Self::new(TokenStream::of_page(page), place, false);
         // The chunk, whose variables are all of the generated code, and the function in it.
         parser.scopes.open_function(false);
         parser.declare_all(own)?;
@@ -109,13 +109,13 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether a block is a whole program: whether it could stand elsewhere.
-    pub(crate) fn is_whole(bytes: &'a [u8], tokens: &'a [Token]) -> bool {
-        Self::chunk(Stream::of_tokens(bytes, "", tokens), false).is_ok()
+    pub(crate) fn is_whole(bytes: &'a [u8], tokens: &'a [LuaToken]) -> bool {
+        Self::chunk(TokenStream::of_tokens(bytes, "", tokens), false).is_ok()
     }
 
     /// Reads a chunk of plain Lua, which may set globals.
-    pub(super) fn chunk(stream: Stream<'a>, is_vararg: bool) -> Done {
-        let mut parser = Self::new(stream, Place::plain(), true);
+    pub(super) fn chunk(stream: TokenStream<'a>, is_vararg: bool) -> Done {
+        let mut parser = Self::new(stream, PageContext::plain(), true);
         parser.scopes.open_function(is_vararg);
         parser.statements()?;
         if !matches!(parser.stream.now(), Item::End) {
@@ -217,7 +217,12 @@ impl<'a> Parser<'a> {
     }
 
     /// Fails because what follows `word` would stand in one of two contexts.
-    pub(super) fn torn<T>(&self, word: &str, line: u32, (one, other): (&Place, &Place)) -> Done<T> {
+    pub(super) fn torn<T>(
+        &self,
+        word: &str,
+        line: u32,
+        (one, other): (&PageContext, &PageContext),
+    ) -> Done<T> {
         let both = one.both_described(other);
         let what = match word {
             "if" => format!(
@@ -306,7 +311,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn is_next(&self, word: &str) -> bool {
-        matches!(self.stream.now(), Item::Token(Token { kind: Kind::Fixed(next), .. })
+        matches!(self.stream.now(), Item::Token(LuaToken { kind: Kind::Fixed(next), .. })
             if next == word)
     }
 
@@ -350,12 +355,12 @@ impl<'a> Parser<'a> {
 
     pub(super) fn allowed<T>(&self, result: Result<T, Refused>) -> Done<T> {
         result.map_err(|(what, line)| {
-            Fault::new(line.unwrap_or(self.stream.line()), what).in_file(self.stream.path())
+            FileFault::new(line.unwrap_or(self.stream.line()), what).in_file(self.stream.path())
         })
     }
 
     pub(super) fn fail<T>(&self, what: impl Into<String>) -> Done<T> {
-        Err(Fault::new(self.stream.line(), what).in_file(self.stream.path()))
+        Err(FileFault::new(self.stream.line(), what).in_file(self.stream.path()))
     }
 
     pub(super) fn unexpected<T>(&self, wanted: &str) -> Done<T> {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::limits::{LOCALS_MAX, UPVALUES_MAX};
-use crate::place::Place;
+use crate::place::PageContext;
 
 /// What a name is at some place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +38,14 @@ struct Function {
 }
 
 #[derive(Debug)]
-struct Block<'a> {
+struct LuaBlock<'a> {
     /// The rank of the first local of the block.
     first: usize,
     /// Variables without a name.
     hidden: usize,
     is_loop: bool,
     /// With the places of the page where they stand.
-    labels: HashMap<&'a [u8], Place>,
+    labels: HashMap<&'a [u8], PageContext>,
     gotos: Vec<Goto<'a>>,
 }
 
@@ -56,12 +56,12 @@ struct Goto<'a> {
     /// How many locals there were.
     locals: usize,
     /// Where in the page it stands.
-    place: Place,
+    place: PageContext,
 }
 
 impl Goto<'_> {
     /// The place where both this and what stands at `place` go on.
-    fn joined(&self, place: &Place) -> Result<Place, Refused> {
+    fn joined(&self, place: &PageContext) -> Result<PageContext, Refused> {
         place.joined(&self.place).ok_or_else(|| {
             let name = String::from_utf8_lossy(self.name);
             let both = place.both_described(&self.place);
@@ -74,7 +74,7 @@ impl Goto<'_> {
     }
 
     /// A way back: what follows the label has been read already.
-    fn goes_back(&self, label: &Place) -> Result<(), Refused> {
+    fn goes_back(&self, label: &PageContext) -> Result<(), Refused> {
         self.joined(label).map(|_| ())
     }
 }
@@ -88,7 +88,7 @@ pub(crate) struct Scopes<'a> {
     locals: Vec<Local<'a>>,
     by_name: HashMap<&'a [u8], Vec<usize>>,
     functions: Vec<Function>,
-    blocks: Vec<Block<'a>>,
+    blocks: Vec<LuaBlock<'a>>,
     /// Which function has which variable of an outer one, both by serial number.
     captured: HashSet<(u32, u32)>,
     serial: u32,
@@ -116,7 +116,7 @@ impl<'a> Scopes<'a> {
     pub(crate) fn open_block(&mut self, is_loop: bool) {
         let first = self.locals.len();
         let (labels, gotos) = (HashMap::new(), Vec::new());
-        self.blocks.push(Block { first, hidden: 0, is_loop, labels, gotos });
+        self.blocks.push(LuaBlock { first, hidden: 0, is_loop, labels, gotos });
     }
 
     pub(crate) fn close_block(&mut self) -> Result<(), Refused> {
@@ -161,7 +161,12 @@ impl<'a> Scopes<'a> {
     }
 
     /// A `goto`, at a place of the page.
-    pub(crate) fn goto(&mut self, name: &'a [u8], line: u32, place: &Place) -> Result<(), Refused> {
+    pub(crate) fn goto(
+        &mut self,
+        name: &'a [u8],
+        line: u32,
+        place: &PageContext,
+    ) -> Result<(), Refused> {
         let locals = self.locals.len();
         let Some(block) = self.blocks.last_mut() else { return Ok(()) };
         let goto = Goto { name, line, locals, place: place.clone() };
@@ -178,8 +183,8 @@ impl<'a> Scopes<'a> {
         &mut self,
         name: &'a [u8],
         is_last: bool,
-        place: &Place,
-    ) -> Result<Place, Refused> {
+        place: &PageContext,
+    ) -> Result<PageContext, Refused> {
         let here = self.locals.len();
         let mut place = place.clone();
         let Some(block) = self.blocks.last_mut() else { return Ok(place) };

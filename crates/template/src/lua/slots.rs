@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
-use crate::expand::Page;
-use crate::problem::{Fault, Problem, quoted};
+use crate::expand::ExpandedPage;
+use crate::problem::{FileFault, TemplateProblem, quoted};
 
 /// Globals of Lua and of Pinion: a part that reads one means that one.
 const GLOBALS: &[&str] = &[
@@ -72,7 +72,7 @@ impl<'a> SlotNames<'a> {
     }
 
     /// Fails by the first name that is a variable of another part of the same file.
-    pub(super) fn check(&self, page: &Page<'_>) -> Result<(), Problem> {
+    pub(super) fn check(&self, page: &ExpandedPage<'_>) -> Result<(), TemplateProblem> {
         for read in &self.globals {
             let Some(declared) = self.declared.get(read.name) else { continue };
             if GLOBALS.iter().any(|global| global.as_bytes() == read.name) {
@@ -97,7 +97,7 @@ impl<'a> SlotNames<'a> {
                 quoted(read.name),
                 variable.line
             );
-            return Err(Fault::new(read.line, what).in_file(&page.source(flat).path));
+            return Err(FileFault::new(read.line, what).in_file(&page.source(flat).path));
         }
         Ok(())
     }

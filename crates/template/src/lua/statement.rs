@@ -4,10 +4,10 @@ use super::functions::Callee;
 use super::hints;
 use super::parser::{Done, Parser};
 use super::scope::{Meaning, Refused};
-use super::stream::{Item, Stream};
-use super::token::{Kind, Token};
-use crate::place::Place;
-use crate::problem::{Fault, quoted};
+use super::stream::{Item, TokenStream};
+use super::token::{Kind, LuaToken};
+use crate::place::PageContext;
+use crate::problem::{FileFault, quoted};
 
 /// How a block ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl<'a> Parser<'a> {
             match self.stream.now() {
                 Item::End | Item::AsyncClose => return Ok(Flow::Through),
                 Item::Token(token) if is_end(token.kind) => return Ok(Flow::Through),
-                Item::Token(Token { kind: Kind::Fixed("return"), line, .. }) => {
+                Item::Token(LuaToken { kind: Kind::Fixed("return"), line, .. }) => {
                     self.stream.advance();
                     self.left_by_return(line)?;
                     let is_token = matches!(self.stream.now(), Item::Token(_));
@@ -40,7 +40,7 @@ impl<'a> Parser<'a> {
                     }
                     return Ok(Flow::Left);
                 }
-                Item::Token(Token { kind: Kind::Fixed(word @ ("break" | "goto")), .. }) => {
+                Item::Token(LuaToken { kind: Kind::Fixed(word @ ("break" | "goto")), .. }) => {
                     self.jump(word)?;
                     self.take(";");
                     if self.is_block_end() {
@@ -140,7 +140,7 @@ impl<'a> Parser<'a> {
     fn conditional(&mut self) -> Done {
         let line = self.stream.line();
         let before = self.place.clone();
-        let mut after: Option<Place> = None;
+        let mut after: Option<PageContext> = None;
         let mut has_else = false;
         loop {
             self.stream.advance();
@@ -162,8 +162,8 @@ impl<'a> Parser<'a> {
                 };
             }
             match self.stream.now() {
-                Item::Token(Token { kind: Kind::Fixed("elseif"), .. }) if !has_else => {}
-                Item::Token(Token { kind: Kind::Fixed("else"), .. }) if !has_else => {
+                Item::Token(LuaToken { kind: Kind::Fixed("elseif"), .. }) if !has_else => {}
+                Item::Token(LuaToken { kind: Kind::Fixed("else"), .. }) if !has_else => {
                     has_else = true;
                 }
                 _ => break,
@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A loop may have run any number of times, and have been left by a `break`.
-    fn settle(&mut self, flow: Flow, before: Place, (word, line): (&str, u32)) -> Done {
+    fn settle(&mut self, flow: Flow, before: PageContext, (word, line): (&str, u32)) -> Done {
         let exit = self.breaks.pop().flatten();
         let through = (flow == Flow::Through).then(|| self.place.clone());
         let mut after = before;
@@ -411,7 +411,7 @@ impl<'a> Parser<'a> {
         &self,
         meaning: Meaning,
         name: &[u8],
-        at: &Stream<'a>,
+        at: &TokenStream<'a>,
         is_function: bool,
     ) -> Done {
         let shown = quoted(name);
@@ -427,7 +427,7 @@ impl<'a> Parser<'a> {
             Meaning::Local { constant: true, .. } => format!("`{shown}` is constant"),
             _ => return Ok(()),
         };
-        Err(Fault::new(at.line(), what).in_file(at.path()))
+        Err(FileFault::new(at.line(), what).in_file(at.path()))
     }
 }
 

@@ -1,14 +1,14 @@
 //! What the parser reads. A page is one program: text and values stand in it as statements, and
 //! blocks that wait as functions.
 
-use super::token::Token;
-use crate::expand::Page;
-use crate::source::{PieceKind, Show, Source};
+use super::token::LuaToken;
+use crate::expand::ExpandedPage;
+use crate::source::{PieceKind, Show, TemplateSource};
 
 /// What comes next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Item<'a> {
-    Token(Token),
+    Token(LuaToken),
     /// Text, as bytes.
     Text(&'a [u8]),
     Show(&'a Show),
@@ -19,12 +19,12 @@ pub(crate) enum Item<'a> {
 
 /// A place in a page, or in one expression of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Stream<'a> {
-    page: Option<&'a Page<'a>>,
+pub(crate) struct TokenStream<'a> {
+    page: Option<&'a ExpandedPage<'a>>,
     /// The present piece, where there is a page.
     flat: usize,
     /// What is left of it.
-    tokens: &'a [Token],
+    tokens: &'a [LuaToken],
     /// The file of the tokens.
     bytes: &'a [u8],
     path: &'a str,
@@ -34,9 +34,9 @@ pub(crate) struct Stream<'a> {
     behind: (usize, u32),
 }
 
-impl<'a> Stream<'a> {
+impl<'a> TokenStream<'a> {
     /// All of a page.
-    pub(crate) fn of_page(page: &'a Page<'a>) -> Self {
+    pub(crate) fn of_page(page: &'a ExpandedPage<'a>) -> Self {
         let path = page.sources.first().map_or("", |source| source.path.as_str());
         let mut stream = Self {
             page: Some(page),
@@ -52,7 +52,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Some tokens of a file, and nothing behind them.
-    pub(crate) fn of_tokens(bytes: &'a [u8], path: &'a str, tokens: &'a [Token]) -> Self {
+    pub(crate) fn of_tokens(bytes: &'a [u8], path: &'a str, tokens: &'a [LuaToken]) -> Self {
         let line = tokens.first().map_or(1, |token| token.line);
         Self { page: None, flat: 0, tokens, bytes, path, line, behind: (0, line) }
     }
@@ -64,7 +64,7 @@ impl<'a> Stream<'a> {
         Self::of_tokens(self.bytes, self.path, tokens)
     }
 
-    fn source(&self) -> Option<&'a Source<'a>> {
+    fn source(&self) -> Option<&'a TemplateSource<'a>> {
         let page = self.page?;
         Some(&page.sources[page.flats.get(self.flat)?.source])
     }
@@ -107,7 +107,7 @@ impl<'a> Stream<'a> {
     }
 
     /// The token behind the present one, where both are of one piece.
-    pub(crate) fn second(&self) -> Option<Token> {
+    pub(crate) fn second(&self) -> Option<LuaToken> {
         self.tokens.get(1).copied()
     }
 
@@ -125,7 +125,7 @@ impl<'a> Stream<'a> {
     }
 
     /// The bytes of a token that [`now`](Self::now) has just given.
-    pub(crate) fn text(&self, token: Token) -> &'a [u8] {
+    pub(crate) fn text(&self, token: LuaToken) -> &'a [u8] {
         token.of(self.bytes)
     }
 

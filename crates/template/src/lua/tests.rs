@@ -4,8 +4,8 @@ use mlua::Lua;
 use proptest::prelude::*;
 
 use super::parser::Parser;
-use super::stream::Stream;
-use super::{Kind, Lexer, Token};
+use super::stream::TokenStream;
+use super::{Kind, Lexer, LuaToken};
 
 /// One program each; what is not Lua is here too.
 const PROGRAMS: &[&str] = &[
@@ -92,7 +92,7 @@ const PROGRAMS: &[&str] = &[
     "x = --[[ inside ]] 7",
 ];
 
-fn tokens(program: &[u8]) -> Option<Vec<Token>> {
+fn tokens(program: &[u8]) -> Option<Vec<LuaToken>> {
     let mut lexer = Lexer { file: program, at: 0, line: 1 };
     let mut tokens = Vec::new();
     loop {
@@ -108,7 +108,7 @@ fn tokens(program: &[u8]) -> Option<Vec<Token>> {
 
 fn is_taken(program: &[u8]) -> bool {
     let Some(tokens) = tokens(program) else { return false };
-    Parser::chunk(Stream::of_tokens(program, "/x", &tokens), true).is_ok()
+    Parser::chunk(TokenStream::of_tokens(program, "/x", &tokens), true).is_ok()
 }
 
 /// What not both of Lua 5.4 and LuaJIT have. The LuaJIT of 2026 brought much of its own, such as

@@ -12,7 +12,7 @@ pub(crate) enum Kind {
 
 /// A token of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct LuaToken {
     pub(crate) kind: Kind,
     /// Where its first byte is in the file.
     pub(crate) start: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Token {
     pub(crate) last_line: u32,
 }
 
-impl Token {
+impl LuaToken {
     /// Its bytes.
     pub(crate) fn of(self, file: &[u8]) -> &[u8] {
         &file[self.start as usize..self.end as usize]

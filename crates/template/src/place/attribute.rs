@@ -3,14 +3,14 @@
 use super::context::{Context, TRUST_IS_IDLE, Trust};
 use super::framework;
 use super::reference::decoded;
-use super::script::Script;
-use super::style::Style;
+use super::script::ScriptContext;
+use super::style::StyleContext;
 use super::tag::{TELLING, Tag, local};
 use super::url::Url;
 
 /// A place in a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Value {
+pub(crate) struct ValueContext {
     kind: Kind,
     /// The front of a reference that has not ended yet.
     cut: Vec<u8>,
@@ -27,8 +27,8 @@ enum Kind {
     TrustedUrl(Url, &'static str),
     /// A time and a URL, of the page that follows this one.
     Refresh,
-    Script(Script),
-    Style(Style),
+    Script(ScriptContext),
+    Style(StyleContext),
     /// No value can stand here; why.
     Refused(&'static str),
 }
@@ -54,7 +54,7 @@ const URLS: &[&[u8]] = &[
     b"usemap",
 ];
 
-impl Value {
+impl ValueContext {
     /// The front of the value of an attribute, by its name in small letters and its tag. None: the
     /// name is made at run time.
     pub(super) fn of_attribute(name: Option<&[u8]>, tag: &Tag) -> Self {
@@ -73,9 +73,9 @@ impl Value {
             b"srcdoc" => {
                 Kind::Refused("a value in `srcdoc`, a page of HTML, cannot be escaped here")
             }
-            b"style" => Kind::Style(Style::default()),
+            b"style" => Kind::Style(StyleContext::default()),
             name if framework::is_unknown_code(name) => Kind::Refused(HYPERSCRIPT),
-            name if framework::is_code(name) => Kind::Script(Script::default()),
+            name if framework::is_code(name) => Kind::Script(ScriptContext::default()),
             name if TELLING.contains(&name) => Kind::Word(Some(Vec::new())),
             _ if tag.refreshes(name) => Kind::Refresh,
             _ if tag.animates(local) => Kind::Refused(ANIMATES),

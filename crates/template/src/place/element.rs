@@ -1,15 +1,15 @@
 //! Elements in which a browser reads no elements (HTML, §13.2.5.2 and on), and others that matter.
 
 use super::context::Context;
-use super::script::Script;
-use super::style::Style;
+use super::script::ScriptContext;
+use super::style::StyleContext;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Element {
-    Script(Script),
+    Script(ScriptContext),
     /// A `script` whose URLs decide which code the others load.
     ImportMap,
-    Style(Style),
+    Style(StyleContext),
     /// References mean something: `title`, `textarea`.
     Text(&'static [u8]),
     /// Nothing does.
@@ -75,8 +75,8 @@ impl Element {
     pub(super) fn of_tag(tag: &[u8], is_foreign: bool) -> Option<Self> {
         let known = |tags: &[&'static [u8]]| tags.iter().find(|&&known| known == tag).copied();
         let element = match tag {
-            b"script" => Self::Script(Script::default()),
-            b"style" => Self::Style(Style::default()),
+            b"script" => Self::Script(ScriptContext::default()),
+            b"style" => Self::Style(StyleContext::default()),
             _ => known(TEXT_ELEMENTS)
                 .map(Self::Text)
                 .or_else(|| known(OPAQUE_ELEMENTS).map(Self::Opaque))?,

@@ -1,7 +1,7 @@
 //! A place in HTML or XML: what a browser's tokenizer would be in (HTML, §13.2.5), as far as it
 //! matters to a value.
 
-use super::attribute::Value;
+use super::attribute::ValueContext;
 use super::context::{Context, TRUST_IS_IDLE, Trust};
 use super::element::{Element, end_tag, is_cut_end_tag, may_be_computed};
 use super::framework;
@@ -50,7 +50,7 @@ enum State {
     AfterName,
     BeforeValue,
     /// In a value, between such quotes or, with 0, none.
-    Value(u8, Value),
+    Value(u8, ValueContext),
     /// `<!-- … -->`.
     Comment,
     /// `<! … >` or `<? … >`.
@@ -283,8 +283,8 @@ impl Html {
     }
 
     /// The front of the value of the present attribute.
-    fn new_value(&self) -> Value {
-        Value::of_attribute((!self.is_computed).then_some(self.name.as_slice()), &self.tag)
+    fn new_value(&self) -> ValueContext {
+        ValueContext::of_attribute((!self.is_computed).then_some(self.name.as_slice()), &self.tag)
     }
 
     /// Returns why a value that stands before could not be escaped, which only the text behind it

@@ -3,7 +3,7 @@
 //! | Module | Holds |
 //! |---|---|
 //! | `context` | [`Context`]: the ways of escaping |
-//! | `page` | [`Place`]: a place in a page of any kind; which kind a file is |
+//! | `page` | [`PageContext`]: a place in a page of any kind; which kind a file is |
 //! | `html` | a place in HTML or XML |
 //! | `element` | elements with no elements in them |
 //! | `framework` | attributes that hold code |
@@ -31,4 +31,4 @@ mod url;
 
 pub use context::Context;
 pub(crate) use context::Trust;
-pub(crate) use page::Place;
+pub(crate) use page::PageContext;

@@ -2,20 +2,20 @@
 
 use super::context::{Context, TRUST_IS_IDLE, Trust};
 use super::html::Html;
-use super::script::Script;
-use super::style::Style;
+use super::script::ScriptContext;
+use super::style::StyleContext;
 
 /// A place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PageContext {
     /// Nothing is escaped.
     Plain,
     Html(Box<Html>),
-    Script(Script),
-    Style(Style),
+    Script(ScriptContext),
+    Style(StyleContext),
 }
 
-impl Place {
+impl PageContext {
     /// The front of a file, by its name: `/a/b.dyn.html`. What no other rule knows is HTML, where
     /// forgetting to escape costs most.
     pub(crate) fn of_file(path: &str) -> Self {
@@ -24,9 +24,9 @@ impl Place {
         match extension.to_ascii_lowercase().as_str() {
             "txt" | "csv" | "tsv" | "md" | "ics" | "vcf" | "text" => Self::Plain,
             "json" | "js" | "mjs" | "map" | "webmanifest" | "geojson" | "jsonld" => {
-                Self::Script(Script::default())
+                Self::Script(ScriptContext::default())
             }
-            "css" => Self::Style(Style::default()),
+            "css" => Self::Style(StyleContext::default()),
             "xml" | "svg" | "xhtml" | "xht" | "mml" | "rss" | "atom" | "xsl" | "xslt" | "kml"
             | "gpx" | "opml" => Self::Html(Box::new(Html::xml())),
             _ => Self::Html(Box::default()),

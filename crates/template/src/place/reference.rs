@@ -68,7 +68,7 @@ const NAMES: &[(&[u8], u8)] = &[
 const SHORT: &[&[u8]] = &[b"AMP", b"GT", b"LT", b"QUOT", b"amp", b"gt", b"lt", b"quot"];
 
 /// What stands at an `&`.
-enum Found {
+enum CharacterReference {
     /// A sign, and how many bytes its reference has.
     Sign(char, usize),
     Unknown(usize),
@@ -88,23 +88,25 @@ pub(crate) fn decoded(bytes: &[u8]) -> Decoded<'_> {
         text.extend_from_slice(&rest[..at]);
         rest = &rest[at..];
         let length = match reference(rest) {
-            Found::Sign(sign, length) => {
+            CharacterReference::Sign(sign, length) => {
                 text.extend_from_slice(sign.encode_utf8(&mut [0; 4]).as_bytes());
                 length
             }
-            Found::Unknown(length) => {
+            CharacterReference::Unknown(length) => {
                 has_unknown = true;
                 length
             }
-            Found::Itself => {
+            CharacterReference::Itself => {
                 text.push(b'&');
                 1
             }
-            Found::Cut if rest.len() > REFERENCE_MAX_BYTES => {
+            CharacterReference::Cut if rest.len() > REFERENCE_MAX_BYTES => {
                 has_unknown = true;
                 rest.len()
             }
-            Found::Cut => return Decoded { text: Cow::Owned(text), has_unknown, cut: rest },
+            CharacterReference::Cut => {
+                return Decoded { text: Cow::Owned(text), has_unknown, cut: rest };
+            }
         };
         rest = &rest[length..];
     }
@@ -112,42 +114,44 @@ pub(crate) fn decoded(bytes: &[u8]) -> Decoded<'_> {
     Decoded { text: Cow::Owned(text), has_unknown, cut: &[] }
 }
 
-fn reference(here: &[u8]) -> Found {
+fn reference(here: &[u8]) -> CharacterReference {
     match here {
         [b'&', b'#', b'x' | b'X', digits @ ..] => number(here, digits, 16),
         [b'&', b'#', digits @ ..] => number(here, digits, 10),
         [_, name @ ..] => named(name),
-        [] => Found::Cut,
+        [] => CharacterReference::Cut,
     }
 }
 
-fn number(here: &[u8], digits: &[u8], radix: u32) -> Found {
+fn number(here: &[u8], digits: &[u8], radix: u32) -> CharacterReference {
     let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
-    let Some(end) = digits.iter().position(|byte| !is_digit(byte)) else { return Found::Cut };
+    let Some(end) = digits.iter().position(|byte| !is_digit(byte)) else {
+        return CharacterReference::Cut;
+    };
     // `&#x` may still become one of sixteen, and then begins with no digit of ten.
     if end == 0 {
-        return Found::Itself;
+        return CharacterReference::Itself;
     }
     let code = digits[..end].iter().try_fold(0_u32, |code, &byte| {
         code.checked_mul(radix)?.checked_add(char::from(byte).to_digit(radix)?)
     });
     let sign = code.filter(|&code| code > 0).and_then(char::from_u32);
     let length = here.len() - digits.len() + end + usize::from(digits[end] == b';');
-    Found::Sign(sign.unwrap_or(char::REPLACEMENT_CHARACTER), length)
+    CharacterReference::Sign(sign.unwrap_or(char::REPLACEMENT_CHARACTER), length)
 }
 
-fn named(behind: &[u8]) -> Found {
+fn named(behind: &[u8]) -> CharacterReference {
     let Some(end) = behind.iter().position(|byte| !byte.is_ascii_alphanumeric()) else {
-        return Found::Cut;
+        return CharacterReference::Cut;
     };
     let (name, has_end) = (&behind[..end], behind[end] == b';');
     let known = NAMES.iter().find(|(known, _)| *known == name);
     match known {
-        Some(&(_, sign)) if has_end => Found::Sign(char::from(sign), 1 + end + 1),
+        Some(&(_, sign)) if has_end => CharacterReference::Sign(char::from(sign), 1 + end + 1),
         Some(&(_, sign)) if SHORT.contains(&name) && behind[end] != b'=' => {
-            Found::Sign(char::from(sign), 1 + end)
+            CharacterReference::Sign(char::from(sign), 1 + end)
         }
-        _ if has_end && end > 0 => Found::Unknown(1 + end + 1),
-        _ => Found::Itself,
+        _ if has_end && end > 0 => CharacterReference::Unknown(1 + end + 1),
+        _ => CharacterReference::Itself,
     }
 }

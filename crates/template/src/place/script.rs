@@ -12,17 +12,17 @@ use reading::Reading;
 
 /// A place: what it is by each reading, one of them at least.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Script {
+pub(crate) struct ScriptContext {
     readings: Vec<Reading>,
 }
 
-impl Default for Script {
+impl Default for ScriptContext {
     fn default() -> Self {
         Self { readings: vec![Reading::default()] }
     }
 }
 
-impl Script {
+impl ScriptContext {
     pub(crate) fn text(&mut self, bytes: &[u8]) {
         for at in 0..bytes.len() {
             self.step(&bytes[at..]);

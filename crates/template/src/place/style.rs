@@ -5,7 +5,7 @@ use super::context::Context;
 
 /// A place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Style {
+pub(crate) struct StyleContext {
     state: State,
     /// In an `@import`, up to its `;`.
     is_import: bool,
@@ -23,7 +23,7 @@ enum State {
 /// The rule that loads other styles.
 const IMPORT: &[u8] = b"@import";
 
-impl Style {
+impl StyleContext {
     pub(crate) fn text(&mut self, bytes: &[u8]) {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {

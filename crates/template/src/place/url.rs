@@ -6,17 +6,17 @@ use crate::limits::NAME_MAX_BYTES;
 /// A place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
-    part: Part,
+    part: UrlPart,
     /// What stands before, in small letters, as long as it may be a scheme.
     scheme: Option<Vec<u8>>,
     /// A value stands before.
     is_computed: bool,
-    origin: Origin,
+    origin: UrlOrigin,
 }
 
 /// How much of what decides the host stands before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+enum UrlOrigin {
     /// Nothing.
     Open,
     /// What may be a scheme, or the front of a relative path.
@@ -33,7 +33,7 @@ enum Origin {
     Settled,
 }
 
-impl Origin {
+impl UrlOrigin {
     fn step(self, byte: u8) -> Self {
         match (self, byte) {
             (Self::Open, 0..=b' ') => self,
@@ -69,7 +69,7 @@ impl Origin {
 
 /// How far into it; a later part is escaped more strictly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum UrlPart {
     Front,
     Path,
     /// Behind the `/` that all before it comes to: a second one would begin a host.
@@ -84,7 +84,7 @@ const RUN: &[&[u8]] = &[b"javascript", b"vbscript", b"data"];
 impl Default for Url {
     fn default() -> Self {
         let scheme = Some(Vec::new());
-        Self { part: Part::Front, scheme, is_computed: false, origin: Origin::Open }
+        Self { part: UrlPart::Front, scheme, is_computed: false, origin: UrlOrigin::Open }
     }
 }
 
@@ -105,8 +105,8 @@ impl Url {
         self.origin = self.origin.step(byte);
         let Some(scheme) = &mut self.scheme else {
             self.part = match byte {
-                b'?' | b'#' | b'&' => Part::Query,
-                _ if self.part == Part::Root => Part::Path,
+                b'?' | b'#' | b'&' => UrlPart::Query,
+                _ if self.part == UrlPart::Root => UrlPart::Path,
                 _ => self.part,
             };
             return Ok(());
@@ -115,9 +115,9 @@ impl Url {
             b':' if self.is_computed => return Err(UNKNOWN_SCHEME),
             b':' if RUN.iter().any(|known| scheme.ends_with(known)) => return Err(RUN_SCHEME),
             b'&' => return Err(UNKNOWN_SCHEME),
-            b'/' | b'\\' if scheme.is_empty() => self.ends_scheme(Part::Root),
-            b':' | b'/' | b'\\' => self.ends_scheme(Part::Path),
-            b'?' | b'#' => self.ends_scheme(Part::Query),
+            b'/' | b'\\' if scheme.is_empty() => self.ends_scheme(UrlPart::Root),
+            b':' | b'/' | b'\\' => self.ends_scheme(UrlPart::Path),
+            b'?' | b'#' => self.ends_scheme(UrlPart::Query),
             0..=b' ' if scheme.is_empty() => {}
             _ => {
                 if scheme.len() == NAME_MAX_BYTES {
@@ -129,7 +129,7 @@ impl Url {
         Ok(())
     }
 
-    fn ends_scheme(&mut self, part: Part) {
+    fn ends_scheme(&mut self, part: UrlPart) {
         self.scheme = None;
         self.part = self.part.max(part);
     }
@@ -144,14 +144,14 @@ impl Url {
         self.origin = self.origin.value();
         let is_front = !self.is_computed && self.scheme.as_ref().is_some_and(Vec::is_empty);
         let context = match self.part {
-            Part::Front if is_front => Context::Url,
-            Part::Front | Part::Path => Context::UrlPath,
-            Part::Root => Context::UrlRoot,
-            Part::Query => Context::UrlQuery,
+            UrlPart::Front if is_front => Context::Url,
+            UrlPart::Front | UrlPart::Path => Context::UrlPath,
+            UrlPart::Root => Context::UrlRoot,
+            UrlPart::Query => Context::UrlQuery,
         };
         self.is_computed = true;
-        if self.part == Part::Root {
-            self.part = Part::Path;
+        if self.part == UrlPart::Root {
+            self.part = UrlPart::Path;
         }
         context
     }

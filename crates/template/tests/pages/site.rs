@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mlua::{Function, Lua, Table};
-use pinion_template::{Problem, Template, compile};
+use pinion_template::{Template, TemplateProblem, compile};
 
 /// What a server lends; blocks that wait begin at once, and those of a parallel page go on in
 /// reverse, so that nothing depends on their order.
@@ -65,7 +65,7 @@ pub(crate) fn site<'a>(files: &[(&str, &'a str)]) -> HashMap<String, &'a [u8]> {
 }
 
 /// Compiles the first one of some files.
-pub(crate) fn compiled(files: &[(&str, &str)]) -> Result<Template, Problem> {
+pub(crate) fn compiled(files: &[(&str, &str)]) -> Result<Template, TemplateProblem> {
     let site = site(files);
     compile(files[0].0, |path| site.get(path).copied())
 }

@@ -20,8 +20,8 @@ fn error(text: &str) -> String {
     errors.iter().map(RuleError::to_string).collect::<Vec<_>>().join("\n")
 }
 
-fn literal(text: &str) -> Part {
-    Part::Literal(text.as_bytes().into())
+fn literal(text: &str) -> RedirectPart {
+    RedirectPart::Literal(text.as_bytes().into())
 }
 
 fn target(parts: &[TargetPart]) -> String {
@@ -46,7 +46,10 @@ fn words_by_their_place() {
 #[test]
 fn captures_are_numbered_path_first() {
     let rule = one("/store/:x/* id=:id id2=7 /blog/:id/:splat/:x?y=:id 302");
-    assert_eq!(rule.path, [literal("store"), Part::Capture, Part::Rest(Box::default())]);
+    assert_eq!(
+        rule.path,
+        [literal("store"), RedirectPart::Capture, RedirectPart::Rest(Box::default())]
+    );
     assert_eq!(
         rule.query,
         [
@@ -96,7 +99,7 @@ const ALL_BOOKS: Option<&[u8]> = Some(b"*.xn--bcher-kva.example");
 
 /// The parts of a path in short: `<…>` for a segment of texts and placeholders.
 fn path(text: &str) -> String {
-    let part = |part: &Part| match part.stored() {
+    let part = |part: &RedirectPart| match part.stored() {
         PathPart::Literal(text) => text.escape_ascii().to_string(),
         PathPart::Capture => ":".to_owned(),
         PathPart::Rest { prefix } => format!("{}*", prefix.escape_ascii()),
@@ -148,7 +151,7 @@ fn placeholders_and_stars_within_segments() {
 #[test]
 fn relative_rules_are_about_their_folder() {
     let rule = rules_in("/docs/v1/", "./a/* ./b/:splat 302").unwrap().remove(0);
-    let path = [literal("docs"), literal("v1"), literal("a"), Part::Rest(Box::default())];
+    let path = [literal("docs"), literal("v1"), literal("a"), RedirectPart::Rest(Box::default())];
     assert_eq!(rule.path, path);
     assert_eq!(target(&rule.target), "/docs/v1/b/<0>");
     assert_eq!(one("./a ./b").path, [literal("a")]);

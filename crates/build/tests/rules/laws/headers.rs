@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pinion_archive::is_written_by_server;
-use pinion_build::rules::headers::{self, Change};
+use pinion_build::rules::headers::{self, HeaderChange};
 use pinion_http::grammar::{is_token, is_value_byte};
 
 use super::place::has_place;
@@ -21,9 +21,9 @@ pub(crate) fn check(text: &[u8]) {
     for rule in &found.rules {
         assert!(!rule.changes.is_empty());
         for change in &rule.changes {
-            let (Change::Give { name, .. } | Change::Take { name }) = change;
+            let (HeaderChange::Give { name, .. } | HeaderChange::Take { name }) = change;
             assert!(is_token(name.as_bytes()) && !is_written_by_server(name.as_bytes()));
-            if let Change::Give { value, .. } = change {
+            if let HeaderChange::Give { value, .. } = change {
                 assert!(!value.is_empty() && value.bytes().all(is_value_byte), "{value:?}");
             }
         }

@@ -1,14 +1,14 @@
 //! Bounds of memory: responses in brotli, requests that wait, responses that are not read.
 
-use pinion_brotli::{Encoder, Memory, Operation};
+use pinion_brotli::{BrotliEncoder, EncoderMemory, EncoderOperation};
 
 use super::*;
 use crate::limits::REQUEST_MEMORY_SITE_DIVISOR;
 
 fn brotli(content: &[u8]) -> Vec<u8> {
-    let mut encoder = Encoder::new(&Memory::new(5), 5, 22, content.len());
+    let mut encoder = BrotliEncoder::new(&EncoderMemory::new(5), 5, 22, content.len());
     let mut data = vec![0; content.len() + 100];
-    let step = encoder.step(Operation::Finish, content, &mut data).expect("an encoder");
+    let step = encoder.step(EncoderOperation::Finish, content, &mut data).expect("an encoder");
     assert!(step.is_done);
     data.truncate(step.written);
     data
