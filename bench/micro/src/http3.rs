@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use pinion_http::h3::event::Event;
+use pinion_http::h3::event::RequestStreamEvent;
 use pinion_http::h3::session::{Session, Settings};
 use pinion_http::section::FieldSection;
 
@@ -41,9 +41,9 @@ impl Http3 {
 
 /// As the engine takes it up, in a function of its own.
 #[inline(never)]
-fn happened(event: &Event<'_>) -> u64 {
+fn happened(event: &RequestStreamEvent<'_>) -> u64 {
     match black_box(event) {
-        Event::Head { head, .. } => head.fields.len() as u64,
+        RequestStreamEvent::Head { head, .. } => head.fields.len() as u64,
         _ => 0,
     }
 }

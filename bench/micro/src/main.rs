@@ -23,7 +23,7 @@ use pinion_http::limits::Limits;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::{hpack, qpack};
-use pinion_site::{Pieces, Work, answer};
+use pinion_site::{Pieces, RequestBuffers, answer};
 
 mod compressed;
 mod http3;
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         request: format!("GET {} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n", case.path).into(),
         bytes: &bytes,
         layout: &layout,
-        work: Work::new(),
+        work: RequestBuffers::new(),
         out: Vec::new(),
         storage: HeadStorage::new(),
         compressed: Compressed::new(),
@@ -128,7 +128,7 @@ struct Bench<'a> {
     request: Vec<u8>,
     bytes: &'a [u8],
     layout: &'a Layout,
-    work: Work,
+    work: RequestBuffers,
     out: Vec<u8>,
     storage: HeadStorage,
     compressed: Compressed,

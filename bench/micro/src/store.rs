@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use pinion_store::Output;
+use pinion_store::ReplyOutput;
 use pinion_store::client::Client;
 use pinion_store::settings::Settings;
 use pinion_store::store::Store;
@@ -34,7 +34,7 @@ const COMMANDS: &[(&str, &str)] = &[
 pub(crate) struct StoreClient {
     store: Store,
     client: Client,
-    output: Output,
+    output: ReplyOutput,
     batches: Vec<Vec<u8>>,
     /// Commands that were executed.
     count: usize,
@@ -46,7 +46,8 @@ impl StoreClient {
         let (_, command) = COMMANDS.iter().find(|(name, _)| *name == station)?;
         let store = Store::new(Settings::default(), [7; 24], NOW_MS);
         let client = Client::new(&store, "127.0.0.1:1", NOW_MS);
-        let mut this = Self { store, client, output: Output::default(), batches: vec![], count: 0 };
+        let mut this =
+            Self { store, client, output: ReplyOutput::default(), batches: vec![], count: 0 };
         let mut random = 1;
         for number in 0..KEYS {
             this.execute(&command_of(&format!("SET key:{number:012} value-of-16-byte"), &mut 0));

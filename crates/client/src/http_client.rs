@@ -68,10 +68,10 @@ use connection::ClientConnection;
 use error::{AttemptError, HttpClientError};
 use mailbox::Mailbox;
 pub use mailbox::NamesResolved;
-use opening::{Opened, Opening, OpeningContext};
+use opening::{OpeningConnection, OpeningContext, OpeningOutcome};
 use request::{
     ClientRequest, InterimResponse, OwnedFields, PendingRequest, ReadOutcome, RequestBody,
-    ResponseStart, Stage, Tunnel,
+    RequestProgress, ResponseStart, Tunnel,
 };
 use request_key::{RequestKey, RequestKeys};
 use request_memory::RequestMemory;
@@ -122,7 +122,7 @@ pub struct HttpClient {
     /// Connections whose responses are thrown away, and until when, in monotonic milliseconds.
     draining: BTreeSet<(u64, ConnectionId)>,
     /// What has to be done on connections.
-    commands: VecDeque<Command>,
+    commands: VecDeque<ConnectionCommand>,
     news: VecDeque<RequestId>,
     next_request: u64,
     next_connection: u64,
@@ -135,13 +135,13 @@ pub struct HttpClient {
 
 /// What has to be done on connections.
 #[derive(Debug)]
-enum Command {
+enum ConnectionCommand {
     /// Goes on with a request: sends more of its content, or reads more of its response.
     Continue(RequestId),
     /// Goes on to open a connection.
     Open(RequestId),
     /// Cuts connections that were being opened.
-    Abandon(Opening),
+    Abandon(OpeningConnection),
     /// Goes on with a connection that no request uses any more: what is left of its response is
     /// thrown away.
     Drain(ConnectionId),
@@ -277,7 +277,7 @@ impl HttpClient {
     pub fn write(&mut self, id: RequestId, piece: Option<&[u8]>) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let is_needed = matches!(pending.request.content, RequestBody::Pieces { .. })
-            && !matches!(pending.stage, Stage::Done);
+            && !matches!(pending.stage, RequestProgress::Done);
         if !is_needed {
             return;
         }
@@ -319,7 +319,7 @@ impl HttpClient {
     pub fn close(&mut self, id: RequestId) {
         let Some(pending) = self.remove(id) else { return };
         if let Some(tunnel) = &pending.tunnel {
-            self.commands.push_back(Command::Cut(tunnel.address));
+            self.commands.push_back(ConnectionCommand::Cut(tunnel.address));
         }
         self.leave(&pending.key, pending.stage, id);
     }
@@ -429,21 +429,21 @@ impl HttpClient {
             }
             match self.commands.pop_front() {
                 None => return,
-                Some(Command::Continue(id)) => self.go_on(id, connections),
-                Some(Command::Open(id)) => self.go_on_opening(id, connections),
-                Some(Command::Drain(id)) => self.drain(id, connections),
-                Some(Command::Cut(address)) => {
+                Some(ConnectionCommand::Continue(id)) => self.go_on(id, connections),
+                Some(ConnectionCommand::Open(id)) => self.go_on_opening(id, connections),
+                Some(ConnectionCommand::Drain(id)) => self.drain(id, connections),
+                Some(ConnectionCommand::Cut(address)) => {
                     if let Some(mut stream) = connections.stream(address) {
                         stream.abort();
                     }
                 }
-                Some(Command::AbortRequest(address)) => {
+                Some(ConnectionCommand::AbortRequest(address)) => {
                     if let Some(mut stream) = connections.stream(address) {
                         stream.write(Slice::Copied(&fastcgi::content_writer::ABORT));
                         stream.close();
                     }
                 }
-                Some(Command::Abandon(opening)) => {
+                Some(ConnectionCommand::Abandon(opening)) => {
                     for id in opening.end(None, connections) {
                         self.opening.remove(&id);
                     }
@@ -456,13 +456,13 @@ impl HttpClient {
     fn acquire(&mut self, id: RequestId) -> Result<(), HttpClientError> {
         let Self { requests, pool, .. } = self;
         let Some(pending) = requests.get_mut(&id) else { return Ok(()) };
-        pending.stage = Stage::Done;
+        pending.stage = RequestProgress::Done;
         let limits = pending.request.connections;
         if limits != KeyLimits::NONE {
             pool.limit(&pending.key, limits);
         }
         pool.acquire(&pending.key, id, pending.reuse, pending.due_ms(), self.now_ms)?;
-        pending.stage = Stage::Waiting;
+        pending.stage = RequestProgress::Waiting;
         Ok(())
     }
 
@@ -476,9 +476,9 @@ impl HttpClient {
             PoolAction::TimedOut(id) => {
                 self.abandoned.remove(&id);
                 let Some(pending) = self.requests.get_mut(&id) else { return };
-                if let Stage::Waiting = pending.stage {
+                if let RequestProgress::Waiting = pending.stage {
                     // The pool has nothing for it any more.
-                    pending.stage = Stage::Done;
+                    pending.stage = RequestProgress::Done;
                     let timeout_ms = pending.request.timeout_ms;
                     self.fail(id, HttpClientError::QueueTimeout(timeout_ms));
                 }
@@ -489,8 +489,9 @@ impl HttpClient {
                 }
                 let Some(pending) = self.requests.get_mut(&id) else { return };
                 self.next_opening += 1;
-                let opening = Opening::new(&pending.request, self.next_opening, self.now_ms);
-                pending.stage = Stage::Opening(opening);
+                let opening =
+                    OpeningConnection::new(&pending.request, self.next_opening, self.now_ms);
+                pending.stage = RequestProgress::Opening(opening);
                 self.resolve(id);
                 self.go_on_opening(id, connections);
             }
@@ -508,7 +509,7 @@ impl HttpClient {
 
     fn go_on_opening(&mut self, id: RequestId, connections: &mut Connections<'_>) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        let Stage::Opening(opening) = &mut pending.stage else { return };
+        let RequestProgress::Opening(opening) = &mut pending.stage else { return };
         let opened = opening.advance(&mut OpeningContext {
             connections,
             request: &pending.request,
@@ -522,14 +523,21 @@ impl HttpClient {
         self.settle_opening(id, opened, connections);
     }
 
-    fn settle_opening(&mut self, id: RequestId, opened: Opened, connections: &mut Connections<'_>) {
+    fn settle_opening(
+        &mut self,
+        id: RequestId,
+        opened: OpeningOutcome,
+        connections: &mut Connections<'_>,
+    ) {
         let (connection, address) = match opened {
-            Opened::Pending => return,
-            Opened::Connection(connection, address) => (connection, address),
-            Opened::Failed(error) => return self.fail(id, error),
+            OpeningOutcome::Pending => return,
+            OpeningOutcome::Connection(connection, address) => (connection, address),
+            OpeningOutcome::Failed(error) => return self.fail(id, error),
         };
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        if let Stage::Opening(opening) = std::mem::replace(&mut pending.stage, Stage::Waiting) {
+        if let RequestProgress::Opening(opening) =
+            std::mem::replace(&mut pending.stage, RequestProgress::Waiting)
+        {
             for other in opening.end(Some(connection), connections) {
                 self.opening.remove(&other);
             }
@@ -547,25 +555,25 @@ impl HttpClient {
         if let Some(pending) = self.requests.get_mut(&id)
             && !std::mem::replace(&mut pending.is_continued, true)
         {
-            self.commands.push_back(Command::Continue(id));
+            self.commands.push_back(ConnectionCommand::Continue(id));
         }
     }
 
     fn connected(&mut self, connection: ConnectionId) {
         let Some(id) = self.opening.get(&connection).copied() else { return };
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        let Stage::Opening(opening) = &mut pending.stage else { return };
+        let RequestProgress::Opening(opening) = &mut pending.stage else { return };
         opening.connected(connection, self.now_ms);
-        self.commands.push_back(Command::Open(id));
+        self.commands.push_back(ConnectionCommand::Open(id));
     }
 
     fn not_connected(&mut self, connection: ConnectionId, error: AttemptError) {
         let Some(id) = self.opening.remove(&connection) else { return };
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        let Stage::Opening(opening) = &mut pending.stage else { return };
+        let RequestProgress::Opening(opening) = &mut pending.stage else { return };
         match opening.failed(connection, error, self.now_ms) {
-            Opened::Failed(error) => self.fail(id, error),
-            _ => self.commands.push_back(Command::Open(id)),
+            OpeningOutcome::Failed(error) => self.fail(id, error),
+            _ => self.commands.push_back(ConnectionCommand::Open(id)),
         }
     }
 }

@@ -8,8 +8,8 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::listener::{Listener, bind_tcp};
 use pinion_engine::raw::RawStream;
-use pinion_engine::server::{Io, Kit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::server::{Io, Kit, RunningServer};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 
 struct Hello;
@@ -42,8 +42,8 @@ fn main() -> std::io::Result<()> {
     let socket = Arc::new(bind_tcp(([127, 0, 0, 1], port).into())?);
     let settings = ListenerSettings::plain(Protocol::Http(Protocols::ALL));
     let listeners = vec![Listener { socket, settings }];
-    let settings = Settings { connections: 20_000, ..Settings::default() };
+    let settings = WorkerSettings { connections: 20_000, ..WorkerSettings::default() };
     let kit = Kit { listeners, quic: Vec::new(), settings, workers: 1, io };
-    Server::start(kit, |_, _: Poster| Hello)?.join();
+    RunningServer::start(kit, |_, _: Poster| Hello)?.join();
     Ok(())
 }

@@ -183,7 +183,7 @@ pub trait App {
     }
 
     /// A connection of `peer` was closed as soon as it was accepted: the client holds as many as it
-    /// may ([`Settings::connections_per_client`](crate::settings::Settings)).
+    /// may ([`WorkerSettings::connections_per_client`](crate::settings::Settings)).
     #[cold]
     fn connection_refused(&mut self, peer: SocketAddr, now: Now) {
         let _not_asked = (peer, now);

@@ -12,7 +12,7 @@ use crate::encode::Encoders;
 use crate::exchange::slice::{RangeSource, Slice};
 use crate::gone::Gone;
 use crate::limits::COPY_BODY_MAX_BYTES;
-use crate::link::Link;
+use crate::link::TransportLink;
 use crate::mapping::{MappingId, Mappings};
 use crate::output::Outputs;
 use crate::pool::Pool;
@@ -44,7 +44,7 @@ impl Buffers {
 
     /// Returns the bytes that wait to be sent on a connection, whatever its exchanges have beside.
     #[inline]
-    pub(crate) fn waiting_bytes(&self, link: &Link) -> u64 {
+    pub(crate) fn waiting_bytes(&self, link: &TransportLink) -> u64 {
         let sealed_bytes = link.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
         self.outputs.bytes(link.output) + sealed_bytes as u64
     }

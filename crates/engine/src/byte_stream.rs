@@ -1,8 +1,8 @@
 //! Byte streams: connections of a raw listener, those that were upgraded, and those that the server
 //! has opened.
 
-use crate::deadline::Watch;
-use crate::remote::{ConnectTls, Origin};
+use crate::deadline::DeadlineWatch;
+use crate::remote::{ConnectTls, RemoteOrigin};
 
 /// What a byte stream is for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) struct ByteStream {
 pub(crate) struct Connecting {
     /// What it will be.
     pub(crate) stream: ByteStream,
-    pub(crate) origin: Origin,
+    pub(crate) origin: RemoteOrigin,
     /// How it is encrypted, if it is, until the handshake begins.
     pub(crate) tls: Option<ConnectTls>,
     /// When it must be open, in milliseconds.
@@ -82,9 +82,9 @@ impl ByteStream {
     }
 
     /// What its deadline watches.
-    pub(crate) fn watch(&self) -> Watch {
+    pub(crate) fn watch(&self) -> DeadlineWatch {
         let awaits_byte = self.awaits_first_byte && self.wanted > 0;
-        if awaits_byte { Watch::FirstByte } else { Watch::StreamIdle }
+        if awaits_byte { DeadlineWatch::FirstByte } else { DeadlineWatch::StreamIdle }
     }
 
     /// One of a connection that the server opens, which the application calls `tag`.

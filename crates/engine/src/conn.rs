@@ -4,30 +4,30 @@ use std::net::SocketAddr;
 
 use crate::buffers::Buffers;
 use crate::byte_stream::{ByteStream, ConnectStep, Connecting, StreamState};
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::http3::Http3;
 use crate::limits::INPUT_BUFFER_MAX_BYTES;
 use crate::linger::{Linger, Remaining};
-use crate::link::Link;
+use crate::link::TransportLink;
 use crate::multiplexed::Multiplexed;
-use crate::settings::Settings;
-use crate::side::Side;
+use crate::settings::WorkerSettings;
+use crate::side::ConnectionSide;
 
 /// One connection.
 pub(crate) struct Conn {
     pub(crate) generation: u64,
     pub(crate) live: bool,
     /// Who has begun it.
-    pub(crate) side: Side,
+    pub(crate) side: ConnectionSide,
     /// Exchanges and streams begun on it; from 0 again after 2^32.
     pub(crate) begun: u32,
     /// The client's address; `None` on a Unix socket, and until the header has told it.
     pub(crate) peer: Option<SocketAddr>,
     /// The address of the socket, if a header of the PROXY protocol has told that of the client.
     pub(crate) proxy: Option<Box<Option<SocketAddr>>>,
-    pub(crate) link: Link,
+    pub(crate) link: TransportLink,
     pub(crate) protocol: Protocol,
 }
 
@@ -159,11 +159,11 @@ impl Conn {
         Self {
             generation,
             live: false,
-            side: Side::Opened,
+            side: ConnectionSide::Opened,
             begun: 0,
             peer: None,
             proxy: None,
-            link: Link::new(false),
+            link: TransportLink::new(false),
             protocol: Protocol::Closing,
         }
     }
@@ -174,7 +174,7 @@ impl Conn {
     /// When the server has opened it.
     #[inline]
     pub(crate) fn listener(&self) -> u16 {
-        let Side::Accepted(listener) = self.side else {
+        let ConnectionSide::Accepted(listener) = self.side else {
             unreachable!("a connection that the server opens has no listener")
         };
         listener.get()
@@ -183,8 +183,8 @@ impl Conn {
     /// Index of the listener that its client came by; `None` if the server has opened it.
     pub(crate) fn accepted_by(&self) -> Option<u16> {
         match self.side {
-            Side::Accepted(listener) => Some(listener.get()),
-            Side::Opened => None,
+            ConnectionSide::Accepted(listener) => Some(listener.get()),
+            ConnectionSide::Opened => None,
         }
     }
 
@@ -305,20 +305,20 @@ impl Conn {
 
     /// What a deadline has to watch now.
     #[inline]
-    pub(crate) fn wanted_watch(&mut self) -> Watch {
+    pub(crate) fn wanted_watch(&mut self) -> DeadlineWatch {
         let Self { link, protocol, .. } = self;
         match protocol {
             // Both together have the time of one.
-            Protocol::ProxyHeader(_) | Protocol::Handshake => Watch::Handshake,
-            Protocol::Connecting(_) => Watch::Connect,
-            _ if link.blocked.is_some() || link.sending => Watch::Send,
-            Protocol::Preface => Watch::Head,
+            Protocol::ProxyHeader(_) | Protocol::Handshake => DeadlineWatch::Handshake,
+            Protocol::Connecting(_) => DeadlineWatch::Connect,
+            _ if link.blocked.is_some() || link.sending => DeadlineWatch::Send,
+            Protocol::Preface => DeadlineWatch::Head,
             Protocol::Http1(http1) => http1.watch(link.input.is_empty()),
             Protocol::Multiplexed(many) => many.wanted_watch(link.input.is_empty()),
-            Protocol::Linger(linger) if linger.is_sending() => Watch::Send,
-            Protocol::Linger(_) => Watch::Linger,
+            Protocol::Linger(linger) if linger.is_sending() => DeadlineWatch::Send,
+            Protocol::Linger(_) => DeadlineWatch::Linger,
             Protocol::Raw(stream) => stream.watch(),
-            Protocol::Closing => Watch::Nothing,
+            Protocol::Closing => DeadlineWatch::Nothing,
         }
     }
 
@@ -343,15 +343,20 @@ impl Conn {
 
     /// Has the deadline watch what is to be watched now. Says whether it watched something else.
     #[inline]
-    pub(crate) fn begin_watch(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> bool {
+    pub(crate) fn begin_watch(
+        &mut self,
+        watch: DeadlineWatch,
+        now_ms: u64,
+        settings: &WorkerSettings,
+    ) -> bool {
         if let Protocol::Multiplexed(Multiplexed::Http3(_)) = self.protocol {
             // Streams do not stand in each other's way: half a head puts nothing off.
             self.link.deadline.forget();
         }
-        if watch == Watch::Send && (!self.link.receiving || self.has_no_part_of_a_head()) {
+        if watch == DeadlineWatch::Send && (!self.link.receiving || self.has_no_part_of_a_head()) {
             // What has become whole meanwhile takes no time from the next; what is not read while
             // this is sent cannot become so.
-            self.link.deadline.is_over(Watch::Head);
+            self.link.deadline.is_over(DeadlineWatch::Head);
         }
         let is_new = self.link.deadline.begin(watch, now_ms, settings);
         if is_new && let Some(due_ms) = self.due_ms(watch, now_ms, settings) {
@@ -364,22 +369,27 @@ impl Conn {
     /// that is, since what comes on others gives it no more time; or the end of lingering, or of
     /// reading what is dropped.
     #[inline]
-    fn due_ms(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> Option<u64> {
+    fn due_ms(
+        &mut self,
+        watch: DeadlineWatch,
+        now_ms: u64,
+        settings: &WorkerSettings,
+    ) -> Option<u64> {
         let Self { side, link, .. } = self;
         match (&mut self.protocol, watch) {
-            (Protocol::Raw(_), Watch::FirstByte | Watch::StreamIdle) => {
+            (Protocol::Raw(_), DeadlineWatch::FirstByte | DeadlineWatch::StreamIdle) => {
                 // What was put off goes on where it stood.
                 let is_fresh = link.deadline.at_ms() == u64::MAX;
                 let after_ms = settings.stream_timeout_ms(*side, watch).filter(|_| is_fresh)?;
                 Some(now_ms.saturating_add(after_ms))
             }
-            (Protocol::Linger(linger), Watch::Linger) => Some(linger.due_ms(now_ms)),
-            (Protocol::Connecting(connecting), Watch::Connect) => Some(connecting.due_ms),
-            (Protocol::Multiplexed(many), Watch::Body) => many.due_ms(settings),
-            (Protocol::Multiplexed(Multiplexed::Http3(http3)), Watch::Discard) => {
+            (Protocol::Linger(linger), DeadlineWatch::Linger) => Some(linger.due_ms(now_ms)),
+            (Protocol::Connecting(connecting), DeadlineWatch::Connect) => Some(connecting.due_ms),
+            (Protocol::Multiplexed(many), DeadlineWatch::Body) => many.due_ms(settings),
+            (Protocol::Multiplexed(Multiplexed::Http3(http3)), DeadlineWatch::Discard) => {
                 http3.discard_due_ms()
             }
-            (Protocol::Multiplexed(many @ Multiplexed::Http3(_)), Watch::Head) => {
+            (Protocol::Multiplexed(many @ Multiplexed::Http3(_)), DeadlineWatch::Head) => {
                 many.due_ms(settings)
             }
             _ => None,
@@ -404,21 +414,25 @@ mod tests {
     /// Whenever the peer has sent the rest: it waits with the kernel while what is to be sent does.
     #[test]
     fn half_a_head_takes_no_time_while_nothing_is_read() {
-        let (settings, mut pool) = (Settings::default(), Pool::new(1 << 20));
+        let (settings, mut pool) = (WorkerSettings::default(), Pool::new(1 << 20));
         let patience_ms = settings.head_ms;
         for (receiving, left_ms) in [(true, patience_ms - 30), (false, patience_ms)] {
-            let mut conn = Conn { link: Link::new(true), ..Conn::empty(0) };
+            let mut conn = Conn { link: TransportLink::new(true), ..Conn::empty(0) };
             assert!(conn.link.input.keep(&mut pool, b"half"));
             let begin = |conn: &mut Conn, watch, after_ms| {
                 conn.begin_watch(watch, (1 << 40) + after_ms, &settings);
                 conn.link.next_deadline_ms() - (1 << 40) - after_ms
             };
-            assert_eq!(begin(&mut conn, Watch::Head, 0), patience_ms);
+            assert_eq!(begin(&mut conn, DeadlineWatch::Head, 0), patience_ms);
             conn.link.receiving = receiving;
-            begin(&mut conn, Watch::Send, 10);
+            begin(&mut conn, DeadlineWatch::Send, 10);
             conn.link.sent(1);
             conn.link.receiving = true;
-            assert_eq!(begin(&mut conn, Watch::Head, 30), left_ms, "receiving: {receiving}");
+            assert_eq!(
+                begin(&mut conn, DeadlineWatch::Head, 30),
+                left_ms,
+                "receiving: {receiving}"
+            );
             std::mem::take(&mut conn.link.input).give_back(&mut pool);
         }
     }
@@ -428,15 +442,16 @@ mod tests {
     fn while_nothing_is_watched_only_the_deadline_of_the_application_comes() {
         const ASKED_MS: u64 = 1 << 50;
         let mut conn = Conn::empty(0);
-        let begin = |conn: &mut Conn, watch| conn.begin_watch(watch, 1 << 40, &Settings::default());
+        let begin =
+            |conn: &mut Conn, watch| conn.begin_watch(watch, 1 << 40, &WorkerSettings::default());
         conn.link.asked_ms = ASKED_MS;
-        begin(&mut conn, Watch::Nothing);
+        begin(&mut conn, DeadlineWatch::Nothing);
         assert_eq!(conn.link.next_deadline_ms(), ASKED_MS);
-        begin(&mut conn, Watch::Body);
+        begin(&mut conn, DeadlineWatch::Body);
         assert!(conn.link.next_deadline_ms() < ASKED_MS);
         conn.link.received();
         assert_eq!(conn.link.next_deadline_ms(), ASKED_MS, "behind the content");
-        begin(&mut conn, Watch::Send);
+        begin(&mut conn, DeadlineWatch::Send);
         conn.link.sent(1);
         assert_eq!(conn.link.next_deadline_ms(), ASKED_MS, "behind the answer");
     }

@@ -12,16 +12,16 @@ use crate::byte_stream::{ByteStream, ConnectStep, Connecting};
 use crate::clock::Now;
 use crate::conn::{Conn, Protocol};
 use crate::core::Core;
-use crate::ending::Ending;
+use crate::ending::WorkerEnding;
 use crate::exchange::state::Carrier;
-use crate::exchange::{Exchange, Room, Slice};
+use crate::exchange::{ContentRoom, Exchange, Slice};
 use crate::gone::Gone;
 use crate::http1::Http1;
 use crate::limits::BROADCAST_QUEUE_MAX_BYTES;
 use crate::mapping::Mappings;
 use crate::raw::RawStream;
-use crate::remote::{Connect, ConnectError, Origin, RemoteAddress};
-use crate::side::Side;
+use crate::remote::{Connect, ConnectError, RemoteAddress, RemoteOrigin};
+use crate::side::ConnectionSide;
 
 /// See the module's head.
 pub struct Connections<'w> {
@@ -60,8 +60,8 @@ impl RawStream<'_> {
             return Delivery::Cut;
         }
         match self.write(Slice::Shared(message.clone())) {
-            Room::Gone => Delivery::Cut,
-            Room::Free | Room::Full => Delivery::Queued,
+            ContentRoom::Gone => Delivery::Cut,
+            ContentRoom::Free | ContentRoom::Full => Delivery::Queued,
         }
     }
 }
@@ -74,7 +74,7 @@ impl Connections<'_> {
 
     /// Whether the server has begun to stop.
     pub fn is_stopping(&self) -> bool {
-        self.core.ending != Ending::No
+        self.core.ending != WorkerEnding::No
     }
 
     /// The mappings this worker holds.
@@ -186,7 +186,7 @@ impl Core {
         };
         let due_ms = self.now.monotonic_ms.saturating_add(timeout_ms.max(1));
         let stream = ByteStream::opened(tag);
-        let (origin, step) = (Origin::Remote(remote), ConnectStep::Wanted);
+        let (origin, step) = (RemoteOrigin::Remote(remote), ConnectStep::Wanted);
         self.begin_opening(Connecting { stream, origin, tls, due_ms, step, failure: None }, peer)
     }
 
@@ -194,7 +194,7 @@ impl Core {
     fn adopt(&mut self, socket: OwnedFd, tag: u64) -> Result<Address, ConnectError> {
         let connecting = Connecting {
             stream: ByteStream::opened(tag),
-            origin: Origin::Socket(Some(socket)),
+            origin: RemoteOrigin::Socket(Some(socket)),
             tls: None,
             // It is open as soon as the backend has it.
             due_ms: u64::MAX,
@@ -215,7 +215,7 @@ impl Core {
         if !self.outgoing.take() {
             return Err(ConnectError::TooMany);
         }
-        let slot = self.conns.open(true, Side::Opened, peer);
+        let slot = self.conns.open(true, ConnectionSide::Opened, peer);
         let conn = self.conns.get(slot);
         conn.begins_one();
         conn.protocol = Protocol::Connecting(Box::new(connecting));

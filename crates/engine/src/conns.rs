@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use crate::backend::Slot;
 use crate::conn::{Conn, Protocol};
-use crate::link::Link;
+use crate::link::TransportLink;
 use crate::output::NO_OUTPUT;
-use crate::side::Side;
+use crate::side::ConnectionSide;
 use crate::tables::has_places;
 
 /// All connections of a worker.
@@ -37,7 +37,12 @@ impl Conns {
 
     /// A fresh connection, which is `receiving` on a socket of its own or not;
     /// [`Self::make_room`] has made room for it.
-    pub(crate) fn open(&mut self, receiving: bool, side: Side, peer: Option<SocketAddr>) -> Slot {
+    pub(crate) fn open(
+        &mut self,
+        receiving: bool,
+        side: ConnectionSide,
+        peer: Option<SocketAddr>,
+    ) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Conn::empty(self.origin));
             (self.slots.len() - 1) as Slot
@@ -47,7 +52,7 @@ impl Conns {
             side,
             peer,
             live: true,
-            link: Link::new(receiving),
+            link: TransportLink::new(receiving),
             protocol: Protocol::Handshake,
             ..Conn::empty(conn.generation + 1)
         };

@@ -15,18 +15,18 @@ use crate::buffers::Buffers;
 use crate::clock::Now;
 use crate::conn::{Conn, Protocol};
 use crate::conns::Conns;
-use crate::ending::Ending;
+use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::http3::Http3;
 use crate::linger::{Linger, Lingering, Remaining};
-use crate::link::Link;
+use crate::link::TransportLink;
 use crate::multiplexed::Multiplexed;
 use crate::outgoing_permits::OutgoingPermits;
 use crate::quic::table::Quic;
-use crate::settings::{ListenerSettings, Settings};
-use crate::side::Side;
+use crate::settings::{ListenerSettings, WorkerSettings};
+use crate::side::ConnectionSide;
 use crate::tables::has_places;
 use crate::tails::Tails;
 use crate::wheel::Wheel;
@@ -37,7 +37,7 @@ pub(crate) struct Core {
     pub(crate) now: Now,
     /// The same time for QUIC, which needs more than milliseconds.
     pub(crate) instant: Instant,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<WorkerSettings>,
     pub(crate) conns: Conns,
     pub(crate) buffers: Buffers,
     pub(crate) wheel: Wheel,
@@ -61,7 +61,7 @@ pub(crate) struct Core {
     /// QUIC, if a listener speaks it; taken out while its datagrams are looked at.
     pub(crate) quic: Option<Box<Quic>>,
     /// How far the end of the worker has come.
-    pub(crate) ending: Ending,
+    pub(crate) ending: WorkerEnding,
     /// When sends that found no memory are tried again, in milliseconds; none has, or they are.
     pub(crate) enobufs_retry_at_ms: Option<u64>,
     pub(crate) lingering: Lingering,
@@ -83,7 +83,7 @@ impl Core {
     pub(crate) fn new(
         worker: u16,
         incarnation: u32,
-        settings: Arc<Settings>,
+        settings: Arc<WorkerSettings>,
         now: Now,
         instant: Instant,
         lingering: Lingering,
@@ -106,7 +106,7 @@ impl Core {
             section: FieldSection::new(),
             turns: Vec::new(),
             quic: None,
-            ending: Ending::No,
+            ending: WorkerEnding::No,
             enobufs_retry_at_ms: None,
             lingering,
             to_connect: Vec::new(),
@@ -147,7 +147,7 @@ impl Core {
     pub(crate) fn multiplexed(
         &mut self,
         slot: Slot,
-    ) -> (&mut Multiplexed, &mut Link, &mut Buffers) {
+    ) -> (&mut Multiplexed, &mut TransportLink, &mut Buffers) {
         let Conn { link, protocol, .. } = self.conns.get(slot);
         let Some(multiplexed) = protocol.multiplexed() else {
             unreachable!("a connection with streams speaks HTTP/2 or HTTP/3")
@@ -158,7 +158,10 @@ impl Core {
     /// Returns HTTP/2 of a connection, its link and the buffers; `None` when it speaks another
     /// protocol, or has ended.
     #[inline]
-    pub(crate) fn http2(&mut self, slot: Slot) -> Option<(&mut Http2, &mut Link, &mut Buffers)> {
+    pub(crate) fn http2(
+        &mut self,
+        slot: Slot,
+    ) -> Option<(&mut Http2, &mut TransportLink, &mut Buffers)> {
         let Conn { link, protocol, .. } = self.conns.get(slot);
         Some((protocol.http2()?, link, &mut self.buffers))
     }
@@ -169,7 +172,7 @@ impl Core {
     /// # Panics
     /// When the connection is not one over QUIC.
     #[inline]
-    pub(crate) fn http3(&mut self, slot: Slot) -> (&mut Http3, &mut Link, &mut Buffers) {
+    pub(crate) fn http3(&mut self, slot: Slot) -> (&mut Http3, &mut TransportLink, &mut Buffers) {
         let Conn { link, protocol, .. } = self.conns.get(slot);
         let Some(http3) = protocol.http3() else {
             unreachable!("a connection over QUIC speaks HTTP/3")
@@ -180,7 +183,7 @@ impl Core {
     /// Tells the client of a connection that no further requests are taken; called again, that
     /// those on their way are not taken either.
     pub(crate) fn go_away(&mut self, slot: Slot) {
-        let is_stopping = self.ending != Ending::No;
+        let is_stopping = self.ending != WorkerEnding::No;
         let (multiplexed, link, buffers) = self.multiplexed(slot);
         multiplexed.go_away(is_stopping, link, buffers);
     }
@@ -190,7 +193,7 @@ impl Core {
         let Conn { link, protocol, .. } = self.conns.get(slot);
         let http2 = Http2::begin(self.settings.limits, extended_connect, link, &mut self.buffers);
         *protocol = Protocol::Multiplexed(Multiplexed::Http2(Box::new(http2)));
-        if self.ending != Ending::No {
+        if self.ending != WorkerEnding::No {
             self.go_away(slot);
         }
     }
@@ -247,8 +250,8 @@ impl Core {
         let conn = conns.get(slot);
         let remaining = match remaining {
             // A server that we have connected to is told no more, and needs no time to hear it.
-            _ if conn.link.ended || conn.side == Side::Opened => Remaining::Nothing,
-            Remaining::Content if *ending != Ending::No => Remaining::Strays,
+            _ if conn.link.ended || conn.side == ConnectionSide::Opened => Remaining::Nothing,
+            Remaining::Content if *ending != WorkerEnding::No => Remaining::Strays,
             remaining => remaining,
         };
         let linger = Linger::new(remaining, conn.protocol.http2().is_some());

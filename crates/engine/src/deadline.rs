@@ -5,12 +5,12 @@
 use crate::limits::{
     HANDSHAKE_TIMEOUT_MS, LAST_MS, LINGER_MS, QUIC_PING_MS, SEND_STALL_MS, WINDOW_STALL_MS,
 };
-use crate::settings::Settings;
+use crate::settings::WorkerSettings;
 
 /// What the deadline of a connection watches. `Conn::wanted_watch` chooses it by the state of the
 /// connection, and `service/timeouts.rs` acts when the time is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Watch {
+pub(crate) enum DeadlineWatch {
     /// Nothing; the application's own deadline may be set all the same.
     Nothing,
     /// A handshake of TLS that must come to its end.
@@ -42,23 +42,25 @@ pub(crate) enum Watch {
     StreamIdle,
 }
 
-impl Watch {
+impl DeadlineWatch {
     /// How long what is watched may take, in milliseconds; `u64::MAX` is for ever.
     #[inline]
-    fn patience_ms(self, settings: &Settings) -> u64 {
+    fn patience_ms(self, settings: &WorkerSettings) -> u64 {
         match self {
-            Watch::Nothing => u64::MAX,
-            Watch::Handshake => HANDSHAKE_TIMEOUT_MS,
-            Watch::Idle => settings.idle_ms,
-            Watch::Head => settings.head_ms,
-            Watch::Body | Watch::Discard => settings.body_ms,
-            Watch::Send => SEND_STALL_MS,
-            Watch::Window => WINDOW_STALL_MS,
-            Watch::Last => LAST_MS,
-            Watch::Quiet => QUIC_PING_MS,
-            Watch::Linger => LINGER_MS,
+            DeadlineWatch::Nothing => u64::MAX,
+            DeadlineWatch::Handshake => HANDSHAKE_TIMEOUT_MS,
+            DeadlineWatch::Idle => settings.idle_ms,
+            DeadlineWatch::Head => settings.head_ms,
+            DeadlineWatch::Body | DeadlineWatch::Discard => settings.body_ms,
+            DeadlineWatch::Send => SEND_STALL_MS,
+            DeadlineWatch::Window => WINDOW_STALL_MS,
+            DeadlineWatch::Last => LAST_MS,
+            DeadlineWatch::Quiet => QUIC_PING_MS,
+            DeadlineWatch::Linger => LINGER_MS,
             // The application has said how long, or the listener does.
-            Watch::Connect | Watch::FirstByte | Watch::StreamIdle => u64::MAX,
+            DeadlineWatch::Connect | DeadlineWatch::FirstByte | DeadlineWatch::StreamIdle => {
+                u64::MAX
+            }
         }
     }
 
@@ -67,8 +69,8 @@ impl Watch {
     #[inline]
     fn rank(self) -> usize {
         match self {
-            Watch::Send => 2,
-            Watch::Head => 1,
+            DeadlineWatch::Send => 2,
+            DeadlineWatch::Head => 1,
             _ => 0,
         }
     }
@@ -83,21 +85,21 @@ pub(crate) struct Deadline {
     /// The lower halves of the deadlines of what was put off, which are less than 24 days away.
     until: [u32; 2],
     /// What that is, by rank.
-    put_off: [Watch; 2],
-    watch: Watch,
+    put_off: [DeadlineWatch; 2],
+    watch: DeadlineWatch,
 }
 
 impl Deadline {
     pub(crate) const NONE: Self = Self {
-        watch: Watch::Nothing,
+        watch: DeadlineWatch::Nothing,
         at_ms: u64::MAX,
-        put_off: [Watch::Nothing; 2],
+        put_off: [DeadlineWatch::Nothing; 2],
         until: [0; 2],
     };
 
     /// What it watches.
     #[inline]
-    pub(crate) fn watch(&self) -> Watch {
+    pub(crate) fn watch(&self) -> DeadlineWatch {
         self.watch
     }
 
@@ -108,8 +110,8 @@ impl Deadline {
     }
 
     /// How long ago what it watches began, in milliseconds.
-    pub(crate) fn stalled_ms(&self, now_ms: u64, settings: &Settings) -> u64 {
-        if matches!(self.watch, Watch::FirstByte | Watch::StreamIdle) {
+    pub(crate) fn stalled_ms(&self, now_ms: u64, settings: &WorkerSettings) -> u64 {
+        if matches!(self.watch, DeadlineWatch::FirstByte | DeadlineWatch::StreamIdle) {
             // Who is silent on a byte stream may be meant to be.
             return 0;
         }
@@ -119,10 +121,15 @@ impl Deadline {
     /// Watches this, from now on; what was put off goes on where it stood. Says whether it watched
     /// something else.
     #[inline]
-    pub(crate) fn begin(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> bool {
-        if watch == Watch::Nothing {
+    pub(crate) fn begin(
+        &mut self,
+        watch: DeadlineWatch,
+        now_ms: u64,
+        settings: &WorkerSettings,
+    ) -> bool {
+        if watch == DeadlineWatch::Nothing {
             self.forget();
-            return self.pause() != Watch::Nothing;
+            return self.pause() != DeadlineWatch::Nothing;
         }
         if watch == self.watch {
             return false;
@@ -140,7 +147,7 @@ impl Deadline {
         }
         match rank {
             0 => self.forget(),
-            1 => self.put_off[1] = Watch::Nothing,
+            1 => self.put_off[1] = DeadlineWatch::Nothing,
             _ => {}
         }
         true
@@ -153,26 +160,26 @@ impl Deadline {
 
     /// Watches nothing, until it is known what is next; returns what it watched.
     #[inline]
-    pub(crate) fn pause(&mut self) -> Watch {
+    pub(crate) fn pause(&mut self) -> DeadlineWatch {
         self.at_ms = u64::MAX;
-        std::mem::replace(&mut self.watch, Watch::Nothing)
+        std::mem::replace(&mut self.watch, DeadlineWatch::Nothing)
     }
 
     /// What was put off is over.
     #[inline]
     pub(crate) fn forget(&mut self) {
-        self.put_off = [Watch::Nothing; 2];
+        self.put_off = [DeadlineWatch::Nothing; 2];
     }
 
     /// This is over, whether it is watched or put off.
     #[inline]
-    pub(crate) fn is_over(&mut self, watch: Watch) {
+    pub(crate) fn is_over(&mut self, watch: DeadlineWatch) {
         if self.watch == watch {
             self.pause();
         }
         for put_off in &mut self.put_off {
             if *put_off == watch {
-                *put_off = Watch::Nothing;
+                *put_off = DeadlineWatch::Nothing;
             }
         }
     }
@@ -190,8 +197,10 @@ mod tests {
 
     /// A deadline that begins at any time, even when 32 bits of milliseconds are over. `begin`
     /// gives how long after that time it comes.
-    fn at_any_time(test: impl Fn(&mut Deadline, &dyn Fn(&mut Deadline, Watch, u64) -> u64)) {
-        let settings = Settings::default();
+    fn at_any_time(
+        test: impl Fn(&mut Deadline, &dyn Fn(&mut Deadline, DeadlineWatch, u64) -> u64),
+    ) {
+        let settings = WorkerSettings::default();
         for now_ms in [0, u64::from(u32::MAX) - 10, 1 << 40] {
             let begin = |deadline: &mut Deadline, watch, after_ms| {
                 deadline.begin(watch, now_ms + after_ms, &settings);
@@ -205,23 +214,23 @@ mod tests {
     /// one.
     #[test]
     fn what_the_connection_is_busy_with_gives_no_more_time_for_what_the_peer_should_do() {
-        let Settings { idle_ms, head_ms, body_ms, .. } = Settings::default();
+        let WorkerSettings { idle_ms, head_ms, body_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
-            assert_eq!(begin(deadline, Watch::Idle, 0), idle_ms);
-            assert_eq!(begin(deadline, Watch::Send, 5), 5 + SEND_STALL_MS);
-            assert_eq!(begin(deadline, Watch::Idle, 20), idle_ms);
-            assert_eq!(begin(deadline, Watch::Head, 30), 30 + head_ms);
-            assert_eq!(begin(deadline, Watch::Idle, 40), idle_ms);
+            assert_eq!(begin(deadline, DeadlineWatch::Idle, 0), idle_ms);
+            assert_eq!(begin(deadline, DeadlineWatch::Send, 5), 5 + SEND_STALL_MS);
+            assert_eq!(begin(deadline, DeadlineWatch::Idle, 20), idle_ms);
+            assert_eq!(begin(deadline, DeadlineWatch::Head, 30), 30 + head_ms);
+            assert_eq!(begin(deadline, DeadlineWatch::Idle, 40), idle_ms);
             // One behind the other, and some of it has left.
-            begin(deadline, Watch::Send, 50);
-            begin(deadline, Watch::Head, 60);
-            begin(deadline, Watch::Send, 70);
-            deadline.is_over(Watch::Send);
-            begin(deadline, Watch::Send, 80);
-            deadline.is_over(Watch::Send);
-            assert_eq!(begin(deadline, Watch::Idle, 90), idle_ms);
-            begin(deadline, Watch::Send, 100);
-            assert_eq!(begin(deadline, Watch::Body, 110), 110 + body_ms, "another");
+            begin(deadline, DeadlineWatch::Send, 50);
+            begin(deadline, DeadlineWatch::Head, 60);
+            begin(deadline, DeadlineWatch::Send, 70);
+            deadline.is_over(DeadlineWatch::Send);
+            begin(deadline, DeadlineWatch::Send, 80);
+            deadline.is_over(DeadlineWatch::Send);
+            assert_eq!(begin(deadline, DeadlineWatch::Idle, 90), idle_ms);
+            begin(deadline, DeadlineWatch::Send, 100);
+            assert_eq!(begin(deadline, DeadlineWatch::Body, 110), 110 + body_ms, "another");
         });
     }
 
@@ -229,56 +238,69 @@ mod tests {
     /// of a whole head again.
     #[test]
     fn what_is_sent_gives_no_more_time_for_half_a_head() {
-        let Settings { idle_ms, head_ms, .. } = Settings::default();
+        let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
-            begin(deadline, Watch::Idle, 0);
-            assert_eq!(begin(deadline, Watch::Head, 10), 10 + head_ms);
+            begin(deadline, DeadlineWatch::Idle, 0);
+            assert_eq!(begin(deadline, DeadlineWatch::Head, 10), 10 + head_ms);
             for at in [20, 40] {
-                begin(deadline, Watch::Send, at);
-                deadline.is_over(Watch::Send);
-                assert_eq!(begin(deadline, Watch::Head, at + 10), 10 + head_ms);
+                begin(deadline, DeadlineWatch::Send, at);
+                deadline.is_over(DeadlineWatch::Send);
+                assert_eq!(begin(deadline, DeadlineWatch::Head, at + 10), 10 + head_ms);
             }
-            begin(deadline, Watch::Send, 60);
-            begin(deadline, Watch::Send, 70);
-            assert_eq!(begin(deadline, Watch::Head, 80), 10 + head_ms);
-            assert_eq!(begin(deadline, Watch::Idle, 90), idle_ms, "and for what is to follow");
-            assert_eq!(begin(deadline, Watch::Head, 100), 100 + head_ms, "the next one");
+            begin(deadline, DeadlineWatch::Send, 60);
+            begin(deadline, DeadlineWatch::Send, 70);
+            assert_eq!(begin(deadline, DeadlineWatch::Head, 80), 10 + head_ms);
+            assert_eq!(
+                begin(deadline, DeadlineWatch::Idle, 90),
+                idle_ms,
+                "and for what is to follow"
+            );
+            assert_eq!(begin(deadline, DeadlineWatch::Head, 100), 100 + head_ms, "the next one");
         });
     }
 
     #[test]
     fn a_head_that_became_whole_while_something_was_sent_takes_no_time_from_the_next() {
-        let Settings { idle_ms, head_ms, .. } = Settings::default();
+        let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
-            begin(deadline, Watch::Idle, 0);
-            begin(deadline, Watch::Head, 10);
-            begin(deadline, Watch::Send, 20);
-            deadline.is_over(Watch::Head);
-            deadline.is_over(Watch::Send);
-            begin(deadline, Watch::Send, 30);
-            deadline.is_over(Watch::Send);
-            assert_eq!(begin(deadline, Watch::Head, 40), 40 + head_ms);
+            begin(deadline, DeadlineWatch::Idle, 0);
+            begin(deadline, DeadlineWatch::Head, 10);
+            begin(deadline, DeadlineWatch::Send, 20);
+            deadline.is_over(DeadlineWatch::Head);
+            deadline.is_over(DeadlineWatch::Send);
+            begin(deadline, DeadlineWatch::Send, 30);
+            deadline.is_over(DeadlineWatch::Send);
+            assert_eq!(begin(deadline, DeadlineWatch::Head, 40), 40 + head_ms);
             // … and with what is sent because of it.
-            deadline.is_over(Watch::Head);
-            begin(deadline, Watch::Send, 42);
-            deadline.is_over(Watch::Send);
-            assert_eq!(begin(deadline, Watch::Head, 44), 44 + head_ms);
-            assert_eq!(begin(deadline, Watch::Idle, 50), idle_ms, "which is none of the peer's");
+            deadline.is_over(DeadlineWatch::Head);
+            begin(deadline, DeadlineWatch::Send, 42);
+            deadline.is_over(DeadlineWatch::Send);
+            assert_eq!(begin(deadline, DeadlineWatch::Head, 44), 44 + head_ms);
+            assert_eq!(
+                begin(deadline, DeadlineWatch::Idle, 50),
+                idle_ms,
+                "which is none of the peer's"
+            );
         });
     }
 
     /// Whatever it watched before, and whatever was put off once.
     #[test]
     fn nothing_has_no_deadline() {
-        let settings = Settings::default();
+        let settings = WorkerSettings::default();
         at_any_time(|deadline, begin| {
-            let none = begin(&mut Deadline::NONE.clone(), Watch::Nothing, 0);
-            for before in [Watch::Window, Watch::Body, Watch::Head, Watch::Send] {
-                begin(deadline, Watch::Idle, 0);
-                begin(deadline, Watch::Send, 10);
-                deadline.is_over(Watch::Send);
+            let none = begin(&mut Deadline::NONE.clone(), DeadlineWatch::Nothing, 0);
+            for before in [
+                DeadlineWatch::Window,
+                DeadlineWatch::Body,
+                DeadlineWatch::Head,
+                DeadlineWatch::Send,
+            ] {
+                begin(deadline, DeadlineWatch::Idle, 0);
+                begin(deadline, DeadlineWatch::Send, 10);
+                deadline.is_over(DeadlineWatch::Send);
                 begin(deadline, before, 20);
-                assert_eq!(begin(deadline, Watch::Nothing, 30), none, "behind {before:?}");
+                assert_eq!(begin(deadline, DeadlineWatch::Nothing, 30), none, "behind {before:?}");
                 assert_eq!(deadline.stalled_ms(1 << 50, &settings), 0);
             }
         });
@@ -286,26 +308,30 @@ mod tests {
 
     #[test]
     fn what_has_come_gives_new_time_for_the_next() {
-        let Settings { idle_ms, head_ms, .. } = Settings::default();
+        let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
-            for between in [Watch::Send, Watch::Head] {
-                begin(deadline, Watch::Idle, 0);
+            for between in [DeadlineWatch::Send, DeadlineWatch::Head] {
+                begin(deadline, DeadlineWatch::Idle, 0);
                 begin(deadline, between, 10);
                 deadline.forget();
-                assert_eq!(begin(deadline, Watch::Idle, 20), 20 + idle_ms);
-                begin(deadline, Watch::Window, 30);
+                assert_eq!(begin(deadline, DeadlineWatch::Idle, 20), 20 + idle_ms);
+                begin(deadline, DeadlineWatch::Window, 30);
                 begin(deadline, between, 40);
-                deadline.is_over(Watch::Window);
-                assert_eq!(begin(deadline, Watch::Window, 50), 50 + WINDOW_STALL_MS);
-                begin(deadline, Watch::Idle, 60);
+                deadline.is_over(DeadlineWatch::Window);
+                assert_eq!(begin(deadline, DeadlineWatch::Window, 50), 50 + WINDOW_STALL_MS);
+                begin(deadline, DeadlineWatch::Idle, 60);
                 begin(deadline, between, 70);
-                begin(deadline, Watch::Nothing, 80);
-                assert_eq!(begin(deadline, Watch::Idle, 90), 90 + idle_ms, "there was a request");
+                begin(deadline, DeadlineWatch::Nothing, 80);
+                assert_eq!(
+                    begin(deadline, DeadlineWatch::Idle, 90),
+                    90 + idle_ms,
+                    "there was a request"
+                );
             }
-            begin(deadline, Watch::Head, 100);
-            begin(deadline, Watch::Send, 110);
+            begin(deadline, DeadlineWatch::Head, 100);
+            begin(deadline, DeadlineWatch::Send, 110);
             deadline.forget();
-            assert_eq!(begin(deadline, Watch::Head, 120), 120 + head_ms);
+            assert_eq!(begin(deadline, DeadlineWatch::Head, 120), 120 + head_ms);
         });
     }
 }

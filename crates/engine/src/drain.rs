@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::backend::{Backend, Completion, Slot};
 use crate::backlog::Backlog;
 use crate::conn::Protocol;
-use crate::ending::Ending;
+use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::http1::Http1;
 use crate::http2::Http2;
@@ -32,11 +32,11 @@ use crate::worker::Worker;
 impl<B: Backend, A: App> Worker<B, A> {
     /// Begins the end, once.
     pub(crate) fn drain(&mut self) {
-        if self.core.ending != Ending::No {
+        if self.core.ending != WorkerEnding::No {
             return;
         }
         let places_until_ms = self.core.now.monotonic_ms + DRAIN_PLACES_MS;
-        self.core.ending = Ending::Emptying { backlog: Backlog::default(), places_until_ms };
+        self.core.ending = WorkerEnding::Emptying { backlog: Backlog::default(), places_until_ms };
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
@@ -89,8 +89,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Moves the end on behind a pass, which has `brought` somebody or a request.
     pub(crate) fn drained(&mut self, brought: bool) -> bool {
         match self.core.ending {
-            Ending::No => return false,
-            Ending::Emptying { mut backlog, places_until_ms } => {
+            WorkerEnding::No => return false,
+            WorkerEnding::Emptying { mut backlog, places_until_ms } => {
                 let is_over = backlog.is_over(brought);
                 // Without a place in hand a pass brings nobody, whoever waits.
                 let is_full = !self.is_accepting() && self.core.now.monotonic_ms < places_until_ms;
@@ -98,15 +98,15 @@ impl<B: Backend, A: App> Worker<B, A> {
                     self.close_idle(false);
                     backlog = Backlog::default();
                 }
-                self.core.ending = Ending::Emptying { backlog, places_until_ms };
+                self.core.ending = WorkerEnding::Emptying { backlog, places_until_ms };
                 if is_over && !is_full {
                     self.finish();
                 }
             }
-            Ending::Finishing { newcomers_until_ms } => {
+            WorkerEnding::Finishing { newcomers_until_ms } => {
                 let is_time = newcomers_until_ms <= self.core.now.monotonic_ms;
                 if is_time && !self.punctuality.is_catching_up() {
-                    self.core.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
+                    self.core.ending = WorkerEnding::Finishing { newcomers_until_ms: u64::MAX };
                     // What is on its way is not taken any more. Over HTTP/2 the client's answer to
                     // a ping says when that is fair; here it has had its moment.
                     self.each_quic(false, |worker, slot| {
@@ -126,18 +126,18 @@ impl<B: Backend, A: App> Worker<B, A> {
                 self.cut(slot, Gone::Stopping);
             }
         }
-        let finishing = matches!(self.core.ending, Ending::Finishing { .. });
+        let finishing = matches!(self.core.ending, WorkerEnding::Finishing { .. });
         // What stands in the inbox may begin work.
         let is_busy = || self.app.is_busy() || self.has_messages();
         finishing && self.core.conns.len() == 0 && (is_over || !is_busy())
     }
 
     fn finish(&mut self) {
-        if let Ending::Finishing { .. } = self.core.ending {
+        if let WorkerEnding::Finishing { .. } = self.core.ending {
             return;
         }
         let newcomers_until_ms = self.core.now.monotonic_ms + DRAIN_NEWCOMER_MS;
-        self.core.ending = Ending::Finishing { newcomers_until_ms };
+        self.core.ending = WorkerEnding::Finishing { newcomers_until_ms };
         self.accept(false);
         self.backend.close_listeners();
         self.each_quic(true, Self::drive_quic);

@@ -4,7 +4,7 @@ use crate::backlog::Backlog;
 
 /// How far the end of a worker has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum WorkerEnding {
     /// It has not begun.
     No,
     /// Whoever waits is taken.

@@ -25,18 +25,18 @@ use crate::conn::Conn;
 use crate::connections::Connections;
 use crate::core::Core;
 use crate::encode::EncoderOperation;
-use crate::ending::Ending;
+use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::http1::Http1;
 use crate::limits::{OUTPUT_HIGH_WATER_BYTES, STREAM_HIGH_WATER_BYTES};
 use crate::mapping::{MappingId, Mappings};
-use crate::multiplexed::{Multiplexed, Stream};
+use crate::multiplexed::{Multiplexed, MultiplexedStream};
 use crate::protocol::{self, Response};
 
 pub use added_fields::AddedFields;
 pub(crate) use slice::RangeSource;
-pub use slice::{Room, Slice};
-pub(crate) use state::{Carrier, ExchangeState, Stage};
+pub use slice::{ContentRoom, Slice};
+pub(crate) use state::{Carrier, ExchangeStage, ExchangeState};
 
 /// 205 Reset Content.
 const RESET_CONTENT: u16 = 205;
@@ -94,7 +94,7 @@ impl Exchange<'_> {
 
     /// Whether the server has begun to stop. What never ends by itself should not begin then.
     pub fn is_stopping(&self) -> bool {
-        self.core.ending != Ending::No
+        self.core.ending != WorkerEnding::No
     }
 
     /// The number of the listener that the client came by, in the order of the kit.
@@ -161,8 +161,8 @@ impl Exchange<'_> {
         let Some(mut response) = self.response() else { return };
         let Some(state) = response.state() else { return };
         match state.stage {
-            Stage::Open => state.stage = Stage::Done,
-            Stage::Broken => return state.stage = Stage::Aborted,
+            ExchangeStage::Open => state.stage = ExchangeStage::Done,
+            ExchangeStage::Broken => return state.stage = ExchangeStage::Aborted,
             _ => return,
         }
         let queued = match state.added.take() {
@@ -177,7 +177,7 @@ impl Exchange<'_> {
     /// both say; a line without a value is not sent and only takes the place of others. Ignored
     /// when a final head went out already.
     pub fn add_fields(&mut self, lines: &[u8]) {
-        if let Some(state) = self.state().filter(|state| state.stage == Stage::Open) {
+        if let Some(state) = self.state().filter(|state| state.stage == ExchangeStage::Open) {
             state.added.get_or_insert_default().append(lines);
         }
     }
@@ -185,7 +185,7 @@ impl Exchange<'_> {
     /// Lets no cache keep the response that several users share, if it is a prepared one: it is
     /// for one user ([`AddedFields::set_private`]). Ignored as [`Self::add_fields`] is.
     pub fn set_private(&mut self) {
-        if let Some(state) = self.state().filter(|state| state.stage == Stage::Open) {
+        if let Some(state) = self.state().filter(|state| state.stage == ExchangeStage::Open) {
             state.added.get_or_insert_default().set_private();
         }
     }
@@ -195,7 +195,10 @@ impl Exchange<'_> {
     pub fn interim<'f>(&mut self, status: u16, fields: impl Iterator<Item = Field<'f>> + Clone) {
         debug_assert!((100..200).contains(&status) && status != 101);
         let Some(mut response) = self.response() else { return };
-        if !response.state().is_some_and(|state| state.stage == Stage::Open && !state.http10) {
+        if !response
+            .state()
+            .is_some_and(|state| state.stage == ExchangeStage::Open && !state.http10)
+        {
             return;
         }
         let queued = response.interim(status, fields);
@@ -211,8 +214,10 @@ impl Exchange<'_> {
         fields: impl Iterator<Item = Field<'f>> + Clone,
         length: Option<u64>,
     ) {
-        let Some(state) = self.state().filter(|state| state.stage == Stage::Open) else { return };
-        state.stage = Stage::Streaming;
+        let Some(state) = self.state().filter(|state| state.stage == ExchangeStage::Open) else {
+            return;
+        };
+        state.stage = ExchangeStage::Streaming;
         // RFC 9110 §15.3.6: "the server MUST NOT generate content", and by Content-Length: 0 the
         // client knows.
         let is_reset = status == RESET_CONTENT;
@@ -247,15 +252,15 @@ impl Exchange<'_> {
 
     /// Sends content. Content beyond the announced length aborts the exchange: a client must never
     /// take a wrong answer for a whole one.
-    pub fn write(&mut self, slice: Slice<'_>) -> Room {
+    pub fn write(&mut self, slice: Slice<'_>) -> ContentRoom {
         let state = self.state().filter(|state| state.is_writable());
-        let Some(state) = state else { return Room::Gone };
+        let Some(state) = state else { return ContentRoom::Gone };
         let bytes = slice.bytes();
         let is_sent = bytes > 0 && !state.head_only;
         if let Some(left) = &mut state.left {
             if bytes > *left {
                 self.give_up(Gone::Broken);
-                return Room::Gone;
+                return ContentRoom::Gone;
             }
             *left -= bytes;
         }
@@ -266,7 +271,7 @@ impl Exchange<'_> {
         let queued = if is_encoded { self.encode_slice(slice) } else { self.send(slice) };
         if let Err(why) = queued {
             self.give_up(why);
-            return Room::Gone;
+            return ContentRoom::Gone;
         }
         self.room()
     }
@@ -281,8 +286,8 @@ impl Exchange<'_> {
     pub fn end<'f>(&mut self, trailers: impl Iterator<Item = Field<'f>> + Clone) {
         let Some(state) = self.state() else { return };
         match state.stage {
-            Stage::Streaming => {}
-            Stage::Broken => return state.stage = Stage::Aborted,
+            ExchangeStage::Streaming => {}
+            ExchangeStage::Broken => return state.stage = ExchangeStage::Aborted,
             _ => return,
         }
         if state.left.is_some_and(|left| left > 0) && !state.head_only {
@@ -295,7 +300,7 @@ impl Exchange<'_> {
         }
         let Some(mut response) = self.response() else { return };
         if let Some(state) = response.state() {
-            state.stage = Stage::Done;
+            state.stage = ExchangeStage::Done;
         }
         let queued = queued.and_then(|()| response.end(trailers));
         self.give_up_unless(queued);
@@ -305,7 +310,7 @@ impl Exchange<'_> {
     /// cut, or the stream reset. The exchange is over for the application.
     pub fn abort(&mut self) {
         if let Some(state) = self.state() {
-            state.stage = Stage::Aborted;
+            state.stage = ExchangeStage::Aborted;
         }
         if self.carrier == Carrier::Connection {
             self.core.give_up(self.slot, Gone::Peer);
@@ -331,7 +336,7 @@ impl Exchange<'_> {
             open.keep_alive = false;
         }
         if let Some(state) = self.state() {
-            (state.stage, state.is_cut_short) = (Stage::Done, true);
+            (state.stage, state.is_cut_short) = (ExchangeStage::Done, true);
         }
         self.give_up_unless(queued);
     }
@@ -347,7 +352,10 @@ impl Exchange<'_> {
         };
         let (Some(is_chunked), Some(state)) = (is_chunked, self.state()) else { return false };
         let is_incomplete = is_chunked || state.left.is_some_and(|left| left > 0);
-        state.stage == Stage::Streaming && !state.is_tunnel && !state.head_only && is_incomplete
+        state.stage == ExchangeStage::Streaming
+            && !state.is_tunnel
+            && !state.head_only
+            && is_incomplete
     }
 
     /// Whether the request is HEAD, so that its answer goes out without content.
@@ -382,7 +390,8 @@ impl Exchange<'_> {
         let now_ms = self.core.now.monotonic_ms;
         let Some(state) = self.state() else { return };
         state.wanted = Some(state.wanted.unwrap_or(0).saturating_add(bytes));
-        if fits && std::mem::take(&mut state.expects_continue) && state.stage == Stage::Open {
+        if fits && std::mem::take(&mut state.expects_continue) && state.stage == ExchangeStage::Open
+        {
             self.interim(100, std::iter::empty());
         }
         if fits && let Some(stream) = self.stream() {
@@ -441,7 +450,7 @@ impl Exchange<'_> {
     }
 
     /// The stream that carries the exchange, if it is one and open.
-    fn stream(&mut self) -> Option<&mut Stream> {
+    fn stream(&mut self) -> Option<&mut MultiplexedStream> {
         let Carrier::Stream(id) = self.carrier else { return None };
         self.core.conns.get(self.slot).protocol.multiplexed()?.stream(id)
     }
@@ -464,23 +473,23 @@ impl Exchange<'_> {
         }
     }
 
-    fn room(&mut self) -> Room {
+    fn room(&mut self) -> ContentRoom {
         let is_free = match self.carrier {
             Carrier::Connection => self.queued_bytes() < OUTPUT_HIGH_WATER_BYTES,
             Carrier::Stream(_) => {
                 let Some(output) = self.stream().map(|stream| stream.output) else {
-                    return Room::Gone;
+                    return ContentRoom::Gone;
                 };
                 self.core.buffers.outputs.bytes(output) < STREAM_HIGH_WATER_BYTES
             }
         };
         if is_free {
-            return Room::Free;
+            return ContentRoom::Free;
         }
         if let Some(state) = self.state() {
             state.owes_writable = true;
         }
-        Room::Full
+        ContentRoom::Full
     }
 }
 

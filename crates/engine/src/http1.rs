@@ -13,8 +13,8 @@ use pinion_http::page::ErrorFormat;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
-use crate::deadline::Watch;
-use crate::exchange::state::{ExchangeState, Stage};
+use crate::deadline::DeadlineWatch;
+use crate::exchange::state::{ExchangeStage, ExchangeState};
 use crate::limits::CLOSE_AT_ONCE_MAX_BYTES;
 use crate::linger::Remaining;
 
@@ -50,13 +50,13 @@ impl Http1 {
 
     /// What a deadline has to watch, beside output that does not leave.
     #[inline]
-    pub(crate) fn watch(&self, nothing_kept: bool) -> Watch {
+    pub(crate) fn watch(&self, nothing_kept: bool) -> DeadlineWatch {
         match self {
-            Self::Head { .. } if nothing_kept => Watch::Idle,
-            Self::Head { .. } => Watch::Head,
-            Self::Exchange(open) if open.awaits_content() => Watch::Body,
-            Self::Exchange(_) | Self::Upgraded => Watch::Nothing,
-            Self::Discard { .. } => Watch::Discard,
+            Self::Head { .. } if nothing_kept => DeadlineWatch::Idle,
+            Self::Head { .. } => DeadlineWatch::Head,
+            Self::Exchange(open) if open.awaits_content() => DeadlineWatch::Body,
+            Self::Exchange(_) | Self::Upgraded => DeadlineWatch::Nothing,
+            Self::Discard { .. } => DeadlineWatch::Discard,
         }
     }
 
@@ -93,7 +93,7 @@ impl OpenExchange {
     pub(crate) fn new(head: &RequestHead<'_>, content_max_bytes: u64, may_stay: bool) -> Self {
         let has_content = !matches!(head.framing, Framing::None);
         let state = ExchangeState {
-            stage: Stage::Open,
+            stage: ExchangeStage::Open,
             head_only: head.method == Method::Head,
             http10: head.version == Version::Http10,
             expects_continue: head.expect_continue,
@@ -187,7 +187,7 @@ impl OpenExchange {
     /// Whether the connection can become a byte stream without a response: the request has no
     /// content, and there is no response yet.
     pub(crate) fn can_be_taken_over(&self) -> bool {
-        self.state.stage == Stage::Open && self.content.is_none()
+        self.state.stage == ExchangeStage::Open && self.content.is_none()
     }
 
     /// Whether the response that is being given must be the last one, because of request content

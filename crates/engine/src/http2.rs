@@ -9,12 +9,12 @@ pub(crate) mod response;
 use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::Session;
 
-use crate::deadline::Watch;
-use crate::multiplexed::Stream;
+use crate::deadline::DeadlineWatch;
+use crate::multiplexed::MultiplexedStream;
 
 /// See the module's head.
 pub(crate) struct Http2 {
-    pub(crate) session: Session<Stream>,
+    pub(crate) session: Session<MultiplexedStream>,
     /// Bytes of content that wait on all streams.
     pub(crate) queued_bytes: u64,
     /// At least the bytes of the heads that handlers keep.
@@ -25,13 +25,17 @@ pub(crate) struct Http2 {
 
 impl Http2 {
     /// What a deadline has to watch, when the exchanges by themselves ask for `watch`.
-    pub(crate) fn watch(&self, watch: Watch) -> Watch {
+    pub(crate) fn watch(&self, watch: DeadlineWatch) -> DeadlineWatch {
         // Who knows that the server leaves has nothing more to ask for here.
-        if watch == Watch::Idle && self.session.is_leaving() { Watch::Last } else { watch }
+        if watch == DeadlineWatch::Idle && self.session.is_leaving() {
+            DeadlineWatch::Last
+        } else {
+            watch
+        }
     }
 
     /// Takes an open stream away, without a word to the peer.
-    pub(crate) fn pop(&mut self) -> Option<(u32, Stream)> {
+    pub(crate) fn pop(&mut self) -> Option<(u32, MultiplexedStream)> {
         let (id, _) = self.session.each_own().next()?;
         let stream = self.session.reset(id, ErrorCode::Cancel, &mut Vec::new())?;
         Some((id, std::mem::take(stream)))

@@ -27,9 +27,9 @@ use pinion_http::h3::session::{ENCODER_STREAM, Session, Settings};
 use pinion_http::limits::Limits;
 use quinn_proto::{Dir, StreamId, VarInt};
 
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::limits::{QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES, QUIC_STREAMS};
-use crate::multiplexed::Stream;
+use crate::multiplexed::MultiplexedStream;
 use discarded::Discarded;
 pub(crate) use streams::{Open, Streams};
 use uni::Uni;
@@ -137,7 +137,7 @@ impl Http3 {
     }
 
     /// Ends a stream whose answer cannot be completed.
-    pub(crate) fn reset(&mut self, number: u32) -> Option<Stream> {
+    pub(crate) fn reset(&mut self, number: u32) -> Option<MultiplexedStream> {
         let open = self.streams.get(number)?;
         let (id, is_tunnel) = (open.id, open.own.state.is_tunnel);
         let code = if is_tunnel { ErrorCode::RequestCancelled } else { ErrorCode::InternalError };
@@ -145,7 +145,7 @@ impl Http3 {
     }
 
     /// Ends a request stream in both directions; gives back what was kept with it.
-    pub(crate) fn end(&mut self, id: StreamId, code: ErrorCode) -> Option<Stream> {
+    pub(crate) fn end(&mut self, id: StreamId, code: ErrorCode) -> Option<MultiplexedStream> {
         let code = var_int(code);
         // Whichever is over already.
         let _gone = self.quic.recv_stream(id).stop(code);
@@ -163,10 +163,10 @@ impl Http3 {
     /// How much there has been of what this deadline watches: frames of streams that have left, or
     /// acknowledgements that have come, the lower half of their number. Frames that are sent again
     /// count: QUIC does that ever more seldom.
-    pub(crate) fn progress(&self, watch: Watch) -> u32 {
+    pub(crate) fn progress(&self, watch: DeadlineWatch) -> u32 {
         let frames = match watch {
-            Watch::Window => self.quic.stats().frame_tx.stream,
-            Watch::Last => self.quic.stats().frame_rx.acks,
+            DeadlineWatch::Window => self.quic.stats().frame_tx.stream,
+            DeadlineWatch::Last => self.quic.stats().frame_rx.acks,
             _ => 0,
         };
         frames as u32
@@ -183,20 +183,22 @@ impl Http3 {
     }
 
     /// What a deadline has to watch, when the exchanges by themselves ask for `watch`.
-    pub(crate) fn watch(&mut self, watch: Watch) -> Watch {
+    pub(crate) fn watch(&mut self, watch: DeadlineWatch) -> DeadlineWatch {
         match watch {
-            _ if self.is_closed => Watch::Nothing,
-            _ if self.quic.is_handshaking() => Watch::Handshake,
+            _ if self.is_closed => DeadlineWatch::Nothing,
+            _ if self.quic.is_handshaking() => DeadlineWatch::Handshake,
             // The last of an answer is on its way.
-            Watch::Idle if self.is_unacknowledged() => match self.is_stopping {
-                true => Watch::Last,
-                false => Watch::Window,
+            DeadlineWatch::Idle if self.is_unacknowledged() => match self.is_stopping {
+                true => DeadlineWatch::Last,
+                false => DeadlineWatch::Window,
             },
-            Watch::Idle if !self.discarded.is_empty() => Watch::Discard,
-            Watch::Nothing if self.streams.iter_mut().any(|open| open.own.awaits_head()) => {
-                Watch::Head
+            DeadlineWatch::Idle if !self.discarded.is_empty() => DeadlineWatch::Discard,
+            DeadlineWatch::Nothing
+                if self.streams.iter_mut().any(|open| open.own.awaits_head()) =>
+            {
+                DeadlineWatch::Head
             }
-            Watch::Nothing => Watch::Quiet,
+            DeadlineWatch::Nothing => DeadlineWatch::Quiet,
             watch => watch,
         }
     }

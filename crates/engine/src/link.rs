@@ -2,7 +2,7 @@
 //! be read and to be sent, encryption, the deadline, and what the kernel is doing.
 
 use crate::backend::{Backend, Slot};
-use crate::deadline::{Deadline, Watch};
+use crate::deadline::{Deadline, DeadlineWatch};
 use crate::gone::Gone;
 use crate::input_buffer::InputBuffer;
 use crate::limits::{INPUT_TURN_BYTES, RECORD_BYTES};
@@ -19,7 +19,7 @@ pub(crate) enum Blocked {
 }
 
 /// The transport of one connection.
-pub(crate) struct Link {
+pub(crate) struct TransportLink {
     /// The peer has sent its end of stream.
     pub(crate) ended: bool,
     /// Receiving is on. A connection of QUIC has no socket of its own to receive from.
@@ -59,7 +59,7 @@ pub(crate) struct Link {
     pub(crate) tls: Option<Box<TlsSession>>,
 }
 
-impl Link {
+impl TransportLink {
     /// The link of a fresh connection, which receives unless its datagrams come by another socket.
     pub(crate) fn new(receiving: bool) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Link {
     /// The kernel takes no output at the moment.
     pub(crate) fn block<B: Backend>(&mut self, backend: &B, slot: Slot) {
         self.blocked.get_or_insert(Blocked::Full);
-        if self.deadline.watch() != Watch::Send {
+        if self.deadline.watch() != DeadlineWatch::Send {
             self.progress = backend.progress(slot).unwrap_or(0) as u32;
         }
     }
@@ -95,8 +95,8 @@ impl Link {
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
         if bytes > 0 {
-            self.deadline.is_over(Watch::Send);
-            self.deadline.is_over(Watch::StreamIdle);
+            self.deadline.is_over(DeadlineWatch::Send);
+            self.deadline.is_over(DeadlineWatch::StreamIdle);
         }
     }
 
@@ -105,7 +105,7 @@ impl Link {
     #[inline]
     pub(crate) fn received(&mut self) {
         self.deadline.forget();
-        if self.deadline.watch() != Watch::Send {
+        if self.deadline.watch() != DeadlineWatch::Send {
             self.deadline.pause();
         }
     }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn content_is_expected_while_most_of_what_comes_is_content() {
         const PIECE: usize = INPUT_TURN_BYTES;
-        let mut link = Link::new(true);
+        let mut link = TransportLink::new(true);
         assert_eq!(link.weigh_input(PIECE, 100), None, "requests");
         // Records in pieces, the last of which brings the content of all.
         let record = [0, 0, 0, 4 * PIECE];

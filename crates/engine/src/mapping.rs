@@ -162,13 +162,13 @@ struct Held {
 
 /// Where a mapping is held, or was.
 #[derive(Default)]
-struct Place {
+struct MappingSlot {
     /// How many mappings were held here before.
     generation: u32,
     held: Option<Held>,
 }
 
-impl Place {
+impl MappingSlot {
     /// Lets the mapping go once nobody needs it.
     fn tidy(&mut self) {
         if self.held.as_ref().is_some_and(|held| held.slices == 0 && !held.current) {
@@ -182,7 +182,7 @@ impl Place {
 /// flight, so that no request touches a shared counter.
 #[derive(Default)]
 pub struct Mappings {
-    places: Vec<Place>,
+    places: Vec<MappingSlot>,
 }
 
 impl Mappings {
@@ -190,7 +190,7 @@ impl Mappings {
     pub fn add(&mut self, mapping: Arc<Mapping>) -> MappingId {
         let free = self.places.iter().position(|place| place.held.is_none());
         let index = free.unwrap_or_else(|| {
-            self.places.push(Place::default());
+            self.places.push(MappingSlot::default());
             self.places.len() - 1
         });
         let place = &mut self.places[index];

@@ -15,7 +15,7 @@ use quinn_proto::StreamId;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::core::Core;
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::gone::Gone;
 use crate::http3;
 use crate::limits::{QUIC_UNREAD_MIN_BYTES, RELIEF_STALL_MS};
@@ -154,7 +154,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Holders::Heads => {
                 matches!(
                     self.core.conns.get(slot).link.deadline.watch(),
-                    Watch::Head | Watch::Handshake
+                    DeadlineWatch::Head | DeadlineWatch::Handshake
                 )
             }
             Holders::All => true,

@@ -4,19 +4,19 @@
 mod stream;
 
 use crate::buffers::Buffers;
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::encode::Encoders;
 use crate::gone::Gone;
 use crate::http2::Http2;
 use crate::http3::Http3;
 use crate::limits::{OPEN_HEADS_MAX_BYTES, UNREAD_MAX_BYTES};
-use crate::link::Link;
+use crate::link::TransportLink;
 use crate::output::Outputs;
 use crate::pool::Pool;
-use crate::settings::Settings;
+use crate::settings::WorkerSettings;
 use pinion_http::limits::DECODED_HEAD_MAX_BYTES;
 use pinion_http::request::RequestHead;
-pub(crate) use stream::Stream;
+pub(crate) use stream::MultiplexedStream;
 
 /// What such a connection has beside others.
 pub(crate) enum Multiplexed {
@@ -27,7 +27,7 @@ pub(crate) enum Multiplexed {
 impl Multiplexed {
     /// The stream with this number, if it is open.
     #[inline]
-    pub(crate) fn stream(&mut self, id: u32) -> Option<&mut Stream> {
+    pub(crate) fn stream(&mut self, id: u32) -> Option<&mut MultiplexedStream> {
         match self {
             Self::Http2(http2) => http2.session.own(id),
             Self::Http3(http3) => http3.streams.get(id).map(|open| &mut open.own),
@@ -37,7 +37,7 @@ impl Multiplexed {
     /// The first open stream of which `find` makes something.
     pub(crate) fn find<R>(
         &mut self,
-        mut find: impl FnMut(u32, &mut Stream) -> Option<R>,
+        mut find: impl FnMut(u32, &mut MultiplexedStream) -> Option<R>,
     ) -> Option<R> {
         match self {
             Self::Http2(http2) => http2.session.each_own().find_map(|(id, own)| find(id, own)),
@@ -48,7 +48,7 @@ impl Multiplexed {
     }
 
     /// The numbers of open streams for which something is so.
-    pub(crate) fn all(&mut self, is_so: impl Fn(&Stream) -> bool) -> Vec<u32> {
+    pub(crate) fn all(&mut self, is_so: impl Fn(&MultiplexedStream) -> bool) -> Vec<u32> {
         let mut ids = Vec::new();
         self.find(|id, stream| {
             if is_so(stream) {
@@ -60,7 +60,7 @@ impl Multiplexed {
     }
 
     /// Takes any stream that is open away, with its number; `None` when there is none.
-    pub(crate) fn pop(&mut self) -> Option<(u32, Stream)> {
+    pub(crate) fn pop(&mut self) -> Option<(u32, MultiplexedStream)> {
         match self {
             Self::Http2(http2) => http2.pop(),
             Self::Http3(http3) => http3.streams.pop().map(|(id, open)| (id, open.own)),
@@ -71,9 +71,9 @@ impl Multiplexed {
     pub(crate) fn reset(
         &mut self,
         id: u32,
-        link: &mut Link,
+        link: &mut TransportLink,
         buffers: &mut Buffers,
-    ) -> Option<Stream> {
+    ) -> Option<MultiplexedStream> {
         match self {
             Self::Http2(http2) => http2.reset(id, link, buffers),
             Self::Http3(http3) => http3.reset(id),
@@ -81,7 +81,7 @@ impl Multiplexed {
     }
 
     /// Ends a stream whose response is complete and all on its way; later, when it is not.
-    pub(crate) fn finish(&mut self, id: u32, link: &mut Link, buffers: &mut Buffers) {
+    pub(crate) fn finish(&mut self, id: u32, link: &mut TransportLink, buffers: &mut Buffers) {
         // Over HTTP/3 it ends when QUIC has taken the last of it.
         if let Self::Http2(http2) = self {
             http2.finish(id, link, buffers);
@@ -93,7 +93,7 @@ impl Multiplexed {
         &mut self,
         id: u32,
         bytes: usize,
-        link: &mut Link,
+        link: &mut TransportLink,
         buffers: &mut Buffers,
     ) {
         // Over HTTP/3 nothing is read that is not wanted, and reading gives the window back.
@@ -103,7 +103,12 @@ impl Multiplexed {
     }
 
     /// Says that no further requests are taken; said again, that those on their way are not either.
-    pub(crate) fn go_away(&mut self, is_stopping: bool, link: &mut Link, buffers: &mut Buffers) {
+    pub(crate) fn go_away(
+        &mut self,
+        is_stopping: bool,
+        link: &mut TransportLink,
+        buffers: &mut Buffers,
+    ) {
         match self {
             Self::Http2(http2) => http2.go_away(link, buffers),
             Self::Http3(http3) => http3.go_away(is_stopping),
@@ -112,7 +117,7 @@ impl Multiplexed {
 
     /// Gives back what a stream that was taken away has held; returns how many bytes of its
     /// response waited.
-    pub(crate) fn release(&mut self, stream: Stream, buffers: &mut Buffers) -> u64 {
+    pub(crate) fn release(&mut self, stream: MultiplexedStream, buffers: &mut Buffers) -> u64 {
         let bytes = release(stream, buffers);
         *self.queued_bytes_mut() -= bytes;
         bytes
@@ -163,7 +168,9 @@ impl Multiplexed {
     /// Keeps content that the application has not wanted yet. False when there is no memory, or no
     /// such stream.
     pub(crate) fn keep(&mut self, id: u32, bytes: &[u8], pool: &mut Pool) -> bool {
-        let keep = |stream: &mut Stream| stream.unread.keep_up_to(pool, bytes, UNREAD_MAX_BYTES);
+        let keep = |stream: &mut MultiplexedStream| {
+            stream.unread.keep_up_to(pool, bytes, UNREAD_MAX_BYTES)
+        };
         bytes.is_empty() || self.stream(id).is_some_and(keep)
     }
 
@@ -236,7 +243,7 @@ impl Multiplexed {
     }
 
     /// When the first stream is late with what it waits for, in milliseconds.
-    pub(crate) fn due_ms(&mut self, settings: &Settings) -> Option<u64> {
+    pub(crate) fn due_ms(&mut self, settings: &WorkerSettings) -> Option<u64> {
         let mut first_ms = None;
         self.find(|_, stream| {
             let due_ms = stream.due_ms(settings);
@@ -247,9 +254,9 @@ impl Multiplexed {
     }
 
     /// What a deadline has to watch, beside output that does not leave.
-    pub(crate) fn wanted_watch(&mut self, nothing_kept: bool) -> Watch {
+    pub(crate) fn wanted_watch(&mut self, nothing_kept: bool) -> DeadlineWatch {
         if !nothing_kept || self.is_within_head() {
-            return Watch::Head;
+            return DeadlineWatch::Head;
         }
         let watch = self.watch();
         match self {
@@ -259,23 +266,23 @@ impl Multiplexed {
     }
 
     /// What the exchanges by themselves ask a deadline to watch.
-    fn watch(&mut self) -> Watch {
+    fn watch(&mut self) -> DeadlineWatch {
         if self.open_streams() == 0 {
-            return Watch::Idle;
+            return DeadlineWatch::Idle;
         }
-        let waits = |_, stream: &mut Stream| stream.awaits_body().then_some(());
+        let waits = |_, stream: &mut MultiplexedStream| stream.awaits_body().then_some(());
         if self.find(waits).is_some() {
-            return Watch::Body;
+            return DeadlineWatch::Body;
         }
         // What waits, waits for a window.
-        let queues = |_, stream: &mut Stream| stream.awaits_window().then_some(());
+        let queues = |_, stream: &mut MultiplexedStream| stream.awaits_window().then_some(());
         let is_watched = self.queued_bytes() > 0 && self.find(queues).is_some();
-        if is_watched { Watch::Window } else { Watch::Nothing }
+        if is_watched { DeadlineWatch::Window } else { DeadlineWatch::Nothing }
     }
 }
 
 /// Gives back what a stream has held; returns how many bytes of its response waited.
-pub(crate) fn release(mut stream: Stream, buffers: &mut Buffers) -> u64 {
+pub(crate) fn release(mut stream: MultiplexedStream, buffers: &mut Buffers) -> u64 {
     let Buffers { outputs, pool, mappings, encoders, ended, .. } = buffers;
     encoders.give_back(&mut stream.state.encoder, pool);
     stream.give_back(outputs, pool, mappings, ended)

@@ -60,7 +60,7 @@ impl Segment {
 
 /// The queue of one connection.
 #[derive(Default)]
-pub(crate) struct Output {
+pub(crate) struct OutputQueue {
     segments: VecDeque<Segment>,
     /// Bytes queued and not yet taken by the kernel.
     pub(crate) bytes: u64,
@@ -70,7 +70,7 @@ pub(crate) struct Output {
     held: usize,
 }
 
-impl Output {
+impl OutputQueue {
     /// The kernel has got a send and works on it; it holds memory of what is queued now.
     #[inline]
     pub(crate) fn lend(&mut self) {
@@ -301,7 +301,7 @@ impl Output {
     /// spent; they are dropped then.
     fn move_to(
         &mut self,
-        other: &mut Output,
+        other: &mut OutputQueue,
         mut bytes: u64,
         pool: &mut Pool,
         mappings: &mut Mappings,
@@ -376,8 +376,8 @@ mod tests {
     #[test]
     fn what_is_queued_behind_a_send_shares_chunks() {
         let (mut pool, mut mappings) = (Pool::new(1 << 20), Mappings::default());
-        let mut output = Output::default();
-        let mut append = |output: &mut Output| {
+        let mut output = OutputQueue::default();
+        let mut append = |output: &mut OutputQueue| {
             assert!(output.append(&mut pool, 100, |chunk| chunk.extend_from_slice(&[1; 100])));
             assert!(output.append_bytes(&mut pool, &[2; 100]));
         };

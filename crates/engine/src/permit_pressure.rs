@@ -14,8 +14,8 @@ use std::cmp::Reverse;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::client_limit::ClientKey;
-use crate::deadline::Watch;
-use crate::ending::Ending;
+use crate::deadline::DeadlineWatch;
+use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::limits::{PERMIT_RELIEF_PAUSE_MS, RELIEF_LONG_STALL_MS, RELIEF_STALL_MS};
 use crate::worker::Worker;
@@ -86,7 +86,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn close_unused(&mut self, shortage: Shortage) {
         let now_ms = self.core.now.monotonic_ms;
         let is_late = self.punctuality.is_catching_up() || now_ms < self.permit_relief_after_ms;
-        if is_late || self.core.ending != Ending::No {
+        if is_late || self.core.ending != WorkerEnding::No {
             return;
         }
         self.permit_shortage = None;
@@ -174,8 +174,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         let conn = self.core.conns.get(slot);
         let has_stalled = stalled_ms >= RELIEF_STALL_MS;
         match conn.link.deadline.watch() {
-            Watch::Idle if conn.begun > 0 && queued_bytes == 0 => Use::Idle,
-            Watch::Idle | Watch::Handshake | Watch::Head => {
+            DeadlineWatch::Idle if conn.begun > 0 && queued_bytes == 0 => Use::Idle,
+            DeadlineWatch::Idle | DeadlineWatch::Handshake | DeadlineWatch::Head => {
                 if has_stalled {
                     Use::Silent
                 } else {
@@ -183,17 +183,20 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
             }
             // All its requests have their responses.
-            Watch::Discard if conn.http3().is_some() => Use::Idle,
-            Watch::Body | Watch::Discard | Watch::Send | Watch::Window => {
+            DeadlineWatch::Discard if conn.http3().is_some() => Use::Idle,
+            DeadlineWatch::Body
+            | DeadlineWatch::Discard
+            | DeadlineWatch::Send
+            | DeadlineWatch::Window => {
                 if has_stalled {
                     Use::Stalled
                 } else {
                     Use::InProgress
                 }
             }
-            Watch::Last if has_stalled => Use::Silent,
+            DeadlineWatch::Last if has_stalled => Use::Silent,
             // A client that reads has its response by then.
-            Watch::Linger => match conn.lingered_ms(self.core.now.monotonic_ms) {
+            DeadlineWatch::Linger => match conn.lingered_ms(self.core.now.monotonic_ms) {
                 RELIEF_STALL_MS.. => Use::Lingering,
                 _ => Use::Fresh,
             },

@@ -14,17 +14,17 @@ use crate::gone::Gone;
 use crate::http1::{self, Http1, OpenExchange};
 use crate::http2::{self, Http2};
 use crate::http3::{self, Http3};
-use crate::link::Link;
+use crate::link::TransportLink;
 use crate::multiplexed::Multiplexed;
-use crate::settings::Settings;
+use crate::settings::WorkerSettings;
 use crate::tails::Tails;
 
 /// Where the bytes of a response go: its connection, and what the connections of a worker share.
 pub(crate) struct Sink<'c> {
-    pub(crate) link: &'c mut Link,
+    pub(crate) link: &'c mut TransportLink,
     pub(crate) buffers: &'c mut Buffers,
     pub(crate) tails: &'c Tails,
-    pub(crate) settings: &'c Settings,
+    pub(crate) settings: &'c WorkerSettings,
     /// Index of the listener of the connection.
     pub(crate) listener: u16,
     /// Exchanges that have begun on the connection.
@@ -32,7 +32,7 @@ pub(crate) struct Sink<'c> {
 }
 
 /// What carries an exchange: a connection of HTTP/1, or a stream with its number.
-enum Carried<'c> {
+enum ExchangeCarrier<'c> {
     Http1(&'c mut OpenExchange),
     Http2(&'c mut Http2, u32),
     Http3(&'c mut Http3, u32),
@@ -40,7 +40,7 @@ enum Carried<'c> {
 
 /// The response of an open exchange.
 pub(crate) struct Response<'c> {
-    carried: Carried<'c>,
+    carried: ExchangeCarrier<'c>,
     sink: Sink<'c>,
 }
 
@@ -122,12 +122,14 @@ impl<'c> Response<'c> {
         let (listener, begun) = (conn.listener(), conn.begun);
         let Conn { link, protocol, .. } = conn;
         let carried = match (protocol, carrier) {
-            (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => Carried::Http1(open),
+            (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => {
+                ExchangeCarrier::Http1(open)
+            }
             (Protocol::Multiplexed(Multiplexed::Http2(http2)), Carrier::Stream(id)) => {
-                Carried::Http2(http2, id)
+                ExchangeCarrier::Http2(http2, id)
             }
             (Protocol::Multiplexed(Multiplexed::Http3(http3)), Carrier::Stream(id)) => {
-                Carried::Http3(http3, id)
+                ExchangeCarrier::Http3(http3, id)
             }
             (protocol, carrier) => {
                 assert_is_over(protocol, carrier);
@@ -141,9 +143,13 @@ impl<'c> Response<'c> {
     #[inline(always)]
     pub(crate) fn state(&mut self) -> Option<&mut ExchangeState> {
         match &mut self.carried {
-            Carried::Http1(open) => Some(&mut open.state),
-            Carried::Http2(http2, id) => http2.session.own(*id).map(|stream| &mut stream.state),
-            Carried::Http3(http3, id) => http3.streams.get(*id).map(|open| &mut open.own.state),
+            ExchangeCarrier::Http1(open) => Some(&mut open.state),
+            ExchangeCarrier::Http2(http2, id) => {
+                http2.session.own(*id).map(|stream| &mut stream.state)
+            }
+            ExchangeCarrier::Http3(http3, id) => {
+                http3.streams.get(*id).map(|open| &mut open.own.state)
+            }
         }
     }
 
@@ -159,11 +165,11 @@ impl<'c> Response<'c> {
     ) -> Result<(), Gone> {
         let Self { carried, sink } = self;
         match carried {
-            Carried::Http1(open) => http1::response::prepared(open, sink, response, source),
-            Carried::Http2(http2, id) => {
+            ExchangeCarrier::Http1(open) => http1::response::prepared(open, sink, response, source),
+            ExchangeCarrier::Http2(http2, id) => {
                 http2::response::prepared(http2, *id, sink, response, source)
             }
-            Carried::Http3(http3, id) => {
+            ExchangeCarrier::Http3(http3, id) => {
                 http3::response::prepared(http3, *id, sink, response, source)
             }
         }
@@ -180,9 +186,13 @@ impl<'c> Response<'c> {
     ) -> Result<(), Gone> {
         let Self { carried, sink } = self;
         match carried {
-            Carried::Http1(_) => http1::response::interim(sink, status, fields),
-            Carried::Http2(http2, id) => http2::response::interim(http2, *id, sink, status, fields),
-            Carried::Http3(http3, id) => http3::response::interim(http3, *id, sink, status, fields),
+            ExchangeCarrier::Http1(_) => http1::response::interim(sink, status, fields),
+            ExchangeCarrier::Http2(http2, id) => {
+                http2::response::interim(http2, *id, sink, status, fields)
+            }
+            ExchangeCarrier::Http3(http3, id) => {
+                http3::response::interim(http3, *id, sink, status, fields)
+            }
         }
     }
 
@@ -198,11 +208,13 @@ impl<'c> Response<'c> {
     ) -> Result<(), Gone> {
         let Self { carried, sink } = self;
         match carried {
-            Carried::Http1(open) => http1::response::head(open, sink, status, fields, length),
-            Carried::Http2(http2, id) => {
+            ExchangeCarrier::Http1(open) => {
+                http1::response::head(open, sink, status, fields, length)
+            }
+            ExchangeCarrier::Http2(http2, id) => {
                 http2::response::head(http2, *id, sink, status, fields, length)
             }
-            Carried::Http3(http3, id) => {
+            ExchangeCarrier::Http3(http3, id) => {
                 http3::response::head(http3, *id, sink, status, fields, length)
             }
         }
@@ -215,9 +227,9 @@ impl<'c> Response<'c> {
     pub(crate) fn content(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
         let Self { carried, sink } = self;
         match carried {
-            Carried::Http1(open) => http1::response::content(open, sink, slice),
-            Carried::Http2(http2, id) => http2::response::content(http2, *id, sink, slice),
-            Carried::Http3(http3, id) => http3::response::content(http3, *id, sink, slice),
+            ExchangeCarrier::Http1(open) => http1::response::content(open, sink, slice),
+            ExchangeCarrier::Http2(http2, id) => http2::response::content(http2, *id, sink, slice),
+            ExchangeCarrier::Http3(http3, id) => http3::response::content(http3, *id, sink, slice),
         }
     }
 
@@ -231,9 +243,9 @@ impl<'c> Response<'c> {
     ) -> Result<(), Gone> {
         let Self { carried, sink } = self;
         match carried {
-            Carried::Http1(open) => http1::response::end(open, sink, trailers),
-            Carried::Http2(http2, id) => http2::response::end(http2, *id, trailers),
-            Carried::Http3(http3, id) => http3::response::end(http3, *id, sink, trailers),
+            ExchangeCarrier::Http1(open) => http1::response::end(open, sink, trailers),
+            ExchangeCarrier::Http2(http2, id) => http2::response::end(http2, *id, trailers),
+            ExchangeCarrier::Http3(http3, id) => http3::response::end(http3, *id, sink, trailers),
         }
     }
 
@@ -241,8 +253,8 @@ impl<'c> Response<'c> {
     /// request has no content, and there is no response yet.
     pub(crate) fn can_be_taken_over(&mut self) -> bool {
         match &self.carried {
-            Carried::Http1(open) => open.can_be_taken_over(),
-            Carried::Http2(..) | Carried::Http3(..) => false,
+            ExchangeCarrier::Http1(open) => open.can_be_taken_over(),
+            ExchangeCarrier::Http2(..) | ExchangeCarrier::Http3(..) => false,
         }
     }
 
@@ -252,7 +264,7 @@ impl<'c> Response<'c> {
         &mut self,
         fields: impl Iterator<Item = Field<'f>> + Clone,
     ) -> Option<Result<(), Gone>> {
-        let Self { carried: Carried::Http1(open), sink } = self else { return None };
+        let Self { carried: ExchangeCarrier::Http1(open), sink } = self else { return None };
         open.can_upgrade().then(|| http1::response::interim(sink, 101, fields))
     }
 }

@@ -10,8 +10,8 @@ use crate::clock::Now;
 use crate::conn::Protocol;
 use crate::connections::Connections;
 use crate::core::Core;
-use crate::ending::Ending;
-use crate::exchange::{Room, Slice};
+use crate::ending::WorkerEnding;
+use crate::exchange::{ContentRoom, Slice};
 use crate::gone::Gone;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 
@@ -34,7 +34,7 @@ impl RawStream<'_> {
 
     /// Whether the server has begun to stop. What never ends by itself should not begin then.
     pub fn is_stopping(&self) -> bool {
-        self.core.ending != Ending::No
+        self.core.ending != WorkerEnding::No
     }
 
     /// The client's address; `None` on a Unix socket.
@@ -43,22 +43,22 @@ impl RawStream<'_> {
     }
 
     /// Sends bytes. Nothing is sent behind the [end of our side](Self::finish).
-    pub fn write(&mut self, slice: Slice<'_>) -> Room {
+    pub fn write(&mut self, slice: Slice<'_>) -> ContentRoom {
         if self.stream().is_none_or(|stream| stream.finished) {
-            return Room::Gone;
+            return ContentRoom::Gone;
         }
         let Core { conns, buffers, .. } = &mut *self.core;
         if let Err(why) = buffers.queue(&mut conns.get(self.slot).link.output, slice) {
             self.core.give_up(self.slot, why);
-            return Room::Gone;
+            return ContentRoom::Gone;
         }
         if self.core.queued_bytes(self.slot) < OUTPUT_HIGH_WATER_BYTES {
-            return Room::Free;
+            return ContentRoom::Free;
         }
         if let Some(stream) = self.stream() {
             stream.owes_writable = true;
         }
-        Room::Full
+        ContentRoom::Full
     }
 
     /// Takes `bytes` more from the peer. Nothing is read before.

@@ -29,7 +29,7 @@ impl fmt::Display for RemoteAddress {
 
 /// What a connection of the server's own is made of.
 #[derive(Debug)]
-pub(crate) enum Origin {
+pub(crate) enum RemoteOrigin {
     /// It is opened to an address.
     Remote(RemoteAddress),
     /// A socket that is connected already; `None` once the backend has it.
@@ -63,7 +63,7 @@ pub struct ConnectTls {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectError {
     /// The server has opened as many connections as it may
-    /// ([`Settings::outgoing`](crate::settings::Settings)).
+    /// ([`WorkerSettings::outgoing`](crate::settings::Settings)).
     TooMany,
     /// There is no memory for one more.
     NoMemory,

@@ -17,8 +17,8 @@ use crate::limits::{ACCEPT_PAUSE_MS, WORKER_STACK_BYTES};
 use crate::listener::{Listener, QuicListener};
 use crate::quic::table::EndpointPlan;
 use crate::restart_pause::RestartPause;
-use crate::settings::Settings;
-use crate::worker::{Shared, Worker};
+use crate::settings::WorkerSettings;
+use crate::worker::{SharedByWorkers, Worker};
 
 /// Which system interface the workers use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Kit {
     /// The listening addresses of QUIC, with a socket for each worker.
     pub quic: Vec<QuicListener>,
     /// Settings of the workers; its `listeners` are replaced by those above.
-    pub settings: Settings,
+    pub settings: WorkerSettings,
     /// How many workers.
     pub workers: usize,
     /// Which system interface.
@@ -45,15 +45,15 @@ pub struct Kit {
 }
 
 /// A running server.
-pub struct Server {
+pub struct RunningServer {
     threads: Vec<JoinHandle<()>>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedByWorkers>,
 }
 
 /// Ends a running server, from any thread.
 #[derive(Clone)]
 pub struct Control {
-    shared: Arc<Shared>,
+    shared: Arc<SharedByWorkers>,
 }
 
 impl Control {
@@ -103,7 +103,7 @@ impl Control {
     }
 }
 
-impl Server {
+impl RunningServer {
     /// Starts the workers. `make_app` is called on each worker's thread, and again when the worker
     /// is restarted after a panic. It gets the number of the worker and what posts messages: to
     /// exchanges of any worker, its own too, and to the applications of all.
@@ -130,13 +130,16 @@ impl Server {
         let endpoints = endpoints.collect();
         settings.buffer_bytes /= workers;
         let settings = Arc::new(settings);
-        let shared = Arc::new(Shared::new(workers, &settings, sockets, endpoints));
+        let shared = Arc::new(SharedByWorkers::new(workers, &settings, sockets, endpoints));
         let make_app = Arc::new(make_app);
         let mut threads = Vec::with_capacity(workers);
         let (told, started) = mpsc::channel();
         for index in 0..workers {
-            let place =
-                Place { index: index as u16, settings: settings.clone(), shared: shared.clone() };
+            let place = WorkerSeat {
+                index: index as u16,
+                settings: settings.clone(),
+                shared: shared.clone(),
+            };
             let (make_app, told) = (make_app.clone(), told.clone());
             let named = thread::Builder::new().name(format!("worker-{index}"));
             let named = named.stack_size(WORKER_STACK_BYTES);
@@ -173,13 +176,13 @@ impl Server {
 }
 
 /// What one worker's thread starts from, again after a panic.
-struct Place {
+struct WorkerSeat {
     index: u16,
-    settings: Arc<Settings>,
-    shared: Arc<Shared>,
+    settings: Arc<WorkerSettings>,
+    shared: Arc<SharedByWorkers>,
 }
 
-impl Place {
+impl WorkerSeat {
     /// Works until the server has drained. Tells once whether it could begin; if not, that is all.
     fn work<A: App>(
         &self,

@@ -21,20 +21,20 @@ use crate::buffers::Buffers;
 use crate::byte_stream::{ConnectStep, StreamState};
 use crate::conn::{Conn, Protocol};
 use crate::core::Core;
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::enobufs_retry::is_shortage;
-use crate::exchange::{Carrier, Exchange, Stage};
+use crate::exchange::{Carrier, Exchange, ExchangeStage};
 use crate::gone::Gone;
 use crate::http1::Http1;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, TURN_BYTES};
 use crate::linger::Remaining;
-use crate::link::Link;
+use crate::link::TransportLink;
 use crate::notice::Notice;
 use crate::output::Next;
 use crate::raw::RawStream;
 use crate::remote::NotConnected;
 use crate::send::{send_piece, why_failed};
-use crate::side::Side;
+use crate::side::ConnectionSide;
 use crate::tls_io;
 use crate::worker::Worker;
 
@@ -253,7 +253,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Some(Sending::Pending) => {
                     output.lend();
                     conn.link.sending = true;
-                    if conn.link.deadline.watch() != Watch::Send {
+                    if conn.link.deadline.watch() != DeadlineWatch::Send {
                         conn.link.progress = 0;
                     }
                     return Flush::Waits;
@@ -307,7 +307,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         let has_input = !conn.link.ended || !conn.link.input.is_empty();
-        let is_peer = why == Gone::Peer && conn.side == Side::Opened;
+        let is_peer = why == Gone::Peer && conn.side == ConnectionSide::Opened;
         let Protocol::Raw(stream) = &mut conn.protocol else { return false };
         if !is_peer || stream.state != StreamState::Open || !has_input && !stream.owes_end {
             return false;
@@ -396,7 +396,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     #[inline]
     fn update_receiving(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
-        let Link { ended, blocked, .. } = conn.link;
+        let TransportLink { ended, blocked, .. } = conn.link;
         let stuck = blocked.is_some() && !conn.link.input.is_empty();
         let on = conn.takes_input() && !ended && !stuck;
         if on != conn.link.receiving {
@@ -442,7 +442,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         // An orderly end of what is not complete could look like a complete answer, and the kernel
         // would keep what it has of it for a peer that may never read it.
         let unfinished = match &conn.protocol {
-            Protocol::Http1(Http1::Exchange(open)) => open.state.stage == Stage::Streaming,
+            Protocol::Http1(Http1::Exchange(open)) => open.state.stage == ExchangeStage::Streaming,
             Protocol::Raw(_) => true,
             _ => false,
         };
@@ -492,11 +492,11 @@ impl<B: Backend, A: App> Worker<B, A> {
         let end_number = if conn.link.owes_end { http1_ends.remove(&slot) } else { None };
         conns.release(slot);
         match side {
-            Side::Accepted(_) => {
+            ConnectionSide::Accepted(_) => {
                 self.shared.client_limit.leave(self.core.worker, peer);
                 self.shared.permits.leave(self.core.worker);
             }
-            Side::Opened => self.core.outgoing.leave(),
+            ConnectionSide::Opened => self.core.outgoing.leave(),
         }
         let Self { app, core, .. } = self;
         // A connection that was cut for lack of memory has streams of which nothing was said yet.

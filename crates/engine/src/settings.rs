@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use pinion_http::limits::Limits;
 
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, STREAM_IDLE_TIMEOUT_MS};
-use crate::side::Side;
+use crate::side::ConnectionSide;
 use crate::tls::TlsConfig;
 
 /// What a listener speaks.
@@ -107,7 +107,7 @@ impl fmt::Debug for ProxySources {
 
 /// Settings of a worker; all workers have the same.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct WorkerSettings {
     /// Limits of the protocol.
     pub limits: Limits,
     /// Milliseconds for a head, from its first byte (or from accept).
@@ -133,17 +133,21 @@ pub struct Settings {
     pub listeners: Vec<ListenerSettings>,
 }
 
-impl Settings {
+impl WorkerSettings {
     /// How long the byte stream of a connection waits for what `watch` says, in milliseconds;
     /// `None` is for ever. What the server has opened is watched by the application.
-    pub(crate) fn stream_timeout_ms(&self, side: Side, watch: Watch) -> Option<u64> {
-        let Side::Accepted(listener) = side else { return None };
+    pub(crate) fn stream_timeout_ms(
+        &self,
+        side: ConnectionSide,
+        watch: DeadlineWatch,
+    ) -> Option<u64> {
+        let ConnectionSide::Accepted(listener) = side else { return None };
         let timeouts = &self.listeners.get(usize::from(listener.get()))?.streams;
-        if watch == Watch::FirstByte { timeouts.first_byte_ms } else { timeouts.idle_ms }
+        if watch == DeadlineWatch::FirstByte { timeouts.first_byte_ms } else { timeouts.idle_ms }
     }
 }
 
-impl Default for Settings {
+impl Default for WorkerSettings {
     fn default() -> Self {
         Self {
             limits: Limits::default(),

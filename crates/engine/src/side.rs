@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 /// Who has begun a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum ConnectionSide {
     /// A client, by a listener.
     Accepted(ListenerIndex),
     /// The server.
@@ -23,7 +23,7 @@ impl ListenerIndex {
     }
 }
 
-impl Side {
+impl ConnectionSide {
     /// The side of a client that came by the listener with this index.
     #[inline]
     pub(crate) fn accepted(listener: u16) -> Self {

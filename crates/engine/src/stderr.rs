@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// Of a line that is longer than `LINE_MAX_BYTES`, or without memory for it, the beginning is
 /// written.
 pub fn line(text: impl Display) {
-    let mut line = Line(Vec::new());
+    let mut line = StderrLine(Vec::new());
     let _beginning = writeln!(line, "{text}");
     write(&mut io::stderr().lock(), &line.0);
 }
@@ -50,9 +50,9 @@ fn takes(out: &impl AsFd) -> bool {
 }
 
 /// Text as far as there is memory for it.
-struct Line(Vec<u8>);
+struct StderrLine(Vec<u8>);
 
-impl fmt::Write for Line {
+impl fmt::Write for StderrLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.try_reserve(text.len()).map_err(|_| fmt::Error)?;
         self.0.extend_from_slice(text.as_bytes());

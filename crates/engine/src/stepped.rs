@@ -14,13 +14,13 @@ use crate::quic::config::QuicConfig;
 use crate::quic::endpoint::ListenerEndpoint;
 use crate::quic::simulated::SimulatedSocket;
 use crate::quic::table::Quic;
-use crate::settings::Settings;
-use crate::worker::{Shared, Worker};
+use crate::settings::WorkerSettings;
+use crate::worker::{SharedByWorkers, Worker};
 
 /// See the module's head. `READINESS` is that of [`Sim`].
 pub struct Stepped<const READINESS: bool, A: App> {
     worker: Worker<Sim<READINESS>, A>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedByWorkers>,
 }
 
 /// What a worker holds. All of it is 0 once the last connection is gone.
@@ -56,8 +56,12 @@ pub struct SimulatedQuic {
 
 impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
     /// A worker on `network`; its application gets what posts messages to it.
-    pub fn new(network: Network, settings: Settings, make_app: impl FnOnce(Poster) -> A) -> Self {
-        let shared = Arc::new(Shared::new(1, &settings, Vec::new(), Vec::new()));
+    pub fn new(
+        network: Network,
+        settings: WorkerSettings,
+        make_app: impl FnOnce(Poster) -> A,
+    ) -> Self {
+        let shared = Arc::new(SharedByWorkers::new(1, &settings, Vec::new(), Vec::new()));
         let app = make_app(Poster { inboxes: shared.inboxes.clone() });
         let worker = Worker::new(0, Sim::new(network), app, Arc::new(settings), shared.clone());
         Self { worker, shared }

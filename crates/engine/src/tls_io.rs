@@ -17,11 +17,11 @@ use crate::gone::Gone;
 use crate::limits::{RECORD_BYTES, SEAL_MAX_BYTES, TURN_BYTES};
 use crate::linger::Remaining;
 use crate::mapping::Mappings;
-use crate::output::{Next, Output};
+use crate::output::{Next, OutputQueue};
 use crate::remote::NotConnected;
 use crate::send::{piece, why_failed};
 use crate::service::{self, Flush, http1, outgoing, preface};
-use crate::side::Side;
+use crate::side::ConnectionSide;
 use crate::tls::{Brought, TlsSession};
 use crate::worker::Worker;
 
@@ -31,7 +31,7 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
     let mut buffer = std::mem::take(&mut core.opening);
     let taken = session.take(input, &mut buffer, |brought| {
         match brought {
-            Brought::Begun(_) if core.conns.get(slot).side == Side::Opened => {
+            Brought::Begun(_) if core.conns.get(slot).side == ConnectionSide::Opened => {
                 outgoing::begin(app, core, slot);
             }
             Brought::Begun(inside) => preface::begin(app, core, slot, Some(inside)),
@@ -218,7 +218,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 /// more. Bytes of files, and those that are not in one place, are put in `buffer`.
 fn seal(
     session: &mut TlsSession,
-    output: &Output,
+    output: &OutputQueue,
     mappings: &Mappings,
     buffer: &mut Vec<u8>,
     spare: &mut Vec<u8>,

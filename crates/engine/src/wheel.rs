@@ -16,11 +16,11 @@ const NONE: u32 = u32::MAX;
 const UNLINKED: u16 = u16::MAX;
 
 /// Bytes of one deadline, with its place among those that have passed.
-pub(crate) const NODE_BYTES: usize = size_of::<Node>() + size_of::<u32>();
+pub(crate) const NODE_BYTES: usize = size_of::<WheelNode>() + size_of::<u32>();
 
 /// One slot's place in the wheel: 32 bytes.
 #[derive(Clone)]
-struct Node {
+struct WheelNode {
     /// Absolute time in milliseconds; 0 means "no deadline".
     deadline_ms: u64,
     /// When the bucket it stands in is looked at, in milliseconds.
@@ -34,7 +34,7 @@ struct Node {
 /// Deadlines of the connections of one worker. Times are milliseconds of a clock that never goes
 /// back.
 pub(crate) struct Wheel {
-    nodes: Vec<Node>,
+    nodes: Vec<WheelNode>,
     heads: [[u32; BUCKETS]; LEVELS],
     occupied: [u64; LEVELS],
     /// The last tick that was expired.
@@ -64,7 +64,7 @@ impl Wheel {
     #[inline]
     pub(crate) fn arm(&mut self, slot: u32, deadline_ms: u64) {
         if slot as usize >= self.nodes.len() {
-            let empty = Node {
+            let empty = WheelNode {
                 deadline_ms: 0,
                 looked_at_ms: 0,
                 next: NONE,

@@ -18,7 +18,7 @@ use crate::conn::Protocol;
 use crate::connection_permits::ConnectionPermits;
 use crate::connections::Connections;
 use crate::core::Core;
-use crate::ending::Ending;
+use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::inbox::Message;
 use crate::inbox::{Inbox, Messages, Recipient};
@@ -29,11 +29,11 @@ use crate::outgoing_permits::OutgoingPermits;
 use crate::permit_pressure::Shortage;
 use crate::quic::table::EndpointPlan;
 use crate::service::{preface, requests};
-use crate::settings::Settings;
-use crate::side::Side;
+use crate::settings::WorkerSettings;
+use crate::side::ConnectionSide;
 
 /// What the workers of a server know of each other.
-pub(crate) struct Shared {
+pub(crate) struct SharedByWorkers {
     pub(crate) permits: ConnectionPermits,
     pub(crate) client_limit: ClientLimit,
     /// How many connections the server has opened by itself.
@@ -50,11 +50,11 @@ pub(crate) struct Shared {
     pub(crate) endpoints: Vec<EndpointPlan>,
 }
 
-impl Shared {
+impl SharedByWorkers {
     /// What `workers` share that have these `settings`, from `sockets`.
     pub(crate) fn new(
         workers: usize,
-        settings: &Settings,
+        settings: &WorkerSettings,
         sockets: Vec<Arc<OwnedFd>>,
         endpoints: Vec<EndpointPlan>,
     ) -> Self {
@@ -97,7 +97,7 @@ pub struct Worker<B: Backend, A: App> {
     pub(crate) backend: B,
     pub(crate) app: A,
     pub(crate) core: Core,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedByWorkers>,
     accepting: bool,
     /// No accepting before this time: the system ran out of something.
     accept_pause_until_ms: u64,
@@ -121,8 +121,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         index: u16,
         backend: B,
         app: A,
-        settings: Arc<Settings>,
-        shared: Arc<Shared>,
+        settings: Arc<WorkerSettings>,
+        shared: Arc<SharedByWorkers>,
     ) -> Self {
         let now = backend.now();
         let incarnation = shared.inboxes[usize::from(index)].attach(backend.waker());
@@ -217,7 +217,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         // Somebody else's connections, or time, decide when to accept again: look regularly.
         let accept = (!self.accepting).then_some(ACCEPT_PAUSE_MS);
         let short = self.core.enobufs_retry_at_ms.map(|until| until.saturating_sub(now));
-        let is_emptying = matches!(self.core.ending, Ending::Emptying { .. });
+        let is_emptying = matches!(self.core.ending, WorkerEnding::Emptying { .. });
         let has_more = !self.core.to_connect.is_empty() || !self.core.dirty.is_empty();
         if is_emptying && self.accepting || self.punctuality.is_catching_up() || has_more {
             return Some(0);
@@ -236,12 +236,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.check_permits();
         let (worker, now_ms) = (self.core.worker, self.core.now.monotonic_ms);
         // At the end everybody takes whoever waits: the others may be done already.
-        let going_on = self.core.ending == Ending::No;
+        let going_on = self.core.ending == WorkerEnding::No;
         let has_enough = going_on && self.shared.permits.has_enough(worker);
         if has_enough && self.accepting {
             self.enough_until_ms = now_ms + ACCEPT_PAUSE_MS;
         }
-        let open = !matches!(self.core.ending, Ending::Finishing { .. })
+        let open = !matches!(self.core.ending, WorkerEnding::Finishing { .. })
             && now_ms >= self.accept_pause_until_ms
             && (!has_enough
                 || (now_ms >= self.enough_until_ms && !self.shared.permits.has_plenty(worker)))
@@ -314,7 +314,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.shared.client_limit.leave(self.core.worker, peer);
             return self.accept_failed(Errno::NOMEM);
         }
-        let slot = self.core.conns.open(true, Side::accepted(listener), peer);
+        let slot = self.core.conns.open(true, ConnectionSide::accepted(listener), peer);
         if has_header {
             self.core.conns.get(slot).protocol = Protocol::ProxyHeader(socket_peer);
         }

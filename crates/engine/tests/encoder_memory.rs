@@ -10,7 +10,7 @@ use pinion_engine::encode;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::limits::{BROTLI_ENCODER_BYTES, CHUNK_BYTES, GZIP_ENCODER_BYTES};
 use pinion_engine::raw::RawStream;
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped::Stepped;
 use pinion_http::coding::Coding;
 use pinion_http::field::Field;
@@ -91,7 +91,7 @@ fn weighed(coding: Coding) -> (usize, usize) {
     let network = Network::new(1, Faults::default(), 1);
     let protocol = Protocol::Http(Protocols::ALL);
     let listeners = vec![ListenerSettings::plain(protocol)];
-    let settings = Settings { listeners, ..Settings::default() };
+    let settings = WorkerSettings { listeners, ..WorkerSettings::default() };
     let make_app = |_| Weigher { coding, taken: Vec::new(), left_bytes: 0 };
     let mut worker = Stepped::<true, _>::new(network.clone(), settings, make_app);
     let window_bytes = 1000;

@@ -17,7 +17,7 @@ use crate::field_changes::FieldChanges;
 use crate::path_prefix::PathPrefix;
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::has_dot_segment;
-use crate::script_location::{Script, ScriptFolder, ScriptLocation};
+use crate::script_location::{LocatedScript, ScriptFolder, ScriptLocation};
 use crate::upstream::{Upstream, UpstreamProtocol};
 use crate::upstream_group::UpstreamGroup;
 
@@ -117,14 +117,14 @@ pub fn forward_to_program(
 }
 
 /// Returns the paths of a request to one program.
-pub(crate) fn application(mount: &PathPrefix, path: &[u8]) -> Result<Script, ProxyError> {
+pub(crate) fn application(mount: &PathPrefix, path: &[u8]) -> Result<LocatedScript, ProxyError> {
     let rest = mount.rest(path).ok_or(ProxyError::OtherPath)?;
     let path_info = percent_decoded(rest).ok_or(ProxyError::Path)?;
     let name = percent_decoded(mount.as_str().as_bytes()).ok_or(ProxyError::Path)?;
-    Ok(Script { name, path_info })
+    Ok(LocatedScript { name, path_info })
 }
 
-fn script_of(folder: &ScriptFolder, head: &RequestHead<'_>) -> Result<Script, ProxyError> {
+fn script_of(folder: &ScriptFolder, head: &RequestHead<'_>) -> Result<LocatedScript, ProxyError> {
     let (path, query) = (head.target.path, head.target.query);
     let located = folder.locate(path).map_err(|error| ProxyError::ScriptFolder {
         path: folder.root.clone(),
@@ -167,7 +167,7 @@ pub fn percent_decoded(path: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn variables(
-    script: &Script,
+    script: &LocatedScript,
     folder: Option<&ScriptFolder>,
     group: &UpstreamGroup,
     options: &ProgramOptions,

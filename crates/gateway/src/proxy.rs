@@ -30,7 +30,7 @@ use pinion_engine::Poster;
 use pinion_engine::address::{Address, AddressMap};
 use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::raw::RawStream;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
@@ -608,7 +608,7 @@ impl Forwarding {
             }
         };
         while !self.is_full {
-            let mut room = Room::Free;
+            let mut room = ContentRoom::Free;
             let give = |bytes: &[u8]| room = exchange.write(Slice::Copied(bytes));
             match client.read(self.id, RESPONSE_PIECE_BYTES, give) {
                 ReadOutcome::Pending => return None,
@@ -624,7 +624,7 @@ impl Forwarding {
                     return Some(Ended::Aborted { status, body_bytes, error });
                 }
             }
-            self.is_full = room != Room::Free;
+            self.is_full = room != ContentRoom::Free;
         }
         None
     }

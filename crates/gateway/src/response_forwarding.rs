@@ -108,7 +108,7 @@ pub fn location_for_client(
     };
     let front: &[u8] = match origin {
         None => b"",
-        Some(Origin { text, authority }) => {
+        Some(LocationOrigin { text, authority }) => {
             let is = |host: &[u8]| authority.eq_ignore_ascii_case(host);
             let own = match &upstream.host {
                 UpstreamHost::Fixed(host) => host.as_bytes(),
@@ -134,14 +134,14 @@ pub fn location_for_client(
 }
 
 /// The scheme and the host of a URL.
-struct Origin<'v> {
+struct LocationOrigin<'v> {
     text: &'v [u8],
     authority: &'v [u8],
 }
 
 /// Splits the value of `Location` into its origin, if it has one, and what is behind that. Returns
 /// `None` for a relative path and for other schemes.
-fn split_origin(value: &[u8]) -> Option<(Option<Origin<'_>>, &[u8])> {
+fn split_origin(value: &[u8]) -> Option<(Option<LocationOrigin<'_>>, &[u8])> {
     if value.starts_with(b"/") && !value.starts_with(b"//") {
         return Some((None, value));
     }
@@ -153,7 +153,7 @@ fn split_origin(value: &[u8]) -> Option<(Option<Origin<'_>>, &[u8])> {
     let end = behind.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
     let (authority, rest) = behind.split_at_checked(end.unwrap_or(behind.len()))?;
     let text = value.get(..scheme.len() + authority.len())?;
-    Some((Some(Origin { text, authority }), rest))
+    Some((Some(LocationOrigin { text, authority }), rest))
 }
 
 /// Returns the fields of whole lines.

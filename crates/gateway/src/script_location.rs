@@ -38,7 +38,7 @@ pub struct ScriptFolder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptLocation {
     /// A script.
-    Script(Script),
+    Script(LocatedScript),
     /// The path is that of a folder with an index, without the slash at its end.
     MissingSlash,
     /// Nothing.
@@ -47,7 +47,7 @@ pub enum ScriptLocation {
 
 /// A script and the rest of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Script {
+pub struct LocatedScript {
     /// `SCRIPT_NAME`: the path of the script, with a slash at its front.
     pub name: Vec<u8>,
     /// `PATH_INFO`: what is behind it in the path of the request; empty or with a slash at its
@@ -71,7 +71,7 @@ impl ScriptFolder {
 
     /// Returns the path of a script as the application sees it: `SCRIPT_FILENAME`.
     #[must_use]
-    pub fn filename(&self, script: &Script) -> Vec<u8> {
+    pub fn filename(&self, script: &LocatedScript) -> Vec<u8> {
         [&*self.application_root, &*script.name].concat()
     }
 
@@ -160,7 +160,7 @@ impl ScriptFolder {
 }
 
 fn script(name: &[u8], path_info: &[u8]) -> ScriptLocation {
-    ScriptLocation::Script(Script { name: name.to_vec(), path_info: path_info.to_vec() })
+    ScriptLocation::Script(LocatedScript { name: name.to_vec(), path_info: path_info.to_vec() })
 }
 
 /// Whether a decoded path means the same for everything that reads it.

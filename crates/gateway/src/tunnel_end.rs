@@ -4,7 +4,7 @@
 use pinion_engine::address::Address;
 use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::raw::RawStream;
 
 use crate::limits::TUNNEL_PIECE_BYTES;
@@ -103,7 +103,7 @@ impl TunnelEnd {
     }
 
     /// Sends bytes.
-    pub(crate) fn write(&self, bytes: &[u8], connections: &mut Connections<'_>) -> Room {
+    pub(crate) fn write(&self, bytes: &[u8], connections: &mut Connections<'_>) -> ContentRoom {
         let slice = Slice::Copied(bytes);
         let room = match self.carrier {
             TunnelCarrier::Connection => {
@@ -113,7 +113,7 @@ impl TunnelEnd {
                 connections.exchange(self.address).map(|mut exchange| exchange.write(slice))
             }
         };
-        room.unwrap_or(Room::Gone)
+        room.unwrap_or(ContentRoom::Gone)
     }
 
     /// Sends no more behind what was written, and goes on to receive.

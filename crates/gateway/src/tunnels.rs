@@ -8,7 +8,7 @@ use pinion_client::http_client::request::Tunnel;
 use pinion_engine::address::Address;
 use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Exchange, Room};
+use pinion_engine::exchange::{ContentRoom, Exchange};
 use pinion_engine::raw::RawStream;
 
 use crate::limits::{TUNNEL_HALF_CLOSED_MS, TUNNEL_IDLE_MS, TUNNEL_OPEN_MS, TUNNEL_STALL_MS};
@@ -51,16 +51,16 @@ struct OpenTunnel {
 
 /// Which of the two connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum TunnelSide {
     Client,
     Upstream,
 }
 
 impl OpenTunnel {
-    fn ends(&mut self, side: Side) -> (&mut TunnelEnd, &mut TunnelEnd) {
+    fn ends(&mut self, side: TunnelSide) -> (&mut TunnelEnd, &mut TunnelEnd) {
         match side {
-            Side::Client => (&mut self.client, &mut self.upstream),
-            Side::Upstream => (&mut self.upstream, &mut self.client),
+            TunnelSide::Client => (&mut self.client, &mut self.upstream),
+            TunnelSide::Upstream => (&mut self.upstream, &mut self.client),
         }
     }
 }
@@ -149,7 +149,7 @@ impl Tunnels {
     ) -> bool {
         let is_known = self.tunnels.contains_key(&tag);
         if is_known && let Some(event) = TunnelEvent::of_connection(event, stream.address()) {
-            self.event(tag, Side::Upstream, event, &mut stream.connections());
+            self.event(tag, TunnelSide::Upstream, event, &mut stream.connections());
         }
         is_known
     }
@@ -164,7 +164,7 @@ impl Tunnels {
         let key = ClientKey::Connection(address.slot, address.generation);
         let Some(tag) = self.clients.get(&key).copied() else { return false };
         if let Some(event) = TunnelEvent::of_connection(event, address) {
-            self.event(tag, Side::Client, event, &mut stream.connections());
+            self.event(tag, TunnelSide::Client, event, &mut stream.connections());
         }
         true
     }
@@ -179,7 +179,7 @@ impl Tunnels {
         let key = ClientKey::Stream(exchange.address());
         let Some(tag) = self.clients.get(&key).copied() else { return false };
         if let Some(event) = TunnelEvent::of_exchange(event, exchange) {
-            self.event(tag, Side::Client, event, &mut exchange.connections());
+            self.event(tag, TunnelSide::Client, event, &mut exchange.connections());
         }
         true
     }
@@ -187,7 +187,7 @@ impl Tunnels {
     fn event(
         &mut self,
         tag: u64,
-        side: Side,
+        side: TunnelSide,
         event: TunnelEvent<'_>,
         connections: &mut Connections<'_>,
     ) {
@@ -195,7 +195,7 @@ impl Tunnels {
         let now_ms = connections.now().monotonic_ms;
         match event {
             TunnelEvent::Open(address) => {
-                if side == Side::Client {
+                if side == TunnelSide::Client {
                     tunnel.client.address = address;
                     tunnel.opened(connections);
                 }
@@ -205,7 +205,7 @@ impl Tunnels {
                 tunnel.transfer(side, bytes, connections);
             }
             TunnelEvent::Writable => {
-                if side == Side::Client {
+                if side == TunnelSide::Client {
                     tunnel.full_since_ms = None;
                 }
                 let (_, other) = tunnel.ends(side);
@@ -224,7 +224,7 @@ impl Tunnels {
                     tunnel.client.wait(tunnel.due_ms().saturating_sub(now_ms), connections);
                 }
             }
-            TunnelEvent::Deadline if side == Side::Upstream => {
+            TunnelEvent::Deadline if side == TunnelSide::Upstream => {
                 if !tunnel.is_open {
                     self.end(tag, connections);
                 }
@@ -287,8 +287,8 @@ impl OpenTunnel {
     }
 
     /// Hands bytes on to the other side, and asks for more if there is room.
-    fn transfer(&mut self, side: Side, bytes: &[u8], connections: &mut Connections<'_>) {
-        let is_early = side == Side::Upstream && !self.is_open;
+    fn transfer(&mut self, side: TunnelSide, bytes: &[u8], connections: &mut Connections<'_>) {
+        let is_early = side == TunnelSide::Upstream && !self.is_open;
         if is_early {
             self.early.extend_from_slice(bytes);
         }
@@ -298,12 +298,12 @@ impl OpenTunnel {
             return;
         }
         match to.write(bytes, connections) {
-            Room::Free => from.want(connections),
-            Room::Full if side == Side::Upstream && self.full_since_ms.is_none() => {
+            ContentRoom::Free => from.want(connections),
+            ContentRoom::Full if side == TunnelSide::Upstream && self.full_since_ms.is_none() => {
                 self.full_since_ms = Some(connections.now().monotonic_ms);
                 self.client.wait(TUNNEL_STALL_MS, connections);
             }
-            Room::Full | Room::Gone => {}
+            ContentRoom::Full | ContentRoom::Gone => {}
         }
     }
 }

@@ -44,10 +44,10 @@ pub type MediaTypeOf = fn(&str) -> Option<String>;
 
 /// Open folders. Copies share them.
 #[derive(Clone, Default)]
-pub struct Folders(Arc<Opened>);
+pub struct Folders(Arc<OpenedFolder>);
 
 #[derive(Default)]
-struct Opened {
+struct OpenedFolder {
     folders: Vec<OpenFolder>,
     media_type: Option<MediaTypeOf>,
 }
@@ -114,7 +114,7 @@ impl Folders {
             })?;
             folders.push(OpenFolder { name: name.clone(), root, is_read_only: *is_read_only });
         }
-        Ok(Self(Arc::new(Opened { folders, media_type: Some(media_type) })))
+        Ok(Self(Arc::new(OpenedFolder { folders, media_type: Some(media_type) })))
     }
 
     /// Returns whether there are no folders.

@@ -46,7 +46,7 @@ pub enum JobKind {
 }
 
 /// Work that may block.
-pub struct Job<T> {
+pub struct BlockingJob<T> {
     work: Box<dyn FnOnce() -> JobOutcome<T> + Send>,
     kind: JobKind,
     /// The memory that its arguments take.
@@ -57,7 +57,7 @@ pub struct Job<T> {
 #[derive(Debug, Default)]
 pub struct CancelOnDrop(Arc<()>);
 
-impl<T: JobValue> Job<T> {
+impl<T: JobValue> BlockingJob<T> {
     /// Makes a job with files whose arguments hold so many bytes.
     pub fn files(bytes: usize, work: impl FnOnce() -> JobOutcome<T> + Send + 'static) -> Self {
         Self { work: Box::new(work), kind: JobKind::Files, bytes }
@@ -69,9 +69,9 @@ impl<T: JobValue> Job<T> {
     }
 
     /// Converts the value of the job, on its thread.
-    pub fn map<U: JobValue>(self, convert: impl FnOnce(T) -> U + Send + 'static) -> Job<U> {
+    pub fn map<U: JobValue>(self, convert: impl FnOnce(T) -> U + Send + 'static) -> BlockingJob<U> {
         let Self { work, kind, bytes } = self;
-        Job { work: Box::new(move || work().map(convert)), kind, bytes }
+        BlockingJob { work: Box::new(move || work().map(convert)), kind, bytes }
     }
 
     /// Runs the job unless it is cancelled: work for clients that have left delays no other.
@@ -83,7 +83,7 @@ impl<T: JobValue> Job<T> {
     }
 }
 
-impl<T> fmt::Debug for Job<T> {
+impl<T> fmt::Debug for BlockingJob<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Job").field("kind", &self.kind).finish_non_exhaustive()
     }
@@ -154,7 +154,7 @@ struct JobQueue {
     name: &'static str,
     threads_max: usize,
     waiting_max: usize,
-    state: Mutex<QueueState>,
+    state: Mutex<JobQueueState>,
     is_filled: Condvar,
     /// The bytes that wait with jobs of all kinds, and those of results that nobody has taken.
     waiting: Arc<ByteQuota>,
@@ -162,7 +162,7 @@ struct JobQueue {
 }
 
 #[derive(Default)]
-struct QueueState {
+struct JobQueueState {
     waiting: VecDeque<QueuedJob>,
     threads: usize,
     idle: usize,
@@ -185,7 +185,7 @@ struct QueuedJob {
 
 impl QueuedJob {
     fn new<T: JobValue>(
-        job: Job<T>,
+        job: BlockingJob<T>,
         guard: &CancelOnDrop,
         owner: JobOwner,
         reservation: ByteReservation,
@@ -253,7 +253,7 @@ impl JobQueues {
     /// Too many jobs wait already, or too many bytes with them, or no thread can be started.
     pub fn submit<T: JobValue>(
         &self,
-        job: Job<T>,
+        job: BlockingJob<T>,
         guard: &CancelOnDrop,
         owner: JobOwner,
     ) -> Result<(), String> {
@@ -347,7 +347,7 @@ impl JobQueue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+    fn lock(&self) -> MutexGuard<'_, JobQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -361,9 +361,9 @@ mod tests {
         let guard = CancelOnDrop::default();
         let weak = Arc::downgrade(&guard.0);
         let work = || Ok(b"done".to_vec());
-        assert_eq!(Job::files(0, work).run(&weak), Ok(b"done".to_vec()));
+        assert_eq!(BlockingJob::files(0, work).run(&weak), Ok(b"done".to_vec()));
         drop(guard);
-        assert!(Job::files(0, work).run(&weak).is_err());
-        assert!(Job::passwords(0, work).run(&weak).is_err());
+        assert!(BlockingJob::files(0, work).run(&weak).is_err());
+        assert!(BlockingJob::passwords(0, work).run(&weak).is_err());
     }
 }

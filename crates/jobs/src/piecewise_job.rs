@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::job_queue::{Job, JobOutcome, JobValue};
+use crate::job_queue::{BlockingJob, JobOutcome, JobValue};
 
 /// The source of the pieces of a [`PiecewiseJob`]. Its methods run on the threads of jobs.
 pub trait PieceSource: Send + 'static {
@@ -37,10 +37,10 @@ impl<S: PieceSource> PiecewiseJob<S> {
     /// Returns the job for the next piece. Its owner waits for that before it asks for another one,
     /// so that pieces come in their order.
     #[must_use]
-    pub fn next_piece(&self) -> Job<S::Piece> {
+    pub fn next_piece(&self) -> BlockingJob<S::Piece> {
         // A weak reference: the piece of a job that was dropped is not made.
         let source = Arc::downgrade(&self.0);
-        Job::files(0, move || {
+        BlockingJob::files(0, move || {
             let source = source.upgrade().ok_or_else(|| ENDED.to_owned())?;
             let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
             // A source that panics is gone too.
@@ -68,7 +68,7 @@ mod tests {
         }
     }
 
-    fn run(job: Job<Vec<u8>>) -> JobOutcome<Vec<u8>> {
+    fn run(job: BlockingJob<Vec<u8>>) -> JobOutcome<Vec<u8>> {
         let guard = Arc::new(());
         job.run(&Arc::downgrade(&guard))
     }

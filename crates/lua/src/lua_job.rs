@@ -1,13 +1,13 @@
 //! Jobs of scripts: their results are values that become values of Lua.
 
 use pinion_jobs::folders::{FileError, FileErrorKind, FileKind, FileStat};
-use pinion_jobs::job_queue::{Job, JobDone, JobOutcome, JobResult, JobValue};
+use pinion_jobs::job_queue::{BlockingJob, JobDone, JobOutcome, JobResult, JobValue};
 use rustix::io::Errno;
 
 use crate::plain::Plain;
 
 /// A job of a script.
-pub(crate) type LuaJob = Job<Plain>;
+pub(crate) type LuaJob = BlockingJob<Plain>;
 
 /// The result of a job of a script.
 pub(crate) type LuaJobResult = JobResult<Plain>;

@@ -14,7 +14,7 @@ use pinion_http::prepared::ContentRange;
 use pinion_http::range::{self, ByteRange, Ranges};
 use pinion_http::request::ConditionalRequest as _;
 use pinion_jobs::folders::{FileErrorKind, Folders};
-use pinion_jobs::job_queue::{Job, JobOutcome};
+use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 use pinion_jobs::piecewise_job::{PieceSource, PiecewiseJob};
 use pinion_jobs::upload_name;
 
@@ -98,7 +98,7 @@ impl Sending {
     /// Opens a file for it.
     pub(crate) fn opening(&self, folders: &Folders, name: Vec<u8>) -> LuaJob {
         let (source, folders) = (Arc::clone(&self.source), folders.clone());
-        Job::files(name.len(), move || {
+        BlockingJob::files(name.len(), move || {
             let open = || {
                 let file = folders.open_file(&name)?;
                 let found = file.metadata()?;

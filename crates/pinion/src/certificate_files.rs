@@ -8,7 +8,7 @@ use crate::regular_file;
 use crate::settings::{CanonicalHost, CertificateFiles};
 use crate::terminal::counted;
 use foreign::Role;
-use pinion_engine::tls::certificates::{Certificate, CertificateError, Name};
+use pinion_engine::tls::certificates::{Certificate, CertificateError, CertificateName};
 use pinion_engine::tls::config::{ClientAuthorities, TlsError};
 use std::error::Error;
 use std::fmt;
@@ -192,7 +192,7 @@ pub(crate) fn redirect_host(
         "needs a host to redirect to, and the self-signed certificate is for this machine alone",
     )?;
     let host = first.names().iter().find_map(|name| match name {
-        Name::Dns(name) if !name.starts_with("*.") => Some(name.clone()),
+        CertificateName::Dns(name) if !name.starts_with("*.") => Some(name.clone()),
         _ => None,
     });
     let host = host.ok_or("needs a host to redirect to, and the first certificate names none")?;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use pinion_engine::address::Address;
 use pinion_engine::app::RawEvent;
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Slice};
 use pinion_engine::raw::RawStream;
 use pinion_engine::remote::ConnectError;
 use pinion_spawner::answer::AnswerReader;
@@ -40,7 +40,7 @@ pub struct ProgramRunner {
     /// This bit is set in the tags of all streams. It alone is the tag of the stream of answers;
     /// runs have numbers from 1 on.
     tag: u64,
-    link: Link,
+    link: SpawnerLink,
     answers: AnswerReader,
     runs: HashMap<RunId, ProgramRun>,
     /// Runs that were closed while their programs ran. They count as running until the spawner says
@@ -71,7 +71,7 @@ pub struct ProgramRunner {
 
 /// The connection to the spawner.
 #[derive(Debug)]
-enum Link {
+enum SpawnerLink {
     /// No program was started yet, or the connection has ended. The next program opens it.
     Unused,
     /// It is open; the stream of answers has this address.
@@ -94,7 +94,7 @@ impl ProgramRunner {
         Self {
             access,
             tag,
-            link: Link::Unused,
+            link: SpawnerLink::Unused,
             answers: AnswerReader::default(),
             runs: HashMap::new(),
             ending: HashSet::new(),
@@ -280,7 +280,7 @@ impl ProgramRunner {
 
     /// Whether the connection to the spawner is not needed any more.
     fn is_done(&self) -> bool {
-        let is_open = matches!(self.link, Link::Open(..));
+        let is_open = matches!(self.link, SpawnerLink::Open(..));
         self.is_stopping && is_open && self.runs.is_empty() && self.to_stop.is_empty()
     }
 
@@ -339,7 +339,8 @@ impl ProgramRunner {
             self.go_on(id, connections);
         }
         if self.is_done()
-            && let Link::Open(_, answers) = std::mem::replace(&mut self.link, Link::Unused)
+            && let SpawnerLink::Open(_, answers) =
+                std::mem::replace(&mut self.link, SpawnerLink::Unused)
         {
             self.ending.clear();
             if let Some(mut stream) = connections.stream(answers) {
@@ -388,7 +389,7 @@ impl ProgramRunner {
             open(&run.input_stream).and_then(|address| connections.stream(address))
         {
             if !run.is_blocked && !run.unsent.is_empty() {
-                run.is_blocked = stream.write(Slice::Copied(&run.unsent)) != Room::Free;
+                run.is_blocked = stream.write(Slice::Copied(&run.unsent)) != ContentRoom::Free;
                 run.unsent.clear();
             }
             // It stays open behind its end: whether the program takes all of it shows later.

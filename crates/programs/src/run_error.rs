@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use pinion_engine::limits::SEND_STALL_MS;
-use pinion_spawner::answer::{Reason, Stage};
+use pinion_spawner::answer::{Reason, StartStage};
 
 use crate::limits::RUNS_PER_WORKER_MAX;
 
@@ -61,9 +61,9 @@ pub enum RunError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReasonText(pub Reason);
 
-/// [`Stage`] as it is shown.
+/// [`StartStage`] as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StageText(pub Stage);
+pub struct StageText(pub StartStage);
 
 impl fmt::Display for ReasonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn an_error_says_what_failed_and_why() {
-        let stage = StageText(Stage::Exec);
+        let stage = StageText(StartStage::Exec);
         let error = RunError::NotStarted { stage, errno: 2 };
         let text = "cannot execute the program: No such file or directory (os error 2)";
         assert_eq!(error.to_string(), text);

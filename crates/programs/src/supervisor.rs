@@ -19,7 +19,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use pinion_spawner::answer::{Answer, Reason, Stage, signal_name};
+use pinion_spawner::answer::{Reason, SpawnerReply, StartStage, signal_name};
 
 use crate::limits::RESTART_DELAY_MS;
 use crate::restart_delay::RestartDelay;
@@ -62,7 +62,7 @@ pub enum ProgramEnd {
     /// The signal with this number has ended it.
     Signaled(u8),
     /// A step of its start has failed, with this error number (errno(3)).
-    NotStarted(Stage, i32),
+    NotStarted(StartStage, i32),
     /// The spawner has not tried to start it.
     Rejected(Reason),
 }
@@ -200,11 +200,11 @@ impl Supervisor {
     }
 
     /// Handles an answer of the spawner. One about a start that is not known is ignored.
-    pub fn on_answer(&mut self, answer: Answer, now_ms: u64) {
+    pub fn on_answer(&mut self, answer: SpawnerReply, now_ms: u64) {
         let of_answer = |entry: &ProgramEntry| entry.id() == Some(answer.id());
         let Some(position) = self.programs.iter().position(of_answer) else { return };
         match answer {
-            Answer::Started { id, pid } => {
+            SpawnerReply::Started { id, pid } => {
                 let entry = &mut self.programs[position];
                 match entry.state {
                     EntryState::Stopping { id, .. } => {
@@ -215,17 +215,17 @@ impl Supervisor {
                 let line = format!("{}: started", entry.shown());
                 self.outputs.push_back(SupervisorOutput::Log(line));
             }
-            Answer::Exited { status, .. } => {
+            SpawnerReply::Exited { status, .. } => {
                 self.end(position, ProgramEnd::Exited(status), now_ms);
             }
-            Answer::Signaled { signal, .. } => {
+            SpawnerReply::Signaled { signal, .. } => {
                 self.end(position, ProgramEnd::Signaled(signal), now_ms);
             }
-            Answer::Failed { stage, errno, .. } => {
+            SpawnerReply::Failed { stage, errno, .. } => {
                 self.end(position, ProgramEnd::NotStarted(stage, errno), now_ms);
             }
-            Answer::Rejected { reason: Reason::Stopping, .. } => self.stop(now_ms),
-            Answer::Rejected { reason, .. } => self.reject(position, reason, now_ms),
+            SpawnerReply::Rejected { reason: Reason::Stopping, .. } => self.stop(now_ms),
+            SpawnerReply::Rejected { reason, .. } => self.reject(position, reason, now_ms),
         }
     }
 

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinion_spawner::answer::{ANSWER_BYTES, Answer, AnswerReader};
+use pinion_spawner::answer::{ANSWER_BYTES, AnswerReader, SpawnerReply};
 use pinion_spawner::connection::{RequestError, SpawnerConnection};
 use pinion_spawner::request::StartRequest;
 use pinion_spawner::spawner::ControlError;
@@ -246,14 +246,15 @@ impl SupervisorLink {
     }
 
     /// Reads all answers that have come.
-    fn read_answers(&mut self) -> Vec<Result<Answer, ConnectionLost>> {
+    fn read_answers(&mut self) -> Vec<Result<SpawnerReply, ConnectionLost>> {
         let mut answers = Vec::new();
         let SupervisorConnection::Open(connection) = &self.connection else { return answers };
         let mut buffer = [0; 64 * ANSWER_BYTES];
         loop {
             match rustix::io::read(connection, &mut buffer) {
                 Ok(bytes) if bytes > 0 => {
-                    let found = |answer: Option<Answer>| answers.push(answer.ok_or(ConnectionLost));
+                    let found =
+                        |answer: Option<SpawnerReply>| answers.push(answer.ok_or(ConnectionLost));
                     self.answers.feed(&buffer[..bytes], found);
                 }
                 Err(Errno::INTR) => {}

@@ -13,8 +13,8 @@ use crate::generated;
 use crate::location;
 use crate::resolve::resolve;
 use crate::resource;
-use crate::trace::{Outcome, Step, Trace, Untraced};
-use crate::work::{Pieces, ResponseBuffers, Work};
+use crate::trace::{LookupOutcome, LookupStep, Trace, Untraced};
+use crate::work::{Pieces, RequestBuffers, ResponseBuffers};
 
 /// What every step needs to know.
 #[derive(Clone, Copy)]
@@ -28,13 +28,13 @@ pub(crate) struct Question<'q, 'x> {
 ///
 /// The look-up comes before the method: an unknown URL is 404 for every method. A resource is
 /// there for GET and HEAD, answers OPTIONS, and 405 or 501 to the rest. Damage found on the way is
-/// a 500; [`Work::damage`] then says what it was.
+/// a 500; [`RequestBuffers::damage`] then says what it was.
 #[inline]
 pub fn answer<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
     now: UnixSeconds,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
     answer_traced(archive, head, now, work, pieces, Untraced)
@@ -47,7 +47,7 @@ pub fn answer_traced<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
     now: UnixSeconds,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
     pieces: &'x mut Pieces<'x>,
     trace: impl Trace,
 ) -> Prepared<'x> {
@@ -66,13 +66,13 @@ pub fn answer_traced<'x>(
         let key = entry.map(|entry| entry.path());
         let resource = entry.filter(|entry| entry.kind() == EntryKind::Resource);
         let location = resource.and_then(|entry| entry.target());
-        trace.step(Step::End { outcome, key, location });
+        trace.step(LookupStep::End { outcome, key, location });
     }
-    let Work { scratch, text, damage, path, target, fields, .. } = work;
+    let RequestBuffers { scratch, text, damage, path, target, fields, .. } = work;
     let buffers = ResponseBuffers { text, decoded: path, target, fields };
     let is_read = matches!(head.method, Method::Get | Method::Head);
     match (outcome, scratch.entry()) {
-        (Ok(Outcome::Resource), Some(entry)) if is_read => {
+        (Ok(LookupOutcome::Resource), Some(entry)) if is_read => {
             match resource::select(&question, &entry) {
                 Ok(selected) => resource::answer(&question, entry, selected, buffers, pieces),
                 Err(found) => damaged(&question, found, damage, buffers),
@@ -99,7 +99,7 @@ fn damaged<'x>(
 #[inline(never)]
 fn other_answer<'x>(
     question: &Question<'_, 'x>,
-    outcome: Outcome,
+    outcome: LookupOutcome,
     entry: Option<Entry<'x>>,
     damage: &mut Option<Damage>,
     buffers: ResponseBuffers<'x>,
@@ -108,35 +108,39 @@ fn other_answer<'x>(
     let method = question.head.method;
     let is_read = matches!(method, Method::Get | Method::Head);
     let entry = match (outcome, entry) {
-        (Outcome::Error(status), _) => return generated::error(question, status, buffers),
-        (Outcome::Page(_), Some(entry)) => entry,
+        (LookupOutcome::Error(status), _) => return generated::error(question, status, buffers),
+        (LookupOutcome::Page(_), Some(entry)) => entry,
         _ if method == Method::Options => return generated::options(question, buffers),
-        (Outcome::SlashRedirect, _) => return slash_redirect(question, buffers),
-        (Outcome::RuleRedirect(status), _) => return rule_redirect(question, status, buffers),
+        (LookupOutcome::SlashRedirect, _) => return slash_redirect(question, buffers),
+        (LookupOutcome::RuleRedirect(status), _) => {
+            return rule_redirect(question, status, buffers);
+        }
         // RFC 9110 §9.1: 501 for a method that is not known, 405 for one that is.
-        (Outcome::Resource | Outcome::StandIn, Some(_)) if !is_read => {
+        (LookupOutcome::Resource | LookupOutcome::StandIn, Some(_)) if !is_read => {
             let status = if method == Method::Other { 501 } else { 405 };
             return generated::error(question, status, buffers);
         }
         (_, Some(entry)) => entry,
         (_, None) => return generated::error(question, 500, buffers),
     };
-    if outcome == Outcome::Redirect {
+    if outcome == LookupOutcome::Redirect {
         return redirect(question, entry, damage, buffers, pieces);
     }
     match resource::select(question, &entry) {
         Err(found) => damaged(question, found, damage, buffers),
         Ok(selected) => match outcome {
-            Outcome::Page(status)
+            LookupOutcome::Page(status)
                 if generated::gives_way_to_problem_details(question, status, &selected.shared) =>
             {
                 let error_format = ErrorFormat::ProblemDetails;
                 generated::error_in_format(question, status, error_format, buffers).prepared
             }
-            Outcome::Page(status) => {
+            LookupOutcome::Page(status) => {
                 resource::page(question, entry, selected, status, buffers, pieces)
             }
-            Outcome::StandIn => resource::stand_in(question, entry, selected, buffers, pieces),
+            LookupOutcome::StandIn => {
+                resource::stand_in(question, entry, selected, buffers, pieces)
+            }
             _ => resource::answer(question, entry, selected, buffers, pieces),
         },
     }

@@ -300,7 +300,7 @@ impl FieldBuffers {
         let start = self.lines.len();
         self.push(name)?;
         self.push(b": ")?;
-        let mut line = Line { start, value: self.lines.len(), is_there: plain.is_some() };
+        let mut line = OpenLine { start, value: self.lines.len(), is_there: plain.is_some() };
         self.push(plain.unwrap_or_default())?;
         let mut is_given = false;
         let applies = variant.takes(name);
@@ -323,7 +323,7 @@ impl FieldBuffers {
                         self.lines.truncate(start);
                         self.push(name)?;
                         self.push(b": ")?;
-                        line = Line { start, value: self.lines.len(), is_there: false };
+                        line = OpenLine { start, value: self.lines.len(), is_there: false };
                         is_given = false;
                     }
                 }
@@ -343,7 +343,7 @@ impl FieldBuffers {
         change: FieldChange<'_>,
         pattern: FieldPattern<'_>,
         sent: &[u8],
-        line: &mut Line,
+        line: &mut OpenLine,
         joins: bool,
     ) -> Result<(), TooLong> {
         let name = change.name();
@@ -417,7 +417,7 @@ const LINES_MAX_BYTES: usize = 2 * SHARED_VARIANT_MAX_BYTES;
 const _: () = assert!(PATH_MAX_BYTES <= TARGET_MAX_BYTES);
 
 /// A line that is being written.
-struct Line {
+struct OpenLine {
     start: usize,
     /// Where its value begins.
     value: usize,

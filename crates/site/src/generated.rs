@@ -11,7 +11,7 @@ use pinion_http::request::RequestHead;
 
 use crate::answer::Question;
 use crate::fields::{FieldSort, SentPage, append_decoded, append_path};
-use crate::work::{ResponseBuffers, Work};
+use crate::work::{RequestBuffers, ResponseBuffers};
 
 /// What every resource of a site can be asked with (RFC 9110 §9.1: GET and HEAD at least).
 pub(crate) const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
@@ -139,7 +139,7 @@ pub fn error_page_at<'x>(
     status: u16,
     error_format: ErrorFormat,
     archive: &Archive<'x>,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
 ) -> ErrorResponse<'x> {
     let page = StoredErrorPage::of(status, error_format, archive);
     let fields = work.fields.apply_to_path(archive, path, page.fields, FieldSort::Error);
@@ -152,7 +152,7 @@ pub fn refused_page<'x>(
     status: u16,
     request: &RefusedRequest<'_>,
     archive: &Archive<'x>,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
     let (mut decoded, mut path) = (Vec::new(), Vec::new());
     let sent = request.path.filter(|_| !archive.field_rules().is_empty());
@@ -179,7 +179,7 @@ pub fn field_rules_path(archive: &Archive<'_>, head: &RequestHead<'_>) -> Option
 /// Lines of the fields that the responses of a script have unless it sets them, with the rules for
 /// the path of the request. Those that say how long a response may be kept are left out: that only
 /// the script knows.
-pub fn script_fields(archive: &Archive<'_>, path: &[u8], work: &mut Work) -> Vec<u8> {
+pub fn script_fields(archive: &Archive<'_>, path: &[u8], work: &mut RequestBuffers) -> Vec<u8> {
     let block = generated_block(archive);
     let block = work.fields.apply_to_path(archive, Some(path), block, FieldSort::NoContent);
     without_storing(block.fields_without_type())
@@ -234,7 +234,7 @@ pub fn error_for<'x>(
     status: u16,
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
     let error_format = preferred_error_format(head.values(KnownField::Accept));
     error_in_format_for(status, error_format, archive, head, work).prepared
@@ -246,10 +246,10 @@ pub fn error_in_format_for<'x>(
     error_format: ErrorFormat,
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
 ) -> ErrorResponse<'x> {
     let question = Question { archive: *archive, head, now: 0 };
-    let Work { text, path, fields, .. } = work;
+    let RequestBuffers { text, path, fields, .. } = work;
     let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
     error_in_format(&question, status, error_format, buffers)
 }
@@ -259,10 +259,10 @@ pub fn error_in_format_for<'x>(
 pub fn options_for<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
     let question = Question { archive: *archive, head, now: 0 };
-    let Work { text, path, fields, .. } = work;
+    let RequestBuffers { text, path, fields, .. } = work;
     options(&question, ResponseBuffers { text, decoded: path, target: b"", fields })
 }
 

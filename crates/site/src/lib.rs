@@ -20,7 +20,7 @@
 //! | `generated` | the answers without an entry: error pages, OPTIONS |
 //! | [`hosts`] | which of several sites a request is for |
 //! | [`trace`] | the steps of a look-up, for a caller that explains a response |
-//! | `work` | [`Work`] and [`Pieces`], the room to work in |
+//! | `work` | [`RequestBuffers`] and [`Pieces`], the room to work in |
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -46,4 +46,4 @@ pub use generated::{
     script_fields,
 };
 pub use resolve::{has_file, has_rule_before_files};
-pub use work::{Pieces, Work};
+pub use work::{Pieces, RequestBuffers};

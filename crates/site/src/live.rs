@@ -13,7 +13,7 @@ use pinion_http::target::{escape, is_path_byte};
 use crate::answer::Question;
 use crate::generated::{self, generated_block};
 use crate::resource::{self, Selected, UnappliedRules};
-use crate::work::{Pieces, ResponseBuffers, Work};
+use crate::work::{Pieces, RequestBuffers, ResponseBuffers};
 
 /// A file, as it was when it was opened.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +44,11 @@ pub fn live_response<'x>(
     head: &RequestHead<'x>,
     now: UnixSeconds,
     file: &LiveFile<'x>,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
     let question = Question { archive: *archive, head, now };
-    let Work { text, path, fields, live, .. } = work;
+    let RequestBuffers { text, path, fields, live, .. } = work;
     let (lines, buffers) = (live, ResponseBuffers { text, decoded: path, target: b"", fields });
     match head.method {
         Method::Get | Method::Head => {}
@@ -93,9 +93,9 @@ pub fn live_fields(
     archive: &Archive<'_>,
     head: &RequestHead<'_>,
     file: &LiveFile<'_>,
-    work: &mut Work,
+    work: &mut RequestBuffers,
 ) -> FieldLines {
-    let Work { path, fields, live: lines, .. } = work;
+    let RequestBuffers { path, fields, live: lines, .. } = work;
     let (full_bytes, type_line_bytes) = write_fields(archive, file, lines);
     let (full, not_modified) = lines.split_at(full_bytes);
     let block = SharedBlock::of_lines(full, not_modified, type_line_bytes);
@@ -137,11 +137,11 @@ pub fn sent_file_response<'x>(
     head: &RequestHead<'x>,
     now: UnixSeconds,
     file: &SentFile<'x>,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
     let question = Question { archive: *archive, head, now };
-    let Work { text, path, fields, .. } = work;
+    let RequestBuffers { text, path, fields, .. } = work;
     let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
     let shared = SharedBlock::of_lines(file.fields, file.not_modified_fields, file.type_line_bytes);
     let selected = Selected {
@@ -185,10 +185,10 @@ fn validators<'x>(
 pub fn live_slash_redirect<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
     let question = Question { archive: *archive, head, now: 0 };
-    let Work { text, path, fields, .. } = work;
+    let RequestBuffers { text, path, fields, .. } = work;
     text.clear();
     if let Ok(decoded) = head.target.decoded_path(path) {
         escape(text, decoded.iter().copied(), is_path_byte);

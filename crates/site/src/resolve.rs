@@ -21,10 +21,10 @@ use pinion_http::request::RequestHead;
 use pinion_http::target::PathError;
 
 use crate::location;
-use crate::rules::{self, Asked, Captures};
+use crate::rules::{self, Captures, RuleInput};
 use crate::template;
-use crate::trace::{Outcome, SinglePage, Sought, Step, Trace};
-use crate::work::Work;
+use crate::trace::{LookupOutcome, LookupStep, SinglePage, Sought, Trace};
+use crate::work::RequestBuffers;
 
 /// Looks the path of a request up.
 ///
@@ -35,39 +35,39 @@ use crate::work::Work;
 pub(crate) fn resolve<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &mut Work,
+    work: &mut RequestBuffers,
     trace: impl Trace,
-) -> Result<Outcome, Damage> {
-    let Work { path: buffer, key, target, scratch, text, .. } = work;
+) -> Result<LookupOutcome, Damage> {
+    let RequestBuffers { path: buffer, key, target, scratch, text, .. } = work;
     target.clear();
     let path = match head.target.decoded_path(buffer) {
         Ok(path) => path,
         Err(PathError::NeverMatches) => {
-            trace.step(Step::NoPath(PathError::NeverMatches));
+            trace.step(LookupStep::NoPath(PathError::NeverMatches));
             let mut search = Search { archive, head, key, target, scratch, text, trace };
             return search.never_matching(buffer);
         }
         Err(error) => {
-            trace.step(Step::NoPath(error));
-            return Ok(Outcome::Error(error.status()));
+            trace.step(LookupStep::NoPath(error));
+            return Ok(LookupOutcome::Error(error.status()));
         }
     };
-    trace.step(Step::Path(path));
+    trace.step(LookupStep::Path(path));
     let found = archive.load(path, scratch)?;
     if found && is_alone(scratch) {
-        trace.step(Step::entry(Sought::Path, path, scratch));
-        return Ok(Outcome::Resource);
+        trace.step(LookupStep::entry(Sought::Path, path, scratch));
+        return Ok(LookupOutcome::Resource);
     }
     if found {
         return Search { archive, head, key, target, scratch, text, trace }.found(path);
     }
-    trace.step(Step::entry(Sought::Path, path, scratch));
+    trace.step(LookupStep::entry(Sought::Path, path, scratch));
     Search { archive, head, key, target, scratch, text, trace }.missing(path)
 }
 
 /// Whether a file of this path, which is decoded, answers for it: with no rule or variant that may
 /// come before it, and no page that stands for what is missing. What is damaged is no file.
-pub fn has_file(archive: &Archive<'_>, path: &[u8], work: &mut Work) -> bool {
+pub fn has_file(archive: &Archive<'_>, path: &[u8], work: &mut RequestBuffers) -> bool {
     archive.load(path, &mut work.scratch).unwrap_or(false) && is_alone(&work.scratch)
 }
 
@@ -76,7 +76,7 @@ pub fn has_file(archive: &Archive<'_>, path: &[u8], work: &mut Work) -> bool {
 pub fn has_rule_before_files(
     archive: &Archive<'_>,
     head: &RequestHead<'_>,
-    work: &mut Work,
+    work: &mut RequestBuffers,
 ) -> bool {
     let Ok(path) = head.target.decoded_path(&mut work.path) else { return false };
     let is_found = archive.load(path, &mut work.scratch).unwrap_or(false);
@@ -87,7 +87,7 @@ pub fn has_rule_before_files(
     if archive.rules().is_empty() {
         return false;
     }
-    let (asked, mut captures) = (Asked::new(path, head), Captures::NONE);
+    let (asked, mut captures) = (RuleInput::new(path, head), Captures::NONE);
     let rule = rules::first(archive.rules(), &asked, &mut captures, crate::trace::Untraced);
     rule.is_some_and(|rule| rule.is_forced())
 }
@@ -100,11 +100,11 @@ fn is_alone(scratch: &Scratch) -> bool {
         .is_some_and(|entry| entry.kind() == EntryKind::Resource && !entry.is_conditional())
 }
 
-impl<'t> Step<'t> {
+impl<'t> LookupStep<'t> {
     /// The step of a look-up that has left its entry, or none, in `scratch`.
     #[inline(always)]
-    fn entry(sought: Sought, path: &'t [u8], scratch: &Scratch) -> Step<'t> {
-        Step::Entry { sought, path, found: scratch.entry().map(|entry| entry.kind()) }
+    fn entry(sought: Sought, path: &'t [u8], scratch: &Scratch) -> LookupStep<'t> {
+        LookupStep::Entry { sought, path, found: scratch.entry().map(|entry| entry.kind()) }
     }
 }
 
@@ -122,8 +122,8 @@ struct Search<'w, 'q, 'x, T> {
 
 impl<'x, T: Trace> Search<'_, '_, 'x, T> {
     /// The path has an entry, which is in `scratch`.
-    fn found(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
-        let Some(entry) = self.scratch.entry() else { return Ok(Outcome::Error(500)) };
+    fn found(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
+        let Some(entry) = self.scratch.entry() else { return Ok(LookupOutcome::Error(500)) };
         if entry.rules_first() {
             let mut captures = Captures::NONE;
             let rule = self.first_rule(path, &mut captures);
@@ -131,29 +131,29 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
                 if rule.is_forced() {
                     return self.apply(&rule, &captures, path);
                 }
-                self.trace.step(Step::NotForced { number: rule.number() });
+                self.trace.step(LookupStep::NotForced { number: rule.number() });
             }
         }
-        self.trace.step(Step::entry(Sought::Path, path, self.scratch));
-        let Some(entry) = self.scratch.entry() else { return Ok(Outcome::Error(500)) };
+        self.trace.step(LookupStep::entry(Sought::Path, path, self.scratch));
+        let Some(entry) = self.scratch.entry() else { return Ok(LookupOutcome::Error(500)) };
         match entry.kind() {
             EntryKind::Resource => self.variant(),
-            EntryKind::Redirect => Ok(Outcome::Redirect),
+            EntryKind::Redirect => Ok(LookupOutcome::Redirect),
             EntryKind::Private => self.missing(path),
             EntryKind::Rewrite => {
                 let status = entry.status();
                 self.target.extend_from_slice(entry.target().unwrap_or_default());
                 self.rewritten(status)
             }
-            EntryKind::Handler | EntryKind::Unknown(_) => Ok(Outcome::Error(500)),
+            EntryKind::Handler | EntryKind::Unknown(_) => Ok(LookupOutcome::Error(500)),
         }
     }
 
     /// The path has no entry, or one that is private.
-    fn missing(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
+    fn missing(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         if self.archive.rules().is_empty() {
             return if self.other_slash_form(path)? {
-                Ok(Outcome::SlashRedirect)
+                Ok(LookupOutcome::SlashRedirect)
             } else {
                 self.fallback(path)
             };
@@ -162,9 +162,9 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         let rule = self.first_rule(path, &mut captures);
         if !rule.is_some_and(|rule| rule.is_forced()) && self.other_slash_form(path)? {
             if let Some(rule) = rule {
-                self.trace.step(Step::NotForced { number: rule.number() });
+                self.trace.step(LookupStep::NotForced { number: rule.number() });
             }
-            return Ok(Outcome::SlashRedirect);
+            return Ok(LookupOutcome::SlashRedirect);
         }
         match rule {
             Some(rule) => self.apply(&rule, &captures, path),
@@ -175,7 +175,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
     /// The path has bytes that are in no key: nothing is known by it, but what stands for whatever
     /// is missing still does. An escaped slash stays one where a rule captures it; `%00` could not
     /// be told apart from it.
-    fn never_matching(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
+    fn never_matching(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         let mut captures = Captures::NONE;
         let rule = self.first_rule(path, &mut captures);
         let has_nul = self.head.target.path.windows(3).any(|escape| escape == b"%00");
@@ -185,7 +185,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
             Some(rule) if !has_nul || captures_nothing(&rule) => self.apply(&rule, &captures, path),
             other => {
                 if let Some(rule) = other {
-                    self.trace.step(Step::NulInPath { number: rule.number() });
+                    self.trace.step(LookupStep::NulInPath { number: rule.number() });
                 }
                 self.fallback(path)
             }
@@ -196,7 +196,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
     where
         'x: 'p,
     {
-        let asked = Asked::new(path, self.head);
+        let asked = RuleInput::new(path, self.head);
         rules::first(self.archive.rules(), &asked, captures, self.trace)
     }
 
@@ -206,21 +206,21 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         rule: &Rule<'_>,
         captures: &Captures<'_>,
         path: &[u8],
-    ) -> Result<Outcome, Damage> {
-        self.trace.step(Step::Applied { number: rule.number() });
+    ) -> Result<LookupOutcome, Damage> {
+        self.trace.step(LookupStep::Applied { number: rule.number() });
         if rule.is_redirect() {
             let fits = template::location(rule, captures, self.head.target.query, self.text);
             // RFC 9110 §15.5.15: longer than the server is willing to interpret.
             if !fits {
-                self.trace.step(Step::TooLong);
-                return Ok(Outcome::Error(414));
+                self.trace.step(LookupStep::TooLong);
+                return Ok(LookupOutcome::Error(414));
             }
-            return Ok(Outcome::RuleRedirect(rule.status()));
+            return Ok(LookupOutcome::RuleRedirect(rule.status()));
         }
         if template::key(rule, captures, self.target) {
             self.rewritten(rule.status())
         } else {
-            self.trace.step(Step::TooLong);
+            self.trace.step(LookupStep::TooLong);
             self.target.clear();
             self.fallback(path)
         }
@@ -228,30 +228,30 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
 
     /// What a request for the path in `target` would get, with a status if that is a resource.
     /// Rules do not apply to it, and it leads nowhere else.
-    fn rewritten(&mut self, status: u16) -> Result<Outcome, Damage> {
+    fn rewritten(&mut self, status: u16) -> Result<LookupOutcome, Damage> {
         let target = core::mem::take(self.target);
         let outcome = self.target_outcome(status, &target);
         *self.target = target;
         outcome
     }
 
-    fn target_outcome(&mut self, status: u16, target: &[u8]) -> Result<Outcome, Damage> {
-        self.trace.step(Step::Rewritten(target));
+    fn target_outcome(&mut self, status: u16, target: &[u8]) -> Result<LookupOutcome, Damage> {
+        self.trace.step(LookupStep::Rewritten(target));
         if self.load_resource(Sought::Target, target)? || self.load_other_form(target)? {
             return match status {
                 200 => self.variant().map(standing_in),
-                _ => Ok(Outcome::Page(status)),
+                _ => Ok(LookupOutcome::Page(status)),
             };
         }
         if self.load_page_of_folder(target)? {
-            return Ok(Outcome::StandIn);
+            return Ok(LookupOutcome::StandIn);
         }
         self.nearest_page(target)
     }
 
     fn load_resource(&mut self, sought: Sought, key: &[u8]) -> Result<bool, Damage> {
         let found = self.archive.load(key, self.scratch)?;
-        self.trace.step(Step::entry(sought, key, self.scratch));
+        self.trace.step(LookupStep::entry(sought, key, self.scratch));
         let kind = self.scratch.entry().map(|entry| entry.kind());
         Ok(found && kind == Some(EntryKind::Resource))
     }
@@ -272,30 +272,30 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
     }
 
     /// The resource in `scratch`, or its variant if the client prefers that.
-    fn variant(&mut self) -> Result<Outcome, Damage> {
-        let Some(entry) = self.scratch.entry() else { return Ok(Outcome::Error(500)) };
+    fn variant(&mut self) -> Result<LookupOutcome, Damage> {
+        let Some(entry) = self.scratch.entry() else { return Ok(LookupOutcome::Error(500)) };
         if !entry.has_variant() || !negotiate::prefers_json(self.head.values(KnownField::Accept)) {
-            return Ok(Outcome::Resource);
+            return Ok(LookupOutcome::Resource);
         }
-        self.trace.step(Step::Variant);
+        self.trace.step(LookupStep::Variant);
         self.key.clear();
         self.key.extend_from_slice(VARIANT_PREFIX);
         self.key.extend_from_slice(entry.path());
         let found = self.archive.load(self.key, self.scratch)?;
         let kind = self.scratch.entry().map(|entry| entry.kind());
         let resource = found && kind == Some(EntryKind::Resource);
-        Ok(if resource { Outcome::Resource } else { Outcome::Error(500) })
+        Ok(if resource { LookupOutcome::Resource } else { LookupOutcome::Error(500) })
     }
 
     /// Whether the path exists with a slash more or less at its end; then `text` has its location.
     fn other_slash_form(&mut self, path: &[u8]) -> Result<bool, Damage> {
         if !self.archive.redirects_slashes() {
-            self.trace.step(Step::NoSlashRedirects);
+            self.trace.step(LookupStep::NoSlashRedirects);
             return Ok(false);
         }
         let Some(other) = other_form(path, self.key) else { return Ok(false) };
         let found = self.archive.load(other, self.scratch)?;
-        self.trace.step(Step::entry(Sought::OtherSlashForm, other, self.scratch));
+        self.trace.step(LookupStep::entry(Sought::OtherSlashForm, other, self.scratch));
         let kind = self.scratch.entry().map(|entry| entry.kind());
         Ok(found && kind != Some(EntryKind::Private) && location::write_path(self.text, other))
     }
@@ -309,43 +309,43 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         let found = self.archive.load_fallback_of(path, self.scratch)?;
         let status = self.scratch.entry().map(|entry| entry.status());
         let found = found && status == Some(200);
-        self.trace.step(Step::PageOfFolder { path, found });
+        self.trace.step(LookupStep::PageOfFolder { path, found });
         Ok(found)
     }
 
     /// What answers when nothing else does.
-    fn fallback(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
+    fn fallback(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         if self.load_page_of_folder(path)?
             && location::write_path(self.text, with_slash(path, self.key))
         {
-            return Ok(Outcome::SlashRedirect);
+            return Ok(LookupOutcome::SlashRedirect);
         }
         self.nearest_page(path)
     }
 
     /// The page for what is missing that is nearest to a path, or that of a single-page site.
-    fn nearest_page(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
+    fn nearest_page(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         let found = self.archive.load_fallback(path, self.scratch)?;
         let status = self.scratch.entry().map_or(404, |entry| entry.status());
-        self.trace.step(Step::Fallback { path, found: found.then_some(status) });
+        self.trace.step(LookupStep::Fallback { path, found: found.then_some(status) });
         if found && status == 200 {
-            return Ok(Outcome::StandIn);
+            return Ok(LookupOutcome::StandIn);
         }
         if !self.archive.has_single_page() {
-            self.trace.step(Step::SinglePage(SinglePage::None));
+            self.trace.step(LookupStep::SinglePage(SinglePage::None));
         } else if !is_navigation(self.head, path) {
-            self.trace.step(Step::SinglePage(SinglePage::NoNavigation));
+            self.trace.step(LookupStep::SinglePage(SinglePage::NoNavigation));
         } else if self.archive.load(SINGLE_PAGE_KEY, self.scratch)? {
-            self.trace.step(Step::SinglePage(SinglePage::Sent));
-            return Ok(Outcome::StandIn);
+            self.trace.step(LookupStep::SinglePage(SinglePage::Sent));
+            return Ok(LookupOutcome::StandIn);
         }
-        Ok(if found { Outcome::Page(status) } else { Outcome::Error(404) })
+        Ok(if found { LookupOutcome::Page(status) } else { LookupOutcome::Error(404) })
     }
 }
 
 /// A resource that stands for another path.
-fn standing_in(outcome: Outcome) -> Outcome {
-    if outcome == Outcome::Resource { Outcome::StandIn } else { outcome }
+fn standing_in(outcome: LookupOutcome) -> LookupOutcome {
+    if outcome == LookupOutcome::Resource { LookupOutcome::StandIn } else { outcome }
 }
 
 /// A path with a slash more or less at its end, perhaps in `key`.

@@ -7,11 +7,11 @@ use pinion_http::host;
 use pinion_http::request::RequestHead;
 
 use crate::form;
-use crate::trace::{RuleMatch, Step, Trace};
+use crate::trace::{LookupStep, RuleMatch, Trace};
 
 /// What rules look at.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RuleInput<'a> {
     /// Decoded, with a slash at the front.
     pub(crate) path: &'a [u8],
     /// As sent.
@@ -35,11 +35,11 @@ pub(crate) struct Captures<'a> {
     count: usize,
 }
 
-impl<'a> Asked<'a> {
-    pub(crate) fn new(path: &'a [u8], head: &RequestHead<'a>) -> Asked<'a> {
+impl<'a> RuleInput<'a> {
+    pub(crate) fn new(path: &'a [u8], head: &RequestHead<'a>) -> RuleInput<'a> {
         let authority = head.authority.and_then(|authority| host::split(authority).ok());
         let host = authority.map_or(&b""[..], |authority| authority.without_dot());
-        Asked { path, host, query: head.target.query.unwrap_or_default() }
+        RuleInput { path, host, query: head.target.query.unwrap_or_default() }
     }
 }
 
@@ -63,7 +63,7 @@ impl<'a> Captures<'a> {
 /// The first rule that matches, and what it captures.
 pub(crate) fn first<'r, 'a>(
     rules: &'r Rules,
-    asked: &Asked<'a>,
+    asked: &RuleInput<'a>,
     captures: &mut Captures<'a>,
     trace: impl Trace,
 ) -> Option<Rule<'r>> {
@@ -79,7 +79,7 @@ pub(crate) fn first<'r, 'a>(
 
 fn matches<'a>(
     rule: &Rule<'_>,
-    asked: &Asked<'a>,
+    asked: &RuleInput<'a>,
     captures: &mut Captures<'a>,
     trace: impl Trace,
 ) -> bool {
@@ -95,7 +95,7 @@ fn matches<'a>(
     } else {
         RuleMatch::Yes
     };
-    trace.step(Step::Rule { number: rule.number(), matched });
+    trace.step(LookupStep::Rule { number: rule.number(), matched });
     matched == RuleMatch::Yes
 }
 

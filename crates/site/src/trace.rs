@@ -10,7 +10,7 @@ use pinion_http::target::PathError;
 /// a reference, so that [`Untraced`] takes no room among the arguments of the look-up.
 pub trait Trace: Copy {
     /// Receives one step.
-    fn step(self, step: Step<'_>);
+    fn step(self, step: LookupStep<'_>);
 }
 
 /// Ignores all steps, without any cost.
@@ -19,12 +19,12 @@ pub struct Untraced;
 
 impl Trace for Untraced {
     #[inline(always)]
-    fn step(self, _: Step<'_>) {}
+    fn step(self, _: LookupStep<'_>) {}
 }
 
 /// One step of a look-up. Paths are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'t> {
+pub enum LookupStep<'t> {
     /// The path of the request was decoded.
     Path(&'t [u8]),
     /// The path of the request was not decoded to the path of a resource.
@@ -88,7 +88,7 @@ pub enum Step<'t> {
     /// The look-up is over.
     End {
         /// The result.
-        outcome: Outcome,
+        outcome: LookupOutcome,
         /// The key of the entry that is sent; `None` for a response without an entry.
         key: Option<&'t [u8]>,
         /// The `Content-Location` of that entry, escaped, if it is a resource that has one: the
@@ -134,7 +134,7 @@ pub enum SinglePage {
 
 /// The result of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LookupOutcome {
     /// A resource under its own path.
     Resource,
     /// A resource that stands for the path: by a rewrite, or for what is missing.

@@ -19,7 +19,7 @@ const _: () = assert!(TEXT_CAPACITY_BYTES > 3 * TARGET_MAX_BYTES + 1);
 
 /// Buffers for one request at a time, kept from one to the next; one per worker.
 #[derive(Debug)]
-pub struct Work {
+pub struct RequestBuffers {
     /// The decoded path.
     pub(crate) path: Vec<u8>,
     /// A key made of it, or the key of a variant.
@@ -37,10 +37,10 @@ pub struct Work {
     pub(crate) damage: Option<Damage>,
 }
 
-impl Work {
+impl RequestBuffers {
     /// Allocates the buffers at their usual largest size.
-    pub fn new() -> Work {
-        Work {
+    pub fn new() -> RequestBuffers {
+        RequestBuffers {
             path: Vec::with_capacity(TARGET_MAX_BYTES),
             key: Vec::with_capacity(PATH_MAX_BYTES + VARIANT_PREFIX.len() + 1),
             target: Vec::with_capacity(PATH_MAX_BYTES),
@@ -58,21 +58,21 @@ impl Work {
     }
 }
 
-impl Default for Work {
-    fn default() -> Work {
-        Work::new()
+impl Default for RequestBuffers {
+    fn default() -> RequestBuffers {
+        RequestBuffers::new()
     }
 }
 
 /// The buffers that a response is made in, once it is known what answers.
 pub(crate) struct ResponseBuffers<'x> {
-    /// See [`Work::text`].
+    /// See [`RequestBuffers::text`].
     pub(crate) text: &'x mut Vec<u8>,
     /// For the path of the request, once more.
     pub(crate) decoded: &'x mut Vec<u8>,
-    /// See [`Work::target`].
+    /// See [`RequestBuffers::target`].
     pub(crate) target: &'x [u8],
-    /// See [`Work::fields`].
+    /// See [`RequestBuffers::fields`].
     pub(crate) fields: &'x mut FieldBuffers,
 }
 
@@ -95,7 +95,7 @@ impl<'x> ResponseBuffers<'x> {
 pub(crate) const PIECES_MAX: usize = 2 * RANGES_MAX + 1;
 
 /// Where the pieces of one answer's body stand: made anew for each request, on the caller's
-/// stack, because they borrow from the [`Work`]. Costs nothing until several ranges are asked for.
+/// stack, because they borrow from the [`RequestBuffers`]. Costs nothing until several ranges are asked for.
 #[derive(Debug, Default)]
 pub struct Pieces<'x> {
     one: Option<Piece<'x>>,

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use std::{env, fs, mem, ptr};
 
-use pinion_spawner::answer::{ANSWER_BYTES, Answer};
+use pinion_spawner::answer::{ANSWER_BYTES, SpawnerReply};
 use pinion_spawner::connection::{SpawnerConnection, stream_sockets};
 use pinion_spawner::request::{CgiScript, StartRequest};
 use pinion_spawner::spawner::{CgroupUse, Spawner};
@@ -127,9 +127,9 @@ fn run(connection: &SpawnerConnection, generation: u32, id: u64, script: Option<
         let mut bytes = [0; ANSWER_BYTES];
         let read = rustix::io::read(connection, &mut bytes).expect("an answer");
         assert_eq!(read, ANSWER_BYTES);
-        match Answer::decode(&bytes) {
-            Some(Answer::Started { .. }) => {}
-            Some(Answer::Exited { status: 0, .. }) => return,
+        match SpawnerReply::decode(&bytes) {
+            Some(SpawnerReply::Started { .. }) => {}
+            Some(SpawnerReply::Exited { status: 0, .. }) => return,
             other => panic!("{other:?}"),
         }
     }

@@ -18,7 +18,7 @@ pub const ANSWER_BYTES: usize = 16;
 /// and later one `Exited` or `Signaled`; any other `Start` gets one `Rejected`. CGI scripts have no
 /// `Started`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum SpawnerReply {
     /// The program was executed.
     Started {
         /// The number that the worker has chosen.
@@ -31,7 +31,7 @@ pub enum Answer {
         /// The number that the worker has chosen.
         id: u64,
         /// The step that failed.
-        stage: Stage,
+        stage: StartStage,
         /// The error number of this step (errno(3)).
         errno: i32,
     },
@@ -61,7 +61,7 @@ pub enum Answer {
 /// A step of a start, in the order in which they are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Stage {
+pub enum StartStage {
     /// Pipes for standard error and for the result (pipe2(2)).
     Pipes = 1,
     /// The new process (fork(2), clone3(2)).
@@ -133,28 +133,28 @@ pub enum Reason {
     Variable = 10,
 }
 
-impl Stage {
-    const ALL: [Stage; 20] = [
-        Stage::Pipes,
-        Stage::Fork,
-        Stage::Session,
-        Stage::Descriptors,
-        Stage::ResourceLimits,
-        Stage::Nice,
-        Stage::Chroot,
-        Stage::Groups,
-        Stage::Group,
-        Stage::User,
-        Stage::Capabilities,
-        Stage::WorkingDirectory,
-        Stage::NoNewPrivileges,
-        Stage::ParentDeathSignal,
-        Stage::ScriptFolder,
-        Stage::Script,
-        Stage::ScriptType,
-        Stage::ScriptMode,
-        Stage::Exec,
-        Stage::Interpreter,
+impl StartStage {
+    const ALL: [StartStage; 20] = [
+        StartStage::Pipes,
+        StartStage::Fork,
+        StartStage::Session,
+        StartStage::Descriptors,
+        StartStage::ResourceLimits,
+        StartStage::Nice,
+        StartStage::Chroot,
+        StartStage::Groups,
+        StartStage::Group,
+        StartStage::User,
+        StartStage::Capabilities,
+        StartStage::WorkingDirectory,
+        StartStage::NoNewPrivileges,
+        StartStage::ParentDeathSignal,
+        StartStage::ScriptFolder,
+        StartStage::Script,
+        StartStage::ScriptType,
+        StartStage::ScriptMode,
+        StartStage::Exec,
+        StartStage::Interpreter,
     ];
 
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
@@ -162,30 +162,30 @@ impl Stage {
     }
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for StartStage {
     /// Writes what the spawner tried to do, as in "cannot set the user".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Stage::Pipes => "open pipes",
-            Stage::Fork => "create a process",
-            Stage::Session => "create a session",
-            Stage::Descriptors => "connect standard input and output",
-            Stage::ResourceLimits => "set resource limits",
-            Stage::Nice => "set the nice value",
-            Stage::Chroot => "change the root directory",
-            Stage::Groups => "set supplementary groups",
-            Stage::Group => "set the group",
-            Stage::User => "set the user",
-            Stage::Capabilities => "drop capabilities",
-            Stage::WorkingDirectory => "enter the working directory",
-            Stage::NoNewPrivileges => "set no_new_privs",
-            Stage::ParentDeathSignal => "set the parent-death signal",
-            Stage::ScriptFolder => "open the folder of the scripts",
-            Stage::Script => "find the script",
-            Stage::ScriptType => "execute what is not a regular file",
-            Stage::ScriptMode => "execute a file that is not executable",
-            Stage::Exec => "execute the program",
-            Stage::Interpreter => "find the interpreter of the script",
+            StartStage::Pipes => "open pipes",
+            StartStage::Fork => "create a process",
+            StartStage::Session => "create a session",
+            StartStage::Descriptors => "connect standard input and output",
+            StartStage::ResourceLimits => "set resource limits",
+            StartStage::Nice => "set the nice value",
+            StartStage::Chroot => "change the root directory",
+            StartStage::Groups => "set supplementary groups",
+            StartStage::Group => "set the group",
+            StartStage::User => "set the user",
+            StartStage::Capabilities => "drop capabilities",
+            StartStage::WorkingDirectory => "enter the working directory",
+            StartStage::NoNewPrivileges => "set no_new_privs",
+            StartStage::ParentDeathSignal => "set the parent-death signal",
+            StartStage::ScriptFolder => "open the folder of the scripts",
+            StartStage::Script => "find the script",
+            StartStage::ScriptType => "execute what is not a regular file",
+            StartStage::ScriptMode => "execute a file that is not executable",
+            StartStage::Exec => "execute the program",
+            StartStage::Interpreter => "find the interpreter of the script",
         })
     }
 }
@@ -241,26 +241,26 @@ pub fn signal_name(signal: i32) -> String {
     }
 }
 
-impl Answer {
+impl SpawnerReply {
     /// Returns the number that the worker has chosen for the program.
     pub fn id(&self) -> u64 {
         match *self {
-            Answer::Started { id, .. }
-            | Answer::Failed { id, .. }
-            | Answer::Exited { id, .. }
-            | Answer::Signaled { id, .. }
-            | Answer::Rejected { id, .. } => id,
+            SpawnerReply::Started { id, .. }
+            | SpawnerReply::Failed { id, .. }
+            | SpawnerReply::Exited { id, .. }
+            | SpawnerReply::Signaled { id, .. }
+            | SpawnerReply::Rejected { id, .. } => id,
         }
     }
 
     /// Encodes the answer.
     pub fn encode(&self) -> [u8; ANSWER_BYTES] {
         let (kind, detail, value) = match *self {
-            Answer::Started { pid, .. } => (1, 0, pid),
-            Answer::Failed { stage, errno, .. } => (2, stage as u8, errno.cast_unsigned()),
-            Answer::Exited { status, .. } => (3, 0, u32::from(status)),
-            Answer::Signaled { signal, .. } => (4, 0, u32::from(signal)),
-            Answer::Rejected { reason, .. } => (5, reason as u8, 0),
+            SpawnerReply::Started { pid, .. } => (1, 0, pid),
+            SpawnerReply::Failed { stage, errno, .. } => (2, stage as u8, errno.cast_unsigned()),
+            SpawnerReply::Exited { status, .. } => (3, 0, u32::from(status)),
+            SpawnerReply::Signaled { signal, .. } => (4, 0, u32::from(signal)),
+            SpawnerReply::Rejected { reason, .. } => (5, reason as u8, 0),
         };
         let mut bytes = [0; ANSWER_BYTES];
         bytes[..8].copy_from_slice(&self.id().to_le_bytes());
@@ -279,15 +279,15 @@ impl Answer {
             return None;
         }
         match (kind, detail) {
-            (1, 0) => Some(Answer::Started { id, pid: value }),
+            (1, 0) => Some(SpawnerReply::Started { id, pid: value }),
             (2, stage) => {
-                let stage = Stage::from_byte(stage)?;
-                Some(Answer::Failed { id, stage, errno: value.cast_signed() })
+                let stage = StartStage::from_byte(stage)?;
+                Some(SpawnerReply::Failed { id, stage, errno: value.cast_signed() })
             }
-            (3, 0) => Some(Answer::Exited { id, status: u8::try_from(value).ok()? }),
-            (4, 0) => Some(Answer::Signaled { id, signal: u8::try_from(value).ok()? }),
+            (3, 0) => Some(SpawnerReply::Exited { id, status: u8::try_from(value).ok()? }),
+            (4, 0) => Some(SpawnerReply::Signaled { id, signal: u8::try_from(value).ok()? }),
             (5, reason) if value == 0 => {
-                Some(Answer::Rejected { id, reason: Reason::from_byte(reason)? })
+                Some(SpawnerReply::Rejected { id, reason: Reason::from_byte(reason)? })
             }
             _ => None,
         }
@@ -305,7 +305,7 @@ pub struct AnswerReader {
 impl AnswerReader {
     /// Takes the next bytes of the stream and calls `found` with each complete answer, `None` for
     /// one that cannot be decoded. The cost grows with the number of bytes.
-    pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Option<Answer>)) {
+    pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Option<SpawnerReply>)) {
         while !bytes.is_empty() {
             let missing = &mut self.begun[self.begun_bytes..];
             let taken = missing.len().min(bytes.len());
@@ -315,7 +315,7 @@ impl AnswerReader {
             bytes = later;
             if self.begun_bytes == ANSWER_BYTES {
                 self.begun_bytes = 0;
-                found(Answer::decode(&self.begun));
+                found(SpawnerReply::decode(&self.begun));
             }
         }
     }
@@ -326,19 +326,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn answers() -> impl Strategy<Value = Answer> {
-        let stage = prop::sample::select(Stage::ALL.to_vec());
+    fn answers() -> impl Strategy<Value = SpawnerReply> {
+        let stage = prop::sample::select(StartStage::ALL.to_vec());
         let reason = prop::sample::select(Reason::ALL.to_vec());
         prop_oneof![
-            (any::<u64>(), any::<u32>()).prop_map(|(id, pid)| Answer::Started { id, pid }),
-            (any::<u64>(), stage, any::<i32>()).prop_map(|(id, stage, errno)| Answer::Failed {
-                id,
-                stage,
-                errno
-            }),
-            (any::<u64>(), any::<u8>()).prop_map(|(id, status)| Answer::Exited { id, status }),
-            (any::<u64>(), any::<u8>()).prop_map(|(id, signal)| Answer::Signaled { id, signal }),
-            (any::<u64>(), reason).prop_map(|(id, reason)| Answer::Rejected { id, reason }),
+            (any::<u64>(), any::<u32>()).prop_map(|(id, pid)| SpawnerReply::Started { id, pid }),
+            (any::<u64>(), stage, any::<i32>())
+                .prop_map(|(id, stage, errno)| SpawnerReply::Failed { id, stage, errno }),
+            (any::<u64>(), any::<u8>())
+                .prop_map(|(id, status)| SpawnerReply::Exited { id, status }),
+            (any::<u64>(), any::<u8>())
+                .prop_map(|(id, signal)| SpawnerReply::Signaled { id, signal }),
+            (any::<u64>(), reason).prop_map(|(id, reason)| SpawnerReply::Rejected { id, reason }),
         ]
     }
 
@@ -348,7 +347,7 @@ mod tests {
             sent in prop::collection::vec(answers(), 0..20),
             pieces in prop::collection::vec(1usize..40, 1..20),
         ) {
-            let bytes: Vec<u8> = sent.iter().flat_map(Answer::encode).collect();
+            let bytes: Vec<u8> = sent.iter().flat_map(SpawnerReply::encode).collect();
             let (mut reader, mut read) = (AnswerReader::default(), Vec::new());
             let mut rest = &bytes[..];
             for size in pieces.iter().cycle() {
@@ -359,13 +358,13 @@ mod tests {
                 reader.feed(piece, |answer| read.push(answer));
                 rest = later;
             }
-            let sent: Vec<Option<Answer>> = sent.into_iter().map(Some).collect();
+            let sent: Vec<Option<SpawnerReply>> = sent.into_iter().map(Some).collect();
             prop_assert_eq!(read, sent);
         }
 
         #[test]
         fn bytes_that_are_an_answer_are_its_encoding(bytes in any::<[u8; ANSWER_BYTES]>()) {
-            if let Some(answer) = Answer::decode(&bytes) {
+            if let Some(answer) = SpawnerReply::decode(&bytes) {
                 prop_assert_eq!(answer.encode(), bytes);
             }
         }
@@ -373,7 +372,8 @@ mod tests {
 
     #[test]
     fn an_answer_has_the_documented_layout() {
-        let answer = Answer::Failed { id: 0x0102_0304_0506_0708, stage: Stage::Exec, errno: 2 };
+        let answer =
+            SpawnerReply::Failed { id: 0x0102_0304_0506_0708, stage: StartStage::Exec, errno: 2 };
         let bytes = [8, 7, 6, 5, 4, 3, 2, 1, 2, 19, 0, 0, 2, 0, 0, 0];
         assert_eq!(answer.encode(), bytes);
     }

@@ -13,9 +13,9 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::records::send_record;
-use crate::request::{Request, StartRequest};
+use crate::request::{SpawnerRequest, StartRequest};
 
-pub use crate::answer::{Answer, AnswerReader};
+pub use crate::answer::{AnswerReader, SpawnerReply};
 
 /// The connection of one worker to the spawner.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl SpawnerConnection {
     ) -> Result<(), RequestError> {
         let descriptors = [Some(stdin), stdout];
         let descriptors: Vec<BorrowedFd<'_>> = descriptors.into_iter().flatten().collect();
-        self.send(&Request::Start(request), &descriptors)
+        self.send(&SpawnerRequest::Start(request), &descriptors)
     }
 
     /// Asks for a supervised program. The first descriptor, a socket, becomes its standard input,
@@ -70,7 +70,7 @@ impl SpawnerConnection {
         request: StartRequest<'_>,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), RequestError> {
-        self.send(&Request::Start(request), descriptors)
+        self.send(&SpawnerRequest::Start(request), descriptors)
     }
 
     /// Asks for a signal, 1 to 31, to the main process of a program.
@@ -78,7 +78,7 @@ impl SpawnerConnection {
     /// # Errors
     /// The request was not sent.
     pub fn signal(&self, id: u64, signal: u8) -> Result<(), RequestError> {
-        self.send(&Request::Signal { id, signal }, &[])
+        self.send(&SpawnerRequest::Signal { id, signal }, &[])
     }
 
     /// Asks for the end of a program: its stop signal, and SIGKILL after its grace period.
@@ -86,7 +86,7 @@ impl SpawnerConnection {
     /// # Errors
     /// The request was not sent.
     pub fn stop(&self, id: u64) -> Result<(), RequestError> {
-        self.send(&Request::Stop { id }, &[])
+        self.send(&SpawnerRequest::Stop { id }, &[])
     }
 
     /// Returns another descriptor of the connection, from which answers are read. A read returns
@@ -98,7 +98,11 @@ impl SpawnerConnection {
         self.socket.try_clone()
     }
 
-    fn send(&self, request: &Request<'_>, sockets: &[BorrowedFd<'_>]) -> Result<(), RequestError> {
+    fn send(
+        &self,
+        request: &SpawnerRequest<'_>,
+        sockets: &[BorrowedFd<'_>],
+    ) -> Result<(), RequestError> {
         let bytes = request.encode().ok_or(RequestError::Invalid)?;
         match send_record(&self.socket, &bytes, sockets) {
             Ok(()) => Ok(()),

@@ -81,7 +81,7 @@ pub(crate) fn children_of_all_threads() -> io::Result<Vec<Pid>> {
 
 /// What is known of the origin of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ProcessOrigin {
     /// It belongs to a program that runs.
     Claimed,
     /// It belongs to none.
@@ -111,32 +111,32 @@ pub(crate) fn origin(
     process: Pid,
     running: &[RunningProgram],
     cgroups: Option<&Cgroups>,
-) -> Origin {
+) -> ProcessOrigin {
     let is_running = |pid: Pid| running.iter().any(|program| program.pid == pid);
     if getsid(Some(process)).is_ok_and(is_running) || getpgid(Some(process)).is_ok_and(is_running) {
-        return Origin::Claimed;
+        return ProcessOrigin::Claimed;
     }
     let mut environment = read_environment(process);
     if environment.as_ref().is_ok_and(Vec::is_empty) {
         if is_executing(process) {
-            return Origin::Executing;
+            return ProcessOrigin::Executing;
         }
         // The execution may have ended between the two.
         environment = read_environment(process);
     }
     let environment = match environment {
-        Ok(environment) if environment.is_empty() => return Origin::Unknown,
+        Ok(environment) if environment.is_empty() => return ProcessOrigin::Unknown,
         Ok(environment) => environment,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return origin_without_environment(process, running, cgroups);
         }
-        Err(_) => return Origin::Unknown,
+        Err(_) => return ProcessOrigin::Unknown,
     };
     let marker = |program: &RunningProgram| marker_variable(program.marker);
     let markers: Vec<String> = running.iter().map(marker).collect();
     let is_marker = |variable: &[u8]| markers.iter().any(|marker| marker.as_bytes() == variable);
     let is_claimed = environment.split(|byte| *byte == 0).any(is_marker);
-    if is_claimed { Origin::Claimed } else { Origin::Unclaimed }
+    if is_claimed { ProcessOrigin::Claimed } else { ProcessOrigin::Unclaimed }
 }
 
 /// Finds out where a process comes from whose environment this process may not read, because
@@ -147,19 +147,19 @@ fn origin_without_environment(
     process: Pid,
     running: &[RunningProgram],
     cgroups: Option<&Cgroups>,
-) -> Origin {
+) -> ProcessOrigin {
     if is_zombie(process) {
-        return Origin::Unknown;
+        return ProcessOrigin::Unknown;
     }
     if let Some(number) = cgroups.and_then(|cgroups| cgroups.number_of(process)) {
         let is_claimed = running.iter().any(|program| program.cgroup == Some(number));
-        return if is_claimed { Origin::Claimed } else { Origin::Unclaimed };
+        return if is_claimed { ProcessOrigin::Claimed } else { ProcessOrigin::Unclaimed };
     }
     let (user, started) = (user_of(process), start_time(process));
     let is_claimed = running.iter().any(|program| {
         user.is_some() && user_of(program.pid) == user && start_time(program.pid) <= started
     });
-    if is_claimed { Origin::Claimed } else { Origin::Unknown }
+    if is_claimed { ProcessOrigin::Claimed } else { ProcessOrigin::Unknown }
 }
 
 /// Returns the effective user of a process.

@@ -3,13 +3,13 @@
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
 
-use crate::answer::{Answer, signal_name};
+use crate::answer::{SpawnerReply, signal_name};
 use crate::cgroups::ProgramCgroup;
-use crate::descendants::{Origin, RunningProgram, is_zombie, origin, process_name};
+use crate::descendants::{ProcessOrigin, RunningProgram, is_zombie, origin, process_name};
 use crate::event_loop::EventLoop;
 use crate::limits::ORPHAN_LOOK_MS;
 use crate::process_state::ended_child;
-use crate::program::{Program, ProgramState};
+use crate::program::{ProgramState, SpawnedProgram};
 
 impl EventLoop {
     /// Reaps all children that have ended. If one was a program, or an orphan that was killed, its
@@ -60,13 +60,13 @@ impl EventLoop {
             return;
         }
         let answer = match (exit_status, signal) {
-            (Some(status), _) => Answer::Exited { id, status: low_byte(status) },
+            (Some(status), _) => SpawnerReply::Exited { id, status: low_byte(status) },
             (None, Some(signal)) => {
                 self.log_signal(&program, signal);
-                Answer::Signaled { id, signal: low_byte(signal) }
+                SpawnerReply::Signaled { id, signal: low_byte(signal) }
             }
             // The zombie was seen and is a child, so its status can be read.
-            (None, None) => Answer::Signaled { id, signal: low_byte(Signal::KILL.as_raw()) },
+            (None, None) => SpawnerReply::Signaled { id, signal: low_byte(Signal::KILL.as_raw()) },
         };
         let worker = program.worker;
         // A worker that has this answer may rely on it that the pipes of the program are closed.
@@ -76,7 +76,7 @@ impl EventLoop {
         }
     }
 
-    fn log_signal(&mut self, program: &Program, signal: i32) {
+    fn log_signal(&mut self, program: &SpawnedProgram, signal: i32) {
         if program.logs_signal() {
             let now_ms = self.now_ms();
             let (name, pid) = (&program.name, program.pid.as_raw_nonzero());
@@ -87,7 +87,7 @@ impl EventLoop {
 
     /// Writes what a program has left in the pipe of standard error: as much as a pipe holds, even
     /// if a process that is being killed still writes.
-    fn finish_stderr(&mut self, program: &mut Program) {
+    fn finish_stderr(&mut self, program: &mut SpawnedProgram) {
         let now_ms = self.now_ms();
         let (log, buffer) = (&mut self.log, &mut self.buffer);
         program.read_stderr(now_ms, buffer, &mut |line| log.write_line(line));
@@ -99,7 +99,7 @@ impl EventLoop {
     pub(crate) fn kill_orphans(&mut self) {
         // Opened at the start; it fails only without memory, and is read again at the next end.
         let Ok(children) = self.children.read() else { return };
-        let running = |program: &Program| RunningProgram {
+        let running = |program: &SpawnedProgram| RunningProgram {
             pid: program.pid,
             marker: program.marker,
             cgroup: program.cgroup.as_ref().map(ProgramCgroup::number),
@@ -111,20 +111,20 @@ impl EventLoop {
                 continue;
             }
             let origin = if running.is_empty() {
-                Origin::Unclaimed
+                ProcessOrigin::Unclaimed
             } else {
                 origin(child, &running, self.cgroups.as_ref())
             };
             match origin {
-                Origin::Claimed => {}
-                Origin::Unclaimed => self.kill_orphan(child),
-                Origin::Unknown if suspects.contains(&child) => self.kill_orphan(child),
+                ProcessOrigin::Claimed => {}
+                ProcessOrigin::Unclaimed => self.kill_orphan(child),
+                ProcessOrigin::Unknown if suspects.contains(&child) => self.kill_orphan(child),
                 // It ended after the list was read, so its children are not in the list.
-                Origin::Executing | Origin::Unknown if is_zombie(child) => {
+                ProcessOrigin::Executing | ProcessOrigin::Unknown if is_zombie(child) => {
                     self.killed_orphans.push(child);
                 }
-                Origin::Executing | Origin::Unknown => {
-                    if origin == Origin::Unknown {
+                ProcessOrigin::Executing | ProcessOrigin::Unknown => {
+                    if origin == ProcessOrigin::Unknown {
                         self.suspects.push(child);
                     }
                     self.look_at_ms = Some(self.now_ms() + ORPHAN_LOOK_MS);

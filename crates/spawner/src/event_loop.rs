@@ -26,7 +26,7 @@ use crate::fork_exec::{SharedStack, exit, try_clone_into};
 use crate::limits::{KILL_WAIT_MS, RECORD_MAX_BYTES};
 use crate::log_output::LogOutput;
 use crate::process_state::{drain_signals, keep_only, open_random, set_title, take_signals};
-use crate::program::{Program, ProgramState};
+use crate::program::{ProgramState, SpawnedProgram};
 use crate::server_requests::ComingTable;
 use crate::start_table::{ProgramKind, ProgramStart, StartTable};
 use crate::table_check::encoded_bytes;
@@ -53,7 +53,7 @@ pub(crate) struct EventLoop {
     /// A table of which not all rows have come yet.
     pub(crate) coming: Option<ComingTable>,
     pub(crate) workers: BTreeMap<u64, Worker>,
-    pub(crate) programs: BTreeMap<u64, Program>,
+    pub(crate) programs: BTreeMap<u64, SpawnedProgram>,
     pub(crate) next_serial: u64,
     /// Orphans that had no environment when they were last looked at.
     pub(crate) suspects: Vec<Pid>,
@@ -106,7 +106,7 @@ pub(crate) enum End {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Source {
+enum EventSource {
     Control,
     Signals,
     Worker(u64),
@@ -201,11 +201,11 @@ impl EventLoop {
             self.wait(&mut ready);
             for source in ready.drain(..) {
                 match source {
-                    Source::Control => self.read_control(),
-                    Source::Signals => self.on_signals(),
-                    Source::Worker(serial) => self.on_worker(serial),
-                    Source::Failure(serial) => self.on_execution(serial),
-                    Source::Stderr(serial) => self.on_stderr(serial),
+                    EventSource::Control => self.read_control(),
+                    EventSource::Signals => self.on_signals(),
+                    EventSource::Worker(serial) => self.on_worker(serial),
+                    EventSource::Failure(serial) => self.on_execution(serial),
+                    EventSource::Stderr(serial) => self.on_stderr(serial),
                 }
             }
             self.expire();
@@ -221,7 +221,7 @@ impl EventLoop {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn wait(&self, ready: &mut Vec<Source>) {
+    fn wait(&self, ready: &mut Vec<EventSource>) {
         let mut polled = Vec::new();
         let mut sources = Vec::new();
         let mut add = |source, socket, flags| {
@@ -229,19 +229,19 @@ impl EventLoop {
             polled.push(PollFd::from_borrowed_fd(socket, flags));
         };
         if let Some(control) = &self.control {
-            add(Source::Control, control.as_fd(), PollFlags::IN);
+            add(EventSource::Control, control.as_fd(), PollFlags::IN);
         }
         for (serial, program) in &self.programs {
             if let Some(pipe) = &program.failure {
-                add(Source::Failure(*serial), pipe.as_fd(), PollFlags::IN);
+                add(EventSource::Failure(*serial), pipe.as_fd(), PollFlags::IN);
             }
-            add(Source::Stderr(*serial), program.stderr.as_fd(), PollFlags::IN);
+            add(EventSource::Stderr(*serial), program.stderr.as_fd(), PollFlags::IN);
         }
         // Behind the pipes, so that what a program has written before its end is known before it.
-        add(Source::Signals, self.signals.as_fd(), PollFlags::IN);
+        add(EventSource::Signals, self.signals.as_fd(), PollFlags::IN);
         for (serial, worker) in &self.workers {
             let (socket, flags) = worker.awaited();
-            add(Source::Worker(*serial), socket, flags);
+            add(EventSource::Worker(*serial), socket, flags);
         }
         let timeout = self.timeout_ms().map(timespec);
         // An error is an interruption, which does not occur with all signals blocked, or a lack of
@@ -254,7 +254,7 @@ impl EventLoop {
     }
 
     fn timeout_ms(&self) -> Option<u64> {
-        let of_program = |program: &Program| match program.state {
+        let of_program = |program: &SpawnedProgram| match program.state {
             ProgramState::Stopping { kill_at_ms } => Some(kill_at_ms),
             _ => None,
         };

@@ -26,7 +26,7 @@ use rustix::thread::{
     set_thread_res_gid, set_thread_res_uid,
 };
 
-use crate::answer::Stage;
+use crate::answer::StartStage;
 use crate::exec_plan::{ExecPlan, PreparedIdentity, PreparedScript};
 use crate::limits::{AUTOGROUP_ATTEMPTS_MAX, AUTOGROUP_PAUSE_NANOS};
 use crate::process_state::{CONTROL, threads, unblock_signals};
@@ -117,7 +117,7 @@ impl SharedStack {
 }
 
 /// A step that has failed in a new process.
-pub(crate) type Failure = (Stage, Errno);
+pub(crate) type Failure = (StartStage, Errno);
 
 /// A process that executes a program.
 #[derive(Debug)]
@@ -173,13 +173,13 @@ pub(crate) fn spawn(
     cgroup: Option<BorrowedFd<'_>>,
     stack: &mut SharedStack,
 ) -> Result<NewProcess, Failure> {
-    let not_created = |error| (Stage::Fork, error);
+    let not_created = |error| (StartStage::Fork, error);
     let can_share = cgroup.is_none() || cfg!(target_arch = "x86_64");
     let is_sharing = can_share && plan.start.identity.is_none() && plan.start.nice.is_none();
     let (pipe, program_pipe) = match plan.is_awaited || !is_sharing {
         true => {
             let pipe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
-            Some(pipe.map_err(|error| (Stage::Pipes, error))?).unzip()
+            Some(pipe.map_err(|error| (StartStage::Pipes, error))?).unzip()
         }
         false => (None, None),
     };
@@ -343,36 +343,37 @@ impl ProcessPlan<'_> {
 /// (prctl(2)).
 fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, Failure> {
     let start = plan.start;
-    let step = |stage: Stage, result: Result<(), Errno>| result.map_err(|error| (stage, error));
-    step(Stage::Session, setsid().map(drop))?;
-    step(Stage::Descriptors, standard_descriptors(plan))?;
+    let step =
+        |stage: StartStage, result: Result<(), Errno>| result.map_err(|error| (stage, error));
+    step(StartStage::Session, setsid().map(drop))?;
+    step(StartStage::Descriptors, standard_descriptors(plan))?;
     for (resource, limit) in &start.resource_limits {
-        step(Stage::ResourceLimits, setrlimit(*resource, *limit))?;
+        step(StartStage::ResourceLimits, setrlimit(*resource, *limit))?;
     }
     if let Some(nice) = &start.nice {
-        step(Stage::Nice, setpriority_process(None, nice.value))?;
+        step(StartStage::Nice, setpriority_process(None, nice.value))?;
         set_autogroup_nice(nice.text.as_bytes());
     }
     if let Some(root) = &start.chroot {
-        step(Stage::Chroot, chroot(root.as_c_str()).and_then(|()| chdir(c"/")))?;
+        step(StartStage::Chroot, chroot(root.as_c_str()).and_then(|()| chdir(c"/")))?;
     }
     if let Some(identity) = &start.identity {
         set_identity(identity)?;
     }
-    step(Stage::Capabilities, clear_ambient_capability_set())?;
+    step(StartStage::Capabilities, clear_ambient_capability_set())?;
     if plan.script.is_none() {
-        step(Stage::WorkingDirectory, chdir(start.working_directory.as_c_str()))?;
+        step(StartStage::WorkingDirectory, chdir(start.working_directory.as_c_str()))?;
     }
-    step(Stage::NoNewPrivileges, set_no_new_privs(true))?;
-    step(Stage::ParentDeathSignal, set_parent_process_death_signal(Some(Signal::KILL)))?;
+    step(StartStage::NoNewPrivileges, set_no_new_privs(true))?;
+    step(StartStage::ParentDeathSignal, set_parent_process_death_signal(Some(Signal::KILL)))?;
     if getppid() != Some(plan.spawner) {
-        return Err((Stage::ParentDeathSignal, Errno::SRCH));
+        return Err((StartStage::ParentDeathSignal, Errno::SRCH));
     }
     if let Some(script) = plan.script {
         enter_script_folder(&start.program, script)?;
     }
     if unblock_signals().is_err() {
-        return Err((Stage::Exec, last_error()));
+        return Err((StartStage::Exec, last_error()));
     }
     let program = plan.script.map_or(start.program.as_c_str(), PreparedScript::path);
     let (argv, envp) = (plan.vectors.argv(), plan.vectors.envp());
@@ -382,9 +383,9 @@ fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, Failure> {
     match last_error() {
         // The script itself was found just now.
         error @ (Errno::NOENT | Errno::NOTDIR) if plan.script.is_some() => {
-            Err((Stage::Interpreter, error))
+            Err((StartStage::Interpreter, error))
         }
-        error => Err((Stage::Exec, error)),
+        error => Err((StartStage::Exec, error)),
     }
 }
 
@@ -445,9 +446,9 @@ fn standard_descriptors(plan: &ExecPlan<'_>) -> Result<(), Errno> {
 /// the others. All of real, effective and saved IDs change, so there is no way back.
 fn set_identity(identity: &PreparedIdentity) -> Result<(), Failure> {
     let PreparedIdentity { uid, gid, groups } = identity;
-    set_thread_groups(groups).map_err(|error| (Stage::Groups, error))?;
-    set_thread_res_gid(*gid, *gid, *gid).map_err(|error| (Stage::Group, error))?;
-    set_thread_res_uid(*uid, *uid, *uid).map_err(|error| (Stage::User, error))
+    set_thread_groups(groups).map_err(|error| (StartStage::Groups, error))?;
+    set_thread_res_gid(*gid, *gid, *gid).map_err(|error| (StartStage::Group, error))?;
+    set_thread_res_uid(*uid, *uid, *uid).map_err(|error| (StartStage::User, error))
 }
 
 /// Decodes what the process of [`NewExecution::Pending`] has written to the pipe. Returns `None` if
@@ -456,7 +457,7 @@ fn set_identity(identity: &PreparedIdentity) -> Result<(), Failure> {
 pub(crate) fn decode_failure(bytes: &[u8]) -> Option<Failure> {
     let [stage, errno @ ..] = bytes.first_chunk::<FAILURE_BYTES>()?;
     let errno = Errno::from_raw_os_error(i32::from_le_bytes(*errno));
-    Some((Stage::from_byte(*stage)?, errno))
+    Some((StartStage::from_byte(*stage)?, errno))
 }
 
 /// Returns the error of the last call of the C library.

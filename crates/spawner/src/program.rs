@@ -14,7 +14,7 @@ use crate::stderr_lines::{LineOutput, StderrLines};
 
 /// A program from its fork until its main process was reaped.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct SpawnedProgram {
     /// The connection that has started it; `None` once the connection is closed.
     pub(crate) worker: Option<u64>,
     /// The number that the worker has chosen.
@@ -62,7 +62,7 @@ pub(crate) enum Execution {
     Failed(Failure),
 }
 
-impl Program {
+impl SpawnedProgram {
     /// Reads the pipe on which the new process reports a failure.
     pub(crate) fn read_execution(&mut self) -> Execution {
         let Some(pipe) = &self.failure else { return Execution::Pending };

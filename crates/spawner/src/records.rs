@@ -41,7 +41,7 @@ pub(crate) fn send_record(
 
 /// A record that was received.
 #[derive(Debug)]
-pub(crate) struct Record<'b> {
+pub(crate) struct ReceivedRecord<'b> {
     pub(crate) bytes: &'b [u8],
     /// Descriptors that came with it. They are closed when they are dropped.
     pub(crate) descriptors: Vec<OwnedFd>,
@@ -53,7 +53,7 @@ pub(crate) struct Record<'b> {
 /// What there is to receive.
 #[derive(Debug)]
 pub(crate) enum Received<'b> {
-    Record(Record<'b>),
+    Record(ReceivedRecord<'b>),
     /// A record that is longer than the buffer. Its descriptors are closed.
     TooLong,
     /// The sender has closed its socket. An empty record means the same.
@@ -86,5 +86,9 @@ pub(crate) fn receive_record<'b>(
         return Ok(Received::End);
     }
     let lost_descriptors = received.flags.contains(ReturnFlags::CTRUNC);
-    Ok(Received::Record(Record { bytes: &buffer[..received.bytes], descriptors, lost_descriptors }))
+    Ok(Received::Record(ReceivedRecord {
+        bytes: &buffer[..received.bytes],
+        descriptors,
+        lost_descriptors,
+    }))
 }

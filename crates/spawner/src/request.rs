@@ -25,7 +25,7 @@ use crate::limits::{
 
 /// A request of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request<'a> {
+pub enum SpawnerRequest<'a> {
     /// Starts a program. One socket comes with it, for standard input and output, or two, for input
     /// and output in this order; for a supervised program none, or one for input, or that and a
     /// file. A CGI script with one socket has it as its output.
@@ -84,13 +84,13 @@ const STOP: u8 = 3;
 /// Standard signals; real-time signals are no part of any protocol of a program.
 const SIGNALS: std::ops::RangeInclusive<u8> = 1..=31;
 
-impl<'a> Request<'a> {
+impl<'a> SpawnerRequest<'a> {
     /// Encodes the request. Returns `None` if it exceeds a limit, if an argument has a NUL byte, if
     /// the script or its variables are malformed or if the signal is none.
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut bytes = ByteWriter::default();
         match self {
-            Request::Start(request) => {
+            SpawnerRequest::Start(request) => {
                 if !request.has_valid_arguments() {
                     return None;
                 }
@@ -109,13 +109,13 @@ impl<'a> Request<'a> {
                     Some(_) => return None,
                 }
             }
-            Request::Signal { id, signal } => {
+            SpawnerRequest::Signal { id, signal } => {
                 if !SIGNALS.contains(signal) {
                     return None;
                 }
                 head(&mut bytes, SIGNAL, *signal, *id, (0, 0));
             }
-            Request::Stop { id } => head(&mut bytes, STOP, 0, *id, (0, 0)),
+            SpawnerRequest::Stop { id } => head(&mut bytes, STOP, 0, *id, (0, 0)),
         }
         Some(bytes.into_bytes())
     }
@@ -147,10 +147,10 @@ impl<'a> Request<'a> {
                 if !request.has_valid_arguments() {
                     return None;
                 }
-                Request::Start(request)
+                SpawnerRequest::Start(request)
             }
-            SIGNAL if SIGNALS.contains(&signal) => Request::Signal { id, signal },
-            STOP => Request::Stop { id },
+            SIGNAL if SIGNALS.contains(&signal) => SpawnerRequest::Signal { id, signal },
+            STOP => SpawnerRequest::Stop { id },
             _ => return None,
         };
         reader.end()?;

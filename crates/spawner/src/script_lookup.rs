@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2};
 use rustix::io::Errno;
 use rustix::process::fchdir;
 
-use crate::answer::Stage;
+use crate::answer::StartStage;
 use crate::exec_plan::PreparedScript;
 use crate::fork_exec::Failure;
 
@@ -25,8 +25,9 @@ pub(crate) fn enter_script_folder(folder: &CStr, script: &PreparedScript) -> Res
     let file = OFlags::PATH | OFlags::CLOEXEC;
     let below = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let none = Mode::empty();
-    let not_found = |error| (Stage::Script, error);
-    let folder = open(folder, directory, none).map_err(|error| (Stage::ScriptFolder, error))?;
+    let not_found = |error| (StartStage::Script, error);
+    let folder =
+        open(folder, directory, none).map_err(|error| (StartStage::ScriptFolder, error))?;
     let parent = match script.parent() {
         Some(parent) => openat2(&folder, parent, directory, none, below).map_err(not_found)?,
         None => folder,
@@ -35,12 +36,12 @@ pub(crate) fn enter_script_folder(folder: &CStr, script: &PreparedScript) -> Res
     let stat = fstat(&file).map_err(not_found)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {}
-        FileType::Directory => return Err((Stage::ScriptType, Errno::ISDIR)),
-        _ => return Err((Stage::ScriptType, Errno::ACCESS)),
+        FileType::Directory => return Err((StartStage::ScriptType, Errno::ISDIR)),
+        _ => return Err((StartStage::ScriptType, Errno::ACCESS)),
     }
     let execute = Mode::XUSR | Mode::XGRP | Mode::XOTH;
     if !Mode::from_raw_mode(stat.st_mode).intersects(execute) {
-        return Err((Stage::ScriptMode, Errno::ACCESS));
+        return Err((StartStage::ScriptMode, Errno::ACCESS));
     }
-    fchdir(&parent).map_err(|error| (Stage::WorkingDirectory, error))
+    fchdir(&parent).map_err(|error| (StartStage::WorkingDirectory, error))
 }

@@ -9,14 +9,14 @@ use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::answer::{Answer, Reason, Stage};
+use crate::answer::{Reason, SpawnerReply, StartStage};
 use crate::cgroups::{Cgroups, ProgramCgroup};
 use crate::event_loop::{End, EventLoop, LiveStart, LiveTable};
 use crate::exec_plan::{ExecPlan, ExecVectors, PreparedScript};
 use crate::fork_exec::{Failure, NewProcess, spawn};
 use crate::limits::RUNNING_MAX;
 use crate::process_state::random_number;
-use crate::program::{Execution, Program, ProgramState};
+use crate::program::{Execution, ProgramState, SpawnedProgram};
 use crate::request::StartRequest;
 use crate::start_table::ProgramKind;
 use crate::stderr_lines::StderrLines;
@@ -33,9 +33,9 @@ impl EventLoop {
         let id = request.id;
         let (descriptors, has_lost) = descriptors;
         let started = match self.rejection(worker, request, &descriptors, has_lost) {
-            Some(reason) => Err(Answer::Rejected { id, reason }),
+            Some(reason) => Err(SpawnerReply::Rejected { id, reason }),
             None => self.spawn_program(worker, request, &descriptors).map_err(|(stage, error)| {
-                Answer::Failed { id, stage, errno: error.raw_os_error() }
+                SpawnerReply::Failed { id, stage, errno: error.raw_os_error() }
             }),
         };
         // The new process has copies. A worker that is told that it runs may rely on it.
@@ -44,7 +44,7 @@ impl EventLoop {
             Ok(()) => return,
             Err(answer) => answer,
         };
-        if let (Answer::Failed { stage, errno, .. }, Some(start)) =
+        if let (SpawnerReply::Failed { stage, errno, .. }, Some(start)) =
             (answer, self.live_start(request))
         {
             self.log_failure((&start.name, start.kind), stage, errno);
@@ -64,16 +64,16 @@ impl EventLoop {
         let (id, name, kind) = (program.id, Rc::clone(&program.name), program.kind);
         let answer = match execution {
             Execution::Executed if kind.is_answered_at_start() => {
-                Answer::Started { id, pid: program.pid.as_raw_nonzero().get().unsigned_abs() }
+                SpawnerReply::Started { id, pid: program.pid.as_raw_nonzero().get().unsigned_abs() }
             }
             Execution::Pending | Execution::Executed => return,
             Execution::Failed((stage, errno)) => {
                 program.state = ProgramState::Failed;
-                Answer::Failed { id, stage, errno: errno.raw_os_error() }
+                SpawnerReply::Failed { id, stage, errno: errno.raw_os_error() }
             }
         };
         let worker = program.worker;
-        if let Answer::Failed { stage, errno, .. } = answer {
+        if let SpawnerReply::Failed { stage, errno, .. } = answer {
             self.log_failure((&name, kind), stage, errno);
         }
         if let Some(worker) = worker {
@@ -124,7 +124,8 @@ impl EventLoop {
         if has_lost || !has_sockets {
             return Some(Reason::Descriptors);
         }
-        let has_id = |program: &Program| (program.worker, program.id) == (Some(worker), request.id);
+        let has_id =
+            |program: &SpawnedProgram| (program.worker, program.id) == (Some(worker), request.id);
         if self.programs.values().any(has_id) {
             return Some(Reason::DuplicateId);
         }
@@ -164,7 +165,7 @@ impl EventLoop {
         request: &StartRequest<'_>,
         descriptors: &[OwnedFd],
     ) -> Result<(), Failure> {
-        let before = |error: Errno| (Stage::Pipes, error);
+        let before = |error: Errno| (StartStage::Pipes, error);
         let start = self.live_start(request).ok_or(before(Errno::INVAL))?;
         let marker = random_number(&self.random).map_err(|_| before(Errno::IO))?;
         let (stderr, program_stderr) = stderr_pipe().map_err(before)?;
@@ -206,7 +207,7 @@ impl EventLoop {
         let pid = process.pid;
         let (execution, failure) = process.execution.with_pipe();
         let serial = self.serial();
-        let program = Program {
+        let program = SpawnedProgram {
             worker: Some(worker),
             id: request.id,
             name: Rc::clone(&start.name),
@@ -243,7 +244,7 @@ impl EventLoop {
             cgroups.put_back(cgroup);
         }
         // These have other causes than the cgroup.
-        if matches!(failure, (Stage::Pipes, _) | (_, Errno::AGAIN | Errno::NOMEM)) {
+        if matches!(failure, (StartStage::Pipes, _) | (_, Errno::AGAIN | Errno::NOMEM)) {
             return Err(failure);
         }
         let process = spawn(plan, None, &mut self.stack)?;
@@ -257,7 +258,7 @@ impl EventLoop {
     }
 
     /// Logs why a program was not executed, unless the server or the worker does so.
-    fn log_failure(&mut self, (name, kind): (&str, ProgramKind), stage: Stage, errno: i32) {
+    fn log_failure(&mut self, (name, kind): (&str, ProgramKind), stage: StartStage, errno: i32) {
         if kind != ProgramKind::OnDemand {
             return;
         }

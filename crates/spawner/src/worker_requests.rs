@@ -8,12 +8,12 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::process::Signal;
 
-use crate::answer::{Answer, Reason};
+use crate::answer::{Reason, SpawnerReply};
 use crate::event_loop::EventLoop;
 use crate::limits::REQUESTS_PER_TURN;
-use crate::program::Program;
+use crate::program::SpawnedProgram;
 use crate::records::{Received, receive_record};
-use crate::request::Request;
+use crate::request::SpawnerRequest;
 
 /// The connection of a worker.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Worker {
     socket: OwnedFd,
     /// Answers for which the socket had no space. No request is read as long as there are any, so
     /// there are at most two for each program that runs, and those of one turn.
-    answers: VecDeque<Answer>,
+    answers: VecDeque<SpawnerReply>,
 }
 
 impl Worker {
@@ -53,8 +53,8 @@ impl EventLoop {
             }
             let malformed = match receive_record(&worker.socket, buffer) {
                 Err(Errno::AGAIN | Errno::INTR) => return,
-                Ok(Received::Record(record)) => match Request::decode(record.bytes) {
-                    Some(Request::Start(request)) => {
+                Ok(Received::Record(record)) => match SpawnerRequest::decode(record.bytes) {
+                    Some(SpawnerRequest::Start(request)) => {
                         let descriptors = (record.descriptors, record.lost_descriptors);
                         self.start(serial, &request, descriptors);
                         continue;
@@ -75,16 +75,19 @@ impl EventLoop {
         }
     }
 
-    fn on_request(&mut self, worker: u64, request: &Request<'_>) {
+    fn on_request(&mut self, worker: u64, request: &SpawnerRequest<'_>) {
         let now_ms = self.now_ms();
-        let (Request::Signal { id, .. } | Request::Stop { id }) = *request else { return };
-        let is_meant = |program: &&mut Program| (program.worker, program.id) == (Some(worker), id);
+        let (SpawnerRequest::Signal { id, .. } | SpawnerRequest::Stop { id }) = *request else {
+            return;
+        };
+        let is_meant =
+            |program: &&mut SpawnedProgram| (program.worker, program.id) == (Some(worker), id);
         let Some(program) = self.programs.values_mut().find(is_meant) else {
-            self.answer(worker, Answer::Rejected { id, reason: Reason::NotRunning });
+            self.answer(worker, SpawnerReply::Rejected { id, reason: Reason::NotRunning });
             return;
         };
         match *request {
-            Request::Signal { signal, .. } => {
+            SpawnerRequest::Signal { signal, .. } => {
                 if let Some(signal) = Signal::from_named_raw(i32::from(signal)) {
                     program.signal(signal);
                 }
@@ -108,7 +111,7 @@ impl EventLoop {
     }
 
     /// Sends an answer to a worker, or queues it. A worker that is gone gets none.
-    pub(crate) fn answer(&mut self, worker: u64, answer: Answer) {
+    pub(crate) fn answer(&mut self, worker: u64, answer: SpawnerReply) {
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.answers.push_back(answer);
         }

@@ -15,7 +15,7 @@ use crate::job::{FinishedJob, Job};
 use crate::keyspace::garbage::Garbage;
 use crate::limits::{COMMAND_MAX_BYTES, LONG_STRING_MIN_BYTES, UNCOUNTED_CLIENT_BYTES};
 use crate::lookahead::{CommandAhead, Lookahead, Rest};
-use crate::resp::output::Output;
+use crate::resp::output::ReplyOutput;
 use crate::resp::reply::{Reply, RespVersion};
 use crate::store::Store;
 
@@ -29,14 +29,14 @@ pub struct Client {
     buffer: Vec<u8>,
     /// How many bytes the command in the buffer has at least.
     wanted_bytes: usize,
-    waiting: Waiting,
+    waiting: JobWait,
     /// Bytes of memory that were counted, without those of the job.
     counted_bytes: usize,
 }
 
 /// Whether a client waits for a job.
 #[derive(Debug)]
-enum Waiting {
+enum JobWait {
     No,
     /// The job was not taken yet.
     Queued(Box<Job>),
@@ -46,7 +46,7 @@ enum Waiting {
 
 /// A command that is not executed in the loop of [`Client::execute_all`].
 #[derive(Debug)]
-struct Kept {
+struct DeferredCommand {
     prepared: Prepared,
     /// How many bytes it has.
     bytes: usize,
@@ -103,7 +103,7 @@ impl Client {
             is_closing: false,
         };
         let (ahead, buffer) = (Lookahead::default(), Vec::new());
-        let waiting = Waiting::No;
+        let waiting = JobWait::No;
         Self { state, ahead, buffer, wanted_bytes: 0, waiting, counted_bytes: 0 }
     }
 
@@ -115,7 +115,7 @@ impl Client {
 
     /// Executes the commands in bytes that have come. `now_ms` are milliseconds since 1970. The
     /// replies are added to the output. In the end, there may be a job ([`Self::take_job`]).
-    pub fn receive(&mut self, store: &Store, bytes: &[u8], now_ms: u64, output: &mut Output) {
+    pub fn receive(&mut self, store: &Store, bytes: &[u8], now_ms: u64, output: &mut ReplyOutput) {
         self.take_input(store, bytes, now_ms, output);
         self.count_memory(store);
     }
@@ -145,7 +145,7 @@ impl Client {
         }
     }
 
-    fn take_input(&mut self, store: &Store, bytes: &[u8], now_ms: u64, output: &mut Output) {
+    fn take_input(&mut self, store: &Store, bytes: &[u8], now_ms: u64, output: &mut ReplyOutput) {
         if self.state.info.is_killed() {
             self.state.is_closing = true;
             return;
@@ -183,7 +183,7 @@ impl Client {
         store: &Store,
         mut buffer: Vec<u8>,
         now_ms: u64,
-        output: &mut Output,
+        output: &mut ReplyOutput,
     ) {
         while !self.is_waiting() {
             let (executed, kept) = self.execute_all(store, &buffer, now_ms, output);
@@ -210,8 +210,8 @@ impl Client {
         &mut self,
         store: &Store,
         (buffer, start): (Vec<u8>, usize),
-        Kept { prepared, bytes, is_job }: Kept,
-        output: &mut Output,
+        DeferredCommand { prepared, bytes, is_job }: DeferredCommand,
+        output: &mut ReplyOutput,
     ) -> Vec<u8> {
         let current = std::mem::take(&mut self.ahead);
         // What is behind the command is parsed again from its beginning.
@@ -227,7 +227,7 @@ impl Client {
             }
             let state = self.state.stand_in();
             let state = std::mem::replace(&mut self.state, state);
-            self.waiting = Waiting::Queued(Box::new(Job::new(store, state, prepared, arguments)));
+            self.waiting = JobWait::Queued(Box::new(Job::new(store, state, prepared, arguments)));
         } else {
             prepared.queue(&mut self.state, arguments, output);
         }
@@ -236,14 +236,14 @@ impl Client {
 
     /// Returns whether the client waits for a job.
     pub fn is_waiting(&self) -> bool {
-        !matches!(self.waiting, Waiting::No)
+        !matches!(self.waiting, JobWait::No)
     }
 
     /// Returns the job that is to be run, if there is one that was not taken yet. When it is
     /// finished, [`Self::finish`] gets its result.
     pub fn take_job(&mut self) -> Option<Job> {
-        match std::mem::replace(&mut self.waiting, Waiting::Running) {
-            Waiting::Queued(job) => Some(*job),
+        match std::mem::replace(&mut self.waiting, JobWait::Running) {
+            JobWait::Queued(job) => Some(*job),
             other => {
                 self.waiting = other;
                 None
@@ -258,10 +258,10 @@ impl Client {
         store: &Store,
         finished: FinishedJob,
         now_ms: u64,
-        output: &mut Output,
+        output: &mut ReplyOutput,
     ) {
         self.state = finished.state;
-        self.waiting = Waiting::No;
+        self.waiting = JobWait::No;
         store.clients.set_job_memory(&self.state.info, 0);
         if self.state.info.is_killed() {
             self.state.is_closing = true;
@@ -274,7 +274,7 @@ impl Client {
     }
 
     /// Runs the jobs of the client in this thread until it waits for none, where that is no matter.
-    pub fn run_jobs(&mut self, store: &Store, now_ms: u64, output: &mut Output) {
+    pub fn run_jobs(&mut self, store: &Store, now_ms: u64, output: &mut ReplyOutput) {
         while let Some(job) = self.take_job() {
             let mut finished = job.run(store, now_ms);
             output.append(finished.take_output());
@@ -289,8 +289,8 @@ impl Client {
         store: &Store,
         input: &[u8],
         now_ms: u64,
-        output: &mut Output,
-    ) -> (usize, Option<Kept>) {
+        output: &mut ReplyOutput,
+    ) -> (usize, Option<DeferredCommand>) {
         let Self { state, ahead, wanted_bytes, .. } = self;
         let (mut executed, mut rest) = (0, None);
         ahead.begin();
@@ -305,7 +305,7 @@ impl Client {
             }
             if execution != Execution::Done {
                 let is_job = execution == Execution::Job;
-                return (start, Some(Kept { prepared, bytes: end - start, is_job }));
+                return (start, Some(DeferredCommand { prepared, bytes: end - start, is_job }));
             }
             ahead.pop();
             executed = end;

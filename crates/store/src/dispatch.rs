@@ -2,9 +2,9 @@
 
 use crate::client::ClientState;
 use crate::command::call::Call;
-use crate::command::spec::{Command, Flags, Keys};
-use crate::command::table::{self, Row};
-use crate::command::work::{self, Work, WorkLimit};
+use crate::command::spec::{CommandSpec, Flags, KeyArguments};
+use crate::command::table::{self, CommandRow};
+use crate::command::work::{self, WorkEstimate, WorkLimit};
 use crate::error::{Error, NO_AUTHENTICATION, SYNTAX};
 use crate::job::ShardSet;
 use crate::keyspace::database::Database;
@@ -13,14 +13,14 @@ use crate::keyspace::locks::{Busy, Locks};
 use crate::limits::COPIED_COMMAND_MAX_BYTES;
 use crate::resp::arguments::{Arguments, OwnedArguments};
 use crate::resp::number::parse_i64;
-use crate::resp::output::Output;
+use crate::resp::output::ReplyOutput;
 use crate::resp::reply::Reply;
 use crate::store::Store;
 
 /// What is known of a command before it is executed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prepared {
-    row: Option<Row>,
+    row: Option<CommandRow>,
     /// The hash of the first argument behind the name, if it is a key.
     first_hash: Option<u64>,
     /// What of the first key comes into the cache.
@@ -41,7 +41,8 @@ enum Fetched {
 /// Looks a command up.
 pub(crate) fn prepare(store: &Store, arguments: Arguments<'_>) -> Prepared {
     let row = table::find_row(&arguments[0]);
-    let has_key = row.is_some_and(|it| matches!(it.command.keys, Keys::Range { first: 1, .. }));
+    let has_key =
+        row.is_some_and(|it| matches!(it.command.keys, KeyArguments::Range { first: 1, .. }));
     let key = if has_key { arguments.get(1) } else { None };
     let first_hash = key.map(|key| store.key(key).hash);
     Prepared { row, first_hash, fetched: Fetched::Nothing }
@@ -54,7 +55,7 @@ impl Prepared {
     }
 
     /// Returns the command, if it exists.
-    pub(crate) fn command(&self) -> Option<&'static Command> {
+    pub(crate) fn command(&self) -> Option<&'static CommandSpec> {
         self.row.map(|row| row.command)
     }
 
@@ -63,7 +64,7 @@ impl Prepared {
         &self,
         client: &mut ClientState,
         arguments: OwnedArguments,
-        output: &mut Output,
+        output: &mut ReplyOutput,
     ) {
         if let Some(row) = self.row {
             client.transaction.queue(row, arguments);
@@ -118,7 +119,7 @@ pub(crate) fn execute(
     client: &mut ClientState,
     (prepared, arguments): (Prepared, Arguments<'_>),
     now_ms: u64,
-    output: &mut Output,
+    output: &mut ReplyOutput,
 ) -> Execution {
     let row = match check(client, prepared.row, arguments) {
         Ok(row) => row,
@@ -152,11 +153,11 @@ pub(crate) fn execute(
     match locks_for(store, client, (row, arguments, first_hash), now_ms) {
         Ok(mut locks) => {
             let is_job = match row.work {
-                Work::Constant | Work::Part | Work::Arguments => false,
-                Work::Values | Work::Combination | Work::Database => {
+                WorkEstimate::Constant | WorkEstimate::Part | WorkEstimate::Arguments => false,
+                WorkEstimate::Values | WorkEstimate::Combination | WorkEstimate::Database => {
                     work::estimate(&locks, row, (arguments, first_hash)) > max
                 }
-                Work::Transaction => client.transaction.work(&locks) > max,
+                WorkEstimate::Transaction => client.transaction.work(&locks) > max,
             };
             if is_job {
                 return Execution::Job;
@@ -183,8 +184,10 @@ pub(crate) fn shards_of_job(
 ) -> ShardSet {
     // A command without such keys replies with an error.
     match prepared.row {
-        None | Some(Row { work: Work::Database, .. }) => ShardSet::default(),
-        Some(Row { work: Work::Transaction, .. }) => client.transaction.shards(store),
+        None | Some(CommandRow { work: WorkEstimate::Database, .. }) => ShardSet::default(),
+        Some(CommandRow { work: WorkEstimate::Transaction, .. }) => {
+            client.transaction.shards(store)
+        }
         Some(row) => shards(store, row.command, arguments).unwrap_or_default(),
     }
 }
@@ -195,7 +198,7 @@ pub(crate) fn execute_job(
     client: &mut ClientState,
     (prepared, arguments): (Prepared, Arguments<'_>),
     now_ms: u64,
-    output: &mut Output,
+    output: &mut ReplyOutput,
 ) {
     let Prepared { row: Some(row), first_hash, .. } = prepared else { return };
     if let Err(error) = shards(locks.store(), row.command, arguments) {
@@ -208,7 +211,7 @@ pub(crate) fn execute_job(
 /// A command that was checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommandCall<'a> {
-    pub(crate) command: &'static Command,
+    pub(crate) command: &'static CommandSpec,
     pub(crate) arguments: Arguments<'a>,
     /// See [`Call`].
     pub(crate) first_hash: Option<u64>,
@@ -221,7 +224,7 @@ pub(crate) fn call(
     client: &mut ClientState,
     (CommandCall { command, arguments, first_hash }, limit): (CommandCall<'_>, WorkLimit),
     now_ms: u64,
-    output: &mut Output,
+    output: &mut ReplyOutput,
 ) -> Execution {
     let mark = output.mark();
     let (database, version) = (client.database, client.version);
@@ -255,7 +258,11 @@ fn call_timed(call: &mut Call<'_, '_>) -> Result<(), Error> {
 }
 
 /// Returns the command, if the client may use it as it did.
-fn check(client: &ClientState, row: Option<Row>, arguments: Arguments<'_>) -> Result<Row, Error> {
+fn check(
+    client: &ClientState,
+    row: Option<CommandRow>,
+    arguments: Arguments<'_>,
+) -> Result<CommandRow, Error> {
     let Some(row) = row else {
         if !client.is_authenticated {
             return Err(NO_AUTHENTICATION);
@@ -317,16 +324,18 @@ impl From<Busy> for LockError {
 fn locks_for<'s>(
     store: &'s Store,
     client: &ClientState,
-    (row, arguments, first_hash): (Row, Arguments<'_>, Option<u64>),
+    (row, arguments, first_hash): (CommandRow, Arguments<'_>, Option<u64>),
     now_ms: u64,
 ) -> Result<Locks<'s>, LockError> {
     let shards = match (row.command.keys, first_hash) {
-        (Keys::Range { first: 1, last: 1, .. }, Some(hash)) => {
+        (KeyArguments::Range { first: 1, last: 1, .. }, Some(hash)) => {
             return Ok(Locks::one(store, Key { bytes: &arguments[1], hash }, now_ms)?);
         }
-        (Keys::None, _) if row.work == Work::Transaction => client.transaction.shards(store),
-        (Keys::None, _) => return Ok(Locks::none(store)),
-        (Keys::Range { .. }, _) => {
+        (KeyArguments::None, _) if row.work == WorkEstimate::Transaction => {
+            client.transaction.shards(store)
+        }
+        (KeyArguments::None, _) => return Ok(Locks::none(store)),
+        (KeyArguments::Range { .. }, _) => {
             let positions = key_positions(row.command, &arguments).map_err(LockError::Keys)?;
             let mut hashes = Vec::with_capacity(positions.len());
             let keys =
@@ -345,12 +354,12 @@ fn locks_for<'s>(
 /// Returns the shards of the keys of a command.
 pub(crate) fn shards(
     store: &Store,
-    command: &Command,
+    command: &CommandSpec,
     arguments: Arguments<'_>,
 ) -> Result<ShardSet, Error> {
     let needs_all = match command.keys {
-        Keys::All => true,
-        Keys::FoundOrAll { needs_all, .. } => needs_all(&arguments),
+        KeyArguments::All => true,
+        KeyArguments::FoundOrAll { needs_all, .. } => needs_all(&arguments),
         _ => false,
     };
     if needs_all {
@@ -366,19 +375,19 @@ pub(crate) fn shards(
 /// # Errors
 /// The argument that says how many there are does not.
 pub(crate) fn key_positions(
-    command: &Command,
+    command: &CommandSpec,
     arguments: &Arguments<'_>,
 ) -> Result<Vec<usize>, Error> {
     match command.keys {
-        Keys::None | Keys::All => Ok(Vec::new()),
-        Keys::Range { first, last, step } => {
+        KeyArguments::None | KeyArguments::All => Ok(Vec::new()),
+        KeyArguments::Range { first, last, step } => {
             let last = match usize::try_from(last) {
                 Ok(last) => last,
                 Err(_) => arguments.len().saturating_add_signed(last as isize),
             };
             Ok((first..=last).step_by(step).collect())
         }
-        Keys::Counted { count, also } => {
+        KeyArguments::Counted { count, also } => {
             let text = arguments.get(count).ok_or(SYNTAX)?;
             // The handler replies to a number that is none or does not fit.
             let keys = usize::try_from(parse_i64(text).unwrap_or(0))
@@ -386,6 +395,6 @@ pub(crate) fn key_positions(
                 .min(arguments.len() - count - 1);
             Ok(also.into_iter().chain(count + 1..=count + keys).collect())
         }
-        Keys::Found(find) | Keys::FoundOrAll { find, .. } => find(arguments),
+        KeyArguments::Found(find) | KeyArguments::FoundOrAll { find, .. } => find(arguments),
     }
 }

@@ -9,7 +9,7 @@ use crate::dispatch::{self, Prepared};
 use crate::keyspace::locks::Locks;
 use crate::limits::SHARDS;
 use crate::resp::arguments::OwnedArguments;
-use crate::resp::output::Output;
+use crate::resp::output::ReplyOutput;
 use crate::store::Store;
 
 /// A command of a client, which waits until it is executed: see [`Client`](crate::client::Client).
@@ -33,7 +33,7 @@ pub struct LockedJob<'s> {
 #[derive(Debug)]
 pub struct FinishedJob {
     pub(crate) state: ClientState,
-    output: Output,
+    output: ReplyOutput,
     has_failed: bool,
 }
 
@@ -87,14 +87,14 @@ impl LockedJob<'_> {
     pub fn run(self) -> FinishedJob {
         let Self { job, mut locks, now_ms } = self;
         let Job { mut state, prepared, arguments, .. } = job;
-        let mut output = Output::default();
+        let mut output = ReplyOutput::default();
         let command = (prepared, arguments.get());
         let result = catch_unwind(AssertUnwindSafe(|| {
             dispatch::execute_job(&mut locks, &mut state, command, now_ms, &mut output);
         }));
         let has_failed = result.is_err();
         if has_failed {
-            output = Output::default();
+            output = ReplyOutput::default();
             state.is_closing = true;
         }
         FinishedJob { state, output, has_failed }
@@ -108,7 +108,7 @@ impl FinishedJob {
     }
 
     /// Returns the reply.
-    pub fn take_output(&mut self) -> Output {
+    pub fn take_output(&mut self) -> ReplyOutput {
         std::mem::take(&mut self.output)
     }
 
@@ -210,7 +210,7 @@ mod tests {
     fn a_job_that_panics_closes_its_client_and_leaves_nothing() {
         let store = Store::new(Settings::default(), [7; 24], 0).with_work_max(0);
         let mut client = Client::new(&store, "a", 0);
-        let mut output = Output::default();
+        let mut output = ReplyOutput::default();
         client.receive(&store, b"WATCH a b\r\n", 0, &mut output);
         client.run_jobs(&store, 0, &mut output);
         assert_eq!(store.watched_keys(), 2);

@@ -48,5 +48,5 @@ mod slow_log;
 pub mod store;
 mod value;
 
-pub use resp::output::{Output, OutputPart, OwnedOutputPart};
+pub use resp::output::{OutputPart, OwnedOutputPart, ReplyOutput};
 pub use resp::reply_reader::{ReplyElement, ReplyReader};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::client::ClientState;
 use crate::clients::ClientInfo;
-use crate::command::spec::{Command, Flags, Group};
+use crate::command::spec::{CommandGroup, CommandSpec, Flags};
 use crate::command::table;
 use crate::command::transactions::Transaction;
 use crate::dispatch::{self, Execution};
@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::read_set::{ReadRecorder, ReadSet};
 use crate::resp::arguments::{ArgumentRange, Arguments, OwnedArguments};
 use crate::resp::number::IntegerText;
-use crate::resp::output::Output;
+use crate::resp::output::ReplyOutput;
 use crate::resp::reply::{RespVersion, double_text};
 use crate::store::Store;
 
@@ -132,9 +132,9 @@ pub fn has_command(name: &[u8]) -> bool {
 }
 
 /// Checks that a command makes sense without a connection, and is not one for operators.
-fn check(command: &Command) -> Result<(), Error> {
+fn check(command: &CommandSpec) -> Result<(), Error> {
     let name = command.name;
-    if matches!(command.group, Group::Connection | Group::Transactions) {
+    if matches!(command.group, CommandGroup::Connection | CommandGroup::Transactions) {
         return Err(Error::new(format!("ERR the command '{name}' is only for connections")));
     }
     if command.flags.has(Flags::ADMIN) {
@@ -159,7 +159,7 @@ impl LocalClient {
         store: &Store,
         command: &mut LocalCommand,
         now_ms: u64,
-        output: &mut Output,
+        output: &mut ReplyOutput,
     ) -> LocalExecution {
         let arguments = command.get();
         let prepared = dispatch::prepare(store, arguments);
@@ -218,7 +218,7 @@ impl LocalTransaction {
     ) -> Result<(), Vec<u8>> {
         let arguments = command.get();
         let prepared = dispatch::prepare(store, arguments);
-        let (call, mut output) = ((prepared, arguments), Output::default());
+        let (call, mut output) = ((prepared, arguments), ReplyOutput::default());
         match dispatch::execute(store, &mut self.state, call, now_ms, &mut output) {
             Execution::Queued => prepared.queue(&mut self.state, command.take(), &mut output),
             execution => debug_assert_eq!(execution, Execution::Done, "it is queued"),
@@ -230,7 +230,12 @@ impl LocalTransaction {
     }
 
     /// Executes the commands. The reply is an array with theirs.
-    pub fn execute(mut self, store: &Store, now_ms: u64, output: &mut Output) -> LocalExecution {
+    pub fn execute(
+        mut self,
+        store: &Store,
+        now_ms: u64,
+        output: &mut ReplyOutput,
+    ) -> LocalExecution {
         let mut command = LocalCommand::default();
         command.push(b"EXEC");
         let prepared = dispatch::prepare(store, command.get());

@@ -9,7 +9,7 @@
 use crate::client::ClientState;
 use crate::dispatch::{self, Prepared};
 use crate::resp::protocol_error::ProtocolError;
-use crate::resp::request_parser::{Parsed, RequestParser};
+use crate::resp::request_parser::{ParsedRequest, RequestParser};
 use crate::store::Store;
 
 /// Commands that are parsed ahead, with the one that is executed. An entry takes about as long to
@@ -74,7 +74,7 @@ impl Lookahead {
             let start = self.parsed_bytes;
             let rest = &input[start..];
             match self.parsers[index].parse(rest, client.is_authenticated) {
-                Ok(Parsed::Command { bytes }) => {
+                Ok(ParsedRequest::Command { bytes }) => {
                     let arguments = self.parsers[index].arguments(rest);
                     let mut prepared = dispatch::prepare(store, arguments);
                     if self.count > 0 {
@@ -85,8 +85,10 @@ impl Lookahead {
                     self.commands[index] = CommandAhead { start, end, prepared };
                     self.count += 1;
                 }
-                Ok(Parsed::Nothing { bytes }) => self.parsed_bytes += bytes,
-                Ok(Parsed::Incomplete { bytes }) => return Some(Rest::Incomplete { start, bytes }),
+                Ok(ParsedRequest::Nothing { bytes }) => self.parsed_bytes += bytes,
+                Ok(ParsedRequest::Incomplete { bytes }) => {
+                    return Some(Rest::Incomplete { start, bytes });
+                }
                 Err(error) => return Some(Rest::Malformed(error)),
             }
         }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::command::spec::{Flags, Keys};
+use crate::command::spec::{Flags, KeyArguments};
 use crate::dispatch::{self, Prepared};
 use crate::keyspace::key::Key;
 use crate::limits::READ_SET_MAX_KEYS;
@@ -102,8 +102,8 @@ fn add_keys(set: &mut ReadSet, prepared: Prepared, arguments: Arguments<'_>, now
     // A command that does not exist replies with an error, whatever the keys have.
     let Some(command) = prepared.command() else { return true };
     let has_other_keys = match command.keys {
-        Keys::None | Keys::All => true,
-        Keys::FoundOrAll { needs_all, .. } => needs_all(&arguments),
+        KeyArguments::None | KeyArguments::All => true,
+        KeyArguments::FoundOrAll { needs_all, .. } => needs_all(&arguments),
         _ => false,
     };
     let flags = command.flags;
@@ -121,7 +121,7 @@ fn add_keys(set: &mut ReadSet, prepared: Prepared, arguments: Arguments<'_>, now
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Output;
+    use crate::ReplyOutput;
     use crate::local_client::{LocalClient, LocalCommand};
     use crate::settings::Settings;
 
@@ -130,7 +130,7 @@ mod tests {
     fn execute(store: &Store, client: &mut LocalClient, words: &[&str]) {
         let mut command = LocalCommand::default();
         words.iter().for_each(|word| command.push(word.as_bytes()));
-        client.execute(store, &mut command, NOW_MS, &mut Output::default());
+        client.execute(store, &mut command, NOW_MS, &mut ReplyOutput::default());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clients::ClientInfo;
-use crate::command::spec::{Command, Flags};
+use crate::command::spec::{CommandSpec, Flags};
 use crate::command::work::WorkLimit;
 use crate::limits::{
     SLOW_ARGUMENT_BYTES_MAX, SLOW_ARGUMENTS_MAX, TIMED_LIMITED_MIN_US, TIMED_MIN_BYTES,
@@ -81,7 +81,7 @@ impl SlowLog {
     #[inline]
     pub(crate) fn times(
         &self,
-        command: &Command,
+        command: &CommandSpec,
         arguments: Arguments<'_>,
         limit: WorkLimit,
     ) -> bool {
@@ -92,7 +92,7 @@ impl SlowLog {
     }
 
     /// Returns the time in microseconds at which a command starts that is timed.
-    pub(crate) fn start(&self, command: &Command) -> Option<u64> {
+    pub(crate) fn start(&self, command: &CommandSpec) -> Option<u64> {
         // The commands of a transaction are timed, and `EXEC` only executes them.
         let Clock(clock) = self.clock.filter(|_| !command.flags.has(Flags::NOT_QUEUED))?;
         Some(clock())
@@ -102,7 +102,7 @@ impl SlowLog {
     pub(crate) fn end(
         &self,
         started_us: u64,
-        (command, arguments): (&Command, Arguments<'_>),
+        (command, arguments): (&CommandSpec, Arguments<'_>),
         client: &ClientInfo,
         now_ms: u64,
     ) {
@@ -132,7 +132,7 @@ impl SlowLog {
 
 /// Returns the arguments as they are recorded: the first bytes of the first ones, without
 /// passwords.
-fn recorded(command: &Command, arguments: Arguments<'_>) -> Vec<Box<[u8]>> {
+fn recorded(command: &CommandSpec, arguments: Arguments<'_>) -> Vec<Box<[u8]>> {
     let count = arguments.len();
     let is_cut = count > SLOW_ARGUMENTS_MAX;
     let shown = if is_cut { SLOW_ARGUMENTS_MAX - 1 } else { count };

@@ -11,17 +11,17 @@ use crate::keyspace::database::Database;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::key::{Key, KeyHasher};
 use crate::keyspace::locks::{Busy, Locks};
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::keyspace::segment_table::POSITION_BITS;
 use crate::keyspace::shard::{LockedShard, Shard};
 use crate::limits::{
     CLIENTS_MAX_BYTES, CLIENTS_MIN_BYTES, DATABASES, EVICTIONS_MAX, LONG_STRING_MIN_BYTES,
     REPORTED_STEP_BYTES, SHARDS, WORK_MAX,
 };
-use crate::resp::output::Output;
+use crate::resp::output::ReplyOutput;
 use crate::settings::{EvictionPolicy, LiveSettings, Settings};
 use crate::slow_log::SlowLog;
-use crate::value::Value;
+use crate::value::StoreValue;
 
 /// Somebody does not watch a key any more.
 #[derive(Debug)]
@@ -73,9 +73,9 @@ pub enum StoredValue<'v> {
 }
 
 impl<'v> StoredValue<'v> {
-    fn of(record: &'v Record) -> Self {
+    fn of(record: &'v KeyRecord) -> Self {
         match (record.value(), record.bytes()) {
-            (Some(Value::Bytes(bytes)), _) => Self::Long(bytes),
+            (Some(StoreValue::Bytes(bytes)), _) => Self::Long(bytes),
             (_, Some(bytes)) => Self::Short(bytes),
             _ => Self::Other(record.type_name()),
         }
@@ -458,13 +458,13 @@ impl Store {
     /// [`Self::free_garbage`].
     pub fn discard_string(&self, string: &mut Arc<Vec<u8>>) {
         if string.capacity() >= LONG_STRING_MIN_BYTES {
-            self.discard(Garbage::Value(Value::Bytes(std::mem::take(string))));
+            self.discard(Garbage::Value(StoreValue::Bytes(std::mem::take(string))));
         }
     }
 
     /// Gives up replies: what is large is freed by [`Self::free_garbage`]. The memory of a usual
     /// reply is kept.
-    pub fn discard_output(&self, output: &mut Output) {
+    pub fn discard_output(&self, output: &mut ReplyOutput) {
         for string in output.take_shared() {
             self.discard_string(&mut { string });
         }

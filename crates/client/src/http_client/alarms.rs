@@ -3,8 +3,8 @@
 use pinion_engine::raw::RawStream;
 
 use super::error::HttpClientError;
-use super::request::{PendingRequest, Stage};
-use super::{Command, ConnectionId, HttpClient, RequestId};
+use super::request::{PendingRequest, RequestProgress};
+use super::{ConnectionCommand, ConnectionId, HttpClient, RequestId};
 
 impl HttpClient {
     /// Has a request looked at not later than at this time, in monotonic milliseconds. A request
@@ -58,12 +58,12 @@ impl HttpClient {
         let now_ms = self.now_ms;
         let Some(pending) = self.requests.get_mut(&id) else { return };
         pending.alarm_ms = None;
-        if let Stage::Opening(opening) = &pending.stage
+        if let RequestProgress::Opening(opening) = &pending.stage
             && opening.wait_ms().is_some_and(|wait_ms| wait_ms <= now_ms)
         {
-            self.commands.push_back(Command::Open(id));
+            self.commands.push_back(ConnectionCommand::Open(id));
         }
-        if matches!(pending.stage, Stage::Done) {
+        if matches!(pending.stage, RequestProgress::Done) {
             return;
         }
         // It is the caller that is slow, not the server.
@@ -79,9 +79,11 @@ impl HttpClient {
         let timeout_ms = pending.request.timeout_ms;
         let is_blocked = |on| self.connections.get(on).is_some_and(|one| one.is_blocked);
         let error = match (&pending.stage, &pending.response) {
-            (Stage::Open(on), None) if is_blocked(on) => HttpClientError::SendTimeout(timeout_ms),
-            (Stage::Waiting, _) => HttpClientError::QueueTimeout(timeout_ms),
-            (Stage::Opening(_), _) => HttpClientError::ConnectTimeout(timeout_ms),
+            (RequestProgress::Open(on), None) if is_blocked(on) => {
+                HttpClientError::SendTimeout(timeout_ms)
+            }
+            (RequestProgress::Waiting, _) => HttpClientError::QueueTimeout(timeout_ms),
+            (RequestProgress::Opening(_), _) => HttpClientError::ConnectTimeout(timeout_ms),
             (_, None) => HttpClientError::HeadTimeout(timeout_ms),
             (_, Some(_)) => HttpClientError::ContentTimeout(timeout_ms),
         };

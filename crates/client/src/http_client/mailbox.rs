@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pinion_engine::Poster;
 
 use super::error::AttemptError;
-use super::request::Stage;
-use super::{Command, HttpClient, RequestId};
+use super::request::RequestProgress;
+use super::{ConnectionCommand, HttpClient, RequestId};
 use crate::happy_eyeballs::AddressFamily;
 use crate::resolver::ResolveCallback;
 use crate::target::ConnectEndpoint;
@@ -64,7 +64,7 @@ impl HttpClient {
         let ConnectEndpoint::Name { name, .. } = pending.request.url.target().endpoint() else {
             return;
         };
-        let Stage::Opening(opening) = &pending.stage else { return };
+        let RequestProgress::Opening(opening) = &pending.stage else { return };
         let of = (id, opening.number());
         let callback = self.mailbox.callback(of, self.poster.clone(), self.worker);
         self.resolver.resolve(name, callback);
@@ -77,12 +77,12 @@ impl HttpClient {
     pub(super) fn take_names(&mut self) {
         for ResolvedName { of: (id, number), family, result } in self.mailbox.take() {
             let Some(pending) = self.requests.get_mut(&id) else { continue };
-            if let Stage::Opening(opening) = &mut pending.stage
+            if let RequestProgress::Opening(opening) = &mut pending.stage
                 && opening.number() == number
             {
                 let result = result.as_deref().map_err(Clone::clone);
                 opening.resolved(family, result, self.now_ms);
-                self.commands.push_back(Command::Open(id));
+                self.commands.push_back(ConnectionCommand::Open(id));
             }
         }
     }

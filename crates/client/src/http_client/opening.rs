@@ -20,7 +20,7 @@ use crate::target::ConnectEndpoint;
 
 /// A connection that is being opened.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(super) struct OpeningConnection {
     kind: Kind,
     /// No other opening of the client has it.
     number: u64,
@@ -73,7 +73,7 @@ struct Attempt {
 
 /// What has become of an opening.
 #[derive(Debug)]
-pub(super) enum Opened {
+pub(super) enum OpeningOutcome {
     /// It goes on.
     Pending,
     /// This connection is open.
@@ -95,7 +95,7 @@ pub(super) struct OpeningContext<'c, 'w> {
     pub(super) opening: &'c mut FxHashMap<ConnectionId, RequestId>,
 }
 
-impl Opening {
+impl OpeningConnection {
     /// Begins to open a connection for a request.
     pub(super) fn new(request: &ClientRequest, number: u64, now_ms: u64) -> Self {
         let forwarded = request.forwarded.as_ref();
@@ -160,25 +160,25 @@ impl Opening {
         connection: ConnectionId,
         error: AttemptError,
         now_ms: u64,
-    ) -> Opened {
-        let Some(attempt) = self.attempt(connection) else { return Opened::Pending };
+    ) -> OpeningOutcome {
+        let Some(attempt) = self.attempt(connection) else { return OpeningOutcome::Pending };
         self.attempts.retain(|one| one.connection != connection);
         match &mut self.kind {
             Kind::Unix(unix) if now_ms < unix.retry_until_ms(&error) => {
                 self.wait_ms = Some((now_ms + unix.retry_after_ms).min(unix.due_ms));
                 unix.retry_after_ms = (unix.retry_after_ms * 2).min(BUSY_SOCKET_RETRY_MAX_MS);
-                Opened::Pending
+                OpeningOutcome::Pending
             }
-            Kind::Unix(_) => Opened::Failed(HttpClientError::ConnectUnix(error)),
+            Kind::Unix(_) => OpeningOutcome::Failed(HttpClientError::ConnectUnix(error)),
             Kind::Tcp { eyeballs, .. } => {
                 eyeballs.failed(attempt.index, error, now_ms);
-                Opened::Pending
+                OpeningOutcome::Pending
             }
         }
     }
 
     /// Does what is due.
-    pub(super) fn advance(&mut self, context: &mut OpeningContext<'_, '_>) -> Opened {
+    pub(super) fn advance(&mut self, context: &mut OpeningContext<'_, '_>) -> OpeningOutcome {
         let now_ms = context.connections.now().monotonic_ms;
         if self.wait_ms.is_some_and(|wait_ms| wait_ms <= now_ms) {
             self.wait_ms = None;
@@ -189,46 +189,50 @@ impl Opening {
         if let Kind::Unix(unix) = &self.kind {
             return match self.attempts.first() {
                 Some(attempt) if unix.is_open => {
-                    Opened::Connection(attempt.connection, attempt.address)
+                    OpeningOutcome::Connection(attempt.connection, attempt.address)
                 }
                 None if self.wait_ms.is_none() => self.connect_unix(now_ms, context),
-                _ => Opened::Pending,
+                _ => OpeningOutcome::Pending,
             };
         }
         self.advance_tcp(now_ms, context)
     }
 
     /// Connects to the Unix socket.
-    fn connect_unix(&mut self, now_ms: u64, context: &mut OpeningContext<'_, '_>) -> Opened {
+    fn connect_unix(
+        &mut self,
+        now_ms: u64,
+        context: &mut OpeningContext<'_, '_>,
+    ) -> OpeningOutcome {
         let Kind::Unix(UnixOpening { path, due_ms, .. }) = &self.kind else {
-            return Opened::Pending;
+            return OpeningOutcome::Pending;
         };
         if let Err(refused) = context.request.policy.check_socket(path) {
-            return Opened::Failed(refused.into());
+            return OpeningOutcome::Failed(refused.into());
         }
         let timeout_ms = due_ms.saturating_sub(now_ms).max(1);
         match self.connect(RemoteAddress::Unix(path.clone()), timeout_ms, 0, context) {
-            Ok(()) => Opened::Pending,
-            Err(error) => Opened::Failed(HttpClientError::ConnectUnix(error)),
+            Ok(()) => OpeningOutcome::Pending,
+            Err(error) => OpeningOutcome::Failed(HttpClientError::ConnectUnix(error)),
         }
     }
 
-    fn advance_tcp(&mut self, now_ms: u64, context: &mut OpeningContext<'_, '_>) -> Opened {
+    fn advance_tcp(&mut self, now_ms: u64, context: &mut OpeningContext<'_, '_>) -> OpeningOutcome {
         loop {
             let Kind::Tcp { eyeballs, port, timeout_ms } = &mut self.kind else {
-                return Opened::Pending;
+                return OpeningOutcome::Pending;
             };
             let (port, timeout_ms) = (*port, *timeout_ms);
             match eyeballs.next_action() {
-                None => return Opened::Pending,
+                None => return OpeningOutcome::Pending,
                 Some(ConnectAction::WaitUntil(time_ms)) => self.wait_ms = Some(time_ms),
                 Some(ConnectAction::Failed(failure)) => {
-                    return Opened::Failed(HttpClientError::Connect(failure));
+                    return OpeningOutcome::Failed(HttpClientError::Connect(failure));
                 }
                 Some(ConnectAction::Won(index)) => {
                     let won = self.attempts.iter().find(|attempt| attempt.index == index).copied();
                     if let Some(Attempt { connection, address, .. }) = won {
-                        return Opened::Connection(connection, address);
+                        return OpeningOutcome::Connection(connection, address);
                     }
                 }
                 Some(ConnectAction::Cancel(index)) => {

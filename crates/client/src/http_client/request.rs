@@ -12,7 +12,7 @@ use rustls::pki_types::ServerName;
 use super::ConnectionId;
 use super::brotli_permit::BrotliPermit;
 use super::error::HttpClientError;
-use super::opening::Opening;
+use super::opening::OpeningConnection;
 pub use super::owned_fields::OwnedFields;
 use super::request_key::RequestKey;
 use super::sending::WrittenHead;
@@ -201,11 +201,11 @@ const REQUEST_OWN_BYTES: usize = size_of::<PendingRequest>() + 2048;
 
 /// How far a request is.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum RequestProgress {
     /// It waits for a connection of the pool.
     Waiting,
     /// A connection is being opened for it.
-    Opening(Opening),
+    Opening(OpeningConnection),
     /// It is sent, and its response is read.
     Open(ConnectionId),
     /// Nothing comes from a connection any more.
@@ -220,7 +220,7 @@ pub(super) struct PendingRequest {
     pub(super) key: RequestKey,
     /// Its head, written and not sent yet.
     pub(super) written: Option<WrittenHead>,
-    pub(super) stage: Stage,
+    pub(super) stage: RequestProgress,
     /// Whether the next connection may be one that was used before.
     pub(super) reuse: Reuse,
     pub(super) redirects: u32,
@@ -281,7 +281,7 @@ impl PendingRequest {
             request,
             key,
             written: None,
-            stage: Stage::Waiting,
+            stage: RequestProgress::Waiting,
             reuse: Reuse::Allowed,
             redirects: 0,
             is_connection_reused: false,
@@ -349,7 +349,7 @@ impl PendingRequest {
             && !self.has_all_pieces
             && self.error.is_none()
             && self.unsent.len() < REQUEST_BUFFER_BYTES
-            && matches!(self.stage, Stage::Open(_))
+            && matches!(self.stage, RequestProgress::Open(_))
     }
 
     /// Takes content from the connection.
@@ -431,11 +431,13 @@ impl PendingRequest {
         };
         let written = self.written.as_ref().map_or(0, |written| written.bytes.capacity());
         let response = match (&self.stage, &self.response) {
-            (Stage::Done, Some(response)) => response.fields.bytes() + response.url.as_str().len(),
+            (RequestProgress::Done, Some(response)) => {
+                response.fields.bytes() + response.url.as_str().len()
+            }
             _ => 0,
         };
         let content = match self.stage {
-            Stage::Done => self.content.capacity() + self.encoded.capacity(),
+            RequestProgress::Done => self.content.capacity() + self.encoded.capacity(),
             _ => 0,
         };
         REQUEST_OWN_BYTES + head + program + written + response + content

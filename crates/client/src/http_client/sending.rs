@@ -1,6 +1,6 @@
 //! The head and the content of a request on their way to the connection.
 
-use pinion_engine::exchange::{Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Slice};
 use pinion_engine::raw::RawStream;
 use pinion_http::cgi::response_reader::CgiReader;
 use pinion_http::fastcgi::request_writer::FastCgiRequest;
@@ -130,7 +130,7 @@ pub(super) fn send_head(
     framing: &mut RequestFraming,
     pending: &mut PendingRequest,
     stream: &mut RawStream<'_>,
-) -> Result<Room, RequestError> {
+) -> Result<ContentRoom, RequestError> {
     let content = match &pending.request.content {
         RequestBody::Whole(content) => &content[..],
         RequestBody::Pieces { .. } => &[],
@@ -143,7 +143,7 @@ pub(super) fn send_head(
         }
     };
     let end = writer.frame(&mut bytes, content.len() as u64)?;
-    let mut room = Room::Free;
+    let mut room = ContentRoom::Free;
     for part in [&bytes, content, end].into_iter().filter(|part| !part.is_empty()) {
         room = stream.write(Slice::Copied(part));
     }
@@ -158,7 +158,7 @@ pub(super) fn send_pieces(
     framing: &mut RequestFraming,
     pending: &mut PendingRequest,
     stream: &mut RawStream<'_>,
-) -> Result<Room, RequestError> {
+) -> Result<ContentRoom, RequestError> {
     let mut bytes = Vec::new();
     if !pending.unsent.is_empty() {
         framing.write(&mut bytes, &pending.unsent)?;
@@ -170,7 +170,7 @@ pub(super) fn send_pieces(
         framing.end(&mut bytes, pending.request_trailers.iter())?;
     }
     if bytes.is_empty() {
-        return Ok(Room::Free);
+        return Ok(ContentRoom::Free);
     }
     Ok(stream.write(Slice::Copied(&bytes)))
 }

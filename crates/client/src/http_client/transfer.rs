@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::Room;
+use pinion_engine::exchange::ContentRoom;
 use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::h1::client::response_parser::{InputEnd, Persistence};
 
 use super::connection::{ClientConnection, ReadStep};
 use super::error::HttpClientError;
-use super::request::{PendingRequest, RequestBody, Stage, Tunnel};
+use super::request::{PendingRequest, RequestBody, RequestProgress, Tunnel};
 use super::request_key::RequestKey;
 use super::sending::WrittenHead;
 use super::server_protocol::RequestFraming;
-use super::{Command, ConnectionId, HttpClient, RequestId, response_start, sending};
+use super::{ConnectionCommand, ConnectionId, HttpClient, RequestId, response_start, sending};
 use crate::connection_pool::Reuse;
 use crate::content_decoder::{ACCEPTED_CODINGS, ACCEPTED_WITHOUT_BROTLI};
 use crate::limits::{DISCARD_TIMEOUT_MS, READ_BYTES};
@@ -32,7 +32,7 @@ impl HttpClient {
             return self.acquire_again(id);
         };
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        pending.stage = Stage::Open(on);
+        pending.stage = RequestProgress::Open(on);
         (pending.has_response, pending.is_sent) = (false, false);
         // Brotli is asked for only if it can be decoded.
         let request = &pending.request;
@@ -55,7 +55,7 @@ impl HttpClient {
                 }
                 let sent = sent.map(|room| {
                     connection.begin(id, reader, framing);
-                    connection.is_blocked = room != Room::Free;
+                    connection.is_blocked = room != ContentRoom::Free;
                 });
                 sent.map_err(HttpClientError::from)
             }
@@ -85,7 +85,7 @@ impl HttpClient {
         let Self { requests, connections: open, storage, .. } = self;
         let Some(pending) = requests.get_mut(&id) else { return };
         pending.is_continued = false;
-        let Stage::Open(on) = pending.stage else { return };
+        let RequestProgress::Open(on) = pending.stage else { return };
         let Some(connection) = open.get_mut(&on) else { return };
         if !connection.input.is_empty() && pending.has_room() {
             let step = connection.read(b"", pending, storage);
@@ -103,7 +103,7 @@ impl HttpClient {
             if let (false, Some(framing)) = (connection.is_blocked, &mut connection.framing) {
                 let had_content = !pending.unsent.is_empty();
                 match sending::send_pieces(framing, pending, &mut stream) {
-                    Ok(room) => connection.is_blocked = room != Room::Free,
+                    Ok(room) => connection.is_blocked = room != ContentRoom::Free,
                     Err(error) => {
                         return self.settle(on, ReadStep::Failed(error.into()));
                     }
@@ -166,7 +166,7 @@ impl HttpClient {
         let user = connection.user;
         match step {
             ReadStep::Pending => match user {
-                None => self.commands.push_back(Command::Drain(on)),
+                None => self.commands.push_back(ConnectionCommand::Drain(on)),
                 Some(id) => {
                     if connection.credit < READ_BYTES / 2 {
                         self.go_on_soon(id);
@@ -184,7 +184,7 @@ impl HttpClient {
                 self.release(on, persistence);
                 if let Some(id) = user {
                     if let Some(pending) = self.requests.get_mut(&id) {
-                        pending.stage = Stage::Done;
+                        pending.stage = RequestProgress::Done;
                     }
                     self.count_memory(id);
                     self.announce(id);
@@ -213,9 +213,9 @@ impl HttpClient {
         self.pool.closed(&connection.key, on, self.now_ms);
         let user = connection.user.and_then(|id| Some((id, self.requests.get_mut(&id)?)));
         let Some((id, pending)) = user else {
-            return self.commands.push_back(Command::Cut(connection.address));
+            return self.commands.push_back(ConnectionCommand::Cut(connection.address));
         };
-        pending.stage = Stage::Done;
+        pending.stage = RequestProgress::Done;
         pending.tunnel = Some(Tunnel {
             address: connection.address,
             tag: on.0,
@@ -235,7 +235,7 @@ impl HttpClient {
         connection.finish();
         if connection.credit < READ_BYTES / 2 {
             // What it brings while it is unused has to be seen, above all its end.
-            self.commands.push_back(Command::Drain(on));
+            self.commands.push_back(ConnectionCommand::Drain(on));
         }
         self.pool.release(&connection.key, on, self.now_ms);
     }
@@ -254,7 +254,7 @@ impl HttpClient {
         }
         connection.drain_due_ms = self.now_ms.saturating_add(DISCARD_TIMEOUT_MS);
         self.draining.insert((connection.drain_due_ms, on));
-        self.commands.push_back(Command::Drain(on));
+        self.commands.push_back(ConnectionCommand::Drain(on));
     }
 
     /// Ends the connections whose responses were to be thrown away and have not ended in time.
@@ -275,7 +275,7 @@ impl HttpClient {
         let Some(connection) = self.connections.remove(&on) else { return };
         self.draining.remove(&(connection.drain_due_ms, on));
         self.pool.closed(&connection.key, on, self.now_ms);
-        self.commands.push_back(Command::Cut(connection.address));
+        self.commands.push_back(ConnectionCommand::Cut(connection.address));
     }
 
     /// The pool has no room for an unused connection any more.
@@ -289,7 +289,7 @@ impl HttpClient {
     /// The response has redirected a request.
     fn redirect(&mut self, id: RequestId) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        (pending.stage, pending.reuse) = (Stage::Done, Reuse::Allowed);
+        (pending.stage, pending.reuse) = (RequestProgress::Done, Reuse::Allowed);
         pending.progress_ms = self.now_ms;
         let changed = response_start::redirect(pending);
         // A connection without TLS must never take the place of one with TLS.
@@ -311,7 +311,7 @@ impl HttpClient {
     /// The connection of a request has failed: the request is sent again if that is harmless.
     fn failed(&mut self, id: RequestId, error: HttpClientError) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        pending.stage = Stage::Done;
+        pending.stage = RequestProgress::Done;
         pending.end_decoding();
         let failed = FailedRequest {
             method: pending.method(),
@@ -340,13 +340,13 @@ impl HttpClient {
     /// A request has failed for good.
     pub(super) fn fail(&mut self, id: RequestId, error: HttpClientError) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        if let Stage::Open(on) = pending.stage {
+        if let RequestProgress::Open(on) = pending.stage {
             // Nothing good is to be expected of it.
-            pending.stage = Stage::Done;
+            pending.stage = RequestProgress::Done;
             self.lose(on);
         }
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        let stage = std::mem::replace(&mut pending.stage, Stage::Done);
+        let stage = std::mem::replace(&mut pending.stage, RequestProgress::Done);
         pending.error.get_or_insert_with(|| Arc::new(error));
         pending.end_decoding();
         let key = pending.key.clone();
@@ -356,19 +356,19 @@ impl HttpClient {
     }
 
     /// A request does not need any more what it waits for.
-    pub(super) fn leave(&mut self, key: &RequestKey, stage: Stage, id: RequestId) {
+    pub(super) fn leave(&mut self, key: &RequestKey, stage: RequestProgress, id: RequestId) {
         match stage {
-            Stage::Done => {}
-            Stage::Waiting => {
+            RequestProgress::Done => {}
+            RequestProgress::Waiting => {
                 if !self.pool.cancel(key, id) {
                     self.abandoned.insert(id, key.clone());
                 }
             }
-            Stage::Opening(opening) => {
+            RequestProgress::Opening(opening) => {
                 self.pool.not_opened(key, self.now_ms);
-                self.commands.push_back(Command::Abandon(opening));
+                self.commands.push_back(ConnectionCommand::Abandon(opening));
             }
-            Stage::Open(on) => {
+            RequestProgress::Open(on) => {
                 let Some(connection) = self.connections.get_mut(&on) else { return };
                 connection.user = None;
                 match connection.framing {
@@ -385,7 +385,7 @@ impl HttpClient {
         let Some(connection) = self.connections.remove(&on) else { return };
         self.draining.remove(&(connection.drain_due_ms, on));
         self.pool.closed(&connection.key, on, self.now_ms);
-        self.commands.push_back(Command::AbortRequest(connection.address));
+        self.commands.push_back(ConnectionCommand::AbortRequest(connection.address));
     }
 
     /// Tells the caller that there is something to look at.

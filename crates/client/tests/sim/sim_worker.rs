@@ -4,7 +4,7 @@
 use pinion_engine::Poster;
 use pinion_engine::app::App;
 use pinion_engine::backend::sim::{Faults, Network};
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::Stepped;
 
 /// Makes a worker that may open connections, with its network.
@@ -13,7 +13,7 @@ pub(crate) fn sim_worker<const READINESS: bool, A: App>(
     faults: Faults,
     make_app: impl FnOnce(Poster) -> A,
 ) -> (Network, Stepped<READINESS, A>) {
-    let settings = Settings { outgoing: 4096, ..Settings::default() };
+    let settings = WorkerSettings { outgoing: 4096, ..WorkerSettings::default() };
     let network = Network::new(seed, faults, settings.listeners.len());
     let worker = Stepped::new(network.clone(), settings, make_app);
     (network, worker)

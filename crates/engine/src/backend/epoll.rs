@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
 
 use super::outgoing::socket_for;
-use super::{Backend, Completion, Lent, Opening, Sending, Slot, Waker};
+use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CONTENT_TURN_BYTES, SEND_MAX_BYTES};
 use crate::remote::RemoteAddress;
@@ -202,8 +202,13 @@ impl Epoll {
 
     /// Watches a socket as `slot` that the server has opened: until it is connected, which makes it
     /// writable, or for input.
-    fn add_opened(&mut self, slot: Slot, socket: OwnedFd, opening: Opening) -> Result<(), Errno> {
-        let is_pending = opening == Opening::Pending;
+    fn add_opened(
+        &mut self,
+        slot: Slot,
+        socket: OwnedFd,
+        opening: OpeningState,
+    ) -> Result<(), Errno> {
+        let is_pending = opening == OpeningState::Pending;
         let added =
             self.add(slot, socket, if is_pending { EventFlags::OUT } else { EventFlags::IN });
         added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?;
@@ -401,11 +406,11 @@ impl Backend for Epoll {
         self.add(slot, socket, EventFlags::IN)
     }
 
-    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<Opening, Errno> {
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<OpeningState, Errno> {
         let (socket, address) = socket_for(remote, SocketFlags::NONBLOCK)?;
         let opening = match net::connect(&socket, &address) {
-            Ok(()) => Opening::Done,
-            Err(Errno::INPROGRESS | Errno::INTR) => Opening::Pending,
+            Ok(()) => OpeningState::Done,
+            Err(Errno::INPROGRESS | Errno::INTR) => OpeningState::Pending,
             Err(error) => return Err(error),
         };
         self.add_opened(slot, socket, opening)?;
@@ -415,7 +420,7 @@ impl Backend for Epoll {
 
     fn adopt(&mut self, slot: Slot, socket: OwnedFd) -> Result<(), Errno> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        self.add_opened(slot, socket, Opening::Pending)
+        self.add_opened(slot, socket, OpeningState::Pending)
     }
 
     fn receive(&mut self, slot: Slot, on: bool) {

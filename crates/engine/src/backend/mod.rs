@@ -122,7 +122,7 @@ pub enum Completion<S> {
 
 /// How far a connection is that is to be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
+pub enum OpeningState {
     /// It is open, and receives as one that was attached: a Unix socket, whose peer is on this
     /// machine.
     Done,
@@ -200,7 +200,7 @@ pub trait Backend: Sized {
     ///
     /// # Errors
     /// When the system cannot begin; the slot is free then.
-    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<Opening, Errno>;
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<OpeningState, Errno>;
 
     /// Takes a socket over as `slot` that is connected already. [`Completion::Connected`] follows,
     /// as for one that is opened.

@@ -31,13 +31,13 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{self, Shutdown, SocketAddrAny};
 
-use super::{Backend, Completion, Lent, Opening, Sending, Slot, Waker};
+use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::remote::RemoteAddress;
 use crate::tables::has_places;
 use accept::Listener;
 pub use entry::Socket;
-use entry::{Entry, Message};
+use entry::{Message, UringEntry};
 use lent::LentRing;
 use operation::{GENERATION_MASK, Op, slot_of, user_data};
 
@@ -60,7 +60,7 @@ const RESULTS_PER_CONNECTION: usize = 4;
 /// Bytes of one connection: its entry, the message of a send in flight with its place among the
 /// spare ones, its results, also where they are set apart, and its place among those that are to
 /// receive again.
-pub(crate) const CONNECTION_BYTES: usize = size_of::<Entry>()
+pub(crate) const CONNECTION_BYTES: usize = size_of::<UringEntry>()
     + MESSAGE_BYTES
     + size_of::<Box<Message>>()
     + 2 * RESULTS_PER_CONNECTION * size_of::<Completed>()
@@ -81,7 +81,7 @@ pub struct Uring {
     accepting: bool,
     /// Listener whose clients are taken now, and how many more in this pass.
     accept_from: Option<(usize, u32)>,
-    entries: Vec<Entry>,
+    entries: Vec<UringEntry>,
     /// Results of this pass, taken off the ring before any is looked at. Grows with `entries` only.
     ready: Vec<Completed>,
     position: usize,
@@ -199,7 +199,7 @@ impl Uring {
             if !self.has_room(index + 1) {
                 return false;
             }
-            self.entries.resize_with(index + 1, Entry::empty);
+            self.entries.resize_with(index + 1, UringEntry::empty);
         }
         let entry = &mut self.entries[index];
         assert!(entry.fd.is_none(), "a slot is attached once");
@@ -207,7 +207,7 @@ impl Uring {
         let listed = entry.listed;
         let Socket { fd, is_tcp } = socket;
         let fd = Some(fd);
-        *entry = Entry { fd, is_tcp, generation, wanted: true, listed, ..Entry::empty() };
+        *entry = UringEntry { fd, is_tcp, generation, wanted: true, listed, ..UringEntry::empty() };
         true
     }
 
@@ -368,7 +368,7 @@ impl Backend for Uring {
         Ok(())
     }
 
-    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<Opening, Errno> {
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<OpeningState, Errno> {
         self.open_connection(slot, remote)
     }
 

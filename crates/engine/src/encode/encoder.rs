@@ -11,7 +11,7 @@ use crate::limits::{
 
 /// How far [`ResponseEncoder::step`] came.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Step {
+pub(crate) struct EncodeStep {
     /// Bytes of the input that were taken.
     pub(crate) used: usize,
     /// All that was asked for is done; else there is more to come out.
@@ -67,7 +67,7 @@ impl ResponseEncoder {
         input: &[u8],
         operation: EncoderOperation,
         out: &mut Vec<u8>,
-    ) -> Option<Step> {
+    ) -> Option<EncodeStep> {
         out.clear();
         out.reserve_exact(CHUNK_BYTES);
         let step = match self {
@@ -84,7 +84,7 @@ fn gzip(
     input: &[u8],
     operation: EncoderOperation,
     out: &mut Vec<u8>,
-) -> Option<Step> {
+) -> Option<EncodeStep> {
     let before = compress.total_in();
     let flush = match operation {
         EncoderOperation::Process => FlushCompress::None,
@@ -99,7 +99,7 @@ fn gzip(
         EncoderOperation::Flush => used == input.len() && out.len() < out.capacity(),
         EncoderOperation::Finish => status == Status::StreamEnd,
     };
-    Some(Step { used, is_done })
+    Some(EncodeStep { used, is_done })
 }
 
 fn brotli(
@@ -107,9 +107,9 @@ fn brotli(
     input: &[u8],
     operation: EncoderOperation,
     out: &mut Vec<u8>,
-) -> Option<Step> {
+) -> Option<EncodeStep> {
     out.resize(CHUNK_BYTES, 0);
     let step = encoder.step(operation, input, out)?;
     out.truncate(step.written);
-    Some(Step { used: step.read, is_done: step.is_done })
+    Some(EncodeStep { used: step.read, is_done: step.is_done })
 }

@@ -14,11 +14,11 @@ pub(crate) type EncoderId = NonZeroU16;
 /// See the module's head. It has no memory until the first is taken.
 #[derive(Default)]
 pub(crate) struct Encoders {
-    places: Vec<Place>,
+    places: Vec<EncoderSlot>,
 }
 
 #[derive(Default)]
-struct Place {
+struct EncoderSlot {
     /// Bytes counted for whoever has it; 0 when it is free.
     bytes: usize,
     /// Content has gone in, and not all of it has come out again.
@@ -42,9 +42,9 @@ impl Encoders {
             return None;
         };
         if index == self.places.len() {
-            self.places.push(Place::default());
+            self.places.push(EncoderSlot::default());
         }
-        self.places[index] = Place { bytes, holds_content: false, encoder: Some(encoder) };
+        self.places[index] = EncoderSlot { bytes, holds_content: false, encoder: Some(encoder) };
         NonZeroU16::new(index as u16 + 1)
     }
 
@@ -53,7 +53,7 @@ impl Encoders {
     pub(crate) fn give_back(&mut self, id: &mut Option<EncoderId>, pool: &mut Pool) {
         let Some(place) = id.take().and_then(|id| self.place(id)) else { return };
         pool.release(place.bytes);
-        *place = Place::default();
+        *place = EncoderSlot::default();
     }
 
     /// Bytes of the budget for buffers that an exchange holds with its encoder.
@@ -92,7 +92,7 @@ impl Encoders {
         self.places.iter().filter(|place| place.bytes > 0).count()
     }
 
-    fn place(&mut self, id: EncoderId) -> Option<&mut Place> {
+    fn place(&mut self, id: EncoderId) -> Option<&mut EncoderSlot> {
         self.places.get_mut(usize::from(id.get()) - 1)
     }
 }

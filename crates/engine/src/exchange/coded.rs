@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use pinion_http::coding::Coding;
 use pinion_http::field::Field;
 
-use super::{Exchange, Room, Slice, Stage};
+use super::{ContentRoom, Exchange, ExchangeStage, Slice};
 use crate::buffers::Buffers;
 use crate::encode::{EncoderOperation, Recoded, is_suited};
 use crate::gone::Gone;
@@ -23,7 +23,7 @@ impl Exchange<'_> {
     /// A piece of a mapping or a file is read and compressed at once; one of more than
     /// [`ENCODE_PIECE_MAX_BYTES`] breaks the exchange ([`Gone::Broken`]).
     pub fn compress(&mut self, coding: Coding) {
-        if let Some(state) = self.state().filter(|state| state.stage == Stage::Open) {
+        if let Some(state) = self.state().filter(|state| state.stage == ExchangeStage::Open) {
             state.coding = Some(coding);
         }
     }
@@ -31,14 +31,14 @@ impl Exchange<'_> {
     /// Sends on what was written so far, so that the client can decode it: for events that must
     /// arrive now. Each time costs some bytes. Does nothing where nothing waits, as in an answer
     /// that is not compressed.
-    pub fn flush(&mut self) -> Room {
-        let state = self.state().filter(|state| state.stage == Stage::Streaming);
-        let Some(state) = state else { return Room::Gone };
+    pub fn flush(&mut self) -> ContentRoom {
+        let state = self.state().filter(|state| state.stage == ExchangeStage::Streaming);
+        let Some(state) = state else { return ContentRoom::Gone };
         let encoder = state.encoder;
         let waits = encoder.is_some_and(|id| self.core.buffers.encoders.holds_content(id));
         if waits && let Err(why) = self.encode(b"", EncoderOperation::Flush) {
             self.give_up(why);
-            return Room::Gone;
+            return ContentRoom::Gone;
         }
         self.room()
     }

@@ -61,7 +61,7 @@ impl RangeSource<'static> {
 
 /// Whether more content is welcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum ContentRoom {
     /// Go on.
     Free,
     /// Enough is queued; stop until `Writable`.

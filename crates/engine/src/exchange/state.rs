@@ -9,7 +9,7 @@ use crate::exchange::added_fields::AddedFields;
 
 /// How far an exchange has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ExchangeStage {
     /// The head of the request has not come yet.
     #[default]
     Head,
@@ -29,32 +29,35 @@ pub(crate) enum Stage {
     Aborted,
 }
 
-impl Stage {
+impl ExchangeStage {
     /// Whether the application still has to respond, or to complete its response.
     #[inline]
     pub(crate) fn is_unanswered(self) -> bool {
-        matches!(self, Stage::Open | Stage::Streaming)
+        matches!(self, ExchangeStage::Open | ExchangeStage::Streaming)
     }
 
     /// Whether the application has heard of the exchange and not ended it: it is owed `Gone` if
     /// nothing else ends it.
     #[inline]
     pub(crate) fn is_open(self) -> bool {
-        matches!(self, Stage::Open | Stage::Streaming | Stage::Broken)
+        matches!(self, ExchangeStage::Open | ExchangeStage::Streaming | ExchangeStage::Broken)
     }
 
     /// The response cannot be completed.
     pub(crate) fn give_up(&mut self) {
-        *self = if self.is_open() { Stage::Broken } else { Stage::Aborted };
+        *self = if self.is_open() { ExchangeStage::Broken } else { ExchangeStage::Aborted };
     }
 
     /// The exchange is over for the application, and the engine responds if it still can. Says
     /// whether the exchange [was open](Self::is_open).
     pub(crate) fn take_open(&mut self) -> bool {
         let over = match self {
-            Stage::Open => Stage::Refused,
-            Stage::Streaming | Stage::Broken => Stage::Aborted,
-            Stage::Head | Stage::Refused | Stage::Done | Stage::Aborted => return false,
+            ExchangeStage::Open => ExchangeStage::Refused,
+            ExchangeStage::Streaming | ExchangeStage::Broken => ExchangeStage::Aborted,
+            ExchangeStage::Head
+            | ExchangeStage::Refused
+            | ExchangeStage::Done
+            | ExchangeStage::Aborted => return false,
         };
         *self = over;
         true
@@ -73,7 +76,7 @@ pub(crate) enum Carrier {
 /// What the engine remembers of an exchange, whatever carries it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ExchangeState {
-    pub(crate) stage: Stage,
+    pub(crate) stage: ExchangeStage,
     /// The method was HEAD: content is dropped.
     pub(crate) head_only: bool,
     /// The form of an error page of the engine, which the client prefers.
@@ -118,13 +121,13 @@ impl ExchangeState {
     /// Whether content of the response can be written.
     #[inline]
     pub(crate) fn is_writable(&self) -> bool {
-        self.stage == Stage::Streaming && !self.has_finished
+        self.stage == ExchangeStage::Streaming && !self.has_finished
     }
 
     /// Whether our side ends behind the content that is queued.
     #[inline]
     pub(crate) fn sends_no_more(&self) -> bool {
-        self.stage == Stage::Done || self.has_finished
+        self.stage == ExchangeStage::Done || self.has_finished
     }
 
     /// What is left of the request for an error page: how the client can read it.

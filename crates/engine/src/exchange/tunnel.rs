@@ -9,7 +9,7 @@
 
 use pinion_http::field::Field;
 
-use super::{Carrier, Exchange, Stage};
+use super::{Carrier, Exchange, ExchangeStage};
 
 impl Exchange<'_> {
     /// Responds to an extended CONNECT with 200 and these fields, and makes a tunnel of its stream.
@@ -18,7 +18,7 @@ impl Exchange<'_> {
     /// the exchange is aborted.
     pub fn open_tunnel<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
         let is_stream = matches!(self.carrier, Carrier::Stream(_));
-        let state = self.state().filter(|state| is_stream && state.stage == Stage::Open);
+        let state = self.state().filter(|state| is_stream && state.stage == ExchangeStage::Open);
         let Some(state) = state else { return self.abort() };
         state.is_tunnel = true;
         self.head(200, fields, None);
@@ -27,7 +27,7 @@ impl Exchange<'_> {
     /// Ends our side of a tunnel once everything written has left: nothing is sent behind that, and
     /// the client can still send.
     pub fn finish(&mut self) {
-        let state = self.state().filter(|state| state.stage == Stage::Streaming);
+        let state = self.state().filter(|state| state.stage == ExchangeStage::Streaming);
         if let Some(state) = state {
             debug_assert!(state.is_tunnel, "a response ends as a whole");
             state.has_finished = true;

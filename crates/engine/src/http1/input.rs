@@ -8,7 +8,7 @@ use pinion_http::refusal::Refusal;
 use super::{Http1, OpenExchange};
 
 /// What came of input that was no head.
-pub(crate) enum Content<'i> {
+pub(crate) enum ContentStep<'i> {
     /// Nothing yet: more bytes are needed, or the application has to want some first.
     Nothing,
     /// Content of the request, as much as the application wants.
@@ -45,40 +45,41 @@ impl Http1 {
 
     /// Reads content of the request, as far as the application wants it, or drops it. Returns how
     /// many bytes of `input` were used as well.
-    pub(crate) fn content<'i>(&mut self, input: &'i [u8]) -> (usize, Content<'i>) {
+    pub(crate) fn content<'i>(&mut self, input: &'i [u8]) -> (usize, ContentStep<'i>) {
         match self {
-            Self::Head { .. } | Self::Upgraded => (0, Content::Nothing),
+            Self::Head { .. } | Self::Upgraded => (0, ContentStep::Nothing),
             Self::Discard { content, dropped } => {
                 let Ok((used, step)) = content.step(input, u64::MAX) else {
-                    return (0, Content::TooMuch(0));
+                    return (0, ContentStep::TooMuch(0));
                 };
                 match step {
-                    BodyStep::NeedMore => (used, Content::Nothing),
+                    BodyStep::NeedMore => (used, ContentStep::Nothing),
                     BodyStep::End(_) => {
                         *self = Self::IDLE;
-                        (used, Content::Dropped(0))
+                        (used, ContentStep::Dropped(0))
                     }
                     BodyStep::Data(data) => {
                         *dropped = dropped.saturating_add(data.len() as u32);
                         let is_too_much = u64::from(*dropped) > BODY_DISCARD_MAX_BYTES;
-                        let came = if is_too_much { Content::TooMuch } else { Content::Dropped };
+                        let came =
+                            if is_too_much { ContentStep::TooMuch } else { ContentStep::Dropped };
                         (used, came(data.len()))
                     }
                 }
             }
             Self::Exchange(OpenExchange { state, content: Some(content), .. }) => {
-                let Some(wanted) = &mut state.wanted else { return (0, Content::Nothing) };
+                let Some(wanted) = &mut state.wanted else { return (0, ContentStep::Nothing) };
                 match content.step(input, *wanted) {
-                    Ok((used, BodyStep::NeedMore)) => (used, Content::Nothing),
-                    Ok((used, BodyStep::End(section))) => (used, Content::End(section)),
+                    Ok((used, BodyStep::NeedMore)) => (used, ContentStep::Nothing),
+                    Ok((used, BodyStep::End(section))) => (used, ContentStep::End(section)),
                     Ok((used, BodyStep::Data(data))) => {
                         *wanted -= data.len() as u64;
-                        (used, Content::Bytes(data))
+                        (used, ContentStep::Bytes(data))
                     }
-                    Err(refusal) => (0, Content::Refused(refusal)),
+                    Err(refusal) => (0, ContentStep::Refused(refusal)),
                 }
             }
-            Self::Exchange(_) => (0, Content::Nothing),
+            Self::Exchange(_) => (0, ContentStep::Nothing),
         }
     }
 }

@@ -7,15 +7,15 @@ use pinion_http::limits::Limits;
 use super::Http2;
 use crate::buffers::Buffers;
 use crate::gone::Gone;
-use crate::link::Link;
-use crate::multiplexed::Stream;
+use crate::link::TransportLink;
+use crate::multiplexed::MultiplexedStream;
 
 impl Http2 {
     /// Begins HTTP/2 on a connection whose first bytes are still to come.
     pub(crate) fn begin(
         limits: Limits,
         extended_connect: bool,
-        link: &mut Link,
+        link: &mut TransportLink,
         buffers: &mut Buffers,
     ) -> Self {
         let settings = Settings { limits, extended_connect, ..Settings::default() };
@@ -39,12 +39,12 @@ impl Http2 {
     }
 
     /// Says that no further requests are taken; said again, that those on their way are not either.
-    pub(crate) fn go_away(&mut self, link: &mut Link, buffers: &mut Buffers) {
+    pub(crate) fn go_away(&mut self, link: &mut TransportLink, buffers: &mut Buffers) {
         self.with_control(link, buffers, Session::go_away);
     }
 
     /// Says all that is left to say, to a client that is not waited for any longer.
-    pub(crate) fn finish_all(&mut self, link: &mut Link, buffers: &mut Buffers) {
+    pub(crate) fn finish_all(&mut self, link: &mut TransportLink, buffers: &mut Buffers) {
         self.with_control(link, buffers, Session::finish);
     }
 
@@ -52,9 +52,9 @@ impl Http2 {
     pub(crate) fn reset(
         &mut self,
         id: u32,
-        link: &mut Link,
+        link: &mut TransportLink,
         buffers: &mut Buffers,
-    ) -> Option<Stream> {
+    ) -> Option<MultiplexedStream> {
         let is_tunnel = self.session.own(id).is_some_and(|stream| stream.state.is_tunnel);
         let code = if is_tunnel { ErrorCode::Cancel } else { ErrorCode::InternalError };
         self.with_control(link, buffers, |session, control| {
@@ -67,7 +67,7 @@ impl Http2 {
         &mut self,
         id: u32,
         bytes: usize,
-        link: &mut Link,
+        link: &mut TransportLink,
         buffers: &mut Buffers,
     ) {
         self.with_control(link, buffers, |session, control| session.consumed(id, bytes, control));
@@ -76,9 +76,9 @@ impl Http2 {
     /// Has the session write frames of the connection itself, and queues them.
     pub(crate) fn with_control<R>(
         &mut self,
-        link: &mut Link,
+        link: &mut TransportLink,
         buffers: &mut Buffers,
-        act: impl FnOnce(&mut Session<Stream>, &mut Vec<u8>) -> R,
+        act: impl FnOnce(&mut Session<MultiplexedStream>, &mut Vec<u8>) -> R,
     ) -> R {
         let mut control = std::mem::take(&mut buffers.control);
         let result = act(&mut self.session, &mut control);
@@ -90,7 +90,7 @@ impl Http2 {
 }
 
 /// Queues frames of the connection itself. A connection for which there is no memory is cut.
-fn queue_control(link: &mut Link, buffers: &mut Buffers, frames: &[u8]) {
+fn queue_control(link: &mut TransportLink, buffers: &mut Buffers, frames: &[u8]) {
     let Buffers { outputs, pool, .. } = buffers;
     if !frames.is_empty() && !outputs.of(&mut link.output).append_bytes(pool, frames) {
         link.cut = Some(Gone::Overload);

@@ -3,16 +3,16 @@
 
 use super::Http2;
 use crate::buffers::Buffers;
-use crate::deadline::Watch;
-use crate::exchange::state::Stage;
+use crate::deadline::DeadlineWatch;
+use crate::exchange::state::ExchangeStage;
 use crate::gone::Gone;
 use crate::limits::FRAMED_MAX_BYTES;
-use crate::link::Link;
+use crate::link::TransportLink;
 use pinion_http::h2::frame::{ErrorCode, FRAME_HEADER_BYTES};
 
 impl Http2 {
     /// Makes frames of what waits. True when there were any.
-    pub(crate) fn pump(&mut self, link: &mut Link, buffers: &mut Buffers) -> bool {
+    pub(crate) fn pump(&mut self, link: &mut TransportLink, buffers: &mut Buffers) -> bool {
         let mut moved = false;
         loop {
             if buffers.outputs.bytes(link.output) >= FRAMED_MAX_BYTES {
@@ -25,13 +25,13 @@ impl Http2 {
                 return true;
             }
             moved = true;
-            link.deadline.is_over(Watch::Window);
+            link.deadline.is_over(DeadlineWatch::Window);
             self.finish(id, link, buffers);
         }
     }
 
     /// One frame of a stream's content. False when the budget for buffers is spent.
-    fn frame(&mut self, id: u32, link: &mut Link, buffers: &mut Buffers) -> bool {
+    fn frame(&mut self, id: u32, link: &mut TransportLink, buffers: &mut Buffers) -> bool {
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let Self { session, queued_bytes, .. } = self;
         let room = session.room(id) as u64;
@@ -60,14 +60,14 @@ impl Http2 {
 
     /// Ends a stream whose response is complete and all in frames, or our side of a tunnel; does
     /// nothing while it is not.
-    pub(crate) fn finish(&mut self, id: u32, link: &mut Link, buffers: &mut Buffers) {
+    pub(crate) fn finish(&mut self, id: u32, link: &mut TransportLink, buffers: &mut Buffers) {
         let Buffers { outputs, pool, mappings, ended, .. } = buffers;
         let Self { session, queued_bytes, .. } = self;
         let Some(stream) = session.own(id) else { return };
         if !stream.state.sends_no_more() || outputs.bytes(stream.output) > 0 {
             return;
         }
-        let is_over = stream.state.stage == Stage::Done;
+        let is_over = stream.state.stage == ExchangeStage::Done;
         let is_cut_short = stream.state.is_cut_short;
         let trailers = stream.trailers.take();
         if !is_over && session.is_ended(id) {

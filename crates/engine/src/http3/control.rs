@@ -7,8 +7,8 @@ use quinn_proto::{Dir, StreamId};
 
 use super::{Http3, var_int};
 use crate::buffers::Buffers;
-use crate::deadline::Watch;
-use crate::link::Link;
+use crate::deadline::DeadlineWatch;
+use crate::link::TransportLink;
 
 impl Http3 {
     /// Counts what QUIC holds in both directions, and what the session takes by the work of its
@@ -40,9 +40,9 @@ impl Http3 {
 
     /// Has a deadline begin anew when what it watches has gone on. A window is found shut as soon
     /// as QUIC was given what it takes, and that leaves by and by.
-    pub(crate) fn watch_anew(&self, link: &mut Link) {
+    pub(crate) fn watch_anew(&self, link: &mut TransportLink) {
         let watch = link.deadline.watch();
-        let is_watched = matches!(watch, Watch::Window | Watch::Last);
+        let is_watched = matches!(watch, DeadlineWatch::Window | DeadlineWatch::Last);
         if is_watched && self.progress(watch) != link.progress {
             link.deadline.pause();
         }

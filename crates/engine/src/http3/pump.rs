@@ -8,19 +8,19 @@ use quinn_proto::{Connection, WriteError};
 
 use super::{Http3, Open};
 use crate::buffers::Buffers;
-use crate::deadline::Watch;
-use crate::exchange::state::Stage;
+use crate::deadline::DeadlineWatch;
+use crate::exchange::state::ExchangeStage;
 use crate::gone::Gone;
 use crate::limits::QUIC_TURN_BYTES;
-use crate::link::Link;
+use crate::link::TransportLink;
 use crate::mapping::Mappings;
-use crate::multiplexed::{Stream, release};
-use crate::output::{Next, Output, Outputs};
+use crate::multiplexed::{MultiplexedStream, release};
+use crate::output::{Next, OutputQueue, Outputs};
 use crate::send::piece;
 
 /// How far a stream has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum PumpOutcome {
     /// It waits for the application, or for QUIC.
     Waits,
     /// Its turn is over.
@@ -32,7 +32,7 @@ enum Outcome {
 }
 
 /// A stream whose answer cannot become whole, with its number and why.
-pub(crate) type Lost = (u32, Stream, Gone);
+pub(crate) type Lost = (u32, MultiplexedStream, Gone);
 
 /// In the order of a stream: above are its urgency and whether it is incremental.
 const CLASS_SHIFT: u32 = 40;
@@ -42,7 +42,7 @@ impl Http3 {
     /// is where bytes of files are looked at first, `turns` where streams are put in order.
     pub(crate) fn pump(
         &mut self,
-        link: &mut Link,
+        link: &mut TransportLink,
         buffers: &mut Buffers,
         external: &mut Vec<u8>,
         turns: &mut Vec<(u64, u32)>,
@@ -69,7 +69,7 @@ impl Http3 {
             }
         }
         if self.queued_bytes < before {
-            link.deadline.is_over(Watch::Window);
+            link.deadline.is_over(DeadlineWatch::Window);
         }
         lost
     }
@@ -79,7 +79,7 @@ impl Http3 {
     fn waiting(&mut self, outputs: &Outputs, waiting: &mut Vec<(u64, u32)>) {
         let turn = self.turn;
         for (number, open) in self.streams.numbered() {
-            let is_done = open.own.state.stage == Stage::Done;
+            let is_done = open.own.state.stage == ExchangeStage::Done;
             let has_nothing = outputs.bytes(open.own.output) == 0 && !open.owes_end(outputs);
             if !is_done && has_nothing {
                 continue;
@@ -126,14 +126,14 @@ impl Http3 {
             *turn = number;
         }
         match outcome {
-            Outcome::Waits => {}
-            Outcome::Turn => return true,
-            Outcome::Lost(why) => {
+            PumpOutcome::Waits => {}
+            PumpOutcome::Turn => return true,
+            PumpOutcome::Lost(why) => {
                 if let Some(stream) = self.end(id, ErrorCode::InternalError) {
                     lost.push((number, stream, why));
                 }
             }
-            Outcome::Whole => {
+            PumpOutcome::Whole => {
                 session.answered(&open.request);
                 if let Some(open) = self.finish(id, now_ms) {
                     self.queued_bytes -= release(open.own, buffers);
@@ -151,9 +151,9 @@ fn send_piece(
     room: u64,
     buffers: &mut Buffers,
     buffer: &mut Vec<u8>,
-) -> Outcome {
+) -> PumpOutcome {
     let Buffers { outputs, pool, mappings, .. } = buffers;
-    let is_done = open.own.state.stage == Stage::Done;
+    let is_done = open.own.state.stage == ExchangeStage::Done;
     let mut left = room;
     while let Some(output) = outputs.get(open.own.output) {
         if output.bytes == 0 {
@@ -162,38 +162,38 @@ fn send_piece(
             break;
         }
         if left == 0 {
-            return Outcome::Turn;
+            return PumpOutcome::Turn;
         }
         // What is read or looked at for nothing costs, each time that a stream waits.
         if output.has_files() {
             let room = quic.send_stream(open.id).write(&[]);
             if room == Err(WriteError::Blocked) {
-                return Outcome::Waits;
+                return PumpOutcome::Waits;
             }
         }
         let Some(written) = write(quic, open, output, left, mappings, buffer) else {
-            return Outcome::Lost(Gone::Broken);
+            return PumpOutcome::Lost(Gone::Broken);
         };
         if output.is_damaged(mappings) {
-            return Outcome::Lost(Gone::Broken);
+            return PumpOutcome::Lost(Gone::Broken);
         }
         match written {
             Ok(bytes) => {
                 output.advance(bytes, pool, mappings);
                 left -= (bytes as u64).min(left);
             }
-            Err(WriteError::Blocked) => return Outcome::Waits,
-            Err(_) => return Outcome::Lost(Gone::Peer),
+            Err(WriteError::Blocked) => return PumpOutcome::Waits,
+            Err(_) => return PumpOutcome::Lost(Gone::Peer),
         }
     }
-    if is_done { Outcome::Whole } else { Outcome::Waits }
+    if is_done { PumpOutcome::Whole } else { PumpOutcome::Waits }
 }
 
 /// Gives QUIC the front of a queue, up to `room` bytes. `None` when it is not what it was.
 fn write(
     quic: &mut Connection,
     open: &mut Open,
-    output: &Output,
+    output: &OutputQueue,
     room: u64,
     mappings: &Mappings,
     buffer: &mut Vec<u8>,

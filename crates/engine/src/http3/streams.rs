@@ -5,13 +5,13 @@ use quinn_proto::StreamId;
 
 use super::unread::Unread;
 use crate::limits::{EXTERNAL_READ_BYTES, QUIC_READ_MIN_BYTES, QUIC_SEND_MIN_BYTES};
-use crate::multiplexed::Stream;
+use crate::multiplexed::MultiplexedStream;
 use crate::output::Outputs;
 
 /// One request stream.
 pub(crate) struct Open {
     pub(crate) id: StreamId,
-    pub(crate) own: Stream,
+    pub(crate) own: MultiplexedStream,
     pub(crate) request: RequestStream,
     /// The urgency that QUIC knows of; lower is more urgent.
     pub(super) urgency: u8,
@@ -28,7 +28,7 @@ pub(crate) struct Open {
 impl Open {
     pub(crate) fn new(id: StreamId, request: RequestStream, now_ms: u64) -> Self {
         let read_bytes = QUIC_SEND_MIN_BYTES;
-        let own = Stream { waits_since_ms: now_ms, ..Stream::default() };
+        let own = MultiplexedStream { waits_since_ms: now_ms, ..MultiplexedStream::default() };
         let unread = Unread::opened();
         Self { id, own, request, urgency: 0, fin: false, is_finished: false, read_bytes, unread }
     }

@@ -17,7 +17,7 @@ use crate::app::Event;
 use crate::backend::Slot;
 use crate::backend::epoll::Epoll;
 use crate::connections::Connections;
-use crate::ending::Ending;
+use crate::ending::WorkerEnding;
 use crate::exchange::{Exchange, Slice};
 use crate::gone::Gone;
 use crate::inbox::Poster;
@@ -28,8 +28,8 @@ use crate::quic::congestion::CongestionControl;
 use crate::quic::made_settings;
 use crate::quic::table::EndpointPlan;
 use crate::raw::RawStream;
-use crate::settings::{ListenerSettings, Protocol, Protocols, Settings as WorkerSettings};
-use crate::worker::{Shared, Worker};
+use crate::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
+use crate::worker::{SharedByWorkers, Worker};
 
 /// What a client lets come on a stream, and how much there would be.
 const SHUT: (u32, usize) = (5000, 1 << 20);
@@ -120,7 +120,7 @@ impl Pair {
             connections: 10,
             ..WorkerSettings::default()
         };
-        let shared = Arc::new(Shared::new(1, &settings, Vec::new(), endpoints));
+        let shared = Arc::new(SharedByWorkers::new(1, &settings, Vec::new(), endpoints));
         let epoll = Epoll::new(Vec::new()).expect("epoll");
         let app = Answers { content_bytes, ..Answers::default() };
         let mut worker = Worker::new(0, epoll, app, Arc::new(settings), shared);
@@ -152,7 +152,7 @@ impl Pair {
         std::mem::forget(receiver);
         let slot = pair.worker.core.conns.next_live(0).expect("a connection");
         let mut left = TURNS_MAX;
-        while pair.worker.core.conns.get(slot).link.deadline.watch() != Watch::Window {
+        while pair.worker.core.conns.get(slot).link.deadline.watch() != DeadlineWatch::Window {
             left = left.checked_sub(1).expect("in time");
             pair.turn();
             pair.worker.pass().expect("a pass");
@@ -164,7 +164,7 @@ impl Pair {
     fn awaits_head(&mut self) -> Slot {
         let slot = self.worker.core.conns.next_live(0).expect("a connection");
         let mut left = TURNS_MAX;
-        while self.worker.core.conns.get(slot).link.deadline.watch() != Watch::Head {
+        while self.worker.core.conns.get(slot).link.deadline.watch() != DeadlineWatch::Head {
             left = left.checked_sub(1).expect("in time");
             self.turn();
         }
@@ -194,7 +194,7 @@ impl Pair {
 
     /// Has the deadline begin now: whatever the machine is busy with, nothing leaves between this
     /// and what the test does next.
-    fn begin_watch(&mut self, slot: Slot, watch: Watch, patience_ms: u64) {
+    fn begin_watch(&mut self, slot: Slot, watch: DeadlineWatch, patience_ms: u64) {
         let core = &mut self.worker.core;
         core.conns.get(slot).link.deadline.pause();
         core.watch(slot);
@@ -205,9 +205,9 @@ impl Pair {
 
     /// The server stops, and tells the client so.
     fn stop(&mut self, slot: Slot) {
-        self.worker.core.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
+        self.worker.core.ending = WorkerEnding::Finishing { newcomers_until_ms: u64::MAX };
         self.worker.core.go_away(slot);
-        self.begin_watch(slot, Watch::Last, LAST_MS);
+        self.begin_watch(slot, DeadlineWatch::Last, LAST_MS);
         self.worker.settle(slot);
     }
 
@@ -257,7 +257,7 @@ fn client_config(root: Vec<u8>, window_bytes: u32) -> ClientConfig {
 fn a_window_that_stays_shut_is_excessive_load() {
     const EXCESSIVE_LOAD: u32 = 0x107;
     let (mut pair, connection, slot) = Pair::answering(SHUT);
-    pair.begin_watch(slot, Watch::Window, WINDOW_STALL_MS);
+    pair.begin_watch(slot, DeadlineWatch::Window, WINDOW_STALL_MS);
     assert!(!pair.outlasts_deadline(slot), "nothing has left");
     match pair.turns(connection.closed()) {
         ConnectionError::ApplicationClosed(close) => {
@@ -273,7 +273,7 @@ fn a_window_that_stays_shut_is_excessive_load() {
 #[test]
 fn frames_that_leave_behind_a_shut_window_give_more_time() {
     let (mut pair, _connection, slot) = Pair::answering(SHUT);
-    pair.begin_watch(slot, Watch::Window, WINDOW_STALL_MS);
+    pair.begin_watch(slot, DeadlineWatch::Window, WINDOW_STALL_MS);
     pair.time_passes(slot);
     let before_ms = pair.deadline_ms(slot);
     // GOAWAY: a frame that needs no window of a request.
@@ -438,7 +438,7 @@ fn no_deadline_runs_while_the_window_of_a_request_is_closed() {
     }
     for _ in 0..4 {
         let deadline = pair.worker.core.conns.get(slot).link.deadline;
-        assert_eq!(deadline.watch(), Watch::Quiet);
+        assert_eq!(deadline.watch(), DeadlineWatch::Quiet);
         assert!(pair.outlasts_deadline(slot), "nothing but a PING is due");
         pair.turn();
     }

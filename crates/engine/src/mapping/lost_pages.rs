@@ -22,12 +22,12 @@ pub(super) struct GuardedRange {
 
 /// The table of ranges: a list of blocks that grows and never shrinks, so that the handler can walk
 /// it without a lock.
-struct Block {
+struct RangeBlock {
     ranges: [GuardedRange; BLOCK_RANGES],
-    next: AtomicPtr<Block>,
+    next: AtomicPtr<RangeBlock>,
 }
 
-static FIRST: Block = Block::new();
+static FIRST: RangeBlock = RangeBlock::new();
 
 /// What SIGBUS did before us: its handler, with the flags and the mask that this one expects.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
@@ -116,7 +116,7 @@ impl GuardedRange {
     }
 }
 
-impl Block {
+impl RangeBlock {
     const fn new() -> Self {
         Self {
             ranges: [const { GuardedRange::free() }; BLOCK_RANGES],

@@ -5,16 +5,16 @@ use std::num::NonZeroU32;
 
 use pinion_http::request::Framing;
 
-use crate::exchange::state::{ExchangeState, Stage};
+use crate::exchange::state::{ExchangeStage, ExchangeState};
 use crate::gone::Gone;
 use crate::input_buffer::InputBuffer;
 use crate::mapping::Mappings;
 use crate::output::{NO_OUTPUT, Outputs};
 use crate::pool::Pool;
-use crate::settings::Settings;
+use crate::settings::WorkerSettings;
 
 /// See the module's head.
-pub(crate) struct Stream {
+pub(crate) struct MultiplexedStream {
     pub(crate) state: ExchangeState,
     /// How large the head of the request is, in bytes, if the handler keeps it.
     pub(crate) head_bytes: u32,
@@ -51,7 +51,7 @@ pub(crate) struct Stream {
     pub(crate) content_max_bytes: u64,
 }
 
-impl Default for Stream {
+impl Default for MultiplexedStream {
     fn default() -> Self {
         Self {
             state: ExchangeState::default(),
@@ -75,7 +75,7 @@ impl Default for Stream {
     }
 }
 
-impl Stream {
+impl MultiplexedStream {
     /// Whether the content that the request announces is within its limit.
     pub(crate) fn fits(&self) -> bool {
         self.announced_bytes.is_none_or(|bytes| bytes <= self.content_max_bytes)
@@ -88,7 +88,7 @@ impl Stream {
 
     /// Whether its head has not come yet.
     pub(crate) fn awaits_head(&self) -> bool {
-        self.state.stage == Stage::Head
+        self.state.stage == ExchangeStage::Head
     }
 
     /// Whether the application waits for content, or for nothing but the end of it.
@@ -103,7 +103,7 @@ impl Stream {
 
     /// When what it waits for is late, in milliseconds; none when that is not for the client to
     /// send.
-    pub(crate) fn due_ms(&self, settings: &Settings) -> Option<u64> {
+    pub(crate) fn due_ms(&self, settings: &WorkerSettings) -> Option<u64> {
         let patience_ms = match () {
             () if self.awaits_head() => settings.head_ms,
             () if self.awaits_body() => settings.body_ms,
@@ -126,7 +126,7 @@ impl Stream {
     }
 
     /// Whether the client is late with what the stream waits for.
-    pub(crate) fn is_late(&self, now_ms: u64, settings: &Settings) -> bool {
+    pub(crate) fn is_late(&self, now_ms: u64, settings: &WorkerSettings) -> bool {
         self.due_ms(settings).is_some_and(|due_ms| due_ms <= now_ms)
     }
 

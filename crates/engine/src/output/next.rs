@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use pinion_http::prepared::ExternalRange;
 
-use super::{Output, Segment};
+use super::{OutputQueue, Segment};
 use crate::limits::{LARGE_MIN_BYTES, SEND_MAX_BYTES, SEND_PARTS_MAX};
 use crate::mapping::{ExternalFile, Mappings};
 
@@ -18,7 +18,7 @@ pub(crate) enum Next<'q> {
     /// One stretch of memory and nothing behind it: the common case.
     One(&'q [u8]),
     /// Memory; `large_behind` says that a file, or a range as large, follows.
-    Memory { parts: Parts<'q>, large_behind: bool },
+    Memory { parts: SendParts<'q>, large_behind: bool },
     /// A range of a file, for a backend that sends files.
     File { file: BorrowedFd<'q>, offset: u64, bytes: u64 },
     /// … and for one that does not.
@@ -30,19 +30,19 @@ pub(crate) enum Next<'q> {
 }
 
 /// Up to [`SEND_PARTS_MAX`] slices without an allocation.
-pub(crate) struct Parts<'q> {
+pub(crate) struct SendParts<'q> {
     slices: [IoSlice<'q>; SEND_PARTS_MAX],
     count: usize,
 }
 
-impl<'q> Parts<'q> {
+impl<'q> SendParts<'q> {
     #[inline]
     pub(crate) fn as_slice(&self) -> &[IoSlice<'q>] {
         &self.slices[..self.count]
     }
 }
 
-impl Output {
+impl OutputQueue {
     /// What to send next: as much memory as fits into one call, or the file at the front. `files`:
     /// large ranges of a mapped file leave as files.
     pub(crate) fn next<'q>(&'q self, mappings: &'q Mappings, files: bool) -> Next<'q> {
@@ -51,7 +51,7 @@ impl Output {
         {
             return if chunk.len() > *start { Next::One(&chunk[*start..]) } else { Next::Nothing };
         }
-        let mut parts = Parts { slices: [IoSlice::new(&[]); SEND_PARTS_MAX], count: 0 };
+        let mut parts = SendParts { slices: [IoSlice::new(&[]); SEND_PARTS_MAX], count: 0 };
         let mut room = SEND_MAX_BYTES;
         for segment in &self.segments {
             let slice = match segment {

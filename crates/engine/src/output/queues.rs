@@ -1,6 +1,6 @@
 //! The queues of one worker.
 
-use super::Output;
+use super::OutputQueue;
 use crate::mapping::Mappings;
 use crate::pool::Pool;
 use crate::tables::has_places;
@@ -8,12 +8,12 @@ use crate::tables::has_places;
 /// Queues of one worker; a connection names its queue by index.
 #[derive(Default)]
 pub(crate) struct Outputs {
-    queues: Vec<Output>,
+    queues: Vec<OutputQueue>,
     free: Vec<u32>,
 }
 
 /// Bytes of the queue of one connection, with its place in the list of free ones.
-pub(crate) const QUEUE_BYTES: usize = size_of::<Output>() + size_of::<u32>();
+pub(crate) const QUEUE_BYTES: usize = size_of::<OutputQueue>() + size_of::<u32>();
 
 /// "No queue": nothing waits.
 pub(crate) const NO_OUTPUT: u32 = u32::MAX;
@@ -27,10 +27,10 @@ impl Outputs {
     /// The queue of a connection, taken up when it has none yet. [`Self::make_room`] has made room
     /// for it.
     #[inline]
-    pub(crate) fn of(&mut self, index: &mut u32) -> &mut Output {
+    pub(crate) fn of(&mut self, index: &mut u32) -> &mut OutputQueue {
         if *index == NO_OUTPUT {
             *index = self.free.pop().unwrap_or_else(|| {
-                self.queues.push(Output::default());
+                self.queues.push(OutputQueue::default());
                 (self.queues.len() - 1) as u32
             });
         }
@@ -39,7 +39,7 @@ impl Outputs {
 
     /// The queue with this index, if it is one.
     #[inline]
-    pub(crate) fn get(&mut self, index: u32) -> Option<&mut Output> {
+    pub(crate) fn get(&mut self, index: u32) -> Option<&mut OutputQueue> {
         self.queues.get_mut(index as usize)
     }
 
@@ -58,7 +58,7 @@ impl Outputs {
     /// Bytes counted for the queues themselves.
     #[cfg(feature = "sim")]
     pub(crate) fn own_bytes(&self) -> usize {
-        self.queues.iter().map(Output::own_bytes).sum()
+        self.queues.iter().map(OutputQueue::own_bytes).sum()
     }
 
     /// Moves the first `bytes` of one queue to the end of another; an empty one is given back.

@@ -7,7 +7,7 @@ use aws_lc_rs::{hkdf, hmac};
 use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 
 use super::congestion::CongestionControl;
-use super::ids::{IdKey, Ids, Place, RandomSource};
+use super::ids::{ConnectionHome, IdKey, Ids, RandomSource};
 use super::suites::BySuites;
 use crate::limits::{
     QUIC_CONNECTION_WINDOW_BYTES, QUIC_DATAGRAM_MAX_BYTES, QUIC_INCOMING_MAX_BYTES, QUIC_PING_MS,
@@ -105,8 +105,8 @@ impl QuicConfig {
         Arc::clone(&self.keys.has_ended)
     }
 
-    pub(super) fn place(&self, worker: u16) -> Place {
-        Place { worker, epoch: self.keys.epoch }
+    pub(super) fn place(&self, worker: u16) -> ConnectionHome {
+        ConnectionHome { worker, epoch: self.keys.epoch }
     }
 
     pub(super) fn endpoint(&self, worker: u16) -> Arc<EndpointConfig> {

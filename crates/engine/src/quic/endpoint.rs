@@ -12,7 +12,7 @@ use quinn_proto::{
 };
 
 use super::config::QuicConfig;
-use super::ids::{ID_BYTES, IdKey, Place};
+use super::ids::{ConnectionHome, ID_BYTES, IdKey};
 use super::predecessors::Predecessors;
 use super::socket::{DatagramSocket, Inlet};
 use crate::backend::Slot;
@@ -45,7 +45,7 @@ pub(crate) enum Received {
 
 /// How far a connection came with sending.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum SendProgress {
     /// It has nothing more to send now.
     All,
     /// Others have their turn.
@@ -65,7 +65,7 @@ pub(crate) struct ListenerEndpoint {
     socket: Box<dyn DatagramSocket>,
     endpoint: Endpoint,
     key: IdKey,
-    place: Place,
+    place: ConnectionHome,
     predecessors: Predecessors,
     /// By handle of the connection.
     slots: Vec<Slot>,
@@ -155,7 +155,7 @@ impl ListenerEndpoint {
     /// Where the connection of a datagram with a short header lives (RFC 9000 §17.3). Long headers
     /// come before the client has seen an id of ours, or from the address that it began with, which
     /// the kernel brings to the same worker.
-    fn place_of(&self, bytes: &[u8]) -> Option<Place> {
+    fn place_of(&self, bytes: &[u8]) -> Option<ConnectionHome> {
         const LONG_HEADER: u8 = 0x80;
         let (first, rest) = bytes.split_first()?;
         if first & LONG_HEADER != 0 {
@@ -238,11 +238,11 @@ impl ListenerEndpoint {
         handle: ConnectionHandle,
         connection: &mut Connection,
         now: Instant,
-    ) -> Sent {
+    ) -> SendProgress {
         if let Some((_, transmit, bytes)) = &self.blocked
             && !self.socket.send(transmit, bytes)
         {
-            return Sent::Blocked;
+            return SendProgress::Blocked;
         }
         self.blocked = None;
         let mut turn_bytes = 0;
@@ -250,15 +250,15 @@ impl ListenerEndpoint {
             self.outlet.clear();
             let segments_max = self.segments_max(connection.current_mtu());
             let next = connection.poll_transmit(now, segments_max, &mut self.outlet);
-            let Some(transmit) = next else { return Sent::All };
+            let Some(transmit) = next else { return SendProgress::All };
             self.outlet.truncate(transmit.size);
             turn_bytes += transmit.size;
             if !self.socket.send(&transmit, &self.outlet) {
                 self.blocked = Some((handle, transmit, std::mem::take(&mut self.outlet)));
-                return Sent::Blocked;
+                return SendProgress::Blocked;
             }
         }
-        Sent::Turn
+        SendProgress::Turn
     }
 
     /// Datagrams in one send. Asked for each time: their size grows, and a system that turns out
@@ -303,7 +303,7 @@ mod tests {
     }
 
     /// A client's datagram of a connection that lives in `place` and that nobody here knows.
-    fn unknown(config: &QuicConfig, place: Place, length: usize) -> Vec<u8> {
+    fn unknown(config: &QuicConfig, place: ConnectionHome, length: usize) -> Vec<u8> {
         let mut bytes = vec![0x40; length];
         let id = Ids { key: config.id_key(), place, random: RandomSource::System }.generate_cid();
         bytes[1..=ID_BYTES].copy_from_slice(&id);
@@ -339,7 +339,7 @@ mod tests {
         }
         // One of its own that it does not know is reset, and those of a process that has ended are,
         // whichever of its workers had them.
-        let of_ended = |worker| Place { worker, epoch: ended };
+        let of_ended = |worker| ConnectionHome { worker, epoch: ended };
         let places = [now.place(0), of_ended(0), of_ended(1), of_ended(u16::MAX)];
         for (seconds, place) in (1..).zip(places) {
             // There are few resets in a short time.

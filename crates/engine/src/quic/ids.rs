@@ -18,7 +18,7 @@ pub(crate) const ID_BYTES: usize = RANDOM_BYTES + PLACE_BYTES + CHECK_BYTES;
 
 /// Where a connection lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionHome {
     pub(crate) worker: u16,
     /// Of the process; another one after a take-over.
     pub(crate) epoch: u16,
@@ -40,7 +40,7 @@ impl IdKey {
     }
 
     /// An id for a connection in `place`.
-    fn id(&self, random: [u8; RANDOM_BYTES], place: Place) -> [u8; ID_BYTES] {
+    fn id(&self, random: [u8; RANDOM_BYTES], place: ConnectionHome) -> [u8; ID_BYTES] {
         let mut id = [0; ID_BYTES];
         let (front, back) = id.split_at_mut(RANDOM_BYTES);
         front.copy_from_slice(&random);
@@ -51,7 +51,7 @@ impl IdKey {
     }
 
     /// Where the connection with an id lives; `None` when the id is none of ours.
-    pub(crate) fn place(&self, id: &[u8]) -> Option<Place> {
+    pub(crate) fn place(&self, id: &[u8]) -> Option<ConnectionHome> {
         let (random, masked) = id.split_at_checked(RANDOM_BYTES)?;
         let mask = self.mask(random);
         let masked: &[u8; PLACE_BYTES + CHECK_BYTES] = masked.try_into().ok()?;
@@ -60,7 +60,7 @@ impl IdKey {
         }
         let part =
             |at: usize| u16::from_be_bytes([masked[at] ^ mask[at], masked[at + 1] ^ mask[at + 1]]);
-        Some(Place { worker: part(0), epoch: part(2) })
+        Some(ConnectionHome { worker: part(0), epoch: part(2) })
     }
 }
 
@@ -100,7 +100,7 @@ impl RandomSource {
 /// Makes the ids of one worker.
 pub(crate) struct Ids {
     pub(crate) key: IdKey,
-    pub(crate) place: Place,
+    pub(crate) place: ConnectionHome,
     pub(crate) random: RandomSource,
 }
 
@@ -137,7 +137,7 @@ mod tests {
             epoch in any::<u16>(),
             changed in 0..ID_BYTES,
         ) {
-            let place = Place { worker, epoch };
+            let place = ConnectionHome { worker, epoch };
             let mut id = IdKey::new(&key).id(random, place);
             prop_assert_eq!(IdKey::new(&key).place(&id), Some(place));
             prop_assert_eq!(IdKey::new(&key).place(&id[1..]), None);

@@ -108,7 +108,7 @@ struct Outgoing {
 
 /// How far a handshake has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum HandshakeStep {
     /// The client has to send its first message, or the server waits for it.
     Begin,
     /// The client waits for `ServerHello`, or the server has to send it.
@@ -125,7 +125,7 @@ enum Step {
 /// See the module's head.
 struct NullSession {
     side: Side,
-    step: Step,
+    step: HandshakeStep,
     outgoing: Outgoing,
     alpn: Vec<u8>,
     /// The beginning of a message that is not whole.
@@ -137,14 +137,14 @@ struct NullSession {
 
 impl NullSession {
     fn new(side: Side, outgoing: Outgoing, alpn: Vec<u8>) -> Self {
-        let (step, input) = (Step::Begin, Vec::new());
+        let (step, input) = (HandshakeStep::Begin, Vec::new());
         Self { side, step, outgoing, alpn, input, peer: None, generation: 0 }
     }
 
     /// Takes a whole message, and returns whether the data of the handshake are known now.
     fn message(&mut self, kind: u8, mut payload: &[u8]) -> Result<bool, TransportError> {
         match (self.side, self.step, kind) {
-            (Side::Server, Step::Begin, CLIENT_HELLO) => {
+            (Side::Server, HandshakeStep::Begin, CLIENT_HELLO) => {
                 let (length, rest) = payload.split_first().ok_or_else(|| alert(DECODE_ERROR))?;
                 let alpn = rest.get(..usize::from(*length)).ok_or_else(|| alert(DECODE_ERROR))?;
                 if alpn != ALPN {
@@ -153,20 +153,20 @@ impl NullSession {
                 payload = &rest[alpn.len()..];
                 self.alpn = alpn.to_vec();
                 self.peer = Some(self.parameters(payload)?);
-                self.step = Step::Hello;
+                self.step = HandshakeStep::Hello;
                 Ok(true)
             }
-            (Side::Client, Step::Hello, SERVER_HELLO) => {
-                self.step = Step::HandshakeKeys;
+            (Side::Client, HandshakeStep::Hello, SERVER_HELLO) => {
+                self.step = HandshakeStep::HandshakeKeys;
                 Ok(false)
             }
-            (Side::Client, Step::Flight, SERVER_FLIGHT) => {
+            (Side::Client, HandshakeStep::Flight, SERVER_FLIGHT) => {
                 self.peer = Some(self.parameters(payload)?);
-                self.step = Step::Finish;
+                self.step = HandshakeStep::Finish;
                 Ok(true)
             }
-            (Side::Server, Step::Finish, FINISHED) => {
-                self.step = Step::Done;
+            (Side::Server, HandshakeStep::Finish, FINISHED) => {
+                self.step = HandshakeStep::Done;
                 Ok(false)
             }
             _ => Err(alert(UNEXPECTED_MESSAGE)),
@@ -190,7 +190,7 @@ impl NullSession {
         payload.resize(payload.len() + self.outgoing.padding_bytes, 0);
     }
 
-    fn keys(&self, level: Level) -> Keys {
+    fn keys(&self, level: EncryptionLevel) -> Keys {
         keys(level, 0, 0, self.side)
     }
 }
@@ -217,7 +217,7 @@ impl Session for NullSession {
     }
 
     fn is_handshaking(&self) -> bool {
-        self.step != Step::Done
+        self.step != HandshakeStep::Done
     }
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
@@ -231,7 +231,7 @@ impl Session for NullSession {
             has_data |= self.message(kind, payload)?;
             rest = &behind[length..];
             // The client answers each message before it reads the next: its keys change between.
-            if self.step == Step::HandshakeKeys {
+            if self.step == HandshakeStep::HandshakeKeys {
                 break;
             }
         }
@@ -245,34 +245,34 @@ impl Session for NullSession {
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
         match (self.side, self.step) {
-            (Side::Client, Step::Begin) => {
+            (Side::Client, HandshakeStep::Begin) => {
                 let mut payload = vec![self.alpn.len() as u8];
                 payload.extend_from_slice(&self.alpn);
                 self.write_parameters(&mut payload);
                 write_message(out, CLIENT_HELLO, &payload);
-                self.step = Step::Hello;
+                self.step = HandshakeStep::Hello;
                 None
             }
-            (Side::Client, Step::HandshakeKeys) => {
-                self.step = Step::Flight;
-                Some(self.keys(Level::Handshake))
+            (Side::Client, HandshakeStep::HandshakeKeys) => {
+                self.step = HandshakeStep::Flight;
+                Some(self.keys(EncryptionLevel::Handshake))
             }
-            (Side::Client, Step::Finish) => {
+            (Side::Client, HandshakeStep::Finish) => {
                 write_message(out, FINISHED, &[]);
-                self.step = Step::Done;
-                Some(self.keys(Level::Data))
+                self.step = HandshakeStep::Done;
+                Some(self.keys(EncryptionLevel::Data))
             }
-            (Side::Server, Step::Hello) => {
+            (Side::Server, HandshakeStep::Hello) => {
                 write_message(out, SERVER_HELLO, &[]);
-                self.step = Step::Flight;
-                Some(self.keys(Level::Handshake))
+                self.step = HandshakeStep::Flight;
+                Some(self.keys(EncryptionLevel::Handshake))
             }
-            (Side::Server, Step::Flight) => {
+            (Side::Server, HandshakeStep::Flight) => {
                 let mut payload = Vec::new();
                 self.write_parameters(&mut payload);
                 write_message(out, SERVER_FLIGHT, &payload);
-                self.step = Step::Finish;
-                Some(self.keys(Level::Data))
+                self.step = HandshakeStep::Finish;
+                Some(self.keys(EncryptionLevel::Data))
             }
             _ => None,
         }
@@ -280,7 +280,7 @@ impl Session for NullSession {
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
         self.generation += 1;
-        Some(keys(Level::Data, 0, self.generation, self.side).packet)
+        Some(keys(EncryptionLevel::Data, 0, self.generation, self.side).packet)
     }
 
     fn is_valid_retry(&self, id: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
@@ -319,7 +319,7 @@ fn write_message(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
 
 /// The encryption levels (RFC 9001 §2.1).
 #[derive(Clone, Copy)]
-enum Level {
+enum EncryptionLevel {
     Initial,
     Handshake,
     Data,
@@ -328,10 +328,10 @@ enum Level {
 fn initial_keys(id: &ConnectionId, side: Side) -> Keys {
     let mut hasher = SipHasher13::new();
     hasher.write(id);
-    keys(Level::Initial, hasher.finish(), 0, side)
+    keys(EncryptionLevel::Initial, hasher.finish(), 0, side)
 }
 
-fn keys(level: Level, secret: u64, generation: u64, side: Side) -> Keys {
+fn keys(level: EncryptionLevel, secret: u64, generation: u64, side: Side) -> Keys {
     let key = |sender: Side| -> Box<dyn PacketKey> {
         let direction = u64::from(sender == Side::Server);
         let kind = (level as u64) << 1 | direction;

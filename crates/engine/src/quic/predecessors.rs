@@ -15,11 +15,11 @@ const REMEMBERED_MAX: usize = 16;
 pub(super) struct Predecessors {
     has_ended: HasEnded,
     /// At most [`REMEMBERED_MAX`], in the order in which they were asked about.
-    asked: Vec<Asked>,
+    asked: Vec<AskedEpoch>,
 }
 
 #[derive(Clone, Copy)]
-struct Asked {
+struct AskedEpoch {
     epoch: u16,
     at: Instant,
     has_ended: bool,
@@ -44,7 +44,7 @@ impl Predecessors {
             self.asked.remove(place);
         }
         let has_ended = (self.has_ended)(epoch);
-        self.asked.push(Asked { epoch, at: now, has_ended });
+        self.asked.push(AskedEpoch { epoch, at: now, has_ended });
         has_ended
     }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{ConnectionEvent, Incoming};
 
-use super::endpoint::{Datagram, Received, Sent};
+use super::endpoint::{Datagram, Received, SendProgress};
 use crate::address::Address;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::conn::Protocol;
 use crate::core::Core;
-use crate::ending::Ending;
+use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::http3::Http3;
 use crate::inbox::Message;
@@ -22,9 +22,9 @@ use crate::limits::{
     DATAGRAM_BATCHES_PER_PASS, INBOX_DATAGRAMS_MAX, QUIC_DATAGRAM_MAX_BYTES, QUIC_STEPS_MAX,
 };
 use crate::multiplexed::Multiplexed;
-use crate::quic::table::{Place, Quic, Step};
+use crate::quic::table::{ConnectionSlot, HandshakeWork, Quic};
 use crate::service::{self, requests};
-use crate::side::Side;
+use crate::side::ConnectionSide;
 use crate::worker::Worker;
 
 /// How soon to try again when the kernel had no room for a datagram.
@@ -100,11 +100,13 @@ impl<B: Backend, A: App> Worker<B, A> {
             Received::Nothing => {}
             Received::For(slot, event) if is_usual && quic.is_handshaking(slot) => {
                 let generation = self.core.conns.get(slot).generation;
-                quic.steps.push_back(Step::GoOn(slot, generation, event, bytes));
+                quic.steps.push_back(HandshakeWork::GoOn(slot, generation, event, bytes));
             }
             Received::For(slot, event) => self.deliver_event(quic, slot, event, bytes),
             Received::Elsewhere(worker) => self.pass_on(endpoint, worker, datagram),
-            Received::Newcomer(incoming) => quic.steps.push_back(Step::Begin(endpoint, incoming)),
+            Received::Newcomer(incoming) => {
+                quic.steps.push_back(HandshakeWork::Begin(endpoint, incoming))
+            }
         }
         if quic.steps.len() > QUIC_STEPS_MAX {
             self.step(quic);
@@ -120,14 +122,16 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Takes the oldest step of a handshake.
     fn step(&mut self, quic: &mut Quic) {
         match quic.steps.pop_front() {
-            Some(Step::Begin(endpoint, incoming)) => self.newcomer(quic, endpoint, incoming),
-            Some(Step::GoOn(slot, generation, event, bytes))
+            Some(HandshakeWork::Begin(endpoint, incoming)) => {
+                self.newcomer(quic, endpoint, incoming)
+            }
+            Some(HandshakeWork::GoOn(slot, generation, event, bytes))
                 if self.core.conns.is(slot, generation) =>
             {
                 self.deliver_event(quic, slot, event, bytes);
             }
             // Its connection is no more.
-            Some(Step::GoOn(..)) | None => {}
+            Some(HandshakeWork::GoOn(..)) | None => {}
         }
     }
 
@@ -139,7 +143,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let Some(mut quic) = self.core.quic.take() else { return };
         self.step(&mut quic);
-        while self.core.ending != Ending::No && !quic.steps.is_empty() {
+        while self.core.ending != WorkerEnding::No && !quic.steps.is_empty() {
             self.step(&mut quic);
         }
         self.core.quic = Some(quic);
@@ -184,7 +188,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if unproven && quic.handshakes >= self.shared.permits.unproven_max() {
             return quic.endpoints[endpoint].retry(incoming);
         }
-        let goes_on = !matches!(self.core.ending, Ending::Finishing { .. });
+        let goes_on = !matches!(self.core.ending, WorkerEnding::Finishing { .. });
         if !goes_on || !self.core.make_room() || !self.shared.permits.reserve(worker) {
             return quic.endpoints[endpoint].refuse(incoming);
         }
@@ -193,7 +197,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.put_unused_permit_back();
             return quic.endpoints[endpoint].refuse(incoming);
         }
-        let slot = self.core.conns.open(false, Side::accepted(listener), Some(peer));
+        let slot = self.core.conns.open(false, ConnectionSide::accepted(listener), Some(peer));
         let Some((handle, connection)) =
             quic.endpoints[endpoint].accept(incoming, slot, self.core.instant)
         else {
@@ -213,7 +217,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             quic.places.resize(index + 1, None);
         }
         quic.handshakes += 1;
-        quic.places[index] = Some(Place {
+        quic.places[index] = Some(ConnectionSlot {
             endpoint,
             handle,
             timer: None,
@@ -308,7 +312,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Why a connection is to be ended now, if it is.
     fn end_of(&mut self, slot: Slot) -> Option<Gone> {
-        let is_finishing = matches!(self.core.ending, Ending::Finishing { .. });
+        let is_finishing = matches!(self.core.ending, WorkerEnding::Finishing { .. });
         let conn = self.core.conns.get(slot);
         if conn.link.cut.is_some() {
             return conn.link.cut;
@@ -329,7 +333,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Quic { endpoints, places, handshakes, .. } = &mut **quic;
         let conn = conns.get(slot);
         // A client that does not hear of the end finds out by itself; nobody waits for that.
-        let is_last = conn.is_closing() && *ending != Ending::No;
+        let is_last = conn.is_closing() && *ending != WorkerEnding::No;
         let (Some(Http3 { quic: connection, .. }), Some(place)) =
             (conn.http3(), &mut places[slot as usize])
         else {
@@ -349,12 +353,12 @@ impl<B: Backend, A: App> Worker<B, A> {
             *handshakes -= 1;
         }
         let again = match sent {
-            Sent::All => None,
-            Sent::Turn => Some(now),
-            Sent::Blocked => Some(now + SEND_AGAIN),
+            SendProgress::All => None,
+            SendProgress::Turn => Some(now),
+            SendProgress::Blocked => Some(now + SEND_AGAIN),
         };
         let timer = connection.poll_timeout().into_iter().chain(again).min();
-        let over = connection.is_drained() || is_last && sent == Sent::All;
+        let over = connection.is_drained() || is_last && sent == SendProgress::All;
         quic.set_timer(slot, timer);
         over
     }

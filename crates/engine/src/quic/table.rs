@@ -47,16 +47,16 @@ pub(crate) struct Quic {
     /// Connections whose time has come, in this pass.
     pub(crate) due: Vec<Slot>,
     /// By slot: where its timer stands, and how its endpoint knows it.
-    pub(crate) places: Vec<Option<Place>>,
+    pub(crate) places: Vec<Option<ConnectionSlot>>,
     /// Connections to be driven behind a batch.
     pub(crate) dirty: Vec<Slot>,
     /// Steps of handshakes that wait until others have had their turn.
-    pub(crate) steps: VecDeque<Step>,
+    pub(crate) steps: VecDeque<HandshakeWork>,
     pub(crate) handshakes: usize,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     pub(crate) endpoint: usize,
     pub(crate) handle: ConnectionHandle,
     pub(crate) timer: Option<Instant>,
@@ -67,7 +67,7 @@ pub(crate) struct Place {
 }
 
 /// A step of a handshake. It takes as long as many requests, and cannot be divided.
-pub(crate) enum Step {
+pub(crate) enum HandshakeWork {
     /// Somebody wants to connect by this endpoint.
     Begin(usize, Incoming),
     /// For a connection, by slot and generation, in a datagram of so many bytes.

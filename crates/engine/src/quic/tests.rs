@@ -17,13 +17,13 @@ use crate::app::{App, Event, RawEvent};
 use crate::backend::Slot;
 use crate::backend::epoll::Epoll;
 use crate::connections::Connections;
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::exchange::Exchange;
 use crate::limits::{HANDSHAKE_TIMEOUT_MS, TICK_MS};
 use crate::listener::{bind_udp, local_address};
 use crate::raw::RawStream;
-use crate::settings::Settings;
-use crate::worker::{Shared, Worker};
+use crate::settings::WorkerSettings;
+use crate::worker::{SharedByWorkers, Worker};
 
 /// Turns of a millisecond that something may take.
 const TURNS_MAX: usize = 10_000;
@@ -53,8 +53,8 @@ fn worker() -> (Worker<Epoll, Unasked>, SocketAddr) {
     let address = local_address(&sockets[0]).expect("an address");
     let sockets = sockets.into_iter().map(Arc::new).collect();
     let endpoints = vec![EndpointPlan { sockets, config, listener: 0 }];
-    let settings = Settings { connections: 10, ..Settings::default() };
-    let shared = Arc::new(Shared::new(1, &settings, Vec::new(), endpoints));
+    let settings = WorkerSettings { connections: 10, ..WorkerSettings::default() };
+    let shared = Arc::new(SharedByWorkers::new(1, &settings, Vec::new(), endpoints));
     let epoll = Epoll::new(Vec::new()).expect("epoll");
     let mut worker = Worker::new(0, epoll, Unasked, Arc::new(settings), shared);
     worker.open_endpoints().expect("an endpoint");
@@ -99,7 +99,7 @@ fn a_handshake_that_stands_still_ends_in_time() {
     });
     let slot = found.expect("a connection");
     let until_ms = worker.core.now.monotonic_ms + HANDSHAKE_TIMEOUT_MS;
-    assert_eq!(worker.core.conns.get(slot).link.deadline.watch(), Watch::Handshake);
+    assert_eq!(worker.core.conns.get(slot).link.deadline.watch(), DeadlineWatch::Handshake);
     expire(&mut worker, until_ms - 1);
     assert!(!worker.core.conns.get(slot).is_closing(), "it is in time");
     // Deadlines are looked at once in a tick.

@@ -16,11 +16,11 @@ use crate::backend::Slot;
 use crate::buffers::Buffers;
 use crate::conn::{Conn, Protocol};
 use crate::core::Core;
-use crate::ending::Ending;
+use crate::ending::WorkerEnding;
 use crate::exchange::Exchange;
-use crate::exchange::state::{Carrier, Stage};
+use crate::exchange::state::{Carrier, ExchangeStage};
 use crate::gone::Gone;
-use crate::http1::input::Content;
+use crate::http1::input::ContentStep;
 use crate::http1::response::HEAD_FIXED_BYTES;
 use crate::http1::{AfterResponse, Http1, OpenExchange};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
@@ -62,7 +62,7 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     conn.link.received();
     conn.begins_one();
     let is_last = settings.requests_per_connection.is_some_and(|last| conn.begun >= last);
-    let may_stay = *ending == Ending::No && !is_last;
+    let may_stay = *ending == WorkerEnding::No && !is_last;
     let Protocol::Http1(http1) = &mut conn.protocol else { unreachable!("its head was read") };
     *http1 = Http1::Exchange(OpenExchange::new(head, settings.limits.body_bytes, may_stay));
     // The one before it.
@@ -92,17 +92,20 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         _ => return,
     };
     match open.state.stage {
-        Stage::Done => complete(core, slot),
-        Stage::Open | Stage::Streaming if open.wants_too_much() => {
+        ExchangeStage::Done => complete(core, slot),
+        ExchangeStage::Open | ExchangeStage::Streaming if open.wants_too_much() => {
             content_refused(app, core, slot, Refusal::ContentTooLarge);
         }
-        Stage::Open if !open.state.waiting => {
+        ExchangeStage::Open if !open.state.waiting => {
             let why_not = if open.fits() { 500 } else { Refusal::ContentTooLarge.status() };
             let request = open.state.refused_request();
             send_page(app, core, slot, why_not, &request);
         }
-        Stage::Head | Stage::Refused => {}
-        Stage::Open | Stage::Streaming | Stage::Broken | Stage::Aborted => {}
+        ExchangeStage::Head | ExchangeStage::Refused => {}
+        ExchangeStage::Open
+        | ExchangeStage::Streaming
+        | ExchangeStage::Broken
+        | ExchangeStage::Aborted => {}
     }
 }
 
@@ -128,19 +131,19 @@ pub(crate) fn content<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &
     let Protocol::Http1(http1) = protocol else { unreachable!("{IS_HTTP1}") };
     let (used, came) = http1.content(input);
     match came {
-        Content::Nothing => {}
-        Content::Dropped(bytes) => *content_bytes += bytes,
-        Content::TooMuch(bytes) => {
+        ContentStep::Nothing => {}
+        ContentStep::Dropped(bytes) => *content_bytes += bytes,
+        ContentStep::TooMuch(bytes) => {
             *content_bytes += bytes;
             core.end(slot, Remaining::Content);
         }
-        Content::Bytes(bytes) => {
+        ContentStep::Bytes(bytes) => {
             *content_bytes += bytes.len();
             link.received();
             tell(app, core, slot, Event::Body(bytes));
         }
-        Content::End(section) => content_end(app, core, slot, section),
-        Content::Refused(refusal) => content_refused(app, core, slot, refusal),
+        ContentStep::End(section) => content_end(app, core, slot, section),
+        ContentStep::Refused(refusal) => content_refused(app, core, slot, refusal),
     }
     used
 }
@@ -169,7 +172,7 @@ pub(crate) fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, 
     let Some(open) = exchange_of(core, slot) else { return core.give_up(slot, Gone::Peer) };
     // Where the next request would begin is not certain, whoever answers (RFC 9112 §9.6).
     (open.keep_alive, open.client_closes) = (false, false);
-    if open.state.stage == Stage::Open {
+    if open.state.stage == ExchangeStage::Open {
         app.exchange(Event::Refused(refusal), &mut Exchange { core, slot, carrier });
         if core.conns.get(slot).link.cut.is_some() {
             return;
@@ -179,7 +182,7 @@ pub(crate) fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, 
         unreachable!("an exchange ends behind its event")
     };
     let (stage, request) = (state.stage, state.refused_request());
-    if stage == Stage::Done {
+    if stage == ExchangeStage::Done {
         return core.end(slot, remaining_behind(refusal.status()));
     }
     if state.stage.take_open() {
@@ -187,7 +190,7 @@ pub(crate) fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, 
         app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier });
     }
     match stage {
-        Stage::Open => send_page(app, core, slot, refusal.status(), &request),
+        ExchangeStage::Open => send_page(app, core, slot, refusal.status(), &request),
         _ => core.give_up(slot, Gone::Peer),
     }
 }

@@ -8,7 +8,7 @@ use super::requests::{self, abandon, lose};
 use crate::app::App;
 use crate::backend::Slot;
 use crate::core::Core;
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::gone::Gone;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
@@ -83,14 +83,14 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'
 
 /// What the peer should have done did not come in time.
 #[cold]
-pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: Watch) {
-    if watch == Watch::Body {
+pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: DeadlineWatch) {
+    if watch == DeadlineWatch::Body {
         return requests::content_stalled(app, core, slot);
     }
     let Some((http2, link, buffers)) = core.http2(slot) else {
         unreachable!("its deadline watches HTTP/2")
     };
-    if matches!(watch, Watch::Idle | Watch::Last) {
+    if matches!(watch, DeadlineWatch::Idle | DeadlineWatch::Last) {
         http2.finish_all(link, buffers);
     } else {
         // A frame that is not whole, or a window that stays shut.

@@ -14,8 +14,8 @@ use crate::app::App;
 use crate::backend::Slot;
 use crate::conn::Conn;
 use crate::core::Core;
-use crate::deadline::Watch;
-use crate::ending::Ending;
+use crate::deadline::DeadlineWatch;
+use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::http3::uni::{self, Uni};
 pub(crate) use input::{read, read_wanted};
@@ -43,7 +43,7 @@ pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 fn connected(core: &mut Core, slot: Slot) {
     core.conns.get(slot).link.received();
     core.http3(slot).0.write_control();
-    if core.ending != Ending::No {
+    if core.ending != WorkerEnding::No {
         core.go_away(slot);
     }
 }
@@ -105,17 +105,17 @@ pub(crate) fn stalled<A: App>(
     app: &mut A,
     core: &mut Core,
     slot: Slot,
-    watch: Watch,
+    watch: DeadlineWatch,
 ) -> Option<ErrorCode> {
     match watch {
-        Watch::Body | Watch::Head => {
+        DeadlineWatch::Body | DeadlineWatch::Head => {
             requests::content_stalled(app, core, slot);
             heads_stalled(app, core, slot);
         }
-        Watch::Quiet => core.http3(slot).0.quic.ping(),
+        DeadlineWatch::Quiet => core.http3(slot).0.quic.ping(),
         // Who is late with what is dropped is told to stop, as after each event.
-        Watch::Discard => {}
-        Watch::Window => {
+        DeadlineWatch::Discard => {}
+        DeadlineWatch::Window => {
             app.flooded(core.address(slot));
             return Some(ErrorCode::ExcessiveLoad);
         }

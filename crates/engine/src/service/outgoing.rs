@@ -5,12 +5,12 @@ use rustix::io::Errno;
 
 use super::{http1, raw, requests};
 use crate::app::App;
-use crate::backend::{Backend, Opening, Slot};
+use crate::backend::{Backend, OpeningState, Slot};
 use crate::byte_stream::ConnectStep;
 use crate::conn::Protocol;
 use crate::core::Core;
 use crate::gone::Gone;
-use crate::remote::{ConnectTls, NotConnected, Origin};
+use crate::remote::{ConnectTls, NotConnected, RemoteOrigin};
 use crate::tls::TlsSession;
 use crate::worker::Worker;
 
@@ -54,18 +54,18 @@ impl<B: Backend, A: App> Worker<B, A> {
                 continue;
             }
             let begun = match &mut connecting.origin {
-                Origin::Remote(remote) => self.backend.connect(slot, remote),
-                Origin::Socket(socket) => {
+                RemoteOrigin::Remote(remote) => self.backend.connect(slot, remote),
+                RemoteOrigin::Socket(socket) => {
                     let socket = socket.take().expect("it is taken once, by the step");
-                    self.backend.adopt(slot, socket).map(|()| Opening::Pending)
+                    self.backend.adopt(slot, socket).map(|()| OpeningState::Pending)
                 }
             };
             match begun {
                 Ok(opening) => {
                     connecting.step = ConnectStep::Begun;
                     match opening {
-                        Opening::Done => self.connected(slot, Ok(())),
-                        Opening::Pending => self.settle(slot),
+                        OpeningState::Done => self.connected(slot, Ok(())),
+                        OpeningState::Pending => self.settle(slot),
                     }
                 }
                 Err(error) => self.cut(slot, Gone::NotConnected(NotConnected::from(error))),

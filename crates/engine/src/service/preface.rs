@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::backend::Slot;
 use crate::conn::Protocol;
 use crate::core::Core;
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::http1::Http1;
 use crate::settings::{Protocol as Spoken, Protocols};
 use crate::tls::Inside;
@@ -27,7 +27,8 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
         }
         Spoken::Http(_) => conn.protocol = Protocol::Preface,
         Spoken::Raw => {
-            let first_byte_ms = core.settings.stream_timeout_ms(conn.side, Watch::FirstByte);
+            let first_byte_ms =
+                core.settings.stream_timeout_ms(conn.side, DeadlineWatch::FirstByte);
             let stream = conn.begin_stream();
             stream.awaits_first_byte = first_byte_ms.is_some() && !stream.owes_end;
             raw::open(app, core, slot);
@@ -38,17 +39,17 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
 /// Looks at the first bytes of a connection and moves it on, unless more of them are needed. None
 /// is used up.
 pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
-    match Opening::of(input) {
-        Opening::Unclear => {}
-        Opening::Http1 => core.conns.get(slot).protocol = Protocol::Http1(Http1::IDLE),
-        Opening::Http2 if speaks_http2(core, slot) => {
+    match PeerPreface::of(input) {
+        PeerPreface::Unclear => {}
+        PeerPreface::Http1 => core.conns.get(slot).protocol = Protocol::Http1(Http1::IDLE),
+        PeerPreface::Http2 if speaks_http2(core, slot) => {
             core.begin_http2(slot, app.takes_extended_connect());
         }
-        Opening::Http2 => {
+        PeerPreface::Http2 => {
             let unknown = RefusedRequest::default();
             http1::send_page(app, core, slot, Refusal::Version.status(), &unknown);
         }
-        Opening::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
+        PeerPreface::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
     }
 }
 
@@ -62,7 +63,7 @@ fn speaks_http2(core: &mut Core, slot: Slot) -> bool {
 
 /// What a peer of an HTTP listener speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Opening {
+enum PeerPreface {
     /// HTTP/1, or something that its parser can say no to.
     Http1,
     /// HTTP/2 with prior knowledge (RFC 9113 §3.4).
@@ -76,7 +77,7 @@ enum Opening {
 /// The request line with which every HTTP/2 connection begins. It is none of HTTP/1.
 const HTTP2_LINE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
-impl Opening {
+impl PeerPreface {
     fn of(input: &[u8]) -> Self {
         match input {
             // A record of the type handshake, of any version 3.x.
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_first_bytes_tell_and_a_part_of_them_does_not() {
-        use Opening as O;
+        use PeerPreface as O;
         for (bytes, opening, needed) in [
             (&b"GET / HTTP/1.1\r\n"[..], O::Http1, 1),
             (b"\r\nGET / HTTP/1.1\r\n", O::Http1, 1),
@@ -110,7 +111,7 @@ mod tests {
             for until in 0..=bytes.len() {
                 let expected = if until < needed { O::Unclear } else { opening };
                 let text = bytes[..until].escape_ascii();
-                assert_eq!(Opening::of(&bytes[..until]), expected, "{text}");
+                assert_eq!(PeerPreface::of(&bytes[..until]), expected, "{text}");
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::backend::Slot;
 use crate::conn::Protocol;
 use crate::core::Core;
 use crate::gone::Gone;
-use crate::worker::Shared;
+use crate::worker::SharedByWorkers;
 
 /// Takes bytes of a proxy that has connected from `socket_peer`. Returns what follows the header;
 /// nothing while it is not whole, and when the connection is to be cut.
@@ -20,7 +20,7 @@ use crate::worker::Shared;
 pub(super) fn take_in<'i, A: App>(
     app: &mut A,
     core: &mut Core,
-    shared: &Shared,
+    shared: &SharedByWorkers,
     slot: Slot,
     socket_peer: Option<SocketAddr>,
     input: &'i [u8],
@@ -62,7 +62,7 @@ pub(super) fn take_in<'i, A: App>(
 fn begin<A: App>(
     app: &mut A,
     core: &mut Core,
-    shared: &Shared,
+    shared: &SharedByWorkers,
     slot: Slot,
     peer: Option<SocketAddr>,
     socket_peer: Option<SocketAddr>,

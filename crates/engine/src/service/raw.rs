@@ -5,7 +5,7 @@ use crate::backend::Slot;
 use crate::byte_stream::StreamState;
 use crate::conn::Conn;
 use crate::core::Core;
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::linger::Remaining;
 use crate::raw::RawStream;
 
@@ -40,8 +40,8 @@ pub(crate) fn input<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
     }
     stream.wanted -= now as u64;
     stream.awaits_first_byte = false;
-    link.deadline.is_over(Watch::FirstByte);
-    link.deadline.is_over(Watch::StreamIdle);
+    link.deadline.is_over(DeadlineWatch::FirstByte);
+    link.deadline.is_over(DeadlineWatch::StreamIdle);
     core.content_bytes += now;
     tell(app, core, slot, RawEvent::Bytes(&input[..now]));
     now

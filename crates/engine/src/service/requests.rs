@@ -16,12 +16,12 @@ use crate::address::Address;
 use crate::app::{App, Event, OwnAnswer};
 use crate::backend::Slot;
 use crate::core::Core;
-use crate::ending::Ending;
-use crate::exchange::state::{Carrier, ExchangeState, Stage};
+use crate::ending::WorkerEnding;
+use crate::exchange::state::{Carrier, ExchangeStage, ExchangeState};
 use crate::exchange::{Exchange, RangeSource};
 use crate::gone::Gone;
 use crate::limits::STREAM_LOW_WATER_BYTES;
-use crate::multiplexed::Stream;
+use crate::multiplexed::MultiplexedStream;
 use crate::notice::Notice;
 use crate::protocol::Response;
 
@@ -37,7 +37,7 @@ pub(crate) fn begin<A: App>(
     end: bool,
 ) {
     let state = ExchangeState {
-        stage: Stage::Open,
+        stage: ExchangeStage::Open,
         head_only: head.method == Method::Head,
         expects_continue: head.expect_continue,
         error_format: if end {
@@ -55,7 +55,7 @@ pub(crate) fn begin<A: App>(
     open(core, slot, id, |stream| {
         stream.begin(state);
         stream.ended = end;
-        stream.announced_bytes = Stream::announced(head.framing);
+        stream.announced_bytes = MultiplexedStream::announced(head.framing);
         stream.content_max_bytes = content_max_bytes;
     });
     tell_ended(app, core);
@@ -67,7 +67,7 @@ pub(crate) fn begin<A: App>(
 /// Returns the stream with this number, while it is open: it may end within any event that the
 /// application hears, and before what the client has sent for it is used.
 #[inline]
-fn find_stream(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
+fn find_stream(core: &mut Core, slot: Slot, id: u32) -> Option<&mut MultiplexedStream> {
     core.multiplexed(slot).0.stream(id)
 }
 
@@ -86,7 +86,7 @@ fn consumed(core: &mut Core, slot: Slot, id: u32, bytes: usize) {
 
 /// Begins a fresh stream, and counts it.
 #[inline]
-fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Stream)) {
+fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut MultiplexedStream)) {
     let last_allowed = core.settings.requests_per_connection;
     let conn = core.conns.get(slot);
     conn.link.received();
@@ -96,7 +96,7 @@ fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Stream)) {
         unreachable!("a stream whose head has been read is open")
     };
     begin(stream);
-    if is_last && core.ending == Ending::No {
+    if is_last && core.ending == WorkerEnding::No {
         core.go_away(slot);
     }
 }
@@ -113,7 +113,7 @@ pub(crate) fn refuse<A: App>(
 ) {
     let &RefusedRequest { head_only, error_format, .. } = request;
     let state = ExchangeState {
-        stage: Stage::Refused,
+        stage: ExchangeStage::Refused,
         head_only,
         error_format,
         ..ExchangeState::default()
@@ -131,19 +131,19 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
         let Some(stream) = find_stream(core, slot, id) else { return };
         let wants_too_much = stream.state.wanted.is_some() && stream.is_too_much();
         match stream.state.stage {
-            Stage::Done => return finish(core, slot, id),
-            Stage::Open | Stage::Streaming if wants_too_much => {
+            ExchangeStage::Done => return finish(core, slot, id),
+            ExchangeStage::Open | ExchangeStage::Streaming if wants_too_much => {
                 return content_refused(app, core, slot, id, Refusal::ContentTooLarge);
             }
-            Stage::Open if !stream.state.waiting => {
+            ExchangeStage::Open if !stream.state.waiting => {
                 let status = if stream.fits() { 500 } else { Refusal::ContentTooLarge.status() };
                 let request = stream.state.refused_request();
                 return answer_page(app, core, slot, id, status, &request);
             }
-            Stage::Broken | Stage::Aborted => return cut(app, core, slot, id),
-            Stage::Head | Stage::Refused => return,
-            Stage::Streaming if stream.state.has_finished => finish(core, slot, id),
-            Stage::Open | Stage::Streaming => {}
+            ExchangeStage::Broken | ExchangeStage::Aborted => return cut(app, core, slot, id),
+            ExchangeStage::Head | ExchangeStage::Refused => return,
+            ExchangeStage::Streaming if stream.state.has_finished => finish(core, slot, id),
+            ExchangeStage::Open | ExchangeStage::Streaming => {}
         }
         if !deliver(app, core, slot, id) {
             return;
@@ -281,12 +281,12 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
 fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, refusal: Refusal) {
     let carrier = Carrier::Stream(id);
     let Some(stream) = find_stream(core, slot, id) else { return };
-    if stream.state.stage == Stage::Open {
+    if stream.state.stage == ExchangeStage::Open {
         app.exchange(Event::Refused(refusal), &mut Exchange { core, slot, carrier });
     }
     let Some(stream) = find_stream(core, slot, id) else { return };
     let stage = stream.state.stage;
-    if stage == Stage::Done {
+    if stage == ExchangeStage::Done {
         return finish(core, slot, id);
     }
     let request = stream.state.refused_request();
@@ -295,7 +295,7 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, re
         app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier });
     }
     match stage {
-        Stage::Open => answer_page(app, core, slot, id, refusal.status(), &request),
+        ExchangeStage::Open => answer_page(app, core, slot, id, refusal.status(), &request),
         _ => cut(app, core, slot, id),
     }
 }
@@ -305,7 +305,7 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, re
 #[cold]
 pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     let Some(stream) = find_stream(core, slot, id) else { return };
-    if stream.state.stage != Stage::Open {
+    if stream.state.stage != ExchangeStage::Open {
         return give_up(core, slot, id, Gone::Overload, |core| cut(app, core, slot, id));
     }
     let request = stream.state.refused_request();
@@ -320,7 +320,7 @@ pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut Core, slot: Slot, i
 /// whole, once. True when there were any.
 #[cold]
 pub(crate) fn tell_input_end<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
-    let owes = |stream: &Stream| stream.ended && stream.state.awaits_input_end();
+    let owes = |stream: &MultiplexedStream| stream.ended && stream.state.awaits_input_end();
     let waiting = core.multiplexed(slot).0.all(owes);
     for &id in &waiting {
         // It may have ended with the event of another one.
@@ -340,7 +340,7 @@ pub(crate) fn tell_input_end<A: App>(app: &mut A, core: &mut Core, slot: Slot) -
 #[cold]
 pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
     let (multiplexed, ..) = core.multiplexed(slot);
-    let waiting = multiplexed.all(Stream::waits_for_content);
+    let waiting = multiplexed.all(MultiplexedStream::waits_for_content);
     for &id in &waiting {
         give_up(core, slot, id, Gone::Peer, |core| cut(app, core, slot, id));
     }
@@ -354,7 +354,8 @@ pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) 
     let now_ms = core.now.monotonic_ms;
     let settings = Arc::clone(&core.settings);
     let (multiplexed, ..) = core.multiplexed(slot);
-    let is_late = |stream: &Stream| stream.awaits_body() && stream.is_late(now_ms, &settings);
+    let is_late =
+        |stream: &MultiplexedStream| stream.awaits_body() && stream.is_late(now_ms, &settings);
     for id in multiplexed.all(is_late) {
         content_refused(app, core, slot, id, Refusal::Timeout);
     }
@@ -391,7 +392,7 @@ fn answer_page<A: App>(
 ) {
     let peer = core.conns.get(slot).peer;
     let Some(stream) = find_stream(core, slot, id) else { return };
-    stream.state.stage = Stage::Done;
+    stream.state.stage = ExchangeStage::Done;
     let queued_bytes = core.queued_bytes(slot);
     let page = app.error_page(status, request);
     let PreparedBody::Bytes(body) = page.body else { unreachable!("a page is bytes") };
@@ -414,7 +415,7 @@ pub(crate) fn lose<A: App>(
     app: &mut A,
     core: &mut Core,
     slot: Slot,
-    (id, stream): (u32, Stream),
+    (id, stream): (u32, MultiplexedStream),
     why: Gone,
 ) {
     let is_open = stream.state.stage.is_open();
@@ -452,7 +453,7 @@ pub(crate) fn notify_each<A: App>(
     app: &mut A,
     core: &mut Core,
     slot: Slot,
-    take: impl Fn(&mut Stream, u64) -> Option<Notice>,
+    take: impl Fn(&mut MultiplexedStream, u64) -> Option<Notice>,
 ) -> bool {
     let mut told = false;
     loop {

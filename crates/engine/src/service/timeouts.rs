@@ -7,7 +7,7 @@ use super::{http1, http2, http3, requests};
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::conn::Protocol;
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::gone::Gone;
 use crate::linger::Remaining;
 use crate::notice::Notice;
@@ -36,40 +36,47 @@ impl<B: Backend, A: App> Worker<B, A> {
         // Over HTTP/2 a client goes on speaking while it reads. What it says to a connection that
         // is closed would cost it what the kernel still has for it.
         let speaks = matches!(&conn.protocol, Protocol::Linger(linger) if linger.was_http2);
-        if watch == Watch::Linger && speaks && self.has_moved_on(slot) {
+        if watch == DeadlineWatch::Linger && speaks && self.has_moved_on(slot) {
             return self.settle(slot);
         }
         let conn = self.core.conns.get(slot);
         match watch {
-            Watch::Nothing => {}
+            DeadlineWatch::Nothing => {}
             _ if conn.http3().is_some() => {
                 let Self { app, core, .. } = self;
                 if let Some(code) = http3::stalled(app, core, slot, watch) {
                     return self.close_quic(slot, Gone::Stalled, code);
                 }
             }
-            Watch::Quiet => {}
-            Watch::Last | Watch::Window => {
+            DeadlineWatch::Quiet => {}
+            DeadlineWatch::Last | DeadlineWatch::Window => {
                 http2::stalled(&mut self.app, &mut self.core, slot, watch);
             }
-            Watch::Idle | Watch::Head | Watch::Body if conn.http2().is_some() => {
+            DeadlineWatch::Idle | DeadlineWatch::Head | DeadlineWatch::Body
+                if conn.http2().is_some() =>
+            {
                 http2::stalled(&mut self.app, &mut self.core, slot, watch);
             }
-            Watch::Connect => {
+            DeadlineWatch::Connect => {
                 return self.cut(slot, Gone::NotConnected(NotConnected::TimedOut));
             }
-            Watch::Handshake | Watch::Idle | Watch::Linger | Watch::FirstByte => {
+            DeadlineWatch::Handshake
+            | DeadlineWatch::Idle
+            | DeadlineWatch::Linger
+            | DeadlineWatch::FirstByte => {
                 return self.cut(slot, Gone::Stalled);
             }
-            Watch::StreamIdle => return self.cut(slot, Gone::Idle),
-            Watch::Head if conn.link.input.is_empty() => return self.cut(slot, Gone::Stalled),
-            Watch::Head => self.refuse_late(slot),
+            DeadlineWatch::StreamIdle => return self.cut(slot, Gone::Idle),
+            DeadlineWatch::Head if conn.link.input.is_empty() => {
+                return self.cut(slot, Gone::Stalled);
+            }
+            DeadlineWatch::Head => self.refuse_late(slot),
             // The client may still want to see the response.
-            Watch::Discard => self.core.end(slot, Remaining::Content),
-            Watch::Body => {
+            DeadlineWatch::Discard => self.core.end(slot, Remaining::Content),
+            DeadlineWatch::Body => {
                 http1::content_refused(&mut self.app, &mut self.core, slot, Refusal::Timeout);
             }
-            Watch::Send => {
+            DeadlineWatch::Send => {
                 if !self.has_moved_on(slot) {
                     return self.cut(slot, Gone::Stalled);
                 }

@@ -19,7 +19,7 @@ use x509_parser::prelude::FromDer as _;
 #[derive(Debug, Clone)]
 pub struct Certificate {
     pub(super) key: Arc<CertifiedKey>,
-    names: Vec<Name>,
+    names: Vec<CertificateName>,
     not_before: i64,
     not_after: i64,
     must_staple: bool,
@@ -28,14 +28,14 @@ pub struct Certificate {
 
 /// What a certificate is for (RFC 5280 §4.2.1.6).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Name {
+pub enum CertificateName {
     /// A host name in lower case, or `*.` and a host name for one label below it.
     Dns(String),
     /// An address.
     Ip(IpAddr),
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for CertificateName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dns(name) => f.write_str(name),
@@ -134,7 +134,7 @@ impl Certificate {
     }
 
     /// What it is for, in its own order.
-    pub fn names(&self) -> &[Name] {
+    pub fn names(&self) -> &[CertificateName] {
         &self.names
     }
 
@@ -142,10 +142,10 @@ impl Certificate {
     pub fn names_host(&self, host: &str) -> bool {
         let parent = host.split_once('.').map(|(_, parent)| parent);
         self.names.iter().any(|name| match name {
-            Name::Dns(name) => {
+            CertificateName::Dns(name) => {
                 name == host || (parent.is_some() && name.strip_prefix("*.") == parent)
             }
-            Name::Ip(_) => false,
+            CertificateName::Ip(_) => false,
         })
     }
 
@@ -204,7 +204,7 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 /// What is to be known of a certificate beside its key.
 struct Facts {
-    names: Vec<Name>,
+    names: Vec<CertificateName>,
     not_before: i64,
     not_after: i64,
     must_staple: bool,
@@ -248,7 +248,7 @@ fn must_staple(certificate: &X509Certificate<'_>) -> bool {
 ///
 /// A common name alone is not a name of a host any more for any client (RFC 9525 §2); to choose
 /// between certificates it is good enough.
-fn names(certificate: &X509Certificate<'_>) -> Option<(Vec<Name>, bool)> {
+fn names(certificate: &X509Certificate<'_>) -> Option<(Vec<CertificateName>, bool)> {
     let mut names = Vec::new();
     let extension = certificate.subject_alternative_name().ok()?;
     for name in extension.iter().flat_map(|extension| &extension.value.general_names) {
@@ -268,18 +268,18 @@ fn names(certificate: &X509Certificate<'_>) -> Option<(Vec<Name>, bool)> {
 }
 
 /// What a client can ask for: anything else would only be in the way.
-fn dns_name(text: &str) -> Option<Name> {
+fn dns_name(text: &str) -> Option<CertificateName> {
     let host = text.strip_prefix("*.").unwrap_or(text);
     let label = |label: &str| {
         let known = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
         !label.is_empty() && label.bytes().all(known)
     };
-    host.split('.').all(label).then(|| Name::Dns(text.to_ascii_lowercase()))
+    host.split('.').all(label).then(|| CertificateName::Dns(text.to_ascii_lowercase()))
 }
 
-fn ip_address(bytes: &[u8]) -> Option<Name> {
+fn ip_address(bytes: &[u8]) -> Option<CertificateName> {
     let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
-    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok().map(Name::Ip)
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok().map(CertificateName::Ip)
 }
 
 fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, CertificateError> {

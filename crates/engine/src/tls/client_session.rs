@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 
-use super::session::{Brought, Fault, Inside};
+use super::session::{Brought, Inside, TlsFault};
 use crate::backend::Sending;
 use crate::limits::SEND_PARTS_MAX;
 
@@ -52,18 +52,18 @@ impl ClientSession {
         mut input: &[u8],
         buffer: &mut Vec<u8>,
         mut tell: impl FnMut(Brought<'_>) -> bool,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, TlsFault> {
         while !self.is_over && !input.is_empty() {
             // The library takes a few records at a time.
             if self.connection.read_tls(&mut input).is_err() {
-                return Err(Fault);
+                return Err(TlsFault);
             }
             let state = match self.connection.process_new_packets() {
                 Ok(state) => state,
                 Err(error) => {
                     self.failure = Some(error);
                     self.is_over = true;
-                    return Err(Fault);
+                    return Err(TlsFault);
                 }
             };
             if !self.has_begun && !self.connection.is_handshaking() {

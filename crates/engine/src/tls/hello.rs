@@ -22,7 +22,7 @@ pub(super) enum Preference {
 
 /// The name that a client asks for (RFC 6066 §3).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum RequestedName {
     /// The library takes it, or refuses it for another reason than its form; or there is none.
     Readable,
     /// It is no name of DNS and no address. It stands here in the ClientHello.
@@ -60,12 +60,12 @@ pub(crate) fn bare_choice(message: &[u8]) -> Option<Choice> {
     choice_by(message_preference(message, false), bare_name(message))
 }
 
-fn choice_by(preference: Preference, name: Name) -> Option<Choice> {
+fn choice_by(preference: Preference, name: RequestedName) -> Option<Choice> {
     match (preference, name) {
-        (Preference::Unknown, _) | (_, Name::Unknown) => None,
-        (_, Name::Unreadable(place)) => Some(Choice::HiddenName(place)),
-        (Preference::Aes, Name::Readable) => Some(Choice::AesFirst),
-        (Preference::Other, Name::Readable) => Some(Choice::ByClient),
+        (Preference::Unknown, _) | (_, RequestedName::Unknown) => None,
+        (_, RequestedName::Unreadable(place)) => Some(Choice::HiddenName(place)),
+        (Preference::Aes, RequestedName::Readable) => Some(Choice::AesFirst),
+        (Preference::Other, RequestedName::Readable) => Some(Choice::ByClient),
     }
 }
 
@@ -141,38 +141,38 @@ fn suites(message: &[u8]) -> Option<(&[[u8; 2]], bool)> {
 }
 
 /// Returns what the name is that a client asks for whose first bytes are `input`.
-pub(super) fn name(input: &[u8]) -> Name {
+pub(super) fn name(input: &[u8]) -> RequestedName {
     let Some((header, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() else {
-        return Name::Unknown;
+        return RequestedName::Unknown;
     };
     let record_bytes = usize::from(u16::from_be_bytes([header[3], header[4]]));
     let is_hello = rest.first().is_none_or(|kind| *kind == CLIENT_HELLO);
     if header[0] != HANDSHAKE || record_bytes > RECORD_MAX_BYTES || !is_hello {
-        return Name::Readable;
+        return RequestedName::Readable;
     }
-    rest.get(..record_bytes).map_or(Name::Unknown, whole_name)
+    rest.get(..record_bytes).map_or(RequestedName::Unknown, whole_name)
 }
 
 /// Returns what the name is in a ClientHello without records that begins with these bytes. One that
 /// is longer than it may be is for the library to refuse.
-fn bare_name(message: &[u8]) -> Name {
+fn bare_name(message: &[u8]) -> RequestedName {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
-        return Name::Readable;
+        return RequestedName::Readable;
     }
     match message_bytes(message) {
-        Some(bytes) if bytes > HANDSHAKE_MAX_BYTES => Name::Readable,
-        Some(bytes) => message.get(..bytes).map_or(Name::Unknown, whole_name),
-        None => Name::Unknown,
+        Some(bytes) if bytes > HANDSHAKE_MAX_BYTES => RequestedName::Readable,
+        Some(bytes) => message.get(..bytes).map_or(RequestedName::Unknown, whole_name),
+        None => RequestedName::Unknown,
     }
 }
 
 /// Returns what the name is in a whole ClientHello.
-fn whole_name(message: &[u8]) -> Name {
+fn whole_name(message: &[u8]) -> RequestedName {
     let place = name_place(message);
     let bytes = place.clone().and_then(|place| message.get(place)).unwrap_or_default();
     match place {
-        Some(place) if is_unreadable(bytes) => Name::Unreadable(place),
-        _ => Name::Readable,
+        Some(place) if is_unreadable(bytes) => RequestedName::Unreadable(place),
+        _ => RequestedName::Readable,
     }
 }
 
@@ -188,7 +188,7 @@ fn name_place(record: &[u8]) -> Option<Range<usize>> {
     const VERSION_AND_RANDOM_BYTES: usize = 2 + 32;
     const SERVER_NAME: usize = 0;
     const HOST_NAME: usize = 0;
-    let mut reader = Reader { bytes: record, at: 1 };
+    let mut reader = HelloReader { bytes: record, at: 1 };
     let _message_bytes = reader.number(3)?;
     reader.skip(VERSION_AND_RANDOM_BYTES)?;
     // A session id, cipher suites, methods of compression.
@@ -212,12 +212,12 @@ fn name_place(record: &[u8]) -> Option<Range<usize>> {
 }
 
 /// Reads numbers in network byte order.
-struct Reader<'a> {
+struct HelloReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Reader<'_> {
+impl HelloReader<'_> {
     fn number(&mut self, length_bytes: usize) -> Option<usize> {
         let start = self.at;
         self.skip(length_bytes)?;
@@ -317,15 +317,20 @@ mod tests {
             "[::1]",
         ] {
             let hello = hello_for(unreadable.as_bytes());
-            let Name::Unreadable(place) = name(&hello) else { panic!("{unreadable}") };
+            let RequestedName::Unreadable(place) = name(&hello) else { panic!("{unreadable}") };
             assert_eq!(&hello[5..][place], unreadable.as_bytes());
         }
         let longest = [b'?'; 253];
-        assert!(matches!(name(&hello_for(&longest)), Name::Unreadable(_)));
+        assert!(matches!(name(&hello_for(&longest)), RequestedName::Unreadable(_)));
         let longer = [b'?'; 254];
         let readable = ["localhost", "a_b.example", "127.0.0.1", "::1", "a.", ""];
         for readable in readable.map(str::as_bytes).into_iter().chain([&longer[..]]) {
-            assert_eq!(name(&hello_for(readable)), Name::Readable, "{}", readable.escape_ascii());
+            assert_eq!(
+                name(&hello_for(readable)),
+                RequestedName::Readable,
+                "{}",
+                readable.escape_ascii()
+            );
         }
     }
 
@@ -376,7 +381,7 @@ mod tests {
             }
             hello.extend(behind);
             let record_bytes = usize::from(u16::from_be_bytes([hello[3], hello[4]]));
-            if let Name::Unreadable(place) = name(&hello) {
+            if let RequestedName::Unreadable(place) = name(&hello) {
                 prop_assert!(!place.is_empty() && place.end <= record_bytes);
                 prop_assert!(ServerName::try_from(&hello[5..][place]).is_err());
             }
@@ -387,18 +392,18 @@ mod tests {
     fn a_name_is_not_known_before_its_record_is_whole() {
         let hello = hello_for(b"a..b");
         for bytes in 0..hello.len() {
-            assert_eq!(name(&hello[..bytes]), Name::Unknown, "{bytes}");
+            assert_eq!(name(&hello[..bytes]), RequestedName::Unknown, "{bytes}");
         }
         // A length that does not fit into the record.
         for at in 5..hello.len() {
             let mut damaged = hello.clone();
             damaged[at] ^= 0x80;
-            if let Name::Unreadable(place) = name(&damaged) {
+            if let RequestedName::Unreadable(place) = name(&damaged) {
                 assert!(place.end <= damaged.len() - 5);
             }
         }
-        assert_eq!(name(&[23, 3, 3, 0, 9, 1]), Name::Readable);
-        assert_eq!(name(&[22, 3, 3, 0, 9, 2]), Name::Readable);
+        assert_eq!(name(&[23, 3, 3, 0, 9, 1]), RequestedName::Readable);
+        assert_eq!(name(&[22, 3, 3, 0, 9, 2]), RequestedName::Readable);
     }
 
     #[test]

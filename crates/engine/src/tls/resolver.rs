@@ -8,7 +8,7 @@ use rustls::SignatureScheme;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::certificates::{Certificate, Name};
+use super::certificates::{Certificate, CertificateName};
 
 /// The certificates of a server.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Directory {
         for (certificate, position) in certificates.iter().zip(0..) {
             for name in certificate.names() {
                 // SNI holds host names alone (RFC 6066 §3).
-                let Name::Dns(name) = name else { continue };
+                let CertificateName::Dns(name) = name else { continue };
                 match name.strip_prefix("*.") {
                     Some(parent) => wildcards.entry(parent.to_owned()).or_default().push(position),
                     None => exact.entry(name.clone()).or_default().push(position),

@@ -42,7 +42,7 @@ pub(crate) enum Brought<'a> {
 
 /// The peer's bytes are no TLS, or break its rules. An alert that says so waits to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fault;
+pub(crate) struct TlsFault;
 
 /// See the module's head.
 pub(crate) struct ServerSession {
@@ -120,7 +120,7 @@ impl ServerSession {
         input: &[u8],
         buffer: &mut Vec<u8>,
         mut tell: impl FnMut(Brought<'_>) -> bool,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, TlsFault> {
         if matches!(self.state, State::Ended | State::Unheard | State::Faulty) {
             return Ok(input.len());
         }
@@ -216,7 +216,7 @@ impl ServerSession {
     }
 
     /// Keeps what is not whole.
-    fn keep(&mut self, unused: &mut [u8]) -> Result<(), Fault> {
+    fn keep(&mut self, unused: &mut [u8]) -> Result<(), TlsFault> {
         let handshake_bytes = self.handshake_bytes + unused.len();
         let is_too_long = unused.len() > TLS_RECORD_MAX_BYTES
             || self.state == State::Handshake && handshake_bytes > HANDSHAKE_MAX_BYTES;
@@ -235,13 +235,13 @@ impl ServerSession {
 
     /// The session is over; what the library has to say of it goes out.
     #[cold]
-    fn fail(&mut self, unused: &mut [u8]) -> Fault {
+    fn fail(&mut self, unused: &mut [u8]) -> TlsFault {
         self.state = State::Faulty;
         self.partial = Vec::new();
         if !self.has_answered && has_overflow(unused) {
             // The library would have another alert for it.
             self.wire.append_bytes(&RECORD_OVERFLOW);
-            return Fault;
+            return TlsFault;
         }
         let mut said = &[][..];
         // Asked for more behind the alert, it would look at the bad bytes again.
@@ -257,7 +257,7 @@ impl ServerSession {
             // The library saw nothing wrong yet: the handshake is longer than it may be.
             self.wire.append_bytes(&DECODE_ERROR);
         }
-        Fault
+        TlsFault
     }
 
     /// Whether the peer has said that it will send no more.

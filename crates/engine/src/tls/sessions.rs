@@ -7,7 +7,7 @@ use rustls::pki_types::ServerName;
 
 use super::TlsConfig;
 use super::client_session::ClientSession;
-use super::session::{Brought, Fault, ServerSession};
+use super::session::{Brought, ServerSession, TlsFault};
 use crate::backend::Sending;
 
 /// The encryption of one connection.
@@ -48,7 +48,7 @@ impl TlsSession {
         input: &[u8],
         buffer: &mut Vec<u8>,
         tell: impl FnMut(Brought<'_>) -> bool,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, TlsFault> {
         match self {
             Self::Server(session) => session.take(input, buffer, tell),
             Self::Client(session) => session.take(input, buffer, tell),

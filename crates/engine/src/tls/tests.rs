@@ -19,7 +19,7 @@ use rustls::{
 };
 
 use super::TlsConfig;
-use super::certificates::{Certificate, CertificateError, Name, PemFile};
+use super::certificates::{Certificate, CertificateError, CertificateName, PemFile};
 use super::config::{ClientAuthorities, TlsError};
 use super::resolver::CertificateStore;
 use super::tickets::{TicketKey, Tickets};
@@ -219,8 +219,8 @@ fn chain_and_key_may_be_one_file_in_any_order() {
         let loaded = Certificate::from_pem(bundle.as_bytes(), bundle.as_bytes()).expect("a pair");
         assert!(loaded.is_same(&made.load()));
         assert_eq!(loaded.fingerprint(), made.load().fingerprint());
-        let dns = |name: &str| Name::Dns(name.to_owned());
-        let ip = Name::Ip("192.0.2.1".parse().expect("an address"));
+        let dns = |name: &str| CertificateName::Dns(name.to_owned());
+        let ip = CertificateName::Ip("192.0.2.1".parse().expect("an address"));
         assert_eq!(loaded.names(), [dns("b.test"), dns("*.c.test"), ip]);
         for (host, is_named) in [
             ("b.test", true),

@@ -34,12 +34,12 @@ pub struct TicketKey {
 /// The keys of a server, and when there is another one.
 pub struct Tickets {
     /// The newest first; never empty.
-    keys: RwLock<Vec<Ready>>,
+    keys: RwLock<Vec<ReadyKey>>,
     now: fn() -> u64,
 }
 
 /// A key that is ready to be used.
-struct Ready {
+struct ReadyKey {
     key: TicketKey,
     cipher: LessSafeKey,
 }
@@ -92,10 +92,10 @@ impl Tickets {
     }
 
     pub(super) fn at(keys: Vec<TicketKey>, now: fn() -> u64) -> Result<Self, Unspecified> {
-        let keys: Result<Vec<_>, _> = keys.into_iter().map(Ready::new).collect();
+        let keys: Result<Vec<_>, _> = keys.into_iter().map(ReadyKey::new).collect();
         let mut keys = keys?;
         if keys.is_empty() {
-            keys.push(Ready::new(TicketKey::new(now())?)?);
+            keys.push(ReadyKey::new(TicketKey::new(now())?)?);
         }
         keys.truncate(TICKET_KEYS_MAX);
         Ok(Self { keys: RwLock::new(keys), now })
@@ -104,7 +104,7 @@ impl Tickets {
     pub(super) fn seal(&self, plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
         self.rotate();
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        let Ready { key, cipher } = keys.first().ok_or(Unspecified)?;
+        let ReadyKey { key, cipher } = keys.first().ok_or(Unspecified)?;
         let mut nonce = [0; NONCE_LEN];
         random(&mut nonce)?;
         let mut ticket = Vec::with_capacity(NAME_BYTES + NONCE_LEN + plain.len() + TAG_BYTES);
@@ -122,8 +122,8 @@ impl Tickets {
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
         let now = (self.now)();
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |ready: &&Ready| ready.key.name == *name && ready.key.opens(now);
-        let Ready { key, cipher } = keys.iter().find(is_it)?;
+        let is_it = |ready: &&ReadyKey| ready.key.name == *name && ready.key.opens(now);
+        let ReadyKey { key, cipher } = keys.iter().find(is_it)?;
         let mut sealed = sealed.to_vec();
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let plain = cipher.open_in_place(nonce, Aad::from(key.name), &mut sealed).ok()?;
@@ -135,11 +135,11 @@ impl Tickets {
     /// Another key when the newest has had its time. Without random bytes the old one stays.
     fn rotate(&self) {
         let now = (self.now)();
-        let is_due = |keys: &[Ready]| keys.first().is_none_or(|ready| !ready.key.seals(now));
+        let is_due = |keys: &[ReadyKey]| keys.first().is_none_or(|ready| !ready.key.seals(now));
         if !is_due(&self.keys.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
         }
-        let Ok(next) = TicketKey::new(now).and_then(Ready::new) else { return };
+        let Ok(next) = TicketKey::new(now).and_then(ReadyKey::new) else { return };
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         // Another worker may have been faster.
         if is_due(&keys) {
@@ -161,7 +161,7 @@ impl TicketKey {
     }
 }
 
-impl Ready {
+impl ReadyKey {
     fn new(key: TicketKey) -> Result<Self, Unspecified> {
         let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.secret)?);
         Ok(Self { key, cipher })

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinion_engine::listener::bind_tcp;
 use pinion_engine::server::Io;
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use rustix::fs::{OFlags, fcntl_getfl};
 
 use crate::support::{TestServer, connect, read_response};
@@ -23,7 +23,7 @@ fn there_are_never_more_connections_than_places_and_nobody_waits_for_ever() {
     const CLIENTS: usize = 40;
     const TIMES: usize = 20;
     for io in BOTH {
-        let settings = Settings { connections: PLACES, ..Settings::default() };
+        let settings = WorkerSettings { connections: PLACES, ..WorkerSettings::default() };
         let server = TestServer::start_workers(io, settings, 3);
         // Clients of the byte stream that were answered and have not begun to leave. Connections of
         // HTTP are closed for newcomers once their response has left.
@@ -56,7 +56,7 @@ fn there_are_never_more_connections_than_places_and_nobody_waits_for_ever() {
 fn a_free_place_is_found_by_whoever_waits_at_another_listener() {
     const ROUNDS: usize = 200;
     for io in BOTH {
-        let settings = Settings { connections: 2, ..Settings::default() };
+        let settings = WorkerSettings { connections: 2, ..WorkerSettings::default() };
         let server = TestServer::start_workers(io, settings, 2);
         for _ in 0..ROUNDS {
             let mut clients = [server.http, server.raw].map(connect);
@@ -76,7 +76,7 @@ fn a_listener_may_be_inherited_in_either_state_and_be_shared_by_servers_of_both_
         let socket: Arc<OwnedFd> = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
         rustix::io::ioctl_fionbio(&socket, non_blocking).expect("set");
         let start = |io| {
-            let settings = Settings { connections: 3, ..Settings::default() };
+            let settings = WorkerSettings { connections: 3, ..WorkerSettings::default() };
             TestServer::start_on(io, settings, 2, socket.clone())
         };
         let servers = BOTH.map(start);

@@ -10,8 +10,8 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
 use pinion_engine::raw::RawStream;
-use pinion_engine::server::{Io, Kit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::server::{Io, Kit, RunningServer};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::prepared::{Prepared, PreparedBody};
 
 use crate::support::{connect, read_response};
@@ -98,12 +98,12 @@ fn answer(io: Io, path: &str) -> String {
     let kit = Kit {
         listeners: vec![Listener { socket, settings }],
         quic: Vec::new(),
-        settings: Settings::default(),
+        settings: WorkerSettings::default(),
         workers: usize::from(WORKERS),
         io,
     };
     let make_app = |worker, poster| Clerk { worker, poster, alarm: None };
-    let server = Server::start(kit, make_app).expect("a server");
+    let server = RunningServer::start(kit, make_app).expect("a server");
     let mut stream = connect(at);
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("send");

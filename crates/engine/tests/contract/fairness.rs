@@ -12,8 +12,8 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
 use pinion_engine::listener::{Listener, QuicListener, bind_tcp, local_address};
 use pinion_engine::raw::RawStream;
-use pinion_engine::server::{Io, Kit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::server::{Io, Kit, RunningServer};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 
 use crate::plain::connect;
 use crate::support::answer;
@@ -27,19 +27,21 @@ pub(crate) struct Reader {
 
 /// A server of one worker that tells what came, and goes on after an `h` when it is told to.
 pub(crate) struct Holder {
-    server: Server,
+    server: RunningServer,
     order: Receiver<(u8, usize)>,
     pub(crate) go_on: Sender<()>,
 }
 
 impl Holder {
     pub(crate) fn start(io: Io, listeners: Vec<Listener>, quic: Vec<QuicListener>) -> Holder {
-        let kit = Kit { listeners, quic, settings: Settings::default(), workers: 1, io };
+        let kit = Kit { listeners, quic, settings: WorkerSettings::default(), workers: 1, io };
         let (came, order) = channel();
         let (go_on, held) = channel();
         let held = Arc::new(Mutex::new(held));
-        let server =
-            Server::start(kit, move |_, _| Reader { came: came.clone(), held: held.clone() });
+        let server = RunningServer::start(kit, move |_, _| Reader {
+            came: came.clone(),
+            held: held.clone(),
+        });
         Holder { server: server.expect("start"), order, go_on }
     }
 

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use pinion_engine::server::Io;
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 
 use crate::support::TestServer;
 
@@ -27,7 +27,7 @@ fn lingering(server: &TestServer) -> TcpStream {
 #[test]
 fn a_client_may_send_on_after_a_pause() {
     for io in [Io::Epoll, Io::Uring] {
-        let server = TestServer::start(io, Settings::default());
+        let server = TestServer::start(io, WorkerSettings::default());
         let mut stream = server.connect();
         stream.write_all(HEAD).expect("written");
         std::thread::sleep(Duration::from_millis(2500));
@@ -45,7 +45,7 @@ fn a_client_may_send_on_after_a_pause() {
 fn lingering_connections_hold_a_quarter_of_the_permits() {
     const PERMITS: usize = 32;
     for io in [Io::Epoll, Io::Uring] {
-        let settings = Settings { connections: PERMITS, ..Settings::default() };
+        let settings = WorkerSettings { connections: PERMITS, ..WorkerSettings::default() };
         let server = TestServer::start(io, settings);
         let mut clients: Vec<TcpStream> = (0..PERMITS).map(|_| lingering(&server)).collect();
         while server.control.connections() > PERMITS / 4 {
@@ -63,7 +63,7 @@ fn lingering_connections_hold_a_quarter_of_the_permits() {
 #[test]
 fn a_server_that_stops_does_not_wait_for_content_that_it_drops() {
     for io in [Io::Epoll, Io::Uring] {
-        let server = TestServer::start(io, Settings::default());
+        let server = TestServer::start(io, WorkerSettings::default());
         let client = lingering(&server);
         // Little enough to be dropped before another request.
         let mut other = server.connect();

@@ -27,14 +27,14 @@ use std::time::Duration;
 
 use pinion_engine::app::Gone;
 use pinion_engine::server::Io;
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use support::{BIG_BYTES, TestServer, big, connect, read_response};
 
 /// Every test runs over both system interfaces.
 pub(crate) fn on_both(test: impl Fn(TestServer)) {
     for io in [Io::Epoll, Io::Uring] {
         eprintln!("over {io:?}");
-        test(TestServer::start(io, Settings::default()));
+        test(TestServer::start(io, WorkerSettings::default()));
     }
 }
 
@@ -321,7 +321,7 @@ fn a_panic_ends_one_worker_s_connections_and_the_worker_starts_anew() {
 #[test]
 fn a_panic_leaves_the_connections_of_other_workers_alone() {
     for io in [Io::Epoll, Io::Uring] {
-        let server = TestServer::start_workers(io, Settings::default(), 2);
+        let server = TestServer::start_workers(io, WorkerSettings::default(), 2);
         let hello = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
         // So many that balance gives both workers some.
         let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();

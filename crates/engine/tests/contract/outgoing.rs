@@ -13,12 +13,12 @@ use std::time::Duration;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, RawEvent};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
 use pinion_engine::raw::RawStream;
 use pinion_engine::remote::{Connect, ConnectError, ConnectTls, RemoteAddress};
-use pinion_engine::server::{Io, Kit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::server::{Io, Kit, RunningServer};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::prepared::{Prepared, PreparedBody};
 use rustix::net::{self as sockets, AddressFamily, SocketType};
 
@@ -82,7 +82,7 @@ impl App for Relay {
             Ok(address) => {
                 let mut connections = exchange.connections();
                 let mut stream = connections.stream(address).expect("it is being opened");
-                assert_eq!(stream.write(Slice::Copied(&[b'x'; EARLY_BYTES])), Room::Free);
+                assert_eq!(stream.write(Slice::Copied(&[b'x'; EARLY_BYTES])), ContentRoom::Free);
                 self.waiting.insert(address, (from, 0));
                 exchange.wait(None);
             }
@@ -126,13 +126,13 @@ fn relayed(io: Io, upstream: &Upstream, outgoing: usize) -> String {
     let kit = Kit {
         listeners: vec![Listener { socket, settings }],
         quic: Vec::new(),
-        settings: Settings { outgoing, ..Settings::default() },
+        settings: WorkerSettings { outgoing, ..WorkerSettings::default() },
         workers: 1,
         io,
     };
     let upstream = upstream.clone();
     let make_app = move |_, _| Relay { upstream: upstream.clone(), waiting: HashMap::new() };
-    let server = Server::start(kit, make_app).expect("a server");
+    let server = RunningServer::start(kit, make_app).expect("a server");
     let mut stream = connect(at);
     let mut content = Vec::new();
     // The second finds everything as the first has left it.

@@ -11,8 +11,10 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::listener::{Listener, bind_tcp, bind_unix, local_address};
 use pinion_engine::raw::RawStream;
-use pinion_engine::server::{Io, Kit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, ProxySources, Settings};
+use pinion_engine::server::{Io, Kit, RunningServer};
+use pinion_engine::settings::{
+    ListenerSettings, Protocol, Protocols, ProxySources, WorkerSettings,
+};
 use pinion_http::prepared::{Prepared, PreparedBody};
 
 use crate::support::{connect, read_response};
@@ -49,7 +51,7 @@ impl App for Addresses {
 
 /// A server with a listener of TCP and one of a Unix socket.
 struct Served {
-    server: Option<Server>,
+    server: Option<RunningServer>,
     at: SocketAddr,
     folder: std::path::PathBuf,
 }
@@ -70,11 +72,11 @@ impl Served {
         let kit = Kit {
             listeners: vec![listener(tcp), listener(unix)],
             quic: Vec::new(),
-            settings: Settings { connections_per_client, ..Settings::default() },
+            settings: WorkerSettings { connections_per_client, ..WorkerSettings::default() },
             workers: 1,
             io,
         };
-        let server = Server::start(kit, |_, _| Addresses).expect("a server");
+        let server = RunningServer::start(kit, |_, _| Addresses).expect("a server");
         Self { server: Some(server), at, folder }
     }
 

@@ -15,8 +15,10 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
 use pinion_engine::raw::RawStream;
-use pinion_engine::server::{Io, Kit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings, StreamTimeouts};
+use pinion_engine::server::{Io, Kit, RunningServer};
+use pinion_engine::settings::{
+    ListenerSettings, Protocol, Protocols, StreamTimeouts, WorkerSettings,
+};
 
 use crate::support::connect;
 
@@ -70,7 +72,7 @@ impl App for Tunnels {
 }
 
 struct Served {
-    server: Option<Server>,
+    server: Option<RunningServer>,
     at: SocketAddr,
     poster: Poster,
     opened: Receiver<()>,
@@ -85,14 +87,14 @@ impl Served {
         let kit = Kit {
             listeners: vec![Listener { socket, settings }],
             quic: Vec::new(),
-            settings: Settings::default(),
+            settings: WorkerSettings::default(),
             workers,
             io,
         };
         let ((opened, openings), (gone, goings)) = (channel(), channel());
         let make_app =
             move |_, _| Tunnels { streams: Vec::new(), opened: opened.clone(), gone: gone.clone() };
-        let server = Server::start(kit, make_app).expect("a server");
+        let server = RunningServer::start(kit, make_app).expect("a server");
         let poster = server.poster();
         Self { server: Some(server), at, poster, opened: openings, gone: goings }
     }

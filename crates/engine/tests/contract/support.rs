@@ -16,12 +16,12 @@ use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, RawEvent};
 use pinion_engine::connections::Connections;
 use pinion_engine::encode::choose;
-use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
 use pinion_engine::mapping::{Mapping, MappingId};
 use pinion_engine::raw::RawStream;
-use pinion_engine::server::{Control, Io, Kit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::server::{Control, Io, Kit, RunningServer};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::field::{Field, Fields};
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::Framing;
@@ -212,11 +212,11 @@ impl Handlers {
             b"/endless-file" => exchange.write(file(0, u64::MAX)),
             b"/behind-files" => exchange.write(file(u64::MAX, 1)),
             _ => {
-                assert_eq!(exchange.write(file(0, 1 << 62)), Room::Full);
+                assert_eq!(exchange.write(file(0, 1 << 62)), ContentRoom::Full);
                 exchange.write(file(0, 1 << 62))
             }
         };
-        assert_eq!(room, Room::Gone);
+        assert_eq!(room, ContentRoom::Gone);
     }
 
     /// Handlers that write files and shared bytes.
@@ -300,8 +300,8 @@ impl Handlers {
             }
             *left -= 1024;
             match exchange.write(Slice::Shared(vec![b'x'; 1024].into())) {
-                Room::Free => {}
-                Room::Full | Room::Gone => return,
+                ContentRoom::Free => {}
+                ContentRoom::Full | ContentRoom::Gone => return,
             }
         }
     }
@@ -450,18 +450,23 @@ pub(crate) struct TestServer {
 
 impl TestServer {
     /// Starts one worker on `io`.
-    pub(crate) fn start(io: Io, settings: Settings) -> Self {
+    pub(crate) fn start(io: Io, settings: WorkerSettings) -> Self {
         Self::start_workers(io, settings, 1)
     }
 
     /// Starts workers on `io`.
-    pub(crate) fn start_workers(io: Io, settings: Settings, workers: usize) -> Self {
+    pub(crate) fn start_workers(io: Io, settings: WorkerSettings, workers: usize) -> Self {
         let http = bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind");
         Self::start_on(io, settings, workers, Arc::new(http))
     }
 
     /// Starts workers on `io` that speak HTTP on a socket.
-    pub(crate) fn start_on(io: Io, settings: Settings, workers: usize, http: Arc<OwnedFd>) -> Self {
+    pub(crate) fn start_on(
+        io: Io,
+        settings: WorkerSettings,
+        workers: usize,
+        http: Arc<OwnedFd>,
+    ) -> Self {
         let file = memfd(&big());
         let big_file = Arc::new(file.try_clone().expect("a second handle"));
         let mapping = Arc::new(Mapping::new(file, Vec::new()).expect("map"));
@@ -477,7 +482,7 @@ impl TestServer {
         let (gone, gone_events) = std::sync::mpsc::channel();
         let (floods, flooded) = std::sync::mpsc::channel();
         let (waiting, waiting_at) = std::sync::mpsc::channel();
-        let server = Server::start(kit, move |_, poster| Handlers {
+        let server = RunningServer::start(kit, move |_, poster| Handlers {
             poster,
             big: mapping.clone(),
             big_file: big_file.clone(),

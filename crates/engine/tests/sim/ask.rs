@@ -2,7 +2,7 @@
 //! handlers and RFC 9112; it knows nothing of the engine.
 
 use pinion_engine::backend::sim::Random;
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 
 /// Bytes of the mapped file behind [`Kind::Mapped`].
 pub(crate) const MAPPED_BYTES: usize = 300_000;
@@ -278,7 +278,7 @@ impl Request {
     }
 
     /// What must come back when this is the `nth` request of its connection, counted from 1.
-    pub(crate) fn answer(&self, nth: u32, settings: &Settings) -> Answer {
+    pub(crate) fn answer(&self, nth: u32, settings: &WorkerSettings) -> Answer {
         let id = self.id;
         let bytes = self.size as usize;
         match self.kind {
@@ -324,7 +324,13 @@ impl Request {
         }
     }
 
-    fn prepared(&self, interim: &[u8], body: Vec<u8>, nth: u32, settings: &Settings) -> Answer {
+    fn prepared(
+        &self,
+        interim: &[u8],
+        body: Vec<u8>,
+        nth: u32,
+        settings: &WorkerSettings,
+    ) -> Answer {
         let old = matches!(self.version, Version::Old | Version::OldStays);
         let mut start = Vec::new();
         if self.expects && (self.kind.sums() || self.kind == Kind::Hasty) {
@@ -340,7 +346,7 @@ impl Request {
         Answer { start, connection, body: Body::Plain(body), closes }
     }
 
-    fn streamed(&self, body: Vec<u8>, nth: u32, settings: &Settings) -> Answer {
+    fn streamed(&self, body: Vec<u8>, nth: u32, settings: &WorkerSettings) -> Answer {
         let mut start = Vec::new();
         if self.expects {
             start.extend_from_slice(CONTINUE);
@@ -367,7 +373,7 @@ impl Request {
     }
 
     /// What the answer says of the connection, and whether it ends.
-    fn connection(&self, nth: u32, settings: &Settings) -> (Vec<u8>, bool) {
+    fn connection(&self, nth: u32, settings: &WorkerSettings) -> (Vec<u8>, bool) {
         let last = settings.requests_per_connection.is_some_and(|most| nth >= most);
         // Whether content follows that was announced and never asked for is uncertain.
         let uncertain = self.kind == Kind::Unread && self.expects;

@@ -10,7 +10,7 @@ use pinion_engine::backend::sim::{Connect, Faults, Network};
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_http::prepared::{Prepared, PreparedBody};
 
@@ -133,7 +133,7 @@ impl App for Diary {
 }
 
 fn diary<const READINESS: bool>() -> (Network, Stepped<READINESS, Diary>) {
-    let settings: Settings = settings_of_listeners();
+    let settings: WorkerSettings = settings_of_listeners();
     let network = Network::new(1, Faults::default(), settings.listeners.len());
     (network.clone(), Stepped::new(network, settings, Diary::new))
 }

@@ -10,7 +10,7 @@ use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, Message, RawEvent};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::limits::MESSAGES_PER_PASS;
 use pinion_engine::mapping::{Mapping, MappingId};
 use pinion_engine::raw::RawStream;
@@ -347,10 +347,10 @@ impl Handlers {
             };
             *at += piece.len();
             match exchange.write(slice) {
-                Room::Free => {}
-                Room::Full => return exchange.wait(Some(PATIENCE_MS)),
+                ContentRoom::Free => {}
+                ContentRoom::Full => return exchange.wait(Some(PATIENCE_MS)),
                 // `Gone` follows.
-                Room::Gone => return,
+                ContentRoom::Gone => return,
             }
         }
         exchange.end(std::iter::once(Field { name: b"Checked", value: b"yes" }));
@@ -480,7 +480,7 @@ impl App for Handlers {
         match event {
             RawEvent::Open => stream.want(SIP_BYTES),
             RawEvent::Bytes(bytes) => {
-                if stream.write(Slice::Copied(bytes)) == Room::Free {
+                if stream.write(Slice::Copied(bytes)) == ContentRoom::Free {
                     stream.want(SIP_BYTES);
                 }
             }

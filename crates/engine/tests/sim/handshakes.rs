@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Connect, Faults, Network, Read};
 use pinion_engine::limits::{HANDSHAKE_TIMEOUT_MS, TICK_MS};
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, ProxySources, Settings};
+use pinion_engine::settings::{
+    ListenerSettings, Protocol, Protocols, ProxySources, WorkerSettings,
+};
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_engine::tls::TlsConfig;
 use pinion_engine::tls::certificates::Certificate;
@@ -25,7 +27,7 @@ const HEADER: &[u8] = b"PROXY TCP4 192.0.2.1 192.0.2.2 5000 443\r\n";
 
 /// A listener of TLS, behind a proxy or not. A head has more time than a handshake, so that the two
 /// are not confused.
-fn settings(is_proxied: bool) -> Settings {
+fn settings(is_proxied: bool) -> WorkerSettings {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let pair = Certificate::from_pem(chain.as_bytes(), key.as_bytes()).expect("a pair");
@@ -33,14 +35,14 @@ fn settings(is_proxied: bool) -> Settings {
     let tickets = Arc::new(Tickets::new(Vec::new()).expect("random bytes"));
     let tls = TlsConfig::new(&store, &tickets, Protocols::ALL, None).expect("settings");
     let plain = ListenerSettings::plain(Protocol::Http(Protocols::ALL));
-    Settings {
+    WorkerSettings {
         head_ms: 3 * HANDSHAKE_TIMEOUT_MS,
         listeners: vec![ListenerSettings {
             tls: Some(tls),
             proxy_protocol: is_proxied.then(|| ProxySources::new(|_| true)),
             ..plain
         }],
-        ..Settings::default()
+        ..WorkerSettings::default()
     }
 }
 

@@ -8,10 +8,10 @@ use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, Message, RawEvent};
 use pinion_engine::backend::sim::{Client, Faults, Network, Random, Read};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::raw::RawStream;
 use pinion_engine::remote::{Connect, ConnectError, NotConnected, RemoteAddress};
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::{Holdings, Stepped};
 use rustix::io::Errno;
 
@@ -197,11 +197,11 @@ impl Job {
         while self.sent < self.content.len() {
             let until = self.content.len().min(self.sent + 5_000);
             let room = stream.write(Slice::Copied(&self.content[self.sent..until]));
-            if room == Room::Gone {
+            if room == ContentRoom::Gone {
                 return;
             }
             self.sent = until;
-            if room == Room::Full {
+            if room == ContentRoom::Full {
                 return;
             }
         }
@@ -416,7 +416,7 @@ impl<const READINESS: bool> Run<READINESS> {
         let mut random = Random::new(seed);
         let faults = faults(&mut random);
         let faulty = faults.short > 0;
-        let settings = Settings { outgoing: OUTGOING_MAX, ..Settings::default() };
+        let settings = WorkerSettings { outgoing: OUTGOING_MAX, ..WorkerSettings::default() };
         let network = Network::new(random.number(), faults, settings.listeners.len());
         let mut poster = None;
         let worker = Stepped::new(network.clone(), settings, |own| {

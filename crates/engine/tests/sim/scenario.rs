@@ -3,7 +3,7 @@
 use pinion_engine::backend::sim::{Connect, Faults, Network, Random};
 use pinion_engine::limits::IDLE_TIMEOUT_MS;
 use pinion_engine::quic::config::QuicConfig;
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped::SimulatedQuic;
 
 use crate::ask::{Answer, Body, Kind, Request, Version, page, pattern};
@@ -27,7 +27,7 @@ pub(crate) const SET_MAX_MS: u64 = 5 * 60 * 60 * 1000;
 pub(crate) struct Scenario {
     pub(crate) readiness: bool,
     pub(crate) faults: Faults,
-    pub(crate) settings: Settings,
+    pub(crate) settings: WorkerSettings,
     /// The first is the canary: it behaves well, and nothing breaks its connection.
     pub(crate) plans: Vec<Plan>,
     /// Clients that speak HTTP/2.
@@ -387,7 +387,7 @@ struct Script {
 
 impl Script {
     /// Adds a request; true when nothing may follow it.
-    fn add(&mut self, request: &Request, settings: &Settings) -> bool {
+    fn add(&mut self, request: &Request, settings: &WorkerSettings) -> bool {
         let (head, content) = request.wire();
         self.wire.extend_from_slice(&head);
         self.wire.extend_from_slice(&content);
@@ -448,9 +448,9 @@ fn faults(random: &mut Random, leaps: bool) -> Faults {
     }
 }
 
-fn settings(random: &mut Random, poor: bool) -> Settings {
+fn settings(random: &mut Random, poor: bool) -> WorkerSettings {
     let settings = settings_of_listeners();
-    Settings {
+    WorkerSettings {
         connections: *random.pick(&[1, 2, 4, 100, 100, 100]),
         requests_per_connection: random.chance(200).then(|| random.between(1, 6) as u32),
         buffer_bytes: if poor { random.between(1000, 200_000) as usize } else { 64 << 20 },
@@ -458,15 +458,15 @@ fn settings(random: &mut Random, poor: bool) -> Settings {
     }
 }
 
-pub(crate) fn settings_of_listeners() -> Settings {
+pub(crate) fn settings_of_listeners() -> WorkerSettings {
     let listener = |protocol| ListenerSettings::plain(protocol);
-    Settings {
+    WorkerSettings {
         listeners: vec![
             listener(Protocol::Http(Protocols { http1: true, http2: false })),
             listener(Protocol::Raw),
             listener(Protocol::Http(Protocols::ALL)),
             listener(Protocol::Http(Protocols::ALL)),
         ],
-        ..Settings::default()
+        ..WorkerSettings::default()
     }
 }

@@ -5,7 +5,7 @@ use pinion_engine::limits::{
     ACCEPT_PAUSE_MS, BODY_TIMEOUT_MS, IDLE_TIMEOUT_MS, LINGER_CONTENT_MS, LINGER_MAX_MS,
     RELIEF_STALL_MS, SEND_STALL_MS,
 };
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::Stepped;
 
 use crate::ask::{Answer, Body, CLOSE, Kind, Request, Version, page, pattern};
@@ -299,7 +299,7 @@ impl<const READINESS: bool> Crowd<READINESS> {
         let network = Network::new(1, Faults::default(), 2);
         let (mapping, file) = run::mapping();
         let make_app = |poster| Handlers::new(poster, mapping, file);
-        let settings = Settings { connections: Self::PERMITS, ..settings_of_listeners() };
+        let settings = WorkerSettings { connections: Self::PERMITS, ..settings_of_listeners() };
         let worker = Stepped::new(network.clone(), settings, make_app);
         Self { network, worker }
     }

@@ -9,7 +9,9 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::limits::TICK_MS;
 use pinion_engine::raw::RawStream;
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings, StreamTimeouts};
+use pinion_engine::settings::{
+    ListenerSettings, Protocol, Protocols, StreamTimeouts, WorkerSettings,
+};
 use pinion_engine::stepped::{Holdings, Stepped};
 
 const FIRST_BYTE_MS: u64 = 3_000;
@@ -81,9 +83,9 @@ fn until_gone<const READINESS: bool>(story: Story, first_byte_ms: Option<u64>) -
         _ => Protocol::Raw,
     };
     let streams = StreamTimeouts { first_byte_ms, idle_ms: Some(IDLE_MS) };
-    let settings = Settings {
+    let settings = WorkerSettings {
         listeners: vec![ListenerSettings { streams, ..ListenerSettings::plain(protocol) }],
-        ..Settings::default()
+        ..WorkerSettings::default()
     };
     let network = Network::new(1, Faults::default(), 1);
     let app = Patient { story, left: BYTES, gone: Vec::new() };
@@ -196,12 +198,12 @@ impl App for Speaker {
 
 /// Sends messages to so many streams, of which the first `slow` do not read.
 fn broadcasts<const READINESS: bool>(audience: usize, slow: usize, messages: usize) {
-    let settings = Settings {
+    let settings = WorkerSettings {
         listeners: vec![ListenerSettings::plain(Protocol::Raw)],
         connections: audience + 1,
         // Far less than a copy for each of many would take.
         buffer_bytes: 20_000_000,
-        ..Settings::default()
+        ..WorkerSettings::default()
     };
     let network = Network::new(1, Faults::default(), 1);
     let mut poster = None;

@@ -7,11 +7,11 @@ mod client;
 use pinion_engine::app::{App, Event, Gone};
 use pinion_engine::backend::sim::{Faults, Network, Random};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::limits::{IDLE_TIMEOUT_MS, TICK_MS, WINDOW_STALL_MS};
 use pinion_engine::quic::config::QuicConfig;
 use pinion_engine::raw::RawStream;
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped::{Holdings, SimulatedQuic, Stepped};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl Tunnels {
             Tunnel::First => {
                 exchange.write(Slice::Copied(b"bye"));
                 exchange.finish();
-                assert_eq!(exchange.write(Slice::Copied(b"more")), Room::Gone);
+                assert_eq!(exchange.write(Slice::Copied(b"more")), ContentRoom::Gone);
             }
             Tunnel::Flood => flood(exchange),
             Tunnel::Echo | Tunnel::Cut => {}
@@ -75,7 +75,7 @@ impl Tunnels {
 }
 
 fn flood(exchange: &mut Exchange<'_>) {
-    while exchange.write(Slice::Copied(&[b'x'; 5000])) == Room::Free {}
+    while exchange.write(Slice::Copied(&[b'x'; 5000])) == ContentRoom::Free {}
 }
 
 impl App for Tunnels {
@@ -103,7 +103,7 @@ impl App for Tunnels {
             }
             (Event::Body(bytes), Some(tunnel)) => {
                 let is_echo = tunnel == Tunnel::Echo;
-                if !is_echo || exchange.write(Slice::Copied(bytes)) == Room::Free {
+                if !is_echo || exchange.write(Slice::Copied(bytes)) == ContentRoom::Free {
                     exchange.want(SIP_BYTES);
                 }
             }
@@ -152,8 +152,10 @@ struct Stage<const READINESS: bool> {
 impl<const READINESS: bool> Stage<READINESS> {
     fn new(speaks: Speaks, seed: u64, faults: Faults, link_bytes: usize, manner: Manner) -> Self {
         let protocol = Protocol::Http(Protocols { http1: false, ..Protocols::ALL });
-        let settings =
-            Settings { listeners: vec![ListenerSettings::plain(protocol)], ..Settings::default() };
+        let settings = WorkerSettings {
+            listeners: vec![ListenerSettings::plain(protocol)],
+            ..WorkerSettings::default()
+        };
         let network = Network::new(seed, faults, 1);
         let mut worker = Stepped::new(network.clone(), settings, |_| Tunnels::default());
         let client = match speaks {

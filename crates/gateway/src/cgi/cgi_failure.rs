@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pinion_http::cgi::variable_error::VariableError;
 use pinion_programs::program_run::Exit;
 use pinion_programs::run_error::RunError;
-use pinion_programs::{Reason, Stage, signal_name};
+use pinion_programs::{Reason, StartStage, signal_name};
 use rustix::fs::{Mode, OFlags};
 use thiserror::Error;
 
@@ -189,7 +189,7 @@ impl CgiFailure {
             RunError::NotStarted { stage, errno } => {
                 let error = io::Error::from_raw_os_error(*errno);
                 match stage.0 {
-                    Stage::Interpreter => no_interpreter(scripts, &file, path),
+                    StartStage::Interpreter => no_interpreter(scripts, &file, path),
                     stage => not_started(scripts, &file, stage, &error),
                 }
             }
@@ -200,24 +200,24 @@ impl CgiFailure {
 }
 
 /// Returns why a script could not be executed, and what to do.
-fn not_started(scripts: &CgiScripts, file: &str, stage: Stage, error: &io::Error) -> String {
+fn not_started(scripts: &CgiScripts, file: &str, stage: StartStage, error: &io::Error) -> String {
     const NO_EXEC: i32 = 8;
     const LOOP: i32 = 40;
     let inside = inside(scripts);
     match (stage, error.raw_os_error()) {
-        (Stage::ScriptFolder, _) => {
+        (StartStage::ScriptFolder, _) => {
             let folder = String::from_utf8_lossy(&scripts.script_folder);
             format!("cannot open the folder of scripts {folder}{inside}: {error}")
         }
-        (Stage::Script, Some(LOOP)) => {
+        (StartStage::Script, Some(LOOP)) => {
             format!("{file}{inside}: a part of the path is a symbolic link, which is not followed")
         }
-        (Stage::Script, _) => format!("cannot find the script {file}{inside}: {error}"),
-        (Stage::ScriptType, _) => format!("{file}{inside} is not a regular file"),
-        (Stage::ScriptMode, _) => {
+        (StartStage::Script, _) => format!("cannot find the script {file}{inside}: {error}"),
+        (StartStage::ScriptType, _) => format!("{file}{inside} is not a regular file"),
+        (StartStage::ScriptMode, _) => {
             format!("{file}{inside} is not executable: run `chmod +x` for it")
         }
-        (Stage::Exec, Some(NO_EXEC)) => {
+        (StartStage::Exec, Some(NO_EXEC)) => {
             format!("{file} is no program: begin it with a line such as #!/bin/sh")
         }
         (stage, _) => format!("{file}: cannot {stage}: {error}"),
@@ -269,7 +269,7 @@ mod tests {
     use pinion_http::cgi::error::CgiError;
     use pinion_programs::run_error::StageText;
 
-    fn text(chroot: Option<&str>, stage: Stage, errno: i32) -> String {
+    fn text(chroot: Option<&str>, stage: StartStage, errno: i32) -> String {
         let scripts = CgiScripts { chroot: chroot.map(Into::into), ..CgiScripts::new("/cgi") };
         let error = RunError::NotStarted { stage: StageText(stage), errno };
         let failure = CgiFailure::of_run(&scripts, b"dir/a.sh", Arc::new(error));
@@ -280,26 +280,36 @@ mod tests {
     #[test]
     fn a_start_that_fails_says_what_to_do() {
         for (chroot, stage, errno, expected) in [
-            (None, Stage::Script, 2, "cannot find the script /cgi/dir/a.sh: No such file"),
+            (None, StartStage::Script, 2, "cannot find the script /cgi/dir/a.sh: No such file"),
             (
                 Some("/srv"),
-                Stage::Script,
+                StartStage::Script,
                 2,
                 "cannot find the script /cgi/dir/a.sh inside of the root directory /srv: No such",
             ),
             (
                 Some("/srv"),
-                Stage::Interpreter,
+                StartStage::Interpreter,
                 2,
                 "/cgi/dir/a.sh is there, but the interpreter of its first line (#!), or a loader \
                  for it, is missing inside of the root directory /srv; put it there, or let \
                  scripts see all files with cgi-no-chroot = true",
             ),
-            (None, Stage::ScriptMode, 13, "/cgi/dir/a.sh is not executable: run `chmod +x`"),
-            (None, Stage::Script, 40, "/cgi/dir/a.sh: a part of the path is a symbolic link"),
-            (None, Stage::Exec, 8, "/cgi/dir/a.sh is no program: begin it with a line such as #!"),
-            (None, Stage::ScriptFolder, 2, "cannot open the folder of scripts /cgi: No such"),
-            (None, Stage::User, 1, "/cgi/dir/a.sh: cannot set the user: Operation not permitted"),
+            (None, StartStage::ScriptMode, 13, "/cgi/dir/a.sh is not executable: run `chmod +x`"),
+            (None, StartStage::Script, 40, "/cgi/dir/a.sh: a part of the path is a symbolic link"),
+            (
+                None,
+                StartStage::Exec,
+                8,
+                "/cgi/dir/a.sh is no program: begin it with a line such as #!",
+            ),
+            (None, StartStage::ScriptFolder, 2, "cannot open the folder of scripts /cgi: No such"),
+            (
+                None,
+                StartStage::User,
+                1,
+                "/cgi/dir/a.sh: cannot set the user: Operation not permitted",
+            ),
         ] {
             let text = text(chroot, stage, errno);
             assert!(text.starts_with(expected), "{text}");

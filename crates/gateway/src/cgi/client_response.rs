@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 
 use super::cgi_scripts::CgiScripts;
 use super::script_output::OutputEvent;
@@ -55,7 +55,7 @@ impl ClientResponse {
             OutputEvent::Content(_) if self.file.is_some() => {}
             OutputEvent::Content(bytes) => {
                 self.body_bytes += bytes.len() as u64;
-                self.is_full = exchange.write(Slice::Copied(bytes)) != Room::Free;
+                self.is_full = exchange.write(Slice::Copied(bytes)) != ContentRoom::Free;
             }
         }
     }

@@ -9,11 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) struct ScriptQueue<T> {
     running_max: usize,
     waiting_max: usize,
-    state: Mutex<QueueState<T>>,
+    state: Mutex<ScriptQueueState<T>>,
 }
 
 #[derive(Debug)]
-struct QueueState<T> {
+struct ScriptQueueState<T> {
     /// Scripts that run, and requests in `granted`.
     running: usize,
     waiting: VecDeque<T>,
@@ -34,7 +34,7 @@ pub(super) enum QueueEntry {
 
 impl<T: PartialEq + Copy> ScriptQueue<T> {
     pub(super) fn new(running_max: usize, waiting_max: usize) -> Self {
-        let state = QueueState { running: 0, waiting: VecDeque::new(), granted: Vec::new() };
+        let state = ScriptQueueState { running: 0, waiting: VecDeque::new(), granted: Vec::new() };
         Self { running_max: running_max.max(1), waiting_max, state: Mutex::new(state) }
     }
 
@@ -83,7 +83,7 @@ impl<T: PartialEq + Copy> ScriptQueue<T> {
         false
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
+    fn lock(&self) -> MutexGuard<'_, ScriptQueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

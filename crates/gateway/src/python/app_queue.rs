@@ -22,11 +22,11 @@ pub(super) struct AppQueue<T> {
     /// Requests that a process executes at the same time.
     requests_max: AtomicUsize,
     waiting_max: usize,
-    state: Mutex<QueueState<T>>,
+    state: Mutex<AppQueueState<T>>,
 }
 
 #[derive(Debug)]
-struct QueueState<T> {
+struct AppQueueState<T> {
     processes: Vec<ProcessLoad>,
     waiting: VecDeque<T>,
     /// Requests that may run in a process, and that have not heard of it yet.
@@ -77,7 +77,7 @@ pub(super) enum QueueEntry {
 impl<T: PartialEq + Copy> AppQueue<T> {
     pub(super) fn new(requests_max: usize, waiting_max: usize) -> Self {
         let (processes, waiting, granted) = (Vec::new(), VecDeque::new(), Vec::new());
-        let state = QueueState { processes, waiting, granted, is_refusing: false };
+        let state = AppQueueState { processes, waiting, granted, is_refusing: false };
         let requests_max = AtomicUsize::new(requests_max.max(1));
         Self { requests_max, waiting_max, state: Mutex::new(state) }
     }
@@ -299,7 +299,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         !state.waiting.is_empty() || state.processes.iter().any(|load| load.requests > 0)
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
+    fn lock(&self) -> MutexGuard<'_, AppQueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -311,7 +311,7 @@ impl ProcessLoad {
     }
 }
 
-impl<T: Copy> QueueState<T> {
+impl<T: Copy> AppQueueState<T> {
     fn load(&mut self, process: u64) -> Option<&mut ProcessLoad> {
         self.processes.iter_mut().find(|load| load.number == process)
     }

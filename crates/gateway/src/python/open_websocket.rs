@@ -3,7 +3,7 @@
 //! client, as many as there is room for.
 
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::Room;
+use pinion_engine::exchange::ContentRoom;
 use pinion_http::python::frame_writer::{
     MESSAGE_PIECE_MAX_BYTES, MessagePiece, write_closed, write_gone, write_message, write_room,
 };
@@ -354,7 +354,7 @@ impl OpenWebSocket {
         if !self.is_open {
             return self.early.extend_from_slice(bytes);
         }
-        let is_full = self.client.write(bytes, connections) == Room::Full;
+        let is_full = self.client.write(bytes, connections) == ContentRoom::Full;
         if is_full && self.full_since_ms.is_none() {
             self.full_since_ms = Some(connections.now().monotonic_ms);
             self.wait(connections);

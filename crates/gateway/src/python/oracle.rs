@@ -76,14 +76,14 @@ const NEVER_PASSED_FRONTS: [&str; 9] = [
 
 /// A value as Python reads it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Value {
+enum PythonValue {
     None,
     Int(u32),
     Bytes(Vec<u8>),
     Str(String),
-    Tuple(Vec<Value>),
-    List(Vec<Value>),
-    Dict(BTreeMap<String, Value>),
+    Tuple(Vec<PythonValue>),
+    List(Vec<PythonValue>),
+    Dict(BTreeMap<String, PythonValue>),
 }
 
 /// Checks the request whose head follows the first byte, which says how the application is mounted.
@@ -159,9 +159,9 @@ impl Case<'_> {
         decoded
     }
 
-    fn check_environ(&self, read: &BTreeMap<String, Value>) {
+    fn check_environ(&self, read: &BTreeMap<String, PythonValue>) {
         let text = |name: &str| match read.get(name) {
-            Some(Value::Str(text)) => Some(latin1(text)),
+            Some(PythonValue::Str(text)) => Some(latin1(text)),
             None => None,
             other => panic!("{name}: {other:?}"),
         };
@@ -212,17 +212,18 @@ impl Case<'_> {
         assert_eq!(text("CONTENT_TYPE").as_ref(), expected.get("CONTENT_TYPE"));
     }
 
-    fn check_scope(&self, read: &BTreeMap<String, Value>) {
+    fn check_scope(&self, read: &BTreeMap<String, PythonValue>) {
         let path = String::from_utf8_lossy(&self.path()).into_owned();
-        assert_eq!(read.get("path"), Some(&Value::Str(path)));
-        let raw_path = Value::Bytes(self.head.target.path.to_vec());
+        assert_eq!(read.get("path"), Some(&PythonValue::Str(path)));
+        let raw_path = PythonValue::Bytes(self.head.target.path.to_vec());
         assert_eq!(read.get("raw_path"), Some(&raw_path));
-        let query = Value::Bytes(self.head.target.query.unwrap_or_default().to_vec());
+        let query = PythonValue::Bytes(self.head.target.query.unwrap_or_default().to_vec());
         assert_eq!(read.get("query_string"), Some(&query));
-        let root_path = Value::Str(self.mount_path.to_owned());
+        let root_path = PythonValue::Str(self.mount_path.to_owned());
         assert_eq!(read.get("root_path"), Some(&root_path));
-        let peer = Value::Tuple(vec![Value::Str("192.0.2.1".to_owned()), Value::Int(7)]);
-        let client = if self.client.peer.is_some() { peer } else { Value::None };
+        let peer =
+            PythonValue::Tuple(vec![PythonValue::Str("192.0.2.1".to_owned()), PythonValue::Int(7)]);
+        let client = if self.client.peer.is_some() { peer } else { PythonValue::None };
         assert_eq!(read.get("client"), Some(&client));
         assert_eq!(read.len(), 11, "{read:?}");
 
@@ -237,9 +238,9 @@ impl Case<'_> {
             }
         }
         let pair = |(name, value): (&[u8], Vec<u8>)| {
-            Value::Tuple(vec![Value::Bytes(name.to_vec()), Value::Bytes(value)])
+            PythonValue::Tuple(vec![PythonValue::Bytes(name.to_vec()), PythonValue::Bytes(value)])
         };
-        let headers = Value::List(headers.into_iter().map(pair).collect());
+        let headers = PythonValue::List(headers.into_iter().map(pair).collect());
         assert_eq!(read.get("headers"), Some(&headers));
     }
 }
@@ -250,20 +251,20 @@ fn latin1(text: &str) -> Vec<u8> {
 }
 
 /// Returns the dictionaries that a process gets with a batch of these.
-fn read_batch(environs: &[&Environ]) -> Vec<BTreeMap<String, Value>> {
+fn read_batch(environs: &[&Environ]) -> Vec<BTreeMap<String, PythonValue>> {
     let mut batch = RequestBatch::new();
     for environ in environs {
         batch.add(1, BatchedContent::Streamed, environ).expect("there is space");
     }
     let rest = batch.frame().get(FRAME_HEADER_BYTES..).expect("a frame");
-    let mut reader = Reader { rest, values: Vec::new() };
+    let mut reader = MarshalReader { rest, values: Vec::new() };
     let value = reader.value().expect("a value");
     assert!(reader.rest.is_empty(), "{} bytes behind the value", reader.rest.len());
-    let Value::List(requests) = value else { panic!("{value:?}") };
+    let PythonValue::List(requests) = value else { panic!("{value:?}") };
     assert_eq!(requests.len(), environs.len());
     let dict = |request| match request {
-        Value::Tuple(values) => match values.as_slice() {
-            [Value::Int(1), Value::Dict(dict), Value::None] => dict.clone(),
+        PythonValue::Tuple(values) => match values.as_slice() {
+            [PythonValue::Int(1), PythonValue::Dict(dict), PythonValue::None] => dict.clone(),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
@@ -272,15 +273,15 @@ fn read_batch(environs: &[&Environ]) -> Vec<BTreeMap<String, Value>> {
 }
 
 /// Reads values of `marshal` (`Python/marshal.c`).
-struct Reader<'a> {
+struct MarshalReader<'a> {
     rest: &'a [u8],
     /// Those that others can refer to; one that is not complete is `None`.
-    values: Vec<Option<Value>>,
+    values: Vec<Option<PythonValue>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> MarshalReader<'a> {
     /// Reads a value; `None` is the end of a dictionary.
-    fn value(&mut self) -> Option<Value> {
+    fn value(&mut self) -> Option<PythonValue> {
         const REFERRED: u8 = 0x80;
         let kind = self.take(1)[0];
         if kind == b'r' {
@@ -298,47 +299,47 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    fn value_of(&mut self, kind: u8) -> Option<Value> {
+    fn value_of(&mut self, kind: u8) -> Option<PythonValue> {
         Some(match kind {
-            b'N' => Value::None,
-            b'i' => Value::Int(self.number()),
+            b'N' => PythonValue::None,
+            b'i' => PythonValue::Int(self.number()),
             b's' => {
                 let bytes = self.number();
-                Value::Bytes(self.take(bytes).to_vec())
+                PythonValue::Bytes(self.take(bytes).to_vec())
             }
             b'u' => {
                 let bytes = self.number();
-                Value::Str(String::from_utf8(self.take(bytes).to_vec()).expect("UTF-8"))
+                PythonValue::Str(String::from_utf8(self.take(bytes).to_vec()).expect("UTF-8"))
             }
             b'a' | b'A' | b'z' | b'Z' => {
                 let is_short = matches!(kind, b'z' | b'Z');
                 let bytes = if is_short { self.take(1)[0].into() } else { self.number() };
                 let text = self.take(bytes);
                 assert!(text.is_ascii(), "{}", text.escape_ascii());
-                Value::Str(String::from_utf8_lossy(text).into_owned())
+                PythonValue::Str(String::from_utf8_lossy(text).into_owned())
             }
             b')' => {
                 let count = self.take(1)[0].into();
-                Value::Tuple(self.values(count))
+                PythonValue::Tuple(self.values(count))
             }
             b'[' => {
                 let count = self.number();
-                Value::List(self.values(count))
+                PythonValue::List(self.values(count))
             }
-            b'{' => Value::Dict(self.dict()),
+            b'{' => PythonValue::Dict(self.dict()),
             b'0' => return None,
             other => panic!("the type {}", other.escape_ascii()),
         })
     }
 
-    fn values(&mut self, count: u32) -> Vec<Value> {
+    fn values(&mut self, count: u32) -> Vec<PythonValue> {
         (0..count).map(|_| self.value().expect("a value")).collect()
     }
 
-    fn dict(&mut self) -> BTreeMap<String, Value> {
+    fn dict(&mut self) -> BTreeMap<String, PythonValue> {
         let mut dict = BTreeMap::new();
         while let Some(key) = self.value() {
-            let Value::Str(key) = key else { panic!("the key {key:?}") };
+            let PythonValue::Str(key) = key else { panic!("the key {key:?}") };
             let value = self.value().expect("a value");
             let before = dict.insert(key.clone(), value);
             assert_eq!(before, None, "{key} twice");

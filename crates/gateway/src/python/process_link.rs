@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pinion_engine::address::{Address, AddressMap};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Slice};
 use pinion_engine::remote::{Connect, RemoteAddress};
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::python::error::BatchError;
@@ -177,7 +177,7 @@ impl ProcessLink {
         if let Some(mut stream) = stream
             && !self.batch.is_empty()
         {
-            self.is_full = stream.write(Slice::Copied(self.batch.frame())) == Room::Full;
+            self.is_full = stream.write(Slice::Copied(self.batch.frame())) == ContentRoom::Full;
         }
         // Without a stream the last event of the connection is on the way.
         self.batch.clear();
@@ -199,7 +199,7 @@ impl ProcessLink {
         }
         let stream = self.stream.and_then(|address| connections.stream(address));
         if let Some(mut stream) = stream {
-            self.is_full = stream.write(Slice::Copied(frames)) == Room::Full;
+            self.is_full = stream.write(Slice::Copied(frames)) == ContentRoom::Full;
         }
     }
 

@@ -15,7 +15,7 @@ use crate::field_changes::FieldChanges;
 use crate::program_forwarding::{SOFTWARE, application, is_passed, server};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::has_dot_segment;
-use crate::script_location::Script;
+use crate::script_location::LocatedScript;
 
 /// Bytes of the variables beside those of the fields and the paths, about.
 const OWN_VARIABLES_BYTES: usize = 768;
@@ -33,7 +33,7 @@ pub(super) fn environ(
     if has_dot_segment(head.target.path) {
         return Err(ProxyError::DotSegment);
     }
-    let Script { name: script_name, path_info } = application(&app.mount, head.target.path)?;
+    let LocatedScript { name: script_name, path_info } = application(&app.mount, head.target.path)?;
     let (server_name, port) = server(head, client);
     let added: Vec<(&[u8], &[u8])> =
         app.variables.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();

@@ -5,7 +5,7 @@ mod request_content;
 
 use std::sync::Arc;
 
-use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_http::cgi::variables::VariableScratch;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::h1::client::limits::ResponseLimits;
@@ -319,7 +319,7 @@ impl PythonRequest {
         match check.take(bytes) {
             Ok(bytes) => {
                 self.body_bytes += bytes.len() as u64;
-                self.is_full = exchange.write(Slice::Copied(bytes)) != Room::Free;
+                self.is_full = exchange.write(Slice::Copied(bytes)) != ContentRoom::Free;
             }
             Err(error) => {
                 if !is_end {

@@ -13,7 +13,7 @@ use crate::connection_fields::{FieldClass, ListedNames};
 use crate::program_forwarding::{application, server};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::has_dot_segment;
-use crate::script_location::Script;
+use crate::script_location::LocatedScript;
 
 /// Bytes of a scope beside those of the fields and the paths, about.
 const OWN_BYTES: usize = 384;
@@ -56,7 +56,7 @@ fn scope(
     if has_dot_segment(head.target.path) {
         return Err(ProxyError::DotSegment);
     }
-    let Script { name: root_path, path_info } = application(&app.mount, head.target.path)?;
+    let LocatedScript { name: root_path, path_info } = application(&app.mount, head.target.path)?;
     let path = [&*root_path, &*path_info].concat();
     let (host, port) = server(head, client);
     let scope = Scope {

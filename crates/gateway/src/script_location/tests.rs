@@ -41,7 +41,7 @@ fn kind(path: &[u8]) -> Option<FileKind> {
 
 fn located(folder: &ScriptFolder, path: &str) -> String {
     match folder.locate_among(path.as_bytes(), kind) {
-        ScriptLocation::Script(Script { name, path_info }) => {
+        ScriptLocation::Script(LocatedScript { name, path_info }) => {
             format!("{} {}", name.escape_ascii(), path_info.escape_ascii())
         }
         ScriptLocation::MissingSlash => "slash".to_owned(),
@@ -133,7 +133,7 @@ fn a_path_with_the_name_of_a_script_in_it_is_covered() {
 
 #[test]
 fn the_application_may_have_the_folder_elsewhere() {
-    let script = Script { name: b"/a/b.php".to_vec(), path_info: Vec::new() };
+    let script = LocatedScript { name: b"/a/b.php".to_vec(), path_info: Vec::new() };
     assert_eq!(folder().filename(&script), b"/srv/site/a/b.php");
     assert_eq!(*application_root(Path::new("/")), *b"");
 }
@@ -149,7 +149,7 @@ proptest! {
         let path = format!("/{path}");
         let folder = folder();
         let found = folder.locate_among(path.as_bytes(), kind);
-        if let ScriptLocation::Script(Script { name, path_info }) = found {
+        if let ScriptLocation::Script(LocatedScript { name, path_info }) = found {
             let name = String::from_utf8(name).expect("text");
             let scripts: BTreeSet<&str> =
                 ["index.php", "admin/index.php", "admin/tool.php"].into_iter().collect();

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use pinion_engine::backend::sim::{Faults, Network, Random};
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_gateway::python::python_app::PythonInterface;
 
@@ -295,7 +295,7 @@ fn run<const READINESS: bool>(seed: u64) -> Result<(), String> {
             Actor::new(requests).over(*random.pick(&[2_000, 64 * 1024]))
         })
         .collect();
-    let settings = Settings { outgoing: 64, ..Settings::default() };
+    let settings = WorkerSettings { outgoing: 64, ..WorkerSettings::default() };
     let faults = Faults { short: *random.pick(&[0, 400]), ..Faults::default() };
     let network = Network::new(random.number(), faults, settings.listeners.len());
     let app = python_app(interface);

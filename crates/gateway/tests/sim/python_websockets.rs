@@ -1,7 +1,7 @@
 //! WebSockets between a client and a process, over simulated time.
 
 use pinion_engine::backend::sim::{Client, Connect, Faults, Network, Read};
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_gateway::python::python_app::PythonInterface;
 
@@ -38,7 +38,7 @@ struct Stage<const READINESS: bool> {
 impl<const READINESS: bool> Stage<READINESS> {
     /// Has a client ask for a WebSocket, and a process get the request.
     fn asked(window_bytes: usize) -> Self {
-        let settings = Settings { outgoing: 64, ..Settings::default() };
+        let settings = WorkerSettings { outgoing: 64, ..WorkerSettings::default() };
         let network = Network::new(1, Faults::default(), settings.listeners.len());
         let app = python_app(PythonInterface::Asgi);
         let make_app = |poster| PythonApplication::new(poster, app);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Faults, Network, Random};
 use pinion_engine::remote::RemoteAddress;
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_gateway::balancing::Balance;
 use pinion_gateway::path_prefix::PathPrefix;
@@ -164,7 +164,7 @@ impl<const READINESS: bool> Run<READINESS> {
         let healthy = healthy_port..healthy_port + 1;
         let healthy = group(healthy, Spoken::Http, UpstreamOptions::default());
         let mounts = HashMap::from([(FAILING, failing), (HEALTHY, healthy)]);
-        let settings = Settings { outgoing: 64, ..Settings::default() };
+        let settings = WorkerSettings { outgoing: 64, ..WorkerSettings::default() };
         let network = Network::new(random.number(), faults, settings.listeners.len());
         let make_app = |poster| Application::new(poster, mounts);
         let worker = Stepped::new(network.clone(), settings, make_app);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use pinion_engine::backend::sim::{Client, Connect, Faults, Network, Read};
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_gateway::proxy::ProxyHoldings;
 use pinion_gateway::upstream_group::UpstreamOptions;
@@ -38,7 +38,7 @@ struct Stage<const READINESS: bool> {
 impl<const READINESS: bool> Stage<READINESS> {
     /// Has the client ask for another protocol, and the server respond with these bytes.
     fn asked(response: &[u8]) -> Self {
-        let settings = Settings { outgoing: 64, ..Settings::default() };
+        let settings = WorkerSettings { outgoing: 64, ..WorkerSettings::default() };
         let network = Network::new(1, Faults::default(), settings.listeners.len());
         let upstreams = group(BASE_PORT..BASE_PORT + 1, Spoken::Http, UpstreamOptions::default());
         let make_app = |poster| Application::new(poster, HashMap::from([(FAILING, upstreams)]));

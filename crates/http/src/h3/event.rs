@@ -13,12 +13,12 @@ pub struct Step<'a> {
     /// Bytes of the input that need not be given again.
     pub used: usize,
     /// What they were.
-    pub event: Event<'a>,
+    pub event: RequestStreamEvent<'a>,
 }
 
 /// What happened on a request stream.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum RequestStreamEvent<'a> {
     /// What is left of the input can only be used once there is more of it: at most
     /// [`INPUT_MAX_BYTES`](super::request::INPUT_MAX_BYTES) in all.
     NeedMore,
@@ -28,7 +28,7 @@ pub enum Event<'a> {
     Head {
         /// The request.
         head: &'a RequestHead<'a>,
-        /// Nothing follows, not even [`Event::End`].
+        /// Nothing follows, not even [`RequestStreamEvent::End`].
         end: bool,
     },
     /// The request is to be answered with the status of the refusal.
@@ -38,7 +38,7 @@ pub enum Event<'a> {
         /// What is there of its head, see
         /// [`refused_request`](crate::binary_head::refused_request).
         fields: Fields<'a>,
-        /// Nothing follows, not even [`Event::End`].
+        /// Nothing follows, not even [`RequestStreamEvent::End`].
         end: bool,
     },
     /// Content; there is some.

@@ -1,6 +1,6 @@
 //! One request stream (RFC 9114 §4.1, §7.2).
 
-use super::event::{Event, Fatal, Step, StreamError};
+use super::event::{Fatal, RequestStreamEvent, Step, StreamError};
 use super::frame::{ErrorCode, FRAME_HEADER_MAX_BYTES, FrameHeader, Kind};
 use super::limits::{BLOCK_MAX_BYTES, SKIP_UNIT_BYTES};
 use super::session::{Session, Settings};
@@ -81,7 +81,7 @@ impl RequestStream {
     /// fields are decoded, and can be the same for all connections; a head is put in `place`, a
     /// fresh one for each step.
     ///
-    /// [`Event::NeedMore`] comes with no bytes used, any other event but [`Event::End`] with some.
+    /// [`RequestStreamEvent::NeedMore`] comes with no bytes used, any other event but [`RequestStreamEvent::End`] with some.
     /// Steps are to be made until it comes, or until all is used; with `fin` until the end was
     /// said, for which the input may be empty.
     ///
@@ -221,7 +221,7 @@ impl RequestStream {
         (section, place): Room<'a>,
         session: &mut Session,
         now_ms: u64,
-    ) -> Result<Event<'a>, StreamError> {
+    ) -> Result<RequestStreamEvent<'a>, StreamError> {
         let section: &'a FieldSection = section;
         let fields = section.fields();
         let Settings { limits, extended_connect, .. } = &session.settings;
@@ -234,12 +234,12 @@ impl RequestStream {
             Ok(head) => {
                 self.content_left = binary_head::content_length(&head);
                 self.is_tunnel = head.protocol.is_some();
-                Ok(Event::Head { head: place.insert(head), end })
+                Ok(RequestStreamEvent::Head { head: place.insert(head), end })
             }
             Err(Rejected::Refused(refusal)) => {
                 session.budgets.spend(Budget::Heads, now_ms)?;
                 self.refused = true;
-                Ok(Event::HeadRefused { refusal, fields, end })
+                Ok(RequestStreamEvent::HeadRefused { refusal, fields, end })
             }
             Err(Rejected::Malformed) => Err(StreamError::Stream(ErrorCode::MessageError)),
         }
@@ -273,12 +273,15 @@ impl RequestStream {
         self.stage = MessageStage::Content;
         let fields = section.fields();
         let refusal = Refusal::HeadTooLarge;
-        Ok(Step { used, event: Event::HeadRefused { refusal, fields, end: false } })
+        Ok(Step { used, event: RequestStreamEvent::HeadRefused { refusal, fields, end: false } })
     }
 
     /// The end of the content, by fields.
     #[cold]
-    fn trailers<'a>(&mut self, section: &'a mut FieldSection) -> Result<Event<'a>, StreamError> {
+    fn trailers<'a>(
+        &mut self,
+        section: &'a mut FieldSection,
+    ) -> Result<RequestStreamEvent<'a>, StreamError> {
         let malformed = self.content_left.is_some_and(|left| left > 0)
             || binary_head::trailers(section).is_err();
         if !binary_head::trailers_fit(section) {
@@ -289,7 +292,7 @@ impl RequestStream {
         }
         self.stage = MessageStage::Behind;
         section.retain(binary_head::keep_trailer);
-        Ok(Event::Trailers { fields: section.fields() })
+        Ok(RequestStreamEvent::Trailers { fields: section.fields() })
     }
 
     /// A DATA frame begins.
@@ -331,7 +334,7 @@ impl RequestStream {
         match (bytes, used) {
             ([], 0) => need_more(input),
             ([], _) => Ok(nothing(used)),
-            _ => Ok(Step { used: used + bytes.len(), event: Event::Data { bytes } }),
+            _ => Ok(Step { used: used + bytes.len(), event: RequestStreamEvent::Data { bytes } }),
         }
     }
 
@@ -365,7 +368,7 @@ impl RequestStream {
             (MessageStage::Content, Some(1..)) => ErrorCode::MessageError,
             _ => {
                 self.stage = MessageStage::Ended;
-                return Ok(Step { used: 0, event: Event::End });
+                return Ok(Step { used: 0, event: RequestStreamEvent::End });
             }
         };
         Err(StreamError::Stream(code))
@@ -395,11 +398,11 @@ fn need_more<'a>(input: Input<'_>) -> Result<Step<'a>, StreamError> {
     if input.fin {
         return Err(Fatal::from(ErrorCode::FrameError).into());
     }
-    Ok(Step { used: 0, event: Event::NeedMore })
+    Ok(Step { used: 0, event: RequestStreamEvent::NeedMore })
 }
 
 fn nothing<'a>(used: usize) -> Step<'a> {
-    Step { used, event: Event::Nothing }
+    Step { used, event: RequestStreamEvent::Nothing }
 }
 
 /// RFC 9114 §4.1, §7.2: a frame that has no place there.

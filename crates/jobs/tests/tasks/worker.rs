@@ -10,7 +10,7 @@ use pinion_engine::backend::sim::{Faults, Network};
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::Stepped;
 use pinion_jobs::job_queue::JobOwner;
 
@@ -40,7 +40,7 @@ impl App for InboxApp {
 
 impl InboxWorker {
     pub(crate) fn new() -> Self {
-        let settings = Settings::default();
+        let settings = WorkerSettings::default();
         let network = Network::new(1, Faults::default(), settings.listeners.len());
         let posted = Rc::default();
         let mut own_poster = None;

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use mlua::Thread as Coroutine;
-use pinion_engine::exchange::{Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Slice};
 
 use super::requests::{head, wait};
 use super::{Outcome, Outlet, Scripts};
@@ -65,7 +65,7 @@ impl Scripts {
             if let Some(sending) = &mut task.sending {
                 sending.sent(piece.len() as u64);
             }
-            if room != Room::Free {
+            if room != ContentRoom::Free {
                 task.waits = Waits::FileRoom;
                 task.room_went(now_ms);
                 wait(task, outlet.exchange);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mlua::{IntoLuaMulti, Lua, MultiValue, Table, Thread as Coroutine, Value};
 use pinion_engine::app::{Event, Gone};
 use pinion_engine::encode;
-use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
@@ -412,10 +412,10 @@ fn begin(
             }
             task.sent_bytes += text.len() as u64;
             let mut room = outlet.exchange.write(Slice::Copied(&text));
-            if matches!(operation, Operation::Flush(_)) && room != Room::Gone {
+            if matches!(operation, Operation::Flush(_)) && room != ContentRoom::Gone {
                 room = outlet.exchange.flush();
             }
-            if room == Room::Free {
+            if room == ContentRoom::Free {
                 return None;
             }
             task.room_went(outlet.exchange.now().monotonic_ms);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use mlua::{Lua, LuaString, Result, Table};
 use pinion_engine::clock::Now;
 use pinion_jobs::folders::{FileError, FileErrorKind, Folders};
-use pinion_jobs::job_queue::{Job, JobOutcome};
+use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 
 use super::host::{Host, OVER, Outcome, or_why};
 use super::jobs::job;
@@ -30,7 +30,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let folders = host.work.folders.borrow().clone();
         let make = move |path: LuaString| {
             let (folders, path) = (folders.clone(), path.as_bytes().to_vec());
-            Job::files(path.len(), move || operation(&folders, &path))
+            BlockingJob::files(path.len(), move || operation(&folders, &path))
         };
         table.raw_set(name, job(lua, host, make)?)?;
     }
@@ -47,7 +47,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             let (path, other) = (path.as_bytes().to_vec(), other.as_bytes().to_vec());
             let folders = folders.clone();
             let bytes = path.len() + other.len();
-            Job::files(bytes, move || file_outcome(operation(&folders, &path, &other)))
+            BlockingJob::files(bytes, move || file_outcome(operation(&folders, &path, &other)))
         };
         table.raw_set(name, job(lua, host, make)?)?;
     }
@@ -57,7 +57,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let whole = |number: f64| number as u64;
         // The result becomes a string of the request.
         let max_bytes = of.tasks.borrow().allowance.memory_bytes as u64;
-        Job::files(path.len(), move || {
+        BlockingJob::files(path.len(), move || {
             file_outcome(folders.read(&path, from.map(whole), bytes.map(whole), max_bytes))
         })
     };

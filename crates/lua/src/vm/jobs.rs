@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use mlua::{Function, Lua, LuaString, Result, Table};
-use pinion_jobs::job_queue::Job;
+use pinion_jobs::job_queue::BlockingJob;
 
 use super::host::Host;
 use crate::library::passwords::{hash_password, verify_password};
@@ -16,7 +16,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let limits = host.work.place.borrow().memory().passwords;
     let hash = move |password: LuaString| {
         let password = password.as_bytes().to_vec();
-        Job::passwords(password.len(), move || match hash_password(&password, &limits) {
+        BlockingJob::passwords(password.len(), move || match hash_password(&password, &limits) {
             Ok(stored) => Ok(Plain::Bytes(stored.into_bytes())),
             Err(error) => Err(error.to_string()),
         })
@@ -25,7 +25,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let verify = move |(password, stored): (LuaString, LuaString)| {
         let (password, stored) = (password.as_bytes().to_vec(), stored.to_string_lossy());
         let bytes = password.len() + stored.len();
-        Job::passwords(bytes, move || match verify_password(&password, &stored, &limits) {
+        BlockingJob::passwords(bytes, move || match verify_password(&password, &stored, &limits) {
             Ok(is_it) => Ok(Plain::Boolean(is_it)),
             Err(error) => Err(error.to_string()),
         })

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mlua::{Lua, LuaString, MultiValue, Result, Table, Value};
-use pinion_store::Output;
+use pinion_store::ReplyOutput;
 use pinion_store::job::{FinishedJob, Job};
 use pinion_store::local_client::{LocalClient, LocalCommand, LocalExecution, has_command};
 use pinion_store::read_set::ReadSet;
@@ -44,7 +44,7 @@ pub(super) struct StoreClient {
     access: Option<StoreAccess>,
     client: LocalClient,
     command: LocalCommand,
-    output: Output,
+    output: ReplyOutput,
     packed: Vec<u8>,
 }
 
@@ -303,7 +303,12 @@ impl Host {
 }
 
 /// Returns the value of a reply, which is given up then.
-fn store_value(lua: &Lua, store: &Store, output: &mut Output, max_bytes: usize) -> Result<Called> {
+fn store_value(
+    lua: &Lua,
+    store: &Store,
+    output: &mut ReplyOutput,
+    max_bytes: usize,
+) -> Result<Called> {
     let value = value_of(lua, output, max_bytes);
     store.discard_output(output);
     Ok(match value? {

@@ -2,7 +2,7 @@
 
 use mlua::{Lua, MultiValue, Result, Table, Value};
 use pinion_store::local_client::LocalCommand;
-use pinion_store::{Output, ReplyElement, ReplyReader};
+use pinion_store::{ReplyElement, ReplyOutput, ReplyReader};
 
 use crate::limits::{STORE_ARGUMENTS_MAX, STORE_ELEMENTS_MAX};
 
@@ -152,7 +152,7 @@ pub(super) fn add_packed(
 /// Out of memory.
 pub(super) fn value_of(
     lua: &Lua,
-    output: &Output,
+    output: &ReplyOutput,
     max_bytes: usize,
 ) -> Result<std::result::Result<Value, String>> {
     if output.len() > max_bytes {

@@ -12,7 +12,7 @@ use pinion_engine::clock::Now;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped::Stepped;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::prepared::{Prepared, PreparedBody};
@@ -148,7 +148,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let protocol = Protocol::Http(Protocols { http1: true, http2: false });
         let listeners = vec![ListenerSettings::plain(protocol)];
-        let settings = Settings { listeners, ..Settings::default() };
+        let settings = WorkerSettings { listeners, ..WorkerSettings::default() };
         let network = Network::new(seed, faults, settings.listeners.len());
         let jobs = Arc::new(JobQueues::without_threads());
         let mut shared = Shared::new(1, UploadQuota::default(), ScriptMemory::default());

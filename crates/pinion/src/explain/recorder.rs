@@ -2,7 +2,7 @@
 
 use pinion_archive::EntryKind;
 use pinion_http::target::PathError;
-use pinion_site::trace::{Outcome, RuleMatch, SinglePage, Sought, Step, Trace};
+use pinion_site::trace::{LookupOutcome, LookupStep, RuleMatch, SinglePage, Sought, Trace};
 use std::cell::RefCell;
 
 /// Records what the steps of one look-up report.
@@ -43,7 +43,7 @@ pub(super) struct Heard {
     /// What became of the page of the single-page application.
     pub(super) single_page: Option<SinglePage>,
     /// The result; none for CONNECT and `*`, and for a damaged archive.
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Option<LookupOutcome>,
     /// The key of the entry that is sent.
     pub(super) key: Option<Vec<u8>>,
 }
@@ -67,31 +67,31 @@ impl Recorder {
 }
 
 impl Trace for &Recorder {
-    fn step(self, step: Step<'_>) {
+    fn step(self, step: LookupStep<'_>) {
         let mut heard = self.0.borrow_mut();
         match step {
-            Step::Path(_) => {}
-            Step::NoPath(error) => heard.path_error = Some(error),
-            Step::Entry { sought: Sought::Path, found, .. } => heard.entry = Some(found),
-            Step::Entry { sought: Sought::OtherSlashForm, path, found } => {
+            LookupStep::Path(_) => {}
+            LookupStep::NoPath(error) => heard.path_error = Some(error),
+            LookupStep::Entry { sought: Sought::Path, found, .. } => heard.entry = Some(found),
+            LookupStep::Entry { sought: Sought::OtherSlashForm, path, found } => {
                 heard.slash_form = Some((path.to_vec(), found));
             }
-            Step::Entry { sought: Sought::Target, .. } => {}
-            Step::Entry { sought: Sought::TargetOtherSlashForm, path, found } => {
+            LookupStep::Entry { sought: Sought::Target, .. } => {}
+            LookupStep::Entry { sought: Sought::TargetOtherSlashForm, path, found } => {
                 heard.other_target = found.map(|_| path.to_vec());
             }
-            Step::Variant => heard.is_variant = true,
-            Step::NoSlashRedirects => heard.has_no_slash_redirects = true,
-            Step::Rule { number, matched } => heard.compared(number, matched),
-            Step::NotForced { number } => heard.not_forced = Some(number),
-            Step::Applied { number } => heard.applied = Some(number),
-            Step::NulInPath { number } => heard.nul = Some(number),
-            Step::TooLong => heard.is_too_long = true,
-            Step::Rewritten(target) => heard.target = Some(target.to_vec()),
-            Step::PageOfFolder { found, .. } => heard.has_page_of_folder = found,
-            Step::Fallback { found, .. } => heard.fallback = Some(found),
-            Step::SinglePage(page) => heard.single_page = Some(page),
-            Step::End { outcome, key, .. } => {
+            LookupStep::Variant => heard.is_variant = true,
+            LookupStep::NoSlashRedirects => heard.has_no_slash_redirects = true,
+            LookupStep::Rule { number, matched } => heard.compared(number, matched),
+            LookupStep::NotForced { number } => heard.not_forced = Some(number),
+            LookupStep::Applied { number } => heard.applied = Some(number),
+            LookupStep::NulInPath { number } => heard.nul = Some(number),
+            LookupStep::TooLong => heard.is_too_long = true,
+            LookupStep::Rewritten(target) => heard.target = Some(target.to_vec()),
+            LookupStep::PageOfFolder { found, .. } => heard.has_page_of_folder = found,
+            LookupStep::Fallback { found, .. } => heard.fallback = Some(found),
+            LookupStep::SinglePage(page) => heard.single_page = Some(page),
+            LookupStep::End { outcome, key, .. } => {
                 heard.outcome = Some(outcome);
                 heard.key = key.map(<[u8]>::to_vec);
             }

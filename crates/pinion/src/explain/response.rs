@@ -38,8 +38,8 @@ use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
 use pinion_http::target::{PathError, decode_path};
 use pinion_lua::routes::{RouteFound, Routes};
-use pinion_site::trace::Outcome;
-use pinion_site::{Pieces, Work, answer_traced, refused_page};
+use pinion_site::trace::LookupOutcome;
+use pinion_site::{Pieces, RequestBuffers, answer_traced, refused_page};
 use std::path::Path;
 
 /// Explains the response of a server to a request.
@@ -112,7 +112,7 @@ impl<'s> Draft<'s> {
         let responder = server.responder(head, select, |redirect, site| {
             redirect.proof(head).is_some()
                 && loaded.insert(site.load()).as_ref().is_ok_and(|site: &LoadedSite| {
-                    has_challenge(redirect, head, &site.generation, &mut Work::new())
+                    has_challenge(redirect, head, &site.generation, &mut RequestBuffers::new())
                 })
         });
         // The site of a challenge at a listener that redirects is loaded already, or cannot be.
@@ -184,7 +184,7 @@ impl<'s> Draft<'s> {
         };
         self.explanation.site = Some(site.shown(hints.authority));
         let site = site.load()?;
-        let (mut work, mut scratch) = (Work::new(), Vec::new());
+        let (mut work, mut scratch) = (RequestBuffers::new(), Vec::new());
         let path = hints.path.and_then(|path| decode_path(path, &mut scratch).ok());
         let response = refused_page(status, &hints, &site.generation.archive(), &mut work);
         let origins = Origins { path, is_error: true, ..site.origins() };
@@ -203,7 +203,7 @@ impl<'s> Draft<'s> {
         if self.is_refused(None, site, head) {
             return Ok(());
         }
-        if let Some(mount) = site.generation.covering_mount(head, &mut Work::new()) {
+        if let Some(mount) = site.generation.covering_mount(head, &mut RequestBuffers::new()) {
             return self.forwarded(mount, site, head);
         }
         let routes = site.routes()?;
@@ -237,7 +237,8 @@ impl<'s> Draft<'s> {
     ) -> Result<(), Failure> {
         let mounts = site.generation.mounts();
         let (archive, now) = (site.generation.archive(), Now::read().unix_seconds);
-        let (recorder, mut work, mut pieces) = (Recorder::default(), Work::new(), Pieces::new());
+        let (recorder, mut work, mut pieces) =
+            (Recorder::default(), RequestBuffers::new(), Pieces::new());
         let response = answer_traced(&archive, head, now, &mut work, &mut pieces, &recorder);
         if site.generation.is_outdated(&response) {
             let reason = "the file has changed since the folder was built; reload the site";
@@ -261,7 +262,7 @@ impl<'s> Draft<'s> {
                     return Ok(());
                 }
                 if let Some(mount) = mounts.without_file(head.target.path)
-                    && !is_by_rule(&archive, head, now, &mut Work::new())
+                    && !is_by_rule(&archive, head, now, &mut RequestBuffers::new())
                 {
                     self.step(Step::passed(None, StepName::File, "no file responds".to_owned()));
                     return self.forwarded(mount, site, head);
@@ -320,7 +321,7 @@ impl<'s> Draft<'s> {
             Origins { path: path.as_deref(), sent, is_error, location, file, ..site.origins() };
         let has_file = !is_built_in && !matches!(response.status, 300..=399 | 405 | 501);
         self.finish(response, &origins);
-        if matches!(heard.outcome, Some(Outcome::Page(_))) {
+        if matches!(heard.outcome, Some(LookupOutcome::Page(_))) {
             self.note_problem_details(response);
         } else {
             self.note_replaced_page(&archive, response);

@@ -19,7 +19,7 @@ use pinion_engine::mapping;
 use pinion_http::request::RequestHead;
 use pinion_lua::routes::Routes;
 use pinion_site::hosts::{HostPattern, Hosts};
-use pinion_site::{Work, field_rules_path, pathless_script_fields, script_fields};
+use pinion_site::{RequestBuffers, field_rules_path, pathless_script_fields, script_fields};
 use std::iter;
 use std::sync::Arc;
 
@@ -152,7 +152,7 @@ impl LoadedSite {
     pub(super) fn script_fields(&self, head: &RequestHead<'_>) -> Vec<u8> {
         let archive = self.generation.archive();
         match field_rules_path(&archive, head) {
-            Some(path) => script_fields(&archive, &path, &mut Work::new()),
+            Some(path) => script_fields(&archive, &path, &mut RequestBuffers::new()),
             None => pathless_script_fields(&archive),
         }
     }

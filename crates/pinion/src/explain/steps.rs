@@ -9,7 +9,7 @@ use pinion_archive::{Archive, Entry, EntryKind, Scratch};
 use pinion_http::method::Method;
 use pinion_http::request::RequestHead;
 use pinion_http::target::PathError;
-use pinion_site::trace::{Outcome, SinglePage};
+use pinion_site::trace::{LookupOutcome, SinglePage};
 
 /// A look-up and what it was about.
 pub(super) struct Lookup<'a> {
@@ -87,13 +87,13 @@ impl Lookup<'_> {
     }
 
     /// Returns the rule that is applied, which may be stored as the entry of the path.
-    fn applied(&self, outcome: Outcome) -> Option<AppliedRule> {
+    fn applied(&self, outcome: LookupOutcome) -> Option<AppliedRule> {
         if let Some(number) = self.heard.applied {
             let rule = self.archive.rules().get(number);
             let is_forced = rule.is_some_and(|rule| rule.is_forced());
             return Some(AppliedRule { shown: self.rules.rule(&self.archive, number), is_forced });
         }
-        let is_entry = outcome == Outcome::Redirect || self.heard.target.is_some();
+        let is_entry = outcome == LookupOutcome::Redirect || self.heard.target.is_some();
         is_entry.then(|| self.rule_of_entry()).flatten()
     }
 
@@ -106,7 +106,7 @@ impl Lookup<'_> {
         Some(AppliedRule { shown, is_forced })
     }
 
-    fn last(&self, outcome: Outcome, applied: Option<&AppliedRule>) -> Last {
+    fn last(&self, outcome: LookupOutcome, applied: Option<&AppliedRule>) -> Last {
         let heard = self.heard;
         let by_rule = match applied {
             Some(rule) if rule.is_forced => Last::ForcedRule,
@@ -115,20 +115,22 @@ impl Lookup<'_> {
             _ => Last::File,
         };
         match outcome {
-            Outcome::Resource => Last::File,
-            Outcome::Redirect | Outcome::RuleRedirect(_) => by_rule,
-            Outcome::SlashRedirect if heard.has_page_of_folder => Last::FallbackPage,
-            Outcome::SlashRedirect => Last::SlashForm,
-            Outcome::StandIn if heard.single_page == Some(SinglePage::Sent) => Last::SinglePage,
-            Outcome::StandIn if heard.has_page_of_folder || heard.fallback.is_some() => {
+            LookupOutcome::Resource => Last::File,
+            LookupOutcome::Redirect | LookupOutcome::RuleRedirect(_) => by_rule,
+            LookupOutcome::SlashRedirect if heard.has_page_of_folder => Last::FallbackPage,
+            LookupOutcome::SlashRedirect => Last::SlashForm,
+            LookupOutcome::StandIn if heard.single_page == Some(SinglePage::Sent) => {
+                Last::SinglePage
+            }
+            LookupOutcome::StandIn if heard.has_page_of_folder || heard.fallback.is_some() => {
                 Last::FallbackPage
             }
-            Outcome::StandIn => by_rule,
-            Outcome::Page(_) if heard.fallback.is_some() => Last::NotFoundPage,
-            Outcome::Page(_) => by_rule,
-            Outcome::Error(414) if heard.is_too_long => by_rule,
-            Outcome::Error(404) => Last::BuiltInPage,
-            Outcome::Error(_) => Last::File,
+            LookupOutcome::StandIn => by_rule,
+            LookupOutcome::Page(_) if heard.fallback.is_some() => Last::NotFoundPage,
+            LookupOutcome::Page(_) => by_rule,
+            LookupOutcome::Error(414) if heard.is_too_long => by_rule,
+            LookupOutcome::Error(404) => Last::BuiltInPage,
+            LookupOutcome::Error(_) => Last::File,
         }
     }
 
@@ -252,7 +254,7 @@ impl Lookup<'_> {
         }
         if last == Last::FallbackPage {
             let reason = match heard.outcome {
-                Some(Outcome::SlashRedirect) => {
+                Some(LookupOutcome::SlashRedirect) => {
                     format!("redirect to {}/, which has a fallback page", shown(self.path))
                 }
                 _ => format!("{}, with status 200", self.fallback_page()),

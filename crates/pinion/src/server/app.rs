@@ -46,8 +46,8 @@ use pinion_lua::problem::Problem;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
 use pinion_site::{
-    Pieces, Work, answer, answer_traced, error_for, error_in_format_for, generated_fields,
-    has_file, refused_page,
+    Pieces, RequestBuffers, answer, answer_traced, error_for, error_in_format_for,
+    generated_fields, has_file, refused_page,
 };
 use std::fmt;
 use std::net::SocketAddr;
@@ -63,7 +63,7 @@ pub(crate) struct SitesApp {
     published: Arc<Published>,
     /// What this worker serves from; none before its first pass.
     serving: Option<Serving>,
-    work: Work,
+    work: RequestBuffers,
     journal: Journal,
     /// How load balancers ask whether the server is well.
     health: Option<HealthCheck>,
@@ -150,7 +150,7 @@ impl SiteRequest<'_> {
 
 /// What a worker answers requests of any site with.
 struct Means<'w> {
-    work: &'w mut Work,
+    work: &'w mut RequestBuffers,
     dynamic: &'w mut Dynamic,
     gateway: &'w mut Gateway,
     access: &'w mut AccessGate,
@@ -371,7 +371,7 @@ impl SitesApp {
         Self {
             published,
             serving: None,
-            work: Work::new(),
+            work: RequestBuffers::new(),
             journal,
             health,
             redirect,
@@ -626,7 +626,7 @@ fn answer_unloaded(
     developer: Option<Developer>,
     began: Option<Beginning>,
     head: &RequestHead<'_>,
-    work: &mut Work,
+    work: &mut RequestBuffers,
     journal: &mut Journal,
     exchange: &mut Exchange<'_>,
 ) {
@@ -705,7 +705,7 @@ fn show_refused(earlier: Option<&Arc<Generation>>, next: &Generation, problem: &
 #[cold]
 fn tell_damage(
     generation: &Generation,
-    work: &Work,
+    work: &RequestBuffers,
     head: &RequestHead<'_>,
     now: Now,
     outdated: bool,
@@ -754,7 +754,7 @@ pub(crate) fn has_challenge(
     redirect: &mut Redirect,
     head: &RequestHead<'_>,
     generation: &Generation,
-    work: &mut Work,
+    work: &mut RequestBuffers,
 ) -> bool {
     let Some(path) = redirect.proof(head) else { return false };
     let is_live = || generation.live().is_some_and(|live| live.has_file(path));
@@ -774,7 +774,7 @@ pub(crate) fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
 fn unencrypted_https<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &'x mut Work,
+    work: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
     let error_format = preferred_error_format(head.values(KnownField::Accept));
     error_in_format_for(421, error_format, archive, head, work)

@@ -22,7 +22,7 @@ use pinion_lua::problem::Problem;
 use pinion_lua::router::Match;
 use pinion_lua::scripts::{Offer, Outcome, Outlet, Script, Scripts};
 use pinion_site::{
-    Work, error_for, error_in_format_for, error_page_at, field_rules_path, options_for,
+    RequestBuffers, error_for, error_in_format_for, error_page_at, field_rules_path, options_for,
     script_fields,
 };
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(crate) struct Dynamic {
     /// Requests that wait for something.
     waiting: AddressMap<Waiting>,
     /// Buffers for responses in place of a script's, once there was one.
-    work: Option<Box<Work>>,
+    work: Option<Box<RequestBuffers>>,
 }
 
 /// A request that goes on later.

@@ -7,7 +7,7 @@ use super::mounts::Mount;
 use pinion_engine::clock::Now;
 use pinion_http::method::Method;
 use pinion_http::request::RequestHead;
-use pinion_site::{Pieces, Work, answer};
+use pinion_site::{Pieces, RequestBuffers, answer};
 
 /// Returns what responds to an extended CONNECT whose path no mount covers: the mount for its
 /// extension or that of the whole site, if the site has nothing for a GET.
@@ -16,7 +16,7 @@ pub(super) fn fallback_for<'g>(
     generation: &'g Generation,
     head: &RequestHead<'_>,
     now: Now,
-    work: &mut Work,
+    work: &mut RequestBuffers,
     gateway: &mut Gateway,
 ) -> Option<&'g Mount> {
     let mount = generation.mounts().without_file(head.target.path)?;

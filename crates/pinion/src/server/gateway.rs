@@ -50,7 +50,7 @@ use pinion_http::request::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_programs::spawner_access::SpawnerAccess;
-use pinion_site::{Work, error_page_at, field_rules_path, script_fields};
+use pinion_site::{RequestBuffers, error_page_at, field_rules_path, script_fields};
 use pinion_spawner::LineBucket;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
@@ -111,7 +111,7 @@ pub(crate) struct Gateway {
     /// How many local redirects have led to the request that begins.
     redirect_count: u32,
     waiting: AddressMap<Waiting>,
-    work: Option<Box<Work>>,
+    work: Option<Box<RequestBuffers>>,
     /// Bounds the lines of the error streams of applications that are logged.
     message_lines: LineBucket,
     /// Lines since the last one that was logged.

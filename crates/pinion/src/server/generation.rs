@@ -14,7 +14,7 @@ use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_http::request::RequestHead;
 use pinion_lua::program::Program;
 use pinion_lua::site::Site;
-use pinion_site::{Work, has_rule_before_files, pathless_script_fields};
+use pinion_site::{RequestBuffers, has_rule_before_files, pathless_script_fields};
 use std::fs::File;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -110,7 +110,11 @@ impl Generation {
     /// Returns the mount that responds to a request before all files. A rule that comes before the
     /// file of its path comes before a script of the site, too.
     #[inline]
-    pub(crate) fn covering_mount(&self, head: &RequestHead<'_>, work: &mut Work) -> Option<&Mount> {
+    pub(crate) fn covering_mount(
+        &self,
+        head: &RequestHead<'_>,
+        work: &mut RequestBuffers,
+    ) -> Option<&Mount> {
         let is_ruled = || !self.is_damaged() && has_rule_before_files(&self.archive(), head, work);
         self.mounts().responding(head.target.path, is_ruled)
     }

@@ -33,7 +33,7 @@ use pinion_engine::mapping::Mapping;
 use pinion_jobs::folders::FolderAt;
 use pinion_lua::program::Program;
 use pinion_lua::site::Site;
-use pinion_site::{Work, has_file};
+use pinion_site::{RequestBuffers, has_file};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -306,7 +306,7 @@ impl Loader {
 
     /// Warns about files that a developer does not get.
     fn warn_of_reserved_paths(&self, archive: &Archive<'_>) {
-        let mut work = Work::new();
+        let mut work = RequestBuffers::new();
         for path in [SCRIPT_PATH, STREAM_PATH] {
             let is_told = self.is_again.get() || !self.lua.shows_errors;
             if !is_told && has_file(archive, path.as_bytes(), &mut work) {

@@ -6,7 +6,7 @@ use crate::control::status::{self, UpstreamState};
 use crate::settings::{CgiMount, PythonMount};
 use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
 use pinion_gateway::program_forwarding::ProgramTarget;
-use pinion_gateway::script_location::{Script, ScriptFolder, ScriptLocation};
+use pinion_gateway::script_location::{LocatedScript, ScriptFolder, ScriptLocation};
 use pinion_gateway::upstream_group::UpstreamGroup;
 use pinion_http::target::decode_path;
 use std::fmt;
@@ -232,7 +232,7 @@ impl Mount {
     /// has `/index.php` as front controller takes `/index.php/admin` for `/admin`.
     pub(crate) fn script_readings(&self, path: &[u8]) -> Vec<Vec<u8>> {
         let located = self.scripts().map(|scripts| scripts.locate(path));
-        let Some(Ok(ScriptLocation::Script(Script { name, path_info }))) = located else {
+        let Some(Ok(ScriptLocation::Script(LocatedScript { name, path_info }))) = located else {
             return Vec::new();
         };
         if path_info.is_empty() {

@@ -2,8 +2,8 @@
 
 use pinion_archive::Archive;
 use pinion_http::request::RequestHead;
-use pinion_site::trace::{Outcome, Step, Trace};
-use pinion_site::{Pieces, Work, answer_traced};
+use pinion_site::trace::{LookupOutcome, LookupStep, Trace};
+use pinion_site::{Pieces, RequestBuffers, answer_traced};
 use std::cell::Cell;
 
 /// Receives the steps of a look-up, and notes what its result depends on.
@@ -23,11 +23,11 @@ impl RefusalTrace {
 }
 
 impl Trace for &RefusalTrace {
-    fn step(self, step: Step<'_>) {
+    fn step(self, step: LookupStep<'_>) {
         match step {
-            Step::Applied { .. } => self.rule.set(true),
-            Step::Fallback { found: Some(_), .. } => self.fallback_page.set(true),
-            Step::End { outcome: Outcome::Page(_), .. } => self.page.set(true),
+            LookupStep::Applied { .. } => self.rule.set(true),
+            LookupStep::Fallback { found: Some(_), .. } => self.fallback_page.set(true),
+            LookupStep::End { outcome: LookupOutcome::Page(_), .. } => self.page.set(true),
             _ => {}
         }
     }
@@ -39,7 +39,7 @@ pub(crate) fn is_by_rule(
     archive: &Archive<'_>,
     head: &RequestHead<'_>,
     unix_seconds: i64,
-    work: &mut Work,
+    work: &mut RequestBuffers,
 ) -> bool {
     let trace = RefusalTrace::default();
     answer_traced(archive, head, unix_seconds, work, &mut Pieces::new(), &trace);

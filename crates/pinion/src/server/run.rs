@@ -39,8 +39,10 @@ use anyhow::Context as _;
 use pinion_engine::Poster;
 use pinion_engine::listener::{Listener, QuicListener, local_address};
 use pinion_engine::quic::config::{QuicConfig, QuicKeys};
-use pinion_engine::server::{Kit as EngineKit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, ProxySources, Settings, StreamTimeouts};
+use pinion_engine::server::{Kit as EngineKit, RunningServer};
+use pinion_engine::settings::{
+    ListenerSettings, Protocol, ProxySources, StreamTimeouts, WorkerSettings,
+};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_lua::scripts::{Scripts, Shared};
@@ -143,7 +145,7 @@ struct Starting {
 
 /// The workers, and how what they serve is found and taken up anew; the dummy has nothing to serve.
 struct Serving {
-    server: Server,
+    server: RunningServer,
     published: Option<Arc<Published>>,
     renewal: Option<Renewal>,
     running: Option<RunningPrograms>,
@@ -211,7 +213,7 @@ fn tally(settings: &Serve, has_control_socket: bool) -> Option<Arc<Tally>> {
 fn start_stats(
     every: Option<Duration>,
     tally: Option<Arc<Tally>>,
-    server: &Server,
+    server: &RunningServer,
 ) -> Result<Option<Stats>, Failure> {
     let stats = every.map(|every| Stats::start(every, tally, server.control()));
     Ok(stats.transpose().context("cannot start the thread for the figures")?)
@@ -220,7 +222,7 @@ fn start_stats(
 /// Waits for the end of the workers, and ends what outlasts them: programs, files of sockets, the
 /// threads of figures and logs. Workers are stopped at once if the start has failed.
 fn end(
-    (server, has_failed): (Server, bool),
+    (server, has_failed): (RunningServer, bool),
     (programs, running): (&ProgramTable, Option<&RunningPrograms>),
     files: SocketFiles,
     stats: Option<Stats>,
@@ -318,8 +320,8 @@ fn endpoints(
     Ok(endpoints)
 }
 
-fn engine_settings(settings: &Serve, capacity: &Capacity) -> Settings {
-    Settings {
+fn engine_settings(settings: &Serve, capacity: &Capacity) -> WorkerSettings {
+    WorkerSettings {
         connections: capacity.connections as usize,
         connections_per_client: settings.max_connections_per_client,
         trusted_proxies: settings.trusted_proxies.sources(),
@@ -329,7 +331,7 @@ fn engine_settings(settings: &Serve, capacity: &Capacity) -> Settings {
         idle_ms: milliseconds(settings.keep_alive_timeout),
         requests_per_connection: settings.max_requests_per_connection,
         buffer_bytes: capacity.buffer_bytes as usize,
-        ..Settings::default()
+        ..WorkerSettings::default()
     }
 }
 
@@ -428,7 +430,7 @@ fn start_sites(
     settings: &Serve,
     scripts: Shared,
     (leads, store): (Option<Leads>, Option<StoreShared>),
-) -> Result<(Server, Sites), Failure> {
+) -> Result<(RunningServer, Sites), Failure> {
     let (published, starting) = sites::publish(sites);
     let for_workers = Arc::clone(&published);
     let health = settings.health.clone();
@@ -457,7 +459,7 @@ fn start_sites(
         let more = (challenges, store);
         SitesApp::new(published, journal, health, redirect, trusted, dynamic, more)
     };
-    let server = Server::start(engine, make_app).context("cannot start the workers")?;
+    let server = RunningServer::start(engine, make_app).context("cannot start the workers")?;
     let sites = Sites::start(starting, published, logs, programs, server.control())?;
     Ok((server, sites))
 }
@@ -485,8 +487,8 @@ fn tunnels_per_client(outgoing: u64) -> u32 {
     share.try_into().unwrap_or(u32::MAX)
 }
 
-fn start_dummy(dummy: &Dummy, engine: EngineKit, desks: Desks) -> Result<Server, Failure> {
+fn start_dummy(dummy: &Dummy, engine: EngineKit, desks: Desks) -> Result<RunningServer, Failure> {
     let dummy = *dummy;
     let make_app = move |_worker, _poster| DummyApp::new(&dummy, desks.journal());
-    Ok(Server::start(engine, make_app).context("cannot start the workers")?)
+    Ok(RunningServer::start(engine, make_app).context("cannot start the workers")?)
 }

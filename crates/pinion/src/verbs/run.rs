@@ -15,8 +15,8 @@ use pinion_engine::clock::Now;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
-use pinion_engine::server::{Control, Io, Kit, Server};
-use pinion_engine::settings::Settings;
+use pinion_engine::server::{Control, Io, Kit, RunningServer};
+use pinion_engine::settings::WorkerSettings;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
@@ -50,7 +50,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let kit = Kit {
         listeners: Vec::new(),
         quic: Vec::new(),
-        settings: Settings { connections: 1, ..Settings::default() },
+        settings: WorkerSettings { connections: 1, ..WorkerSettings::default() },
         workers: 1,
         io: if probe_uring(1).is_ok() { Io::Uring } else { Io::Epoll },
     };
@@ -67,7 +67,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         let scripts = Scripts::new(&shared, worker, poster);
         Alone::start(scripts, taken)
     };
-    let server = Server::start(kit, make_app).context("cannot start a worker")?;
+    let server = RunningServer::start(kit, make_app).context("cannot start a worker")?;
     let control = server.control();
     let ears = thread::Builder::new().name("signals".to_owned());
     let ears = ears.spawn(move || hear(&signals, &control, run.grace));

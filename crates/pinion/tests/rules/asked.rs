@@ -5,7 +5,7 @@ use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_http::prepared::{Piece, PreparedBody};
-use pinion_site::{Pieces, Work, answer};
+use pinion_site::{Pieces, RequestBuffers, answer};
 
 use crate::interpreter::{Answer, Request};
 
@@ -47,7 +47,7 @@ pub(crate) fn send(layout: &Layout, bytes: &[u8], request: &str) -> Sent {
     let mut storage = HeadStorage::new();
     let parsed = head::parse(request.as_bytes(), 0, &mut storage, &Limits::default());
     let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
-    let (mut work, mut pieces) = (Work::new(), Pieces::new());
+    let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
     let archive = layout.view(bytes);
     let prepared = answer(&archive, &head, 1, &mut work, &mut pieces);
     let mut out = Vec::new();
@@ -59,7 +59,7 @@ fn said(layout: &Layout, bytes: &[u8], request: &str) -> Answer {
     let mut storage = HeadStorage::new();
     let parsed = head::parse(request.as_bytes(), 0, &mut storage, &Limits::default());
     let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
-    let mut work = Work::new();
+    let mut work = RequestBuffers::new();
     let mut pieces = Pieces::new();
     let archive = layout.view(bytes);
     let prepared = answer(&archive, &head, 1, &mut work, &mut pieces);

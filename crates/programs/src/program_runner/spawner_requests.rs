@@ -7,7 +7,7 @@ use pinion_spawner::connection::{RequestError, stream_sockets};
 use pinion_spawner::request::StartRequest;
 use pinion_spawner::spawner::ControlError;
 
-use super::{Link, ProgramRunner, no_stream};
+use super::{ProgramRunner, SpawnerLink, no_stream};
 use crate::limits::{BUSY_RETRY_MAX_MS, BUSY_RETRY_MS, BUSY_TIMEOUT_MS, OUTPUT_DELAY_MS};
 use crate::program_run::{RunId, RunStage, RunStream, ScriptStart};
 use crate::run_error::RunError;
@@ -42,7 +42,7 @@ impl ProgramRunner {
         while let Some(id) = self.to_stop.front() {
             // Without a connection the spawner stops them by itself. The stream of answers says it
             // if the spawner is gone.
-            if let Link::Open(connection, _) = &self.link
+            if let SpawnerLink::Open(connection, _) = &self.link
                 && connection.stop(id.0) == Err(RequestError::Busy)
             {
                 return false;
@@ -79,7 +79,9 @@ impl ProgramRunner {
             return Ok(false);
         }
         let input_tag = self.tag | self.input_bit() | id.0;
-        let Link::Open(connection, _) = &self.link else { return Err(RunError::SpawnerGone) };
+        let SpawnerLink::Open(connection, _) = &self.link else {
+            return Err(RunError::SpawnerGone);
+        };
         let Some(run) = self.runs.get_mut(&id) else { return Ok(true) };
         let sockets = || stream_sockets().map_err(|error| RunError::NoResources(error.to_string()));
         let (own_output, output) = sockets()?;
@@ -120,7 +122,7 @@ impl ProgramRunner {
     /// Connects to the spawner, if there is no connection; false if the spawner has no room for the
     /// request.
     fn connect(&mut self, connections: &mut Connections<'_>) -> Result<bool, RunError> {
-        let Link::Unused = self.link else { return Ok(true) };
+        let SpawnerLink::Unused = self.link else { return Ok(true) };
         let connection = match self.access.connect() {
             Ok(connection) => connection,
             Err(ControlError::Busy) => return Ok(false),
@@ -130,7 +132,7 @@ impl ProgramRunner {
         let reader = connection.reader();
         let reader = reader.map_err(|error| RunError::NoResources(error.to_string()))?;
         let answers = connections.adopt(reader, self.tag).map_err(no_stream)?;
-        self.link = Link::Open(connection, answers);
+        self.link = SpawnerLink::Open(connection, answers);
         Ok(true)
     }
 }

@@ -2,9 +2,9 @@
 
 use pinion_engine::app::{Gone, RawEvent};
 use pinion_engine::raw::RawStream;
-use pinion_spawner::answer::{Answer, AnswerReader};
+use pinion_spawner::answer::{AnswerReader, SpawnerReply};
 
-use super::{Link, ProgramRunner};
+use super::{ProgramRunner, SpawnerLink};
 use crate::program_run::{Exit, RunId, RunStage, RunStream};
 use crate::run_error::{ReasonText, RunError, StageText};
 
@@ -36,24 +36,24 @@ impl ProgramRunner {
         }
     }
 
-    fn answered(&mut self, answer: Answer) {
+    fn answered(&mut self, answer: SpawnerReply) {
         let id = RunId(answer.id());
-        if !matches!(answer, Answer::Started { .. }) {
+        if !matches!(answer, SpawnerReply::Started { .. }) {
             self.ending.remove(&id);
         }
         let Some(run) = self.runs.get_mut(&id) else { return };
         match answer {
-            Answer::Started { pid, .. } => {
+            SpawnerReply::Started { pid, .. } => {
                 (run.stage, run.pid) = (RunStage::Running, Some(pid));
             }
-            Answer::Exited { status, .. } => self.ended(id, Exit::Status(status)),
-            Answer::Signaled { signal, .. } => self.ended(id, Exit::Signal(signal)),
-            Answer::Failed { stage, errno, .. } => {
+            SpawnerReply::Exited { status, .. } => self.ended(id, Exit::Status(status)),
+            SpawnerReply::Signaled { signal, .. } => self.ended(id, Exit::Signal(signal)),
+            SpawnerReply::Failed { stage, errno, .. } => {
                 run.stage = RunStage::NotStarted;
                 let stage = StageText(stage);
                 return self.fail(id, RunError::NotStarted { stage, errno });
             }
-            Answer::Rejected { reason, .. } => match run.stage {
+            SpawnerReply::Rejected { reason, .. } => match run.stage {
                 // A stop or a signal came too late.
                 RunStage::Running | RunStage::Ended(_) => return,
                 _ => {
@@ -91,7 +91,7 @@ impl ProgramRunner {
     /// The connection to the spawner has ended, and the spawner stops the programs that were
     /// started over it. The next program opens another one.
     fn connection_is_lost(&mut self) {
-        self.link = Link::Unused;
+        self.link = SpawnerLink::Unused;
         self.answers = AnswerReader::default();
         self.ending.clear();
         let lost = self.runs.iter().filter(|(_, run)| run.may_run());

@@ -8,7 +8,7 @@ use pinion_archive::{EntryKind, Layout, NewEntry, Role};
 use pinion_http::coding::Coding;
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::h3::control::UniState;
-use pinion_http::h3::event::Event;
+use pinion_http::h3::event::RequestStreamEvent;
 use pinion_http::h3::send;
 use pinion_http::h3::session::{Session, Settings};
 use pinion_http::hpack::decoder::Decoder;
@@ -16,7 +16,7 @@ use pinion_http::limits::Limits;
 use pinion_http::section::{FieldSection, Fit};
 use pinion_http::{hpack, qpack};
 use pinion_site::hosts::{HostPattern, Hosts};
-use pinion_site::{Pieces, Work, answer};
+use pinion_site::{Pieces, RequestBuffers, answer};
 
 use crate::interpreter::{Rule, Site};
 use crate::rules;
@@ -207,7 +207,7 @@ fn no_rule_for_fields_takes_memory() {
 fn assert_no_memory(bytes: &[u8], requests: &[String]) {
     let layout = Layout::open(bytes).expect("opens");
     let archive = layout.view(bytes);
-    let mut work = Work::new();
+    let mut work = RequestBuffers::new();
     for request in requests {
         let input = format!("{request}\r\nHost: example.org\r\n\r\n").into_bytes();
         let mut storage = HeadStorage::new();
@@ -294,7 +294,7 @@ fn no_request_stream_takes_memory() {
             let step = stream.step(rest, true, &mut session, &mut section, &mut place, 0);
             let step = step.expect("a request");
             at += step.used;
-            if let Event::Data { bytes } = step.event {
+            if let RequestStreamEvent::Data { bytes } = step.event {
                 content += bytes.len();
             }
         }

@@ -14,7 +14,7 @@ use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_http::page;
 use pinion_http::prepared::{Piece, PreparedBody};
-use pinion_site::{Pieces, Work, answer};
+use pinion_site::{Pieces, RequestBuffers, answer};
 
 use crate::forms_law::check_answer;
 use crate::trace::check_trace;
@@ -306,7 +306,7 @@ pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str)
     let mut storage = HeadStorage::new();
     let parsed = head::parse(&input, 0, &mut storage, &Limits::default());
     let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
-    let mut work = Work::new();
+    let mut work = RequestBuffers::new();
     let mut response = {
         let mut pieces = Pieces::new();
         let archive = layout.view(bytes);

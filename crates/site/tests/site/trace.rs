@@ -8,8 +8,8 @@ use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
-use pinion_site::trace::{Outcome, RuleMatch, SinglePage, Sought, Step, Trace};
-use pinion_site::{Pieces, Work, answer_traced};
+use pinion_site::trace::{LookupOutcome, LookupStep, RuleMatch, SinglePage, Sought, Trace};
+use pinion_site::{Pieces, RequestBuffers, answer_traced};
 
 use crate::interpreter::{Rule, Site};
 use crate::rules::archive;
@@ -20,17 +20,17 @@ use crate::site::NOW;
 struct Steps(RefCell<Vec<String>>);
 
 impl Trace for &Steps {
-    fn step(self, step: Step<'_>) {
+    fn step(self, step: LookupStep<'_>) {
         self.0.borrow_mut().push(in_words(step));
     }
 }
 
-fn in_words(step: Step<'_>) -> String {
+fn in_words(step: LookupStep<'_>) -> String {
     let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
     match step {
-        Step::Path(path) => format!("path {}", text(path)),
-        Step::NoPath(error) => format!("no path: {error:?}"),
-        Step::Entry { sought, path, found } => {
+        LookupStep::Path(path) => format!("path {}", text(path)),
+        LookupStep::NoPath(error) => format!("no path: {error:?}"),
+        LookupStep::Entry { sought, path, found } => {
             let sought = match sought {
                 Sought::Path => "entry",
                 Sought::OtherSlashForm => "slash form",
@@ -40,30 +40,30 @@ fn in_words(step: Step<'_>) -> String {
             let found = found.map_or("none", |kind| kind.name());
             format!("{sought} {}: {found}", text(path))
         }
-        Step::Variant => "variant".to_owned(),
-        Step::NoSlashRedirects => "no slash redirects".to_owned(),
-        Step::Rule { number, matched } => match matched {
+        LookupStep::Variant => "variant".to_owned(),
+        LookupStep::NoSlashRedirects => "no slash redirects".to_owned(),
+        LookupStep::Rule { number, matched } => match matched {
             RuleMatch::Yes => format!("rule {number} matches"),
             RuleMatch::OtherHost => format!("rule {number}: host"),
             RuleMatch::Query(key) => format!("rule {number}: query {}", text(key)),
         },
-        Step::NotForced { number } => format!("rule {number} is not forced"),
-        Step::Applied { number } => format!("rule {number} is applied"),
-        Step::NulInPath { number } => format!("rule {number}: NUL"),
-        Step::TooLong => "too long".to_owned(),
-        Step::Rewritten(target) => format!("to {}", text(target)),
-        Step::PageOfFolder { path, found } => format!("page of {}: {found}", text(path)),
-        Step::Fallback { path, found: Some(status) } => {
+        LookupStep::NotForced { number } => format!("rule {number} is not forced"),
+        LookupStep::Applied { number } => format!("rule {number} is applied"),
+        LookupStep::NulInPath { number } => format!("rule {number}: NUL"),
+        LookupStep::TooLong => "too long".to_owned(),
+        LookupStep::Rewritten(target) => format!("to {}", text(target)),
+        LookupStep::PageOfFolder { path, found } => format!("page of {}: {found}", text(path)),
+        LookupStep::Fallback { path, found: Some(status) } => {
             format!("page near {}: {status}", text(path))
         }
-        Step::Fallback { path, found: None } => format!("page near {}: none", text(path)),
-        Step::SinglePage(page) => match page {
+        LookupStep::Fallback { path, found: None } => format!("page near {}: none", text(path)),
+        LookupStep::SinglePage(page) => match page {
             SinglePage::None => "no single page".to_owned(),
             SinglePage::NoNavigation => "no navigation".to_owned(),
             SinglePage::Sent => "single page".to_owned(),
         },
-        Step::End { outcome, key: Some(key), .. } => format!("{outcome:?} {}", text(key)),
-        Step::End { outcome, key: None, .. } => format!("{outcome:?}"),
+        LookupStep::End { outcome, key: Some(key), .. } => format!("{outcome:?} {}", text(key)),
+        LookupStep::End { outcome, key: None, .. } => format!("{outcome:?}"),
     }
 }
 
@@ -72,7 +72,7 @@ fn in_words(step: Step<'_>) -> String {
 #[track_caller]
 pub(crate) fn check_trace(archive: &Archive<'_>, head: &RequestHead<'_>, response: &Prepared<'_>) {
     let steps = LastStep::default();
-    let mut work = Work::new();
+    let mut work = RequestBuffers::new();
     let mut pieces = Pieces::new();
     let traced = answer_traced(archive, head, NOW, &mut work, &mut pieces, &steps);
     let [expected, bytes] = [response, &traced].map(|prepared| {
@@ -82,8 +82,8 @@ pub(crate) fn check_trace(archive: &Archive<'_>, head: &RequestHead<'_>, respons
     });
     assert_eq!(expected.escape_ascii().to_string(), bytes.escape_ascii().to_string());
     let status = match *steps.0.borrow() {
-        Some(Outcome::Error(status) | Outcome::RuleRedirect(status)) => status,
-        Some(Outcome::SlashRedirect) => 308,
+        Some(LookupOutcome::Error(status) | LookupOutcome::RuleRedirect(status)) => status,
+        Some(LookupOutcome::SlashRedirect) => 308,
         // Methods, conditions and damage decide about the others.
         _ => return,
     };
@@ -92,13 +92,13 @@ pub(crate) fn check_trace(archive: &Archive<'_>, head: &RequestHead<'_>, respons
 }
 
 #[derive(Default)]
-struct LastStep(RefCell<Option<Outcome>>);
+struct LastStep(RefCell<Option<LookupOutcome>>);
 
 impl Trace for &LastStep {
-    fn step(self, step: Step<'_>) {
+    fn step(self, step: LookupStep<'_>) {
         let mut last = self.0.borrow_mut();
         assert_eq!(*last, None, "a step behind the last one: {step:?}");
-        if let Step::End { outcome, .. } = step {
+        if let LookupStep::End { outcome, .. } = step {
             *last = Some(outcome);
         }
     }
@@ -112,7 +112,7 @@ fn steps(site: &Site, request: &str) -> Vec<String> {
     let parsed = head::parse(&input, 0, &mut storage, &Limits::default());
     let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
     let steps = Steps::default();
-    let (mut work, mut pieces) = (Work::new(), Pieces::new());
+    let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
     answer_traced(&layout.view(&bytes), &head, NOW, &mut work, &mut pieces, &steps);
     steps.0.take()
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use pinion_spawner::answer::{Answer, Reason, Stage};
+use pinion_spawner::answer::{Reason, SpawnerReply, StartStage};
 use pinion_spawner::request::{CgiScript, StartRequest};
 use pinion_spawner::start_table::{Identity, ProgramKind, ProgramStart};
 
@@ -35,14 +35,14 @@ fn request<'a>(server: &Server, id: u64, path: &'a str, variables: &'a str) -> S
 fn output(server: &mut Server, id: u64, path: &str, variables: &str) -> String {
     let stream = server.worker.start(request(server, id, path, variables));
     let output = std::io::read_to_string(stream).expect("text");
-    assert_eq!(server.worker.answer(), Answer::Exited { id, status: 0 }, "{output}");
+    assert_eq!(server.worker.answer(), SpawnerReply::Exited { id, status: 0 }, "{output}");
     output
 }
 
 fn rejection(server: &mut Server, id: u64, request: StartRequest<'_>) -> Reason {
     let _stream = server.worker.start(request);
     match server.worker.answer() {
-        Answer::Rejected { id: rejected, reason } if rejected == id => reason,
+        SpawnerReply::Rejected { id: rejected, reason } if rejected == id => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -85,7 +85,7 @@ pub(crate) fn a_script_without_input_can_close_its_output() {
     let stream = server.worker.start(request(&server, 1, "closes", ""));
     assert_eq!(std::io::read_to_string(stream).expect("text"), "done\n");
     server.worker.connection.stop(1).expect("sent");
-    assert_eq!(server.worker.answer(), Answer::Signaled { id: 1, signal: 15 });
+    assert_eq!(server.worker.answer(), SpawnerReply::Signaled { id: 1, signal: 15 });
 }
 
 pub(crate) fn workers_set_no_other_variables() {
@@ -117,7 +117,7 @@ pub(crate) fn nothing_outside_of_the_folder_is_executed() {
     let paths = ["relative", "absolute", "within", "up/outside", "magic/true"];
     for (id, path) in (1..).zip(paths) {
         let _stream = server.worker.start(request(&server, id, path, ""));
-        let failed = Answer::Failed { id, stage: Stage::Script, errno: libc::ELOOP };
+        let failed = SpawnerReply::Failed { id, stage: StartStage::Script, errno: libc::ELOOP };
         assert_eq!(server.worker.answer(), failed, "{path}");
     }
     assert_eq!(output(&mut server, 100, "inside", ""), "inside\n");
@@ -134,23 +134,24 @@ pub(crate) fn failures_of_scripts_name_their_stage() {
     let _socket = std::os::unix::net::UnixListener::bind(path("socket")).expect("a socket");
     let mut server = Server::with(vec![cgi(&folder.0), shell()]);
     let failures = [
-        ("none", Stage::Script, libc::ENOENT),
-        ("none/below", Stage::Script, libc::ENOENT),
-        ("plain/below", Stage::Script, libc::ENOTDIR),
-        ("below", Stage::ScriptType, libc::EISDIR),
-        ("socket", Stage::ScriptType, libc::EACCES),
-        ("plain", Stage::ScriptMode, libc::EACCES),
-        ("text", Stage::Exec, libc::ENOEXEC),
-        ("lost", Stage::Interpreter, libc::ENOENT),
+        ("none", StartStage::Script, libc::ENOENT),
+        ("none/below", StartStage::Script, libc::ENOENT),
+        ("plain/below", StartStage::Script, libc::ENOTDIR),
+        ("below", StartStage::ScriptType, libc::EISDIR),
+        ("socket", StartStage::ScriptType, libc::EACCES),
+        ("plain", StartStage::ScriptMode, libc::EACCES),
+        ("text", StartStage::Exec, libc::ENOEXEC),
+        ("lost", StartStage::Interpreter, libc::ENOENT),
     ];
     for (id, (path, stage, errno)) in (1..).zip(failures) {
         let _stream = server.worker.start(request(&server, id, path, ""));
-        assert_eq!(server.worker.answer(), Answer::Failed { id, stage, errno }, "{path}");
+        assert_eq!(server.worker.answer(), SpawnerReply::Failed { id, stage, errno }, "{path}");
     }
     server.assert_works();
     drop(folder);
     let _stream = server.worker.start(request(&server, 100, "below/file", ""));
-    let failed = Answer::Failed { id: 100, stage: Stage::ScriptFolder, errno: libc::ENOENT };
+    let failed =
+        SpawnerReply::Failed { id: 100, stage: StartStage::ScriptFolder, errno: libc::ENOENT };
     assert_eq!(server.worker.answer(), failed);
     // The worker logs why, with the request.
     assert!(!log().contains("cannot"), "{}", log());
@@ -173,10 +174,11 @@ pub(crate) fn a_script_runs_in_its_root_directory_as_its_user() {
     row.cgi_as_root = false;
     let mut server = Server::with(vec![row]);
     let _stream = server.worker.start(request(&server, 1, "lost", ""));
-    let failed = Answer::Failed { id: 1, stage: Stage::Interpreter, errno: libc::ENOENT };
+    let failed =
+        SpawnerReply::Failed { id: 1, stage: StartStage::Interpreter, errno: libc::ENOENT };
     assert_eq!(server.worker.answer(), failed);
     let _stream = server.worker.start(request(&server, 2, "secret", ""));
-    let failed = Answer::Failed { id: 2, stage: Stage::Exec, errno: libc::EACCES };
+    let failed = SpawnerReply::Failed { id: 2, stage: StartStage::Exec, errno: libc::EACCES };
     assert_eq!(server.worker.answer(), failed);
     copy_with_libraries("/bin/sh", &folder.0);
     copy_with_libraries("/usr/bin/id", &folder.0);

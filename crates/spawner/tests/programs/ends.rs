@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use pinion_spawner::answer::Answer;
+use pinion_spawner::answer::SpawnerReply;
 use pinion_spawner::connection::stream_sockets;
 use rustix::process::Signal;
 
@@ -26,12 +26,12 @@ pub(crate) fn every_end_is_reported() {
         server.start(6, "sleep", &[]),
     ];
     let ends = server.worker.ends(6);
-    assert_eq!(ends[&1], Answer::Exited { id: 1, status: 0 });
-    assert_eq!(ends[&2], Answer::Exited { id: 2, status: 1 });
-    assert_eq!(ends[&3], Answer::Exited { id: 3, status: 255 });
-    assert_eq!(ends[&4], Answer::Signaled { id: 4, signal: 11 });
-    assert_eq!(ends[&5], Answer::Signaled { id: 5, signal: 9 });
-    assert_eq!(ends[&6], Answer::Exited { id: 6, status: 1 });
+    assert_eq!(ends[&1], SpawnerReply::Exited { id: 1, status: 0 });
+    assert_eq!(ends[&2], SpawnerReply::Exited { id: 2, status: 1 });
+    assert_eq!(ends[&3], SpawnerReply::Exited { id: 3, status: 255 });
+    assert_eq!(ends[&4], SpawnerReply::Signaled { id: 4, signal: 11 });
+    assert_eq!(ends[&5], SpawnerReply::Signaled { id: 5, signal: 9 });
+    assert_eq!(ends[&6], SpawnerReply::Exited { id: 6, status: 1 });
     wait_for_log("]: ended by SIGSEGV\n");
     wait_for_log("]: ended by SIGKILL\n");
 }
@@ -42,7 +42,7 @@ pub(crate) fn a_program_that_ignores_sigterm_is_killed() {
     server.worker.started(1);
     wait_for_line(&mut stream);
     server.worker.connection.stop(1).expect("sent");
-    assert_eq!(server.worker.answer(), Answer::Signaled { id: 1, signal: 9 });
+    assert_eq!(server.worker.answer(), SpawnerReply::Signaled { id: 1, signal: 9 });
     wait_for_log("]: killed, it has not stopped in 100 ms\n");
     wait_until("no process is left", || survivors().is_empty());
 }
@@ -58,13 +58,13 @@ pub(crate) fn a_program_that_obeys_is_not_killed() {
     server.worker.connection.stop(1).expect("sent");
     // A second request does not shorten the grace period.
     server.worker.connection.stop(1).expect("sent");
-    assert_eq!(server.worker.answer(), Answer::Exited { id: 1, status: 7 });
+    assert_eq!(server.worker.answer(), SpawnerReply::Exited { id: 1, status: 7 });
     // One that is stopped while it is being executed ends, too.
     for id in 2..20 {
         let _stream = server.shell(id, "exec sleep 1000");
         server.worker.connection.signal(id, 15).expect("sent");
-        assert!(matches!(server.worker.answer(), Answer::Started { .. }));
-        assert_eq!(server.worker.answer(), Answer::Signaled { id, signal: 15 });
+        assert!(matches!(server.worker.answer(), SpawnerReply::Started { .. }));
+        assert_eq!(server.worker.answer(), SpawnerReply::Signaled { id, signal: 15 });
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn signals_reach_the_main_process() {
     server.worker.connection.signal(1, 1).expect("sent");
     wait_for_line(&mut stream);
     server.worker.connection.signal(1, 3).expect("sent");
-    assert_eq!(server.worker.answer(), Answer::Signaled { id: 1, signal: 3 });
+    assert_eq!(server.worker.answer(), SpawnerReply::Signaled { id: 1, signal: 3 });
 }
 
 pub(crate) fn programs_of_a_closed_connection_are_stopped() {
@@ -111,8 +111,8 @@ pub(crate) fn stopping_ends_all() {
     spawner.stop(Duration::from_secs(60)).expect("nothing is left");
     assert_eq!(survivors(), []);
     let ends = worker.ends(3);
-    assert_eq!(ends[&1], Answer::Signaled { id: 1, signal: 9 });
-    assert_eq!(ends[&2], Answer::Exited { id: 2, status: 0 });
+    assert_eq!(ends[&1], SpawnerReply::Signaled { id: 1, signal: 9 });
+    assert_eq!(ends[&2], SpawnerReply::Exited { id: 2, status: 0 });
     assert_eq!(worker.try_answer(), None);
     assert!(log().contains("]: end\n"), "what a program writes at its end is logged");
 }
@@ -133,7 +133,7 @@ pub(crate) fn many_runs_leave_nothing() {
             server.worker.connection.start(request, program.as_fd(), None).expect("sent");
             drop(program);
             server.worker.started(id);
-            assert_eq!(server.worker.answer(), Answer::Exited { id, status: 0 });
+            assert_eq!(server.worker.answer(), SpawnerReply::Exited { id, status: 0 });
         }
     };
     run(0..100);

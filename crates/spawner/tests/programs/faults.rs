@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use pinion_spawner::answer::{Answer, Reason, Stage};
+use pinion_spawner::answer::{Reason, SpawnerReply, StartStage};
 use pinion_spawner::connection::stream_sockets;
 use pinion_spawner::spawner::{CgroupUse, ControlError, Spawner};
 use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
@@ -39,21 +39,21 @@ pub(crate) fn failures_name_their_stage() {
     }
     let count = rows.len();
     let mut server = Server::with(rows);
-    let mut failed = |id: u64, name: &str, stage: Stage, errno: i32| {
+    let mut failed = |id: u64, name: &str, stage: StartStage, errno: i32| {
         let _stream = server.start(id, name, &[]);
-        assert_eq!(server.worker.answer(), Answer::Failed { id, stage, errno }, "{name}");
+        assert_eq!(server.worker.answer(), SpawnerReply::Failed { id, stage, errno }, "{name}");
         server.assert_works();
     };
-    failed(1, "text", Stage::Exec, libc::ENOEXEC);
+    failed(1, "text", StartStage::Exec, libc::ENOEXEC);
     if count == 5 {
         // Its interpreter is not inside.
-        failed(2, "rootless", Stage::Exec, libc::ENOENT);
+        failed(2, "rootless", StartStage::Exec, libc::ENOENT);
     }
     drop(folder);
-    failed(3, "gone", Stage::Exec, libc::ENOENT);
-    failed(4, "lost", Stage::WorkingDirectory, libc::ENOENT);
+    failed(3, "gone", StartStage::Exec, libc::ENOENT);
+    failed(4, "lost", StartStage::WorkingDirectory, libc::ENOENT);
     if count == 5 {
-        failed(5, "rootless", Stage::Chroot, libc::ENOENT);
+        failed(5, "rootless", StartStage::Chroot, libc::ENOENT);
     }
     wait_for_log("pinion: text: cannot execute the program: Exec format error");
     wait_for_log("pinion: lost: cannot enter the working directory: No such file");
@@ -79,8 +79,8 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
         limit(Some(allowed));
         let _stream = server.worker.start(server.request(id, "true", &[]));
         let answer = server.worker.answer();
-        if let Answer::Started { .. } = answer {
-            assert_eq!(server.worker.answer(), Answer::Exited { id, status: 0 });
+        if let SpawnerReply::Started { .. } = answer {
+            assert_eq!(server.worker.answer(), SpawnerReply::Exited { id, status: 0 });
         }
         reports.push(answer);
         let table = StartTable { starts: vec![row("other", "/bin/true")] };
@@ -98,20 +98,25 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
     let request = server.request(100, "true", &[]);
     let (input, output) = (program_input.as_fd(), Some(program_output.as_fd()));
     server.worker.connection.start(request, input, output).expect("sent");
-    let rejected = Answer::Rejected { id: 100, reason: Reason::Descriptors };
+    let rejected = SpawnerReply::Rejected { id: 100, reason: Reason::Descriptors };
     assert_eq!(server.worker.answer(), rejected);
     limit(before.current);
-    let lost = Answer::Rejected { id: 0, reason: Reason::Descriptors };
+    let lost = SpawnerReply::Rejected { id: 0, reason: Reason::Descriptors };
     assert_eq!(reports[0], lost);
-    let is_expected = |answer: &Answer| match answer {
-        Answer::Rejected { reason, .. } => *reason == Reason::Descriptors,
-        Answer::Failed { stage, errno, .. } => (*stage, *errno) == (Stage::Pipes, libc::EMFILE),
-        Answer::Started { .. } => true,
+    let is_expected = |answer: &SpawnerReply| match answer {
+        SpawnerReply::Rejected { reason, .. } => *reason == Reason::Descriptors,
+        SpawnerReply::Failed { stage, errno, .. } => {
+            (*stage, *errno) == (StartStage::Pipes, libc::EMFILE)
+        }
+        SpawnerReply::Started { .. } => true,
         _ => false,
     };
     assert!(reports.iter().all(is_expected), "{reports:?}");
-    assert!(reports.iter().any(|answer| matches!(answer, Answer::Failed { .. })), "{reports:?}");
-    assert!(matches!(reports.last(), Some(Answer::Started { .. })), "{reports:?}");
+    assert!(
+        reports.iter().any(|answer| matches!(answer, SpawnerReply::Failed { .. })),
+        "{reports:?}"
+    );
+    assert!(matches!(reports.last(), Some(SpawnerReply::Started { .. })), "{reports:?}");
     wait_for_log("spawner: new programs refused, keeping the others: program `other`: cannot open");
     wait_for_log("spawner: closed the connection of a worker: too many open files");
     wait_for_log("pinion: true: cannot open pipes: Too many open files");
@@ -136,7 +141,7 @@ pub(crate) fn a_lack_of_processes_is_reported() {
     };
     limit(Some(0));
     let _stream = server.shell(1, "true");
-    let failed = Answer::Failed { id: 1, stage: Stage::Fork, errno: libc::EAGAIN };
+    let failed = SpawnerReply::Failed { id: 1, stage: StartStage::Fork, errno: libc::EAGAIN };
     assert_eq!(server.worker.answer(), failed);
     limit(before.current);
     server.assert_works();
@@ -206,21 +211,21 @@ fn with_settings() -> ProgramStart {
 }
 
 pub(crate) fn refused_calls_are_reported() {
-    let failed = |call, stage: Stage| {
-        let expected = Answer::Failed { id: 1, stage, errno: libc::EPERM };
+    let failed = |call, stage: StartStage| {
+        let expected = SpawnerReply::Failed { id: 1, stage, errno: libc::EPERM };
         assert_eq!(refused(&[call], libc::EPERM, "start"), format!("{expected:?}\n"));
     };
-    failed(libc::SYS_pipe2, Stage::Pipes);
-    failed(libc::SYS_setpriority, Stage::Nice);
+    failed(libc::SYS_pipe2, StartStage::Pipes);
+    failed(libc::SYS_setpriority, StartStage::Nice);
     if is_root() {
-        failed(libc::SYS_chroot, Stage::Chroot);
-        failed(libc::SYS_setgroups, Stage::Groups);
-        failed(libc::SYS_setresgid, Stage::Group);
-        failed(libc::SYS_setresuid, Stage::User);
+        failed(libc::SYS_chroot, StartStage::Chroot);
+        failed(libc::SYS_setgroups, StartStage::Groups);
+        failed(libc::SYS_setresgid, StartStage::Group);
+        failed(libc::SYS_setresuid, StartStage::User);
     }
     // Without these the spawner does its work in another way.
     let optional = [libc::SYS_clone3, libc::SYS_mkdirat, libc::SYS_pidfd_open];
-    let exited = Answer::Exited { id: 1, status: 0 };
+    let exited = SpawnerReply::Exited { id: 1, status: 0 };
     for call in optional {
         assert_eq!(refused(&[call], libc::ENOSYS, "start"), format!("{exited:?}\n"), "{call}");
     }

@@ -2,12 +2,12 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use pinion_spawner::answer::{Answer, Reason};
+use pinion_spawner::answer::{Reason, SpawnerReply};
 use pinion_spawner::connection::{RequestError, stream_sockets};
 use pinion_spawner::limits::{
     ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, RECORD_MAX_BYTES, RUNNING_MAX, TABLE_MAX_BYTES, WORKERS_MAX,
 };
-use pinion_spawner::request::{Request, StartRequest};
+use pinion_spawner::request::{SpawnerRequest, StartRequest};
 use pinion_spawner::spawner::CgroupUse;
 use pinion_spawner::start_table::ProgramKind;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
@@ -33,8 +33,8 @@ pub(crate) fn malformed_requests_close_one_connection() {
     let mut other = Worker::connect(&server.spawner);
     let _stream = other.start(server.request(1, "sh", &["exec sleep 1000"]));
     other.started(1);
-    let start = Request::Start(server.request(1, "sh", &["x"])).encode().expect("bytes");
-    let stop = Request::Stop { id: 1 }.encode().expect("bytes");
+    let start = SpawnerRequest::Start(server.request(1, "sh", &["x"])).encode().expect("bytes");
+    let stop = SpawnerRequest::Stop { id: 1 }.encode().expect("bytes");
     let mut records: Vec<Vec<u8>> = (1..start.len()).map(|at| start[..at].to_vec()).collect();
     records.extend((0..start.len()).map(|at| {
         let mut changed = start.clone();
@@ -54,7 +54,7 @@ pub(crate) fn malformed_requests_close_one_connection() {
         send_raw(&worker, &record, &[program.as_fd()]);
         // What is still a request has an answer, the rest closes the connection.
         let is_closed = worker.try_answer().is_none();
-        let expected = Request::decode(&record).is_none() || record.len() > RECORD_MAX_BYTES;
+        let expected = SpawnerRequest::decode(&record).is_none() || record.len() > RECORD_MAX_BYTES;
         assert_eq!(is_closed, expected, "{record:?}");
         closed += u32::from(is_closed);
     }
@@ -70,13 +70,13 @@ pub(crate) fn malformed_requests_close_one_connection() {
     wait_until("all descriptors are closed", || descriptors(spawner) == open);
     server.assert_works();
     other.connection.stop(1).expect("sent");
-    assert_eq!(other.answer(), Answer::Signaled { id: 1, signal: 15 });
+    assert_eq!(other.answer(), SpawnerReply::Signaled { id: 1, signal: 15 });
 }
 
 pub(crate) fn wrong_requests_are_rejected() {
     let mut server = Server::with(vec![shell(), row("true", "/bin/true")]);
     let rejected = |server: &mut Server, id, reason| {
-        assert_eq!(server.worker.answer(), Answer::Rejected { id, reason });
+        assert_eq!(server.worker.answer(), SpawnerReply::Rejected { id, reason });
     };
     let mut request = server.request(1, "sh", &["true"]);
     request.start = 2;
@@ -99,7 +99,7 @@ pub(crate) fn wrong_requests_are_rejected() {
     // The program of another worker is out of reach.
     let mut other = Worker::connect(&server.spawner);
     other.connection.signal(6, 9).expect("sent");
-    assert_eq!(other.answer(), Answer::Rejected { id: 6, reason: Reason::NotRunning });
+    assert_eq!(other.answer(), SpawnerReply::Rejected { id: 6, reason: Reason::NotRunning });
     // The client refuses what the spawner would not accept.
     let (_own, program) = stream_sockets().expect("sockets");
     let long = "x".repeat(ARGUMENTS_MAX_BYTES + 1);
@@ -124,9 +124,10 @@ pub(crate) fn surplus_descriptors_are_closed() {
     let sets: [&[BorrowedFd<'_>]; 6] =
         [&[], &[file], &[socket, file], &[socket; 3], &[socket; 4], &[socket; 253]];
     for (id, descriptors) in (1..).zip(sets) {
-        let request = Request::Start(server.request(id, "sh", &["true"])).encode().expect("bytes");
+        let request =
+            SpawnerRequest::Start(server.request(id, "sh", &["true"])).encode().expect("bytes");
         send_raw(&server.worker, &request, descriptors);
-        let rejected = Answer::Rejected { id, reason: Reason::Descriptors };
+        let rejected = SpawnerReply::Rejected { id, reason: Reason::Descriptors };
         assert_eq!(server.worker.answer(), rejected, "{}", descriptors.len());
     }
     assert_eq!(descriptors(spawner), open);
@@ -136,7 +137,7 @@ pub(crate) fn surplus_descriptors_are_closed() {
 pub(crate) fn a_worker_that_does_not_read_blocks_no_other() {
     let mut server = Server::new();
     let silent = Worker::connect(&server.spawner);
-    let stop = Request::Stop { id: 1 }.encode().expect("bytes");
+    let stop = SpawnerRequest::Stop { id: 1 }.encode().expect("bytes");
     // Each request has an answer. At some time neither the answers nor the requests have space.
     let mut sent = 0_u64;
     wait_until("the spawner reads no more of its requests", || {
@@ -150,7 +151,7 @@ pub(crate) fn a_worker_that_does_not_read_blocks_no_other() {
     // It gets all answers when it reads.
     let mut silent = silent;
     for number in 0..sent {
-        let rejected = Answer::Rejected { id: 1, reason: Reason::NotRunning };
+        let rejected = SpawnerReply::Rejected { id: 1, reason: Reason::NotRunning };
         assert_eq!(silent.answer(), rejected, "{number} of {sent}");
     }
 }
@@ -163,12 +164,12 @@ pub(crate) fn connections_are_bounded() {
     let last = workers.last_mut().expect("a worker");
     let _stream = last.start(server.request(1, "sh", &["exit 0"]));
     last.started(1);
-    assert_eq!(last.answer(), Answer::Exited { id: 1, status: 0 });
+    assert_eq!(last.answer(), SpawnerReply::Exited { id: 1, status: 0 });
     drop(workers);
     server.assert_works();
     let mut worker = Worker::connect(&server.spawner);
     worker.connection.stop(1).expect("sent");
-    assert_eq!(worker.answer(), Answer::Rejected { id: 1, reason: Reason::NotRunning });
+    assert_eq!(worker.answer(), SpawnerReply::Rejected { id: 1, reason: Reason::NotRunning });
 }
 
 pub(crate) fn running_programs_are_bounded() {
@@ -189,7 +190,7 @@ pub(crate) fn running_programs_are_bounded() {
     let streams: Vec<_> = (0..max).map(|id| server.start(id, "cat", &[])).collect();
     server.worker.all_started(RUNNING_MAX);
     let _stream = server.start(max, "cat", &[]);
-    let rejected = Answer::Rejected { id: max, reason: Reason::TooManyRunning };
+    let rejected = SpawnerReply::Rejected { id: max, reason: Reason::TooManyRunning };
     assert_eq!(server.worker.answer(), rejected);
     assert_eq!(survivors().len(), RUNNING_MAX);
     let kib = anonymous_kib(server.pid());
@@ -210,7 +211,7 @@ pub(crate) fn supervised_programs_have_their_places() {
     let _streams: Vec<_> = (1..max).map(|id| server.start(id, "cat", &[])).collect();
     server.worker.all_started(RUNNING_MAX - 1);
     let _stream = server.start(max, "cat", &[]);
-    let rejected = |id| Answer::Rejected { id, reason: Reason::TooManyRunning };
+    let rejected = |id| SpawnerReply::Rejected { id, reason: Reason::TooManyRunning };
     assert_eq!(server.worker.answer(), rejected(max));
     let app = server.request(max + 1, "app", &[]);
     server.worker.connection.start_supervised(app, &[]).expect("sent");

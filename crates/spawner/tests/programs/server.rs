@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use pinion_spawner::answer::{ANSWER_BYTES, Answer, AnswerReader};
+use pinion_spawner::answer::{ANSWER_BYTES, AnswerReader, SpawnerReply};
 use pinion_spawner::connection::{SpawnerConnection, stream_sockets};
 use pinion_spawner::request::StartRequest;
 use pinion_spawner::spawner::{CgroupUse, Spawner};
@@ -46,7 +46,7 @@ pub(crate) struct Worker {
     pub(crate) connection: SpawnerConnection,
     reader: OwnedFd,
     stream: AnswerReader,
-    answers: VecDeque<Answer>,
+    answers: VecDeque<SpawnerReply>,
 }
 
 /// A row for a shell that gets its script as an argument, as most tests use it.
@@ -130,7 +130,7 @@ impl Server {
         self.worker.started(id);
         let mut output = String::new();
         stream.read_to_string(&mut output).expect("text");
-        assert_eq!(self.worker.answer(), Answer::Exited { id, status: 0 }, "{output}");
+        assert_eq!(self.worker.answer(), SpawnerReply::Exited { id, status: 0 }, "{output}");
         output
     }
 
@@ -161,13 +161,13 @@ impl Worker {
 
     /// Waits for the next answer.
     #[track_caller]
-    pub(crate) fn answer(&mut self) -> Answer {
+    pub(crate) fn answer(&mut self) -> SpawnerReply {
         self.try_answer().expect("the connection is open")
     }
 
     /// Waits for the next answer, or `None` at the end of the connection.
     #[track_caller]
-    pub(crate) fn try_answer(&mut self) -> Option<Answer> {
+    pub(crate) fn try_answer(&mut self) -> Option<SpawnerReply> {
         while self.answers.is_empty() {
             let mut polled = [PollFd::new(&self.reader, PollFlags::IN)];
             let ready = poll(&mut polled, Some(&Timespec { tv_sec: 60, tv_nsec: 0 }));
@@ -189,7 +189,9 @@ impl Worker {
     #[track_caller]
     pub(crate) fn started(&mut self, expected: u64) -> i32 {
         match self.answer() {
-            Answer::Started { id, pid } if id == expected => i32::try_from(pid).expect("a process"),
+            SpawnerReply::Started { id, pid } if id == expected => {
+                i32::try_from(pid).expect("a process")
+            }
             other => panic!("{expected} was not started: {other:?}"),
         }
     }
@@ -200,7 +202,7 @@ impl Worker {
         let mut started = BTreeMap::new();
         while started.len() < count {
             match self.answer() {
-                Answer::Started { id, pid } => {
+                SpawnerReply::Started { id, pid } => {
                     started.insert(id, i32::try_from(pid).expect("a process"));
                 }
                 other => panic!("no start: {other:?}"),
@@ -211,11 +213,11 @@ impl Worker {
 
     /// Waits for the ends of some programs, in any order, leaving their starts out.
     #[track_caller]
-    pub(crate) fn ends(&mut self, count: usize) -> BTreeMap<u64, Answer> {
+    pub(crate) fn ends(&mut self, count: usize) -> BTreeMap<u64, SpawnerReply> {
         let mut ends = BTreeMap::new();
         while ends.len() < count {
             let answer = self.answer();
-            if !matches!(answer, Answer::Started { .. }) {
+            if !matches!(answer, SpawnerReply::Started { .. }) {
                 assert_eq!(ends.insert(answer.id(), answer), None, "two ends of one program");
             }
         }

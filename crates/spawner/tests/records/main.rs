@@ -9,7 +9,7 @@ use pinion_spawner::limits::{
     ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, CGI_VARIABLES_MAX, CGI_VARIABLES_MAX_BYTES,
     RECORD_MAX_BYTES, SCRIPT_PATH_MAX_BYTES,
 };
-use pinion_spawner::request::{CgiScript, Request, StartRequest};
+use pinion_spawner::request::{CgiScript, SpawnerRequest, StartRequest};
 use proptest::prelude::*;
 
 /// A request without borrowed arguments.
@@ -21,10 +21,10 @@ enum Owned {
 }
 
 impl Owned {
-    fn request(&self) -> Request<'_> {
+    fn request(&self) -> SpawnerRequest<'_> {
         match self {
             Owned::Start(id, start, generation, arguments, script) => {
-                Request::Start(StartRequest {
+                SpawnerRequest::Start(StartRequest {
                     id: *id,
                     start: *start,
                     generation: *generation,
@@ -32,8 +32,8 @@ impl Owned {
                     script: script.as_ref().map(|(path, variables)| CgiScript { path, variables }),
                 })
             }
-            Owned::Signal(id, signal) => Request::Signal { id: *id, signal: *signal },
-            Owned::Stop(id) => Request::Stop { id: *id },
+            Owned::Signal(id, signal) => SpawnerRequest::Signal { id: *id, signal: *signal },
+            Owned::Stop(id) => SpawnerRequest::Stop { id: *id },
         }
     }
 }
@@ -63,16 +63,16 @@ proptest! {
     fn requests_are_decoded_as_they_were_encoded(owned in requests()) {
         let request = owned.request();
         let bytes = request.encode().expect("within the limits");
-        prop_assert_eq!(Request::decode(&bytes), Some(request));
+        prop_assert_eq!(SpawnerRequest::decode(&bytes), Some(request));
     }
 
     #[test]
     fn truncated_and_longer_records_are_malformed(owned in requests(), at in any::<u16>()) {
         let mut bytes = owned.request().encode().expect("within the limits");
         let cut = usize::from(at) % bytes.len();
-        prop_assert_eq!(Request::decode(&bytes[..cut]), None);
+        prop_assert_eq!(SpawnerRequest::decode(&bytes[..cut]), None);
         bytes.push(0);
-        prop_assert_eq!(Request::decode(&bytes), None);
+        prop_assert_eq!(SpawnerRequest::decode(&bytes), None);
     }
 
     #[test]
@@ -100,7 +100,7 @@ fn the_corpus_of_spawner_request() {
     for entry in fs::read_dir(folder).expect("the corpus") {
         let data = fs::read(entry.expect("an entry").path()).expect("a file");
         record_law::check(&data);
-        requests += usize::from(Request::decode(&data).is_some());
+        requests += usize::from(SpawnerRequest::decode(&data).is_some());
         files += 1;
     }
     assert!(requests >= 5 && files > requests, "{requests} of {files}");
@@ -110,11 +110,11 @@ fn the_corpus_of_spawner_request() {
 fn arguments_are_bounded() {
     let start = |arguments: Vec<&[u8]>| {
         let request = StartRequest { id: 1, start: 0, generation: 1, arguments, script: None };
-        Request::Start(request).encode()
+        SpawnerRequest::Start(request).encode()
     };
     let longest = vec![b'x'; ARGUMENTS_MAX_BYTES];
     let bytes = start(vec![&longest]).expect("within the limits");
-    assert!(Request::decode(&bytes).is_some());
+    assert!(SpawnerRequest::decode(&bytes).is_some());
     let longer = vec![b'x'; ARGUMENTS_MAX_BYTES + 1];
     assert_eq!(start(vec![&longer]), None);
     assert_eq!(start(vec![b""; ARGUMENTS_MAX + 1]), None);
@@ -123,13 +123,14 @@ fn arguments_are_bounded() {
     let mut record = bytes.clone();
     let last = record.len() - 2;
     record[last] = 0;
-    assert_eq!(Request::decode(&record), None);
+    assert_eq!(SpawnerRequest::decode(&record), None);
 }
 
 fn start_of_script(path: &[u8], variables: &[u8]) -> Option<Vec<u8>> {
     let script = Some(CgiScript { path, variables });
     let arguments = Vec::new();
-    Request::Start(StartRequest { id: 1, start: 0, generation: 1, arguments, script }).encode()
+    SpawnerRequest::Start(StartRequest { id: 1, start: 0, generation: 1, arguments, script })
+        .encode()
 }
 
 /// A worker cannot name a script outside of the folder, or one in two ways.
@@ -149,7 +150,7 @@ fn paths_of_scripts_are_plain() {
         record.extend([path.len() as u8, 0]);
         record.extend_from_slice(path.as_bytes());
         record.extend([0; 4]);
-        assert_eq!(Request::decode(&record), None, "{path}");
+        assert_eq!(SpawnerRequest::decode(&record), None, "{path}");
     }
     assert!(start_of_script(&[b'a'; SCRIPT_PATH_MAX_BYTES], b"").is_some());
     assert_eq!(start_of_script(&[b'a'; SCRIPT_PATH_MAX_BYTES + 1], b""), None);
@@ -180,10 +181,10 @@ fn a_request_has_the_documented_layout() {
     let mut request = StartRequest { id, start: 3, generation: 5, arguments, script: None };
     let head = [1, 0, 3, 0, 5, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
     let rest = [2, 0, 2, 0, b'a', b'b', 0, 0];
-    let bytes = Request::Start(request.clone()).encode().expect("within the limits");
+    let bytes = SpawnerRequest::Start(request.clone()).encode().expect("within the limits");
     assert_eq!(bytes, [&head[..], &rest, &[0]].concat());
     request.script = Some(CgiScript { path: b"s", variables: b"A=b\0" });
     let script = [1, 1, 0, b's', 4, 0, 0, 0, b'A', b'=', b'b', 0];
-    let bytes = Request::Start(request).encode().expect("within the limits");
+    let bytes = SpawnerRequest::Start(request).encode().expect("within the limits");
     assert_eq!(bytes, [&head[..], &rest, &script].concat());
 }

@@ -5,7 +5,7 @@ mod fields;
 mod search;
 
 use super::call::Call;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::Error;
 use crate::limits::STRING_MAX_BYTES;
 use crate::resp::number::parse_u64;
@@ -17,9 +17,9 @@ const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 const NO_BIT: Error = Error::constant("ERR bit is not an integer or out of range");
 const NO_OFFSET: Error = Error::constant("ERR bit offset is not an integer or out of range");
 
-const BITMAPS: Rows = Rows { group: Group::Bitmap, keys: Keys::FIRST };
+const BITMAPS: Rows = Rows { group: CommandGroup::Bitmap, keys: KeyArguments::FIRST };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     BITMAPS.row("setbit", 4, WRITE, ("2.2.0", "Sets a bit of a string."), set_bit),
     BITMAPS.row("getbit", 3, FAST_READ, ("2.2.0", "Returns a bit of a string."), get_bit),
     BITMAPS.row("bitcount", -2, READ, ("2.6.0", "Counts the bits that are 1."), search::count),
@@ -38,7 +38,7 @@ pub(super) const COMMANDS: &[Command] = &[
             ("2.6.0", "Stores the bits of strings combined by an operation."),
             bit_operation::combine,
         )
-        .with_keys(Keys::Range { first: 2, last: -1, step: 1 }),
+        .with_keys(KeyArguments::Range { first: 2, last: -1, step: 1 }),
     BITMAPS.row(
         "bitfield",
         -2,

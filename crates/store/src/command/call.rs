@@ -1,6 +1,6 @@
 //! One call of a command.
 
-use super::spec::{Command, Keys};
+use super::spec::{CommandSpec, KeyArguments};
 use super::work::WorkLimit;
 use crate::client::ClientState;
 use crate::error::{Error, NOT_AN_INTEGER};
@@ -14,7 +14,7 @@ use crate::resp::reply::Reply;
 /// written, so these are fields.
 #[derive(Debug)]
 pub(crate) struct Call<'c, 's> {
-    pub(crate) command: &'static Command,
+    pub(crate) command: &'static CommandSpec,
     pub(crate) arguments: Arguments<'c>,
     /// The hash of the first argument behind the name, if it is a key.
     pub(crate) first_hash: Option<u64>,
@@ -26,7 +26,7 @@ pub(crate) struct Call<'c, 's> {
     /// The time, in milliseconds since 1970.
     pub(crate) now_ms: u64,
     /// What a handler asks before it does something that may take long (see
-    /// [`Work`](super::work::Work)).
+    /// [`WorkEstimate`](super::work::Work)).
     pub(crate) limit: WorkLimit,
 }
 
@@ -50,7 +50,7 @@ impl<'c> Call<'c, '_> {
 
     /// Returns which of the keys an argument is, if all of them follow one another.
     fn place_of_key(&self, index: usize) -> Option<usize> {
-        let Keys::Range { first, step, .. } = self.command.keys else { return None };
+        let KeyArguments::Range { first, step, .. } = self.command.keys else { return None };
         let from_first = index.checked_sub(first)?;
         from_first.is_multiple_of(step).then(|| from_first / step)
     }

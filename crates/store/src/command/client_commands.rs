@@ -2,12 +2,12 @@
 
 use super::call::Call;
 use super::connection::{CONNECTION, client_name};
-use super::spec::{Command, Flags};
+use super::spec::{CommandSpec, Flags};
 use crate::clients::ClientInfo;
 use crate::error::{Error, SYNTAX};
 use crate::resp::number::parse_i64;
 
-pub(super) const COMMANDS: &[Command] = &[CONNECTION.row(
+pub(super) const COMMANDS: &[CommandSpec] = &[CONNECTION.row(
     "client",
     -2,
     Flags::NONE,

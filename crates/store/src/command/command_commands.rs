@@ -3,15 +3,15 @@
 use super::call::Call;
 use super::client_commands::unknown_subcommand;
 use super::connection::CONNECTION;
-use super::spec::{Command, Flags, Group, Keys};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments};
 use super::table;
 use crate::dispatch;
 use crate::error::Error;
 use crate::resp::arguments::Arguments;
 use crate::resp::reply::Reply;
 
-pub(super) const COMMANDS: &[Command] = &[Command {
-    group: Group::Server,
+pub(super) const COMMANDS: &[CommandSpec] = &[CommandSpec {
+    group: CommandGroup::Server,
     ..CONNECTION.row(
         "command",
         -1,
@@ -65,9 +65,9 @@ const FLAG_NAMES: [(Flags, &str); 6] = [
     (Flags::NO_AUTH, "no_auth"),
 ];
 
-fn write_info(command: &Command, reply: &mut Reply<'_>) {
+fn write_info(command: &CommandSpec, reply: &mut Reply<'_>) {
     let (first, last, step) = match command.keys {
-        Keys::Range { first, last, step } => (first as i64, last.into(), step as i64),
+        KeyArguments::Range { first, last, step } => (first as i64, last.into(), step as i64),
         _ => (0, 0, 0),
     };
     let flags: Vec<_> = FLAG_NAMES.iter().filter(|(flag, _)| command.flags.has(*flag)).collect();
@@ -85,20 +85,20 @@ fn write_info(command: &Command, reply: &mut Reply<'_>) {
 }
 
 /// Returns the categories of access control that a command is in.
-fn categories(command: &Command) -> Vec<&'static str> {
+fn categories(command: &CommandSpec) -> Vec<&'static str> {
     let has = |flag| command.flags.has(flag);
     let of_group = match command.group {
-        Group::Bitmap => "@bitmap",
-        Group::Connection => "@connection",
-        Group::Generic => "@keyspace",
-        Group::Hash => "@hash",
-        Group::List => "@list",
-        Group::RateLimit => "@rate_limit",
-        Group::Server => "@admin",
-        Group::Set => "@set",
-        Group::SortedSet => "@sortedset",
-        Group::String => "@string",
-        Group::Transactions => "@transaction",
+        CommandGroup::Bitmap => "@bitmap",
+        CommandGroup::Connection => "@connection",
+        CommandGroup::Generic => "@keyspace",
+        CommandGroup::Hash => "@hash",
+        CommandGroup::List => "@list",
+        CommandGroup::RateLimit => "@rate_limit",
+        CommandGroup::Server => "@admin",
+        CommandGroup::Set => "@set",
+        CommandGroup::SortedSet => "@sortedset",
+        CommandGroup::String => "@string",
+        CommandGroup::Transactions => "@transaction",
     };
     let speed = if has(Flags::FAST) { "@fast" } else { "@slow" };
     let mut categories = vec![of_group, speed];
@@ -134,19 +134,19 @@ fn write_docs(call: &mut Call<'_, '_>) {
     }
 }
 
-fn group_name(group: Group) -> &'static str {
+fn group_name(group: CommandGroup) -> &'static str {
     match group {
-        Group::Bitmap => "bitmap",
-        Group::Connection => "connection",
-        Group::Generic => "generic",
-        Group::Hash => "hash",
-        Group::List => "list",
-        Group::RateLimit => "rate_limit",
-        Group::Server => "server",
-        Group::Set => "set",
-        Group::SortedSet => "sorted-set",
-        Group::String => "string",
-        Group::Transactions => "transactions",
+        CommandGroup::Bitmap => "bitmap",
+        CommandGroup::Connection => "connection",
+        CommandGroup::Generic => "generic",
+        CommandGroup::Hash => "hash",
+        CommandGroup::List => "list",
+        CommandGroup::RateLimit => "rate_limit",
+        CommandGroup::Server => "server",
+        CommandGroup::Set => "set",
+        CommandGroup::SortedSet => "sorted-set",
+        CommandGroup::String => "string",
+        CommandGroup::Transactions => "transactions",
     }
 }
 

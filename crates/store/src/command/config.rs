@@ -3,15 +3,15 @@
 use super::call::Call;
 use super::client_commands::unknown_subcommand;
 use super::layout_settings::{self, LAYOUT};
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::Error;
 use crate::glob;
 use crate::resp::number::parse_i64;
 use crate::settings::EvictionPolicy;
 
-const SERVER: Rows = Rows { group: Group::Server, keys: Keys::None };
+const SERVER: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::None };
 
-pub(super) const COMMANDS: &[Command] =
+pub(super) const COMMANDS: &[CommandSpec] =
     &[SERVER.row("config", -2, Flags::ADMIN, ("2.0.0", "Returns and changes settings."), config)];
 
 /// Settings of Redis that have one value here.

@@ -2,19 +2,20 @@
 
 use super::call::Call;
 use super::keys::database_number;
-use super::options::Options;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::options::OptionArguments;
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::client::ClientState;
 use crate::error::{Error, SYNTAX};
 use crate::limits::REDIS_VERSION;
 use crate::resp::reply::RespVersion;
 use crate::store::Store;
 
-pub(super) const CONNECTION: Rows = Rows { group: Group::Connection, keys: Keys::None };
+pub(super) const CONNECTION: Rows =
+    Rows { group: CommandGroup::Connection, keys: KeyArguments::None };
 
 const BEFORE_PASSWORD: Flags = Flags::FAST.and(Flags::NO_AUTH);
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     CONNECTION.row("ping", -1, Flags::FAST, ("1.0.0", "Replies, so the connection works."), ping),
     CONNECTION.row("echo", 2, Flags::FAST, ("1.0.0", "Returns its argument."), echo),
     CONNECTION.row("select", 2, Flags::FAST, ("1.0.0", "Changes the database."), select),
@@ -87,7 +88,7 @@ fn hello(call: &mut Call<'_, '_>) -> Result<(), Error> {
     }
     let mut name = None;
     let mut is_authenticated = call.client.is_authenticated;
-    let mut options = Options::from(call.arguments, 2);
+    let mut options = OptionArguments::from(call.arguments, 2);
     while let Some(option) = options.next_name() {
         match option?.as_bytes() {
             b"AUTH" => {

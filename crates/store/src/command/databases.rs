@@ -2,14 +2,14 @@
 
 use super::call::Call;
 use super::keys::database_number;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, SYNTAX};
 use crate::limits::DATABASES;
 use crate::resp::number::parse_i64;
 
-const KEYSPACE: Rows = Rows { group: Group::Server, keys: Keys::All };
+const KEYSPACE: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::All };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     KEYSPACE.row(
         "dbsize",
         1,

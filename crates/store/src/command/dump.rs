@@ -1,17 +1,17 @@
 //! `DUMP` and `RESTORE`: values leave a store and come into another one.
 
 use super::call::Call;
-use super::options::Options;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::options::OptionArguments;
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
 use crate::keyspace::access::{Access, AccessRecording};
 use crate::keyspace::database::Effects;
-use crate::keyspace::record::{EXPIRY_MAX_MS, Record};
+use crate::keyspace::record::{EXPIRY_MAX_MS, KeyRecord};
 use crate::limits::RESTORED_ELEMENTS_PER_BYTE;
-use crate::rdb::{self, Loaded};
+use crate::rdb::{self, LoadedValue};
 use crate::resp::number::parse_i64;
 
-const GENERIC: Rows = Rows { group: Group::Generic, keys: Keys::FIRST };
+const GENERIC: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
 
 const INVALID_TTL: Error = Error::constant("ERR Invalid TTL value, must be >= 0");
 const INVALID_IDLETIME: Error = Error::constant("ERR Invalid IDLETIME value, must be >= 0");
@@ -20,7 +20,7 @@ const BUSY_KEY: Error = Error::constant("BUSYKEY Target key name already exists.
 const WRONG_PAYLOAD: Error = Error::constant("ERR DUMP payload version or checksum are wrong");
 const BAD_FORMAT: Error = Error::constant("ERR Bad data format");
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     GENERIC.row(
         "dump",
         2,
@@ -57,7 +57,7 @@ struct RestoreOptions {
 impl RestoreOptions {
     fn parse(call: &Call<'_, '_>) -> Result<Self, Error> {
         let mut parsed = Self::default();
-        let mut options = Options::from(call.arguments, 4);
+        let mut options = OptionArguments::from(call.arguments, 4);
         while let Some(name) = options.next_name() {
             match name?.as_bytes() {
                 b"REPLACE" => parsed.replaces = true,
@@ -106,8 +106,8 @@ fn restore(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let loaded = rdb::load(value, effects).ok_or(BAD_FORMAT)?;
     let access = options.access(effects);
     let record = match loaded {
-        Loaded::String(bytes) => Record::string(key.bytes, expiry_ms, access, &bytes),
-        Loaded::Collection(value) => Record::object(key.bytes, expiry_ms, access, value),
+        LoadedValue::String(bytes) => KeyRecord::string(key.bytes, expiry_ms, access, &bytes),
+        LoadedValue::Collection(value) => KeyRecord::object(key.bytes, expiry_ms, access, value),
     };
     if crate::keyspace::database::has_expired(&record, call.now_ms) {
         // It replaces nothing, but what it would replace is gone.

@@ -1,17 +1,17 @@
 //! Commands about when keys expire.
 
 use super::call::Call;
-use super::options::Options;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::options::OptionArguments;
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::Error;
-use crate::keyspace::record::{EXPIRY_MAX_MS, Record};
+use crate::keyspace::record::{EXPIRY_MAX_MS, KeyRecord};
 
 const FAST_WRITE: Flags = Flags::WRITE.and(Flags::FAST);
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 
-const EXPIRY: Rows = Rows { group: Group::Generic, keys: Keys::FIRST };
+const EXPIRY: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     EXPIRY.row(
         "expire",
         -3,
@@ -87,7 +87,7 @@ struct Conditions {
 impl Conditions {
     fn parse(call: &Call<'_, '_>) -> Result<Self, Error> {
         let mut parsed = Self::default();
-        let mut options = Options::from(call.arguments, 3);
+        let mut options = OptionArguments::from(call.arguments, 3);
         while let Some(argument) = options.next_name() {
             let name = argument.map_err(|_| unsupported(call))?;
             match name.as_bytes() {
@@ -142,7 +142,7 @@ fn set_expiry(call: &mut Call<'_, '_>, unit_ms: i64, is_from_now: bool) -> Resul
     let at_ms = u64::try_from(at_ms).unwrap_or(0).min(EXPIRY_MAX_MS);
     let key = call.key(1);
     let (database, effects) = call.locks.database(call.database, key);
-    let old_ms = database.get(key, effects).map(Record::expiry_ms);
+    let old_ms = database.get(key, effects).map(KeyRecord::expiry_ms);
     let is_set = old_ms.is_some_and(|old_ms| conditions.are_met(old_ms, at_ms));
     if is_set && at_ms <= effects.now_ms {
         database.remove(key, effects);
@@ -158,7 +158,7 @@ fn set_expiry(call: &mut Call<'_, '_>, unit_ms: i64, is_from_now: bool) -> Resul
 fn time_left(call: &mut Call<'_, '_>, of: fn(i64, i64) -> i64) -> Result<(), Error> {
     let key = call.key(1);
     let (database, effects) = call.locks.database(call.database, key);
-    let expiry_ms = database.peek(key, effects.now_ms).map(Record::expiry_ms);
+    let expiry_ms = database.peek(key, effects.now_ms).map(KeyRecord::expiry_ms);
     call.reply.integer(match expiry_ms {
         None => -2,
         Some(None) => -1,

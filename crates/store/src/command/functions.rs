@@ -2,12 +2,12 @@
 
 use super::call::Call;
 use super::client_commands::unknown_subcommand;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, SYNTAX};
 
-const SERVER: Rows = Rows { group: Group::Server, keys: Keys::None };
+const SERVER: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::None };
 
-pub(super) const COMMANDS: &[Command] = &[SERVER.row(
+pub(super) const COMMANDS: &[CommandSpec] = &[SERVER.row(
     "function",
     -2,
     Flags::ADMIN,

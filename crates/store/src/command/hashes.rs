@@ -7,13 +7,13 @@ mod with_expiry;
 
 use super::call::Call;
 use super::scan::scan_collection;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::dispatch::wrong_arity;
 use crate::error::Error;
-use crate::keyspace::database::{Change, Effects};
+use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::keyspace::key::Key;
 use crate::keyspace::locks::Locks;
-use crate::value::Field;
+use crate::value::EncodedField;
 use crate::value::hash::Hash;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM).and(Flags::FAST);
@@ -24,9 +24,9 @@ const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 /// Fields that one change of a large hash looks at to remove those that have expired.
 const EXPIRED_FIELDS_MAX: usize = 20;
 
-const HASHES: Rows = Rows { group: Group::Hash, keys: Keys::FIRST };
+const HASHES: Rows = Rows { group: CommandGroup::Hash, keys: KeyArguments::FIRST };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     HASHES.row("hset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hset),
     HASHES.row("hmset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hmset),
     HASHES.row(
@@ -179,7 +179,7 @@ fn read<'l>(
 /// The key has a value of another type.
 fn upsert<R>(
     call: &mut Call<'_, '_>,
-    change: impl FnOnce(&mut Hash, &mut Effects) -> Change<R>,
+    change: impl FnOnce(&mut Hash, &mut Effects) -> ChangeEffect<R>,
 ) -> Result<R, Error> {
     let key = call.key(1);
     let (database, effects) = call.locks.database(call.database, key);
@@ -195,7 +195,7 @@ fn upsert<R>(
 /// The key has a value of another type.
 fn change<R>(
     call: &mut Call<'_, '_>,
-    change: impl FnOnce(&mut Hash, &mut Effects) -> Change<R>,
+    change: impl FnOnce(&mut Hash, &mut Effects) -> ChangeEffect<R>,
 ) -> Result<Option<R>, Error> {
     let key = call.key(1);
     let (database, effects) = call.locks.database(call.database, key);
@@ -216,10 +216,10 @@ fn set_pairs(call: &mut Call<'_, '_>) -> Result<usize, Error> {
         let mut added = 0;
         for index in (FIRST..arguments.len()).step_by(2) {
             let (name, value) = (&arguments[index], &arguments[index + 1]);
-            let field = Field { name, value, expiry_ms: None };
+            let field = EncodedField { name, value, expiry_ms: None };
             added += usize::from(hash.put(field, effects));
         }
-        Change::Made(added)
+        ChangeEffect::Made(added)
     })
 }
 
@@ -236,13 +236,13 @@ fn hmset(call: &mut Call<'_, '_>) -> Result<(), Error> {
 }
 
 fn hsetnx(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    let field = Field { name: call.argument(2), value: call.argument(3), expiry_ms: None };
+    let field = EncodedField { name: call.argument(2), value: call.argument(3), expiry_ms: None };
     let is_set = upsert(call, |hash, effects| {
         if hash.get(field.name, effects).is_some() {
-            return Change::None(false);
+            return ChangeEffect::None(false);
         }
         hash.put(field, effects);
-        Change::Made(true)
+        ChangeEffect::Made(true)
     })?;
     call.reply.integer(is_set.into());
     Ok(())
@@ -295,7 +295,7 @@ fn hvals(call: &mut Call<'_, '_>) -> Result<(), Error> {
 /// Writes a part of all fields.
 fn write_all(
     call: &mut Call<'_, '_>,
-    part_of: for<'f> fn(Field<'f>) -> &'f [u8],
+    part_of: for<'f> fn(EncodedField<'f>) -> &'f [u8],
 ) -> Result<(), Error> {
     let (hash, effects) = read(call.locks, call.database, call.key(1))?;
     call.limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
@@ -319,8 +319,8 @@ fn hdel(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let names = call.arguments.from(2);
     let removed = change(call, |hash, effects| {
         match names.filter(|name| hash.remove(name, effects)).count() {
-            0 => Change::None(0),
-            removed => Change::Made(removed),
+            0 => ChangeEffect::None(0),
+            removed => ChangeEffect::Made(removed),
         }
     })?;
     call.reply.size(removed.unwrap_or(0));

@@ -1,20 +1,22 @@
 //! Commands on keys of any type.
 
 use super::call::Call;
-use super::options::Options;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::options::OptionArguments;
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, NO_SUCH_KEY, NOT_AN_INTEGER, SYNTAX};
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::limits::DATABASES;
 use crate::resp::number::parse_i64;
 
-const GENERIC: Rows = Rows { group: Group::Generic, keys: Keys::FIRST };
+const GENERIC: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
 
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 const FAST_WRITE: Flags = Flags::WRITE.and(Flags::FAST);
 
-pub(super) const COMMANDS: &[Command] = &[
-    GENERIC.row("del", -2, Flags::WRITE, ("1.0.0", "Deletes keys."), delete).with_keys(Keys::REST),
+pub(super) const COMMANDS: &[CommandSpec] = &[
+    GENERIC
+        .row("del", -2, Flags::WRITE, ("1.0.0", "Deletes keys."), delete)
+        .with_keys(KeyArguments::REST),
     GENERIC
         .row(
             "unlink",
@@ -23,10 +25,10 @@ pub(super) const COMMANDS: &[Command] = &[
             ("4.0.0", "Deletes keys; large values are freed later."),
             delete,
         )
-        .with_keys(Keys::REST),
+        .with_keys(KeyArguments::REST),
     GENERIC
         .row("exists", -2, FAST_READ, ("1.0.0", "Counts the keys that exist."), exists)
-        .with_keys(Keys::REST),
+        .with_keys(KeyArguments::REST),
     GENERIC
         .row(
             "touch",
@@ -35,7 +37,7 @@ pub(super) const COMMANDS: &[Command] = &[
             ("3.2.1", "Counts the keys that exist, and marks them as used."),
             exists,
         )
-        .with_keys(Keys::REST),
+        .with_keys(KeyArguments::REST),
     GENERIC.row(
         "type",
         2,
@@ -47,7 +49,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .row("rename", 3, Flags::WRITE, ("1.0.0", "Gives a key another name."), |call| {
             rename(call, true)
         })
-        .with_keys(Keys::FIRST_TWO),
+        .with_keys(KeyArguments::FIRST_TWO),
     GENERIC
         .row(
             "renamenx",
@@ -56,7 +58,7 @@ pub(super) const COMMANDS: &[Command] = &[
             ("1.0.0", "Gives a key another name that is not in use."),
             |call| rename(call, false),
         )
-        .with_keys(Keys::FIRST_TWO),
+        .with_keys(KeyArguments::FIRST_TWO),
     GENERIC
         .row(
             "copy",
@@ -65,7 +67,7 @@ pub(super) const COMMANDS: &[Command] = &[
             ("6.2.0", "Copies the value of a key to another key."),
             copy,
         )
-        .with_keys(Keys::FIRST_TWO),
+        .with_keys(KeyArguments::FIRST_TWO),
     GENERIC.row("move", 3, FAST_WRITE, ("1.0.0", "Moves a key to another database."), move_key),
 ];
 
@@ -95,7 +97,7 @@ fn type_of(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
     let (database, _) = call.locks.database(call.database, key);
     let record = database.peek(key, call.now_ms);
-    call.reply.simple(record.map_or("none", Record::type_name));
+    call.reply.simple(record.map_or("none", KeyRecord::type_name));
     Ok(())
 }
 
@@ -139,7 +141,7 @@ pub(super) fn database_number(argument: &[u8]) -> Result<usize, Error> {
 
 fn copy(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (mut target, mut replaces) = (call.database, false);
-    let mut options = Options::from(call.arguments, 3);
+    let mut options = OptionArguments::from(call.arguments, 3);
     while let Some(name) = options.next_name() {
         match name?.as_bytes() {
             b"REPLACE" => replaces = true,

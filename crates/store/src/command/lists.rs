@@ -5,20 +5,20 @@ mod search;
 
 use super::call::Call;
 use super::ranges::{index, index_range};
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, INDEX_OUT_OF_RANGE, NO_SUCH_KEY, SYNTAX};
-use crate::keyspace::database::Change;
+use crate::keyspace::database::ChangeEffect;
 use crate::value::Collection;
-use crate::value::list::{List, ListEnd};
+use crate::value::list::{ListEnd, ListValue};
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM);
 const FAST_WRITE: Flags = WRITE.and(Flags::FAST);
 const FAST_REMOVE: Flags = Flags::WRITE.and(Flags::FAST);
 const READ: Flags = Flags::READ_ONLY;
 
-const LISTS: Rows = Rows { group: Group::List, keys: Keys::FIRST };
+const LISTS: Rows = Rows { group: CommandGroup::List, keys: KeyArguments::FIRST };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     LISTS.row(
         "lpush",
         -3,
@@ -65,7 +65,7 @@ pub(super) const COMMANDS: &[Command] = &[
             ("7.0.0", "Removes elements of the first list that has some."),
             pop::pop_first,
         )
-        .with_keys(Keys::Counted { count: 1, also: None }),
+        .with_keys(KeyArguments::Counted { count: 1, also: None }),
     LISTS.row("llen", 2, READ.and(Flags::FAST), ("1.0.0", "Returns the length of a list."), length),
     LISTS.row("lrange", 4, READ, ("1.0.0", "Returns a range of elements of a list."), range),
     LISTS.row("lindex", 3, READ, ("1.0.0", "Returns the element of a list at an index."), at_index),
@@ -98,7 +98,7 @@ pub(super) const COMMANDS: &[Command] = &[
             let to = parse_end(call.argument(4))?;
             pop::move_element(call, from, to)
         })
-        .with_keys(Keys::FIRST_TWO),
+        .with_keys(KeyArguments::FIRST_TWO),
     LISTS
         .row(
             "rpoplpush",
@@ -107,7 +107,7 @@ pub(super) const COMMANDS: &[Command] = &[
             ("1.2.0", "Moves the last element before the first of another list."),
             |call| pop::move_element(call, ListEnd::Right, ListEnd::Left),
         )
-        .with_keys(Keys::FIRST_TWO),
+        .with_keys(KeyArguments::FIRST_TWO),
 ];
 
 /// Parses `LEFT` or `RIGHT`.
@@ -127,9 +127,9 @@ fn parse_end(text: &[u8]) -> Result<ListEnd, Error> {
 fn push(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
     let (key, elements) = (call.key(1), call.arguments.from(2));
     let (database, effects) = call.locks.database(call.database, key);
-    let length = database.upsert_collection(key, effects, |list: &mut List, _| {
+    let length = database.upsert_collection(key, effects, |list: &mut ListValue, _| {
         elements.for_each(|element| list.push(end, element));
-        Change::Made(list.len())
+        ChangeEffect::Made(list.len())
     })?;
     call.reply.size(length);
     Ok(())
@@ -138,9 +138,9 @@ fn push(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
 fn push_to_existing(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
     let (key, elements) = (call.key(1), call.arguments.from(2));
     let (database, effects) = call.locks.database(call.database, key);
-    let length = database.change_collection(key, effects, |list: &mut List, _| {
+    let length = database.change_collection(key, effects, |list: &mut ListValue, _| {
         elements.for_each(|element| list.push(end, element));
-        Change::Made(list.len())
+        ChangeEffect::Made(list.len())
     })?;
     call.reply.size(length.unwrap_or(0));
     Ok(())
@@ -149,15 +149,15 @@ fn push_to_existing(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> 
 fn length(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
     let (database, effects) = call.locks.database(call.database, key);
-    let list = database.collection::<List>(key, effects)?;
-    call.reply.size(list.map_or(0, List::len));
+    let list = database.collection::<ListValue>(key, effects)?;
+    call.reply.size(list.map_or(0, ListValue::len));
     Ok(())
 }
 
 fn range(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, start, stop) = (call.key(1), call.integer(2)?, call.integer(3)?);
     let (database, effects) = call.locks.database(call.database, key);
-    let Some(list) = database.collection::<List>(key, effects)? else {
+    let Some(list) = database.collection::<ListValue>(key, effects)? else {
         call.reply.array(0);
         return Ok(());
     };
@@ -173,7 +173,7 @@ fn range(call: &mut Call<'_, '_>) -> Result<(), Error> {
 fn at_index(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
     let (database, effects) = call.locks.database(call.database, key);
-    let Some(list) = database.collection::<List>(key, effects)? else {
+    let Some(list) = database.collection::<ListValue>(key, effects)? else {
         call.reply.null();
         return Ok(());
     };
@@ -187,16 +187,16 @@ fn set(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, element) = (call.key(1), call.argument(3));
     let number = call.integer(2);
     let (database, effects) = call.locks.database(call.database, key);
-    let changed = database.change_collection(key, effects, |list: &mut List, _| {
+    let changed = database.change_collection(key, effects, |list: &mut ListValue, _| {
         let number = match number {
             Ok(number) => number,
-            Err(error) => return Change::None(Err(error)),
+            Err(error) => return ChangeEffect::None(Err(error)),
         };
         let Some(index) = index(number, list.len()) else {
-            return Change::None(Err(INDEX_OUT_OF_RANGE));
+            return ChangeEffect::None(Err(INDEX_OUT_OF_RANGE));
         };
         list.set(index, element);
-        Change::Made(Ok(()))
+        ChangeEffect::Made(Ok(()))
     })?;
     changed.ok_or(NO_SUCH_KEY)??;
     call.reply.ok();
@@ -214,12 +214,12 @@ fn insert(call: &mut Call<'_, '_>) -> Result<(), Error> {
         return Err(SYNTAX);
     };
     let (database, effects) = call.locks.database(call.database, key);
-    let length = database.change_collection(key, effects, |list: &mut List, _| {
+    let length = database.change_collection(key, effects, |list: &mut ListValue, _| {
         let Some(index) = list.iter_from(0).position(|it| it == pivot) else {
-            return Change::None(-1);
+            return ChangeEffect::None(-1);
         };
         list.insert(index + behind, element);
-        Change::Made(i64::try_from(list.len()).unwrap_or(i64::MAX))
+        ChangeEffect::Made(i64::try_from(list.len()).unwrap_or(i64::MAX))
     })?;
     call.reply.integer(length.unwrap_or(0));
     Ok(())
@@ -228,12 +228,12 @@ fn insert(call: &mut Call<'_, '_>) -> Result<(), Error> {
 fn trim(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, start, stop) = (call.key(1), call.integer(2)?, call.integer(3)?);
     let (database, effects) = call.locks.database(call.database, key);
-    database.change_collection(key, effects, |list: &mut List, effects| {
+    database.change_collection(key, effects, |list: &mut ListValue, effects| {
         let kept = index_range(start, stop, list.len());
         for removed in [list.remove_range(kept.end..usize::MAX), list.remove_range(0..kept.start)] {
             effects.discard_value(removed.into_value());
         }
-        Change::Made(())
+        ChangeEffect::Made(())
     })?;
     call.reply.ok();
     Ok(())

@@ -3,8 +3,8 @@
 
 use crate::error::{Error, WRONG_TYPE};
 use crate::keyspace::database::Effects;
-use crate::keyspace::record::Record;
-use crate::value::Value;
+use crate::keyspace::record::KeyRecord;
+use crate::value::StoreValue;
 use crate::value::set::Set;
 use crate::value::sorted_set::SortedSet;
 
@@ -19,11 +19,11 @@ pub(crate) enum MemberSource<'v> {
 impl<'v> MemberSource<'v> {
     /// # Errors
     /// The value has no members.
-    pub(crate) fn of(record: Option<&'v Record>, effects: &'v Effects) -> Result<Self, Error> {
-        match record.map(Record::value) {
+    pub(crate) fn of(record: Option<&'v KeyRecord>, effects: &'v Effects) -> Result<Self, Error> {
+        match record.map(KeyRecord::value) {
             None => Ok(Self::Nothing),
-            Some(Some(Value::Set(set))) => Ok(Self::Set(set, effects)),
-            Some(Some(Value::SortedSet(set))) => Ok(Self::SortedSet(set)),
+            Some(Some(StoreValue::Set(set))) => Ok(Self::Set(set, effects)),
+            Some(Some(StoreValue::SortedSet(set))) => Ok(Self::SortedSet(set)),
             Some(_) => Err(WRONG_TYPE),
         }
     }

@@ -5,12 +5,12 @@ use crate::resp::arguments::Arguments;
 
 /// Goes through the arguments from some index on.
 #[derive(Debug)]
-pub(crate) struct Options<'a> {
+pub(crate) struct OptionArguments<'a> {
     arguments: Arguments<'a>,
     next: usize,
 }
 
-impl<'a> Options<'a> {
+impl<'a> OptionArguments<'a> {
     pub(crate) fn from(arguments: Arguments<'a>, index: usize) -> Self {
         Self { arguments, next: index }
     }

@@ -1,17 +1,22 @@
 //! `LMPOP` and `ZMPOP`: elements of the first of some collections that has any.
 
 use super::call::Call;
-use super::options::Options;
+use super::options::OptionArguments;
 use super::ranges::{parse_key_count, parse_positive_count};
 use super::work::WorkLimit;
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::database::{Change, Effects};
+use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::resp::reply::Reply;
 use crate::value::Collection;
 
 /// Removes elements of a collection, so many of them at an end, and writes them.
-pub(super) type PopMany<C, E> =
-    fn(&mut C, (E, usize), WorkLimit, &mut Reply<'_>, &mut Effects) -> Change<Result<(), Error>>;
+pub(super) type PopMany<C, E> = fn(
+    &mut C,
+    (E, usize),
+    WorkLimit,
+    &mut Reply<'_>,
+    &mut Effects,
+) -> ChangeEffect<Result<(), Error>>;
 
 /// Parses the options, finds the first collection, and lets `pop_many` take elements from it.
 ///
@@ -23,7 +28,7 @@ pub(super) fn pop_first<C: Collection, E: Copy>(
     pop_many: PopMany<C, E>,
 ) -> Result<(), Error> {
     let keys = parse_key_count(call.argument(1))?;
-    let mut options = Options::from(call.arguments, keys.saturating_add(2));
+    let mut options = OptionArguments::from(call.arguments, keys.saturating_add(2));
     let end = parse_end(options.next_value()?)?;
     let mut count = None;
     while let Some(name) = options.next_name() {

@@ -1,23 +1,23 @@
 //! Commands that go through all keys: `SCAN`, `KEYS`, `RANDOMKEY`.
 
 use super::call::Call;
-use super::options::Options;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::options::OptionArguments;
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
 use crate::glob;
 use crate::keyspace::database::{Effects, has_expired};
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::keyspace::segment_table::POSITION_BITS;
 use crate::keyspace::walk::walk;
 use crate::limits::SCANNED_MAX;
 use crate::resp::number::{IntegerText, parse_i64, parse_u64};
 use crate::resp::reply::Reply;
 use crate::value::Collection;
-use crate::value::Value;
+use crate::value::StoreValue;
 
-const KEYSPACE: Rows = Rows { group: Group::Generic, keys: Keys::All };
+const KEYSPACE: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::All };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     KEYSPACE.row(
         "scan",
         -2,
@@ -62,7 +62,7 @@ impl<'a> ScanOptions<'a> {
             type_name: None,
             has_values: true,
         };
-        let mut options = Options::from(call.arguments, cursor + 1);
+        let mut options = OptionArguments::from(call.arguments, cursor + 1);
         while let Some(name) = options.next_name() {
             match name?.as_bytes() {
                 b"MATCH" => parsed.pattern = Some(options.next_value()?),
@@ -89,7 +89,7 @@ impl<'a> ScanOptions<'a> {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, element))
     }
 
-    fn matches_type(&self, record: &Record) -> bool {
+    fn matches_type(&self, record: &KeyRecord) -> bool {
         let name = record.type_name().as_bytes();
         self.type_name.is_none_or(|wanted| wanted.eq_ignore_ascii_case(name))
     }
@@ -129,8 +129,8 @@ pub(crate) fn scan_collection<C: Collection>(
     let options = ScanOptions::parse(call, 2);
     let (database, effects) = call.locks.database(call.database, key);
     let (limit, reply) = (call.limit, &mut call.reply);
-    let value = database.peek(key, call.now_ms).and_then(Record::value);
-    let size = value.map(Value::size).unwrap_or_default();
+    let value = database.peek(key, call.now_ms).and_then(KeyRecord::value);
+    let size = value.map(StoreValue::size).unwrap_or_default();
     let Some(collection) = database.collection::<C>(key, effects)? else {
         // Redis does not look at the options then.
         reply.array(2);

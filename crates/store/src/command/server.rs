@@ -2,21 +2,21 @@
 
 use super::call::Call;
 use super::client_commands::unknown_subcommand;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::limits::{DATABASES, REDIS_VERSION};
 use crate::resp::number::{IntegerText, parse_i64};
 use crate::settings::Clock;
 
-const SERVER: Rows = Rows { group: Group::Server, keys: Keys::None };
+const SERVER: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::None };
 
-const SECOND: Keys = Keys::Range { first: 2, last: 2, step: 1 };
+const SECOND: KeyArguments = KeyArguments::Range { first: 2, last: 2, step: 1 };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     SERVER
         .row("info", -1, Flags::NONE, ("1.0.0", "Returns figures about the server."), info)
-        .with_keys(Keys::All),
+        .with_keys(KeyArguments::All),
     SERVER.row("time", 1, Flags::FAST, ("2.6.0", "Returns the time."), time),
     SERVER.row(
         "role",
@@ -33,9 +33,9 @@ pub(super) const COMMANDS: &[Command] = &[
             ("4.0.0", "Returns how much memory a key occupies."),
             memory,
         )
-        .with_keys(Keys::Found(memory_keys)),
-    Command {
-        group: Group::Generic,
+        .with_keys(KeyArguments::Found(memory_keys)),
+    CommandSpec {
+        group: CommandGroup::Generic,
         ..SERVER
             .row(
                 "object",
@@ -249,7 +249,7 @@ fn memory(call: &mut Call<'_, '_>) -> Result<(), Error> {
             let key = call.key(2);
             let (database, _) = call.locks.database(call.database, key);
             match database.peek(key, call.now_ms) {
-                Some(record) => call.reply.size(record.memory_bytes() + size_of::<Record>()),
+                Some(record) => call.reply.size(record.memory_bytes() + size_of::<KeyRecord>()),
                 None => call.reply.null(),
             }
         }

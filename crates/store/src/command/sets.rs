@@ -5,9 +5,9 @@ mod random;
 
 use super::call::Call;
 use super::scan::scan_collection;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, WRONG_TYPE};
-use crate::keyspace::database::{Change, Effects};
+use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::keyspace::key::Key;
 use crate::keyspace::locks::Locks;
 use crate::value::Collection;
@@ -19,9 +19,9 @@ const REMOVE: Flags = Flags::WRITE.and(Flags::FAST);
 const READ: Flags = Flags::READ_ONLY;
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 
-const SETS: Rows = Rows { group: Group::Set, keys: Keys::FIRST };
+const SETS: Rows = Rows { group: CommandGroup::Set, keys: KeyArguments::FIRST };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     SETS.row("sadd", -3, ADD, ("1.0.0", "Adds members."), sadd),
     SETS.row("srem", -3, REMOVE, ("1.0.0", "Removes members."), srem),
     SETS.row("sismember", 3, FAST_READ, ("1.0.0", "Returns whether a member exists."), sismember),
@@ -44,7 +44,7 @@ pub(super) const COMMANDS: &[Command] = &[
         sscan,
     ),
     SETS.row("smove", 4, REMOVE, ("1.0.0", "Moves a member to another set."), smove)
-        .with_keys(Keys::FIRST_TWO),
+        .with_keys(KeyArguments::FIRST_TWO),
     SETS.row(
         "sinter",
         -2,
@@ -52,7 +52,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ("1.0.0", "Returns the members that all sets have."),
         algebra::sinter,
     )
-    .with_keys(Keys::REST),
+    .with_keys(KeyArguments::REST),
     SETS.row(
         "sinterstore",
         -3,
@@ -60,7 +60,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ("1.0.0", "Stores the members of all sets."),
         algebra::sinterstore,
     )
-    .with_keys(Keys::REST),
+    .with_keys(KeyArguments::REST),
     SETS.row(
         "sintercard",
         -3,
@@ -68,7 +68,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ("7.0.0", "Counts the members that all sets have."),
         algebra::sintercard,
     )
-    .with_keys(Keys::Counted { count: 1, also: None }),
+    .with_keys(KeyArguments::Counted { count: 1, also: None }),
     SETS.row(
         "sunion",
         -2,
@@ -76,7 +76,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ("1.0.0", "Returns the members that any set has."),
         algebra::sunion,
     )
-    .with_keys(Keys::REST),
+    .with_keys(KeyArguments::REST),
     SETS.row(
         "sunionstore",
         -3,
@@ -84,7 +84,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ("1.0.0", "Stores the members of any set."),
         algebra::sunionstore,
     )
-    .with_keys(Keys::REST),
+    .with_keys(KeyArguments::REST),
     SETS.row(
         "sdiff",
         -2,
@@ -92,7 +92,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ("1.0.0", "Returns the members that only the first set has."),
         algebra::sdiff,
     )
-    .with_keys(Keys::REST),
+    .with_keys(KeyArguments::REST),
     SETS.row(
         "sdiffstore",
         -3,
@@ -100,7 +100,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ("1.0.0", "Stores the members that only the first set has."),
         algebra::sdiffstore,
     )
-    .with_keys(Keys::REST),
+    .with_keys(KeyArguments::REST),
 ];
 
 /// Returns the set of a key.
@@ -138,8 +138,8 @@ fn sadd(call: &mut Call<'_, '_>) -> Result<(), Error> {
         .filter(|member| set.insert(member, effects))
         .count()
     {
-        0 => Change::None(0),
-        added => Change::Made(added),
+        0 => ChangeEffect::None(0),
+        added => ChangeEffect::Made(added),
     })?;
     call.reply.size(added);
     Ok(())
@@ -151,8 +151,8 @@ fn srem(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let removed =
         database.change_collection(key, effects, |set: &mut Set, effects| {
             match members.filter(|member| set.remove(member, effects)).count() {
-                0 => Change::None(0),
-                removed => Change::Made(removed),
+                0 => ChangeEffect::None(0),
+                removed => ChangeEffect::Made(removed),
             }
         })?;
     call.reply.size(removed.unwrap_or(0));
@@ -204,12 +204,16 @@ fn smove(call: &mut Call<'_, '_>) -> Result<(), Error> {
     if is_member && from.bytes != to.bytes {
         let (database, effects) = call.locks.database(call.database, from);
         database.change_collection(from, effects, |set: &mut Set, effects| {
-            Change::Made(set.remove(member, effects))
+            ChangeEffect::Made(set.remove(member, effects))
         })?;
         let (database, effects) = call.locks.database(call.database, to);
         database.upsert_collection(to, effects, |set: &mut Set, effects| {
             // A set that has the member already is the same as before for those who watch it.
-            if set.insert(member, effects) { Change::Made(()) } else { Change::None(()) }
+            if set.insert(member, effects) {
+                ChangeEffect::Made(())
+            } else {
+                ChangeEffect::None(())
+            }
         })?;
     }
     call.reply.integer(is_member.into());

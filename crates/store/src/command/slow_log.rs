@@ -2,12 +2,12 @@
 
 use super::call::Call;
 use super::client_commands::unknown_subcommand;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::dispatch::wrong_arity;
 use crate::error::Error;
 use crate::resp::number::parse_i64;
 
-const SERVER: Rows = Rows { group: Group::Server, keys: Keys::None };
+const SERVER: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::None };
 const INVALID_COUNT: Error = Error::constant("ERR count should be greater than or equal to -1");
 
 /// Entries that `SLOWLOG GET` returns if it is not told how many, as Redis has it.
@@ -25,7 +25,7 @@ const HELP: [&str; 9] = [
     "    Removes all.",
 ];
 
-pub(super) const COMMANDS: &[Command] = &[SERVER.row(
+pub(super) const COMMANDS: &[CommandSpec] = &[SERVER.row(
     "slowlog",
     -2,
     Flags::ADMIN,

@@ -10,23 +10,24 @@ use options::SortOptions;
 use pattern::{Lookup, Pattern};
 
 use super::call::Call;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use super::work::WorkLimit;
 use crate::error::{Error, WRONG_TYPE};
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::limits::STRING_MAX_BYTES;
 use crate::resp::number::{IntegerText, parse_f64};
-use crate::value::list::{List, ListEnd};
+use crate::value::list::{ListEnd, ListValue};
 use crate::value::set::Member;
-use crate::value::{Collection, Value};
+use crate::value::{Collection, StoreValue};
 
-const KEYS: Keys = Keys::FoundOrAll { find: options::keys, needs_all: options::needs_all };
-const GENERIC: Rows = Rows { group: Group::Generic, keys: KEYS };
+const KEYS: KeyArguments =
+    KeyArguments::FoundOrAll { find: options::keys, needs_all: options::needs_all };
+const GENERIC: Rows = Rows { group: CommandGroup::Generic, keys: KEYS };
 
 const TOO_LONG: Error = Error::constant("ERR the result of SORT is longer than 512 MiB");
 const NO_SCORE: Error = Error::constant("ERR One or more scores can't be converted into double");
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     GENERIC.row(
         "sort",
         -2,
@@ -98,7 +99,7 @@ fn sort(call: &mut Call<'_, '_>, is_read_only: bool) -> Result<(), Error> {
         }
         return Ok(());
     };
-    let mut list = List::default();
+    let mut list = ListValue::default();
     for element in sorted {
         if options.gets.is_empty() {
             copied.add(&element)?;
@@ -117,7 +118,7 @@ fn sort(call: &mut Call<'_, '_>, is_read_only: bool) -> Result<(), Error> {
         database.remove(key, effects);
     } else {
         let access = effects.new_access();
-        database.put(key, Record::object(key.bytes, None, access, list.into_value()), effects);
+        database.put(key, KeyRecord::object(key.bytes, None, access, list.into_value()), effects);
     }
     call.reply.size(len);
     Ok(())
@@ -149,7 +150,7 @@ impl CopiedBytes {
 /// the call may be.
 fn sorted_elements<'v>(
     lookup: &Lookup<'v, '_>,
-    record: Option<&'v Record>,
+    record: Option<&'v KeyRecord>,
     options: &SortOptions<'_>,
     copied: &mut CopiedBytes,
 ) -> Result<Vec<Cow<'v, [u8]>>, Error> {
@@ -162,7 +163,7 @@ fn sorted_elements<'v>(
     let range = options.range(elements.len());
     let mut is_sorted = options.is_sorted;
     let (mut by, mut is_text) = (options.by, options.is_text);
-    if !is_sorted && matches!(value, Value::Set(_)) && options.target.is_some() {
+    if !is_sorted && matches!(value, StoreValue::Set(_)) && options.target.is_some() {
         // As Redis does it, so that what is stored follows from the set.
         (is_sorted, by, is_text) = (true, None, true);
     }
@@ -172,7 +173,7 @@ fn sorted_elements<'v>(
             elements.skip(range.start).take(range.len()).collect()
         };
         return Ok(match value {
-            Value::List(_) | Value::SortedSet(_) if options.is_reversed => {
+            StoreValue::List(_) | StoreValue::SortedSet(_) if options.is_reversed => {
                 wanted(&mut elements.rev())
             }
             _ => wanted(&mut { elements }),
@@ -191,18 +192,18 @@ fn sorted_elements<'v>(
 ///
 /// # Errors
 /// The value has none.
-fn elements(value: &Value) -> Result<Vec<Cow<'_, [u8]>>, Error> {
+fn elements(value: &StoreValue) -> Result<Vec<Cow<'_, [u8]>>, Error> {
     Ok(match value {
-        Value::List(list) => list.iter_from(0).map(Cow::Borrowed).collect(),
-        Value::Set(set) => {
+        StoreValue::List(list) => list.iter_from(0).map(Cow::Borrowed).collect(),
+        StoreValue::Set(set) => {
             let text = |member| match member {
                 Member::Integer(number) => Cow::Owned(IntegerText::new(number).as_bytes().to_vec()),
                 Member::Text(text) => Cow::Borrowed(text),
             };
             set.members().map(text).collect()
         }
-        Value::SortedSet(set) => set.iter().map(|(member, _)| Cow::Borrowed(member)).collect(),
-        Value::Bytes(_) | Value::Hash(_) => return Err(WRONG_TYPE),
+        StoreValue::SortedSet(set) => set.iter().map(|(member, _)| Cow::Borrowed(member)).collect(),
+        StoreValue::Bytes(_) | StoreValue::Hash(_) => return Err(WRONG_TYPE),
     })
 }
 

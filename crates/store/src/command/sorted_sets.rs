@@ -10,7 +10,7 @@ mod scan;
 
 use bounds::{BoundKind, Order};
 
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::resp::reply::{Reply, RespVersion};
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM);
@@ -20,12 +20,12 @@ const FAST_REMOVE: Flags = Flags::WRITE.and(Flags::FAST);
 const READ: Flags = Flags::READ_ONLY;
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 
-const COUNTED: Keys = Keys::Counted { count: 1, also: None };
-const TARGET_AND_COUNTED: Keys = Keys::Counted { count: 2, also: Some(1) };
+const COUNTED: KeyArguments = KeyArguments::Counted { count: 1, also: None };
+const TARGET_AND_COUNTED: KeyArguments = KeyArguments::Counted { count: 2, also: Some(1) };
 
-const SORTED_SETS: Rows = Rows { group: Group::SortedSet, keys: Keys::FIRST };
+const SORTED_SETS: Rows = Rows { group: CommandGroup::SortedSet, keys: KeyArguments::FIRST };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     SORTED_SETS.row(
         "zadd",
         -4,
@@ -107,7 +107,7 @@ pub(super) const COMMANDS: &[Command] = &[
     SORTED_SETS.row("zrange", -4, READ, ("1.2.0", "Returns the members in a range."), range::range),
     SORTED_SETS
         .row("zrangestore", -5, WRITE, ("6.2.0", "Stores the members in a range."), range::store)
-        .with_keys(Keys::FIRST_TWO),
+        .with_keys(KeyArguments::FIRST_TWO),
     SORTED_SETS.row(
         "zrevrange",
         -4,

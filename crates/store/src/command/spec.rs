@@ -8,14 +8,14 @@ use crate::resp::arguments::Arguments;
 
 /// One command, or one subcommand.
 #[derive(Debug)]
-pub(crate) struct Command {
+pub(crate) struct CommandSpec {
     /// Its name in lower case.
     pub(crate) name: &'static str,
     /// How many arguments it has, with its name; negative if there may be more.
     pub(crate) arity: i32,
     pub(crate) flags: Flags,
-    pub(crate) keys: Keys,
-    pub(crate) group: Group,
+    pub(crate) keys: KeyArguments,
+    pub(crate) group: CommandGroup,
     /// The version of Redis that has it first.
     pub(crate) since: &'static str,
     /// One sentence that says what it does.
@@ -23,7 +23,7 @@ pub(crate) struct Command {
     pub(crate) handler: Handler,
 }
 
-impl Command {
+impl CommandSpec {
     /// Returns whether it has so many arguments, with its name.
     pub(crate) fn takes(&self, count: usize) -> bool {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
@@ -31,7 +31,7 @@ impl Command {
     }
 
     /// Returns the row with other keys.
-    pub(crate) const fn with_keys(self, keys: Keys) -> Self {
+    pub(crate) const fn with_keys(self, keys: KeyArguments) -> Self {
         Self { keys, ..self }
     }
 }
@@ -39,8 +39,8 @@ impl Command {
 /// What most rows of one file have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
-    pub(crate) group: Group,
-    pub(crate) keys: Keys,
+    pub(crate) group: CommandGroup,
+    pub(crate) keys: KeyArguments,
 }
 
 impl Rows {
@@ -52,9 +52,9 @@ impl Rows {
         flags: Flags,
         (since, summary): (&'static str, &'static str),
         handler: Handler,
-    ) -> Command {
+    ) -> CommandSpec {
         let Self { group, keys } = self;
-        Command { name, arity, flags, keys, group, since, summary, handler }
+        CommandSpec { name, arity, flags, keys, group, since, summary, handler }
     }
 }
 
@@ -114,7 +114,7 @@ impl BitOr for Flags {
 
 /// Which arguments of a command are keys. Their shards are locked before it runs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Keys {
+pub(crate) enum KeyArguments {
     None,
     /// Arguments from `first` to `last`, which counts from the end if it is negative, each `step`.
     Range {
@@ -139,7 +139,7 @@ pub(crate) enum Keys {
     All,
 }
 
-impl Keys {
+impl KeyArguments {
     pub(crate) const FIRST: Self = Self::Range { first: 1, last: 1, step: 1 };
     pub(crate) const FIRST_TWO: Self = Self::Range { first: 1, last: 2, step: 1 };
     pub(crate) const REST: Self = Self::Range { first: 1, last: -1, step: 1 };
@@ -148,7 +148,7 @@ impl Keys {
 
 /// Part of the documentation of Redis in which a command stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Group {
+pub(crate) enum CommandGroup {
     Bitmap,
     Connection,
     Generic,
@@ -162,7 +162,7 @@ pub(crate) enum Group {
     Transactions,
 }
 
-impl Group {
+impl CommandGroup {
     /// Returns the name that the documentation has for it.
     #[cfg(test)]
     pub(crate) fn title(self) -> &'static str {

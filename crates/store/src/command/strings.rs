@@ -9,25 +9,25 @@ use set_options::SetOptions;
 
 use super::call::Call;
 use super::expiry_option::TimeUnit;
-use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, NOT_A_FLOAT, OVERFLOW, TOO_LONG, WRONG_TYPE};
 use crate::keyspace::database::{Database, Effects};
 use crate::keyspace::key::Key;
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::limits::STRING_MAX_BYTES;
 use crate::resp::long_double::LongDouble;
 use crate::resp::number::{IntegerText, parse_i64};
 use crate::resp::reply::Reply;
-use crate::value::Value;
+use crate::value::StoreValue;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM);
 const SHORT_WRITE: Flags = WRITE.and(Flags::SHORT);
 const FAST_WRITE: Flags = WRITE.and(Flags::FAST);
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 
-const STRINGS: Rows = Rows { group: Group::String, keys: Keys::FIRST };
+const STRINGS: Rows = Rows { group: CommandGroup::String, keys: KeyArguments::FIRST };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     STRINGS.row("get", 2, FAST_READ, ("1.0.0", "Returns the string value of a key."), get),
     STRINGS.row("set", -3, SHORT_WRITE, ("1.0.0", "Sets the string value of a key."), set),
     STRINGS.row(
@@ -123,10 +123,10 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     STRINGS
         .row("mget", -2, FAST_READ, ("1.0.0", "Returns the string values of keys."), mget)
-        .with_keys(Keys::REST),
+        .with_keys(KeyArguments::REST),
     STRINGS
         .row("mset", -3, WRITE, ("1.0.1", "Sets the string values of keys."), mset)
-        .with_keys(Keys::PAIRS),
+        .with_keys(KeyArguments::PAIRS),
     STRINGS
         .row(
             "msetnx",
@@ -135,20 +135,20 @@ pub(super) const COMMANDS: &[Command] = &[
             ("1.0.1", "Sets the string values of keys if none of them exists."),
             msetnx,
         )
-        .with_keys(Keys::PAIRS),
+        .with_keys(KeyArguments::PAIRS),
 ];
 
 /// Writes the string of a record.
 ///
 /// # Errors
 /// The record has another type.
-fn write_string(record: Option<&Record>, reply: &mut Reply<'_>) -> Result<(), Error> {
+fn write_string(record: Option<&KeyRecord>, reply: &mut Reply<'_>) -> Result<(), Error> {
     let Some(record) = record else {
         reply.null();
         return Ok(());
     };
     match record.value() {
-        Some(Value::Bytes(bytes)) => reply.shared_bulk(bytes),
+        Some(StoreValue::Bytes(bytes)) => reply.shared_bulk(bytes),
         _ => reply.bulk(record.bytes().ok_or(WRONG_TYPE)?),
     }
     Ok(())
@@ -176,7 +176,7 @@ fn set(call: &mut Call<'_, '_>) -> Result<(), Error> {
         write_string(current, &mut call.reply)?;
     }
     let is_met = options.condition.is_met(current)?;
-    let kept_ms = current.and_then(Record::expiry_ms).filter(|_| options.keeps_expiry);
+    let kept_ms = current.and_then(KeyRecord::expiry_ms).filter(|_| options.keeps_expiry);
     if is_met {
         put_or_remove(database, key, value, expiry_ms.or(kept_ms), effects);
     }
@@ -244,7 +244,7 @@ fn getex(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (database, effects) = call.locks.database(call.database, key);
     let current = database.get(key, effects);
     write_string(current, &mut call.reply)?;
-    let Some(old_ms) = current.map(Record::expiry_ms) else { return Ok(()) };
+    let Some(old_ms) = current.map(KeyRecord::expiry_ms) else { return Ok(()) };
     // A time that is none is no error if the key does not exist.
     match expiry? {
         None if options.is_persistent && old_ms.is_some() => {

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::spec::Command;
-use super::work::Work;
+use super::spec::CommandSpec;
+use super::work::WorkEstimate;
 use super::{
     bitmaps, client_commands, command_commands, config, connection, databases, dump, expiry,
     functions, hashes, keys, lists, rate_limit, scan, server, sets, slow_log, sort, sorted_sets,
@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The commands of each file.
-const PARTS: &[&[Command]] = &[
+const PARTS: &[&[CommandSpec]] = &[
     strings::COMMANDS,
     hashes::COMMANDS,
     sets::COMMANDS,
@@ -43,12 +43,12 @@ const SLOTS: usize = 2048;
 
 /// One command as it is found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
-    pub(crate) command: &'static Command,
-    pub(crate) work: Work,
+pub(crate) struct CommandRow {
+    pub(crate) command: &'static CommandSpec,
+    pub(crate) work: WorkEstimate,
 }
 
-static TABLE: LazyLock<Vec<Option<(PackedName, Row)>>> = LazyLock::new(|| {
+static TABLE: LazyLock<Vec<Option<(PackedName, CommandRow)>>> = LazyLock::new(|| {
     let mut slots = vec![None; SLOTS];
     for command in all() {
         let name = PackedName::of(command.name.as_bytes()).expect("the name of a command is short");
@@ -56,23 +56,23 @@ static TABLE: LazyLock<Vec<Option<(PackedName, Row)>>> = LazyLock::new(|| {
         while slots[slot].is_some() {
             slot = (slot + 1) % SLOTS;
         }
-        slots[slot] = Some((name, Row { command, work: Work::of(command) }));
+        slots[slot] = Some((name, CommandRow { command, work: WorkEstimate::of(command) }));
     }
     slots
 });
 
 /// Returns all commands.
-pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
+pub(crate) fn all() -> impl Iterator<Item = &'static CommandSpec> {
     PARTS.iter().copied().flatten()
 }
 
 /// Returns the command with a name in upper or lower case.
-pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
+pub(crate) fn find(name: &[u8]) -> Option<&'static CommandSpec> {
     find_row(name).map(|row| row.command)
 }
 
 /// Returns the row of the command with a name in upper or lower case.
-pub(crate) fn find_row(name: &[u8]) -> Option<Row> {
+pub(crate) fn find_row(name: &[u8]) -> Option<CommandRow> {
     let name = PackedName::of(name)?;
     let mut slot = name.slot();
     while let Some((found, row)) = TABLE[slot] {

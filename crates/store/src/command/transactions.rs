@@ -1,8 +1,8 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 
 use super::call::Call;
-use super::spec::{Command, Flags, Group, Keys, Rows};
-use super::table::Row;
+use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::table::CommandRow;
 use super::work::{self, WorkLimit};
 use crate::dispatch::{self, CommandCall};
 use crate::error::{EXEC_ABORTED, Error};
@@ -13,9 +13,9 @@ use crate::limits::LONG_STRING_MIN_BYTES;
 use crate::resp::arguments::OwnedArguments;
 use crate::store::Store;
 
-const TRANSACTIONS: Rows = Rows { group: Group::Transactions, keys: Keys::None };
+const TRANSACTIONS: Rows = Rows { group: CommandGroup::Transactions, keys: KeyArguments::None };
 
-pub(super) const COMMANDS: &[Command] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     TRANSACTIONS.row(
         "multi",
         1,
@@ -45,7 +45,7 @@ pub(super) const COMMANDS: &[Command] = &[
             ("2.2.0", "Monitors changes to keys to determine the execution of a transaction."),
             watch,
         )
-        .with_keys(Keys::REST),
+        .with_keys(KeyArguments::REST),
     TRANSACTIONS.row(
         "unwatch",
         1,
@@ -61,7 +61,7 @@ pub(crate) struct Transaction {
     is_open: bool,
     /// A command could not be queued, so none is executed.
     has_failed: bool,
-    queue: Vec<(Row, OwnedArguments)>,
+    queue: Vec<(CommandRow, OwnedArguments)>,
     /// Bytes of memory of the arguments in the queue.
     queued_bytes: usize,
     watched: Vec<WatchedKey>,
@@ -93,7 +93,7 @@ impl Transaction {
     }
 
     /// Adds a command.
-    pub(crate) fn queue(&mut self, row: Row, arguments: OwnedArguments) {
+    pub(crate) fn queue(&mut self, row: CommandRow, arguments: OwnedArguments) {
         if !self.has_failed {
             self.queued_bytes += arguments.memory_bytes();
             self.queue.push((row, arguments));

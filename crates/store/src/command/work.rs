@@ -1,7 +1,7 @@
 //! How much work a command is, so that no worker executes one that takes long.
 
-use super::spec::{Command, Flags, Keys};
-use super::table::Row;
+use super::spec::{CommandSpec, Flags, KeyArguments};
+use super::table::CommandRow;
 use crate::dispatch::key_positions;
 use crate::error::{Error, TOO_MUCH_WORK};
 use crate::keyspace::key::Key;
@@ -11,7 +11,7 @@ use crate::resp::arguments::{Arguments, OwnedArguments};
 
 /// What the work of a command grows with, beside the number and the length of its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum WorkEstimate {
     /// Nothing: it takes some microseconds for any value.
     Constant,
     /// The values of its keys.
@@ -28,10 +28,10 @@ pub(crate) enum Work {
     Transaction,
 }
 
-impl Work {
+impl WorkEstimate {
     /// Returns what the work of a command grows with. One that is not named here grows with the
     /// values of its keys, unless it is fast.
-    pub(crate) fn of(command: &Command) -> Self {
+    pub(crate) fn of(command: &CommandSpec) -> Self {
         match command.name {
             "set" | "setex" | "psetex" | "mset" | "msetnx" | "msetex" | "del" | "rename" => {
                 Self::Constant
@@ -56,7 +56,7 @@ impl Work {
             | "zdiff" | "zdiffstore" => Self::Combination,
             "keys" => Self::Database,
             "exec" => Self::Transaction,
-            _ if command.flags.has(Flags::FAST) || matches!(command.keys, Keys::None) => {
+            _ if command.flags.has(Flags::FAST) || matches!(command.keys, KeyArguments::None) => {
                 Self::Constant
             }
             _ => Self::Values,
@@ -71,23 +71,23 @@ pub(crate) fn of_arguments(arguments: Arguments<'_>) -> usize {
 }
 
 /// Returns the work of a command whose shards are locked at most, in elements. That of
-/// [`Work::Arguments`] is what the values are at most.
+/// [`WorkEstimate::Arguments`] is what the values are at most.
 pub(crate) fn estimate(
     locks: &Locks<'_>,
-    row: Row,
+    row: CommandRow,
     (arguments, first_hash): (Arguments<'_>, Option<u64>),
 ) -> usize {
     let work = match (row.command.keys, first_hash) {
-        (Keys::Range { first: 1, last: 1, .. }, Some(hash)) => {
+        (KeyArguments::Range { first: 1, last: 1, .. }, Some(hash)) => {
             return locks.work(Key { bytes: &arguments[1], hash });
         }
-        (Keys::All, _) => return locks.keys(),
+        (KeyArguments::All, _) => return locks.keys(),
         _ => {
             // The handler replies to arguments that are wrong.
             let positions = key_positions(row.command, &arguments).unwrap_or_default();
             let keys = positions.iter().filter_map(|&index| arguments.get(index));
             let values: usize = keys.map(|key| locks.work(locks.store().key(key))).sum();
-            if row.work == Work::Combination {
+            if row.work == WorkEstimate::Combination {
                 values.saturating_mul(positions.len())
             } else {
                 values
@@ -100,14 +100,14 @@ pub(crate) fn estimate(
 /// Returns the work of the commands of a transaction at most, in elements, one after the other: the
 /// values of a command have grown by what those before it have written at most. Their shards are
 /// locked.
-pub(crate) fn of_transaction(locks: &Locks<'_>, queue: &[(Row, OwnedArguments)]) -> usize {
+pub(crate) fn of_transaction(locks: &Locks<'_>, queue: &[(CommandRow, OwnedArguments)]) -> usize {
     let (mut all, mut written) = (0_usize, 0_usize);
     for (row, arguments) in queue {
         let arguments = arguments.get();
         let work = match row.work {
-            Work::Constant => of_arguments(arguments).saturating_add(scanned(row.command)),
-            Work::Arguments => usize::MAX,
-            Work::Combination => estimate(locks, *row, (arguments, None))
+            WorkEstimate::Constant => of_arguments(arguments).saturating_add(scanned(row.command)),
+            WorkEstimate::Arguments => usize::MAX,
+            WorkEstimate::Combination => estimate(locks, *row, (arguments, None))
                 .saturating_add(written.saturating_mul(arguments.len())),
             _ => estimate(locks, *row, (arguments, None)).saturating_add(written),
         };
@@ -121,10 +121,10 @@ pub(crate) fn of_transaction(locks: &Locks<'_>, queue: &[(Row, OwnedArguments)])
 
 /// Returns how many elements a command looks at that takes some microseconds alone: one after the
 /// other, they add up.
-fn scanned(command: &Command) -> usize {
+fn scanned(command: &CommandSpec) -> usize {
     match command.name {
         "scan" | "hscan" | "sscan" | "zscan" => SCANNED_MAX,
-        _ if matches!(command.keys, Keys::All) => SHARDS,
+        _ if matches!(command.keys, KeyArguments::All) => SHARDS,
         _ => 0,
     }
 }
@@ -188,23 +188,23 @@ mod tests {
     use super::*;
     use crate::command::table;
 
-    /// A command that is not named in [`Work::of`] is never taken for a cheap one.
+    /// A command that is not named in [`WorkEstimate::of`] is never taken for a cheap one.
     #[test]
     fn the_work_of_each_command_is_known() {
         let work = |name: &str| table::find_row(name.as_bytes()).expect(name).work;
         for name in ["get", "set", "incr", "hset", "lpush", "zadd", "expire", "ping", "dbsize"] {
-            assert_eq!(work(name), Work::Constant, "{name}");
+            assert_eq!(work(name), WorkEstimate::Constant, "{name}");
         }
         for name in ["copy", "lrem", "linsert", "lpos", "bitcount", "bitop", "bitpos"] {
-            assert_eq!(work(name), Work::Values, "{name}");
+            assert_eq!(work(name), WorkEstimate::Values, "{name}");
         }
-        assert_eq!(work("exec"), Work::Transaction);
-        assert_eq!(work("keys"), Work::Database);
+        assert_eq!(work("exec"), WorkEstimate::Transaction);
+        assert_eq!(work("keys"), WorkEstimate::Database);
         for command in table::all().filter(|it| !it.flags.has(Flags::FAST)) {
-            let is_keyless = matches!(command.keys, Keys::None);
-            let unnamed = Command { name: "unnamed", ..*command };
-            let otherwise = if is_keyless { Work::Constant } else { Work::Values };
-            assert_eq!(Work::of(&unnamed), otherwise, "{}", command.name);
+            let is_keyless = matches!(command.keys, KeyArguments::None);
+            let unnamed = CommandSpec { name: "unnamed", ..*command };
+            let otherwise = if is_keyless { WorkEstimate::Constant } else { WorkEstimate::Values };
+            assert_eq!(WorkEstimate::of(&unnamed), otherwise, "{}", command.name);
         }
     }
 

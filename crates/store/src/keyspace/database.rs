@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::access::{Access, AccessRecording};
 use super::garbage::Garbage;
 use super::key::{Key, KeyHasher};
-use super::record::Record;
+use super::record::KeyRecord;
 use super::segment_table::{EntryLocation, SegmentTable};
 use super::watches::Watches;
 use crate::error::{Error, WRONG_TYPE};
 use crate::prefetch::prefetch_one;
 use crate::value::hash::Hash;
-use crate::value::{Collection, Value};
+use crate::value::{Collection, StoreValue};
 
 /// Values with more parts than this are freed by another thread: some microseconds of work.
 const FREED_HERE_MAX_PARTS: usize = 64;
@@ -19,7 +19,7 @@ const FREED_HERE_MAX_PARTS: usize = 64;
 /// See the head of the module.
 #[derive(Debug)]
 pub(crate) struct Database {
-    records: SegmentTable<Record>,
+    records: SegmentTable<KeyRecord>,
     /// How many keys have an expiry.
     expiring: usize,
     /// How many keys have a value of which parts have an expiry.
@@ -48,7 +48,7 @@ pub(crate) struct Effects {
 }
 
 /// The result of a function that may have changed a value.
-pub(crate) enum Change<R> {
+pub(crate) enum ChangeEffect<R> {
     /// The value is another one now.
     Made(R),
     /// The value is the same as before.
@@ -72,14 +72,14 @@ impl Effects {
     }
 
     /// Frees a record, or leaves that to another thread if it would take long.
-    pub(crate) fn discard(&mut self, record: Record) {
-        if let Record::Object(object) = record {
+    pub(crate) fn discard(&mut self, record: KeyRecord) {
+        if let KeyRecord::Object(object) = record {
             self.discard_value(object.value);
         }
     }
 
     /// Frees a value, or leaves that to another thread if it would take long.
-    pub(crate) fn discard_value(&mut self, value: Value) {
+    pub(crate) fn discard_value(&mut self, value: StoreValue) {
         if value.parts() > FREED_HERE_MAX_PARTS {
             self.garbage.push(Garbage::Value(value));
         }
@@ -123,7 +123,7 @@ impl Database {
     /// Begins to fetch the record of a key with this hash into the cache, if there is one. Returns
     /// whether the record has parts to be fetched then.
     pub(crate) fn prefetch_record(&self, hash: u64) -> bool {
-        self.records.find(hash, |_| true).is_some_and(Record::prefetch)
+        self.records.find(hash, |_| true).is_some_and(KeyRecord::prefetch)
     }
 
     /// Begins to fetch the parts of the record of a key with this hash into the cache.
@@ -152,19 +152,19 @@ impl Database {
         self.hasher
     }
 
-    pub(crate) fn records(&self) -> &SegmentTable<Record> {
+    pub(crate) fn records(&self) -> &SegmentTable<KeyRecord> {
         &self.records
     }
 
     /// Returns the function that a table asks for the hash of a record.
-    pub(crate) fn hash_of(&self) -> impl Fn(&Record) -> u64 + use<> {
+    pub(crate) fn hash_of(&self) -> impl Fn(&KeyRecord) -> u64 + use<> {
         let hasher = self.hasher;
         move |record| hasher.hash(record.key())
     }
 
     /// Returns the record of a key without counting that as an access. One that has expired does
     /// not exist.
-    pub(crate) fn peek(&self, key: Key<'_>, now_ms: u64) -> Option<&Record> {
+    pub(crate) fn peek(&self, key: Key<'_>, now_ms: u64) -> Option<&KeyRecord> {
         let record = self.records.find(key.hash, |record| record.key() == key.bytes)?;
         (!has_expired(record, now_ms)).then_some(record)
     }
@@ -176,7 +176,7 @@ impl Database {
     }
 
     /// Returns the record of a key, which counts as an access.
-    pub(crate) fn get(&mut self, key: Key<'_>, effects: &mut Effects) -> Option<&Record> {
+    pub(crate) fn get(&mut self, key: Key<'_>, effects: &mut Effects) -> Option<&KeyRecord> {
         let location = self.access(key, effects)?;
         self.records.at_mut(location).map(|record| &*record)
     }
@@ -213,7 +213,7 @@ impl Database {
     }
 
     /// Stores a record in the place of the one that the key has, if there is one.
-    pub(crate) fn put(&mut self, key: Key<'_>, record: Record, effects: &mut Effects) {
+    pub(crate) fn put(&mut self, key: Key<'_>, record: KeyRecord, effects: &mut Effects) {
         self.watches.changed(key);
         self.record_bytes += record.memory_bytes();
         self.expiring += usize::from(record.expiry_ms().is_some());
@@ -251,16 +251,18 @@ impl Database {
             self.watches.changed(key);
             return;
         }
-        self.put(key, Record::string(key.bytes, expiry_ms, access, value), effects);
+        self.put(key, KeyRecord::string(key.bytes, expiry_ms, access, value), effects);
     }
 
     /// Returns how many bytes are copied when the string of a key changes, since a reply that is on
     /// its way shares them, and how many it has.
     pub(crate) fn copied_bytes(&self, key: Key<'_>) -> (usize, usize) {
         let record = self.records.find(key.hash, |record| record.key() == key.bytes);
-        match record.and_then(Record::value) {
-            Some(Value::Bytes(bytes)) if Arc::strong_count(bytes) > 1 => (bytes.len(), bytes.len()),
-            Some(Value::Bytes(bytes)) => (0, bytes.len()),
+        match record.and_then(KeyRecord::value) {
+            Some(StoreValue::Bytes(bytes)) if Arc::strong_count(bytes) > 1 => {
+                (bytes.len(), bytes.len())
+            }
+            Some(StoreValue::Bytes(bytes)) => (0, bytes.len()),
             _ => (0, 0),
         }
     }
@@ -288,7 +290,7 @@ impl Database {
             None => (Vec::new(), None),
             Some(record) => {
                 let before = record.memory_bytes();
-                if let Some(Value::Bytes(bytes)) = record.value_mut() {
+                if let Some(StoreValue::Bytes(bytes)) = record.value_mut() {
                     // A reply that is on its way may share it: then it is copied.
                     let result = change(Arc::make_mut(bytes));
                     self.record_bytes = self.record_bytes - before + record.memory_bytes();
@@ -304,7 +306,7 @@ impl Database {
     }
 
     /// Removes a key. Returns its record, which may have expired.
-    pub(crate) fn take(&mut self, key: Key<'_>) -> Option<Record> {
+    pub(crate) fn take(&mut self, key: Key<'_>) -> Option<KeyRecord> {
         let hash_of = self.hash_of();
         let record = self.records.remove(key.hash, |it| it.key() == key.bytes, hash_of)?;
         self.watches.changed(key);
@@ -322,7 +324,7 @@ impl Database {
     }
 
     /// Takes a record out of the counts.
-    fn forget(&mut self, record: &Record) {
+    fn forget(&mut self, record: &KeyRecord) {
         self.record_bytes -= record.memory_bytes();
         self.expiring -= usize::from(record.expiry_ms().is_some());
         self.partly_expiring -= usize::from(record.earliest_part_expiry_ms().is_some());
@@ -369,7 +371,7 @@ impl Database {
         &mut self,
         key: Key<'_>,
         effects: &mut Effects,
-        change: impl FnOnce(&mut C, &mut Effects) -> Change<R>,
+        change: impl FnOnce(&mut C, &mut Effects) -> ChangeEffect<R>,
     ) -> Result<Option<R>, Error> {
         let Some(location) = self.access(key, effects) else { return Ok(None) };
         self.change_at(key, location, effects, change)
@@ -381,7 +383,7 @@ impl Database {
         key: Key<'_>,
         location: EntryLocation,
         effects: &mut Effects,
-        change: impl FnOnce(&mut C, &mut Effects) -> Change<R>,
+        change: impl FnOnce(&mut C, &mut Effects) -> ChangeEffect<R>,
     ) -> Result<Option<R>, Error> {
         let Some(record) = self.records.at_mut(location) else { return Ok(None) };
         let before = record.memory_bytes();
@@ -395,11 +397,11 @@ impl Database {
         let (change, is_empty) = change?;
         self.record_bytes = self.record_bytes - before + record.memory_bytes();
         let result = match change {
-            Change::Made(result) => {
+            ChangeEffect::Made(result) => {
                 self.watches.changed(key);
                 result
             }
-            Change::None(result) => result,
+            ChangeEffect::None(result) => result,
         };
         if is_empty && let Some(record) = self.take(key) {
             effects.discard(record);
@@ -427,8 +429,8 @@ impl Database {
             let Some(location) = self.locate(key) else { continue };
             let changed = self.change_at(key, location, effects, |hash: &mut Hash, effects| {
                 match hash.remove_expired(count, effects) {
-                    0 => Change::None(()),
-                    _ => Change::Made(()),
+                    0 => ChangeEffect::None(()),
+                    _ => ChangeEffect::Made(()),
                 }
             });
             debug_assert!(changed.is_ok(), "only fields of hashes expire");
@@ -445,17 +447,18 @@ impl Database {
         &mut self,
         key: Key<'_>,
         effects: &mut Effects,
-        change: impl FnOnce(&mut C, &mut Effects) -> Change<R>,
+        change: impl FnOnce(&mut C, &mut Effects) -> ChangeEffect<R>,
     ) -> Result<R, Error> {
         if self.access(key, effects).is_some() {
             let result = self.change_collection(key, effects, change)?;
             return Ok(result.expect("the key exists, and its shard is locked"));
         }
         let mut collection = C::default();
-        let (Change::Made(result) | Change::None(result)) = change(&mut collection, effects);
+        let (ChangeEffect::Made(result) | ChangeEffect::None(result)) =
+            change(&mut collection, effects);
         if !collection.is_empty() {
             let access = effects.new_access();
-            let record = Record::object(key.bytes, None, access, collection.into_value());
+            let record = KeyRecord::object(key.bytes, None, access, collection.into_value());
             self.put(key, record, effects);
         }
         Ok(result)
@@ -463,7 +466,7 @@ impl Database {
 }
 
 /// Returns whether a record does not exist any more at this time.
-pub(crate) fn has_expired(record: &Record, now_ms: u64) -> bool {
+pub(crate) fn has_expired(record: &KeyRecord, now_ms: u64) -> bool {
     record.expiry_ms().is_some_and(|at| at <= now_ms)
         || record.value().is_some_and(|value| value.has_expired(now_ms))
 }

@@ -2,7 +2,7 @@
 
 use super::database::Database;
 use super::key::Key;
-use super::record::Record;
+use super::record::KeyRecord;
 use super::shard::Shard;
 use crate::settings::EvictionPolicy;
 
@@ -39,7 +39,7 @@ impl Shard {
 }
 
 /// Returns how much better it is to remove a key than another one.
-fn badness(record: &Record, policy: EvictionPolicy, now_ms: u64, random: u64) -> u64 {
+fn badness(record: &KeyRecord, policy: EvictionPolicy, now_ms: u64, random: u64) -> u64 {
     use EvictionPolicy::{
         AllFrequency, AllLastUse, AllRandom, None, VolatileExpiry, VolatileFrequency,
         VolatileLastUse, VolatileRandom,

@@ -2,14 +2,14 @@
 
 use super::database::Database;
 use crate::resp::arguments::OwnedArguments;
-use crate::value::Value;
+use crate::value::StoreValue;
 
 /// See the head of the module.
 #[derive(Debug)]
 #[expect(dead_code, reason = "they are kept to be dropped elsewhere")]
 pub(crate) enum Garbage {
     /// The value of a key.
-    Value(Value),
+    Value(StoreValue),
     /// All keys of a database in one shard.
     Database(Box<Database>),
     /// Bytes that a client has sent.

@@ -8,7 +8,7 @@ use super::access::Access;
 use super::allocation::allocated_bytes;
 use crate::prefetch::{prefetch, prefetch_two};
 use crate::resp::number::parse_i64;
-use crate::value::Value;
+use crate::value::StoreValue;
 
 /// Longest string that is stored in one allocation with its key. Longer ones are shared with the
 /// replies that carry them, which costs an allocation more and saves a copy.
@@ -16,7 +16,7 @@ pub(crate) const INLINE_VALUE_MAX_BYTES: usize = 1024;
 
 /// See the head of the module.
 #[derive(Debug)]
-pub(crate) enum Record {
+pub(crate) enum KeyRecord {
     /// A short string.
     Inline(InlineRecord),
     /// Any other value.
@@ -35,7 +35,7 @@ pub(crate) struct Object {
     /// In milliseconds since 1970; 0 if there is none.
     expiry_ms: u64,
     access: Access,
-    pub(crate) value: Value,
+    pub(crate) value: StoreValue,
 }
 
 const HAS_EXPIRY: u8 = 1;
@@ -46,7 +46,7 @@ const EXPIRY_BYTES: usize = 6;
 pub(crate) const EXPIRY_MAX_MS: u64 = (1 << (8 * EXPIRY_BYTES)) - 1;
 
 /// Where the parts of an inline record begin.
-struct Layout {
+struct InlineLayout {
     key: usize,
     value: usize,
 }
@@ -77,19 +77,19 @@ impl InlineRecord {
         })
     }
 
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> InlineLayout {
         let expiry_bytes = if self.0[0] & HAS_EXPIRY != 0 { EXPIRY_BYTES } else { 0 };
         let at = 1 + ACCESS_BYTES + expiry_bytes;
         let byte = self.0[at];
         if byte < 0x80 {
-            return Layout { key: at + 1, value: at + 1 + usize::from(byte) };
+            return InlineLayout { key: at + 1, value: at + 1 + usize::from(byte) };
         }
         self.long_layout(at)
     }
 
     /// Returns the layout if the length of the key, which begins at `at`, has several bytes.
     #[cold]
-    fn long_layout(&self, mut at: usize) -> Layout {
+    fn long_layout(&self, mut at: usize) -> InlineLayout {
         let (mut length, mut shift) = (0, 0);
         loop {
             let byte = self.0[at];
@@ -97,7 +97,7 @@ impl InlineRecord {
             length |= usize::from(byte & 0x7f) << shift;
             shift += 7;
             if byte < 0x80 {
-                return Layout { key: at, value: at + length };
+                return InlineLayout { key: at, value: at + length };
             }
         }
     }
@@ -131,17 +131,22 @@ fn write_varint(mut number: u32, out: &mut [u8; 5]) -> &[u8] {
     }
 }
 
-impl Record {
+impl KeyRecord {
     /// Returns a string. Its bytes are copied if it is short, and shared otherwise.
     pub(crate) fn string(key: &[u8], expiry_ms: Option<u64>, access: Access, value: &[u8]) -> Self {
         if value.len() <= INLINE_VALUE_MAX_BYTES {
             return Self::Inline(InlineRecord::new(key, expiry_ms, access, value));
         }
-        Self::object(key, expiry_ms, access, Value::Bytes(Arc::new(value.to_vec())))
+        Self::object(key, expiry_ms, access, StoreValue::Bytes(Arc::new(value.to_vec())))
     }
 
     /// Returns a value of any type.
-    pub(crate) fn object(key: &[u8], expiry_ms: Option<u64>, access: Access, value: Value) -> Self {
+    pub(crate) fn object(
+        key: &[u8],
+        expiry_ms: Option<u64>,
+        access: Access,
+        value: StoreValue,
+    ) -> Self {
         let expiry_ms = expiry_ms.unwrap_or(0);
         Self::Object(Box::new(Object { key: key.into(), expiry_ms, access, value }))
     }
@@ -163,7 +168,7 @@ impl Record {
 
     /// Returns a time before which no part of the value expires, if one does.
     pub(crate) fn earliest_part_expiry_ms(&self) -> Option<u64> {
-        self.value().and_then(Value::earliest_part_expiry_ms)
+        self.value().and_then(StoreValue::earliest_part_expiry_ms)
     }
 
     /// Returns the record with another expiry.
@@ -239,7 +244,7 @@ impl Record {
         match self {
             Self::Inline(record) => Some(record.value()),
             Self::Object(object) => match &object.value {
-                Value::Bytes(bytes) => Some(bytes),
+                StoreValue::Bytes(bytes) => Some(bytes),
                 _ => None,
             },
         }
@@ -254,14 +259,14 @@ impl Record {
     }
 
     /// Returns the value if it is no short string.
-    pub(crate) fn value(&self) -> Option<&Value> {
+    pub(crate) fn value(&self) -> Option<&StoreValue> {
         match self {
             Self::Inline(_) => None,
             Self::Object(object) => Some(&object.value),
         }
     }
 
-    pub(crate) fn value_mut(&mut self) -> Option<&mut Value> {
+    pub(crate) fn value_mut(&mut self) -> Option<&mut StoreValue> {
         match self {
             Self::Inline(_) => None,
             Self::Object(object) => Some(&mut object.value),
@@ -327,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_record_is_two_words() {
-        assert_eq!(size_of::<Record>(), 16);
+        assert_eq!(size_of::<KeyRecord>(), 16);
     }
 
     proptest! {
@@ -340,8 +345,8 @@ mod tests {
             access in any::<[u8; 3]>(),
         ) {
             let access = Access::from_bytes(access);
-            let mut record = Record::string(&key, expiry_ms, access, &value);
-            let check = |record: &Record, expiry_ms| {
+            let mut record = KeyRecord::string(&key, expiry_ms, access, &value);
+            let check = |record: &KeyRecord, expiry_ms| {
                 assert_eq!(record.key(), key);
                 assert_eq!(record.bytes(), Some(&value[..]));
                 assert_eq!(record.expiry_ms(), expiry_ms);

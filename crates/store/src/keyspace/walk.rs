@@ -2,7 +2,7 @@
 
 use super::database::has_expired;
 use super::locks::Locks;
-use super::record::Record;
+use super::record::KeyRecord;
 use crate::job::ShardSet;
 
 /// Calls `visit` for all records of a database that have not expired. A job that has not locked all
@@ -13,7 +13,7 @@ pub(crate) fn walk(
     locks: &mut Locks<'_>,
     database: usize,
     now_ms: u64,
-    mut visit: impl FnMut(&Record),
+    mut visit: impl FnMut(&KeyRecord),
 ) {
     let store = locks.store();
     for index in 0..store.shard_count() {

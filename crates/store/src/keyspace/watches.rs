@@ -12,13 +12,13 @@ use super::key::Key;
 /// See the head of the module.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    keys: HashTable<Watch>,
+    keys: HashTable<KeyWatch>,
     /// Bytes of memory of the keys and of what watches them, without the table.
     watch_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Watch {
+struct KeyWatch {
     key: Box<[u8]>,
     hash: u64,
     clients: usize,
@@ -27,7 +27,7 @@ struct Watch {
     readers: Vec<Arc<AtomicBool>>,
 }
 
-impl Watch {
+impl KeyWatch {
     fn is(&self, key: Key<'_>) -> bool {
         *self.key == *key.bytes
     }
@@ -100,7 +100,7 @@ impl Watches {
     #[inline]
     pub(crate) fn changed(&mut self, key: Key<'_>) {
         if !self.keys.is_empty() {
-            self.with_existing(key, Watch::change);
+            self.with_existing(key, KeyWatch::change);
         }
     }
 
@@ -127,10 +127,10 @@ impl Watches {
     }
 
     /// Calls a function with the watch of a key, which is made if there is none.
-    fn with_watch<R>(&mut self, key: Key<'_>, call: impl FnOnce(&mut Watch) -> R) -> R {
+    fn with_watch<R>(&mut self, key: Key<'_>, call: impl FnOnce(&mut KeyWatch) -> R) -> R {
         let entry = self.keys.entry(key.hash, |watch| watch.is(key), |watch| watch.hash);
         let mut entry = entry.or_insert_with(|| {
-            let watch = Watch {
+            let watch = KeyWatch {
                 key: key.bytes.into(),
                 hash: key.hash,
                 clients: 0,
@@ -149,7 +149,7 @@ impl Watches {
 
     /// Calls a function with the watch of a key, if there is one, and removes it if nobody watches
     /// the key any more.
-    fn with_existing(&mut self, key: Key<'_>, call: impl FnOnce(&mut Watch)) {
+    fn with_existing(&mut self, key: Key<'_>, call: impl FnOnce(&mut KeyWatch)) {
         let Ok(mut entry) = self.keys.find_entry(key.hash, |watch| watch.is(key)) else { return };
         let watch = entry.get_mut();
         self.watch_bytes -= watch.memory_bytes();

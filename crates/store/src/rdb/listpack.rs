@@ -4,7 +4,7 @@
 //! a byte 255. Behind each element is its length, for reading from the end.
 
 use super::element::{Element, signed};
-use super::reader::Reader;
+use super::reader::PayloadReader;
 
 /// Calls `visit` for each element. Returns `None` if the listpack is damaged, or `visit` does.
 pub(super) fn elements(
@@ -12,7 +12,7 @@ pub(super) fn elements(
     visit: impl FnMut(Element<'_>) -> Option<()>,
 ) -> Option<()> {
     let mut visit = visit;
-    let mut reader = Reader::new(listpack);
+    let mut reader = PayloadReader::new(listpack);
     let bytes = u32::from_le_bytes(reader.array()?);
     let _count: [u8; 2] = reader.array()?;
     if usize::try_from(bytes).ok()? != listpack.len() {
@@ -27,7 +27,7 @@ pub(super) fn elements(
 
 /// Takes an element. Returns it with its number of bytes; `Some(None)` at the end.
 #[expect(clippy::option_option, reason = "the outer one is damage, as everywhere here")]
-fn element<'p>(reader: &mut Reader<'p>) -> Option<Option<(Element<'p>, usize)>> {
+fn element<'p>(reader: &mut PayloadReader<'p>) -> Option<Option<(Element<'p>, usize)>> {
     let first = reader.byte()?;
     let mut text = |head: usize, length: usize| {
         Some(Some((Element::Text(reader.take(length)?), head + length)))

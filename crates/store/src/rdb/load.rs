@@ -4,30 +4,30 @@
 use std::borrow::Cow;
 
 use super::element::Element;
-use super::reader::Reader;
+use super::reader::PayloadReader;
 use super::{kind, listpack, old_forms};
 use crate::keyspace::database::Effects;
 use crate::keyspace::record::EXPIRY_MAX_MS;
 use crate::value::hash::Hash;
-use crate::value::list::{List, ListEnd};
+use crate::value::list::{ListEnd, ListValue};
 use crate::value::set::Set;
 use crate::value::sorted_set::{ScoreChange, SortedSet};
-use crate::value::{Collection, Field, Value};
+use crate::value::{Collection, EncodedField, StoreValue};
 
 /// A value that was read.
 #[derive(Debug)]
-pub(crate) enum Loaded<'p> {
+pub(crate) enum LoadedValue<'p> {
     String(Cow<'p, [u8]>),
-    Collection(Value),
+    Collection(StoreValue),
 }
 
 /// Reads the type and the value of a payload. Returns `None` if they are damaged: the bytes end too
 /// soon or too late, an element is there twice, or there is none.
-pub(crate) fn load<'p>(bytes: &'p [u8], effects: &Effects) -> Option<Loaded<'p>> {
-    let mut reader = Reader::new(bytes);
+pub(crate) fn load<'p>(bytes: &'p [u8], effects: &Effects) -> Option<LoadedValue<'p>> {
+    let mut reader = PayloadReader::new(bytes);
     let kind = reader.byte()?;
     let loaded = match kind {
-        kind::STRING => Loaded::String(reader.string()?),
+        kind::STRING => LoadedValue::String(reader.string()?),
         kind::LIST | kind::LIST_ZIPLIST | kind::LIST_ZIPLISTS | kind::LIST_LISTPACKS => {
             collection(list(kind, &mut reader)?)?
         }
@@ -50,15 +50,15 @@ pub(crate) fn load<'p>(bytes: &'p [u8], effects: &Effects) -> Option<Loaded<'p>>
     reader.is_at_end().then_some(loaded)
 }
 
-fn collection<C: Collection>(collection: C) -> Option<Loaded<'static>> {
-    (!collection.is_empty()).then(|| Loaded::Collection(collection.into_value()))
+fn collection<C: Collection>(collection: C) -> Option<LoadedValue<'static>> {
+    (!collection.is_empty()).then(|| LoadedValue::Collection(collection.into_value()))
 }
 
-fn list(kind: u8, reader: &mut Reader<'_>) -> Option<List> {
+fn list(kind: u8, reader: &mut PayloadReader<'_>) -> Option<ListValue> {
     /// The part of a list is one element.
     const PLAIN: u64 = 1;
     const PACKED: u64 = 2;
-    let mut list = List::default();
+    let mut list = ListValue::default();
     let mut add = |element: Element<'_>| {
         element.with_text(|text| list.push(ListEnd::Right, text));
         Some(())
@@ -83,7 +83,7 @@ fn list(kind: u8, reader: &mut Reader<'_>) -> Option<List> {
     Some(list)
 }
 
-fn set(kind: u8, reader: &mut Reader<'_>, effects: &Effects) -> Option<Set> {
+fn set(kind: u8, reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Set> {
     let mut set = Set::default();
     let mut add =
         |member: Element<'_>| member.with_text(|text| set.insert(text, effects)).then_some(());
@@ -99,7 +99,7 @@ fn set(kind: u8, reader: &mut Reader<'_>, effects: &Effects) -> Option<Set> {
     Some(set)
 }
 
-fn sorted_set(kind: u8, reader: &mut Reader<'_>, effects: &Effects) -> Option<SortedSet> {
+fn sorted_set(kind: u8, reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<SortedSet> {
     let mut set = SortedSet::default();
     let mut add = |member: Element<'_>, score: f64| {
         let change = member.with_text(|text| set.set_score(text, score, effects.hasher));
@@ -122,10 +122,10 @@ fn sorted_set(kind: u8, reader: &mut Reader<'_>, effects: &Effects) -> Option<So
     Some(set)
 }
 
-fn hash(kind: u8, reader: &mut Reader<'_>, effects: &Effects) -> Option<Hash> {
+fn hash(kind: u8, reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Hash> {
     let mut hash = Hash::default();
     let mut add = |name: &[u8], value: &[u8]| {
-        hash.put(Field { name, value, expiry_ms: None }, effects).then_some(())
+        hash.put(EncodedField { name, value, expiry_ms: None }, effects).then_some(())
     };
     let pack_kind = match kind {
         kind::HASH_ZIPMAP => Pack::Map,
@@ -143,7 +143,7 @@ fn hash(kind: u8, reader: &mut Reader<'_>, effects: &Effects) -> Option<Hash> {
     Some(hash)
 }
 
-fn hash_with_expiry(reader: &mut Reader<'_>, effects: &Effects) -> Option<Hash> {
+fn hash_with_expiry(reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Hash> {
     let mut hash = Hash::default();
     let earliest = u64::from_le_bytes(reader.array()?);
     for _ in 0..reader.number()? {
@@ -153,14 +153,14 @@ fn hash_with_expiry(reader: &mut Reader<'_>, effects: &Effects) -> Option<Hash> 
             later => Some(earliest.checked_add(later - 1).filter(|&at| at <= EXPIRY_MAX_MS)?),
         };
         let (name, value) = (reader.string()?, reader.string()?);
-        if !hash.put(Field { name: &name, value: &value, expiry_ms }, effects) {
+        if !hash.put(EncodedField { name: &name, value: &value, expiry_ms }, effects) {
             return None;
         }
     }
     Some(hash)
 }
 
-fn listpack_hash_with_expiry(reader: &mut Reader<'_>, effects: &Effects) -> Option<Hash> {
+fn listpack_hash_with_expiry(reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Hash> {
     let mut hash = Hash::default();
     // The earliest time follows from the others.
     let _earliest: [u8; 8] = reader.array()?;
@@ -173,7 +173,8 @@ fn listpack_hash_with_expiry(reader: &mut Reader<'_>, effects: &Effects) -> Opti
         let Element::Integer(at) = element else { return None };
         let at = u64::try_from(at).ok().filter(|&at| at <= EXPIRY_MAX_MS)?;
         let expiry_ms = Some(at).filter(|&at| at > 0);
-        let is_new = hash.put(Field { name: &texts[0], value: &texts[1], expiry_ms }, effects);
+        let is_new =
+            hash.put(EncodedField { name: &texts[0], value: &texts[1], expiry_ms }, effects);
         texts.clear();
         is_new.then_some(())
     })?;

@@ -13,7 +13,7 @@ mod reader;
 mod save;
 
 use crc64::crc64;
-pub(crate) use load::{Loaded, load};
+pub(crate) use load::{LoadedValue, load};
 pub(crate) use save::save;
 
 use crate::limits::{RDB_VERSION, RDB_VERSION_FIELD_EXPIRY};

@@ -2,7 +2,7 @@
 //! sets of integers.
 
 use super::element::{Element, signed};
-use super::reader::Reader;
+use super::reader::PayloadReader;
 
 /// Calls `visit` for each element of a ziplist: its length in bytes (4 bytes), where the last
 /// element is (4), how many there are (2), the elements and a byte 255. Before each element is the
@@ -11,7 +11,7 @@ pub(super) fn ziplist(
     ziplist: &[u8],
     mut visit: impl FnMut(Element<'_>) -> Option<()>,
 ) -> Option<()> {
-    let mut reader = Reader::new(ziplist);
+    let mut reader = PayloadReader::new(ziplist);
     let bytes = u32::from_le_bytes(reader.array()?);
     let _tail_and_count: [u8; 6] = reader.array()?;
     if usize::try_from(bytes).ok()? != ziplist.len() {
@@ -29,7 +29,7 @@ pub(super) fn ziplist(
     }
 }
 
-fn ziplist_element<'p>(reader: &mut Reader<'p>) -> Option<Element<'p>> {
+fn ziplist_element<'p>(reader: &mut PayloadReader<'p>) -> Option<Element<'p>> {
     let first = reader.byte()?;
     let bytes = match first {
         0x00..=0x3f => return reader.take(first.into()).map(Element::Text),
@@ -58,7 +58,7 @@ pub(super) fn zipmap(
     zipmap: &[u8],
     mut visit: impl FnMut(Element<'_>) -> Option<()>,
 ) -> Option<()> {
-    let mut reader = Reader::new(zipmap);
+    let mut reader = PayloadReader::new(zipmap);
     reader.byte()?;
     while let Some(length) = zipmap_length(&mut reader)? {
         visit(Element::Text(reader.take(length)?))?;
@@ -72,7 +72,7 @@ pub(super) fn zipmap(
 
 /// Takes a length; `Some(None)` at the end.
 #[expect(clippy::option_option, reason = "the outer one is damage, as everywhere here")]
-fn zipmap_length(reader: &mut Reader<'_>) -> Option<Option<usize>> {
+fn zipmap_length(reader: &mut PayloadReader<'_>) -> Option<Option<usize>> {
     match reader.byte()? {
         0xff => Some(None),
         0xfe => Some(Some(usize::try_from(u32::from_le_bytes(reader.array()?)).ok()?)),
@@ -83,7 +83,7 @@ fn zipmap_length(reader: &mut Reader<'_>) -> Option<Option<usize>> {
 /// Calls `visit` for each member of a set of integers: the bytes of one (4 bytes), how many there
 /// are (4), and the integers, the lowest byte first.
 pub(super) fn integers(set: &[u8], mut visit: impl FnMut(Element<'_>) -> Option<()>) -> Option<()> {
-    let mut reader = Reader::new(set);
+    let mut reader = PayloadReader::new(set);
     let bytes = u32::from_le_bytes(reader.array()?);
     let count = u32::from_le_bytes(reader.array()?);
     if !matches!(bytes, 2 | 4 | 8) {

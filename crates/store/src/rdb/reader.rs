@@ -9,7 +9,7 @@ use crate::resp::number::IntegerText;
 
 /// The bytes of a payload that are still to be read.
 #[derive(Debug)]
-pub(super) struct Reader<'p> {
+pub(super) struct PayloadReader<'p> {
     bytes: &'p [u8],
     /// How many bytes compressed strings may still become.
     decompressed_left: usize,
@@ -22,7 +22,7 @@ enum Length {
     Special(u8),
 }
 
-impl<'p> Reader<'p> {
+impl<'p> PayloadReader<'p> {
     pub(super) fn new(bytes: &'p [u8]) -> Self {
         Self { bytes, decompressed_left: STRING_MAX_BYTES }
     }

@@ -2,33 +2,33 @@
 //! with fields that expire needs Redis 7.4.
 
 use super::{kind, seal};
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::resp::number::parse_i64;
-use crate::value::Value;
+use crate::value::StoreValue;
 use crate::value::hash::Hash;
 
 /// Returns the payload of a value. Fields of hashes that have expired at this time are left out.
-pub(crate) fn save(record: &Record, now_ms: u64) -> Vec<u8> {
+pub(crate) fn save(record: &KeyRecord, now_ms: u64) -> Vec<u8> {
     let mut out = Vec::new();
     if let Some(bytes) = record.bytes() {
         out.push(kind::STRING);
         string(bytes, &mut out);
     }
     match record.value() {
-        None | Some(Value::Bytes(_)) => {}
-        Some(Value::List(list)) => {
+        None | Some(StoreValue::Bytes(_)) => {}
+        Some(StoreValue::List(list)) => {
             out.push(kind::LIST);
             number(list.len() as u64, &mut out);
             list.iter_from(0).for_each(|element| string(element, &mut out));
         }
-        Some(Value::Set(set)) => {
+        Some(StoreValue::Set(set)) => {
             out.push(kind::SET);
             number(set.len() as u64, &mut out);
             for member in set.members() {
                 member.with_text(|text| string(text, &mut out));
             }
         }
-        Some(Value::SortedSet(set)) => {
+        Some(StoreValue::SortedSet(set)) => {
             out.push(kind::SORTED_SET);
             number(set.len() as u64, &mut out);
             for (member, score) in set.iter() {
@@ -36,7 +36,7 @@ pub(crate) fn save(record: &Record, now_ms: u64) -> Vec<u8> {
                 out.extend_from_slice(&score.to_le_bytes());
             }
         }
-        Some(Value::Hash(hash)) => save_hash(hash, now_ms, &mut out),
+        Some(StoreValue::Hash(hash)) => save_hash(hash, now_ms, &mut out),
     }
     seal(out)
 }

@@ -8,7 +8,7 @@ const SHARED_MIN_BYTES: usize = 16 * 1024;
 
 /// See the head of the module.
 #[derive(Debug, Default)]
-pub struct Output {
+pub struct ReplyOutput {
     pub(crate) bytes: Vec<u8>,
     shared: Vec<SharedString>,
 }
@@ -39,7 +39,7 @@ pub enum OwnedOutputPart {
     Shared(Arc<Vec<u8>>),
 }
 
-impl Output {
+impl ReplyOutput {
     /// Returns whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.shared.is_empty()

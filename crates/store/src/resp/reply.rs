@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::number::IntegerText;
-use super::output::{Output, OutputMark};
+use super::output::{OutputMark, ReplyOutput};
 use crate::error::Error;
 
 /// The version of the protocol that a client has chosen.
@@ -17,7 +17,7 @@ pub(crate) enum RespVersion {
 /// Writes replies behind those that wait.
 #[derive(Debug)]
 pub(crate) struct Reply<'o> {
-    pub(crate) output: &'o mut Output,
+    pub(crate) output: &'o mut ReplyOutput,
     pub(crate) version: RespVersion,
 }
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn lengths_come_before_what_they_count() {
-        let mut output = Output::default();
+        let mut output = ReplyOutput::default();
         let mut reply = Reply { output: &mut output, version: RespVersion::Three };
         reply.ok();
         let outer = reply.begin();

@@ -1,13 +1,13 @@
 //! Reading of replies in RESP3, for programs in the same process: no byte of them is copied.
 
 use super::number::{parse_i64, parse_u64};
-use super::output::Output;
+use super::output::ReplyOutput;
 
 /// The elements of the replies in an output, one after the other. Those within an array, a set or a
 /// map follow its head.
 #[derive(Debug)]
 pub struct ReplyReader<'o> {
-    output: &'o Output,
+    output: &'o ReplyOutput,
     /// How many bytes of the output were read, without those of shared strings.
     at: usize,
     /// How many shared strings were read.
@@ -36,7 +36,7 @@ pub enum ReplyElement<'o> {
 
 impl<'o> ReplyReader<'o> {
     /// Reads an output of a [`LocalClient`](crate::local_client::LocalClient) from its beginning.
-    pub fn new(output: &'o Output) -> Self {
+    pub fn new(output: &'o ReplyOutput) -> Self {
         Self { output, at: 0, shared: 0 }
     }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn all_kinds_of_elements_are_read_as_they_were_written() {
-        let mut output = Output::default();
+        let mut output = ReplyOutput::default();
         let long = Arc::new(vec![b'x'; 100_000]);
         let mut reply = Reply { output: &mut output, version: RespVersion::Three };
         reply.array(9);

@@ -27,7 +27,7 @@ pub(crate) struct RequestParser {
 
 /// What the input begins with.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Parsed {
+pub(crate) enum ParsedRequest {
     /// A command that has not come whole. It has at least so many bytes.
     Incomplete {
         /// Bytes from its beginning.
@@ -46,7 +46,7 @@ pub(crate) enum Parsed {
 }
 
 impl RequestParser {
-    /// Parses the command that the input begins with. After [`Parsed::Incomplete`], the next input
+    /// Parses the command that the input begins with. After [`ParsedRequest::Incomplete`], the next input
     /// begins with the same bytes.
     ///
     /// # Errors
@@ -55,24 +55,24 @@ impl RequestParser {
         &mut self,
         input: &[u8],
         is_authenticated: bool,
-    ) -> Result<Parsed, ProtocolError> {
+    ) -> Result<ParsedRequest, ProtocolError> {
         if self.missing == 0 {
             if is_authenticated && let Some(bytes) = self.parse_short(input) {
-                return Ok(Parsed::Command { bytes });
+                return Ok(ParsedRequest::Command { bytes });
             }
             match input.first() {
-                None => return Ok(Parsed::Incomplete { bytes: 1 }),
+                None => return Ok(ParsedRequest::Incomplete { bytes: 1 }),
                 Some(b'*') => {}
                 Some(_) => return self.parse_line(input),
             }
             self.ranges.clear();
             self.is_line = false;
             let Some(line) = line(input, 1, ProtocolError::MultibulkLine)? else {
-                return Ok(Parsed::Incomplete { bytes: input.len() + 1 });
+                return Ok(ParsedRequest::Incomplete { bytes: input.len() + 1 });
             };
             let count = parse_i64(line.text).ok_or(ProtocolError::MultibulkLength)?;
             if count <= 0 {
-                return Ok(Parsed::Nothing { bytes: line.end });
+                return Ok(ParsedRequest::Nothing { bytes: line.end });
             }
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             if count > ARGUMENTS_MAX {
@@ -114,19 +114,19 @@ impl RequestParser {
         &mut self,
         input: &[u8],
         is_authenticated: bool,
-    ) -> Result<Parsed, ProtocolError> {
+    ) -> Result<ParsedRequest, ProtocolError> {
         while self.missing > 0 {
             let length = match self.length {
                 Some(length) => length,
                 None => {
                     match input.get(self.parsed_bytes) {
-                        None => return Ok(Parsed::Incomplete { bytes: input.len() + 1 }),
+                        None => return Ok(ParsedRequest::Incomplete { bytes: input.len() + 1 }),
                         Some(b'$') => {}
                         Some(&found) => return Err(ProtocolError::ExpectedBulk { found }),
                     }
                     let from = self.parsed_bytes + 1;
                     let Some(line) = line(input, from, ProtocolError::BulkLine)? else {
-                        return Ok(Parsed::Incomplete { bytes: input.len() + 1 });
+                        return Ok(ParsedRequest::Incomplete { bytes: input.len() + 1 });
                     };
                     let length = bulk_length(line.text, is_authenticated)?;
                     self.parsed_bytes = line.end;
@@ -137,23 +137,23 @@ impl RequestParser {
             let range = ArgumentRange { start: self.parsed_bytes, end: self.parsed_bytes + length };
             let end = range.end + LINE_END_BYTES;
             if input.len() < end {
-                return Ok(Parsed::Incomplete { bytes: end });
+                return Ok(ParsedRequest::Incomplete { bytes: end });
             }
             self.ranges.push(range);
             self.parsed_bytes = end;
             self.length = None;
             self.missing -= 1;
         }
-        Ok(Parsed::Command { bytes: self.parsed_bytes })
+        Ok(ParsedRequest::Command { bytes: self.parsed_bytes })
     }
 
     /// Parses a command in the form of a line.
-    fn parse_line(&mut self, input: &[u8]) -> Result<Parsed, ProtocolError> {
+    fn parse_line(&mut self, input: &[u8]) -> Result<ParsedRequest, ProtocolError> {
         let Some(end) = memchr::memchr(b'\n', input) else {
             if input.len() > LINE_MAX_BYTES {
                 return Err(ProtocolError::InlineLength);
             }
-            return Ok(Parsed::Incomplete { bytes: input.len() + 1 });
+            return Ok(ParsedRequest::Incomplete { bytes: input.len() + 1 });
         };
         self.ranges.clear();
         self.line.clear();
@@ -167,7 +167,11 @@ impl RequestParser {
         }
         let bytes = end + 1;
         let is_empty = self.ranges.is_empty();
-        Ok(if is_empty { Parsed::Nothing { bytes } } else { Parsed::Command { bytes } })
+        Ok(if is_empty {
+            ParsedRequest::Nothing { bytes }
+        } else {
+            ParsedRequest::Command { bytes }
+        })
     }
 
     /// Returns the arguments of the command that was parsed from this input.
@@ -223,7 +227,7 @@ fn short_line(input: &[u8], kind: u8) -> Option<(usize, usize)> {
 /// Bytes of CR and LF.
 const LINE_END_BYTES: usize = 2;
 
-struct Line<'a> {
+struct InlineLine<'a> {
     text: &'a [u8],
     /// Where the next one begins.
     end: usize,
@@ -234,13 +238,13 @@ fn line(
     input: &[u8],
     from: usize,
     too_long: ProtocolError,
-) -> Result<Option<Line<'_>>, ProtocolError> {
+) -> Result<Option<InlineLine<'_>>, ProtocolError> {
     let rest = &input[from..];
     // Lines are short: a loop is faster than a search.
     let found = rest.iter().take(LINE_MAX_BYTES).position(|&byte| byte == b'\r');
     match found {
         Some(length) if rest.len() >= length + LINE_END_BYTES => {
-            Ok(Some(Line { text: &rest[..length], end: from + length + LINE_END_BYTES }))
+            Ok(Some(InlineLine { text: &rest[..length], end: from + length + LINE_END_BYTES }))
         }
         None if rest.len() >= LINE_MAX_BYTES => Err(too_long),
         _ => Ok(None),
@@ -275,12 +279,12 @@ mod tests {
             loop {
                 let bytes = match parser.parse(&buffer, true) {
                     Err(error) => return (commands, Some(error)),
-                    Ok(Parsed::Incomplete { bytes }) => {
+                    Ok(ParsedRequest::Incomplete { bytes }) => {
                         assert!(bytes > buffer.len());
                         break;
                     }
-                    Ok(Parsed::Nothing { bytes }) => bytes,
-                    Ok(Parsed::Command { bytes }) => {
+                    Ok(ParsedRequest::Nothing { bytes }) => bytes,
+                    Ok(ParsedRequest::Command { bytes }) => {
                         let arguments = parser.arguments(&buffer);
                         commands.push(arguments.from(0).map(<[u8]>::to_vec).collect());
                         bytes

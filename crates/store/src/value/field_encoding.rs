@@ -3,7 +3,7 @@
 
 /// A field with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Field<'a> {
+pub(crate) struct EncodedField<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) value: &'a [u8],
     /// In milliseconds since 1970.
@@ -13,7 +13,7 @@ pub(crate) struct Field<'a> {
 /// Milliseconds since 1970 fit into 48 bits until the year 10889.
 pub(super) const EXPIRY_BYTES: usize = 6;
 
-impl Field<'_> {
+impl EncodedField<'_> {
     /// Returns whether the field does not exist any more at this time.
     pub(crate) fn has_expired(&self, now_ms: u64) -> bool {
         self.expiry_ms.is_some_and(|at| at <= now_ms)

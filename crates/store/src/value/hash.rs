@@ -8,8 +8,8 @@ mod full;
 use compact::CompactFields;
 use full::{FieldEntry, FullFields};
 
-use super::field_encoding::Field;
-use super::{Collection, Value};
+use super::field_encoding::EncodedField;
+use super::{Collection, StoreValue};
 use crate::command::random_choice::RandomElements;
 use crate::keyspace::allocation::allocated_bytes;
 use crate::keyspace::database::Effects;
@@ -78,7 +78,7 @@ impl Hash {
         }
     }
 
-    pub(crate) fn get(&self, name: &[u8], effects: &Effects) -> Option<Field<'_>> {
+    pub(crate) fn get(&self, name: &[u8], effects: &Effects) -> Option<EncodedField<'_>> {
         let field = match self {
             Compact(CompactHash(fields)) => fields.get(name),
             Full(FullHash(fields)) => fields.get(name),
@@ -87,7 +87,7 @@ impl Hash {
     }
 
     /// Returns all fields.
-    pub(crate) fn fields(&self, now_ms: u64) -> impl Iterator<Item = Field<'_>> {
+    pub(crate) fn fields(&self, now_ms: u64) -> impl Iterator<Item = EncodedField<'_>> {
         let (compact, full) = match self {
             Compact(CompactHash(fields)) => (Some(fields.iter()), None),
             Full(FullHash(fields)) => (None, Some(fields.table().iter())),
@@ -98,7 +98,7 @@ impl Hash {
     }
 
     /// Adds a field, or replaces the one of the same name. Returns whether it is new.
-    pub(crate) fn put(&mut self, field: Field<'_>, effects: &Effects) -> bool {
+    pub(crate) fn put(&mut self, field: EncodedField<'_>, effects: &Effects) -> bool {
         if let Compact(CompactHash(fields)) = self {
             let is_short = field.name.len().max(field.value.len()) <= COMPACT_TEXT_MAX_BYTES;
             let has_space =
@@ -157,9 +157,9 @@ impl Hash {
         start: u64,
         count: usize,
         effects: &Effects,
-        mut visit: impl FnMut(Field<'h>),
+        mut visit: impl FnMut(EncodedField<'h>),
     ) -> Option<u64> {
-        let mut visit = |field: Field<'h>| {
+        let mut visit = |field: EncodedField<'h>| {
             if !field.has_expired(effects.now_ms) {
                 visit(field);
             }
@@ -218,44 +218,44 @@ fn existed(expiry_ms: Option<Option<u64>>, now_ms: u64) -> bool {
 }
 
 impl RandomElements for Hash {
-    type Element<'e> = Field<'e>;
+    type Element<'e> = EncodedField<'e>;
 
     fn len(&self, effects: &Effects) -> usize {
         Self::len(self, effects)
     }
 
-    fn all(&self, effects: &Effects) -> Vec<Field<'_>> {
+    fn all(&self, effects: &Effects) -> Vec<EncodedField<'_>> {
         self.fields(effects.now_ms).collect()
     }
 
-    fn random(&self, effects: &mut Effects) -> Option<Field<'_>> {
+    fn random(&self, effects: &mut Effects) -> Option<EncodedField<'_>> {
         let Full(FullHash(fields)) = self else { return None };
         let entry = fields.table().random(|| effects.random())?;
         Some(entry.field()).filter(|field| !field.has_expired(effects.now_ms))
     }
 
-    fn identity(field: Field<'_>) -> u64 {
+    fn identity(field: EncodedField<'_>) -> u64 {
         field.name.as_ptr().addr() as u64
     }
 }
 
 impl Collection for Hash {
-    fn of(value: &Value) -> Option<&Self> {
+    fn of(value: &StoreValue) -> Option<&Self> {
         match value {
-            Value::Hash(hash) => Some(hash),
+            StoreValue::Hash(hash) => Some(hash),
             _ => None,
         }
     }
 
-    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+    fn of_mut(value: &mut StoreValue) -> Option<&mut Self> {
         match value {
-            Value::Hash(hash) => Some(hash),
+            StoreValue::Hash(hash) => Some(hash),
             _ => None,
         }
     }
 
-    fn into_value(self) -> Value {
-        Value::Hash(self)
+    fn into_value(self) -> StoreValue {
+        StoreValue::Hash(self)
     }
 
     fn is_empty(&self) -> bool {

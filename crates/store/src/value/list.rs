@@ -11,13 +11,13 @@ use std::ops::Range;
 
 use chunk::{ChunkElements, ListChunk};
 
-use super::{Collection, Value};
+use super::{Collection, StoreValue};
 use crate::keyspace::allocation::allocated_bytes;
 use crate::prefetch::prefetch_two;
 
 /// See the head of the module.
 #[derive(Clone, Debug)]
-pub(crate) enum List {
+pub(crate) enum ListValue {
     /// All elements are in one chunk.
     Compact(ListChunk),
     /// No chunk is empty.
@@ -46,29 +46,29 @@ pub(crate) enum ListEnd {
     Right,
 }
 
-impl Default for List {
+impl Default for ListValue {
     fn default() -> Self {
         Self::Compact(ListChunk::default())
     }
 }
 
-impl Collection for List {
-    fn of(value: &Value) -> Option<&Self> {
+impl Collection for ListValue {
+    fn of(value: &StoreValue) -> Option<&Self> {
         match value {
-            Value::List(list) => Some(list),
+            StoreValue::List(list) => Some(list),
             _ => None,
         }
     }
 
-    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+    fn of_mut(value: &mut StoreValue) -> Option<&mut Self> {
         match value {
-            Value::List(list) => Some(list),
+            StoreValue::List(list) => Some(list),
             _ => None,
         }
     }
 
-    fn into_value(self) -> Value {
-        Value::List(self)
+    fn into_value(self) -> StoreValue {
+        StoreValue::List(self)
     }
 
     fn is_empty(&self) -> bool {
@@ -211,7 +211,7 @@ impl ChunkedList {
     }
 }
 
-impl List {
+impl ListValue {
     /// Begins to fetch what it points to into the cache.
     pub(crate) fn prefetch(&self) {
         match self {

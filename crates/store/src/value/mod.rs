@@ -8,9 +8,9 @@ pub(crate) mod sorted_set;
 
 use std::sync::Arc;
 
-pub(crate) use field_encoding::Field;
+pub(crate) use field_encoding::EncodedField;
 use hash::Hash;
-use list::List;
+use list::ListValue;
 use set::Set;
 use sorted_set::SortedSet;
 
@@ -20,26 +20,26 @@ use crate::prefetch::prefetch_one;
 
 /// A value that is no short string.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub(crate) enum StoreValue {
     /// A long string. Replies that carry it share it.
     Bytes(Arc<Vec<u8>>),
     Hash(Hash),
     Set(Set),
-    List(List),
+    List(ListValue),
     SortedSet(SortedSet),
 }
 
 /// A type of value that has elements. A key whose value has none left does not exist.
 pub(crate) trait Collection: Default {
     /// Returns the collection, unless the value has another type.
-    fn of(value: &Value) -> Option<&Self>;
+    fn of(value: &StoreValue) -> Option<&Self>;
     /// Returns the collection to be changed, unless the value has another type.
-    fn of_mut(value: &mut Value) -> Option<&mut Self>;
-    fn into_value(self) -> Value;
+    fn of_mut(value: &mut StoreValue) -> Option<&mut Self>;
+    fn into_value(self) -> StoreValue;
     fn is_empty(&self) -> bool;
 }
 
-impl Value {
+impl StoreValue {
     /// Returns how many bytes of memory it occupies, without itself. Takes the same time for any
     /// number of elements.
     pub(crate) fn memory_bytes(&self) -> usize {

@@ -8,7 +8,7 @@ use compact::CompactMembers;
 use full::{FullMembers, MemberText};
 use integers::IntegerSet;
 
-use super::{Collection, Value};
+use super::{Collection, StoreValue};
 use crate::command::random_choice::RandomElements;
 use crate::keyspace::allocation::allocated_bytes;
 use crate::keyspace::database::Effects;
@@ -254,22 +254,22 @@ impl RandomElements for Set {
 }
 
 impl Collection for Set {
-    fn of(value: &Value) -> Option<&Self> {
+    fn of(value: &StoreValue) -> Option<&Self> {
         match value {
-            Value::Set(set) => Some(set),
+            StoreValue::Set(set) => Some(set),
             _ => None,
         }
     }
 
-    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+    fn of_mut(value: &mut StoreValue) -> Option<&mut Self> {
         match value {
-            Value::Set(set) => Some(set),
+            StoreValue::Set(set) => Some(set),
             _ => None,
         }
     }
 
-    fn into_value(self) -> Value {
-        Value::Set(self)
+    fn into_value(self) -> StoreValue {
+        StoreValue::Set(self)
     }
 
     fn is_empty(&self) -> bool {

@@ -15,7 +15,7 @@ use std::ops::Range;
 use compact::{CompactEntries, CompactSortedSet};
 use full::{FullEntries, FullSortedSet};
 
-use super::{Collection, Value};
+use super::{Collection, StoreValue};
 use crate::keyspace::key::KeyHasher;
 use crate::prefetch::prefetch_two;
 
@@ -57,22 +57,22 @@ impl Default for SortedSet {
 }
 
 impl Collection for SortedSet {
-    fn of(value: &Value) -> Option<&Self> {
+    fn of(value: &StoreValue) -> Option<&Self> {
         match value {
-            Value::SortedSet(set) => Some(set),
+            StoreValue::SortedSet(set) => Some(set),
             _ => None,
         }
     }
 
-    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+    fn of_mut(value: &mut StoreValue) -> Option<&mut Self> {
         match value {
-            Value::SortedSet(set) => Some(set),
+            StoreValue::SortedSet(set) => Some(set),
             _ => None,
         }
     }
 
-    fn into_value(self) -> Value {
-        Value::SortedSet(self)
+    fn into_value(self) -> StoreValue {
+        StoreValue::SortedSet(self)
     }
 
     fn is_empty(&self) -> bool {
@@ -213,16 +213,16 @@ impl SortedSet {
     }
 
     /// Returns the members of a range of ranks with their scores, in order.
-    pub(crate) fn range(&self, ranks: Range<usize>) -> Entries<'_> {
+    pub(crate) fn range(&self, ranks: Range<usize>) -> SortedSetEntries<'_> {
         let end = ranks.end.min(self.len());
         let ranks = ranks.start.min(end)..end;
         match self {
             Self::Compact(set) => {
                 let mut entries = set.entries();
                 entries.advance(ranks.start);
-                Entries::Compact { entries, count: ranks.len() }
+                SortedSetEntries::Compact { entries, count: ranks.len() }
             }
-            Self::Full(set) => Entries::Full(set.range(ranks)),
+            Self::Full(set) => SortedSetEntries::Full(set.range(ranks)),
         }
     }
 
@@ -240,7 +240,7 @@ impl SortedSet {
     }
 
     /// Returns all members with their scores, in order.
-    pub(crate) fn iter(&self) -> Entries<'_> {
+    pub(crate) fn iter(&self) -> SortedSetEntries<'_> {
         self.range(0..self.len())
     }
 
@@ -264,14 +264,14 @@ impl SortedSet {
 
 /// Members of a sorted set with their scores.
 #[derive(Debug)]
-pub(crate) enum Entries<'s> {
+pub(crate) enum SortedSetEntries<'s> {
     /// So many entries of the compact form.
     Compact { entries: CompactEntries<'s>, count: usize },
     /// Entries of the full form.
     Full(FullEntries<'s>),
 }
 
-impl<'s> Iterator for Entries<'s> {
+impl<'s> Iterator for SortedSetEntries<'s> {
     type Item = (&'s [u8], f64);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -292,7 +292,7 @@ impl<'s> Iterator for Entries<'s> {
     }
 }
 
-impl ExactSizeIterator for Entries<'_> {}
+impl ExactSizeIterator for SortedSetEntries<'_> {}
 
 /// Members of a sorted set with their scores, from the last one on.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use pinion_store::client::Client;
 use pinion_store::settings::Settings;
 use pinion_store::store::Store;
-use pinion_store::{Output, OutputPart};
+use pinion_store::{OutputPart, ReplyOutput};
 
 use super::seal::seal;
 
@@ -53,7 +53,7 @@ fn say(client: &mut Client, store: &Store, arguments: &[&[u8]]) -> Vec<u8> {
         sent.extend_from_slice(argument);
         sent.extend_from_slice(b"\r\n");
     }
-    let mut output = Output::default();
+    let mut output = ReplyOutput::default();
     client.receive(store, &sent, NOW_MS, &mut output);
     let mut bytes = Vec::new();
     for part in output.parts() {

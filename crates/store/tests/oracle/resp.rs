@@ -3,7 +3,7 @@
 use pinion_store::client::Client;
 use pinion_store::settings::Settings;
 use pinion_store::store::Store;
-use pinion_store::{Output, OutputPart};
+use pinion_store::{OutputPart, ReplyOutput};
 
 const NOW_MS: u64 = 1_700_000_000_000;
 
@@ -39,7 +39,7 @@ fn replies(sent: &[u8], bytes_of: impl Fn(usize) -> usize) -> (Vec<u8>, bool) {
     let (mut rest, mut number) = (sent, 0);
     while !rest.is_empty() && !client.is_closing() {
         let (piece, behind) = rest.split_at(bytes_of(number).clamp(1, rest.len()));
-        let mut output = Output::default();
+        let mut output = ReplyOutput::default();
         client.receive(&store, piece, NOW_MS, &mut output);
         client.run_jobs(&store, NOW_MS, &mut output);
         for part in output.parts() {

@@ -7,7 +7,7 @@ use pinion_store::client::Client;
 use pinion_store::limits::WORK_MAX;
 use pinion_store::settings::Settings;
 use pinion_store::store::Store;
-use pinion_store::{Output, OutputPart};
+use pinion_store::{OutputPart, ReplyOutput};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
@@ -137,7 +137,7 @@ impl StoreClient {
     }
 
     pub(crate) fn reply(&mut self, request: &Request) -> RespReply {
-        let mut output = Output::default();
+        let mut output = ReplyOutput::default();
         let sent = encode(std::slice::from_ref(request));
         self.client.receive(&self.store, &sent, now_ms(), &mut output);
         self.client.run_jobs(&self.store, now_ms(), &mut output);

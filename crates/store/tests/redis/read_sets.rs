@@ -8,7 +8,7 @@ use pinion_store::local_client::{LocalClient, LocalCommand, LocalExecution};
 use pinion_store::read_set::ReadSet;
 use pinion_store::settings::Settings;
 use pinion_store::store::Store;
-use pinion_store::{Output, OutputPart};
+use pinion_store::{OutputPart, ReplyOutput};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
@@ -39,7 +39,7 @@ fn execute(
     mut command: LocalCommand,
     now_ms: u64,
 ) -> Vec<u8> {
-    let mut output = Output::default();
+    let mut output = ReplyOutput::default();
     if let LocalExecution::Job(job) = client.execute(store, &mut command, now_ms, &mut output) {
         output = job.run(store, now_ms).take_output();
     }

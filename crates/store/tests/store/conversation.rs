@@ -3,7 +3,7 @@
 use pinion_store::client::Client;
 use pinion_store::settings::Settings;
 use pinion_store::store::Store;
-use pinion_store::{Output, OutputPart};
+use pinion_store::{OutputPart, ReplyOutput};
 
 /// A store at a time that only the test changes.
 pub(crate) struct Conversation {
@@ -35,7 +35,7 @@ impl Conversation {
             self.clients.push(Client::new(&self.store, &address, self.now_ms));
         }
         let line = format!("{line}\r\n");
-        let mut output = Output::default();
+        let mut output = ReplyOutput::default();
         self.clients[client].receive(&self.store, line.as_bytes(), self.now_ms, &mut output);
         self.clients[client].run_jobs(&self.store, self.now_ms, &mut output);
         let mut bytes = Vec::new();

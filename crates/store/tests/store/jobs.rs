@@ -5,7 +5,7 @@ use pinion_store::job::{Job, JobQueue};
 use pinion_store::limits::{COPIED_COMMAND_MAX_BYTES, WORK_MAX, WORK_UNIT_BYTES};
 use pinion_store::settings::Settings;
 use pinion_store::store::{ExpiryCursor, Store, StoredValue};
-use pinion_store::{Output, OutputPart};
+use pinion_store::{OutputPart, ReplyOutput};
 use proptest::prelude::*;
 
 const NOW_MS: u64 = 1_700_000_000_000;
@@ -18,7 +18,7 @@ fn client(store: &Store) -> Client {
     Client::new(store, "127.0.0.1:1", NOW_MS)
 }
 
-fn text(output: &Output) -> String {
+fn text(output: &ReplyOutput) -> String {
     let mut bytes = Vec::new();
     for part in output.parts() {
         match part {
@@ -31,7 +31,7 @@ fn text(output: &Output) -> String {
 
 /// Sends lines. Returns the replies that come at once, and the job that the client waits for then.
 fn send(store: &Store, client: &mut Client, lines: &str) -> (String, Option<Job>) {
-    let mut output = Output::default();
+    let mut output = ReplyOutput::default();
     let lines = lines.replace('\n', "\r\n") + "\r\n";
     client.receive(store, lines.as_bytes(), NOW_MS, &mut output);
     (text(&output), client.take_job())
@@ -203,7 +203,7 @@ fn a_client_that_is_gone_leaves_its_job() {
     rename.run(&store, NOW_MS).abandon(&store);
     // One that was not taken is not executed.
     let mut gone = client(&store);
-    let mut output = Output::default();
+    let mut output = ReplyOutput::default();
     gone.receive(&store, b"SUNIONSTORE other large\r\n", NOW_MS, &mut output);
     gone.disconnect(&store);
     assert!(gone.take_job().is_none());
@@ -245,9 +245,9 @@ fn the_memory_of_a_job_is_counted_until_it_ends() {
         &store,
         command.replace('\n', "\r\n").as_bytes(),
         NOW_MS,
-        &mut Output::default(),
+        &mut ReplyOutput::default(),
     );
-    client.receive(&store, b"\r\n", NOW_MS, &mut Output::default());
+    client.receive(&store, b"\r\n", NOW_MS, &mut ReplyOutput::default());
     assert!(is_counted());
     client.disconnect(&store);
     assert_eq!(store.clients_memory_bytes(), 0);
@@ -397,7 +397,7 @@ fn a_command_with_many_or_long_arguments_is_a_job_that_keeps_its_bytes() {
     let long = "x".repeat(COPIED_COMMAND_MAX_BYTES * 40);
     let command = format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n${}\r\n{long}\r\n", long.len());
     let (begin, end) = command.as_bytes().split_at(100_000);
-    let mut output = Output::default();
+    let mut output = ReplyOutput::default();
     client.receive(&store, begin, NOW_MS, &mut output);
     assert!(client.take_job().is_none());
     client.receive(&store, &[end, b"STRLEN a\r\n"].concat(), NOW_MS, &mut output);
@@ -493,7 +493,7 @@ fn threads_with_jobs_and_without_count_the_same() {
             let store = &store;
             scope.spawn(move || {
                 let mut client = client(store);
-                let mut output = Output::default();
+                let mut output = ReplyOutput::default();
                 let key = number % 3;
                 for round in 0..ROUNDS {
                     let lines = match round % 3 {
@@ -570,7 +570,7 @@ proptest! {
         let replies = |work_max: usize, cuts: &[usize]| {
             let store = store().with_work_max(work_max);
             let mut client = client(&store);
-            let mut output = Output::default();
+            let mut output = ReplyOutput::default();
             for pair in cuts.windows(2) {
                 let piece = &input.as_bytes()[pair[0]..pair[1]];
                 client.receive(&store, piece, NOW_MS, &mut output);

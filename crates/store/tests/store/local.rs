@@ -3,7 +3,7 @@
 use pinion_store::local_client::{LocalClient, LocalCommand, LocalExecution, has_command};
 use pinion_store::settings::{LiveSettings, Settings};
 use pinion_store::store::Store;
-use pinion_store::{Output, ReplyElement, ReplyReader};
+use pinion_store::{ReplyElement, ReplyOutput, ReplyReader};
 
 const NOW_MS: u64 = 1_700_000_000_000;
 
@@ -18,7 +18,7 @@ fn command(words: &[&str]) -> LocalCommand {
 }
 
 /// Writes all elements of the replies as text.
-fn text(output: &Output) -> String {
+fn text(output: &ReplyOutput) -> String {
     let mut reader = ReplyReader::new(output);
     let mut texts = Vec::new();
     while let Some(element) = reader.next_element() {
@@ -37,7 +37,7 @@ fn text(output: &Output) -> String {
 
 /// Executes a command. Returns its reply, and whether it was a job.
 fn execute(store: &Store, client: &mut LocalClient, words: &[&str]) -> (String, bool) {
-    let (mut command, mut output) = (command(words), Output::default());
+    let (mut command, mut output) = (command(words), ReplyOutput::default());
     command.check().expect("a command");
     match client.execute(store, &mut command, NOW_MS, &mut output) {
         LocalExecution::Done => (text(&output), false),
@@ -108,7 +108,7 @@ fn a_transaction_is_executed_at_once_or_not() {
     // Nothing is there before it is executed.
     let mut other = LocalClient::new("other", NOW_MS);
     assert_eq!(execute(&store, &mut other, &["DBSIZE"]).0, "0");
-    let mut output = Output::default();
+    let mut output = ReplyOutput::default();
     let execution = transaction.execute(&store, NOW_MS, &mut output);
     assert!(matches!(execution, LocalExecution::Done));
     let not_an_integer = "error ERR value is not an integer or out of range";
@@ -146,7 +146,7 @@ fn large_work_is_a_job_and_the_client_goes_on() {
     assert_eq!(execute(&store, &mut client, &["HLEN", "h"]), ("50".to_owned(), false));
     // While a job has the shard, so is every command on it.
     let mut large = command(&["HGETALL", "h"]);
-    let mut output = Output::default();
+    let mut output = ReplyOutput::default();
     let LocalExecution::Job(job) = client.execute(&store, &mut large, NOW_MS, &mut output) else {
         panic!("it is a job");
     };

@@ -12,7 +12,9 @@ use rustix::io::Errno;
 use super::faults::Fallible;
 use super::held::Held;
 use super::network::State;
-use super::{Buffers, Client, Completion, Lent, Ready, Sending, Sim, SimSocket, Slot, is_late};
+use super::{
+    Buffers, Client, Completion, Lent, ReadyEntry, Sending, Sim, SimSocket, Slot, is_late,
+};
 
 /// Buffers that one receive fills before the engine sees the first.
 const BUFFERS_AT_ONCE: u64 = 6;
@@ -80,7 +82,7 @@ impl<const READINESS: bool> Sim<READINESS> {
             let before = entry.flight.results.len();
             receive(state, client, &mut entry.flight, buffers, ending);
             for _ in before..entry.flight.results.len() {
-                ready.push(Ready::Received { slot, generation });
+                ready.push(ReadyEntry::Received { slot, generation });
             }
         }
         let connection = &state.connections[client.0];
@@ -90,7 +92,7 @@ impl<const READINESS: bool> Sim<READINESS> {
             && !is_late(state, &mut entry.output_after_ms, due)
         {
             entry.flight.poll = Some(Poll::Done);
-            ready.push(Ready::Polled { slot, generation });
+            ready.push(ReadyEntry::Polled { slot, generation });
         }
         if let Some(send) = &mut entry.flight.send
             && send.result.is_none()
@@ -99,7 +101,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         {
             send.work(state, client, entry.closing);
             if send.result.is_some() {
-                ready.push(Ready::Sent { slot, generation });
+                ready.push(ReadyEntry::Sent { slot, generation });
             } else if state.connections[client.0].room() > 0 {
                 let soon = state.now.monotonic_ms + 1;
                 *due = Some(due.map_or(soon, |at| at.min(soon)));
@@ -208,7 +210,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         let send = entry.flight.send.take().expect("one for each report");
         send.held.check();
         if entry.closing && entry.flight.is_quiet() {
-            self.ready.push(Ready::Quiet { slot, generation });
+            self.ready.push(ReadyEntry::Quiet { slot, generation });
         }
         let result = match send.result.expect("a result was reported") {
             Err(Errno::INTR | Errno::CANCELED) => Ok(0),

@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use super::asked::Flight;
 use super::faults::Fallible;
-use super::{Completion, Entry, Opening, Ready, Sim, SimSocket, Slot, is_late};
+use super::{Completion, OpeningState, ReadyEntry, Sim, SimEntry, SimSocket, Slot, is_late};
 use crate::remote::RemoteAddress;
 
 impl<const READINESS: bool> Sim<READINESS> {
@@ -14,13 +14,13 @@ impl<const READINESS: bool> Sim<READINESS> {
         &mut self,
         slot: Slot,
         remote: &RemoteAddress,
-    ) -> Result<Opening, Errno> {
+    ) -> Result<OpeningState, Errno> {
         self.begin_opening(slot, remote)?;
         let is_local = matches!(remote, RemoteAddress::Unix(_));
         let mut state = self.network.0.borrow_mut();
         let chance = state.dice.faults.open_at_once;
         if !is_local || !state.random.chance(chance) {
-            return Ok(Opening::Pending);
+            return Ok(OpeningState::Pending);
         }
         drop(state);
         let entry = &mut self.entries[slot as usize];
@@ -28,7 +28,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         self.network.0.borrow_mut().connections[client.0].established = true;
         (entry.connecting, entry.wanted) = (false, true);
         entry.flight = Flight::new(!READINESS);
-        Ok(Opening::Done)
+        Ok(OpeningState::Done)
     }
 
     /// Begins to open a connection, which is told of later.
@@ -39,7 +39,7 @@ impl<const READINESS: bool> Sim<READINESS> {
     ) -> Result<(), Errno> {
         let index = slot as usize;
         if index >= self.entries.len() {
-            self.entries.resize_with(index + 1, Entry::default);
+            self.entries.resize_with(index + 1, SimEntry::default);
         }
         let client = {
             let mut state = self.network.0.borrow_mut();
@@ -52,11 +52,11 @@ impl<const READINESS: bool> Sim<READINESS> {
         let socket = SimSocket { network: self.network.clone(), client, abruptly: false };
         let entry = &mut self.entries[index];
         assert!(entry.socket.is_none(), "a slot is attached once");
-        *entry = Entry {
+        *entry = SimEntry {
             socket: Some(socket),
             generation: entry.generation + 1,
             connecting: true,
-            ..Entry::default()
+            ..SimEntry::default()
         };
         Ok(())
     }
@@ -69,7 +69,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         let mut state = self.network.0.borrow_mut();
         let connection = &state.connections[socket.client.0];
         let is_over = connection.established || connection.broken.is_some() || entry.closing;
-        let connected = Ready::Connected { slot, generation: entry.generation };
+        let connected = ReadyEntry::Connected { slot, generation: entry.generation };
         if is_over
             && !is_late(&mut state, &mut entry.output_after_ms, due)
             && !self.ready.contains(&connected)

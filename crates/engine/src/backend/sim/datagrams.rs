@@ -19,7 +19,7 @@ const FIRST_PORT: u16 = 1024;
 
 /// Names a client of QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Peer(usize);
+pub struct SimPeer(usize);
 
 /// A datagram that a peer has received.
 #[derive(Debug)]
@@ -80,16 +80,16 @@ impl Datagrams {
         Some(*at_ms)
     }
 
-    fn address(&self, peer: Peer) -> SocketAddr {
+    fn address(&self, peer: SimPeer) -> SocketAddr {
         let [.., a, b] = (peer.0 as u32).to_be_bytes();
         (Ipv4Addr::new(10, 0, a, b), self.peers[peer.0].port).into()
     }
 
     /// Returns the peer that has an address now.
-    fn peer_at(&self, address: SocketAddr) -> Option<Peer> {
+    fn peer_at(&self, address: SocketAddr) -> Option<SimPeer> {
         let IpAddr::V4(ip) = address.ip() else { return None };
         let [.., a, b] = ip.octets();
-        let peer = Peer(usize::from(u16::from_be_bytes([a, b])));
+        let peer = SimPeer(usize::from(u16::from_be_bytes([a, b])));
         let is_there = self.peers.get(peer.0).is_some_and(|state| state.is_bound);
         (is_there && self.address(peer) == address).then_some(peer)
     }
@@ -99,12 +99,12 @@ impl Datagrams {
 #[derive(Debug, Clone, Copy)]
 enum To {
     Socket(usize),
-    Peer(Peer),
+    Peer(SimPeer),
 }
 
 impl State {
     /// Puts a datagram on its way, unless it is lost.
-    fn dispatch(&mut self, to: To, peer: Peer, mut packet: Packet) {
+    fn dispatch(&mut self, to: To, peer: SimPeer, mut packet: Packet) {
         let protected = self.datagrams.peers[peer.0].protected;
         let (bytes, digest) = (packet.bytes.len(), digest(&packet.bytes));
         self.note(format_args!("{peer:?} {to:?}: {bytes} bytes, {digest:x}, {:?}", packet.ecn));
@@ -210,21 +210,21 @@ impl Network {
     }
 
     /// Opens the socket of a peer; no chance loses or damages a datagram of a `protected` one.
-    pub fn bind(&self, protected: bool) -> Peer {
+    pub fn bind(&self, protected: bool) -> SimPeer {
         let peers = &mut self.0.borrow_mut().datagrams.peers;
         let arrivals = Arrivals::new();
         peers.push(PeerState { port: FIRST_PORT, protected, is_bound: true, arrivals });
-        Peer(peers.len() - 1)
+        SimPeer(peers.len() - 1)
     }
 
     /// Returns the address of a peer.
-    pub fn address(&self, peer: Peer) -> SocketAddr {
+    pub fn address(&self, peer: SimPeer) -> SocketAddr {
         self.0.borrow().datagrams.address(peer)
     }
 
     /// Gives a peer another address, as a router does that has forgotten it. What is on its way to
     /// the old one is lost, but what has been sent from there arrives.
-    pub fn rebind(&self, peer: Peer) {
+    pub fn rebind(&self, peer: SimPeer) {
         let mut state = self.0.borrow_mut();
         let peer_state = &mut state.datagrams.peers[peer.0];
         peer_state.port += 1;
@@ -233,7 +233,7 @@ impl Network {
     }
 
     /// Closes the socket of a peer. What is sent to it vanishes.
-    pub fn unbind(&self, peer: Peer) {
+    pub fn unbind(&self, peer: SimPeer) {
         let mut state = self.0.borrow_mut();
         let peer_state = &mut state.datagrams.peers[peer.0];
         peer_state.is_bound = false;
@@ -242,14 +242,14 @@ impl Network {
     }
 
     /// Sends a datagram from a peer to a socket of the server.
-    pub fn send_datagram(&self, peer: Peer, ecn: Option<EcnCodepoint>, bytes: &[u8]) {
+    pub fn send_datagram(&self, peer: SimPeer, ecn: Option<EcnCodepoint>, bytes: &[u8]) {
         let mut state = self.0.borrow_mut();
         let packet = Packet { from: state.datagrams.address(peer), ecn, bytes: bytes.to_vec() };
         state.dispatch(To::Socket(0), peer, packet);
     }
 
     /// Receives the next datagram that has arrived at a peer.
-    pub fn receive_datagram(&self, peer: Peer) -> Option<PeerDatagram> {
+    pub fn receive_datagram(&self, peer: SimPeer) -> Option<PeerDatagram> {
         let mut state = self.0.borrow_mut();
         let now_ms = state.now.monotonic_ms;
         let entry = state.datagrams.peers[peer.0].arrivals.first_entry()?;
@@ -262,7 +262,7 @@ impl Network {
     }
 
     /// Returns when the next datagram arrives at a peer, in milliseconds.
-    pub fn next_arrival_ms(&self, peer: Peer) -> Option<u64> {
+    pub fn next_arrival_ms(&self, peer: SimPeer) -> Option<u64> {
         let state = self.0.borrow();
         let ((at_ms, _), _) = state.datagrams.peers[peer.0].arrivals.first_key_value()?;
         Some(*at_ms)

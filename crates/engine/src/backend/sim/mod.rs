@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use super::{Backend, Completion, Lent, Opening, Sending, Slot, Waker};
+use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
 use crate::remote::RemoteAddress;
@@ -33,7 +33,7 @@ mod ready;
 mod wall;
 
 pub(crate) use datagrams::DatagramRun;
-pub use datagrams::{Peer, PeerDatagram};
+pub use datagrams::{PeerDatagram, SimPeer};
 pub use faults::Faults;
 pub use network::{Client, Connect, Facts, Network, Read, SharedClock};
 pub use random::Random;
@@ -75,7 +75,7 @@ impl Drop for SimSocket {
 
 /// One slot.
 #[derive(Default)]
-struct Entry {
+struct SimEntry {
     socket: Option<SimSocket>,
     generation: u32,
     /// The engine wants to receive.
@@ -98,7 +98,7 @@ struct Entry {
 
 /// Something [`Backend::next`] will look at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ready {
+enum ReadyEntry {
     /// A listener has clients.
     Listener {
         listener: usize,
@@ -154,7 +154,7 @@ struct WatchedSocket {
 /// See the module's head.
 pub struct Sim<const READINESS: bool> {
     network: Network,
-    entries: Vec<Entry>,
+    entries: Vec<SimEntry>,
     accepting: bool,
     accept_after_ms: u64,
     buffers: Buffers,
@@ -162,9 +162,9 @@ pub struct Sim<const READINESS: bool> {
     datagram_sockets: Vec<WatchedSocket>,
     /// Receives that found no buffer; asked for again at the next wait.
     starved: Vec<Slot>,
-    ready: Vec<Ready>,
+    ready: Vec<ReadyEntry>,
     /// What was ready beyond the batch of the last wait; the first of the next.
-    later: Vec<Ready>,
+    later: Vec<ReadyEntry>,
     wake: Arc<AtomicBool>,
 }
 
@@ -192,7 +192,7 @@ impl<const READINESS: bool> Sim<READINESS> {
     }
 
     /// The slot's entry, which must be attached and open.
-    fn open(&mut self, slot: Slot) -> &mut Entry {
+    fn open(&mut self, slot: Slot) -> &mut SimEntry {
         let entry = self.entries.get_mut(slot as usize).expect("the slot was attached");
         assert!(entry.socket.is_some() && !entry.closing, "slot {slot} is open");
         entry
@@ -237,7 +237,7 @@ impl<const READINESS: bool> Sim<READINESS> {
     fn collect(&mut self) -> Option<u64> {
         let mut due = None;
         if self.wake.swap(false, Ordering::Acquire) {
-            self.ready.push(Ready::Woken);
+            self.ready.push(ReadyEntry::Woken);
         }
         for slot in 0..self.entries.len() {
             if self.entries[slot].connecting {
@@ -264,7 +264,7 @@ impl<const READINESS: bool> Sim<READINESS> {
                 *due = Some(due.map_or(at_ms, |due| due.min(at_ms)));
                 continue;
             }
-            let ready = Ready::Datagrams { number: number as u32 };
+            let ready = ReadyEntry::Datagrams { number: number as u32 };
             if !is_late(&mut state, &mut socket.after_ms, due) && !self.ready.contains(&ready) {
                 self.ready.push(ready);
             }
@@ -282,7 +282,7 @@ impl<const READINESS: bool> Sim<READINESS> {
                 continue;
             }
             drop(state);
-            let clients = Ready::Listener { listener, left: ACCEPTS_PER_PASS };
+            let clients = ReadyEntry::Listener { listener, left: ACCEPTS_PER_PASS };
             if !self.ready.contains(&clients) {
                 self.ready.push(clients);
             }
@@ -302,42 +302,42 @@ impl<const READINESS: bool> Sim<READINESS> {
     }
 
     /// What [`Backend::next`] makes of one ready thing; it may put a rest back.
-    fn look(&mut self, ready: Ready) -> Option<Completion<SimSocket>> {
+    fn look(&mut self, ready: ReadyEntry) -> Option<Completion<SimSocket>> {
         match ready {
-            Ready::Listener { listener, left } => {
+            ReadyEntry::Listener { listener, left } => {
                 if !self.accepting || left == 0 {
                     return None;
                 }
                 let outcome = Self::take_client(&self.network, listener)?;
-                self.ready.push(Ready::Listener { listener, left: left - 1 });
+                self.ready.push(ReadyEntry::Listener { listener, left: left - 1 });
                 Some(match outcome {
                     Ok(socket) => Completion::Accepted { listener, socket, peer: None },
                     Err(error) => Completion::AcceptFailed { error },
                 })
             }
-            Ready::Socket { slot, generation, output } => {
+            ReadyEntry::Socket { slot, generation, output } => {
                 if !self.tenant(slot, generation) {
                     return None;
                 }
                 self.look_at_socket(slot, generation, output)
             }
-            Ready::Received { slot, generation } => self.received(slot, generation),
-            Ready::Connected { slot, generation } => self.connected(slot, generation),
-            Ready::Sent { slot, generation } => self.sent(slot, generation),
-            Ready::Polled { slot, generation } => self.polled(slot, generation),
-            Ready::Quiet { slot, generation } => {
+            ReadyEntry::Received { slot, generation } => self.received(slot, generation),
+            ReadyEntry::Connected { slot, generation } => self.connected(slot, generation),
+            ReadyEntry::Sent { slot, generation } => self.sent(slot, generation),
+            ReadyEntry::Polled { slot, generation } => self.polled(slot, generation),
+            ReadyEntry::Quiet { slot, generation } => {
                 if self.tenant(slot, generation) {
                     self.release_if_quiet(slot)
                 } else {
                     None
                 }
             }
-            Ready::Datagrams { number } => {
+            ReadyEntry::Datagrams { number } => {
                 // A poller goes on watching; what was asked of io_uring is done.
                 self.datagram_sockets[number as usize].wanted = READINESS;
                 Some(Completion::Datagrams { number })
             }
-            Ready::Woken => Some(Completion::Woken),
+            ReadyEntry::Woken => Some(Completion::Woken),
         }
     }
 }
@@ -425,7 +425,7 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
     fn attach(&mut self, slot: Slot, socket: SimSocket) -> io::Result<()> {
         let index = slot as usize;
         if index >= self.entries.len() {
-            self.entries.resize_with(index + 1, Entry::default);
+            self.entries.resize_with(index + 1, SimEntry::default);
         }
         {
             let mut state = self.network.0.borrow_mut();
@@ -440,17 +440,17 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         }
         let entry = &mut self.entries[index];
         assert!(entry.socket.is_none(), "a slot is attached once");
-        *entry = Entry {
+        *entry = SimEntry {
             socket: Some(socket),
             generation: entry.generation + 1,
             wanted: true,
             flight: Flight::new(!READINESS),
-            ..Entry::default()
+            ..SimEntry::default()
         };
         Ok(())
     }
 
-    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<Opening, Errno> {
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<OpeningState, Errno> {
         self.open_connection(slot, remote)
     }
 

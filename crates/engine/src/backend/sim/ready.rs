@@ -3,7 +3,9 @@
 use rustix::io::Errno;
 
 use super::faults::Fallible;
-use super::{Completion, Ready, SENT_PER_PASS_MAX_BYTES, Sending, Sim, SimSocket, Slot, is_late};
+use super::{
+    Completion, ReadyEntry, SENT_PER_PASS_MAX_BYTES, Sending, Sim, SimSocket, Slot, is_late,
+};
 
 impl<const READINESS: bool> Sim<READINESS> {
     /// Finds out what one socket is ready for.
@@ -19,7 +21,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         let input = if entry.wanted { connection.has_input() } else { hung_up };
         let output = output && !is_late(&mut state, &mut entry.output_after_ms, due);
         let input = input && !is_late(&mut state, &mut entry.input_after_ms, due);
-        let socket = Ready::Socket { slot, generation: entry.generation, output };
+        let socket = ReadyEntry::Socket { slot, generation: entry.generation, output };
         if (output || input) && !self.ready.contains(&socket) {
             self.ready.push(socket);
         }
@@ -33,7 +35,7 @@ impl<const READINESS: bool> Sim<READINESS> {
     ) -> Option<Completion<SimSocket>> {
         let entry = &mut self.entries[slot as usize];
         if output && std::mem::take(&mut entry.writing) {
-            self.ready.push(Ready::Socket { slot, generation, output: false });
+            self.ready.push(ReadyEntry::Socket { slot, generation, output: false });
             return Some(Completion::Writable { slot });
         }
         if entry.wanted {

@@ -8,7 +8,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{self, SocketFlags};
 
 use super::super::outgoing::socket_for;
-use super::super::{Completion, Opening, Slot};
+use super::super::{Completion, OpeningState, Slot};
 use super::operation::{Op, user_data};
 use super::{Socket, Uring};
 use crate::remote::RemoteAddress;
@@ -20,7 +20,7 @@ impl Uring {
         &mut self,
         slot: Slot,
         remote: &RemoteAddress,
-    ) -> Result<Opening, Errno> {
+    ) -> Result<OpeningState, Errno> {
         if let RemoteAddress::Unix(_) = remote {
             return self.open_local(slot, remote);
         }
@@ -43,12 +43,12 @@ impl Uring {
         entry.connecting = true;
         let data = user_data(Op::Connect, entry.generation, slot);
         self.push(&connect.user_data(data));
-        Ok(Opening::Pending)
+        Ok(OpeningState::Pending)
     }
 
     /// Opens a connection to a Unix socket, which is done in the call. The call must not block if
     /// the queue of the socket is full, and sends must.
-    fn open_local(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<Opening, Errno> {
+    fn open_local(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<OpeningState, Errno> {
         let (fd, address) = socket_for(remote, SocketFlags::NONBLOCK)?;
         net::connect(&fd, &address)?;
         ioctl_fionbio(&fd, false)?;
@@ -56,7 +56,7 @@ impl Uring {
             return Err(Errno::NOMEM);
         }
         self.arm_receive(slot);
-        Ok(Opening::Done)
+        Ok(OpeningState::Done)
     }
 
     /// See [`super::super::Backend::adopt`].

@@ -23,7 +23,7 @@ impl From<OwnedFd> for Socket {
 }
 
 /// One connection as the kernel knows it.
-pub(super) struct Entry {
+pub(super) struct UringEntry {
     pub(super) fd: Option<OwnedFd>,
     /// See [`Socket::is_tcp`].
     pub(super) is_tcp: bool,
@@ -60,7 +60,7 @@ pub(super) struct Message {
     vectors: [libc::iovec; SEND_PARTS_MAX],
 }
 
-impl Entry {
+impl UringEntry {
     /// Whether a completion of it is still to come.
     pub(super) fn is_busy(&self) -> bool {
         self.receiving || self.sending || self.polling || self.connecting

@@ -182,7 +182,7 @@ impl Uring {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::Entry;
+    use super::super::entry::UringEntry;
     use super::*;
     use proptest::prelude::*;
 
@@ -201,7 +201,7 @@ mod tests {
             contents in any::<[bool; SLOTS as usize]>(),
         ) {
             let mut uring = Uring::new(Vec::new(), usize::MAX).expect("io_uring");
-            uring.entries.resize_with(SLOTS as usize, Entry::empty);
+            uring.entries.resize_with(SLOTS as usize, UringEntry::empty);
             for (entry, content) in uring.entries.iter_mut().zip(contents) {
                 entry.content = content;
             }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use pinion_http::binary_head::refused_request;
-use pinion_http::h3::event::{Event as Happened, StreamError};
+use pinion_http::h3::event::{RequestStreamEvent as Happened, StreamError};
 use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Connection, ReadError, StreamId};
 
@@ -11,11 +11,11 @@ use super::fail;
 use crate::app::App;
 use crate::backend::Slot;
 use crate::core::Core;
-use crate::deadline::Watch;
+use crate::deadline::DeadlineWatch;
 use crate::gone::Gone;
 use crate::http3::{Http3, Open, number};
 use crate::limits::{CHUNK_BYTES, QUIC_REQUESTS_MAX};
-use crate::multiplexed::Stream;
+use crate::multiplexed::MultiplexedStream;
 use crate::pool::Pool;
 use crate::service::requests;
 
@@ -32,7 +32,7 @@ pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: Strea
             read(app, core, slot, id);
             if open(core, slot, id).is_some_and(|open| open.own.awaits_head()) {
                 // It has less time than content.
-                core.conns.get(slot).link.deadline.is_over(Watch::Body);
+                core.conns.get(slot).link.deadline.is_over(DeadlineWatch::Body);
             }
         }
         Err(error) => failed(app, core, slot, id, error),
@@ -51,7 +51,7 @@ pub(crate) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamI
         let (http3, link, _) = core.http3(slot);
         if http3.discard(id, now_ms) {
             // The next of it has its full time.
-            link.deadline.is_over(Watch::Discard);
+            link.deadline.is_over(DeadlineWatch::Discard);
         }
         return;
     }
@@ -99,7 +99,7 @@ enum Came {
 /// Takes the next bytes, and whether they are the last: a request without content is known by that.
 /// QUIC joins thousands of frames that wait to one piece, so a piece has a limit.
 fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
-    let Open { unread, own: Stream { held, .. }, .. } = open;
+    let Open { unread, own: MultiplexedStream { held, .. }, .. } = open;
     let mut stream = quic.recv_stream(open.id);
     // What there is to transmit when they are dropped goes out behind all events.
     let Ok(mut chunks) = stream.read(true) else { return Came::Nothing };
@@ -217,7 +217,7 @@ fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 /// Reads the streams whose content is waited for.
 pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let (multiplexed, ..) = core.multiplexed(slot);
-    for number in multiplexed.all(Stream::waits_for_content) {
+    for number in multiplexed.all(MultiplexedStream::waits_for_content) {
         // What was read of one may have ended others.
         if let Some(open) = core.http3(slot).0.streams.get(number) {
             let id = open.id;

@@ -48,7 +48,7 @@ impl Pair {
         pair
     }
 
-    fn take(&mut self, input: &[u8]) -> Result<usize, Fault> {
+    fn take(&mut self, input: &[u8]) -> Result<usize, TlsFault> {
         let Self { session, buffer, begun, content, .. } = self;
         session.take(input, buffer, |brought| {
             match brought {
@@ -96,7 +96,7 @@ impl Pair {
     }
 
     /// Until both have said what they have to, in pieces of `cut` bytes; what the client has read.
-    fn talk(&mut self, cut: usize) -> Result<Vec<u8>, Fault> {
+    fn talk(&mut self, cut: usize) -> Result<Vec<u8>, TlsFault> {
         let mut content = Vec::new();
         loop {
             let wire = self.client_says();
@@ -225,7 +225,7 @@ fn faults() {
         (true, b"\x16\x03\x03\0\x05hello"),
     ] {
         let mut pair = if begins { Pair::open(&TLS13) } else { Pair::new(&TLS13) };
-        assert_eq!(pair.take(input), Err(Fault), "{input:?}");
+        assert_eq!(pair.take(input), Err(TlsFault), "{input:?}");
         assert!(pair.session.has_records(), "{input:?}");
         assert_eq!(pair.take(b"more"), Ok(4));
         assert!(!pair.session.seal(b"content", &mut pair.spare));
@@ -245,6 +245,6 @@ fn a_handshake_has_its_limit() {
     let record = [&[22, 3, 1][..], &(long.len() as u16).to_be_bytes(), &long].concat();
     pair.take(&record).unwrap();
     let more = [&[22, 3, 1][..], &1000u16.to_be_bytes(), &[0; 1000]].concat();
-    let fault = (0..100).position(|_| pair.take(&more) == Err(Fault));
+    let fault = (0..100).position(|_| pair.take(&more) == Err(TlsFault));
     assert_eq!(fault, Some(HANDSHAKE_MAX_BYTES / more.len() - 1));
 }

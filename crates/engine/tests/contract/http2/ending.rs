@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinion_engine::app::Gone;
 use pinion_engine::server::Io;
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 
 use super::Http2;
 use crate::on_both;
@@ -105,7 +105,8 @@ fn a_silent_client_is_not_waited_for_behind_its_last_answer() {
     // Longer than the client's patience.
     const IDLE_MS: u64 = 600_000;
     for io in [Io::Epoll, Io::Uring] {
-        let server = TestServer::start(io, Settings { idle_ms: IDLE_MS, ..Settings::default() });
+        let server =
+            TestServer::start(io, WorkerSettings { idle_ms: IDLE_MS, ..WorkerSettings::default() });
         let mut silent = Http2::connect(&server);
         let id = silent.client.request("POST", "/waits", &UNREAD, false);
         silent.flush();
@@ -118,8 +119,11 @@ fn a_silent_client_is_not_waited_for_behind_its_last_answer() {
         silent.listen(|_| false);
         assert!(silent.client.streams[&id].told_to_stop);
         // Nor does one that never says that it knows that the server leaves.
-        let one =
-            Settings { idle_ms: IDLE_MS, requests_per_connection: Some(1), ..Settings::default() };
+        let one = WorkerSettings {
+            idle_ms: IDLE_MS,
+            requests_per_connection: Some(1),
+            ..WorkerSettings::default()
+        };
         let server = TestServer::start(io, one);
         let mut deaf = Http2::connect(&server);
         deaf.client.get("/hello");
@@ -170,7 +174,8 @@ fn all_that_is_open_hears_when_the_grace_is_over() {
 #[test]
 fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
     for io in [Io::Epoll, Io::Uring] {
-        let settings = Settings { requests_per_connection: Some(5), ..Settings::default() };
+        let settings =
+            WorkerSettings { requests_per_connection: Some(5), ..WorkerSettings::default() };
         let server = TestServer::start(io, settings);
         let mut http2 = Http2::connect(&server);
         for nth in 1..=5 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinion_engine::app::Gone;
 use pinion_engine::server::Io;
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 use quinn::{ConnectionError, ReadError, ReadToEndError};
 
 use crate::http3::{GET, Http3, at_once, frame, head, wait};
@@ -18,7 +18,7 @@ const HELLO: &[u8] = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
 /// engine, for a head that does not come, and of a handler.
 #[test]
 fn a_deadline_of_a_closed_connection_harms_nobody() {
-    let settings = || Settings { head_ms: 200, ..Settings::default() };
+    let settings = || WorkerSettings { head_ms: 200, ..WorkerSettings::default() };
     for io in [Io::Epoll, Io::Uring] {
         for (bytes, limit_ms) in
             [(head(GET, "/five")[..2].to_vec(), 200), (head(GET, "/late"), 200)]
@@ -81,7 +81,8 @@ fn a_connection_ends_once() {
 fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
     const REJECTED: u32 = 0x10b; // H3_REQUEST_REJECTED
     for io in [Io::Epoll, Io::Uring] {
-        let settings = Settings { requests_per_connection: Some(5), ..Settings::default() };
+        let settings =
+            WorkerSettings { requests_per_connection: Some(5), ..WorkerSettings::default() };
         let server = TestServer::start(io, settings);
         let client = Http3::connect(&server);
         for _ in 1..=5 {

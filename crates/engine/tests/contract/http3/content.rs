@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pinion_engine::app::Gone;
 use pinion_engine::server::Io;
-use pinion_engine::settings::Settings;
+use pinion_engine::settings::WorkerSettings;
 
 use std::io::Read;
 
@@ -139,7 +139,8 @@ fn requests_that_nobody_reads_are_given_up_when_memory_is_short() {
     for io in [Io::Epoll, Io::Uring] {
         for (budget_bytes, streams, bytes) in [(32 << 20, 12, 4_000_000), (64 << 20, 100, 1 << 20)]
         {
-            let settings = Settings { buffer_bytes: budget_bytes, ..Settings::default() };
+            let settings =
+                WorkerSettings { buffer_bytes: budget_bytes, ..WorkerSettings::default() };
             let server = TestServer::start(io, settings);
             let client = Http3::connect(&server);
             let data = content(bytes, bytes);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pinion_engine::backend::sim::{Network, Peer};
+use pinion_engine::backend::sim::{Network, SimPeer};
 use pinion_engine::quic::simulated::SimulatedClient;
 use pinion_http::h3::{send, varint};
 use pinion_http::limits::Limits;
@@ -77,7 +77,7 @@ pub(crate) struct Stream {
 
 /// See the module's head.
 pub(crate) struct Client {
-    pub(crate) peer: Peer,
+    pub(crate) peer: SimPeer,
     pub(crate) streams: BTreeMap<u64, Stream>,
     /// The stream of each GOAWAY.
     pub(crate) goaways: Vec<u64>,
@@ -101,7 +101,7 @@ impl Client {
     /// Begins to connect.
     pub(crate) fn connect(
         network: &Network,
-        peer: Peer,
+        peer: SimPeer,
         client: &SimulatedClient,
         transport: TransportConfig,
     ) -> Client {

@@ -2,7 +2,7 @@
 //! the machine itself.
 
 use pinion_http::h3::control::UniState;
-use pinion_http::h3::event::{Event, Fatal, StreamError, UniEvent};
+use pinion_http::h3::event::{Fatal, RequestStreamEvent, StreamError, UniEvent};
 use pinion_http::h3::request::RequestStream;
 use pinion_http::h3::session::{Session, Settings};
 use pinion_http::section::FieldSection;
@@ -144,9 +144,10 @@ impl Peer {
             };
             at += step.used;
             let (waits, end) = match step.event {
-                Event::NeedMore => (true, false),
-                Event::Head { end, .. } | Event::HeadRefused { end, .. } => (false, end),
-                Event::End => (false, true),
+                RequestStreamEvent::NeedMore => (true, false),
+                RequestStreamEvent::Head { end, .. }
+                | RequestStreamEvent::HeadRefused { end, .. } => (false, end),
+                RequestStreamEvent::End => (false, true),
                 _ => (false, false),
             };
             assert!(step.used > 0 || waits || end, "an event that uses nothing");
@@ -212,16 +213,16 @@ pub(super) fn failure(error: &StreamError) -> String {
 }
 
 /// An event in a few words; those that tell nothing in none.
-fn words(event: &Event<'_>) -> Option<String> {
+fn words(event: &RequestStreamEvent<'_>) -> Option<String> {
     Some(match *event {
-        Event::NeedMore | Event::Nothing => return None,
-        Event::Head { head, end } => format!("head {}", words::head(head, end)),
-        Event::HeadRefused { refusal, fields, end } => {
+        RequestStreamEvent::NeedMore | RequestStreamEvent::Nothing => return None,
+        RequestStreamEvent::Head { head, end } => format!("head {}", words::head(head, end)),
+        RequestStreamEvent::HeadRefused { refusal, fields, end } => {
             format!("refused {}", words::refused(refusal, &fields, end))
         }
-        Event::Data { bytes: b"" } => panic!("content of no bytes"),
-        Event::Data { bytes } => format!("data {}", words::content(bytes)),
-        Event::Trailers { fields } => format!("trailers{}", words::all(&fields)),
-        Event::End => "end".to_owned(),
+        RequestStreamEvent::Data { bytes: b"" } => panic!("content of no bytes"),
+        RequestStreamEvent::Data { bytes } => format!("data {}", words::content(bytes)),
+        RequestStreamEvent::Trailers { fields } => format!("trailers{}", words::all(&fields)),
+        RequestStreamEvent::End => "end".to_owned(),
     })
 }

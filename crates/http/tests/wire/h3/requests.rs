@@ -1,6 +1,6 @@
 //! Request streams (RFC 9114 §4.1, §7).
 
-use pinion_http::h3::event::Event;
+use pinion_http::h3::event::RequestStreamEvent;
 use pinion_http::h3::limits::BLOCK_MAX_BYTES;
 use pinion_http::h3::request::INPUT_MAX_BYTES;
 use pinion_http::h3::session::Settings;
@@ -43,7 +43,7 @@ fn the_head_says_what_follows() {
         let mut stream = peer.begin();
         let (Peer { session, section, .. }, mut place) = (&mut peer, None);
         let step = stream.step(&fields, fin, session, section, &mut place, 0).unwrap();
-        let Event::Head { head, end } = step.event else { panic!("{:?}", step.event) };
+        let RequestStreamEvent::Head { head, end } = step.event else { panic!("{:?}", step.event) };
         assert_eq!((head.version, head.framing, end), (Version::Http3, framing, fin));
         assert_eq!(step.used, fields.len());
     }

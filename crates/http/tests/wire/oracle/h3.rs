@@ -5,7 +5,7 @@
 use pinion_http::binary_head;
 use pinion_http::field::Fields;
 use pinion_http::h3::control::UniState;
-use pinion_http::h3::event::{Event, StreamError, UniEvent};
+use pinion_http::h3::event::{RequestStreamEvent, StreamError, UniEvent};
 use pinion_http::h3::frame::ErrorCode;
 use pinion_http::h3::limits::{BLOCK_MAX_BYTES, CONTROL_FRAME_MAX_BYTES};
 use pinion_http::h3::request::INPUT_MAX_BYTES;
@@ -71,18 +71,20 @@ fn request(bytes: &[u8], cut: usize, fin: bool) -> Seen {
             at += step.used;
             assert!(at <= input.len());
             match step.event {
-                Event::NeedMore => {
+                RequestStreamEvent::NeedMore => {
                     assert_eq!(step.used, 0);
                     assert!(input.len() - at < INPUT_MAX_BYTES, "a whole frame waits for more");
                     break;
                 }
-                Event::End => assert!(at == input.len() && fin),
+                RequestStreamEvent::End => assert!(at == input.len() && fin),
                 _ => assert!(step.used > 0, "an event that uses nothing"),
             }
             match step.event {
-                Event::NeedMore | Event::Nothing => {}
-                Event::Data { bytes } => content(&mut seen, bytes),
-                Event::Trailers { fields } => seen.push(trailers_in_words(&fields, |_| true)),
+                RequestStreamEvent::NeedMore | RequestStreamEvent::Nothing => {}
+                RequestStreamEvent::Data { bytes } => content(&mut seen, bytes),
+                RequestStreamEvent::Trailers { fields } => {
+                    seen.push(trailers_in_words(&fields, |_| true))
+                }
                 event => seen.push(format!("{event:?}")),
             }
             if stream.is_ended() {
@@ -216,12 +218,12 @@ fn begin(
     extended_connect::check(&fields, &head);
     match head {
         Ok(head) => {
-            seen.push(format!("{:?}", Event::Head { head: &head, end }));
+            seen.push(format!("{:?}", RequestStreamEvent::Head { head: &head, end }));
             Ok((binary_head::content_length(&head), head.protocol.is_some()))
         }
         Err(Rejected::Malformed) => Err(stream(ErrorCode::MessageError)),
         Err(Rejected::Refused(refusal)) => {
-            seen.push(format!("{:?}", Event::HeadRefused { refusal, fields, end }));
+            seen.push(format!("{:?}", RequestStreamEvent::HeadRefused { refusal, fields, end }));
             Ok((None, false))
         }
     }
@@ -237,7 +239,7 @@ fn long(front: &[u8], seen: &mut Seen) -> Result<(), Over> {
     }
     let fields = section.fields();
     let refusal = pinion_http::refusal::Refusal::HeadTooLarge;
-    seen.push(format!("{:?}", Event::HeadRefused { refusal, fields, end: false }));
+    seen.push(format!("{:?}", RequestStreamEvent::HeadRefused { refusal, fields, end: false }));
     Ok(())
 }
 

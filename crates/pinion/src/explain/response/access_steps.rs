@@ -14,7 +14,7 @@ use pinion_archive::Archive;
 use pinion_http::basic_credentials;
 use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::request::RequestHead;
-use pinion_site::{Pieces, Work, answer_traced, error_for, generated_fields};
+use pinion_site::{Pieces, RequestBuffers, answer_traced, error_for, generated_fields};
 
 impl Draft<'_> {
     /// Explains what the rules for the path of a request do, or those that its look-up in an
@@ -31,7 +31,7 @@ impl Draft<'_> {
             return self.tells_other_origins(asked, site, head) || self.checked(asked, site, head);
         };
         let met = MetRules::new(Some(rules));
-        let (mut work, mut pieces) = (Work::new(), Pieces::new());
+        let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
         answer_traced(archive, head, 0, &mut work, &mut pieces, &met);
         let further = met.get().without(asked);
         !further.is_empty() && self.checked(further, site, head)
@@ -92,7 +92,7 @@ impl Draft<'_> {
         let challenge = rule.password.as_ref().map(|password| &*password.challenge);
         let refusal = Refusal::unauthorized(challenge.unwrap_or_default());
         self.added.append(refusal.fields.as_bytes());
-        let (archive, mut work) = (site.generation.archive(), Work::new());
+        let (archive, mut work) = (site.generation.archive(), RequestBuffers::new());
         let response = error_for(refusal.status, &archive, head, &mut work);
         self.finish_error(&response, site, head);
     }

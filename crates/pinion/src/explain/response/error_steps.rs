@@ -12,7 +12,7 @@ use pinion_http::page;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
-use pinion_site::{Work, error_for, error_in_format_for, options_for};
+use pinion_site::{RequestBuffers, error_for, error_in_format_for, options_for};
 
 impl Draft<'_> {
     /// Explains an error that is not about the request.
@@ -24,7 +24,7 @@ impl Draft<'_> {
         head: &RequestHead<'_>,
     ) {
         self.step(Step::responds(None, name, reason.to_owned()));
-        let (archive, mut work) = (site.generation.archive(), Work::new());
+        let (archive, mut work) = (site.generation.archive(), RequestBuffers::new());
         let response = error_for(status, &archive, head, &mut work);
         self.finish_error(&response, site, head);
     }
@@ -33,7 +33,7 @@ impl Draft<'_> {
     pub(super) fn untyped_query(&mut self, site: &LoadedSite, head: &RequestHead<'_>) {
         let reason = "a QUERY needs a Content-Type, such as application/json".to_owned();
         self.step(Step::responds(None, StepName::Method, reason));
-        let (archive, mut work) = (site.generation.archive(), Work::new());
+        let (archive, mut work) = (site.generation.archive(), RequestBuffers::new());
         let error_format = preferred_error_format(head.values(KnownField::Accept));
         let response = error_in_format_for(400, error_format, &archive, head, &mut work)
             .with_built_in_page(page::untyped_query_page(error_format));
@@ -79,7 +79,7 @@ impl Draft<'_> {
             methods.push("OPTIONS".to_owned());
         }
         let allow = methods.join(", ");
-        let (archive, mut work) = (site.generation.archive(), Work::new());
+        let (archive, mut work) = (site.generation.archive(), RequestBuffers::new());
         let response = match head.method {
             Method::Options => options_for(&archive, head, &mut work),
             _ => error_for(405, &archive, head, &mut work),

@@ -14,7 +14,7 @@ use pinion_http::method::Method;
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
 use pinion_site::live::{live_response, live_slash_redirect};
-use pinion_site::{Pieces, Work, has_rule_before_files};
+use pinion_site::{Pieces, RequestBuffers, has_rule_before_files};
 
 impl Draft<'_> {
     /// Explains the response of a live file, or why there is none. Returns whether the response is
@@ -25,7 +25,8 @@ impl Draft<'_> {
         let (Some(live), Ok(path)) = (live, decode_path(head.target.path, &mut decoded)) else {
             return false;
         };
-        let is_ruled = has_rule_before_files(&site.generation.archive(), head, &mut Work::new());
+        let is_ruled =
+            has_rule_before_files(&site.generation.archive(), head, &mut RequestBuffers::new());
         if is_ruled || !live.covers(path) {
             return false;
         }
@@ -56,7 +57,7 @@ impl Draft<'_> {
                 let reason = "a live folder with an index.html";
                 self.step(Step::responds(None, StepName::LiveFile, reason.to_owned()));
                 let location = Some(("the slash at the end of a folder".to_owned(), Vec::new()));
-                let (archive, mut work) = (site.generation.archive(), Work::new());
+                let (archive, mut work) = (site.generation.archive(), RequestBuffers::new());
                 let response = live_slash_redirect(&archive, head, &mut work);
                 let origins = Origins { path: Some(path), location, ..site.origins() };
                 self.finish(&response, &origins);
@@ -81,7 +82,7 @@ impl Draft<'_> {
         self.step(Step::responds(None, StepName::LiveFile, reason));
         let etag = file.stamp.etag();
         let described = file.described(live, &etag, "", now);
-        let (mut work, mut pieces) = (Work::new(), Pieces::new());
+        let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
         let response = live_response(&archive, head, now, &described, &mut work, &mut pieces);
         self.method_and_conditions(head, response.status);
         let is_error = response.status >= 400;

@@ -9,7 +9,7 @@ use crate::server::mounts::{Mount, MountTarget};
 use crate::terminal::shown;
 use pinion_gateway::cgi::cgi_scripts::CgiScripts;
 use pinion_gateway::cgi::located_script;
-use pinion_gateway::script_location::{Script, ScriptFolder, ScriptLocation};
+use pinion_gateway::script_location::{LocatedScript, ScriptFolder, ScriptLocation};
 use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
@@ -48,7 +48,7 @@ impl Draft<'_> {
         let Some(scripts) = mount.scripts() else { return false };
         let root = shown(scripts.root.as_os_str().as_encoded_bytes());
         match scripts.locate(head.target.path) {
-            Ok(ScriptLocation::Script(Script { name, path_info })) => {
+            Ok(ScriptLocation::Script(LocatedScript { name, path_info })) => {
                 let script = format!("{root}{}", shown(&name));
                 self.script(&script, &path_info, &by_whom(mount), site, head);
             }

@@ -9,7 +9,7 @@ use crate::settings::{AccessTable, SiteAccess};
 use anyhow::anyhow;
 use pinion_archive::layout::{FALLBACK_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
 use pinion_archive::{Archive, Entry, Scratch};
-use pinion_site::trace::{Outcome, Step, Trace};
+use pinion_site::trace::{LookupOutcome, LookupStep, Trace};
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -257,12 +257,14 @@ impl<'r> MetRules<'r> {
 }
 
 impl Trace for &MetRules<'_> {
-    fn step(self, step: Step<'_>) {
+    fn step(self, step: LookupStep<'_>) {
         match step {
-            Step::Rewritten(path) => self.add(&PathReadings::of_decoded(path)),
-            Step::End { outcome, key, location } => {
-                let sends_entry =
-                    matches!(outcome, Outcome::Resource | Outcome::StandIn | Outcome::Page(_));
+            LookupStep::Rewritten(path) => self.add(&PathReadings::of_decoded(path)),
+            LookupStep::End { outcome, key, location } => {
+                let sends_entry = matches!(
+                    outcome,
+                    LookupOutcome::Resource | LookupOutcome::StandIn | LookupOutcome::Page(_)
+                );
                 if let (Some(SINGLE_PAGE_KEY), Some(rules)) = (key, self.rules) {
                     self.met.set(self.met.get().with(rules.single_page));
                 }

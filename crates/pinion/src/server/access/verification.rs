@@ -18,7 +18,7 @@ use pinion_http::basic_credentials::{self, BasicCredentials};
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::owned_head::OwnedRequestHead;
 use pinion_http::request::RequestHead;
-use pinion_jobs::job_queue::{CancelOnDrop, Job, JobDone, JobOutcome, JobOwner, JobValue};
+use pinion_jobs::job_queue::{BlockingJob, CancelOnDrop, JobDone, JobOutcome, JobOwner, JobValue};
 use pinion_lua::library::limits::PASSWORD_MAX_BYTES;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -250,7 +250,7 @@ impl AccessGate {
             let decoy = shared.cache.user_number(user);
             let (rule, limits) = (Arc::clone(rule), shared.password_limits);
             let (user, password) = (user.to_owned(), password.to_owned());
-            let job = Job::passwords(user.len() + password.len(), move || {
+            let job = BlockingJob::passwords(user.len() + password.len(), move || {
                 let (hash, is_known) = rule.file.hash_for(&user, decoy);
                 let is_right = hash.verify(&password, &limits)?;
                 Ok(PasswordVerdict(is_right && is_known))

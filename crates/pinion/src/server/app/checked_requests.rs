@@ -16,7 +16,7 @@ use pinion_http::owned_head::OwnedRequestHead;
 use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::request::{RequestHead, RequestIdentity};
 use pinion_http::target::Form;
-use pinion_site::{Work, error_for, generated_fields};
+use pinion_site::{RequestBuffers, error_for, generated_fields};
 use std::sync::Arc;
 
 impl Means<'_> {
@@ -174,7 +174,7 @@ fn refuse(
     refusal: &Refusal,
     began: Option<Beginning>,
     head: &RequestHead<'_>,
-    (work, journal): (&mut Work, &mut Journal),
+    (work, journal): (&mut RequestBuffers, &mut Journal),
     exchange: &mut Exchange<'_>,
 ) {
     let answer = error_for(refusal.status, &site.generation.archive(), head, work);

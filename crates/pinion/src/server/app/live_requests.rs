@@ -16,7 +16,7 @@ use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
 use pinion_site::live::{live_response, live_slash_redirect};
-use pinion_site::{Pieces, Work, error_for, has_rule_before_files};
+use pinion_site::{Pieces, RequestBuffers, error_for, has_rule_before_files};
 use std::sync::Arc;
 
 impl Means<'_> {
@@ -89,7 +89,7 @@ impl LiveSending<'_> {
     fn send(
         &self,
         mut file: OpenLiveFile,
-        work: &mut Work,
+        work: &mut RequestBuffers,
         exchange: &mut Exchange<'_>,
     ) -> Result<Prepared<'static>, u16> {
         let again = |file: &OpenLiveFile| match self.live.find(&file.path) {

@@ -15,7 +15,7 @@ use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
 use pinion_site::live::{SentFile, live_fields, sent_file_response};
-use pinion_site::{Pieces, Work, error_for, options_for};
+use pinion_site::{Pieces, RequestBuffers, error_for, options_for};
 use std::fmt;
 
 /// After how many seconds a client is to try again whose request has waited too long for a command
@@ -165,7 +165,7 @@ impl Site {
         &self,
         page: &StoredPage,
         head: &RequestHead<'_>,
-        work: &mut Work,
+        work: &mut RequestBuffers,
         exchange: &mut Exchange<'_>,
     ) -> Prepared<'static> {
         let (PageForm { fields, etag, content }, boundary) =

@@ -12,7 +12,7 @@ use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_lua::limits::RETRY_AFTER_S;
 use pinion_lua::scripts::Failure;
-use pinion_site::{ErrorPageSource, ErrorResponse, Work, error_page_at};
+use pinion_site::{ErrorPageSource, ErrorResponse, RequestBuffers, error_page_at};
 
 /// Returns the form in which an error is shown. A program of the developer, which names neither
 /// HTML nor JSON, gets text: curl says `*/*`.
@@ -40,7 +40,7 @@ pub(super) fn failed(
     failure: &Failure,
     generation: &Generation,
     asked: Asked<'_>,
-    work: &mut Option<Box<Work>>,
+    work: &mut Option<Box<RequestBuffers>>,
     exchange: &mut Exchange<'_>,
 ) -> u64 {
     let Asked { path, error_format, developer } = asked;

@@ -11,7 +11,7 @@ use pinion_http::method::Method;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_site::live::{SentFile, sent_file_response};
-use pinion_site::{Pieces, Work};
+use pinion_site::{Pieces, RequestBuffers};
 use std::sync::Arc;
 
 /// How caches treat a file if the application says nothing: it has decided for one user.
@@ -117,7 +117,7 @@ impl FileSending<'_> {
     fn send(
         &self,
         mut file: OpenLiveFile,
-        work: &mut Work,
+        work: &mut RequestBuffers,
         exchange: &mut Exchange<'_>,
     ) -> Result<Prepared<'static>, u16> {
         let again = |_: &OpenLiveFile| self.folders.file(&self.response.file).ok();

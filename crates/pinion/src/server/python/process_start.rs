@@ -8,7 +8,7 @@ use pinion_http::h1::head::HeadStorage;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::frame_reader::ChildFrameReader;
 use pinion_programs::supervisor::{ProgramEnd, ProgramPhase, ProgramStatus};
-use pinion_spawner::answer::Stage;
+use pinion_spawner::answer::StartStage;
 use rustix::process::geteuid;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
@@ -69,7 +69,7 @@ fn failed(process: &NewProcess, end: ProgramEnd) -> anyhow::Error {
     let (name, application) = (&process.name, &process.app.name);
     let interpreter = process.interpreter.display();
     match end {
-        ProgramEnd::NotStarted(Stage::Exec, libc::EACCES) => {
+        ProgramEnd::NotStarted(StartStage::Exec, libc::EACCES) => {
             let uid = process.uid.unwrap_or_else(|| geteuid().as_raw());
             anyhow!(
                 "the Python application {application} cannot be started: user {uid} may not \

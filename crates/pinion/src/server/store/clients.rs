@@ -6,12 +6,12 @@ use super::pages::StoredPages;
 use bytes::Bytes;
 use pinion_engine::Poster;
 use pinion_engine::app::{Message, RawEvent};
-use pinion_engine::exchange::{Room, Slice};
+use pinion_engine::exchange::{ContentRoom, Slice};
 use pinion_engine::raw::RawStream;
 use pinion_store::client::Client;
 use pinion_store::job::Job;
 use pinion_store::store::Store;
-use pinion_store::{Output, OutputPart, OwnedOutputPart};
+use pinion_store::{OutputPart, OwnedOutputPart, ReplyOutput};
 
 use super::jobs::{JobEnd, JobOwner, StoreJobs};
 use super::kills::StoreKills;
@@ -43,7 +43,7 @@ pub(crate) struct StoreClients {
     /// Numbers that are not in use.
     unused: Vec<usize>,
     /// Replies of the event that is handled.
-    output: Output,
+    output: ReplyOutput,
     /// Requests that wait for pages.
     waiting_pages: WaitingPages,
 }
@@ -67,7 +67,7 @@ struct StoreClient {
 impl StoreClients {
     /// Makes those of one worker.
     pub(crate) fn new(shared: StoreShared, poster: Poster) -> Self {
-        let (clients, unused, output) = (Vec::new(), Vec::new(), Output::default());
+        let (clients, unused, output) = (Vec::new(), Vec::new(), ReplyOutput::default());
         let waiting_pages = WaitingPages::new(Arc::clone(&shared.jobs), poster.clone());
         Self { shared, poster, clients, unused, output, waiting_pages }
     }
@@ -166,7 +166,7 @@ impl StoreClients {
             let (poster, address) = (self.poster.clone(), stream.address());
             let owner = JobOwner { poster, address };
             // A client that does not read its replies has nothing more executed.
-            if room == Room::Full && !client.is_ending {
+            if room == ContentRoom::Full && !client.is_ending {
                 client.held_job = Some((job, owner));
                 return;
             }
@@ -180,7 +180,7 @@ impl StoreClients {
             return stream.close();
         }
         // A stream that is gone has one more event, so its number is in use until then.
-        if room == Room::Free {
+        if room == ContentRoom::Free {
             stream.want(std::mem::take(&mut client.owed_bytes));
         }
     }
@@ -204,7 +204,7 @@ impl StoreClients {
 }
 
 /// Sends all replies.
-fn send(store: &Arc<Store>, output: &mut Output, stream: &mut RawStream<'_>) -> Room {
+fn send(store: &Arc<Store>, output: &mut ReplyOutput, stream: &mut RawStream<'_>) -> ContentRoom {
     // Without replies, what is still to be read of earlier ones counts.
     let mut room = stream.write(Slice::Copied(b""));
     for part in output.parts() {
@@ -218,7 +218,7 @@ fn send(store: &Arc<Store>, output: &mut Output, stream: &mut RawStream<'_>) -> 
 }
 
 /// Sends the reply of a job, which may be large, without copying it.
-fn send_owned(store: &Arc<Store>, output: Output, stream: &mut RawStream<'_>) {
+fn send_owned(store: &Arc<Store>, output: ReplyOutput, stream: &mut RawStream<'_>) {
     let (bytes, parts) = output.into_parts();
     let bytes = shared(store, Arc::new(bytes));
     for part in parts {

@@ -250,7 +250,7 @@ fn post(owner: &JobOwner, mut message: Message) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinion_store::Output;
+    use pinion_store::ReplyOutput;
     use pinion_store::client::Client;
     use pinion_store::settings::Settings;
 
@@ -263,7 +263,7 @@ mod tests {
 
     fn job(store: &Store) -> Job {
         let mut client = Client::new(store, "a client", 0);
-        client.receive(store, b"INCR visits\r\n", 0, &mut Output::default());
+        client.receive(store, b"INCR visits\r\n", 0, &mut ReplyOutput::default());
         client.take_job().expect("each command is a job")
     }
 

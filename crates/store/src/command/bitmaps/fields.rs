@@ -2,7 +2,7 @@
 
 use super::parse_offset;
 use crate::command::call::Call;
-use crate::command::options::Options;
+use crate::command::options::OptionArguments;
 use crate::command::ranges::parse_integer;
 use crate::error::{Error, SYNTAX};
 use crate::limits::STRING_MAX_BYTES;
@@ -153,7 +153,7 @@ fn parse_field_offset(text: &[u8], field: FieldType) -> Result<usize, Error> {
 fn parse(call: &Call<'_, '_>) -> Result<Vec<FieldOperation>, Error> {
     let mut operations = Vec::new();
     let mut overflow = Overflow::Wrap;
-    let mut options = Options::from(call.arguments, 2);
+    let mut options = OptionArguments::from(call.arguments, 2);
     while let Some(name) = options.next_name() {
         let name = name?;
         let name = name.as_bytes();

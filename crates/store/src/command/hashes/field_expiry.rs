@@ -6,10 +6,10 @@ use crate::command::call::Call;
 use crate::command::expiry_option::TimeUnit;
 use crate::command::hashes::{change, read};
 use crate::error::{Error, NOT_AN_INTEGER};
-use crate::keyspace::database::{Change, Effects};
+use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::keyspace::record::EXPIRY_MAX_MS;
 use crate::resp::number::parse_i64;
-use crate::value::Field;
+use crate::value::EncodedField;
 use crate::value::hash::Hash;
 
 /// Replies about one field.
@@ -64,7 +64,7 @@ pub(super) fn parse_time(call: &Call<'_, '_>, text: &[u8], unit: TimeUnit) -> Re
 
 /// When an expiry is set.
 #[derive(Clone, Copy, Debug)]
-enum Condition {
+enum ExpiryCondition {
     Always,
     /// `NX`: the field has none.
     HasNone,
@@ -76,7 +76,7 @@ enum Condition {
     IsEarlier,
 }
 
-impl Condition {
+impl ExpiryCondition {
     fn parse(text: &[u8]) -> Option<Self> {
         match text {
             _ if text.eq_ignore_ascii_case(b"NX") => Some(Self::HasNone),
@@ -118,10 +118,10 @@ fn set_expiry(call: &mut Call<'_, '_>, unit: TimeUnit) -> Result<(), Error> {
     // A value of another type is the first error.
     read(call.locks, call.database, call.key(1))?;
     let at_ms = parse_time(call, call.argument(2), unit)?;
-    let condition = Condition::parse(call.argument(3));
+    let condition = ExpiryCondition::parse(call.argument(3));
     let invalid_count = Error::constant("ERR Parameter `numFields` should be greater than 0");
     let fields = parse_fields(call, 3 + usize::from(condition.is_some()), invalid_count)?;
-    let condition = condition.unwrap_or(Condition::Always);
+    let condition = condition.unwrap_or(ExpiryCondition::Always);
     change_fields(call, fields, |hash, name, effects| {
         let Some(field) = hash.get(name, effects) else { return NO_FIELD };
         if !condition.is_met(field.expiry_ms, at_ms) {
@@ -144,7 +144,7 @@ pub(super) fn set_field_expiry(
         return DELETED;
     }
     let value = field.value.to_vec();
-    hash.put(Field { name, value: &value, expiry_ms }, effects);
+    hash.put(EncodedField { name, value: &value, expiry_ms }, effects);
     CHANGED
 }
 
@@ -170,7 +170,7 @@ fn change_fields(
         let replies: Vec<_> =
             fields.map(|index| change_one(hash, &arguments[index], effects)).collect();
         let is_changed = replies.iter().any(|&reply| reply > NOT_MET);
-        if is_changed { Change::Made(replies) } else { Change::None(replies) }
+        if is_changed { ChangeEffect::Made(replies) } else { ChangeEffect::None(replies) }
     })?;
     call.reply.array(count);
     for reply in replies.unwrap_or_else(|| vec![NO_FIELD; count]) {

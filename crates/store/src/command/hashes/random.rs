@@ -5,7 +5,7 @@ use crate::command::hashes::read;
 use crate::command::random_choice::{RandomCount, choose};
 use crate::error::{Error, SYNTAX};
 use crate::resp::reply::{Reply, RespVersion};
-use crate::value::Field;
+use crate::value::EncodedField;
 
 pub(super) fn hrandfield(call: &mut Call<'_, '_>) -> Result<(), Error> {
     if call.arguments.len() == 2 {
@@ -40,7 +40,7 @@ pub(super) fn hrandfield(call: &mut Call<'_, '_>) -> Result<(), Error> {
 }
 
 /// Writes a field, with its value or without. Returns how many elements of the array that is.
-fn write(field: Field<'_>, has_value: bool, reply: &mut Reply<'_>) -> usize {
+fn write(field: EncodedField<'_>, has_value: bool, reply: &mut Reply<'_>) -> usize {
     let is_pair = has_value && reply.version == RespVersion::Three;
     if is_pair {
         reply.array(2);

@@ -4,15 +4,15 @@ use super::field_expiry::{parse_fields, parse_time, set_field_expiry};
 use crate::command::call::Call;
 use crate::command::expiry_option::TimeUnit;
 use crate::command::hashes::{change, read, upsert};
-use crate::command::options::Options;
+use crate::command::options::OptionArguments;
 use crate::command::work::WorkLimit;
 use crate::dispatch::wrong_arity;
 use crate::error::Error;
-use crate::keyspace::database::{Change, Effects};
+use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::resp::arguments::Arguments;
 use crate::resp::number::parse_i64;
 use crate::resp::reply::Reply;
-use crate::value::Field;
+use crate::value::EncodedField;
 use crate::value::hash::Hash;
 
 const NOT_POSITIVE: Error = Error::constant("ERR Number of fields must be a positive integer");
@@ -30,7 +30,7 @@ enum NewExpiry {
 
 /// When fields are set.
 #[derive(Clone, Copy, Debug)]
-enum Condition {
+enum FieldsCondition {
     Always,
     /// `FNX`: none of them exists.
     NoneExists,
@@ -84,7 +84,7 @@ pub(super) fn hgetdel(call: &mut Call<'_, '_>) -> Result<(), Error> {
         let field = hash.and_then(|hash| hash.get(name, effects));
         call.reply.bulk_or_null(field.map(|field| field.value));
         if field.is_some() {
-            change(call, |hash, effects| Change::Made(hash.remove(name, effects)))?;
+            change(call, |hash, effects| ChangeEffect::Made(hash.remove(name, effects)))?;
         }
     }
     Ok(())
@@ -117,7 +117,7 @@ pub(super) fn hgetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
                 is_changed = true;
             }
         }
-        if is_changed { Change::Made(()) } else { Change::None(()) }
+        if is_changed { ChangeEffect::Made(()) } else { ChangeEffect::None(()) }
     })?;
     Ok(())
 }
@@ -125,9 +125,9 @@ pub(super) fn hgetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
 /// Parses the options of `HSETEX`. Returns also which arguments are fields and values.
 fn parse_hsetex(
     call: &Call<'_, '_>,
-) -> Result<(Condition, NewExpiry, std::ops::Range<usize>), Error> {
-    let (mut condition, mut expiry) = (Condition::Always, NewExpiry::Removed);
-    let (mut has_expiry, mut options) = (false, Options::from(call.arguments, 2));
+) -> Result<(FieldsCondition, NewExpiry, std::ops::Range<usize>), Error> {
+    let (mut condition, mut expiry) = (FieldsCondition::Always, NewExpiry::Removed);
+    let (mut has_expiry, mut options) = (false, OptionArguments::from(call.arguments, 2));
     while let Ok(argument) = options.next_value() {
         let name = argument.to_ascii_uppercase();
         let unit = TimeUnit::of_option(&name);
@@ -144,13 +144,14 @@ fn parse_hsetex(
                 return Ok((condition, expiry, end - options.left()..end));
             }
             b"FNX" | b"FXX" => {
-                if !matches!(condition, Condition::Always) {
+                if !matches!(condition, FieldsCondition::Always) {
                     return Err(Error::constant(
                         "ERR Only one of FXX or FNX arguments can be specified",
                     ));
                 }
                 let is_fnx = name == b"FNX";
-                condition = if is_fnx { Condition::NoneExists } else { Condition::AllExist };
+                condition =
+                    if is_fnx { FieldsCondition::NoneExists } else { FieldsCondition::AllExist };
             }
             b"KEEPTTL" | b"EX" | b"PX" | b"EXAT" | b"PXAT" => {
                 if std::mem::replace(&mut has_expiry, true) {
@@ -183,13 +184,13 @@ pub(super) fn hsetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
         let is_met = |hash: &Hash| {
             let mut exist = pairs.clone().map(|(name, _)| hash.get(name, effects).is_some());
             match condition {
-                Condition::Always => true,
-                Condition::NoneExists => !exist.any(|exists| exists),
-                Condition::AllExist => exist.all(|exists| exists),
+                FieldsCondition::Always => true,
+                FieldsCondition::NoneExists => !exist.any(|exists| exists),
+                FieldsCondition::AllExist => exist.all(|exists| exists),
             }
         };
         if !is_met(hash) {
-            return Change::None(false);
+            return ChangeEffect::None(false);
         }
         for (name, value) in pairs {
             let expiry_ms = match expiry {
@@ -201,9 +202,9 @@ pub(super) fn hsetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
                 }
                 NewExpiry::At(at_ms) => Some(at_ms),
             };
-            hash.put(Field { name, value, expiry_ms }, effects);
+            hash.put(EncodedField { name, value, expiry_ms }, effects);
         }
-        Change::Made(true)
+        ChangeEffect::Made(true)
     })?;
     call.reply.integer(is_set.into());
     Ok(())

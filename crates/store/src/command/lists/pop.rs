@@ -7,28 +7,28 @@ use crate::command::ranges::parse_count;
 use crate::command::work::WorkLimit;
 use crate::dispatch::wrong_arity;
 use crate::error::{Error, WRONG_TYPE};
-use crate::keyspace::database::{Change, Effects};
-use crate::keyspace::record::Record;
+use crate::keyspace::database::{ChangeEffect, Effects};
+use crate::keyspace::record::KeyRecord;
 use crate::resp::reply::Reply;
 use crate::value::Collection;
-use crate::value::list::{List, ListEnd};
+use crate::value::list::{ListEnd, ListValue};
 
 /// Removes elements at an end and writes them as an array.
 fn pop_many(
-    list: &mut List,
+    list: &mut ListValue,
     (end, count): (ListEnd, usize),
     limit: WorkLimit,
     reply: &mut Reply<'_>,
     effects: &mut Effects,
-) -> Change<Result<(), Error>> {
+) -> ChangeEffect<Result<(), Error>> {
     let len = list.len();
     let count = count.min(len);
     if let Err(error) = limit.check_part(count, (len, list.memory_bytes())) {
-        return Change::None(Err(error));
+        return ChangeEffect::None(Err(error));
     }
     reply.array(count);
     if count == 0 {
-        return Change::None(Ok(()));
+        return ChangeEffect::None(Ok(()));
     }
     let removed = match end {
         ListEnd::Left => {
@@ -41,7 +41,7 @@ fn pop_many(
         }
     };
     effects.discard_value(removed.into_value());
-    Change::Made(Ok(()))
+    ChangeEffect::Made(Ok(()))
 }
 
 /// `LPOP` and `RPOP`.
@@ -53,13 +53,13 @@ pub(super) fn pop(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
     let count = call.arguments.get(2).map(parse_count).transpose()?;
     let (database, effects) = call.locks.database(call.database, key);
     let (limit, reply) = (call.limit, &mut call.reply);
-    let popped = database.change_collection(key, effects, |list: &mut List, effects| {
+    let popped = database.change_collection(key, effects, |list: &mut ListValue, effects| {
         if let Some(count) = count {
             return pop_many(list, (end, count), limit, reply, effects);
         }
         reply.bulk_or_null(list.peek(end));
         list.drop_end(end);
-        Change::Made(Ok(()))
+        ChangeEffect::Made(Ok(()))
     })?;
     match (popped.transpose()?, count) {
         (Some(()), _) => {}
@@ -82,31 +82,31 @@ pub(super) fn move_element(
 ) -> Result<(), Error> {
     let (source, target) = (call.key(1), call.key(2));
     let (database, effects) = call.locks.database(call.database, source);
-    let Some(list) = database.collection::<List>(source, effects)? else {
+    let Some(list) = database.collection::<ListValue>(source, effects)? else {
         call.reply.null();
         return Ok(());
     };
     let element = list.peek(from).map(<[u8]>::to_vec).unwrap_or_default();
     let (database, effects) = call.locks.database(call.database, target);
-    let is_list = |record: &Record| record.value().and_then(List::of).is_some();
+    let is_list = |record: &KeyRecord| record.value().and_then(ListValue::of).is_some();
     if !database.get(target, effects).is_none_or(is_list) {
         return Err(WRONG_TYPE);
     }
-    let push = |list: &mut List| list.push(to, &element);
+    let push = |list: &mut ListValue| list.push(to, &element);
     let is_same = source.bytes == target.bytes;
     let (database, effects) = call.locks.database(call.database, source);
-    database.change_collection(source, effects, |list: &mut List, _| {
+    database.change_collection(source, effects, |list: &mut ListValue, _| {
         list.drop_end(from);
         if is_same {
             push(list);
         }
-        Change::Made(())
+        ChangeEffect::Made(())
     })?;
     if !is_same {
         let (database, effects) = call.locks.database(call.database, target);
-        database.upsert_collection(target, effects, |list: &mut List, _| {
+        database.upsert_collection(target, effects, |list: &mut ListValue, _| {
             push(list);
-            Change::Made(())
+            ChangeEffect::Made(())
         })?;
     }
     call.reply.bulk(&element);

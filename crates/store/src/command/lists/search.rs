@@ -1,11 +1,11 @@
 //! Commands that look for elements of lists by their values.
 
 use crate::command::call::Call;
-use crate::command::options::Options;
+use crate::command::options::OptionArguments;
 use crate::command::ranges::parse_integer;
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::database::Change;
-use crate::value::list::{List, ListEnd};
+use crate::keyspace::database::ChangeEffect;
+use crate::value::list::{ListEnd, ListValue};
 
 const RANK_ZERO: Error = Error::constant(
     "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
@@ -23,11 +23,11 @@ pub(super) fn remove(call: &mut Call<'_, '_>) -> Result<(), Error> {
         Ok(limit) => limit,
     };
     let (database, effects) = call.locks.database(call.database, key);
-    let removed = database.change_collection(key, effects, |list: &mut List, _| {
-        match list.remove_equal(end, element, limit) {
-            0 => Change::None(0),
-            removed => Change::Made(removed),
-        }
+    let removed = database.change_collection(key, effects, |list: &mut ListValue, _| match list
+        .remove_equal(end, element, limit)
+    {
+        0 => ChangeEffect::None(0),
+        removed => ChangeEffect::Made(removed),
     })?;
     call.reply.size(removed.unwrap_or(0));
     Ok(())
@@ -48,7 +48,7 @@ impl PositionOptions {
     fn parse(call: &Call<'_, '_>) -> Result<Self, Error> {
         let end = ListEnd::Left;
         let mut parsed = Self { end, skipped: 0, count: None, compared_max: usize::MAX };
-        let mut options = Options::from(call.arguments, 3);
+        let mut options = OptionArguments::from(call.arguments, 3);
         while let Some(name) = options.next_name() {
             let name = name?;
             let value = options.next_value()?;
@@ -76,7 +76,7 @@ impl PositionOptions {
     }
 
     /// Returns the indices of the elements that are looked for.
-    fn find(&self, list: &List, element: &[u8]) -> Vec<usize> {
+    fn find(&self, list: &ListValue, element: &[u8]) -> Vec<usize> {
         let limit = match self.count {
             None => 1,
             Some(0) => usize::MAX,
@@ -105,7 +105,7 @@ pub(super) fn positions(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let options = PositionOptions::parse(call)?;
     let (key, element) = (call.key(1), call.argument(2));
     let (database, effects) = call.locks.database(call.database, key);
-    let list = database.collection::<List>(key, effects)?;
+    let list = database.collection::<ListValue>(key, effects)?;
     let found = list.map(|list| options.find(list, element)).unwrap_or_default();
     match (options.count, found.first()) {
         (Some(_), _) => {

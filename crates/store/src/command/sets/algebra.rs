@@ -3,18 +3,18 @@
 use std::ops::Range;
 
 use crate::command::call::Call;
-use crate::command::options::Options;
+use crate::command::options::OptionArguments;
 use crate::command::sets::{peek, read};
 use crate::error::{Error, SYNTAX};
 use crate::keyspace::database::Effects;
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::resp::number::parse_i64;
 use crate::value::Collection;
 use crate::value::set::{Member, Set};
 
 /// What is done with sets.
 #[derive(Clone, Copy, Debug)]
-enum Operation {
+enum SetOperation {
     Intersection,
     Union,
     Difference,
@@ -27,7 +27,7 @@ enum Operation {
 /// A key has a value of another type.
 fn for_each_member(
     call: &mut Call<'_, '_>,
-    operation: Operation,
+    operation: SetOperation,
     keys: Range<usize>,
     mut visit: impl FnMut(Member<'_>, &Effects) -> bool,
 ) -> Result<(), Error> {
@@ -41,15 +41,15 @@ fn for_each_member(
     let sets = keys.map(|index| peek(call.locks, call.database, call.key(index), call.now_ms));
     let mut sets = sets.collect::<Result<Vec<Option<&Set>>, _>>()?;
     match operation {
-        Operation::Union => {
+        SetOperation::Union => {
             for set in sets.into_iter().flatten() {
                 if !set.members().all(|member| visit(member, effects)) {
                     break;
                 }
             }
         }
-        Operation::Intersection | Operation::Difference => {
-            let is_intersection = matches!(operation, Operation::Intersection);
+        SetOperation::Intersection | SetOperation::Difference => {
+            let is_intersection = matches!(operation, SetOperation::Intersection);
             if is_intersection {
                 // A key without a value is first here: then there is nothing.
                 sets.sort_by_key(|set| set.map_or(0, Set::len));
@@ -73,7 +73,11 @@ fn for_each_member(
 }
 
 /// Returns the result as a set.
-fn result(call: &mut Call<'_, '_>, operation: Operation, keys: Range<usize>) -> Result<Set, Error> {
+fn result(
+    call: &mut Call<'_, '_>,
+    operation: SetOperation,
+    keys: Range<usize>,
+) -> Result<Set, Error> {
     let mut result = Set::default();
     for_each_member(call, operation, keys, |member, effects| {
         member.with_text(|text| result.insert(text, effects));
@@ -83,7 +87,7 @@ fn result(call: &mut Call<'_, '_>, operation: Operation, keys: Range<usize>) -> 
 }
 
 /// Writes the result.
-fn reply_with(call: &mut Call<'_, '_>, operation: Operation) -> Result<(), Error> {
+fn reply_with(call: &mut Call<'_, '_>, operation: SetOperation) -> Result<(), Error> {
     let keys = 1..call.arguments.len();
     let result = result(call, operation, keys)?;
     call.reply.set(result.len());
@@ -94,7 +98,7 @@ fn reply_with(call: &mut Call<'_, '_>, operation: Operation) -> Result<(), Error
 }
 
 /// Stores the result at the first key.
-fn store(call: &mut Call<'_, '_>, operation: Operation) -> Result<(), Error> {
+fn store(call: &mut Call<'_, '_>, operation: SetOperation) -> Result<(), Error> {
     let keys = 2..call.arguments.len();
     let result = result(call, operation, keys)?;
     let (key, len) = (call.key(1), result.len());
@@ -103,34 +107,34 @@ fn store(call: &mut Call<'_, '_>, operation: Operation) -> Result<(), Error> {
         database.remove(key, effects);
     } else {
         let access = effects.new_access();
-        database.put(key, Record::object(key.bytes, None, access, result.into_value()), effects);
+        database.put(key, KeyRecord::object(key.bytes, None, access, result.into_value()), effects);
     }
     call.reply.size(len);
     Ok(())
 }
 
 pub(super) fn sinter(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    reply_with(call, Operation::Intersection)
+    reply_with(call, SetOperation::Intersection)
 }
 
 pub(super) fn sunion(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    reply_with(call, Operation::Union)
+    reply_with(call, SetOperation::Union)
 }
 
 pub(super) fn sdiff(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    reply_with(call, Operation::Difference)
+    reply_with(call, SetOperation::Difference)
 }
 
 pub(super) fn sinterstore(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    store(call, Operation::Intersection)
+    store(call, SetOperation::Intersection)
 }
 
 pub(super) fn sunionstore(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    store(call, Operation::Union)
+    store(call, SetOperation::Union)
 }
 
 pub(super) fn sdiffstore(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    store(call, Operation::Difference)
+    store(call, SetOperation::Difference)
 }
 
 pub(super) fn sintercard(call: &mut Call<'_, '_>) -> Result<(), Error> {
@@ -142,7 +146,7 @@ pub(super) fn sintercard(call: &mut Call<'_, '_>) -> Result<(), Error> {
         return Err(Error::constant("ERR Number of keys can't be greater than number of args"));
     }
     let mut limit = 0;
-    let mut options = Options::from(call.arguments, FIRST + keys);
+    let mut options = OptionArguments::from(call.arguments, FIRST + keys);
     while let Some(name) = options.next_name() {
         if name?.as_bytes() != b"LIMIT" {
             return Err(SYNTAX);
@@ -152,7 +156,7 @@ pub(super) fn sintercard(call: &mut Call<'_, '_>) -> Result<(), Error> {
         limit = number.ok_or(Error::constant("ERR LIMIT can't be negative"))?;
     }
     let mut count = 0;
-    for_each_member(call, Operation::Intersection, FIRST..FIRST + keys, |_, _| {
+    for_each_member(call, SetOperation::Intersection, FIRST..FIRST + keys, |_, _| {
         count += 1;
         count != limit
     })?;

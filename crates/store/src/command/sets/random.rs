@@ -4,7 +4,7 @@ use crate::command::call::Call;
 use crate::command::random_choice::{RandomCount, choose};
 use crate::command::sets::read;
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::database::Change;
+use crate::keyspace::database::ChangeEffect;
 use crate::resp::number::parse_i64;
 use crate::value::Collection;
 use crate::value::set::Set;
@@ -56,7 +56,7 @@ pub(super) fn spop(call: &mut Call<'_, '_>) -> Result<(), Error> {
         let chosen = RandomCount::Different(count.unwrap_or(1));
         let size = (set.len(), set.memory_bytes());
         if let Err(error) = limit.check_part(chosen.work(set.len()), size) {
-            return Change::None(Err(error));
+            return ChangeEffect::None(Err(error));
         }
         choose(set, chosen, effects, |member| {
             member.write(reply);
@@ -69,7 +69,11 @@ pub(super) fn spop(call: &mut Call<'_, '_>) -> Result<(), Error> {
                 set.remove(member, effects);
             });
         }
-        if popped.is_empty() { Change::None(Ok(0)) } else { Change::Made(Ok(popped.len())) }
+        if popped.is_empty() {
+            ChangeEffect::None(Ok(0))
+        } else {
+            ChangeEffect::Made(Ok(popped.len()))
+        }
     })?;
     match (popped.transpose()?, count) {
         (None, None) => call.reply.null(),

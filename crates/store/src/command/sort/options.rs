@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::pattern::Pattern;
-use crate::command::options::Options;
+use crate::command::options::OptionArguments;
 use crate::command::ranges::parse_integer;
 use crate::error::{Error, SYNTAX};
 use crate::resp::arguments::Arguments;
@@ -42,7 +42,7 @@ impl<'a> SortOptions<'a> {
             offset: 0,
             count: -1,
         };
-        let mut options = Options::from(*arguments, FIRST);
+        let mut options = OptionArguments::from(*arguments, FIRST);
         while let Some(name) = options.next_name() {
             match name?.as_bytes() {
                 b"ASC" => parsed.is_reversed = false,

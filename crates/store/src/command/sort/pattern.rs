@@ -6,7 +6,7 @@ use memchr::memmem;
 
 use crate::keyspace::key::Key;
 use crate::keyspace::locks::Locks;
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::value::Collection;
 use crate::value::hash::Hash;
 
@@ -50,7 +50,7 @@ pub(super) struct Lookup<'v, 's> {
 
 impl<'v> Lookup<'v, '_> {
     /// Returns the record of a key.
-    pub(super) fn record(&self, key: Key<'_>) -> Option<&'v Record> {
+    pub(super) fn record(&self, key: Key<'_>) -> Option<&'v KeyRecord> {
         self.locks.peek(self.database, key)?.peek(key, self.now_ms)
     }
 

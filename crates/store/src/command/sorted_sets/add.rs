@@ -3,7 +3,7 @@
 use super::bounds::parse_score;
 use crate::command::call::Call;
 use crate::error::{Error, NOT_A_FLOAT, SYNTAX};
-use crate::keyspace::database::Change;
+use crate::keyspace::database::ChangeEffect;
 use crate::keyspace::key::KeyHasher;
 use crate::value::sorted_set::{ScoreChange, SortedSet};
 
@@ -149,13 +149,13 @@ fn add_pairs(call: &mut Call<'_, '_>, options: AddOptions, first: usize) -> Resu
         for (score, member) in pairs() {
             let pair = (score.unwrap_or_default(), member);
             if let Err(error) = result.add(set, options, pair, effects.hasher) {
-                return Change::None(Err(error));
+                return ChangeEffect::None(Err(error));
             }
         }
         if result.added + result.changed > 0 {
-            Change::Made(Ok(result))
+            ChangeEffect::Made(Ok(result))
         } else {
-            Change::None(Ok(result))
+            ChangeEffect::None(Ok(result))
         }
     })??;
     match (options.increments, result.score) {
@@ -174,8 +174,8 @@ pub(super) fn remove(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let removed =
         database.change_collection(key, effects, |set: &mut SortedSet, _| {
             match members.filter_map(|member| set.remove(member)).count() {
-                0 => Change::None(0),
-                removed => Change::Made(removed),
+                0 => ChangeEffect::None(0),
+                removed => ChangeEffect::Made(removed),
             }
         })?;
     call.reply.size(removed.unwrap_or(0));

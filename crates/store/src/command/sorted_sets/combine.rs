@@ -9,7 +9,7 @@ use super::range::put;
 use super::write_members;
 use crate::command::call::Call;
 use crate::command::member_source::MemberSource;
-use crate::command::options::Options;
+use crate::command::options::OptionArguments;
 use crate::command::ranges::parse_integer;
 use crate::error::{Error, SYNTAX};
 use crate::value::sorted_set::{SortedSet, compare};
@@ -22,7 +22,7 @@ type Members = Vec<(Box<[u8]>, f64)>;
 
 /// How members are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
+enum CombineOperation {
     Union,
     Intersection,
     Difference,
@@ -56,7 +56,7 @@ impl Aggregate {
 /// Keys and options of one of the commands.
 #[derive(Debug)]
 struct Combination {
-    operation: Operation,
+    operation: CombineOperation,
     /// Which arguments are the keys of the values.
     keys: Range<usize>,
     /// For each key, unless all are 1.
@@ -69,7 +69,7 @@ impl Combination {
     /// Parses the number of keys at an argument, the keys, and the options.
     fn parse(
         call: &mut Call<'_, '_>,
-        operation: Operation,
+        operation: CombineOperation,
         first: usize,
         is_stored: bool,
     ) -> Result<Self, Error> {
@@ -81,7 +81,7 @@ impl Combination {
     /// Parses the number of keys at an argument, and the keys. Their values have members.
     fn parse_keys(
         call: &mut Call<'_, '_>,
-        operation: Operation,
+        operation: CombineOperation,
         first: usize,
     ) -> Result<Self, Error> {
         let count = parse_integer(call.argument(first))?;
@@ -108,8 +108,8 @@ impl Combination {
     }
 
     fn parse_options(&mut self, call: &Call<'_, '_>, is_stored: bool) -> Result<(), Error> {
-        let has_weights = self.operation != Operation::Difference;
-        let mut options = Options::from(call.arguments, self.keys.end);
+        let has_weights = self.operation != CombineOperation::Difference;
+        let mut options = OptionArguments::from(call.arguments, self.keys.end);
         while let Some(name) = options.next_name() {
             match name?.as_bytes() {
                 b"WEIGHTS" if has_weights && options.left() >= self.keys.len() => {
@@ -152,9 +152,9 @@ impl Combination {
     /// Returns the members in no order. Takes time for each member of each value.
     fn members(&self, call: &mut Call<'_, '_>) -> Result<Members, Error> {
         match self.operation {
-            Operation::Union => self.union(call),
-            Operation::Intersection => self.intersection(call),
-            Operation::Difference => self.difference(call),
+            CombineOperation::Union => self.union(call),
+            CombineOperation::Intersection => self.intersection(call),
+            CombineOperation::Difference => self.difference(call),
         }
     }
 
@@ -230,7 +230,7 @@ fn collect(source: MemberSource<'_>, weight: f64) -> Members {
 }
 
 /// Writes the members of a combination in order.
-fn write(call: &mut Call<'_, '_>, operation: Operation) -> Result<(), Error> {
+fn write(call: &mut Call<'_, '_>, operation: CombineOperation) -> Result<(), Error> {
     let combination = Combination::parse(call, operation, 1, false)?;
     let mut members = combination.members(call)?;
     members.sort_unstable_by(|left, right| compare((&left.0, left.1), (&right.0, right.1)));
@@ -241,7 +241,7 @@ fn write(call: &mut Call<'_, '_>, operation: Operation) -> Result<(), Error> {
 }
 
 /// Stores the members of a combination.
-fn store(call: &mut Call<'_, '_>, operation: Operation) -> Result<(), Error> {
+fn store(call: &mut Call<'_, '_>, operation: CombineOperation) -> Result<(), Error> {
     let combination = Combination::parse(call, operation, 2, true)?;
     let mut members = combination.members(call)?;
     members.sort_unstable_by(|left, right| compare((&left.0, left.1), (&right.0, right.1)));
@@ -259,39 +259,39 @@ fn store(call: &mut Call<'_, '_>, operation: Operation) -> Result<(), Error> {
 
 /// `ZUNION`
 pub(super) fn union(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    write(call, Operation::Union)
+    write(call, CombineOperation::Union)
 }
 
 /// `ZUNIONSTORE`
 pub(super) fn union_store(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    store(call, Operation::Union)
+    store(call, CombineOperation::Union)
 }
 
 /// `ZINTER`
 pub(super) fn intersection(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    write(call, Operation::Intersection)
+    write(call, CombineOperation::Intersection)
 }
 
 /// `ZINTERSTORE`
 pub(super) fn intersection_store(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    store(call, Operation::Intersection)
+    store(call, CombineOperation::Intersection)
 }
 
 /// `ZDIFF`
 pub(super) fn difference(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    write(call, Operation::Difference)
+    write(call, CombineOperation::Difference)
 }
 
 /// `ZDIFFSTORE`
 pub(super) fn difference_store(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    store(call, Operation::Difference)
+    store(call, CombineOperation::Difference)
 }
 
 /// `ZINTERCARD`
 pub(super) fn intersection_cardinality(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    let combination = Combination::parse_keys(call, Operation::Intersection, 1)?;
+    let combination = Combination::parse_keys(call, CombineOperation::Intersection, 1)?;
     let mut limit = usize::MAX;
-    let mut options = Options::from(call.arguments, combination.keys.end);
+    let mut options = OptionArguments::from(call.arguments, combination.keys.end);
     while let Some(name) = options.next_name() {
         if name?.as_bytes() != b"LIMIT" {
             return Err(SYNTAX);

@@ -7,7 +7,7 @@ use crate::command::pop_first;
 use crate::command::ranges::parse_count;
 use crate::command::work::WorkLimit;
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::database::Change;
+use crate::keyspace::database::ChangeEffect;
 use crate::resp::reply::Reply;
 use crate::value::sorted_set::SortedSet;
 
@@ -21,11 +21,11 @@ fn pop_many(
     limit: WorkLimit,
     reply: &mut Reply<'_>,
     write: WriteMembers,
-) -> Change<Result<(), Error>> {
+) -> ChangeEffect<Result<(), Error>> {
     let len = set.len();
     let count = count.min(len);
     if let Err(error) = limit.check_part(count, (len, set.memory_bytes())) {
-        return Change::None(Err(error));
+        return ChangeEffect::None(Err(error));
     }
     match order {
         Order::Ascending => {
@@ -37,7 +37,7 @@ fn pop_many(
             set.remove_range(len - count..len);
         }
     }
-    if count > 0 { Change::Made(Ok(())) } else { Change::None(Ok(())) }
+    if count > 0 { ChangeEffect::Made(Ok(())) } else { ChangeEffect::None(Ok(())) }
 }
 
 /// Writes members with scores as pairs, in both versions of the protocol.

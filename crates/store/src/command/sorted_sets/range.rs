@@ -3,13 +3,13 @@
 use super::bounds::{BoundKind, Bounds, Order, limited};
 use super::write_members;
 use crate::command::call::Call;
-use crate::command::options::Options;
+use crate::command::options::OptionArguments;
 use crate::command::ranges::parse_integer;
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::database::{Change, Effects};
+use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::keyspace::key::Key;
 use crate::keyspace::locks::Locks;
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::value::Collection;
 use crate::value::sorted_set::SortedSet;
 
@@ -43,7 +43,7 @@ impl<'a> RangeQuery<'a> {
     ) -> Result<Self, Error> {
         let (mut kind, mut order) = fixed.unwrap_or((BoundKind::Rank, Order::Ascending));
         let (mut limit, mut with_scores) = (UNLIMITED, false);
-        let mut options = Options::from(call.arguments, first + 2);
+        let mut options = OptionArguments::from(call.arguments, first + 2);
         while let Some(name) = options.next_name() {
             match name?.as_bytes() {
                 b"WITHSCORES" if !is_stored => with_scores = true,
@@ -141,7 +141,7 @@ pub(super) fn put(locks: &mut Locks<'_>, database: usize, key: Key<'_>, set: Sor
         return;
     }
     let access = effects.new_access();
-    database.put(key, Record::object(key.bytes, None, access, set.into_value()), effects);
+    database.put(key, KeyRecord::object(key.bytes, None, access, set.into_value()), effects);
 }
 
 /// `ZCOUNT` and `ZLEXCOUNT`
@@ -163,11 +163,11 @@ pub(super) fn remove(call: &mut Call<'_, '_>, kind: BoundKind) -> Result<(), Err
     let remove = |set: &mut SortedSet, _: &mut Effects| {
         let ranks = bounds.ranks(set, Order::Ascending);
         if let Err(error) = limit.check_part(ranks.len(), (set.len(), set.memory_bytes())) {
-            return Change::None(Err(error));
+            return ChangeEffect::None(Err(error));
         }
         match set.remove_range(ranks) {
-            0 => Change::None(Ok(0)),
-            removed => Change::Made(Ok(removed)),
+            0 => ChangeEffect::None(Ok(0)),
+            removed => ChangeEffect::Made(Ok(removed)),
         }
     };
     let removed = database.change_collection(key, effects, remove)?.transpose()?;

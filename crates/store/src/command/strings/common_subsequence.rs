@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::STRINGS;
 use crate::command::call::Call;
-use crate::command::options::Options;
+use crate::command::options::OptionArguments;
 use crate::command::ranges::parse_integer;
-use crate::command::spec::{Command, Flags, Keys};
+use crate::command::spec::{CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::limits::LCS_CELLS_MAX;
 use crate::resp::reply::Reply;
 
@@ -18,9 +18,9 @@ const TOO_LARGE: Error =
 const LENGTH_AND_INDICES: Error =
     Error::constant("ERR If you want both the length and indexes, please just use IDX.");
 
-pub(in crate::command) const COMMANDS: &[Command] = &[STRINGS
+pub(in crate::command) const COMMANDS: &[CommandSpec] = &[STRINGS
     .row("lcs", -3, Flags::READ_ONLY, ("7.0.0", "Finds the longest common subsequence."), lcs)
-    .with_keys(Keys::FIRST_TWO)];
+    .with_keys(KeyArguments::FIRST_TWO)];
 
 /// What the reply is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +35,7 @@ struct LcsOptions {
 impl LcsOptions {
     fn parse(call: &Call<'_, '_>) -> Result<Self, Error> {
         let mut parsed = Self::default();
-        let mut options = Options::from(call.arguments, 3);
+        let mut options = OptionArguments::from(call.arguments, 3);
         while let Some(name) = options.next_name() {
             match name?.as_bytes() {
                 b"LEN" => parsed.only_length = true,
@@ -115,7 +115,7 @@ fn text(call: &mut Call<'_, '_>, index: usize) -> Result<Vec<u8>, Error> {
     let key = call.key(index);
     let (database, effects) = call.locks.database(call.database, key);
     let record = database.get(key, effects);
-    let bytes = record.map(|record| Record::bytes(record).ok_or(NO_STRINGS)).transpose()?;
+    let bytes = record.map(|record| KeyRecord::bytes(record).ok_or(NO_STRINGS)).transpose()?;
     let bytes = bytes.unwrap_or_default();
     call.limit.check_bytes(bytes.len())?;
     Ok(bytes.to_vec())

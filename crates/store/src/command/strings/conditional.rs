@@ -1,17 +1,17 @@
 //! Newer commands that set or delete strings under conditions.
 
-use super::set_options::{Condition, SetOptions};
+use super::set_options::{SetCondition, SetOptions};
 use super::{STRINGS, WRITE, put_or_remove};
 use crate::command::call::Call;
-use crate::command::spec::{Command, Flags, Keys};
+use crate::command::spec::{CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 use crate::resp::arguments::Arguments;
 use crate::resp::number::parse_i64;
 
 const NO_KEY_COUNT: Error = Error::constant("ERR invalid numkeys value");
 
-pub(in crate::command) const COMMANDS: &[Command] = &[
+pub(in crate::command) const COMMANDS: &[CommandSpec] = &[
     STRINGS
         .row(
             "msetex",
@@ -20,7 +20,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             ("8.4.0", "Sets the string values of keys and their common expiry."),
             msetex,
         )
-        .with_keys(Keys::Found(|arguments| Ok(pairs(arguments)?.collect()))),
+        .with_keys(KeyArguments::Found(|arguments| Ok(pairs(arguments)?.collect()))),
     STRINGS.row(
         "delifeq",
         3,
@@ -44,7 +44,7 @@ fn pairs(arguments: &Arguments<'_>) -> Result<std::iter::StepBy<std::ops::Range<
 fn msetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let pairs = pairs(&call.arguments)?;
     let options = SetOptions::parse(call, 2 + pairs.len() * 2)?;
-    if options.returns_old || matches!(options.condition, Condition::Equals(_)) {
+    if options.returns_old || matches!(options.condition, SetCondition::Equals(_)) {
         return Err(SYNTAX);
     }
     let expiry_ms = options.expiry.at_ms(call)?;
@@ -60,7 +60,7 @@ fn msetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
         let (key, value) = (call.key(index), call.argument(index + 1));
         let (database, effects) = call.locks.database(call.database, key);
         let current = database.peek(key, call.now_ms);
-        let kept_ms = current.and_then(Record::expiry_ms).filter(|_| options.keeps_expiry);
+        let kept_ms = current.and_then(KeyRecord::expiry_ms).filter(|_| options.keeps_expiry);
         put_or_remove(database, key, value, expiry_ms.or(kept_ms), effects);
     }
     call.reply.integer(1);

@@ -2,14 +2,14 @@
 
 use crate::command::call::Call;
 use crate::command::expiry_option::{ExpiryOption, TimeUnit};
-use crate::command::options::Options;
+use crate::command::options::OptionArguments;
 use crate::error::{Error, SYNTAX, WRONG_TYPE};
-use crate::keyspace::record::Record;
+use crate::keyspace::record::KeyRecord;
 
 /// See the head of the module.
 #[derive(Debug, Default)]
 pub(super) struct SetOptions<'a> {
-    pub(super) condition: Condition<'a>,
+    pub(super) condition: SetCondition<'a>,
     pub(super) expiry: ExpiryOption<'a>,
     /// `GET`: the reply is the previous value.
     pub(super) returns_old: bool,
@@ -21,7 +21,7 @@ pub(super) struct SetOptions<'a> {
 
 /// When a value is set.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Condition<'a> {
+pub(super) enum SetCondition<'a> {
     #[default]
     Always,
     /// `NX`
@@ -32,10 +32,10 @@ pub(super) enum Condition<'a> {
     Equals(&'a [u8]),
 }
 
-impl Condition<'_> {
+impl SetCondition<'_> {
     /// # Errors
     /// The value is to be compared and is no string.
-    pub(super) fn is_met(self, current: Option<&Record>) -> Result<bool, Error> {
+    pub(super) fn is_met(self, current: Option<&KeyRecord>) -> Result<bool, Error> {
         Ok(match self {
             Self::Always => true,
             Self::IsNew => current.is_none(),
@@ -55,18 +55,18 @@ impl<'a> SetOptions<'a> {
     /// One is unknown, or two contradict each other.
     pub(super) fn parse(call: &Call<'a, '_>, from: usize) -> Result<Self, Error> {
         let mut parsed = Self::default();
-        let mut options = Options::from(call.arguments, from);
+        let mut options = OptionArguments::from(call.arguments, from);
         while let Some(name) = options.next_name() {
             let name = name?;
             match (name.as_bytes(), parsed.condition) {
-                (b"NX", Condition::Always | Condition::IsNew) => {
-                    parsed.condition = Condition::IsNew;
+                (b"NX", SetCondition::Always | SetCondition::IsNew) => {
+                    parsed.condition = SetCondition::IsNew;
                 }
-                (b"XX", Condition::Always | Condition::Exists) => {
-                    parsed.condition = Condition::Exists;
+                (b"XX", SetCondition::Always | SetCondition::Exists) => {
+                    parsed.condition = SetCondition::Exists;
                 }
-                (b"IFEQ", Condition::Always) => {
-                    parsed.condition = Condition::Equals(options.next_value()?);
+                (b"IFEQ", SetCondition::Always) => {
+                    parsed.condition = SetCondition::Equals(options.next_value()?);
                 }
                 (b"GET", _) => parsed.returns_old = true,
                 (b"KEEPTTL", _) if !parsed.expiry.is_given() => parsed.keeps_expiry = true,
@@ -82,7 +82,7 @@ impl<'a> SetOptions<'a> {
     /// One is unknown, or two contradict each other.
     pub(super) fn parse_for_getex(call: &Call<'a, '_>, from: usize) -> Result<Self, Error> {
         let mut parsed = Self::default();
-        let mut options = Options::from(call.arguments, from);
+        let mut options = OptionArguments::from(call.arguments, from);
         while let Some(name) = options.next_name() {
             match name?.as_bytes() {
                 b"PERSIST" if !parsed.expiry.is_given() => parsed.is_persistent = true,
@@ -93,7 +93,7 @@ impl<'a> SetOptions<'a> {
     }
 
     /// Takes one of the four options that say when a key expires.
-    fn take_expiry(&mut self, name: &[u8], options: &mut Options<'a>) -> Result<(), Error> {
+    fn take_expiry(&mut self, name: &[u8], options: &mut OptionArguments<'a>) -> Result<(), Error> {
         let unit = TimeUnit::of_option(name).ok_or(SYNTAX)?;
         if self.keeps_expiry || self.is_persistent {
             return Err(SYNTAX);
@@ -103,7 +103,7 @@ impl<'a> SetOptions<'a> {
 
     /// Returns whether there are no options.
     pub(super) fn is_plain(&self) -> bool {
-        let is_conditional = !matches!(self.condition, Condition::Always);
+        let is_conditional = !matches!(self.condition, SetCondition::Always);
         !is_conditional && !self.expiry.is_given() && !self.returns_old && !self.keeps_expiry
     }
 }

@@ -3,13 +3,13 @@
 use super::{STRINGS, WRITE};
 use crate::command::call::Call;
 use crate::command::ranges::{byte_range, is_reversed};
-use crate::command::spec::{Command, Flags};
+use crate::command::spec::{CommandSpec, Flags};
 use crate::error::{Error, TOO_LONG};
 use crate::limits::STRING_MAX_BYTES;
 
 const OFFSET_OUT_OF_RANGE: Error = Error::constant("ERR offset is out of range");
 
-pub(in crate::command) const COMMANDS: &[Command] = &[
+pub(in crate::command) const COMMANDS: &[CommandSpec] = &[
     STRINGS.row("setrange", 4, WRITE, ("2.2.0", "Overwrites a part of a string."), set_range),
     STRINGS.row(
         "getrange",

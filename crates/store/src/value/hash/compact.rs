@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::keyspace::allocation::allocated_bytes;
 use crate::prefetch::prefetch;
 use crate::value::field_encoding::{
-    EXPIRY_BYTES, Field, decode_expiry, decode_head, decode_number, encode_expiry, encode_number,
-    number_bytes,
+    EXPIRY_BYTES, EncodedField, decode_expiry, decode_head, decode_number, encode_expiry,
+    encode_number, number_bytes,
 };
 
 /// The number of fields (2 bytes), a time before which none expires (6 bytes, 0 if none does), and
@@ -48,7 +48,7 @@ impl CompactFields {
     }
 
     /// Returns where a field is.
-    fn find(&self, name: &[u8]) -> Option<(Range<usize>, Field<'_>)> {
+    fn find(&self, name: &[u8]) -> Option<(Range<usize>, EncodedField<'_>)> {
         let mut fields = self.iter();
         let mut start = fields.at;
         while let Some(field) = fields.next() {
@@ -60,13 +60,13 @@ impl CompactFields {
         None
     }
 
-    pub(super) fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+    pub(super) fn get(&self, name: &[u8]) -> Option<EncodedField<'_>> {
         self.find(name).map(|(_, field)| field)
     }
 
     /// Adds a field, or replaces the one of the same name. Returns the expiry of that, if there was
     /// one.
-    pub(super) fn put(&mut self, field: Field<'_>) -> Option<Option<u64>> {
+    pub(super) fn put(&mut self, field: EncodedField<'_>) -> Option<Option<u64>> {
         let found = self.find(field.name).map(|(range, field)| (range, field.expiry_ms));
         let (old, old_expiry_ms) = found.unzip();
         let is_there = old.is_some();
@@ -141,11 +141,11 @@ impl CompactFields {
     }
 }
 
-fn encoded_bytes(field: Field<'_>) -> usize {
+fn encoded_bytes(field: EncodedField<'_>) -> usize {
     field.head_bytes() + number_bytes(field.value.len()) + field.value.len()
 }
 
-fn encode(field: Field<'_>, bytes: &mut Vec<u8>) {
+fn encode(field: EncodedField<'_>, bytes: &mut Vec<u8>) {
     field.encode_head(bytes);
     encode_number(field.value.len(), bytes);
     bytes.extend_from_slice(field.value);
@@ -159,14 +159,14 @@ pub(super) struct CompactFieldsIter<'a> {
 }
 
 impl<'a> Iterator for CompactFieldsIter<'a> {
-    type Item = Field<'a>;
+    type Item = EncodedField<'a>;
 
-    fn next(&mut self) -> Option<Field<'a>> {
+    fn next(&mut self) -> Option<EncodedField<'a>> {
         let bytes = self.bytes.get(self.at..).filter(|bytes| !bytes.is_empty())?;
         let (name, expiry_ms, head_bytes) = decode_head(bytes);
         let (length, length_bytes) = decode_number(&bytes[head_bytes..]);
         let start = head_bytes + length_bytes;
         self.at += start + length;
-        Some(Field { name, value: &bytes[start..start + length], expiry_ms })
+        Some(EncodedField { name, value: &bytes[start..start + length], expiry_ms })
     }
 }

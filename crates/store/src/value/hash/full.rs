@@ -4,7 +4,7 @@ use super::expiry_index::ExpiryIndex;
 use crate::keyspace::allocation::allocated_bytes;
 use crate::keyspace::key::KeyHasher;
 use crate::keyspace::segment_table::SegmentTable;
-use crate::value::field_encoding::{Field, decode_head};
+use crate::value::field_encoding::{EncodedField, decode_head};
 
 /// See the head of the module.
 #[derive(Clone, Debug)]
@@ -21,16 +21,16 @@ pub(super) struct FullFields {
 pub(super) struct FieldEntry(Box<[u8]>);
 
 impl FieldEntry {
-    fn new(field: Field<'_>) -> Self {
+    fn new(field: EncodedField<'_>) -> Self {
         let mut bytes = Vec::with_capacity(field.head_bytes() + field.value.len());
         field.encode_head(&mut bytes);
         bytes.extend_from_slice(field.value);
         Self(bytes.into_boxed_slice())
     }
 
-    pub(super) fn field(&self) -> Field<'_> {
+    pub(super) fn field(&self) -> EncodedField<'_> {
         let (name, expiry_ms, head_bytes) = decode_head(&self.0);
-        Field { name, value: &self.0[head_bytes..], expiry_ms }
+        EncodedField { name, value: &self.0[head_bytes..], expiry_ms }
     }
 
     fn name(&self) -> &[u8] {
@@ -39,7 +39,7 @@ impl FieldEntry {
 
     /// Replaces the value and the expiry where the new ones have the same lengths. Returns whether
     /// that was possible.
-    fn replace_in_place(&mut self, field: Field<'_>) -> bool {
+    fn replace_in_place(&mut self, field: EncodedField<'_>) -> bool {
         let (_, expiry_ms, head_bytes) = decode_head(&self.0);
         let value = &mut self.0[head_bytes..];
         let is_same = expiry_ms == field.expiry_ms && value.len() == field.value.len();
@@ -104,14 +104,14 @@ impl FullFields {
         is_due && self.expiries.len() >= self.len() && self.expired(now_ms) >= self.len()
     }
 
-    pub(super) fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+    pub(super) fn get(&self, name: &[u8]) -> Option<EncodedField<'_>> {
         let entry = self.table.find(self.hasher.hash(name), |entry| entry.name() == name)?;
         Some(entry.field())
     }
 
     /// Adds a field, or replaces the one of the same name. Returns the expiry of that, if there was
     /// one.
-    pub(super) fn put(&mut self, field: Field<'_>) -> Option<Option<u64>> {
+    pub(super) fn put(&mut self, field: EncodedField<'_>) -> Option<Option<u64>> {
         let hash = self.hasher.hash(field.name);
         let location = self.table.locate(hash, |entry| entry.name() == field.name);
         let mut old = None;

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::chunk::CHUNK_MAX_BYTES;
 use super::*;
 
-fn check(list: &List, model: &VecDeque<Vec<u8>>) {
+fn check(list: &ListValue, model: &VecDeque<Vec<u8>>) {
     assert_eq!(list.len(), model.len());
     assert!(list.iter_from(0).eq(model.iter().map(|it| &it[..])));
     if let Some(last) = model.len().checked_sub(1) {
@@ -16,7 +16,7 @@ fn check(list: &List, model: &VecDeque<Vec<u8>>) {
         assert_eq!(back, expected);
     }
     assert_eq!(list.get(model.len()), None);
-    if let List::Full(full) = list {
+    if let ListValue::Full(full) = list {
         assert!(full.chunks.len() > 1);
         let chunks = || full.chunks.iter();
         assert!(chunks().all(|it| it.len > 0 && it.len as usize == it.chunk.len()));
@@ -63,7 +63,7 @@ fn step(elements: u16) -> impl Strategy<Value = Step> {
     ]
 }
 
-fn apply(step: Step, list: &mut List, model: &mut VecDeque<Vec<u8>>) {
+fn apply(step: Step, list: &mut ListValue, model: &mut VecDeque<Vec<u8>>) {
     let len = model.len();
     match step {
         Step::Push(end, choice) => {
@@ -110,7 +110,7 @@ fn apply(step: Step, list: &mut List, model: &mut VecDeque<Vec<u8>>) {
 
 #[test]
 fn a_queue_does_not_grow() {
-    let mut list = List::default();
+    let mut list = ListValue::default();
     for number in 0..20_000_u32 {
         list.push(ListEnd::Right, &number.to_le_bytes());
         if number >= 100 {
@@ -118,13 +118,13 @@ fn a_queue_does_not_grow() {
             list.drop_end(ListEnd::Left);
         }
     }
-    assert!(matches!(list, List::Compact(_)));
+    assert!(matches!(list, ListValue::Compact(_)));
     assert!(list.memory_bytes() < 100 * 6 * 2, "{}", list.memory_bytes());
 }
 
 #[test]
 fn a_long_list_gives_its_memory_back() {
-    let mut list = List::default();
+    let mut list = ListValue::default();
     for number in 0..100_000_u32 {
         list.push(ListEnd::Left, &number.to_le_bytes());
     }
@@ -140,7 +140,7 @@ fn a_long_list_gives_its_memory_back() {
 proptest! {
     #[test]
     fn a_small_list_is_a_deque(steps in prop::collection::vec(step(40), 0..60)) {
-        let (mut list, mut model) = (List::default(), VecDeque::new());
+        let (mut list, mut model) = (ListValue::default(), VecDeque::new());
         for step in steps {
             // Short elements only: most of these lists have one chunk.
             apply(step, &mut list, &mut model);
@@ -153,7 +153,7 @@ proptest! {
         choices in prop::collection::vec(0..48_u16, 0..400),
         steps in prop::collection::vec(step(48), 0..300),
     ) {
-        let (mut list, mut model) = (List::default(), VecDeque::new());
+        let (mut list, mut model) = (ListValue::default(), VecDeque::new());
         for choice in choices {
             apply(Step::Push(ListEnd::Right, choice), &mut list, &mut model);
         }

@@ -6,7 +6,7 @@ use crate::keyspace::allocation::allocated_bytes;
 /// `PAGE_SLOTS` values.
 #[derive(Debug)]
 pub(super) struct PagedArena<T, const PAGE_SLOTS: usize> {
-    pages: Vec<Page<T>>,
+    pages: Vec<ArenaPage<T>>,
     /// Pages that have unused slots.
     open: Vec<u32>,
     /// Bytes of memory of all pages.
@@ -14,8 +14,8 @@ pub(super) struct PagedArena<T, const PAGE_SLOTS: usize> {
 }
 
 #[derive(Debug)]
-struct Page<T> {
-    slots: Vec<Slot<T>>,
+struct ArenaPage<T> {
+    slots: Vec<ArenaSlot<T>>,
     used: u32,
     /// The first unused slot, which leads to the next one.
     first_unused: u32,
@@ -23,7 +23,7 @@ struct Page<T> {
 }
 
 #[derive(Clone, Debug)]
-enum Slot<T> {
+enum ArenaSlot<T> {
     Used(T),
     /// The next unused slot of the page.
     Unused(u32),
@@ -40,22 +40,22 @@ impl<T, const PAGE_SLOTS: usize> Default for PagedArena<T, PAGE_SLOTS> {
 
 impl<T: Clone, const PAGE_SLOTS: usize> Clone for PagedArena<T, PAGE_SLOTS> {
     fn clone(&self) -> Self {
-        let pages: Vec<_> = self.pages.iter().map(Page::copy).collect();
+        let pages: Vec<_> = self.pages.iter().map(ArenaPage::copy).collect();
         // The copies have no more memory than they need.
-        let page_bytes = pages.iter().map(Page::allocated_bytes).sum();
+        let page_bytes = pages.iter().map(ArenaPage::allocated_bytes).sum();
         Self { pages, open: self.open.clone(), page_bytes }
     }
 }
 
-impl<T: Clone> Page<T> {
+impl<T: Clone> ArenaPage<T> {
     fn copy(&self) -> Self {
         Self { slots: self.slots.clone(), ..*self }
     }
 }
 
-impl<T> Page<T> {
+impl<T> ArenaPage<T> {
     fn allocated_bytes(&self) -> usize {
-        allocated_bytes(self.slots.capacity() * size_of::<Slot<T>>())
+        allocated_bytes(self.slots.capacity() * size_of::<ArenaSlot<T>>())
     }
 }
 
@@ -63,7 +63,7 @@ impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
     /// Returns how many bytes of memory the arena occupies, without those that its values point to.
     pub(super) fn allocated_bytes(&self) -> usize {
         self.page_bytes
-            + allocated_bytes(self.pages.capacity() * size_of::<Page<T>>())
+            + allocated_bytes(self.pages.capacity() * size_of::<ArenaPage<T>>())
             + allocated_bytes(self.open.capacity() * size_of::<u32>())
     }
 
@@ -73,7 +73,7 @@ impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
             Some(&index) => index,
             None => {
                 let slots = Vec::new();
-                self.pages.push(Page { slots, used: 0, first_unused: NONE, is_open: true });
+                self.pages.push(ArenaPage { slots, used: 0, first_unused: NONE, is_open: true });
                 let index = (self.pages.len() - 1) as u32;
                 self.open.push(index);
                 index
@@ -83,15 +83,15 @@ impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
         let slot_index = page.first_unused;
         let slot_index = match page.slots.get_mut(slot_index as usize) {
             Some(slot) => {
-                if let Slot::Unused(next) = *slot {
+                if let ArenaSlot::Unused(next) = *slot {
                     page.first_unused = next;
                 }
-                *slot = Slot::Used(value);
+                *slot = ArenaSlot::Used(value);
                 slot_index
             }
             None => {
                 self.page_bytes -= page.allocated_bytes();
-                page.slots.push(Slot::Used(value));
+                page.slots.push(ArenaSlot::Used(value));
                 self.page_bytes += page.allocated_bytes();
                 (page.slots.len() - 1) as u32
             }
@@ -108,8 +108,8 @@ impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
     pub(super) fn remove(&mut self, number: u32) -> Option<T> {
         let (page_index, slot_index) = Self::location(number);
         let page = self.pages.get_mut(page_index)?;
-        let slot = page.slots.get_mut(slot_index).filter(|it| matches!(it, Slot::Used(_)))?;
-        let removed = std::mem::replace(slot, Slot::Unused(page.first_unused));
+        let slot = page.slots.get_mut(slot_index).filter(|it| matches!(it, ArenaSlot::Used(_)))?;
+        let removed = std::mem::replace(slot, ArenaSlot::Unused(page.first_unused));
         page.first_unused = slot_index as u32;
         page.used -= 1;
         if page.used == 0 {
@@ -122,8 +122,8 @@ impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
             self.open.push(page_index as u32);
         }
         match removed {
-            Slot::Used(value) => Some(value),
-            Slot::Unused(_) => None,
+            ArenaSlot::Used(value) => Some(value),
+            ArenaSlot::Unused(_) => None,
         }
     }
 
@@ -139,8 +139,8 @@ impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
     pub(super) fn get(&self, number: u32) -> &T {
         let (page, slot) = Self::location(number);
         match &self.pages[page].slots[slot] {
-            Slot::Used(value) => value,
-            Slot::Unused(_) => unreachable!("only numbers in use are kept"),
+            ArenaSlot::Used(value) => value,
+            ArenaSlot::Unused(_) => unreachable!("only numbers in use are kept"),
         }
     }
 
@@ -151,8 +151,8 @@ impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
     pub(super) fn get_mut(&mut self, number: u32) -> &mut T {
         let (page, slot) = Self::location(number);
         match &mut self.pages[page].slots[slot] {
-            Slot::Used(value) => value,
-            Slot::Unused(_) => unreachable!("only numbers in use are kept"),
+            ArenaSlot::Used(value) => value,
+            ArenaSlot::Unused(_) => unreachable!("only numbers in use are kept"),
         }
     }
 }
@@ -188,7 +188,7 @@ mod tests {
                 }
             }
             let pages = arena.pages.iter();
-            prop_assert_eq!(arena.page_bytes, pages.map(Page::allocated_bytes).sum::<usize>());
+            prop_assert_eq!(arena.page_bytes, pages.map(ArenaPage::allocated_bytes).sum::<usize>());
             if model.is_empty() {
                 prop_assert_eq!(arena.page_bytes, 0);
             }

@@ -1,7 +1,7 @@
 use super::*;
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
-use pinion_store::Output;
+use pinion_store::ReplyOutput;
 use pinion_store::client::Client;
 use pinion_store::settings::Settings;
 use std::cell::Cell;
@@ -27,7 +27,7 @@ impl Case {
             request.extend_from_slice(word);
             request.extend_from_slice(b"\r\n");
         }
-        let mut output = Output::default();
+        let mut output = ReplyOutput::default();
         self.client.receive(&self.pages.store, &request, 1, &mut output);
         self.client.run_jobs(&self.pages.store, 1, &mut output);
     }

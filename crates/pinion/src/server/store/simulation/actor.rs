@@ -2,7 +2,7 @@
 
 use pinion_engine::backend::sim::{Client, Connect, Network, Random, Read};
 use pinion_store::store::Store;
-use pinion_store::{Output, OutputPart};
+use pinion_store::{OutputPart, ReplyOutput};
 
 /// How long a client stops reading, in milliseconds: less than the server waits for it.
 const FROZEN_MS: u64 = 10_000;
@@ -75,7 +75,7 @@ impl Actor {
     pub(super) fn begin(&mut self, network: &Network, other: &Store) {
         let now_ms = network.now().unix_ms;
         let mut plain = pinion_store::client::Client::new(other, "plain", now_ms);
-        let mut output = Output::default();
+        let mut output = ReplyOutput::default();
         plain.receive(other, &self.script, now_ms, &mut output);
         plain.run_jobs(other, now_ms, &mut output);
         self.expected = bytes(&output);
@@ -237,7 +237,7 @@ impl Actor {
 }
 
 /// Returns the bytes of replies.
-pub(super) fn bytes(output: &Output) -> Vec<u8> {
+pub(super) fn bytes(output: &ReplyOutput) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in output.parts() {
         match part {

@@ -6,7 +6,7 @@ use crate::server::store::waiting_pages::WAIT_MAX_MS;
 use pinion_engine::address::Address;
 use pinion_engine::backend::sim::{Client, Connect, Faults, Read};
 use pinion_engine::limits::INBOX_MAX_MESSAGES;
-use pinion_store::Output;
+use pinion_store::ReplyOutput;
 use pinion_store::client::Client as StoreClient;
 use pinion_store::job::Job;
 use pinion_store::store::Store;
@@ -87,7 +87,7 @@ impl<const READINESS: bool> Simulation<'_, READINESS> {
 /// Executes commands for a client that is not simulated.
 fn say(store: &Store, line: &str) -> String {
     let mut client = StoreClient::new(store, "test", 0);
-    let mut output = Output::default();
+    let mut output = ReplyOutput::default();
     client.receive(store, format!("{line}\r\n").as_bytes(), 0, &mut output);
     client.run_jobs(store, 0, &mut output);
     client.disconnect(store);
@@ -97,7 +97,12 @@ fn say(store: &Store, line: &str) -> String {
 /// Returns a job that locks the shard of a key, of a client that has left.
 fn job(store: &Store, key: &str) -> Job {
     let mut client = StoreClient::new(store, "test", 0);
-    client.receive(store, format!("SORT {key} BY w:*\r\n").as_bytes(), 0, &mut Output::default());
+    client.receive(
+        store,
+        format!("SORT {key} BY w:*\r\n").as_bytes(),
+        0,
+        &mut ReplyOutput::default(),
+    );
     let job = client.take_job().expect("a command that locks all shards is a job here");
     client.disconnect(store);
     job

@@ -13,7 +13,7 @@ use pinion_engine::backend::sim::{Faults, Network, Random};
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_http::owned_head::OwnedRequestHead;
 use pinion_http::prepared::{Prepared, PreparedBody};
@@ -139,7 +139,7 @@ pub(super) struct Simulation<'s, const READINESS: bool> {
 
 impl<'s, const READINESS: bool> Simulation<'s, READINESS> {
     pub(super) fn new(store: &'s Arc<Store>, seed: u64, faults: Faults) -> Self {
-        Self::with_buffers(store, seed, faults, Settings::default().buffer_bytes)
+        Self::with_buffers(store, seed, faults, WorkerSettings::default().buffer_bytes)
     }
 
     fn with_buffers(store: &'s Arc<Store>, seed: u64, faults: Faults, buffer_bytes: usize) -> Self {
@@ -152,11 +152,11 @@ impl<'s, const READINESS: bool> Simulation<'s, READINESS> {
             listeners: Arc::new([true, false]),
         };
         let protocols = [Protocol::Raw, Protocol::Http(Protocols::ALL)];
-        let settings = Settings {
+        let settings = WorkerSettings {
             listeners: protocols.map(ListenerSettings::plain).into(),
             connections: 2048,
             buffer_bytes,
-            ..Settings::default()
+            ..WorkerSettings::default()
         };
         let network = Network::new(random.number(), faults, settings.listeners.len());
         let for_app = shared.clone();

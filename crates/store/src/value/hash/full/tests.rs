@@ -75,7 +75,7 @@ proptest! {
                         let expiry_ms = expiry_ms.map(|at| at + u64::from(number % 3) * 10);
                         let (name, value) = (number.to_string(), "x".repeat(value_bytes));
                         let (name_bytes, value_bytes) = (name.as_bytes(), value.as_bytes());
-                        fields.put(Field { name: name_bytes, value: value_bytes, expiry_ms });
+                        fields.put(EncodedField { name: name_bytes, value: value_bytes, expiry_ms });
                         model.insert(name, (value, expiry_ms));
                     }
                 }
@@ -117,8 +117,8 @@ fn an_expiry_costs_at_most_sixteen_bytes_on_average() {
             let name = format!("field:{number:06}");
             // Values of all lengths, since allocations are multiples of 16 bytes.
             let value = &b"0123456789abcdef"[..(number % 16) as usize];
-            let field = Field { name: name.as_bytes(), value, expiry_ms: None };
-            fields.put(Field { expiry_ms: expiry_of(number), ..field });
+            let field = EncodedField { name: name.as_bytes(), value, expiry_ms: None };
+            fields.put(EncodedField { expiry_ms: expiry_of(number), ..field });
         }
         fields.memory_bytes() as f64
     };
@@ -134,7 +134,7 @@ fn many_fields_that_expire_at_once_are_removed_in_steps() {
     let mut fields = FullFields::new(hasher());
     for number in 0..20_000_u32 {
         let name = number.to_string();
-        fields.put(Field { name: name.as_bytes(), value: b"", expiry_ms: Some(1) });
+        fields.put(EncodedField { name: name.as_bytes(), value: b"", expiry_ms: Some(1) });
     }
     let mut steps = 0;
     while fields.len() > 0 {
