@@ -9,14 +9,14 @@ use crate::limits::ANSWER_FIELDS_MAX_BYTES;
 
 /// Status and field lines of an answer. Reused between requests.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ScriptResponse {
     pub(crate) status: u16,
     /// Whole lines, in the form of the wire.
     lines: Vec<u8>,
     has_type: bool,
 }
 
-impl Default for Answer {
+impl Default for ScriptResponse {
     fn default() -> Self {
         Self { status: 200, lines: Vec::new(), has_type: false }
     }
@@ -41,7 +41,7 @@ const TYPE: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n";
 /// What errors have, so that nobody sees one that is over.
 const NEVER_CACHED: &[u8] = b"Cache-Control: no-store\r\n";
 
-impl Answer {
+impl ScriptResponse {
     /// As a new one.
     pub(crate) fn clear(&mut self) {
         self.status = 200;
@@ -245,7 +245,7 @@ fn has_field(text: &[u8], name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn head(answer: &Answer, defaults: &str) -> String {
+    fn head(answer: &ScriptResponse, defaults: &str) -> String {
         let mut lines = Vec::new();
         answer.head_lines(defaults.as_bytes(), &mut lines);
         String::from_utf8(lines).expect("text")
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn what_a_script_says_goes_before_what_the_site_has() {
-        let mut answer = Answer::default();
+        let mut answer = ScriptResponse::default();
         assert_eq!(
             head(&answer, "A: 1\r\nB: 2\r\n"),
             "Content-Type: text/plain; charset=utf-8\r\nA: 1\r\nB: 2\r\n"
@@ -286,7 +286,7 @@ mod tests {
             (&[("content-type", "text/html"), ("Content-Encoding", "br")], false),
             (&[("content-type", "text/html"), ("Content-Disposition", "attachment")], false),
         ] {
-            let mut answer = Answer::default();
+            let mut answer = ScriptResponse::default();
             for (name, value) in fields {
                 answer.field(name.as_bytes(), value.as_bytes(), true).expect(value);
             }
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn errors_are_not_cached_unless_the_script_says_so() {
-        let mut answer = Answer::default();
+        let mut answer = ScriptResponse::default();
         answer.set_status(404.0).expect("fine");
         assert!(head(&answer, "").ends_with("\r\nCache-Control: no-store\r\n"));
         answer.field(b"cache-control", b"max-age=5", true).expect("fine");
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn nothing_reaches_the_wire_that_would_end_a_line_or_frame_a_message() {
-        let mut answer = Answer::default();
+        let mut answer = ScriptResponse::default();
         for (name, value) in [
             ("X", "a\r\nSet-Cookie: b=c"),
             ("X", "a\nb"),
@@ -344,7 +344,7 @@ mod tests {
             ("Link", "no link <", "no link <"),
             ("X-Text", "ä b", "ä b"),
         ] {
-            let mut answer = Answer::default();
+            let mut answer = ScriptResponse::default();
             answer.field(name.as_bytes(), value.as_bytes(), true).expect(value);
             assert!(head(&answer, "").ends_with(&format!("{name}: {expected}\r\n")), "{value}");
         }

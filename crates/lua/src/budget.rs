@@ -46,7 +46,7 @@ const MASK: c_int = ffi::LUA_MASKCOUNT | ffi::LUA_MASKCALL;
 /// What the watching thread and one worker know of each other.
 #[repr(align(64))]
 #[derive(Default)]
-struct Slot {
+struct WatchSlot {
     /// The number of the turn that runs, 0 while none does.
     running: AtomicU64,
     /// How much CPU it may take.
@@ -67,7 +67,7 @@ struct Slot {
     clock: AtomicI32,
 }
 
-impl Slot {
+impl WatchSlot {
     /// Whether the turn that runs is to end.
     fn is_doomed(&self) -> bool {
         let running = self.running.load(Ordering::Relaxed);
@@ -78,32 +78,32 @@ impl Slot {
 thread_local! {
     /// The slot of this worker: constant until something is put there, and nothing to drop, so that
     /// a signal handler may look at it.
-    static SLOT: Cell<*const Slot> = const { Cell::new(ptr::null()) };
+    static SLOT: Cell<*const WatchSlot> = const { Cell::new(ptr::null()) };
 }
 
 /// The thread that watches the workers of a server. It ends with this value.
-pub struct Watch {
-    shared: Arc<Shared>,
+pub struct BudgetWatch {
+    shared: Arc<WatchShared>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
-    slots: Box<[Slot]>,
+struct WatchShared {
+    slots: Box<[WatchSlot]>,
     is_asleep: AtomicBool,
     is_over: AtomicBool,
     /// Who is to be woken.
     watcher: OnceLock<Thread>,
 }
 
-impl Watch {
+impl BudgetWatch {
     /// Begins to watch so many workers.
     ///
     /// # Errors
     /// No thread can be started, or the signal cannot be handled.
     pub fn start(workers: usize) -> io::Result<Arc<Self>> {
         handle_signal()?;
-        let shared = Arc::new(Shared {
-            slots: (0..workers).map(|_| Slot::default()).collect(),
+        let shared = Arc::new(WatchShared {
+            slots: (0..workers).map(|_| WatchSlot::default()).collect(),
             is_asleep: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             watcher: OnceLock::new(),
@@ -144,7 +144,7 @@ impl Watch {
 /// such thread.
 pub struct Guard {
     workers: usize,
-    watch: Mutex<Option<Arc<Watch>>>,
+    watch: Mutex<Option<Arc<BudgetWatch>>>,
 }
 
 impl Guard {
@@ -157,18 +157,18 @@ impl Guard {
     /// The budget of the worker that this thread is.
     ///
     /// # Errors
-    /// As [`Watch::start`].
+    /// As [`BudgetWatch::start`].
     pub fn budget(&self, worker: usize) -> io::Result<Budget> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let watch = match &mut *watch {
             Some(watch) => watch,
-            none => none.insert(Watch::start(self.workers)?),
+            none => none.insert(BudgetWatch::start(self.workers)?),
         };
         Ok(watch.enter(worker))
     }
 }
 
-impl Drop for Watch {
+impl Drop for BudgetWatch {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -178,7 +178,7 @@ impl Drop for Watch {
     }
 }
 
-impl Shared {
+impl WatchShared {
     fn watch(&self) {
         // For each worker the turn seen last, and the CPU its thread had had then.
         let mut seen = vec![(0, 0); self.slots.len()];
@@ -196,7 +196,7 @@ impl Shared {
             // Who begins a turn writes that down and then looks whether this thread sleeps; this
             // one does it the other way round, so one of both sees the other.
             self.is_asleep.store(true, Ordering::SeqCst);
-            let running = |slot: &Slot| slot.running.load(Ordering::SeqCst) != 0;
+            let running = |slot: &WatchSlot| slot.running.load(Ordering::SeqCst) != 0;
             if !self.slots.iter().any(running) && !self.is_over.load(Ordering::SeqCst) {
                 thread::park();
             }
@@ -207,7 +207,7 @@ impl Shared {
 }
 
 /// Looks at a worker; whether it runs something.
-fn look(slot: &Slot, seen: &mut (u64, u64)) -> bool {
+fn look(slot: &WatchSlot, seen: &mut (u64, u64)) -> bool {
     let running = slot.running.load(Ordering::Acquire);
     if running == 0 {
         return false;
@@ -293,7 +293,7 @@ unsafe fn stop_parser(lua: *mut ffi::lua_State, is_on: bool) {
 unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_Debug) {
     let slot = SLOT.get();
     // SAFETY: as in the handler.
-    let is_doomed = unsafe { slot.as_ref() }.is_some_and(Slot::is_doomed);
+    let is_doomed = unsafe { slot.as_ref() }.is_some_and(WatchSlot::is_doomed);
     // SAFETY: Lua calls its hook with the state that runs. Nothing is left to be dropped when the
     // error unwinds.
     unsafe {
@@ -310,7 +310,7 @@ unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_De
 /// What a worker tells of its turns. It stays in the thread that it was made in.
 pub struct Budget {
     /// As long as there is a budget, somebody watches.
-    watch: Arc<Watch>,
+    watch: Arc<BudgetWatch>,
     worker: usize,
     next: u64,
     began: Option<Instant>,
@@ -327,7 +327,7 @@ pub struct Spent {
 }
 
 impl Budget {
-    fn slot(&self) -> &Slot {
+    fn slot(&self) -> &WatchSlot {
         &self.watch.shared.slots[self.worker]
     }
 
@@ -341,7 +341,7 @@ impl Budget {
         struck();
         slot.lua.store(coroutine.state(), Ordering::Relaxed);
         slot.main.store(main_of(coroutine), Ordering::Relaxed);
-        // With the look at the sleeper, see `Shared::watch`.
+        // With the look at the sleeper, see `WatchShared::watch`.
         slot.running.swap(self.next, Ordering::SeqCst);
         let shared = &self.watch.shared;
         if shared.is_asleep.load(Ordering::SeqCst)
@@ -478,7 +478,7 @@ unsafe fn shown(text: *const c_char) -> String {
 /// Whether the turn that this thread runs has used up its budget.
 pub(crate) fn is_over() -> bool {
     // SAFETY: as in the handler.
-    unsafe { SLOT.get().as_ref() }.is_some_and(Slot::is_doomed)
+    unsafe { SLOT.get().as_ref() }.is_some_and(WatchSlot::is_doomed)
 }
 
 #[cfg(test)]

@@ -12,13 +12,13 @@ use crate::pieces::Pieces;
 use crate::stock::{Share, Stock};
 use crate::task::{Task, Waits};
 use crate::upload::Upload;
-use crate::vm::Fault;
+use crate::vm::ScriptFault;
 use pinion_http::multipart::{self, FormReader};
 use std::rc::Rc;
 
 /// What has come of the content of a request, and what its handler wants of it.
 #[derive(Debug, Default)]
-pub(crate) struct Content {
+pub(crate) struct ReceivedContent {
     /// Bytes that have come and were not taken.
     kept: Pieces,
     /// Bytes that were asked of the engine and have not come.
@@ -34,7 +34,7 @@ pub(crate) struct Content {
     demand: Demand,
     /// The form that it is.
     upload: Option<Box<Upload>>,
-    refusal: Option<Refusal>,
+    refusal: Option<ContentRefusal>,
     /// Bytes that have come in all, and since when they come, in monotonic milliseconds.
     received: u64,
     begun_ms: u64,
@@ -85,13 +85,13 @@ enum Demand {
 
 /// Why content cannot be used, which is the fault of its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct ContentRefusal {
     /// The status of an answer that says so; 500 where it is the server that cannot.
     pub(crate) status: u16,
     pub(crate) why: String,
 }
 
-impl From<multipart::FormFault> for Refusal {
+impl From<multipart::FormFault> for ContentRefusal {
     fn from(fault: multipart::FormFault) -> Self {
         Self { status: fault.status(), why: fault.as_str().to_owned() }
     }
@@ -127,7 +127,7 @@ fn too_long_for_a_string() -> String {
     )
 }
 
-impl Content {
+impl ReceivedContent {
     /// What has come in full.
     #[cfg(test)]
     pub(crate) fn of(bytes: &[u8]) -> Self {
@@ -306,7 +306,7 @@ impl Content {
             return self.count();
         }
         if (self.kept.bytes() + bytes.len()) as u64 > CONTENT_TEXT_MAX_BYTES {
-            self.refusal = Some(Refusal { status: 413, why: too_long_for_a_string() });
+            self.refusal = Some(ContentRefusal { status: 413, why: too_long_for_a_string() });
             self.kept = Pieces::default();
             return self.count();
         }
@@ -354,7 +354,7 @@ impl Content {
 
     /// Gives up what is kept, so that there is room for others.
     pub(crate) fn give_up(&mut self) {
-        self.refusal = Some(Refusal { status: 503, why: no_room(self.share.max_bytes()) });
+        self.refusal = Some(ContentRefusal { status: 503, why: no_room(self.share.max_bytes()) });
         (self.kept, self.upload) = (Pieces::default(), None);
         self.count();
     }
@@ -431,8 +431,10 @@ pub(crate) fn goes_on(task: &mut Task, exchange: &mut Exchange<'_>) -> bool {
 
 /// The status of an error that is the client's: its content was refused, and the handler has left
 /// it at that.
-pub(crate) fn refused(task: &Task, fault: &Fault) -> Option<u16> {
-    let (Fault::Error(text), Some(refusal)) = (fault, &task.content.refusal) else { return None };
+pub(crate) fn refused(task: &Task, fault: &ScriptFault) -> Option<u16> {
+    let (ScriptFault::Error(text), Some(refusal)) = (fault, &task.content.refusal) else {
+        return None;
+    };
     let first = text.lines().next().unwrap_or_default();
     first.ends_with(&refusal.why).then_some(refusal.status)
 }

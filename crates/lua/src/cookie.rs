@@ -36,7 +36,7 @@ pub(crate) fn text(name: &Value, value: &Value, options: Option<&Table>) -> Resu
              encode the value with pinion.codec.url_encode, and decode it when you read it"
         ));
     }
-    let options = Options::read(options)?;
+    let options = CookieOptions::read(options)?;
     let mut text = format!("{name}={value}");
     let mut add = |part: &str| {
         text.push_str("; ");
@@ -69,7 +69,7 @@ pub(crate) fn text(name: &Value, value: &Value, options: Option<&Table>) -> Resu
     Ok(text)
 }
 
-struct Options {
+struct CookieOptions {
     path: Option<String>,
     domain: Option<String>,
     max_age: Option<i64>,
@@ -80,7 +80,7 @@ struct Options {
     partitioned: bool,
 }
 
-impl Options {
+impl CookieOptions {
     fn read(table: Option<&Table>) -> Result<Self, String> {
         let mut options = Self {
             path: None,

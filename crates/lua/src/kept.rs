@@ -8,12 +8,12 @@ use crate::plain::Plain;
 
 /// Values by names. A copy of it shares them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kept {
+pub(crate) struct KeptValues {
     values: HashMap<String, Arc<Plain>>,
     bytes: usize,
 }
 
-impl Kept {
+impl KeptValues {
     pub(crate) fn get(&self, name: &str) -> Option<&Plain> {
         self.values.get(name).map(|value| &**value)
     }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_has_bounds() {
-        let mut kept = Kept::default();
+        let mut kept = KeptValues::default();
         let large = || Plain::Bytes(vec![0; 1 << 20]);
         let mut count = 0;
         while kept.set(&format!("n{count}"), large(), KEPT_MAX_BYTES).is_ok() {

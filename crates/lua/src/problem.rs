@@ -6,13 +6,13 @@ use std::fmt;
 
 /// One line that names file and line, and what there is to say after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ScriptProblem {
     text: String,
     /// The lines of the stack where it happened; none for what has not run.
     stack: Vec<String>,
 }
 
-impl Problem {
+impl ScriptProblem {
     pub(crate) fn new(error: &Error) -> Self {
         let text = match error {
             Error::SyntaxError { message, .. } => message.clone(),
@@ -75,16 +75,16 @@ impl Problem {
     }
 }
 
-impl From<std::io::Error> for Problem {
+impl From<std::io::Error> for ScriptProblem {
     fn from(error: std::io::Error) -> Self {
         Self::of_line(format!("cannot start the thread that watches the scripts: {error}"))
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ScriptProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for ScriptProblem {}

@@ -1,8 +1,8 @@
 //! The source of a site's scripts and pages, as each worker makes a VM of it.
 
 use crate::allowance::Allowance;
-use crate::pages::{self, Files, LinkKey, Page};
-use crate::problem::Problem;
+use crate::pages::{self, Files, HandlerPage, LinkKey};
+use crate::problem::ScriptProblem;
 use crate::source_names::{SourceNames, Sources};
 use pinion_jobs::folders::Folders;
 use pinion_template::name::main_script;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 /// What runs for a site: a main script, the modules it may require, and pages. Copies share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct SiteProgram {
     name: Arc<str>,
     main: Option<Arc<[u8]>>,
     code: Arc<Files>,
     file_count: u64,
-    pages: Arc<[Page]>,
+    pages: Arc<[HandlerPage]>,
     names: SourceNames,
     sources: Arc<Sources>,
     key: Option<LinkKey>,
@@ -27,7 +27,7 @@ pub struct Program {
 /// A byte order mark in UTF-8.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
-impl Program {
+impl SiteProgram {
     /// From the text of the main script; errors call it `name`.
     #[must_use]
     pub fn new(name: &str, main: Vec<u8>) -> Self {
@@ -67,7 +67,7 @@ impl Program {
         main: Option<Vec<u8>>,
         names: SourceNames,
         files: impl Iterator<Item = (String, Vec<u8>)>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, ScriptProblem> {
         let mut files: Files = files.collect();
         let file_count = files.len().max(usize::from(main.is_some())) as u64;
         let pages = pages::compiled(&files, &names)?;
@@ -117,8 +117,8 @@ impl Program {
     ///
     /// # Errors
     /// A key that is too short to be a secret.
-    pub fn with_master_key(mut self, key: &[u8]) -> Result<Self, Problem> {
-        self.key = Some(LinkKey::of_master(key).map_err(|why| Problem::of_text(&why))?);
+    pub fn with_master_key(mut self, key: &[u8]) -> Result<Self, ScriptProblem> {
+        self.key = Some(LinkKey::of_master(key).map_err(|why| ScriptProblem::of_text(&why))?);
         Ok(self)
     }
 
@@ -196,7 +196,7 @@ impl Program {
         &self.sources
     }
 
-    pub(crate) fn pages(&self) -> &Arc<[Page]> {
+    pub(crate) fn pages(&self) -> &Arc<[HandlerPage]> {
         &self.pages
     }
 

@@ -17,7 +17,7 @@ use crate::router::{Match, Router};
 /// The head of a request, where it came from, and the route it has found. Reused between requests,
 /// so that none allocates once there was a large one.
 #[derive(Debug, Default)]
-pub(crate) struct Request {
+pub(crate) struct HandledRequest {
     /// All that is copied, one behind the other.
     text: Vec<u8>,
     method: Range<usize>,
@@ -35,7 +35,7 @@ pub(crate) struct Request {
     route: Option<Match>,
 }
 
-impl Request {
+impl HandledRequest {
     /// Takes over a head and the decoded path.
     pub(crate) fn fill(&mut self, head: &RequestHead<'_>, path: &[u8], route: Option<Match>) {
         self.text.clear();
@@ -212,7 +212,7 @@ impl Request {
     }
 }
 
-impl ConditionalRequest for Request {
+impl ConditionalRequest for HandledRequest {
     fn method(&self) -> Method {
         Method::from_token(self.part(&self.method))
     }

@@ -3,8 +3,8 @@
 
 use crate::limits::MODULES_SHOWN_MAX;
 use crate::pages::Files;
-use crate::problem::Problem;
-use crate::program::Program;
+use crate::problem::ScriptProblem;
+use crate::program::SiteProgram;
 use crate::source_names::SourceNames;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaString, Result};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Out of memory.
-pub(crate) fn install(lua: &Lua, program: &Program) -> Result<()> {
+pub(crate) fn install(lua: &Lua, program: &SiteProgram) -> Result<()> {
     let host = lua.create_table()?;
     let (code, names) = (Arc::clone(program.code()), program.names().clone());
     let kind = ProgramKind::of(program);
@@ -43,7 +43,7 @@ enum ProgramKind {
 }
 
 impl ProgramKind {
-    fn of(program: &Program) -> Self {
+    fn of(program: &SiteProgram) -> Self {
         if program.arguments().is_some() {
             return Self::CommandLine;
         }
@@ -85,7 +85,7 @@ fn found(
     match compiled(lua, &names.name(place), text) {
         Ok(function) => (Some(function), None),
         Err(error) => {
-            let why = format!("cannot load the module {name:?}: {}", Problem::new(&error));
+            let why = format!("cannot load the module {name:?}: {}", ScriptProblem::new(&error));
             (None, Some(why))
         }
     }
@@ -106,16 +106,19 @@ fn name(path: &str) -> Option<&str> {
 ///
 /// # Errors
 /// The first of them, with file and line.
-pub(crate) fn prove(lua: &Lua, program: &Program) -> std::result::Result<(), Problem> {
+pub(crate) fn prove(lua: &Lua, program: &SiteProgram) -> std::result::Result<(), ScriptProblem> {
     wrong(lua, program).next().map_or(Ok(()), Err)
 }
 
 /// Compiles every Lua file that has a name for `require`, and returns what is wrong.
-pub(crate) fn wrong<'p>(lua: &'p Lua, program: &'p Program) -> impl Iterator<Item = Problem> + 'p {
+pub(crate) fn wrong<'p>(
+    lua: &'p Lua,
+    program: &'p SiteProgram,
+) -> impl Iterator<Item = ScriptProblem> + 'p {
     let modules = program.code().iter().filter(|(place, _)| name(place).is_some());
     modules.filter_map(|(place, text)| {
         let made = compiled(lua, &program.names().name(place), text);
-        made.err().map(|error| Problem::new(&error).explained(program.sources()))
+        made.err().map(|error| ScriptProblem::new(&error).explained(program.sources()))
     })
 }
 

@@ -12,13 +12,13 @@ use std::ops::Range;
 /// All routes of a site.
 #[derive(Debug, Default)]
 pub struct Router {
-    nodes: Vec<Node>,
+    nodes: Vec<RouteNode>,
     routes: Vec<Route>,
 }
 
 /// A place in the tree of segments. The first one is the root.
 #[derive(Debug, Default)]
-struct Node {
+struct RouteNode {
     /// Sorted by text.
     texts: Vec<(Box<[u8]>, usize)>,
     one: Option<usize>,
@@ -66,7 +66,7 @@ impl Match {
 
 /// What a request finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundRoute {
     /// A handler.
     Route(Match),
     /// Handlers of other methods only.
@@ -152,7 +152,7 @@ impl Router {
     /// Nothing is found in it.
     #[must_use]
     pub fn new() -> Self {
-        Self { nodes: vec![Node::default()], routes: Vec::new() }
+        Self { nodes: vec![RouteNode::default()], routes: Vec::new() }
     }
 
     /// Whether there are no routes.
@@ -265,7 +265,7 @@ impl Router {
                 }
             };
             if at == next {
-                self.nodes.push(Node::default());
+                self.nodes.push(RouteNode::default());
             }
         }
         &mut self.nodes[at].here
@@ -273,18 +273,18 @@ impl Router {
 
     /// Finds the route of a decoded path. A HEAD without a route of its own is a GET.
     #[must_use]
-    pub fn find(&self, method: &[u8], path: &[u8]) -> Found {
+    pub fn find(&self, method: &[u8], path: &[u8]) -> FoundRoute {
         let mut search = Search { router: self, method, path, allowed: Vec::new() };
         let mut found = Match { route: 0, values: [(0, 0); PATTERN_PARAMETERS_MAX], count: 0 };
         if path.first() != Some(&b'/') || path.len() > usize::from(u16::MAX) {
-            return Found::Nothing;
+            return FoundRoute::Nothing;
         }
         if search.walk(0, 1, &mut found) {
-            return Found::Route(found);
+            return FoundRoute::Route(found);
         }
         match search.allowed.is_empty() {
-            true => Found::Nothing,
-            false => Found::Methods(search.allowed),
+            true => FoundRoute::Nothing,
+            false => FoundRoute::Methods(search.allowed),
         }
     }
 }

@@ -4,11 +4,11 @@ use pinion_engine::clock::Now;
 use pinion_http::request::RequestHead;
 
 use crate::budget::Guard;
-use crate::problem::Problem;
-use crate::program::Program;
+use crate::problem::ScriptProblem;
+use crate::program::SiteProgram;
 use crate::request;
-use crate::router::Found;
-use crate::site::Site;
+use crate::router::FoundRoute;
+use crate::site::ScriptSite;
 use crate::vm::{Begun, Handler, Vm};
 
 /// The routes that the main script of a program has registered, and those of its pages.
@@ -36,7 +36,11 @@ impl Routes {
     ///
     /// # Errors
     /// What is wrong with the program.
-    pub fn start(program: &Program, site: &Site, now: Now) -> Result<Self, Problem> {
+    pub fn start(
+        program: &SiteProgram,
+        site: &ScriptSite,
+        now: Now,
+    ) -> Result<Self, ScriptProblem> {
         let guard = Guard::new(1);
         Vm::start(program, &mut guard.budget(0)?, site.as_in_a_worker(), now).map(Self)
     }
@@ -48,12 +52,12 @@ impl Routes {
         let Some(path) = request::path(head, &mut scratch) else { return RouteFound::Nothing };
         let router = self.0.router();
         match router.find(head.method_token, path) {
-            Found::Route(found) => RouteFound::Handler {
+            FoundRoute::Route(found) => RouteFound::Handler {
                 pattern: router.pattern(found.route).map(str::to_owned),
                 place: self.0.handler_place(Begun::Route(found.route)),
             },
-            Found::Methods(methods) => RouteFound::Methods(methods),
-            Found::Nothing => RouteFound::Nothing,
+            FoundRoute::Methods(methods) => RouteFound::Methods(methods),
+            FoundRoute::Nothing => RouteFound::Nothing,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::limits::SOURCE_MAX_BYTES;
 use crate::machine_code;
 use crate::pattern::limits::STEP_BYTES;
 use crate::pattern::{StepsLeft, TOO_MANY_STEPS};
-use crate::problem::Problem;
+use crate::problem::ScriptProblem;
 use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 
 /// Global functions of the base library that stay.
@@ -266,7 +266,7 @@ fn load(
     };
     match chunk.into_function() {
         Ok(function) => Ok(MultiValue::from_iter([Value::Function(function)])),
-        Err(error) => failed(lua, &Problem::new(&error).to_string()),
+        Err(error) => failed(lua, &ScriptProblem::new(&error).to_string()),
     }
 }
 

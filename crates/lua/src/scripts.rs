@@ -41,27 +41,27 @@ use pinion_programs::spawner_access::SpawnerAccess;
 use crate::budget::{Budget, Guard};
 use crate::fetch::WorkerClient;
 use crate::library::passwords::PasswordLimits;
-use crate::problem::Problem;
-use crate::program::Program;
+use crate::problem::ScriptProblem;
+use crate::program::SiteProgram;
 use crate::programs::WorkerPrograms;
 use crate::request;
 use crate::require;
-use crate::router::{Found, Match};
+use crate::router::{FoundRoute, Match};
 use crate::sandbox;
 use crate::script_memory::ScriptMemory;
-use crate::site::Site;
+use crate::site::ScriptSite;
 use crate::stock::Stock;
 use crate::store_access::{ScriptStoreChoice, StoreAccess, StoreWorker};
 use crate::task::TaskId;
-use crate::vm::{Fault, Handler, PieceList, Step, Vm, harmless};
-use alone::Alone;
+use crate::vm::{CoroutineStep, Handler, PieceList, ScriptFault, Vm, harmless};
+use alone::StandaloneProgram;
 use background::Background;
 #[cfg(feature = "sim")]
 pub use holdings::Holdings;
 
 /// What all workers share for their scripts.
 #[derive(Clone)]
-pub struct Shared {
+pub struct SharedByScripts {
     /// Watches what they take.
     pub guard: Arc<Guard>,
     /// Run work that blocks.
@@ -79,7 +79,7 @@ pub struct Shared {
     store: ScriptStoreChoice,
 }
 
-impl Shared {
+impl SharedByScripts {
     /// Makes it for so many workers, whose uploads take from this quota and whose scripts have so
     /// much memory.
     #[must_use]
@@ -151,7 +151,7 @@ pub struct Scripts {
     /// The VMs of jobs of the store, by their numbers.
     store_jobs: HashMap<u64, Weak<Vm>>,
     /// The program that runs here without requests.
-    alone: Option<Alone>,
+    alone: Option<StandaloneProgram>,
     /// What of the content of requests is kept here.
     stock: Rc<Stock>,
     /// No upload is given up before this time, in monotonic milliseconds.
@@ -168,7 +168,7 @@ pub struct Scripts {
 
 /// The script of one site, started.
 #[derive(Clone)]
-pub struct Script(Rc<Vm>);
+pub struct SiteScript(Rc<Vm>);
 
 /// What a script has for a request.
 #[derive(Debug)]
@@ -183,7 +183,7 @@ pub enum Offer {
 
 /// What has become of a request with an event.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// It is none of a script.
     NotOurs,
     /// Its answer stands in the queue, or has been cut off.
@@ -196,14 +196,14 @@ pub enum Outcome {
     /// It waits.
     Waits,
     /// Nothing was answered: the site's own page has to be.
-    Failed(Failure),
+    Failed(ScriptFailure),
     /// Its client is gone.
     Gone,
 }
 
 /// Why a script has not answered.
 #[derive(Debug)]
-pub struct Failure {
+pub struct ScriptFailure {
     /// The status that fits.
     pub status: u16,
     /// What the page says in place of the reason.
@@ -226,7 +226,7 @@ pub struct Outlet<'a, 'w> {
     pub page_end: &'a [u8],
 }
 
-impl Script {
+impl SiteScript {
     /// Whether there is a handler for what neither a route nor the site has.
     #[must_use]
     pub fn has_not_found(&self) -> bool {
@@ -241,7 +241,11 @@ impl Script {
 ///
 /// # Errors
 /// As [`Scripts::start`].
-pub fn prove(program: &Program, site: &Site, now: Now) -> Result<Vec<String>, Problem> {
+pub fn prove(
+    program: &SiteProgram,
+    site: &ScriptSite,
+    now: Now,
+) -> Result<Vec<String>, ScriptProblem> {
     let guard = Guard::new(1);
     let vm = Vm::start(program, &mut guard.budget(0)?, site.as_in_a_worker(), now)?;
     require::prove(vm.lua(), program)?;
@@ -254,15 +258,15 @@ pub fn prove(program: &Program, site: &Site, now: Now) -> Result<Vec<String>, Pr
 ///
 /// # Errors
 /// Out of memory.
-pub fn syntax_errors(program: &Program) -> Result<Vec<Problem>, Problem> {
-    let lua = sandbox::open().map_err(|error| Problem::new(&error))?;
+pub fn syntax_errors(program: &SiteProgram) -> Result<Vec<ScriptProblem>, ScriptProblem> {
+    let lua = sandbox::open().map_err(|error| ScriptProblem::new(&error))?;
     Ok(require::wrong(&lua, program).collect())
 }
 
 impl Scripts {
     /// For the worker that this thread is, without a script yet.
     #[must_use]
-    pub fn new(shared: &Shared, worker: u16, poster: Poster) -> Self {
+    pub fn new(shared: &SharedByScripts, worker: u16, poster: Poster) -> Self {
         Self {
             guard: Arc::clone(&shared.guard),
             jobs: Arc::clone(&shared.jobs),
@@ -300,7 +304,12 @@ impl Scripts {
     ///
     /// # Errors
     /// What is wrong with the program, or that there is no thread to watch it.
-    pub fn start(&mut self, program: &Program, site: &Site, now: Now) -> Result<Script, Problem> {
+    pub fn start(
+        &mut self,
+        program: &SiteProgram,
+        site: &ScriptSite,
+        now: Now,
+    ) -> Result<SiteScript, ScriptProblem> {
         let budget = match &mut self.budget {
             Some(budget) => budget,
             None => self.budget.insert(self.guard.budget(usize::from(self.worker))?),
@@ -312,12 +321,12 @@ impl Scripts {
         vm.host().work.client.replace(Some(Rc::clone(&self.client)));
         vm.host().work.programs.replace(Some(Rc::clone(&self.programs)));
         self.take_up(&vm, now);
-        Ok(Script(vm))
+        Ok(SiteScript(vm))
     }
 
     /// A script answers no more. What waits in it goes on there, unless too many such scripts of
     /// its site are there already.
-    pub fn retire(&mut self, script: &Script) {
+    pub fn retire(&mut self, script: &SiteScript) {
         self.put_away(&script.0);
     }
 
@@ -360,12 +369,12 @@ impl Scripts {
     }
 
     /// What a script has for a request.
-    pub fn offer(&mut self, script: &Script, head: &RequestHead<'_>) -> Offer {
+    pub fn offer(&mut self, script: &SiteScript, head: &RequestHead<'_>) -> Offer {
         let Some(path) = request::path(head, &mut self.path) else { return Offer::Nothing };
         match script.0.router().find(head.method_token, path) {
-            Found::Route(found) => Offer::Handler(found),
-            Found::Methods(methods) => Offer::Methods(methods),
-            Found::Nothing => Offer::Nothing,
+            FoundRoute::Route(found) => Offer::Handler(found),
+            FoundRoute::Methods(methods) => Offer::Methods(methods),
+            FoundRoute::Nothing => Offer::Nothing,
         }
     }
 
@@ -377,14 +386,14 @@ impl Scripts {
         coroutine: &Coroutine,
         values: impl IntoLuaMulti,
         now: Now,
-    ) -> Step {
-        let over = || Step::Failed(Fault::Error("the request has ended".to_owned()));
+    ) -> CoroutineStep {
+        let over = || CoroutineStep::Failed(ScriptFault::Error("the request has ended".to_owned()));
         let Some(account) = vm.tasks().get(id).map(|task| task.account.unwrap_or(id)) else {
             return over();
         };
         let Some(mut left) = vm.tasks().get(account).map(|task| task.left) else { return over() };
         let Some(budget) = &mut self.budget else {
-            return Step::Failed(Fault::Error(
+            return CoroutineStep::Failed(ScriptFault::Error(
                 "the thread that limits scripts is missing".to_owned(),
             ));
         };

@@ -18,15 +18,15 @@ use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 use pinion_jobs::piecewise_job::{PieceSource, PiecewiseJob};
 use pinion_jobs::upload_name;
 
-use crate::answer::Answer;
+use crate::answer::ScriptResponse;
 use crate::limits::FILE_PIECE_BYTES;
 use crate::lua_job::{LuaJob, file_error};
 use crate::plain::Plain;
-use crate::request::Request;
+use crate::request::HandledRequest;
 
 /// A file that is open, and what it was then.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct FileSource {
     file: File,
     size: u64,
     modified: UnixSeconds,
@@ -38,7 +38,7 @@ pub(crate) struct Source {
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
     /// Set by the thread that opens it.
-    source: Arc<OnceLock<Source>>,
+    source: Arc<OnceLock<FileSource>>,
     /// Its pieces, once it is described.
     pieces: Option<PiecewiseJob<FilePieces>>,
     /// The bytes that are left to send.
@@ -48,21 +48,21 @@ pub(crate) struct Sending {
 /// The source of the pieces of a file.
 #[derive(Debug)]
 struct FilePieces {
-    source: Arc<OnceLock<Source>>,
+    source: Arc<OnceLock<FileSource>>,
     /// What is left to read, in this order.
-    parts: VecDeque<Part>,
+    parts: VecDeque<FilePart>,
 }
 
 /// A part of the content of a response.
 #[derive(Debug, PartialEq)]
-enum Part {
+enum FilePart {
     /// The text around the ranges of a multipart body.
     Text(Vec<u8>),
     /// So many bytes of the file, from this position on.
     File { at: u64, bytes: u64 },
 }
 
-impl Part {
+impl FilePart {
     fn bytes(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,
@@ -73,7 +73,7 @@ impl Part {
 
 /// What a client gets of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum SentContent {
     /// All of it.
     Whole,
     /// Ranges of it.
@@ -105,7 +105,7 @@ impl Sending {
                 let parts = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
                 let times = parts.map(|part| format!("{part:x}")).join("-");
                 let state = format!("{times}-{:x}-{:x}", found.ino(), found.len());
-                Ok(Source { size: found.len(), file, modified: found.mtime(), state })
+                Ok(FileSource { size: found.len(), file, modified: found.mtime(), state })
             };
             let opened =
                 open().map_err(|kind: FileErrorKind| file_error(&kind.of("send", &name)))?;
@@ -130,8 +130,8 @@ impl Sending {
     }
 
     /// Sends these parts of the file.
-    fn send(&mut self, parts: VecDeque<Part>) {
-        self.left_bytes = parts.iter().map(Part::bytes).sum();
+    fn send(&mut self, parts: VecDeque<FilePart>) {
+        self.left_bytes = parts.iter().map(FilePart::bytes).sum();
         let source = Arc::clone(&self.source);
         self.pieces = Some(PiecewiseJob::new(FilePieces { source, parts }));
     }
@@ -147,10 +147,10 @@ impl Sending {
         name: &[u8],
         said: &Said<'_>,
         folders: &Folders,
-        request: &Request,
-        answer: &mut Answer,
+        request: &HandledRequest,
+        answer: &mut ScriptResponse,
         now: UnixSeconds,
-    ) -> Result<Sent, String> {
+    ) -> Result<SentContent, String> {
         let Some(source) = self.source.get() else {
             return Err("no file is open".to_owned());
         };
@@ -171,7 +171,7 @@ impl Sending {
         if ranges == Ranges::Unsatisfiable {
             refuse(answer, 416);
             set_content_range(answer, ContentRange::Unsatisfied { total })?;
-            return Ok(Sent::Nothing);
+            return Ok(SentContent::Nothing);
         }
         let kind = set_type(name, said, folders, answer)?;
         if let Some(download) = said.download {
@@ -188,25 +188,25 @@ impl Sending {
         }
         if verdict == PreconditionVerdict::NotModified {
             answer.status = 304;
-            return Ok(Sent::Nothing);
+            return Ok(SentContent::Nothing);
         }
         if let Ranges::Satisfiable(set) = ranges
             && let Some(parts) = ranges_of(set.as_slice(), kind.as_deref(), total, answer)?
         {
             answer.status = 206;
             self.send(parts);
-            return Ok(Sent::Ranges);
+            return Ok(SentContent::Ranges);
         }
         // Of an empty file nothing is read.
-        let whole = Some(Part::File { at: 0, bytes: total }).filter(|_| total > 0);
+        let whole = Some(FilePart::File { at: 0, bytes: total }).filter(|_| total > 0);
         self.send(whole.into_iter().collect());
-        Ok(Sent::Whole)
+        Ok(SentContent::Whole)
     }
 }
 
 /// Evaluates the preconditions of a request and its ranges, as for a file that is published.
 fn asked(
-    request: &Request,
+    request: &HandledRequest,
     validators: &Validators<'_>,
     total: u64,
     now: UnixSeconds,
@@ -221,12 +221,12 @@ fn asked(
 }
 
 /// Turns a response into an error without content, which nobody stores.
-fn refuse(answer: &mut Answer, status: u16) -> Sent {
+fn refuse(answer: &mut ScriptResponse, status: u16) -> SentContent {
     answer.status = status;
     for name in [&b"Cache-Control"[..], b"Content-Type"] {
         answer.remove(name);
     }
-    Sent::Nothing
+    SentContent::Nothing
 }
 
 /// Sets the type of the file where the script has not, and returns what it is then.
@@ -234,7 +234,7 @@ fn set_type(
     name: &[u8],
     said: &Said<'_>,
     folders: &Folders,
-    answer: &mut Answer,
+    answer: &mut ScriptResponse,
 ) -> Result<Option<Vec<u8>>, String> {
     let kind = match said.media_type {
         Some(kind) => kind.to_vec(),
@@ -245,7 +245,7 @@ fn set_type(
     Ok(Some(kind))
 }
 
-fn set_content_range(answer: &mut Answer, range: ContentRange) -> Result<(), String> {
+fn set_content_range(answer: &mut ScriptResponse, range: ContentRange) -> Result<(), String> {
     let mut text = Vec::new();
     encode::content_range(&mut text, range);
     answer.field(b"Content-Range", &text, true)
@@ -257,9 +257,9 @@ fn ranges_of(
     ranges: &[ByteRange],
     kind: Option<&[u8]>,
     total: u64,
-    answer: &mut Answer,
-) -> Result<Option<VecDeque<Part>>, String> {
-    let file = |range: &ByteRange| Part::File { at: range.first, bytes: range.bytes() };
+    answer: &mut ScriptResponse,
+) -> Result<Option<VecDeque<FilePart>>, String> {
+    let file = |range: &ByteRange| FilePart::File { at: range.first, bytes: range.bytes() };
     if let [range] = ranges {
         let ByteRange { first, last } = *range;
         set_content_range(answer, ContentRange::Bytes { first, last, total })?;
@@ -278,11 +278,11 @@ fn ranges_of(
     for range in ranges {
         let mut heading = Vec::new();
         byteranges::write_heading(&mut heading, boundary, &type_line, *range, total);
-        parts.extend([Part::Text(heading), file(range)]);
+        parts.extend([FilePart::Text(heading), file(range)]);
     }
     let (mut end, mut media_type) = (Vec::new(), Vec::new());
     byteranges::write_end(&mut end, boundary);
-    parts.push_back(Part::Text(end));
+    parts.push_back(FilePart::Text(end));
     byteranges::write_type(&mut media_type, boundary);
     answer.field(b"Content-Type", &media_type, true)?;
     Ok(Some(parts))
@@ -298,11 +298,11 @@ impl PieceSource for FilePieces {
     fn next_piece(&mut self) -> JobOutcome<Vec<u8>> {
         let source = self.source.get().ok_or_else(|| "the file is not open".to_owned())?;
         let mut piece = Vec::new();
-        while let Some(Part::Text(text)) = self.parts.front_mut() {
+        while let Some(FilePart::Text(text)) = self.parts.front_mut() {
             piece.append(text);
             self.parts.pop_front();
         }
-        let Some(Part::File { at, bytes }) = self.parts.front_mut() else { return Ok(piece) };
+        let Some(FilePart::File { at, bytes }) = self.parts.front_mut() else { return Ok(piece) };
         let from = piece.len();
         piece.resize(from + (*bytes).min(FILE_PIECE_BYTES) as usize, 0);
         let read =
@@ -319,7 +319,7 @@ impl PieceSource for FilePieces {
     }
 }
 
-impl Source {
+impl FileSource {
     /// A strong tag, without quotes. A file that has just changed has none: another change within
     /// the same tick of the file system's clock would look alike.
     fn tag(&self, now: UnixSeconds) -> Option<String> {
@@ -355,9 +355,9 @@ fn disposition(name: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn opened(path: &std::path::Path) -> Arc<OnceLock<Source>> {
+    fn opened(path: &std::path::Path) -> Arc<OnceLock<FileSource>> {
         let file = File::open(path).expect("opened");
-        let source = Source { size: 0, file, modified: 0, state: String::new() };
+        let source = FileSource { size: 0, file, modified: 0, state: String::new() };
         Arc::new(OnceLock::from(source))
     }
 
@@ -370,8 +370,8 @@ mod tests {
         let source = opened(&path);
         std::fs::remove_file(&path).expect("removed");
         for bytes in [1, FILE_PIECE_BYTES - 1, FILE_PIECE_BYTES, 2 * FILE_PIECE_BYTES + 7] {
-            let file = Part::File { at: 3, bytes };
-            let text = |text: &str| Part::Text(text.into());
+            let file = FilePart::File { at: 3, bytes };
+            let text = |text: &str| FilePart::Text(text.into());
             let parts = VecDeque::from([text("a"), text("b"), file, text("c")]);
             let expected = [b"ab", &content[3..][..bytes as usize], b"c"].concat();
             let mut pieces = FilePieces { source: Arc::clone(&source), parts };
@@ -383,7 +383,7 @@ mod tests {
             }
             assert!(sent == expected, "{bytes}");
         }
-        let parts = VecDeque::from([Part::File { at: content.len() as u64, bytes: 1 }]);
+        let parts = VecDeque::from([FilePart::File { at: content.len() as u64, bytes: 1 }]);
         let why = FilePieces { source, parts }.next_piece().expect_err("nothing there");
         assert!(why.contains("shorter"), "{why}");
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::counters::Counters;
 use crate::fetch::FetchSettings;
-use crate::kept::Kept;
+use crate::kept::KeptValues;
 use crate::plain::Plain;
 use crate::programs::Programs;
 use crate::script_memory::ScriptMemory;
@@ -17,9 +17,9 @@ use crate::store_access::ScriptStoreChoice;
 /// A site, whichever script answers for it. Each call of [`Default`] makes another one, and copies
 /// are the same one.
 #[derive(Clone, Default)]
-pub struct Site {
+pub struct ScriptSite {
     /// What its scripts keep, by worker.
-    workers: Shared<HashMap<u16, Shared<Kept>>>,
+    workers: Shared<HashMap<u16, Shared<KeptValues>>>,
     /// Random bytes, once somebody has asked for them.
     secret: Arc<OnceLock<[u8; SECRET_BYTES]>>,
     /// What its scripts count, in all workers.
@@ -53,42 +53,42 @@ type Shared<T> = Arc<Mutex<T>>;
 
 /// A site in one worker.
 #[derive(Clone, Default)]
-pub(crate) struct Place {
-    pub(crate) site: Site,
+pub(crate) struct WorkerSite {
+    pub(crate) site: ScriptSite,
     /// Only a proof looks at it from another thread.
-    kept: Shared<Kept>,
+    kept: Shared<KeptValues>,
     /// How much memory its scripts may take.
     memory: ScriptMemory,
     store: ScriptStoreChoice,
 }
 
-impl Site {
+impl ScriptSite {
     /// The site in a worker, with what its scripts have kept there.
     pub(crate) fn in_worker(
         &self,
         worker: u16,
         memory: ScriptMemory,
         store: ScriptStoreChoice,
-    ) -> Place {
+    ) -> WorkerSite {
         let kept = Arc::clone(lock(&self.workers).entry(worker).or_default());
         let _first = self.memory.set(memory);
-        Place { site: self.clone(), kept, memory, store }
+        WorkerSite { site: self.clone(), kept, memory, store }
     }
 
     /// As a worker has it, for a proof: with a copy of what is kept where most of it is, and of the
     /// counters, and an empty store.
-    pub(crate) fn as_in_a_worker(&self) -> Place {
+    pub(crate) fn as_in_a_worker(&self) -> WorkerSite {
         let workers = lock(&self.workers);
         let most = workers.values().max_by_key(|kept| lock(kept).bytes());
         let copy = most.map(|kept| lock(kept).clone()).unwrap_or_default();
         let site = Self { counters: Arc::new(self.counters.copy()), ..self.clone() };
         let memory = self.memory.get().copied().unwrap_or_default();
         let store = ScriptStoreChoice::Trial;
-        Place { site, kept: Arc::new(Mutex::new(copy)), memory, store }
+        WorkerSite { site, kept: Arc::new(Mutex::new(copy)), memory, store }
     }
 }
 
-impl Site {
+impl ScriptSite {
     /// What only the scripts of this site know, in all workers and until the server ends; nothing
     /// if the system gives no random bytes.
     pub(crate) fn secret(&self) -> Option<[u8; SECRET_BYTES]> {
@@ -102,7 +102,7 @@ impl Site {
     }
 }
 
-impl Site {
+impl ScriptSite {
     /// The same site, whose scripts may send requests to these servers and get these secrets.
     #[must_use]
     pub fn with_access(&self, fetch_settings: FetchSettings, secrets: Secrets) -> Self {
@@ -138,7 +138,7 @@ impl Site {
     }
 }
 
-impl Place {
+impl WorkerSite {
     /// Which store its scripts have.
     pub(crate) fn store(&self) -> &ScriptStoreChoice {
         &self.store
@@ -158,7 +158,7 @@ impl Place {
     }
 
     /// What its scripts keep.
-    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
+    pub(crate) fn kept(&self) -> MutexGuard<'_, KeptValues> {
         lock(&self.kept)
     }
 }
@@ -168,13 +168,13 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl PartialEq for Site {
+impl PartialEq for ScriptSite {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.workers, &other.workers)
     }
 }
 
-impl fmt::Debug for Site {
+impl fmt::Debug for ScriptSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Site")
     }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::pages::{self, Page};
+use crate::pages::{self, HandlerPage};
 use pinion_template::Formatted;
 
 /// Bytes of a name from which on Lua shows only its end, in both Luas (`LUA_IDSIZE`).
@@ -59,12 +59,12 @@ impl SourceNames {
 pub(crate) struct Sources {
     /// Names as Lua cuts them off, and in full.
     long: Vec<(String, String)>,
-    pages: Arc<[Page]>,
+    pages: Arc<[HandlerPage]>,
 }
 
 impl Sources {
     /// Of a program with scripts of these names.
-    pub(crate) fn new(names: impl Iterator<Item = String>, pages: Arc<[Page]>) -> Self {
+    pub(crate) fn new(names: impl Iterator<Item = String>, pages: Arc<[HandlerPage]>) -> Self {
         let mut long: Vec<_> = names.filter_map(|name| Some((shortened(&name)?, name))).collect();
         long.sort();
         long.dedup();

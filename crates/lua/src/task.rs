@@ -4,14 +4,14 @@
 mod left;
 
 use crate::allowance::Allowance;
-use crate::answer::Answer;
-use crate::content::Content;
+use crate::answer::ScriptResponse;
+use crate::content::ReceivedContent;
 use crate::letter::Letter;
 use crate::limits::{BACKGROUND_DIVISOR, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX};
 use crate::lua_job::LuaJobResult;
-use crate::request::Request;
+use crate::request::HandledRequest;
 use crate::sent_file::Sending;
-use crate::vm::Origin;
+use crate::vm::FunctionOrigin;
 use mlua::{Result, Table, Thread as Coroutine};
 use pinion_engine::address::Address;
 use pinion_http::coding::Coding;
@@ -51,7 +51,7 @@ pub(crate) struct Task {
     /// It belongs to no request.
     is_background: bool,
     /// Where the work that belongs to no request begins, and what has begun it.
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<FunctionOrigin>,
     pub(crate) kind: WorkKind,
     /// What ends with it.
     children: Vec<TaskId>,
@@ -69,7 +69,7 @@ pub(crate) struct Task {
     /// Who wants to know when it has ended.
     watchers: Vec<TaskId>,
     /// What of a page it waits for, and where that begins.
-    pub(crate) awaited: Option<(Awaited, Option<Origin>)>,
+    pub(crate) awaited: Option<(Awaited, Option<FunctionOrigin>)>,
     /// Somebody has woken it, perhaps before it began to wait for that.
     pub(crate) is_woken: bool,
     /// Cancels the job that it waits for.
@@ -78,13 +78,13 @@ pub(crate) struct Task {
     pub(crate) result: Option<LuaJobResult>,
     /// The message that it begins with.
     pub(crate) letter: Option<Arc<Letter>>,
-    pub(crate) request: Request,
-    pub(crate) answer: Answer,
+    pub(crate) request: HandledRequest,
+    pub(crate) answer: ScriptResponse,
     /// Its coroutine is parked: see [`Tasks::park`].
     is_parked: bool,
     /// What it waits for.
     pub(crate) waits: Waits,
-    pub(crate) content: Content,
+    pub(crate) content: ReceivedContent,
     /// The file it is answered with.
     pub(crate) sending: Option<Sending>,
     pub(crate) left: Left,
@@ -416,7 +416,7 @@ impl Tasks {
     }
 
     /// Returns what of a page a task or a part of it waits for.
-    pub(crate) fn awaited(&mut self, id: TaskId) -> Option<(Awaited, Option<Origin>)> {
+    pub(crate) fn awaited(&mut self, id: TaskId) -> Option<(Awaited, Option<FunctionOrigin>)> {
         let task = self.get(id)?;
         if task.awaited.is_some() {
             return task.awaited.clone();
@@ -492,7 +492,7 @@ impl Tasks {
             }
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;
-            (task.content, task.sending) = (Content::default(), None);
+            (task.content, task.sending) = (ReceivedContent::default(), None);
             (task.job_guard, task.result) = (None, None);
             (task.letter, task.origin, task.spawns_left) = (None, None, None);
             (task.failure, task.awaited) = (None, None);

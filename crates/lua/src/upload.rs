@@ -6,7 +6,7 @@ use pinion_jobs::upload_name;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_jobs::upload_spool::{StoreError, UploadSpool};
 
-use crate::content::Refusal;
+use crate::content::ContentRefusal;
 use crate::limits::{FORM_FIELDS_MAX_BYTES, FORM_FILES_MAX};
 use std::io;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Upload {
     reader: FormReader,
-    form: Form,
+    form: UploadedForm,
     is_complete: bool,
 }
 
 /// What has been read.
 #[derive(Debug, Default)]
-struct Form {
-    entries: Vec<Entry>,
+struct UploadedForm {
+    entries: Vec<FormEntry>,
     spool: UploadSpool,
     files: usize,
     /// Bytes of names and of values that are no files.
     fields_bytes: usize,
     /// The file that is being read has a name, or content.
     is_file_there: bool,
-    refusal: Option<Refusal>,
+    refusal: Option<ContentRefusal>,
 }
 
 /// A field of a form.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct FormEntry {
     pub(crate) name: Vec<u8>,
     pub(crate) value: Value,
 }
@@ -42,12 +42,12 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) enum Value {
     Text(Vec<u8>),
-    File(Stored),
+    File(StoredFile),
 }
 
 /// A file of a form.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredFile {
     /// What the client calls it, made safe.
     pub(crate) name: String,
     /// What the client takes it for.
@@ -59,7 +59,7 @@ pub(crate) struct Stored {
 
 impl Upload {
     pub(crate) fn new(reader: FormReader) -> Self {
-        Self { reader, form: Form::default(), is_complete: false }
+        Self { reader, form: UploadedForm::default(), is_complete: false }
     }
 
     /// Its files take from this quota.
@@ -73,14 +73,14 @@ impl Upload {
     }
 
     /// The next bytes of the form.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), ContentRefusal> {
         let Self { reader, form, .. } = self;
         reader.push(bytes, &mut |event| form.event(event))?;
         form.refusal.take().map_or(Ok(()), Err)
     }
 
     /// There are no more.
-    pub(crate) fn finish(&mut self) -> Result<(), Refusal> {
+    pub(crate) fn finish(&mut self) -> Result<(), ContentRefusal> {
         self.reader.finish()?;
         self.form.spool.finish().map_err(not_stored)?;
         self.is_complete = true;
@@ -94,17 +94,17 @@ impl Upload {
     /// How much memory it takes.
     pub(crate) fn held_bytes(&self) -> usize {
         let form = &self.form;
-        let entries_bytes = form.entries.capacity() * size_of::<Entry>();
-        let texts_bytes: usize = form.entries.iter().map(Entry::held_bytes).sum();
+        let entries_bytes = form.entries.capacity() * size_of::<FormEntry>();
+        let texts_bytes: usize = form.entries.iter().map(FormEntry::held_bytes).sum();
         PART_HEAD_MAX_BYTES + entries_bytes + texts_bytes + form.spool.held_bytes()
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[FormEntry] {
         &self.form.entries
     }
 
     /// A file by the number of its entry.
-    pub(crate) fn file(&self, number: usize) -> Option<&Stored> {
+    pub(crate) fn file(&self, number: usize) -> Option<&StoredFile> {
         match &self.form.entries.get(number)?.value {
             Value::File(file) => Some(file),
             Value::Text(_) => None,
@@ -112,13 +112,13 @@ impl Upload {
     }
 
     /// Up to so many bytes of a file, from `at` on.
-    pub(crate) fn read(&self, file: &Stored, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn read(&self, file: &StoredFile, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
         let bytes = bytes.min(file.bytes.saturating_sub(at));
         self.form.spool.read(file.at + at.min(file.bytes), bytes)
     }
 }
 
-impl Entry {
+impl FormEntry {
     fn held_bytes(&self) -> usize {
         let value_bytes = match &self.value {
             Value::Text(text) => text.capacity(),
@@ -128,7 +128,7 @@ impl Entry {
     }
 }
 
-impl Form {
+impl UploadedForm {
     fn event(&mut self, event: FormEvent<'_>) {
         if self.refusal.is_some() {
             return;
@@ -145,7 +145,7 @@ impl Form {
         self.refusal = done.err();
     }
 
-    fn begin(&mut self, part: PartHead) -> Result<(), Refusal> {
+    fn begin(&mut self, part: PartHead) -> Result<(), ContentRefusal> {
         let PartHead { name, file_name, content_type } = part;
         let kind_bytes = content_type.as_ref().map_or(0, Vec::len);
         self.charge(name.len() + file_name.as_ref().map_or(0, Vec::len) + kind_bytes)?;
@@ -161,15 +161,15 @@ impl Form {
                 }
                 let name = upload_name::safe(&sent);
                 let at = self.spool.bytes();
-                Value::File(Stored { name, kind: content_type, at, bytes: 0 })
+                Value::File(StoredFile { name, kind: content_type, at, bytes: 0 })
             }
         };
-        self.entries.push(Entry { name, value });
+        self.entries.push(FormEntry { name, value });
         Ok(())
     }
 
-    fn data(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
-        let is_text = matches!(self.entries.last(), Some(Entry { value: Value::Text(_), .. }));
+    fn data(&mut self, bytes: &[u8]) -> Result<(), ContentRefusal> {
+        let is_text = matches!(self.entries.last(), Some(FormEntry { value: Value::Text(_), .. }));
         if is_text {
             self.charge(bytes.len())?;
         }
@@ -187,13 +187,13 @@ impl Form {
 
     /// A file without a name and without content is what browsers send when nobody has chosen one.
     fn end(&mut self) {
-        let is_file = matches!(self.entries.last(), Some(Entry { value: Value::File(_), .. }));
+        let is_file = matches!(self.entries.last(), Some(FormEntry { value: Value::File(_), .. }));
         if is_file && !self.is_file_there {
             self.entries.pop();
         }
     }
 
-    fn charge(&mut self, bytes: usize) -> Result<(), Refusal> {
+    fn charge(&mut self, bytes: usize) -> Result<(), ContentRefusal> {
         self.fields_bytes += bytes;
         if self.fields_bytes > FORM_FIELDS_MAX_BYTES {
             return Err(too_much(format!(
@@ -206,25 +206,25 @@ impl Form {
     }
 }
 
-fn too_much(why: String) -> Refusal {
-    Refusal { status: 413, why }
+fn too_much(why: String) -> ContentRefusal {
+    ContentRefusal { status: 413, why }
 }
 
 #[cold]
-fn not_stored(error: StoreError) -> Refusal {
+fn not_stored(error: StoreError) -> ContentRefusal {
     let (status, why) = match error {
         StoreError::Full(why) => (503, why),
         StoreError::Io(error) => (500, error.to_string()),
     };
     let folder = std::env::temp_dir();
-    Refusal { status, why: format!("cannot store an upload in {}: {why}", folder.display()) }
+    ContentRefusal { status, why: format!("cannot store an upload in {}: {why}", folder.display()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn upload(form: &[u8]) -> Result<Upload, Refusal> {
+    fn upload(form: &[u8]) -> Result<Upload, ContentRefusal> {
         let mut upload = Upload::new(FormReader::new(b"b"));
         for piece in form.chunks(1000) {
             upload.push(piece)?;

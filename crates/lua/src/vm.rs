@@ -38,27 +38,27 @@ use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX};
 use crate::pages;
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::pattern::{self, StepsLeft};
-use crate::problem::Problem;
-use crate::program::Program;
+use crate::problem::ScriptProblem;
+use crate::program::SiteProgram;
 use crate::require;
 use crate::router::Router;
 use crate::sandbox;
-use crate::site::{Place, Site};
+use crate::site::{ScriptSite, WorkerSite};
 use crate::source_names::Sources;
 use crate::stack;
 use crate::task::{Left, NOBODY, TaskId, Tasks};
 use crate::unconfined;
-pub(crate) use fault::Fault;
+pub(crate) use fault::ScriptFault;
 use fault::{OURS, TRACE, place};
 pub(crate) use host::{Handler, Host, harmless, relaxed};
-use origin::Origins;
-pub(crate) use origin::{Begun, Origin};
+use origin::FaultOrigins;
+pub(crate) use origin::{Begun, FunctionOrigin};
 pub(crate) use over_limit::{Wait, background_time, background_wall_ms, replaced, time};
 use pace::Pace;
 pub(crate) use pieces::{PieceList, WrittenPieces, in_memory};
 use route_limits::RouteLimits;
 pub(crate) use text::Text;
-pub(crate) use waiting::Ending;
+pub(crate) use waiting::EndingReason;
 
 /// See the module's head.
 pub(crate) struct Vm {
@@ -85,13 +85,13 @@ pub(crate) struct Vm {
 const BYTECODE: &[u8] = b"\x1b";
 
 /// Where a coroutine has come to.
-pub(crate) enum Step {
+pub(crate) enum CoroutineStep {
     /// The handler is through; this is what it has written and not sent.
     Done(Unsent),
     /// It waits.
-    Waits(Operation),
+    Waits(WaitOperation),
     /// It has failed.
-    Failed(Fault),
+    Failed(ScriptFault),
 }
 
 /// What a handler has written that has not been sent.
@@ -103,7 +103,7 @@ pub(crate) enum Unsent {
 }
 
 /// What a coroutine waits for.
-pub(crate) enum Operation {
+pub(crate) enum WaitOperation {
     /// So many seconds.
     Sleep(f64),
     /// Content of the request.
@@ -122,7 +122,7 @@ pub(crate) enum Operation {
     Flush(Text),
 }
 
-impl Operation {
+impl WaitOperation {
     /// The functions that wait so, as scripts call them.
     const fn function(&self) -> &'static str {
         match self {
@@ -143,12 +143,12 @@ impl Vm {
     /// # Errors
     /// What is wrong with the script or a page, and where.
     pub(crate) fn start(
-        program: &Program,
+        program: &SiteProgram,
         budget: &mut Budget,
-        place: Place,
+        place: WorkerSite,
         now: Now,
-    ) -> Result<Self, Problem> {
-        let trouble = |error: Error| Problem::new(&error);
+    ) -> Result<Self, ScriptProblem> {
+        let trouble = |error: Error| ScriptProblem::new(&error);
         let allowance = program.allowance().fitted(place.memory());
         let opened = if allowance.is_unsafe { unconfined::open() } else { sandbox::open() };
         let lua = opened.map_err(trouble)?;
@@ -208,7 +208,7 @@ impl Vm {
         Ok(vm)
     }
 
-    fn run_main(&self, name: &str, main: &[u8], budget: &mut Budget) -> Result<(), Problem> {
+    fn run_main(&self, name: &str, main: &[u8], budget: &mut Budget) -> Result<(), ScriptProblem> {
         let main = self.loaded(name, main)?;
         let coroutine = self.host.coroutine(&self.lua, main);
         let coroutine = coroutine.map_err(|error| self.problem(&error))?;
@@ -216,36 +216,36 @@ impl Vm {
         let memory_bytes = self.allowance.vm_memory_bytes;
         let mut left = Left { cpu, memory_bytes, ..Left::default() };
         match self.resume(NOBODY, &coroutine, (), budget, &mut left) {
-            Step::Done(_) => Ok(()),
-            Step::Waits(operation) => {
+            CoroutineStep::Done(_) => Ok(()),
+            CoroutineStep::Waits(operation) => {
                 let stack = self.sources.explained(&budget::stack(&coroutine));
                 let place = stack.lines().find_map(place).unwrap_or(name);
-                Err(Problem::waits_at_start(place, operation.function()))
+                Err(ScriptProblem::waits_at_start(place, operation.function()))
             }
-            Step::Failed(fault) => {
-                let problem = Problem::of_text(fault.text());
+            CoroutineStep::Failed(fault) => {
+                let problem = ScriptProblem::of_text(fault.text());
                 // LuaJIT does not always know the line where there was no memory.
                 let has_place = problem.stack().any(|line| place(line).is_some());
-                let is_limit = matches!(fault, Fault::OverBudget(_));
+                let is_limit = matches!(fault, ScriptFault::OverBudget(_));
                 Err(if is_limit && !has_place { problem.of_file(name) } else { problem })
             }
         }
     }
 
     /// The main script as a function.
-    fn loaded(&self, name: &str, main: &[u8]) -> Result<Function, Problem> {
+    fn loaded(&self, name: &str, main: &[u8]) -> Result<Function, ScriptProblem> {
         let mode = match main.starts_with(BYTECODE) {
             false => ChunkMode::Text,
             true if self.allowance.is_unsafe => ChunkMode::Binary,
-            true => return Err(Problem::bytecode(name)),
+            true => return Err(ScriptProblem::bytecode(name)),
         };
         let chunk = self.lua.load(main).set_name(format!("@{name}"));
         chunk.set_mode(mode).into_function().map_err(|error| self.problem(&error))
     }
 
     /// What is wrong with the script, by the names of its files.
-    fn problem(&self, error: &Error) -> Problem {
-        Problem::new(error).explained(&self.sources)
+    fn problem(&self, error: &Error) -> ScriptProblem {
+        ScriptProblem::new(error).explained(&self.sources)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -253,7 +253,7 @@ impl Vm {
     }
 
     /// Whose script it is.
-    pub(crate) fn site(&self) -> Site {
+    pub(crate) fn site(&self) -> ScriptSite {
         self.host.work.place.borrow().site.clone()
     }
 
@@ -339,55 +339,55 @@ impl Vm {
     /// A turn has used something up: the stack is the one where it did, or else where the coroutine
     /// has ended.
     #[cold]
-    fn over_budget(&self, id: TaskId, why: &str, coroutine: &Coroutine) -> Fault {
+    fn over_budget(&self, id: TaskId, why: &str, coroutine: &Coroutine) -> ScriptFault {
         let stack = budget::struck().unwrap_or_else(|| budget::stack(coroutine));
-        Fault::OverBudget(Fault::told(why, &stack, &self.sources, &self.origins(id)))
+        ScriptFault::OverBudget(ScriptFault::told(why, &stack, &self.sources, &self.origins(id)))
     }
 
     /// A task has taken too long, wherever it waits.
     #[cold]
-    pub(crate) fn over_time(&self, id: TaskId, why: &str) -> Fault {
+    pub(crate) fn over_time(&self, id: TaskId, why: &str) -> ScriptFault {
         if let Some(fault) = self.never_done(id) {
             return fault;
         }
         let coroutine = self.tasks().coroutine(id);
         let stack = coroutine.as_ref().map(budget::stack).unwrap_or_default();
-        Fault::OverTime(Fault::told(why, &stack, &self.sources, &self.origins(id)))
+        ScriptFault::OverTime(ScriptFault::told(why, &stack, &self.sources, &self.origins(id)))
     }
 
     /// A page has taken too long because it waits for what its script never says.
-    fn never_done(&self, id: TaskId) -> Option<Fault> {
+    fn never_done(&self, id: TaskId) -> Option<ScriptFault> {
         let (awaited, origin) = self.tasks().awaited(id)?;
         let wall_ms = self.tasks().get(id)?.wall_ms;
         let place = origin?.explained(&self.sources).place();
         let why = format!("{place}: {}", over_limit::never_done(awaited, wall_ms));
-        Some(Fault::OverTime(self.origins(id).told(&why, false, &[])))
+        Some(ScriptFault::OverTime(self.origins(id).told(&why, false, &[])))
     }
 
     /// The body of a request is larger than its limit: `coroutine` wants it, or waits for it if
     /// that is none.
     #[cold]
-    pub(crate) fn body_too_large(&self, id: TaskId, coroutine: Option<&Coroutine>) -> Fault {
+    pub(crate) fn body_too_large(&self, id: TaskId, coroutine: Option<&Coroutine>) -> ScriptFault {
         let parked = self.tasks().coroutine(id);
         let stack = coroutine.or(parked.as_ref()).map(budget::stack).unwrap_or_default();
         let (limit, route) = match self.tasks().get(id) {
             Some(task) => (task.content.limit(), task.request.route().map(|found| found.route)),
-            None => return Fault::Error(String::new()),
+            None => return ScriptFault::Error(String::new()),
         };
         let is_page = route.is_some_and(|route| route >= self.host.script_routes.get());
         let router = self.router();
         let pattern = route.and_then(|route| router.pattern(route));
         let why = over_limit::body(limit, pattern, is_page);
-        Fault::BodyTooLarge(Fault::told(&why, &stack, &self.sources, &self.origins(id)))
+        ScriptFault::BodyTooLarge(ScriptFault::told(&why, &stack, &self.sources, &self.origins(id)))
     }
 
     /// Where what a task runs begins.
     #[cold]
-    fn origins(&self, id: TaskId) -> Origins {
+    fn origins(&self, id: TaskId) -> FaultOrigins {
         let mut tasks = self.tasks();
-        let Some(task) = tasks.get(id) else { return Origins::default() };
+        let Some(task) = tasks.get(id) else { return FaultOrigins::default() };
         if task.is_background() {
-            return Origins::of_work(task.kind, task.origin.clone(), &self.sources);
+            return FaultOrigins::of_work(task.kind, task.origin.clone(), &self.sources);
         }
         let begun = match task.request.route() {
             _ if task.is_failing => Begun::Special(Handler::OnError),
@@ -396,7 +396,7 @@ impl Vm {
         };
         let handlers = self.host.handlers.borrow();
         let begun = handlers.get(&begun).map_or(&[][..], Vec::as_slice);
-        Origins::of_handler(begun, &self.sources)
+        FaultOrigins::of_handler(begun, &self.sources)
     }
 
     /// Lets a coroutine go on until it waits, is through, or has used up what is left, and charges
@@ -408,7 +408,7 @@ impl Vm {
         values: impl IntoLuaMulti,
         budget: &mut Budget,
         left: &mut Left,
-    ) -> Step {
+    ) -> CoroutineStep {
         let before = self.lua.used_memory();
         let asked = before.saturating_add(left.memory_bytes);
         let limit = asked.min(self.allowance.vm_memory_bytes);
@@ -432,17 +432,22 @@ impl Vm {
         self.pace.look(&self.lua, after, self.allowance.memory_bytes);
         if spent.is_over || left.cpu.is_zero() {
             let why = over_limit::cpu(self.payer(id), &self.allowance);
-            return Step::Failed(self.over_budget(id, &why, coroutine));
+            return CoroutineStep::Failed(self.over_budget(id, &why, coroutine));
         }
         if left.steps == 0 {
             let why = over_limit::steps(self.payer(id), &self.allowance);
-            return Step::Failed(self.over_budget(id, &why, coroutine));
+            return CoroutineStep::Failed(self.over_budget(id, &why, coroutine));
         }
         match outcome {
             Ok(yielded) => self.host.step(coroutine, yielded).unwrap_or_else(|| {
                 let stack = budget::stack(coroutine);
                 let origins = self.origins(id);
-                Step::Failed(Fault::Error(Fault::told(YIELDS, &stack, &self.sources, &origins)))
+                CoroutineStep::Failed(ScriptFault::Error(ScriptFault::told(
+                    YIELDS,
+                    &stack,
+                    &self.sources,
+                    &origins,
+                )))
             }),
             Err(error) if is_memory(&error) => {
                 let is_vm = limit < asked;
@@ -451,11 +456,11 @@ impl Vm {
                 // What the request has left behind would fail the next one.
                 let _collected = self.lua.gc_collect();
                 self.relieve();
-                Step::Failed(fault)
+                CoroutineStep::Failed(fault)
             }
             Err(error) => {
                 let origins = self.origins(id);
-                Step::Failed(Fault::of(&error, &self.lua, &self.sources, &origins))
+                CoroutineStep::Failed(ScriptFault::of(&error, &self.lua, &self.sources, &origins))
             }
         }
     }

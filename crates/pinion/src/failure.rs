@@ -5,7 +5,7 @@ use crate::config::Fault;
 use crate::terminal::counted;
 use pinion_build::{CodeError, FileProblem, RuleError};
 use pinion_engine::stderr;
-use pinion_lua::problem::Problem as LuaProblem;
+use pinion_lua::problem::ScriptProblem as LuaProblem;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -11,9 +11,9 @@ use pinion_build::CodeError;
 use pinion_engine::clock::Now;
 use pinion_jobs::folders::{FolderAt, Folders};
 use pinion_lua::allowance::Allowance;
-use pinion_lua::program::Program;
+use pinion_lua::program::SiteProgram;
 use pinion_lua::scripts;
-use pinion_lua::site::Site;
+use pinion_lua::site::ScriptSite;
 use pinion_lua::source_names::SourceNames;
 use pinion_template::name::main_script;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ const SCRIPT_MAX_MIB: u64 = 8;
 /// A program that was run once.
 #[derive(Debug)]
 pub(crate) struct Proven {
-    pub(crate) program: Program,
+    pub(crate) program: SiteProgram,
     /// What its author may not have meant, each with file and line.
     pub(crate) warnings: Vec<String>,
 }
@@ -40,7 +40,7 @@ impl Proven {
     ///
     /// # Errors
     /// [`Failure::Failed`]: the mistake with its file and line, and its stack.
-    fn of(program: Program, site: &Site) -> Result<Self, Failure> {
+    fn of(program: SiteProgram, site: &ScriptSite) -> Result<Self, Failure> {
         let warnings = scripts::prove(&program, site, Now::read()).map_err(anyhow::Error::new)?;
         Ok(Self { program, warnings })
     }
@@ -50,7 +50,11 @@ impl Proven {
 ///
 /// # Errors
 /// [`Failure::Failed`]: one line with the file, and for a mistake in it the line.
-pub(crate) fn proven(path: &Path, allowance: Allowance, site: &Site) -> Result<Proven, Failure> {
+pub(crate) fn proven(
+    path: &Path,
+    allowance: Allowance,
+    site: &ScriptSite,
+) -> Result<Proven, Failure> {
     Proven::of(alone(path, allowance)?, site)
 }
 
@@ -58,7 +62,7 @@ pub(crate) fn proven(path: &Path, allowance: Allowance, site: &Site) -> Result<P
 ///
 /// # Errors
 /// [`Failure::Failed`]: one line with the file, or with `MASTER_KEY`.
-pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<Program, Failure> {
+pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<SiteProgram, Failure> {
     let shown = path.display();
     if path.try_exists().is_ok_and(|exists| !exists) {
         let remark = source::unexpanded(path);
@@ -66,7 +70,7 @@ pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<Program, Failur
     }
     let text = regular_file::read(path, SCRIPT_MAX_MIB);
     let text = text.map_err(|what| anyhow!("{shown} {what}"))?;
-    with_key(Program::new(&path.to_string_lossy(), text).allowed(allowance))
+    with_key(SiteProgram::new(&path.to_string_lossy(), text).allowed(allowance))
 }
 
 /// Opens the folders in which scripts have files.
@@ -87,7 +91,7 @@ pub(crate) fn of_archive(
     archive: &Archive<'_>,
     path: &Path,
     allowance: Allowance,
-    site: &Site,
+    site: &ScriptSite,
 ) -> Result<Option<Proven>, Failure> {
     let code = archive.code();
     let code = code.map_err(|damage| anyhow!("{}: {damage}", path.display()))?;
@@ -102,7 +106,7 @@ pub(crate) fn of_code<'c>(
     path: &Path,
     code: impl Iterator<Item = (&'c [u8], &'c [u8])>,
     allowance: Allowance,
-    site: &Site,
+    site: &ScriptSite,
 ) -> Result<Option<Proven>, Failure> {
     let program = program(path, &code.collect::<Vec<_>>())?;
     if program.is_empty() {
@@ -136,7 +140,7 @@ pub(crate) fn code_errors(folder: &Path, code: &BTreeMap<Box<[u8]>, Vec<u8>>) ->
 }
 
 /// What is run: a main script, or pages, or both. That of a static site is empty.
-fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Program, Failure> {
+fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<SiteProgram, Failure> {
     // Where code lies beside the content, a path of one slash is one of the content.
     let has_folder = code.iter().any(|(path, _)| path.starts_with(b"//"))
         || code.first().is_some_and(|(path, _)| lies_in_content_folder(site, path));
@@ -150,7 +154,7 @@ fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Program, Failure> {
     };
     let files = code.iter().filter_map(named);
     let main = main.map(|(_, (_, text))| text.to_vec());
-    Ok(Program::of_code(&name, main, names, files).map_err(anyhow::Error::new)?)
+    Ok(SiteProgram::of_code(&name, main, names, files).map_err(anyhow::Error::new)?)
 }
 
 /// Whether a file of code lies below the folder for the content of a site on the disk.
@@ -166,7 +170,7 @@ const MASTER_KEY: &str = "MASTER_KEY";
 ///
 /// # Errors
 /// [`Failure::Failed`]: one line about a key that is too short or not valid Base64.
-fn with_key(program: Program) -> Result<Program, Failure> {
+fn with_key(program: SiteProgram) -> Result<SiteProgram, Failure> {
     let Some(key) = std::env::var_os(MASTER_KEY) else { return Ok(program) };
     let key = master_key(key.as_encoded_bytes()).map_err(|why| anyhow!("{MASTER_KEY} {why}"))?;
     let keyed = program.with_master_key(&key);
@@ -191,7 +195,7 @@ fn master_key(text: &[u8]) -> Result<Vec<u8>, String> {
 mod tests {
     use super::*;
 
-    fn found(code: &[(&'static str, &'static str)]) -> Option<Program> {
+    fn found(code: &[(&'static str, &'static str)]) -> Option<SiteProgram> {
         let code = code.iter().map(|(path, text)| (path.as_bytes(), text.as_bytes()));
         let program = program(Path::new("site"), &code.collect::<Vec<_>>()).ok()?;
         (!program.is_empty()).then_some(program)
@@ -246,7 +250,7 @@ mod tests {
     fn a_mistake_is_told_with_its_line() {
         let code: [(&[u8], &[u8]); 1] = [(b"/main.lua", b"local x\nif x\n")];
         let (path, allowance) = (Path::new("site"), Allowance::default());
-        let program = of_code(path, code.into_iter(), allowance, &Site::default());
+        let program = of_code(path, code.into_iter(), allowance, &ScriptSite::default());
         let failure = program.err().and_then(|f| f.reason());
         let reason = failure.expect("a mistake");
         assert!(reason.starts_with("site/main.lua:"), "{reason}");

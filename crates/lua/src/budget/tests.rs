@@ -19,7 +19,7 @@ fn turn(lua: &Lua, budget: &mut Budget, code: &str) -> (mlua::Result<String>, bo
 
 #[test]
 fn whatever_runs_for_ever_is_stopped_and_what_comes_next_is_not() {
-    let watch = Watch::start(1).expect("watching");
+    let watch = BudgetWatch::start(1).expect("watching");
     let mut budget = watch.enter(0);
     let lua = sandbox::open().expect("a VM");
     for code in [
@@ -65,7 +65,7 @@ fn with_hooks() -> Lua {
 /// A signal that was sent for one turn can come in the next.
 #[test]
 fn a_hook_that_is_set_too_late_takes_itself_off() {
-    let watch = Watch::start(1).expect("watching");
+    let watch = BudgetWatch::start(1).expect("watching");
     let mut budget = watch.enter(0);
     let lua = with_hooks();
     let code = "local was_set = set_hook()
@@ -79,7 +79,7 @@ fn a_hook_that_is_set_too_late_takes_itself_off() {
 #[cfg(feature = "luajit")]
 #[test]
 fn the_loop_that_is_stopped_has_been_compiled() {
-    let watch = Watch::start(1).expect("watching");
+    let watch = BudgetWatch::start(1).expect("watching");
     let mut budget = watch.enter(0);
     let lua = sandbox::open().expect("a VM");
     // No script reaches what the registry has.
@@ -101,7 +101,7 @@ fn the_loop_that_is_stopped_has_been_compiled() {
 /// A hook that stands would have LuaJIT interpret everything.
 #[test]
 fn no_hook_stands_but_where_a_turn_is_to_end() {
-    let watch = Watch::start(1).expect("watching");
+    let watch = BudgetWatch::start(1).expect("watching");
     let mut budget = watch.enter(0);
     let lua = with_hooks();
     for round in 0..3 {
@@ -114,7 +114,7 @@ fn no_hook_stands_but_where_a_turn_is_to_end() {
 
 #[test]
 fn a_turn_on_one_worker_does_not_end_that_of_another() {
-    let watch = Watch::start(2).expect("watching");
+    let watch = BudgetWatch::start(2).expect("watching");
     thread::scope(|scope| {
         let endless = scope.spawn(|| {
             let mut budget = watch.enter(0);
@@ -134,7 +134,7 @@ fn a_turn_on_one_worker_does_not_end_that_of_another() {
 /// Turns come and go faster than anybody looks.
 #[test]
 fn many_short_turns_are_never_stopped() {
-    let watch = Watch::start(1).expect("watching");
+    let watch = BudgetWatch::start(1).expect("watching");
     let mut budget = watch.enter(0);
     let lua = sandbox::open().expect("a VM");
     let code = "local n = 0 for i = 1, 1000 do n = n + i end return tostring(n)";
@@ -147,7 +147,7 @@ fn many_short_turns_are_never_stopped() {
 /// A worker that has ended gives its place to the next thread, as after a panic.
 #[test]
 fn a_place_can_be_taken_again() {
-    let watch = Watch::start(1).expect("watching");
+    let watch = BudgetWatch::start(1).expect("watching");
     for _ in 0..3 {
         thread::scope(|scope| {
             scope.spawn(|| {

@@ -7,7 +7,7 @@ mod html;
 mod tests;
 mod url;
 
-use super::options::Options;
+use super::options::CallOptions;
 use crate::grown::{Grown, check, room};
 use base64::Engine as _;
 use base64::engine::Config as _;
@@ -114,7 +114,7 @@ fn no_base64(text: &[u8]) -> String {
 }
 
 fn engine(lua: &Lua, function: &'static str, options: Option<Table>) -> Result<GeneralPurpose> {
-    let options = Options::of(lua, function, options, &["url", "pad"])?;
+    let options = CallOptions::of(lua, function, options, &["url", "pad"])?;
     let is_for_urls = options.get("url")?.unwrap_or(false);
     let is_padded = options.get("pad")?.unwrap_or(!is_for_urls);
     Ok(match (is_for_urls, is_padded) {
@@ -130,7 +130,7 @@ fn engine(lua: &Lua, function: &'static str, options: Option<Table>) -> Result<G
 /// Escapes all but letters, digits and `-._~`, so that the text can stand in any part of a URL
 /// (RFC 3986 §2.3). `form` writes it as forms do: `+` for a space.
 fn url_encode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<LuaString> {
-    let options = Options::of(lua, "codec.url_encode", options, &["form"])?;
+    let options = CallOptions::of(lua, "codec.url_encode", options, &["form"])?;
     let escaped = if options.get("form")?.unwrap_or(false) {
         url::escape_form(&text.as_bytes())
     } else {
@@ -143,7 +143,7 @@ fn url_encode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<
 /// `codec.url_decode(text [, {form = true}]) -> string`, or `nil, why` if a percent sign begins no
 /// escape. A `+` is a space with `form`, else it is a `+`.
 fn url_decode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<MultiValue> {
-    let options = Options::of(lua, "codec.url_decode", options, &["form"])?;
+    let options = CallOptions::of(lua, "codec.url_decode", options, &["form"])?;
     let bytes = url::unescape(&text.as_bytes(), options.get("form")?.unwrap_or(false));
     decoded(lua, bytes, "a percent sign without two hexadecimal digits after it")
 }

@@ -8,10 +8,10 @@ pub(crate) mod seal;
 mod tests;
 
 use super::limits::{BLAKE3_KEY_BYTES, HKDF_OUTPUT_MAX_BYTES, KEY_MIN_BYTES, RANDOM_MAX_BYTES};
-use super::options::Options;
+use super::options::CallOptions;
 use crate::clock::Clock;
 use crate::pages::LinkKey;
-use crate::site::Site;
+use crate::site::ScriptSite;
 use aws_lc_rs::{constant_time, digest, hkdf, hmac};
 use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 
@@ -100,7 +100,7 @@ fn equal(_: &Lua, (a, b): (LuaString, LuaString)) -> Result<bool> {
 /// `crypto.hkdf(key, n [, {salt = …, info = …}]) -> n bytes` (RFC 5869, SHA-256): other keys from
 /// one that has at least 16 bytes, each for the purpose that `info` names.
 fn derive(lua: &Lua, (key, count, options): (LuaString, f64, Option<Table>)) -> Result<LuaString> {
-    let options = Options::of(lua, "crypto.hkdf", options, &["salt", "info"])?;
+    let options = CallOptions::of(lua, "crypto.hkdf", options, &["salt", "info"])?;
     let bytes = |name: &str| {
         let value: Option<LuaString> = options.get(name)?;
         Ok::<_, Error>(value.map(|value| value.as_bytes().to_vec()).unwrap_or_default())
@@ -136,7 +136,7 @@ pub(crate) fn named(secret: &[u8; 32], name: &[u8]) -> Option<[u8; 32]> {
 
 /// `crypto.key(name) -> 32 bytes`: a secret of the site, another one for each name and the same in
 /// all workers. With a master key it is always the same, without one until the server ends.
-pub(crate) fn of_site(lua: &Lua, site: Site, master: Option<LinkKey>) -> Result<Function> {
+pub(crate) fn of_site(lua: &Lua, site: ScriptSite, master: Option<LinkKey>) -> Result<Function> {
     lua.create_function(move |lua, name: LuaString| {
         let name = name.as_bytes();
         let key = match &master {

@@ -15,13 +15,13 @@ mod encode;
 mod tests;
 
 use super::limits::JSON_INDENT_MAX_BYTES;
-use super::options::Options;
+use super::options::CallOptions;
 use crate::pattern::StepsLeft;
 use crate::pattern::limits::STEP_BYTES;
 use mlua::{Error, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 
 pub(crate) use decode::decode;
-pub(crate) use encode::{Style, encode, write_number};
+pub(crate) use encode::{JsonStyle, encode, write_number};
 
 /// Counts the values of one text and the bytes of its strings: no hook runs while it is made or
 /// read, so both cost steps of the request. Where nobody counts steps nothing is taken.
@@ -62,9 +62,9 @@ pub(crate) fn table(lua: &Lua) -> Result<Table> {
 /// say: functions, infinities, text that is not UTF-8, arrays with holes, keys of both kinds,
 /// tables that hold themselves; the message names the place, as in `data.items[3].x`.
 fn encode_value(lua: &Lua, (value, options): (Value, Option<Table>)) -> Result<LuaString> {
-    let options = Options::of(lua, "json.encode", options, &["indent", "sort"])?;
+    let options = CallOptions::of(lua, "json.encode", options, &["indent", "sort"])?;
     let indent = options.get("indent")?.map(indent).transpose()?.unwrap_or_default();
-    let style = Style { indent, is_sorted: options.get("sort")?.unwrap_or(false) };
+    let style = JsonStyle { indent, is_sorted: options.get("sort")?.unwrap_or(false) };
     lua.create_string(encode(lua, &value, &style)?)
 }
 

@@ -5,13 +5,13 @@ use mlua::{Error, FromLua, Lua, Result, Table, Value};
 
 /// Options of one call. A name that the function does not know is an error: a typing mistake in
 /// `leeway` must not pass for its default.
-pub(super) struct Options<'l> {
+pub(super) struct CallOptions<'l> {
     lua: &'l Lua,
     function: &'static str,
     table: Option<Table>,
 }
 
-impl<'l> Options<'l> {
+impl<'l> CallOptions<'l> {
     /// # Errors
     /// A name that is not among `known`.
     pub(super) fn of(
@@ -19,7 +19,7 @@ impl<'l> Options<'l> {
         function: &'static str,
         table: Option<Table>,
         known: &[&str],
-    ) -> Result<Options<'l>> {
+    ) -> Result<CallOptions<'l>> {
         for pair in table.iter().flat_map(Table::pairs::<Value, Value>) {
             let (key, _) = pair?;
             let is_known = |name: &[u8]| known.iter().any(|known| known.as_bytes() == name);
@@ -29,7 +29,7 @@ impl<'l> Options<'l> {
                 return Err(Error::runtime(what));
             }
         }
-        Ok(Options { lua, function, table })
+        Ok(CallOptions { lua, function, table })
     }
 
     /// The value of an option, `None` where it was left out.

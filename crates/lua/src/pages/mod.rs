@@ -20,7 +20,7 @@ use crate::library::{codec, json};
 use crate::limits::{
     ANSWER_BUFFER_BYTES, ESCAPED_MAX, ESCAPED_MAX_BYTES, PAGE_PIECES, RELAXED_MAX_BYTES,
 };
-use crate::problem::Problem;
+use crate::problem::ScriptProblem;
 use crate::router::Router;
 use crate::source_names::{SourceNames, Sources};
 use crate::vm::relaxed;
@@ -34,12 +34,12 @@ pub(crate) use link::LinkKey;
 
 /// A page and what it answers.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Page {
+pub(crate) struct HandlerPage {
     route: name::Route,
     template: Template,
 }
 
-impl Page {
+impl HandlerPage {
     /// Returns the values with a format that stand on a line of a file.
     pub(crate) fn formats_at(&self, file: &str, line: u32) -> impl Iterator<Item = &Formatted> {
         self.template.formats_at(file, line)
@@ -56,21 +56,21 @@ pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 pub(crate) fn compiled(
     files: &Files,
     names: &SourceNames,
-) -> std::result::Result<Vec<Page>, Problem> {
+) -> std::result::Result<Vec<HandlerPage>, ScriptProblem> {
     let mut pages = Vec::new();
     let mut routes = Routes::default();
     for path in files.keys() {
         let route = routes.add(path, names.name(path));
         let route =
-            route.map_err(|why| Problem::of_text(&format!("{}: {why}", names.name(path))))?;
+            route.map_err(|why| ScriptProblem::of_text(&format!("{}: {why}", names.name(path))))?;
         let Some(route) = route else { continue };
         let template = compile(path, |path| files.get(path).map(Vec::as_slice));
         let mut template = template.map_err(|mut problem| {
             problem.file = names.name(&problem.file);
-            Problem::of_text(&problem.to_string())
+            ScriptProblem::of_text(&problem.to_string())
         })?;
         template.files.iter_mut().for_each(|file| *file = names.name(file));
-        pages.push(Page { route, template });
+        pages.push(HandlerPage { route, template });
     }
     Ok(pages)
 }
@@ -171,25 +171,25 @@ impl Maker {
     pub(crate) fn make(
         &self,
         lua: &Lua,
-        pages: &[Page],
+        pages: &[HandlerPage],
         sources: &Sources,
         router: &mut Router,
-    ) -> std::result::Result<(), Problem> {
+    ) -> std::result::Result<(), ScriptProblem> {
         for (rank, page) in pages.iter().enumerate() {
-            let Page { route, template } = page;
+            let HandlerPage { route, template } = page;
             let added = router.add_path(route.method, &route.path).map_err(|error| {
                 let file = template.files.first().map_or("", String::as_str);
-                Problem::of_text(&format!("{file}: {error}"))
+                ScriptProblem::of_text(&format!("{file}: {error}"))
             })?;
             if let Some(number) = added {
                 self.page(lua, (number, rank), page)
-                    .map_err(|error| Problem::new(&error).explained(sources))?;
+                    .map_err(|error| ScriptProblem::new(&error).explained(sources))?;
             }
         }
         Ok(())
     }
 
-    fn page(&self, lua: &Lua, (number, rank): (usize, usize), page: &Page) -> Result<()> {
+    fn page(&self, lua: &Lua, (number, rank): (usize, usize), page: &HandlerPage) -> Result<()> {
         let template = &page.template;
         let chunk = lua.load(&template.lua[..]).set_name(format!("={}", chunk_name(rank)));
         let chunk = chunk.set_mode(ChunkMode::Text).set_environment(self.environment.clone());
@@ -214,7 +214,7 @@ fn chunk_name(rank: usize) -> String {
 const CHUNK: &str = "<page ";
 
 /// A message of Lua with the lines of pages as lines of their files.
-pub(crate) fn explained(message: &str, pages: &[Page]) -> String {
+pub(crate) fn explained(message: &str, pages: &[HandlerPage]) -> String {
     let mut shown = message.to_owned();
     let ranks =
         message.split(CHUNK).skip(1).filter_map(|rest| rest.split('>').next()?.parse().ok());

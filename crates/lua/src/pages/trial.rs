@@ -1,28 +1,28 @@
 //! A site whose pages are asked for without a server, for tests.
 
 use crate::budget::{Budget, Guard};
-use crate::content::Content;
-use crate::program::Program;
+use crate::content::ReceivedContent;
+use crate::program::SiteProgram;
 use crate::request;
-use crate::router::Found;
-use crate::site::Place;
+use crate::router::FoundRoute;
+use crate::site::WorkerSite;
 use crate::source_names::SourceNames;
 use crate::task::{Left, Waits};
-use crate::vm::{Operation, Step, Vm};
+use crate::vm::{CoroutineStep, Vm, WaitOperation};
 use mlua::Value;
 use pinion_engine::clock::Now;
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 
 /// A site, started.
-pub(crate) struct Site {
+pub(crate) struct TrialSite {
     vm: Vm,
     budget: Budget,
 }
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct TrialAnswer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
@@ -31,20 +31,20 @@ pub(crate) struct Shown {
 }
 
 /// A program of some files.
-pub(crate) fn program(files: &[(&str, &str)]) -> Result<Program, String> {
+pub(crate) fn program(files: &[(&str, &str)]) -> Result<SiteProgram, String> {
     named(files, SourceNames::default())
 }
 
 /// … whose files have these names in errors.
-pub(crate) fn named(files: &[(&str, &str)], names: SourceNames) -> Result<Program, String> {
+pub(crate) fn named(files: &[(&str, &str)], names: SourceNames) -> Result<SiteProgram, String> {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
-    Program::of_code("site", None, names, files).map_err(|problem| problem.to_string())
+    SiteProgram::of_code("site", None, names, files).map_err(|problem| problem.to_string())
 }
 
-impl Site {
-    pub(crate) fn of(program: &Program) -> Result<Self, String> {
+impl TrialSite {
+    pub(crate) fn of(program: &SiteProgram) -> Result<Self, String> {
         let mut budget = Guard::new(1).budget(0).expect("watched");
-        let vm = Vm::start(program, &mut budget, Place::default(), Now::read())
+        let vm = Vm::start(program, &mut budget, WorkerSite::default(), Now::read())
             .map_err(|problem| problem.to_string())?;
         Ok(Self { vm, budget })
     }
@@ -54,7 +54,7 @@ impl Site {
         started.unwrap_or_else(|problem| panic!("{problem}"))
     }
 
-    pub(crate) fn get(&mut self, target: &str) -> Result<Shown, String> {
+    pub(crate) fn get(&mut self, target: &str) -> Result<TrialAnswer, String> {
         self.ask(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-Sign: <x>\r\n\r\n"), "")
     }
 
@@ -66,7 +66,7 @@ impl Site {
     /// Lets a page run until it waits for another task, which never comes, and says what the log
     /// has when the time of its request is over.
     pub(crate) fn over_time(&mut self, target: &str) -> String {
-        let Found::Route(found) = self.vm.router().find(b"GET", target.as_bytes()) else {
+        let FoundRoute::Route(found) = self.vm.router().find(b"GET", target.as_bytes()) else {
             panic!("{target} leads nowhere");
         };
         let (route, id) = (found.route, self.vm.tasks().begin().expect("a place"));
@@ -76,12 +76,18 @@ impl Site {
         let coroutine = self.vm.coroutine().expect("a coroutine");
         let (mut left, start) = (Left::default(), (id, route as f64));
         let step = self.vm.resume(id, &coroutine, start, &mut self.budget, &mut left);
-        assert!(matches!(step, Step::Waits(Operation::Wake)), "{target} does not wait");
+        assert!(
+            matches!(step, CoroutineStep::Waits(WaitOperation::Wake)),
+            "{target} does not wait"
+        );
         self.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
         for part in self.vm.host().work.ready.take() {
             let coroutine = self.vm.tasks().take_coroutine(part).expect("it has not begun");
             let step = self.vm.resume(part, &coroutine, (), &mut self.budget, &mut left);
-            assert!(matches!(step, Step::Waits(Operation::Wake)), "a part does not wait");
+            assert!(
+                matches!(step, CoroutineStep::Waits(WaitOperation::Wake)),
+                "a part does not wait"
+            );
             self.vm.tasks().park(part, coroutine, Waits::Wake).expect("parked");
         }
         let fault = self.vm.over_time(id, "it has taken too long");
@@ -94,7 +100,7 @@ impl Site {
         self.get(target).expect_err(target)
     }
 
-    pub(crate) fn post(&mut self, target: &str, body: &str) -> Result<Shown, String> {
+    pub(crate) fn post(&mut self, target: &str, body: &str) -> Result<TrialAnswer, String> {
         let length = body.len();
         let head = format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
         self.ask(&head, body)
@@ -109,26 +115,26 @@ impl Site {
             let coroutine = coroutine.expect("it has not begun");
             let mut left = Left::default();
             let mut step = self.vm.resume(id, &coroutine, (), &mut self.budget, &mut left);
-            while matches!(step, Step::Waits(Operation::Sleep(_))) {
+            while matches!(step, CoroutineStep::Waits(WaitOperation::Sleep(_))) {
                 step = self.vm.resume(id, &coroutine, true, &mut self.budget, &mut left);
             }
-            assert!(matches!(step, Step::Done(_)), "a part of the page has not ended");
+            assert!(matches!(step, CoroutineStep::Done(_)), "a part of the page has not ended");
             self.vm.host().end(id);
         }
     }
 
-    fn ask(&mut self, head: &str, body: &str) -> Result<Shown, String> {
+    fn ask(&mut self, head: &str, body: &str) -> Result<TrialAnswer, String> {
         let mut storage = HeadStorage::reserved();
         let parsed = parse(head.as_bytes(), 0, &mut storage, &Limits::default());
         let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{head:?} is no request") };
         let mut path = Vec::new();
         let path = request::path(&head, &mut path).expect("a path");
         let found = self.vm.router().find(head.method_token, path);
-        let Found::Route(found) = found else { return Err(format!("{found:?}")) };
+        let FoundRoute::Route(found) = found else { return Err(format!("{found:?}")) };
         let (route, id) = (found.route, self.vm.tasks().begin().expect("a place"));
         if let Some(task) = self.vm.tasks().get(id) {
             task.request.fill(&head, path, Some(found));
-            task.content = Content::of(body.as_bytes());
+            task.content = ReceivedContent::of(body.as_bytes());
         }
         let coroutine = self.vm.coroutine().expect("a coroutine");
         let (mut left, mut shown) = (Left::default(), Vec::new());
@@ -137,22 +143,22 @@ impl Site {
             self.vm.resume(id, &coroutine, (id, route as f64), &mut self.budget, &mut left);
         loop {
             let value = match step {
-                Step::Done(unsent) => {
+                CoroutineStep::Done(unsent) => {
                     shown.extend_from_slice(&unsent.to_vec(self.vm.lua()));
                     break;
                 }
-                Step::Failed(fault) => return Err(fault.text().to_owned()),
-                Step::Waits(Operation::Write(text) | Operation::Flush(text)) => {
+                CoroutineStep::Failed(fault) => return Err(fault.text().to_owned()),
+                CoroutineStep::Waits(WaitOperation::Write(text) | WaitOperation::Flush(text)) => {
                     sent.push(text.as_bytes().len());
                     shown.extend_from_slice(&text.as_bytes());
                     Value::Nil
                 }
-                Step::Waits(Operation::Sleep(_)) => Value::Nil,
-                Step::Waits(Operation::Wake) => {
+                CoroutineStep::Waits(WaitOperation::Sleep(_)) => Value::Nil,
+                CoroutineStep::Waits(WaitOperation::Wake) => {
                     self.run_parts();
                     Value::Nil
                 }
-                Step::Waits(_) => panic!("a page on trial does not wait"),
+                CoroutineStep::Waits(_) => panic!("a page on trial does not wait"),
             };
             step = self.vm.resume(id, &coroutine, (true, value), &mut self.budget, &mut left);
         }
@@ -163,11 +169,11 @@ impl Site {
         answer.head_lines(b"", &mut lines);
         let _nobody_watches = tasks.end(id);
         let text = |bytes| String::from_utf8(bytes).expect("text");
-        Ok(Shown { status, head: text(lines), body: text(shown), sent })
+        Ok(TrialAnswer { status, head: text(lines), body: text(shown), sent })
     }
 }
 
 /// What a page without other files shows.
 pub(crate) fn alone(text: &str) -> String {
-    Site::new(&[("/index.dyn.html", text)]).body("/?name=%3CAnn%3E&n=7")
+    TrialSite::new(&[("/index.dyn.html", text)]).body("/?name=%3CAnn%3E&n=7")
 }

@@ -6,7 +6,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::library::install_with;
-use super::{Failure, Matcher, Program, Span, Steps, StepsLeft, install};
+use super::{CaptureSpan, Matcher, PatternFailure, PatternProgram, Steps, StepsLeft, install};
 
 /// More than any subject here can need: 24 bytes, four repetitions and a search from each byte.
 const PLENTY_STEPS: u64 = 1 << 40;
@@ -240,7 +240,7 @@ fn random_patterns_match_often_enough() {
     let (mut matched, mut captured, mut wrong, all) = (0, 0, 0, 1000);
     for _ in 0..all {
         let case = case().new_tree(&mut runner).expect("a case").current();
-        let program = Program::new(&case.pattern).expect("short");
+        let program = PatternProgram::new(&case.pattern).expect("short");
         let found =
             Matcher::new().search(&program, &case.subject, 0, None, &mut Steps::new(PLENTY_STEPS));
         matched += i32::from(matches!(found, Ok(Some(_))));
@@ -255,10 +255,10 @@ proptest! {
     /// A search takes the same steps each time, and one with too few ends with none.
     #[test]
     fn a_search_needs_what_it_takes(case in case()) {
-        let Ok(program) = Program::new(&case.pattern) else { return Ok(()) };
+        let Ok(program) = PatternProgram::new(&case.pattern) else { return Ok(()) };
         let search = |given: u64| {
             let mut steps = Steps::new(given);
-            let found: Result<Option<Span>, Failure> =
+            let found: Result<Option<CaptureSpan>, PatternFailure> =
                 Matcher::new().search(&program, &case.subject, 0, None, &mut steps);
             (found, steps.left())
         };
@@ -266,8 +266,8 @@ proptest! {
         let needed = PLENTY_STEPS - left;
         prop_assert_eq!(search(needed + 1), (found, 1));
         if needed > 0 {
-            prop_assert_eq!(search(needed), (Err(Failure::TooManySteps), 0));
-            prop_assert_eq!(search(needed / 2), (Err(Failure::TooManySteps), 0));
+            prop_assert_eq!(search(needed), (Err(PatternFailure::TooManySteps), 0));
+            prop_assert_eq!(search(needed / 2), (Err(PatternFailure::TooManySteps), 0));
         }
     }
 }

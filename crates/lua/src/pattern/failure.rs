@@ -6,7 +6,7 @@ use super::{LUAJIT, TOO_MANY_STEPS};
 
 /// Why a search or a replacement failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum PatternFailure {
     /// The pattern is wrong, from the place on that the search has come to.
     Malformed(Malformed),
     /// More than [`DEPTH_MAX`](super::limits::DEPTH_MAX) parts are open at a time.
@@ -44,26 +44,28 @@ pub enum Malformed {
     CaptureNotClosed,
 }
 
-impl From<OutOfSteps> for Failure {
-    fn from(_: OutOfSteps) -> Failure {
-        Failure::TooManySteps
+impl From<OutOfSteps> for PatternFailure {
+    fn from(_: OutOfSteps) -> PatternFailure {
+        PatternFailure::TooManySteps
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for PatternFailure {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
-            Failure::Malformed(malformed) => malformed.fmt(out),
-            Failure::TooComplex => out.write_str("pattern too complex"),
-            Failure::TooLong => {
+            PatternFailure::Malformed(malformed) => malformed.fmt(out),
+            PatternFailure::TooComplex => out.write_str("pattern too complex"),
+            PatternFailure::TooLong => {
                 write!(out, "the pattern is longer than {PATTERN_MAX_BYTES} bytes")
             }
-            Failure::TooManySteps => out.write_str(TOO_MANY_STEPS),
-            Failure::ResultTooLarge => {
+            PatternFailure::TooManySteps => out.write_str(TOO_MANY_STEPS),
+            PatternFailure::ResultTooLarge => {
                 write!(out, "resulting string too large (over {RESULT_MAX_BYTES} bytes)")
             }
-            Failure::Replacement => out.write_str("invalid use of '%' in replacement string"),
-            Failure::NoSuchCapture(number) => Malformed::NoSuchCapture(number).fmt(out),
+            PatternFailure::Replacement => {
+                out.write_str("invalid use of '%' in replacement string")
+            }
+            PatternFailure::NoSuchCapture(number) => Malformed::NoSuchCapture(number).fmt(out),
         }
     }
 }

@@ -10,11 +10,11 @@ use std::rc::Rc;
 use mlua::{BString, Lua, Table, Value, Variadic};
 
 use super::LUAJIT;
-use super::failure::Failure;
+use super::failure::PatternFailure;
 use super::limits::{KEPT_MAX_BYTES, KEPT_MAX_PATTERNS, RESULT_MAX_BYTES, SHORT_MAX_BYTES};
-use super::matcher::{Capture, Matcher, Span};
-use super::program::Program;
-use super::replace::{Walk, replace};
+use super::matcher::{Capture, CaptureSpan, Matcher};
+use super::program::PatternProgram;
+use super::replace::{MatchWalk, replace};
 use super::steps::{Steps, StepsLeft};
 use crate::budget;
 
@@ -52,7 +52,7 @@ pub fn install(lua: &Lua, steps: &StepsLeft) -> mlua::Result<()> {
 pub(super) fn install_with(lua: &Lua, steps: &StepsLeft, short_bytes: i64) -> mlua::Result<()> {
     let desk = Rc::new(Desk {
         steps: steps.clone(),
-        work: RefCell::new(Work { patterns: Patterns::default(), matcher: Matcher::new() }),
+        work: RefCell::new(PatternWork { patterns: Patterns::default(), matcher: Matcher::new() }),
         reason: RefCell::new(String::new()),
     });
     let native = lua.create_table()?;
@@ -99,12 +99,12 @@ pub(super) fn install_with(lua: &Lua, steps: &StepsLeft, short_bytes: i64) -> ml
 
 struct Desk {
     steps: StepsLeft,
-    work: RefCell<Work>,
+    work: RefCell<PatternWork>,
     /// Why the last call failed, in words.
     reason: RefCell<String>,
 }
 
-struct Work {
+struct PatternWork {
     patterns: Patterns,
     matcher: Matcher,
 }
@@ -113,7 +113,7 @@ struct Work {
 /// up, and their numbers become stale.
 #[derive(Default)]
 struct Patterns {
-    programs: Vec<Program>,
+    programs: Vec<PatternProgram>,
     bytes: usize,
     generation: u32,
 }
@@ -123,7 +123,7 @@ const PLACE_BITS: u32 = 16;
 const _: () = assert!(KEPT_MAX_PATTERNS <= 1 << PLACE_BITS);
 
 impl Patterns {
-    fn keep(&mut self, program: Program, bytes: usize) -> (i64, bool) {
+    fn keep(&mut self, program: PatternProgram, bytes: usize) -> (i64, bool) {
         self.bytes += bytes;
         if self.programs.len() == KEPT_MAX_PATTERNS || self.bytes > KEPT_MAX_BYTES {
             self.programs.clear();
@@ -135,7 +135,7 @@ impl Patterns {
         (i64::from(self.generation) << PLACE_BITS | place as i64, place == 0)
     }
 
-    fn get(&self, number: i64) -> Option<&Program> {
+    fn get(&self, number: i64) -> Option<&PatternProgram> {
         let place = number & ((1 << PLACE_BITS) - 1);
         let live = number >> PLACE_BITS == i64::from(self.generation);
         self.programs.get(usize::try_from(place).ok()?).filter(|_| live)
@@ -150,7 +150,10 @@ impl Desk {
     }
 
     /// Does what takes steps.
-    fn stepping<T>(&self, act: impl FnOnce(&mut Steps) -> Result<T, Failure>) -> Result<T, i64> {
+    fn stepping<T>(
+        &self,
+        act: impl FnOnce(&mut Steps) -> Result<T, PatternFailure>,
+    ) -> Result<T, i64> {
         let mut steps = Steps::new(self.steps.get());
         let done = act(&mut steps);
         self.steps.set(steps.left());
@@ -162,13 +165,13 @@ impl Desk {
     fn search<T>(
         &self,
         number: i64,
-        act: impl FnOnce(&mut Matcher, &Program, &mut Steps) -> Result<Option<T>, Failure>,
+        act: impl FnOnce(&mut Matcher, &PatternProgram, &mut Steps) -> Result<Option<T>, PatternFailure>,
     ) -> Result<T, i64> {
         if number < 0 {
             // What learning it has said.
             return Err(number);
         }
-        let Work { patterns, matcher } = &mut *self.work.borrow_mut();
+        let PatternWork { patterns, matcher } = &mut *self.work.borrow_mut();
         let program = patterns.get(number).ok_or(STALE)?;
         self.stepping(|steps| act(matcher, program, steps))?.ok_or(NONE)
     }
@@ -227,7 +230,7 @@ fn learn(desk: &Desk, _: &Lua, pattern: Value) -> mlua::Result<(i64, usize, bool
     let program = desk.stepping(|steps| {
         // Each byte is looked at, not skipped over.
         steps.take(pattern.len())?;
-        Program::new(&pattern)
+        PatternProgram::new(&pattern)
     });
     Ok(match program {
         Ok(program) => {
@@ -293,10 +296,10 @@ fn plain_found(
     from: usize,
     skipped: Option<usize>,
     steps: &mut Steps,
-) -> Result<Option<Span>, Failure> {
+) -> Result<Option<CaptureSpan>, PatternFailure> {
     steps.take_bytes(skipped.unwrap_or(subject.len() - from) + text.len())?;
     let found = skipped.map(|skipped| from + skipped);
-    Ok(found.map(|from| Span { from, to: from + text.len() }))
+    Ok(found.map(|from| CaptureSpan { from, to: from + text.len() }))
 }
 
 /// `match` with a pattern that has one capture or none: that, or the whole match.
@@ -333,15 +336,15 @@ fn begin(desk: &Desk, lua: &Lua, (bytes, init): (i64, Value)) -> mlua::Result<i6
     let length = usize::try_from(bytes).unwrap_or(0);
     Ok(match desk.integer(lua, init, 1) {
         // Behind the subject nothing is found, in both flavours: in 5.1 there was no such argument.
-        Ok(init) if init.saturating_sub(1) > bytes => Walk::from(length + 1).to_number(),
-        Ok(init) => Walk::from(start(init, length).unwrap_or(0)).to_number(),
+        Ok(init) if init.saturating_sub(1) > bytes => MatchWalk::from(length + 1).to_number(),
+        Ok(init) => MatchWalk::from(start(init, length).unwrap_or(0)).to_number(),
         Err(code) => code,
     })
 }
 
 /// The next of several matches of a pattern that has one capture or none.
 fn walk(desk: &Desk, _: &Lua, subject: &[u8], number: i64, at: i64) -> Walked {
-    let mut walk = Walk::from_number(at);
+    let mut walk = MatchWalk::from_number(at);
     let found = desk.search(number, |matcher, program, steps| {
         let found = walk.next(matcher, program, subject, steps)?;
         Ok(found.map(|whole| {
@@ -368,7 +371,7 @@ fn walk_captures(
     number: i64,
     at: i64,
 ) -> (i64, Option<i64>, Option<i64>, Variadic<i64>) {
-    let mut walk = Walk::from_number(at);
+    let mut walk = MatchWalk::from_number(at);
     let found = desk.search(number, |matcher, program, steps| {
         let found = walk.next(matcher, program, subject, steps)?;
         Ok(found.map(|whole| (whole, all_captures(matcher, program, whole))))
@@ -432,7 +435,7 @@ fn repeatable(
     }
     let taken = desk.stepping(|steps| {
         if result_bytes > RESULT_MAX_BYTES {
-            return Err(Failure::ResultTooLarge);
+            return Err(PatternFailure::ResultTooLarge);
         }
         Ok(steps.take_bytes(result_bytes)?)
     });
@@ -457,7 +460,7 @@ fn ends(found: Result<Capture, i64>) -> Ends {
     }
 }
 
-fn all_captures(matcher: &Matcher, program: &Program, whole: Span) -> Variadic<i64> {
+fn all_captures(matcher: &Matcher, program: &PatternProgram, whole: CaptureSpan) -> Variadic<i64> {
     let captures = (0..program.captures()).filter_map(|at| matcher.capture(program, at, whole));
     captures
         .flat_map(|capture| {
@@ -467,7 +470,9 @@ fn all_captures(matcher: &Matcher, program: &Program, whole: Span) -> Variadic<i
         .collect()
 }
 
-fn with_captures(found: Result<(Span, Variadic<i64>), i64>) -> (i64, Option<i64>, Variadic<i64>) {
+fn with_captures(
+    found: Result<(CaptureSpan, Variadic<i64>), i64>,
+) -> (i64, Option<i64>, Variadic<i64>) {
     match found {
         Ok((whole, all)) => {
             let (first, last) = ends(Ok(Capture::Bytes(whole)));
@@ -485,7 +490,7 @@ mod tests {
     #[test]
     fn a_number_never_leads_to_another_pattern() {
         let mut patterns = Patterns::default();
-        let mut keep = || patterns.keep(Program::new(b"(a)").expect("short"), 3);
+        let mut keep = || patterns.keep(PatternProgram::new(b"(a)").expect("short"), 3);
         let old: Vec<_> = (0..KEPT_MAX_PATTERNS).map(|_| keep().0).collect();
         let (number, first) = keep();
         assert!(first && patterns.get(number).is_some());

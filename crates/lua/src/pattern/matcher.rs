@@ -6,14 +6,14 @@
 //! gone back to is followed by the same parts, which set them anew.
 
 use super::LUAJIT;
-use super::failure::Failure;
+use super::failure::PatternFailure;
 use super::limits::{CAPTURES_MAX, DEPTH_MAX};
-use super::program::{Part, Program, Single};
+use super::program::{PatternItem, PatternProgram, Single};
 use super::steps::{OutOfSteps, Steps};
 
 /// Where a capture is in the subject, as offsets; of a position, only `from` is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct CaptureSpan {
     /// The first byte.
     pub from: usize,
     /// Behind the last byte.
@@ -24,7 +24,7 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capture {
     /// Bytes of the subject.
-    Bytes(Span),
+    Bytes(CaptureSpan),
     /// An offset in the subject.
     Position(usize),
 }
@@ -46,7 +46,7 @@ struct Choice {
 #[derive(Debug)]
 pub struct Matcher {
     choices: Vec<Choice>,
-    captures: [Span; CAPTURES_MAX],
+    captures: [CaptureSpan; CAPTURES_MAX],
 }
 
 impl Default for Matcher {
@@ -60,7 +60,7 @@ impl Matcher {
     pub fn new() -> Matcher {
         Matcher {
             choices: Vec::with_capacity(usize::from(DEPTH_MAX)),
-            captures: [Span::default(); CAPTURES_MAX],
+            captures: [CaptureSpan::default(); CAPTURES_MAX],
         }
     }
 
@@ -71,12 +71,12 @@ impl Matcher {
     /// The pattern is wrong where the search has come to, or the steps do not suffice.
     pub fn search(
         &mut self,
-        program: &Program,
+        program: &PatternProgram,
         subject: &[u8],
         from: usize,
         ended: Option<usize>,
         steps: &mut Steps,
-    ) -> Result<Option<Span>, Failure> {
+    ) -> Result<Option<CaptureSpan>, PatternFailure> {
         let mut from = from;
         loop {
             let Some(rest) = subject.get(from..) else { return Ok(None) };
@@ -87,7 +87,7 @@ impl Matcher {
                 from += skipped;
             }
             match self.match_at(program, subject, from, steps)? {
-                Some(to) if ended != Some(to) => return Ok(Some(Span { from, to })),
+                Some(to) if ended != Some(to) => return Ok(Some(CaptureSpan { from, to })),
                 _ if program.anchored => return Ok(None),
                 _ => from += 1,
             }
@@ -96,7 +96,12 @@ impl Matcher {
 
     /// A capture of the match that was found last. The first is the whole match where the pattern
     /// has none.
-    pub fn capture(&self, program: &Program, index: usize, whole: Span) -> Option<Capture> {
+    pub fn capture(
+        &self,
+        program: &PatternProgram,
+        index: usize,
+        whole: CaptureSpan,
+    ) -> Option<Capture> {
         if index >= program.captures() {
             return (index == 0).then_some(Capture::Bytes(whole));
         }
@@ -108,13 +113,13 @@ impl Matcher {
     /// The end of the match that begins at `start`.
     fn match_at(
         &mut self,
-        program: &Program,
+        program: &PatternProgram,
         subject: &[u8],
         start: usize,
         steps: &mut Steps,
-    ) -> Result<Option<usize>, Failure> {
+    ) -> Result<Option<usize>, PatternFailure> {
         self.choices.clear();
-        let mut place = Place { part: 0, at: start, depth: 1 };
+        let mut place = MatchProgress { part: 0, at: start, depth: 1 };
         loop {
             steps.take(1)?;
             let Some(part) = program.parts.get(place.part) else { return Ok(Some(place.at)) };
@@ -125,7 +130,7 @@ impl Matcher {
                 return Ok(None);
             }
             if place.depth > DEPTH_MAX {
-                return Err(Failure::TooComplex);
+                return Err(PatternFailure::TooComplex);
             }
         }
     }
@@ -134,23 +139,23 @@ impl Matcher {
     #[inline]
     fn step(
         &mut self,
-        program: &Program,
-        part: Part,
+        program: &PatternProgram,
+        part: PatternItem,
         subject: &[u8],
-        place: &mut Place,
+        place: &mut MatchProgress,
         steps: &mut Steps,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, PatternFailure> {
         let at = place.at;
         match part {
-            Part::Once(single) => {
+            PatternItem::Once(single) => {
                 let matches = single.holds_at(program, subject, at);
                 place.at += usize::from(matches);
                 return Ok(matches);
             }
-            Part::Greedy { single, least } => {
+            PatternItem::Greedy { single, least } => {
                 return self.greedy(program, single, usize::from(least), subject, place, steps);
             }
-            Part::Lazy(single) => {
+            PatternItem::Lazy(single) => {
                 let matches = single.holds_at(program, subject, at);
                 // LuaJIT goes a level deeper even if there is nothing to repeat.
                 place.depth += u16::from(matches || LUAJIT);
@@ -158,44 +163,44 @@ impl Matcher {
                     self.remember(place, at, 0);
                 }
             }
-            Part::Optional(single) => {
+            PatternItem::Optional(single) => {
                 if single.holds_at(program, subject, at) {
                     self.remember(place, at, 0);
                     place.depth += 1;
                     place.at += 1;
                 }
             }
-            Part::Open(capture) | Part::Position(capture) => {
+            PatternItem::Open(capture) | PatternItem::Position(capture) => {
                 self.captures[usize::from(capture)].from = at;
                 place.depth += 1;
             }
-            Part::Close(capture) => {
+            PatternItem::Close(capture) => {
                 self.captures[usize::from(capture)].to = at;
                 place.depth += 1;
             }
-            Part::Again(capture) => {
-                let Span { from, to } = self.captures[usize::from(capture)];
+            PatternItem::Again(capture) => {
+                let CaptureSpan { from, to } = self.captures[usize::from(capture)];
                 steps.take_bytes(to - from)?;
                 let matches = subject[at..].starts_with(&subject[from..to]);
                 place.at += if matches { to - from } else { 0 };
                 return Ok(matches);
             }
-            Part::Never => return Ok(false),
-            Part::Balanced(open, close) => {
+            PatternItem::Never => return Ok(false),
+            PatternItem::Balanced(open, close) => {
                 let Some(end) = balanced(subject, at, open, close, steps)? else {
                     return Ok(false);
                 };
                 place.at = end;
             }
-            Part::Frontier(set) => {
+            PatternItem::Frontier(set) => {
                 let set = &program.sets[usize::from(set)];
                 // Around the subject, Lua sees NULs.
                 let before = at.checked_sub(1).map_or(0, |before| subject[before]);
                 let behind = subject.get(at).copied().unwrap_or(0);
                 return Ok(!set.holds(before) && set.holds(behind));
             }
-            Part::End => return Ok(at == subject.len()),
-            Part::Malformed(malformed) => return Err(Failure::Malformed(malformed)),
+            PatternItem::End => return Ok(at == subject.len()),
+            PatternItem::Malformed(malformed) => return Err(PatternFailure::Malformed(malformed)),
         }
         Ok(true)
     }
@@ -203,13 +208,13 @@ impl Matcher {
     #[inline]
     fn greedy(
         &mut self,
-        program: &Program,
+        program: &PatternProgram,
         single: Single,
         least: usize,
         subject: &[u8],
-        place: &mut Place,
+        place: &mut MatchProgress,
         steps: &mut Steps,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, PatternFailure> {
         let run = single.run(program, &subject[place.at..]);
         steps.take(run)?;
         if run < least {
@@ -227,18 +232,23 @@ impl Matcher {
     /// Every choice is of another part and at a depth of its own, so there are never more than
     /// [`DEPTH_MAX`].
     #[inline]
-    fn remember(&mut self, place: &Place, at: usize, more: usize) {
+    fn remember(&mut self, place: &MatchProgress, at: usize, more: usize) {
         self.choices.push(Choice { part: place.part, at, more, depth: place.depth });
     }
 
     /// Goes back to the last decision and takes it otherwise: whether there was one.
     #[inline]
-    fn back(&mut self, program: &Program, subject: &[u8], place: &mut Place) -> bool {
+    fn back(
+        &mut self,
+        program: &PatternProgram,
+        subject: &[u8],
+        place: &mut MatchProgress,
+    ) -> bool {
         while let Some(choice) = self.choices.last_mut() {
             place.part = choice.part + 1;
             place.depth = choice.depth;
             match program.parts[choice.part] {
-                Part::Greedy { .. } => {
+                PatternItem::Greedy { .. } => {
                     choice.more -= 1;
                     place.at = choice.at + choice.more;
                     if choice.more == 0 {
@@ -246,12 +256,12 @@ impl Matcher {
                     }
                     return true;
                 }
-                Part::Lazy(single) if single.holds_at(program, subject, choice.at) => {
+                PatternItem::Lazy(single) if single.holds_at(program, subject, choice.at) => {
                     choice.at += 1;
                     place.at = choice.at;
                     return true;
                 }
-                Part::Optional(_) => {
+                PatternItem::Optional(_) => {
                     place.at = choice.at;
                     self.choices.pop();
                     return true;
@@ -265,7 +275,7 @@ impl Matcher {
 
 /// How far a match has come.
 #[derive(Debug)]
-struct Place {
+struct MatchProgress {
     part: usize,
     at: usize,
     /// Levels of recursion that Lua would be in.
@@ -274,7 +284,7 @@ struct Place {
 
 impl Single {
     #[inline]
-    fn holds_at(self, program: &Program, subject: &[u8], at: usize) -> bool {
+    fn holds_at(self, program: &PatternProgram, subject: &[u8], at: usize) -> bool {
         let Some(&byte) = subject.get(at) else { return false };
         match self {
             Single::Any => true,
@@ -285,7 +295,7 @@ impl Single {
 
     /// How many bytes at the beginning of `rest` match.
     #[inline]
-    fn run(self, program: &Program, rest: &[u8]) -> usize {
+    fn run(self, program: &PatternProgram, rest: &[u8]) -> usize {
         let other = match self {
             Single::Any => None,
             Single::Byte(own) => rest.iter().position(|byte| *byte != own),

@@ -37,11 +37,11 @@ mod differential;
 #[cfg(test)]
 mod tests;
 
-pub use failure::{Failure, Malformed};
+pub use failure::{Malformed, PatternFailure};
 pub use library::install;
-pub use matcher::{Capture, Matcher, Span};
-pub use program::Program;
-pub use replace::{Walk, replace};
+pub use matcher::{Capture, CaptureSpan, Matcher};
+pub use program::PatternProgram;
+pub use replace::{MatchWalk, replace};
 pub use steps::{OutOfSteps, Steps, StepsLeft};
 
 /// The words of the error of a request that is over its budget of steps; in front of them stands

@@ -7,7 +7,7 @@
 use memchr::memmem::Finder;
 
 use super::LUAJIT;
-use super::failure::{Failure, Malformed};
+use super::failure::{Malformed, PatternFailure};
 use super::limits::{CAPTURES_MAX, PATTERN_MAX_BYTES};
 use super::set::{ESCAPE, Set, end_of_set};
 
@@ -19,13 +19,13 @@ const SPECIALS: &[u8] = b"^$*+?.([%-";
 pub(super) enum Single {
     Any,
     Byte(u8),
-    /// One of [`Program::sets`].
+    /// One of [`PatternProgram::sets`].
     Set(u16),
 }
 
 /// A part of a pattern.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Part {
+pub(super) enum PatternItem {
     /// Exactly once.
     Once(Single),
     /// As often as possible, `least` times at least.
@@ -54,8 +54,8 @@ pub(super) enum Part {
 
 /// A pattern that can be searched for.
 #[derive(Debug)]
-pub struct Program {
-    pub(super) parts: Vec<Part>,
+pub struct PatternProgram {
+    pub(super) parts: Vec<PatternItem>,
     pub(super) sets: Vec<Set>,
     /// Which captures are positions.
     pub(super) positions: u32,
@@ -68,14 +68,14 @@ pub struct Program {
     pub(super) literal: Option<Finder<'static>>,
 }
 
-impl Program {
+impl PatternProgram {
     /// Takes a pattern apart. `gmatch`, for which `^` means itself, is given it escaped.
     ///
     /// # Errors
-    /// [`Failure::TooLong`]; whatever else is wrong shows in a search.
-    pub fn new(pattern: &[u8]) -> Result<Program, Failure> {
+    /// [`PatternFailure::TooLong`]; whatever else is wrong shows in a search.
+    pub fn new(pattern: &[u8]) -> Result<PatternProgram, PatternFailure> {
         if pattern.len() > PATTERN_MAX_BYTES {
-            return Err(Failure::TooLong);
+            return Err(PatternFailure::TooLong);
         }
         let literal = !pattern.iter().any(|byte| SPECIALS.contains(byte));
         let literal = literal.then(|| Finder::new(pattern).into_owned());
@@ -90,19 +90,19 @@ impl Program {
         };
         let mut reading = Reading::of(pattern);
         while reading.at < pattern.len() {
-            let part = reading.part().unwrap_or_else(Part::Malformed);
+            let part = reading.part().unwrap_or_else(PatternItem::Malformed);
             reading.parts.push(part);
-            if let Part::Malformed(_) = part {
+            if let PatternItem::Malformed(_) = part {
                 break;
             }
         }
         // Lua complains when the capture is asked for, which only `gsub` may leave undone.
         if reading.open.iter().take(reading.captures()).any(|open| *open) {
-            reading.parts.push(Part::Malformed(Malformed::CaptureNotClosed));
+            reading.parts.push(PatternItem::Malformed(Malformed::CaptureNotClosed));
         }
         reading.parts.shrink_to_fit();
         reading.sets.shrink_to_fit();
-        Ok(Program {
+        Ok(PatternProgram {
             captures: reading.captures,
             positions: reading.positions,
             anchored,
@@ -119,11 +119,12 @@ impl Program {
     }
 }
 
-fn lead(parts: &[Part]) -> Option<u8> {
-    let opens = |part: &&Part| matches!(part, Part::Open(_) | Part::Position(_));
+fn lead(parts: &[PatternItem]) -> Option<u8> {
+    let opens =
+        |part: &&PatternItem| matches!(part, PatternItem::Open(_) | PatternItem::Position(_));
     match parts.iter().find(|part| !opens(part))? {
-        Part::Once(Single::Byte(byte)) => Some(*byte),
-        Part::Greedy { single: Single::Byte(byte), least: 1 } => Some(*byte),
+        PatternItem::Once(Single::Byte(byte)) => Some(*byte),
+        PatternItem::Greedy { single: Single::Byte(byte), least: 1 } => Some(*byte),
         _ => None,
     }
 }
@@ -133,7 +134,7 @@ fn lead(parts: &[Part]) -> Option<u8> {
 struct Reading<'a> {
     pattern: &'a [u8],
     at: usize,
-    parts: Vec<Part>,
+    parts: Vec<PatternItem>,
     sets: Vec<Set>,
     captures: u8,
     open: [bool; CAPTURES_MAX],
@@ -157,30 +158,30 @@ impl Reading<'_> {
         usize::from(self.captures)
     }
 
-    fn part(&mut self) -> Result<Part, Malformed> {
+    fn part(&mut self) -> Result<PatternItem, Malformed> {
         match (self.pattern[self.at], self.pattern.get(self.at + 1)) {
             (b'(', Some(b')')) => {
                 self.at += 2;
                 let capture = self.capture()?;
                 self.positions |= 1 << capture;
-                Ok(Part::Position(capture))
+                Ok(PatternItem::Position(capture))
             }
             (b'(', _) => {
                 self.at += 1;
                 let capture = self.capture()?;
                 self.open[usize::from(capture)] = true;
-                Ok(Part::Open(capture))
+                Ok(PatternItem::Open(capture))
             }
             (b')', _) => {
                 self.at += 1;
                 let last = self.open.iter().rposition(|open| *open);
                 let capture = last.ok_or(Malformed::NothingToClose)?;
                 self.open[capture] = false;
-                Ok(Part::Close(capture as u8))
+                Ok(PatternItem::Close(capture as u8))
             }
             (b'$', None) => {
                 self.at += 1;
-                Ok(Part::End)
+                Ok(PatternItem::End)
             }
             (ESCAPE, Some(b'b')) => self.balanced(),
             (ESCAPE, Some(b'f')) => self.frontier(),
@@ -197,24 +198,24 @@ impl Reading<'_> {
         Ok(self.captures - 1)
     }
 
-    fn balanced(&mut self) -> Result<Part, Malformed> {
+    fn balanced(&mut self) -> Result<PatternItem, Malformed> {
         let [open, close, ..] = self.pattern[self.at + 2..] else {
             return Err(Malformed::BalanceWithoutPair);
         };
         self.at += 4;
-        Ok(Part::Balanced(open, close))
+        Ok(PatternItem::Balanced(open, close))
     }
 
-    fn frontier(&mut self) -> Result<Part, Malformed> {
+    fn frontier(&mut self) -> Result<PatternItem, Malformed> {
         self.at += 2;
         if self.pattern.get(self.at) != Some(&b'[') {
             return Err(Malformed::FrontierWithoutSet);
         }
         let set = self.brackets()?;
-        Ok(Part::Frontier(set))
+        Ok(PatternItem::Frontier(set))
     }
 
-    fn again(&mut self, digit: u8) -> Result<Part, Malformed> {
+    fn again(&mut self, digit: u8) -> Result<PatternItem, Malformed> {
         self.at += 2;
         let no_such = Malformed::NoSuchCapture(digit);
         let capture = digit.checked_sub(1).filter(|capture| *capture < self.captures);
@@ -223,17 +224,17 @@ impl Reading<'_> {
             return Err(no_such);
         }
         let position = self.positions >> capture & 1 == 1;
-        Ok(if position { Part::Never } else { Part::Again(capture) })
+        Ok(if position { PatternItem::Never } else { PatternItem::Again(capture) })
     }
 
-    fn repeated(&mut self) -> Result<Part, Malformed> {
+    fn repeated(&mut self) -> Result<PatternItem, Malformed> {
         let single = self.single()?;
         let part = match self.pattern.get(self.at) {
-            Some(b'*') => Part::Greedy { single, least: 0 },
-            Some(b'+') => Part::Greedy { single, least: 1 },
-            Some(b'-') => Part::Lazy(single),
-            Some(b'?') => Part::Optional(single),
-            _ => return Ok(Part::Once(single)),
+            Some(b'*') => PatternItem::Greedy { single, least: 0 },
+            Some(b'+') => PatternItem::Greedy { single, least: 1 },
+            Some(b'-') => PatternItem::Lazy(single),
+            Some(b'?') => PatternItem::Optional(single),
+            _ => return Ok(PatternItem::Once(single)),
         };
         self.at += 1;
         Ok(part)

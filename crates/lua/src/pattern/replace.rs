@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use super::LUAJIT;
-use super::failure::Failure;
+use super::failure::PatternFailure;
 use super::limits::RESULT_MAX_BYTES;
-use super::matcher::{Capture, Matcher, Span};
-use super::program::Program;
+use super::matcher::{Capture, CaptureSpan, Matcher};
+use super::program::PatternProgram;
 use super::set::ESCAPE;
 use super::steps::Steps;
 
@@ -18,14 +18,14 @@ use super::steps::Steps;
 /// too long.
 pub fn replace(
     matcher: &mut Matcher,
-    program: &Program,
+    program: &PatternProgram,
     subject: &[u8],
     replacement: &[u8],
     most: u64,
     steps: &mut Steps,
-) -> Result<(Vec<u8>, u64), Failure> {
+) -> Result<(Vec<u8>, u64), PatternFailure> {
     let (mut text, mut count) = (Vec::new(), 0);
-    let mut walk = Walk::default();
+    let mut walk = MatchWalk::default();
     let mut copied = 0;
     while count < most {
         let Some(found) = walk.next(matcher, program, subject, steps)? else { break };
@@ -43,16 +43,16 @@ pub fn replace(
 /// Where the next of several matches is looked for. An empty match directly behind another one
 /// counts for Lua 5.1, and with it for LuaJIT, but not for Lua 5.4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Walk {
+pub struct MatchWalk {
     from: usize,
     /// Whether a match may not end where it would begin, as the one before ended there.
     behind_match: bool,
 }
 
-impl Walk {
+impl MatchWalk {
     /// From an offset on.
-    pub fn from(from: usize) -> Walk {
-        Walk { from, behind_match: false }
+    pub fn from(from: usize) -> MatchWalk {
+        MatchWalk { from, behind_match: false }
     }
 
     /// As one number, for Lua to keep.
@@ -60,9 +60,12 @@ impl Walk {
         i64::try_from(self.from).unwrap_or(i64::MAX >> 1) << 1 | i64::from(self.behind_match)
     }
 
-    /// From what [`Walk::to_number`] gave.
-    pub fn from_number(number: i64) -> Walk {
-        Walk { from: (number >> 1).try_into().unwrap_or(usize::MAX), behind_match: number & 1 == 1 }
+    /// From what [`MatchWalk::to_number`] gave.
+    pub fn from_number(number: i64) -> MatchWalk {
+        MatchWalk {
+            from: (number >> 1).try_into().unwrap_or(usize::MAX),
+            behind_match: number & 1 == 1,
+        }
     }
 
     /// The next match.
@@ -72,19 +75,19 @@ impl Walk {
     pub fn next(
         &mut self,
         matcher: &mut Matcher,
-        program: &Program,
+        program: &PatternProgram,
         subject: &[u8],
         steps: &mut Steps,
-    ) -> Result<Option<Span>, Failure> {
+    ) -> Result<Option<CaptureSpan>, PatternFailure> {
         if program.anchored && (self.from > 0 || self.behind_match) {
             return Ok(None);
         }
         let ended = self.behind_match.then_some(self.from);
         let found = matcher.search(program, subject, self.from, ended, steps)?;
-        if let Some(Span { from, to }) = found {
+        if let Some(CaptureSpan { from, to }) = found {
             // An empty match would be found again and again.
             let stays = usize::from(LUAJIT && from == to);
-            *self = Walk { from: to + stays, behind_match: !LUAJIT };
+            *self = MatchWalk { from: to + stays, behind_match: !LUAJIT };
         }
         Ok(found)
     }
@@ -94,12 +97,12 @@ impl Walk {
 fn put(
     text: &mut Vec<u8>,
     matcher: &Matcher,
-    program: &Program,
+    program: &PatternProgram,
     subject: &[u8],
     replacement: &[u8],
-    found: Span,
+    found: CaptureSpan,
     steps: &mut Steps,
-) -> Result<(), Failure> {
+) -> Result<(), PatternFailure> {
     let mut rest = replacement;
     while let Some(escape) = memchr::memchr(ESCAPE, rest) {
         append(text, &rest[..escape], steps)?;
@@ -118,20 +121,20 @@ fn put(
                         // Writing to a vector does not fail.
                         let _ = write!(text, "{}", at + 1);
                     }
-                    None => return Err(Failure::NoSuchCapture(number)),
+                    None => return Err(PatternFailure::NoSuchCapture(number)),
                 }
             }
             _ if LUAJIT || byte == ESCAPE => append(text, &[byte], steps)?,
-            _ => return Err(Failure::Replacement),
+            _ => return Err(PatternFailure::Replacement),
         }
     }
     append(text, rest, steps)
 }
 
-fn append(text: &mut Vec<u8>, bytes: &[u8], steps: &mut Steps) -> Result<(), Failure> {
+fn append(text: &mut Vec<u8>, bytes: &[u8], steps: &mut Steps) -> Result<(), PatternFailure> {
     steps.take_bytes(bytes.len())?;
     if text.len() + bytes.len() > RESULT_MAX_BYTES {
-        return Err(Failure::ResultTooLarge);
+        return Err(PatternFailure::ResultTooLarge);
     }
     text.extend_from_slice(bytes);
     Ok(())

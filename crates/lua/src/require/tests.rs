@@ -1,8 +1,8 @@
 //! Modules through a VM.
 
 use crate::limits::MODULES_SHOWN_MAX;
-use crate::pages::trial::{Site, program};
-use crate::program::Program;
+use crate::pages::trial::{TrialSite, program};
+use crate::program::SiteProgram;
 
 #[test]
 fn modules_are_found_beside_the_content_and_in_it_and_run_once() {
@@ -20,7 +20,7 @@ fn modules_are_found_beside_the_content_and_in_it_and_run_once() {
              #[[db.name]], #[[require('lib.deep.x')]], #[[loads]], #[[require('marked')]]",
         ),
     ];
-    let mut site = Site::new(&files);
+    let mut site = TrialSite::new(&files);
     for _ in 0..2 {
         assert_eq!(site.body("/a.txt"), "beside lib.db, beside lib.db within, 1, marked");
     }
@@ -58,7 +58,7 @@ fn what_goes_wrong_is_told_where_it_was_asked_for() {
             ("/fails.lua", "\nerror('why')"),
             ("/bytes.lua", "\u{1b}LJ\u{2}"),
         ];
-        let Err(problem) = Site::of(&program(&files).expect("compiled")) else {
+        let Err(problem) = TrialSite::of(&program(&files).expect("compiled")) else {
             panic!("{main}: it started");
         };
         assert!(problem.starts_with(why), "{main}: {problem}");
@@ -76,7 +76,7 @@ fn the_modules_of_large_sites_are_not_all_named() {
     ] {
         let files: Vec<_> = others.clone().take(count).chain([main.clone()]).collect();
         let files: Vec<_> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
-        let Err(problem) = Site::of(&program(&files).expect("compiled")) else {
+        let Err(problem) = TrialSite::of(&program(&files).expect("compiled")) else {
             panic!("it started");
         };
         assert!(problem.ends_with(shown), "{problem}");
@@ -91,7 +91,7 @@ fn a_module_that_fails_is_not_for_ever_lost() {
         ("/slow.lua", "pinion.sleep(0.01) return 'slow'"),
         ("/a.dyn.txt", "#[[pcall(require, 'm') and 'well' or 'failed']] #[[require('slow')]]"),
     ];
-    let mut site = Site::new(&files);
+    let mut site = TrialSite::new(&files);
     for shown in ["failed slow", "failed slow", "well slow"] {
         assert_eq!(site.body("/a.txt"), shown);
     }
@@ -101,7 +101,9 @@ fn a_module_that_fails_is_not_for_ever_lost() {
 #[test]
 fn a_single_script_has_no_modules_and_says_what_to_do() {
     let main = b"\nrequire('lib.db')".to_vec();
-    let Err(problem) = Site::of(&Program::new("site.lua", main)) else { panic!("it started") };
+    let Err(problem) = TrialSite::of(&SiteProgram::new("site.lua", main)) else {
+        panic!("it started")
+    };
     let expected = "site.lua:2: there is no module \"lib.db\": a single script has no modules; put \
                     it into a folder as main.lua, with its modules beside it, and serve the folder";
     assert_eq!(problem, expected);

@@ -13,12 +13,12 @@ fn router(routes: &[(&str, &str)]) -> Router {
 /// The pattern that a request finds, and its values.
 fn found(router: &Router, method: &str, path: &str) -> (String, Vec<String>) {
     match router.find(method.as_bytes(), path.as_bytes()) {
-        Found::Route(found) => (
+        FoundRoute::Route(found) => (
             router.pattern(found.route).expect("a route").to_owned(),
             found.values().map(|range| path[range].to_owned()).collect(),
         ),
-        Found::Methods(methods) => ("methods".to_owned(), methods),
-        Found::Nothing => ("nothing".to_owned(), Vec::new()),
+        FoundRoute::Methods(methods) => ("methods".to_owned(), methods),
+        FoundRoute::Nothing => ("nothing".to_owned(), Vec::new()),
     }
 }
 

@@ -5,15 +5,15 @@ use std::rc::Rc;
 use pinion_engine::clock::Now;
 use pinion_engine::stderr;
 
-use super::{Script, Scripts};
-use crate::problem::Problem;
-use crate::program::Program;
-use crate::site::Site;
+use super::{Scripts, SiteScript};
+use crate::problem::ScriptProblem;
+use crate::program::SiteProgram;
+use crate::site::ScriptSite;
 use crate::task::TaskId;
 use crate::vm::Vm;
 
 /// A program that runs.
-pub(super) struct Alone {
+pub(super) struct StandaloneProgram {
     vm: Rc<Vm>,
     main: TaskId,
     /// How many of its schedules have begun.
@@ -44,13 +44,18 @@ impl Scripts {
     ///
     /// # Errors
     /// What is wrong with the script, or that there is no thread to watch it.
-    pub fn run_alone(&mut self, program: &Program, site: &Site, now: Now) -> Result<(), Problem> {
-        let Script(vm) = self.start(program, site, now)?;
+    pub fn run_alone(
+        &mut self,
+        program: &SiteProgram,
+        site: &ScriptSite,
+        now: Now,
+    ) -> Result<(), ScriptProblem> {
+        let SiteScript(vm) = self.start(program, site, now)?;
         let main = vm.begin_main(program)?;
         self.settle(&vm);
         let (schedules, quiet) = (0, Quiet::Unknown);
         let (has_failed, is_lost) = (false, false);
-        self.alone = Some(Alone { vm, main, schedules, has_failed, is_lost, quiet });
+        self.alone = Some(StandaloneProgram { vm, main, schedules, has_failed, is_lost, quiet });
         Ok(())
     }
 

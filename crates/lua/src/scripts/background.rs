@@ -15,7 +15,7 @@ use crate::letter::Letter;
 use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN};
 use crate::lua_job::{LuaJob, LuaJobDone, LuaJobResult};
 use crate::task::{TaskId, Waits, WorkKind};
-use crate::vm::{self, Ending, Fault, Operation, Step, Vm};
+use crate::vm::{self, CoroutineStep, EndingReason, ScriptFault, Vm, WaitOperation};
 
 /// What a worker has to do beside requests.
 #[derive(Default)]
@@ -140,7 +140,7 @@ impl Scripts {
     pub(super) fn take_up(&mut self, vm: &Rc<Vm>, now: Now) {
         self.background.current.push(Rc::downgrade(vm));
         if self.background.is_stopping {
-            self.announce_end(vm, Ending::Stopping);
+            self.announce_end(vm, EndingReason::Stopping);
         }
         self.begin_schedules(vm, 0, now);
         self.settle(vm);
@@ -163,7 +163,7 @@ impl Scripts {
     /// too many such of its site the oldest one ends at once.
     pub(super) fn put_away(&mut self, vm: &Rc<Vm>) {
         vm.put_away();
-        self.announce_end(vm, Ending::Reloaded);
+        self.announce_end(vm, EndingReason::Reloaded);
         let background = &mut self.background;
         background.current.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
         background.timers.retain(|Reverse(timer)| {
@@ -312,22 +312,24 @@ impl Scripts {
         let mut step = self.resume(vm, id, &coroutine, values, now);
         loop {
             let waits = match step {
-                Step::Done(_) => return self.end_of(vm, id),
-                Step::Failed(fault) => return self.fail_beside(vm, id, &fault),
-                Step::Waits(Operation::Sleep(seconds)) => Ok(self.sleep(vm, id, seconds, now)),
-                Step::Waits(Operation::Await(seconds)) => {
+                CoroutineStep::Done(_) => return self.end_of(vm, id),
+                CoroutineStep::Failed(fault) => return self.fail_beside(vm, id, &fault),
+                CoroutineStep::Waits(WaitOperation::Sleep(seconds)) => {
+                    Ok(self.sleep(vm, id, seconds, now))
+                }
+                CoroutineStep::Waits(WaitOperation::Await(seconds)) => {
                     let waits = self.sleep(vm, id, seconds, now);
                     Ok(waits.until_ms().map_or(waits, Waits::WakeUntil))
                 }
-                Step::Waits(Operation::Wake) => Ok(Waits::Wake),
-                Step::Waits(Operation::Job) => self.job(vm, id),
-                Step::Waits(_) => Err(ONLY_HANDLER.to_owned()),
+                CoroutineStep::Waits(WaitOperation::Wake) => Ok(Waits::Wake),
+                CoroutineStep::Waits(WaitOperation::Job) => self.job(vm, id),
+                CoroutineStep::Waits(_) => Err(ONLY_HANDLER.to_owned()),
             };
             match waits {
                 Ok(waits) => {
                     let parked = vm.tasks().park(id, coroutine, waits);
                     if let Err(error) = parked {
-                        return self.fail_beside(vm, id, &Fault::Error(error.to_string()));
+                        return self.fail_beside(vm, id, &ScriptFault::Error(error.to_string()));
                     }
                     let is_woken = vm.tasks().get(id).is_some_and(|task| task.is_woken);
                     if matches!(waits, Waits::Wake | Waits::WakeUntil(_)) && is_woken {
@@ -363,7 +365,7 @@ impl Scripts {
     }
 
     /// A task without a request has not come to an end of its own.
-    fn fail_beside(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &Fault) {
+    fn fail_beside(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &ScriptFault) {
         let text = fault.text();
         if !self.has_failed_alone(id, text) {
             let kind = vm.tasks().get(id).map_or(WorkKind::Spawn, |task| task.kind);
@@ -471,14 +473,14 @@ impl IntoLuaMulti for Resumed {
 mod tests {
     use super::*;
     use crate::budget::Guard;
-    use crate::program::Program;
-    use crate::site::Place;
+    use crate::program::SiteProgram;
+    use crate::site::WorkerSite;
 
     #[test]
     fn timers_of_tasks_that_are_over_go_away() {
         let mut budget = Guard::new(1).budget(0).expect("watched");
-        let program = Program::new("site.lua", Vec::new());
-        let started = Vm::start(&program, &mut budget, Place::default(), Now::read());
+        let program = SiteProgram::new("site.lua", Vec::new());
+        let started = Vm::start(&program, &mut budget, WorkerSite::default(), Now::read());
         let vm = Rc::new(started.expect("started"));
         let mut background = Background::default();
         let live = vm.tasks().begin().expect("a place");

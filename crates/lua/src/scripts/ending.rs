@@ -5,7 +5,7 @@ use std::rc::{Rc, Weak};
 
 use super::Scripts;
 use super::background::Due;
-use crate::vm::{Ending, Vm};
+use crate::vm::{EndingReason, Vm};
 
 impl Scripts {
     /// The server has begun to stop: what is repeated begins no more, and what has begun goes on.
@@ -16,12 +16,12 @@ impl Scripts {
         self.background.timers.retain(|Reverse(timer)| !matches!(timer.what, Due::Schedule(_)));
         let vms = self.background.current.iter().chain(&self.background.old);
         for vm in vms.filter_map(Weak::upgrade).collect::<Vec<_>>() {
-            self.announce_end(&vm, Ending::Stopping);
+            self.announce_end(&vm, EndingReason::Stopping);
         }
     }
 
     /// Handlers and work of a VM hear that they should come to an end.
-    pub(super) fn announce_end(&mut self, vm: &Rc<Vm>, ending: Ending) {
+    pub(super) fn announce_end(&mut self, vm: &Rc<Vm>, ending: EndingReason) {
         vm.host().announce_end(ending);
         self.settle(vm);
     }

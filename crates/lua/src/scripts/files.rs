@@ -7,11 +7,11 @@ use mlua::Thread as Coroutine;
 use pinion_engine::exchange::{ContentRoom, Slice};
 
 use super::requests::{head, wait};
-use super::{Outcome, Outlet, Scripts};
+use super::{Outlet, RequestOutcome, Scripts};
 use crate::plain::Plain;
 use crate::sent_file::Sending;
 use crate::task::{TaskId, Waits};
-use crate::vm::{Fault, Vm};
+use crate::vm::{ScriptFault, Vm};
 
 impl Scripts {
     /// A coroutine waits until the file that it has opened is sent.
@@ -21,10 +21,10 @@ impl Scripts {
         id: TaskId,
         coroutine: Coroutine,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         {
             let mut tasks = vm.tasks();
-            let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
+            let Some(task) = tasks.get(id) else { return RequestOutcome::NotOurs };
             let bytes = task.sending.as_ref().and_then(Sending::bytes);
             if !task.has_begun {
                 head(task, bytes, outlet, &mut self.lines);
@@ -35,7 +35,7 @@ impl Scripts {
         }
         match self.read_more(vm, id) {
             Some(Ok(waits)) => self.suspend(vm, id, coroutine, waits, outlet),
-            Some(Err(why)) => self.fail(vm, id, &Fault::Error(why), outlet),
+            Some(Err(why)) => self.fail(vm, id, &ScriptFault::Error(why), outlet),
             None => self.run(vm, id, coroutine, true, outlet),
         }
     }
@@ -46,14 +46,14 @@ impl Scripts {
         vm: &Rc<Vm>,
         id: TaskId,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let result = vm.tasks().get(id).and_then(|task| task.result.take());
         let piece = match result.map(|result| result.outcome) {
             Some(Ok(Plain::Bytes(piece))) if !piece.is_empty() => piece,
-            Some(Err(why)) => return self.fail(vm, id, &Fault::Error(why), outlet),
+            Some(Err(why)) => return self.fail(vm, id, &ScriptFault::Error(why), outlet),
             _ => {
                 let why = "the file has become shorter while it was sent".to_owned();
-                return self.fail(vm, id, &Fault::Error(why), outlet);
+                return self.fail(vm, id, &ScriptFault::Error(why), outlet);
             }
         };
         let room = outlet.exchange.write(Slice::Copied(&piece));
@@ -69,7 +69,7 @@ impl Scripts {
                 task.waits = Waits::FileRoom;
                 task.room_went(now_ms);
                 wait(task, outlet.exchange);
-                return Outcome::Waits;
+                return RequestOutcome::Waits;
             }
         }
         self.send_more(vm, id, outlet)
@@ -81,16 +81,16 @@ impl Scripts {
         vm: &Rc<Vm>,
         id: TaskId,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         match self.read_more(vm, id) {
             Some(Ok(waits)) => {
                 if let Some(task) = vm.tasks().get(id) {
                     task.waits = waits;
                     wait(task, outlet.exchange);
                 }
-                Outcome::Waits
+                RequestOutcome::Waits
             }
-            Some(Err(why)) => self.fail(vm, id, &Fault::Error(why), outlet),
+            Some(Err(why)) => self.fail(vm, id, &ScriptFault::Error(why), outlet),
             None => self.go_on(vm, id, true, outlet),
         }
     }

@@ -9,14 +9,14 @@ use super::Scripts;
 use super::alone::NothingBefore;
 use crate::letter::Letter;
 use crate::lua_job::LuaJobDone;
-use crate::site::Site;
+use crate::site::ScriptSite;
 use crate::store_access::StoreJobEnd;
 use crate::task::WorkKind;
 use crate::vm::Vm;
 
 /// A message for what listens to its channel, in each worker.
-struct Sent {
-    site: Site,
+struct SentMessage {
+    site: ScriptSite,
     letter: Arc<Letter>,
 }
 
@@ -25,7 +25,7 @@ impl Scripts {
     pub(super) fn send(&mut self, vm: &Rc<Vm>, letter: Letter) {
         let letter = Arc::new(letter);
         for worker in 0..self.poster.workers() {
-            let sent = Sent { site: vm.site(), letter: Arc::clone(&letter) };
+            let sent = SentMessage { site: vm.site(), letter: Arc::clone(&letter) };
             if self.poster.post_to_app(worker, Box::new(sent)).is_err() {
                 let channel = &letter.channel;
                 self.tell_of(
@@ -52,7 +52,7 @@ impl Scripts {
         if message.is::<NothingBefore>() {
             return self.is_quiet();
         }
-        let Ok(sent) = message.downcast::<Sent>() else { return };
+        let Ok(sent) = message.downcast::<SentMessage>() else { return };
         let hears = |vm: &Weak<Vm>| vm.upgrade().filter(|vm| vm.site() == sent.site);
         let vms: Vec<_> = self.background.current.iter().filter_map(hears).collect();
         for vm in vms {

@@ -14,26 +14,26 @@ use pinion_http::request::RequestHead;
 use super::background::Resumed;
 use super::processes::is_left_with_programs;
 use super::room::is_body_too_large;
-use super::{Failure, Outcome, Outlet, Script, Scripts, fields, tell};
+use super::{Outlet, RequestOutcome, ScriptFailure, Scripts, SiteScript, fields, tell};
 use crate::content::{self, LimitSetter};
 use crate::limits::FAILING_CPU_MAX_MS;
 use crate::request;
 use crate::router::Match;
 use crate::stock::Stock;
 use crate::task::{Reported, Task, TaskId, Tasks, Waits};
-use crate::vm::{self, Fault, Handler, Operation, Step, Vm, Wait};
+use crate::vm::{self, CoroutineStep, Handler, ScriptFault, Vm, Wait, WaitOperation};
 
 impl Scripts {
     /// Begins to answer a request by the handler that was found for it, or by the one for what
     /// nobody has.
     pub fn begin(
         &mut self,
-        script: &Script,
+        script: &SiteScript,
         found: Option<Match>,
         head: &RequestHead<'_>,
         client: &ClientIdentity,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let vm = Rc::clone(&script.0);
         let exchange = &mut *outlet.exchange;
         let path = request::path(head, &mut self.path).unwrap_or_default();
@@ -70,16 +70,18 @@ impl Scripts {
     }
 
     /// What happens to a request after its head.
-    pub fn event(&mut self, event: &Event<'_>, outlet: &mut Outlet<'_, '_>) -> Outcome {
+    pub fn event(&mut self, event: &Event<'_>, outlet: &mut Outlet<'_, '_>) -> RequestOutcome {
         let address = outlet.exchange.address();
-        let Some((vm, id)) = self.waiting.get(&address).cloned() else { return Outcome::NotOurs };
+        let Some((vm, id)) = self.waiting.get(&address).cloned() else {
+            return RequestOutcome::NotOurs;
+        };
         let now_ms = outlet.exchange.now().monotonic_ms;
         let (waits, ends_ms, is_woken, is_done) = match vm.tasks().get(id) {
             Some(task) => {
                 task.is_input_over |= matches!(event, Event::InputEnd);
                 (task.waits, task.ends_ms(), task.is_woken, task.result.is_some())
             }
-            None => return Outcome::NotOurs,
+            None => return RequestOutcome::NotOurs,
         };
         match event {
             Event::Gone(_) | Event::Refused(_) => {
@@ -88,7 +90,7 @@ impl Scripts {
                 }
                 self.waiting.remove(&address);
                 self.end_of(&vm, id);
-                return Outcome::Gone;
+                return RequestOutcome::Gone;
             }
             Event::Body(_) | Event::BodyEnd(_) => {
                 if let Some(outcome) = self.body_came(&vm, id, event, outlet) {
@@ -100,13 +102,13 @@ impl Scripts {
             }
             Event::Posted(_) if vm.is_ended() => {
                 let why = vm::replaced("the request");
-                return self.fail(&vm, id, &Fault::OverTime(why), outlet);
+                return self.fail(&vm, id, &ScriptFault::OverTime(why), outlet);
             }
             Event::InputEnd | Event::Posted(_) if is_left_with_programs(&vm, id) => {
                 self.waiting.remove(&address);
                 self.end_of(&vm, id);
                 outlet.exchange.abort();
-                return Outcome::Gone;
+                return RequestOutcome::Gone;
             }
             Event::Posted(_) if waits == Waits::Content && is_refused(&vm, id) => {
                 return self.go_on(&vm, id, true, outlet);
@@ -138,7 +140,7 @@ impl Scripts {
         if let Some(task) = vm.tasks().get(id) {
             wait(task, outlet.exchange);
         }
-        Outcome::Waits
+        RequestOutcome::Waits
     }
 
     /// The client has taken some of the answer, and there is room for more of it.
@@ -148,7 +150,7 @@ impl Scripts {
         id: TaskId,
         waits: Waits,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         if let Some(task) = vm.tasks().get(id) {
             task.room_came(outlet.exchange.now().monotonic_ms);
         }
@@ -165,10 +167,10 @@ impl Scripts {
         id: TaskId,
         route: Start,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         match vm.coroutine() {
             Ok(coroutine) => self.run(vm, id, coroutine, (id, route), outlet),
-            Err(error) => self.fail(vm, id, &Fault::Error(error.to_string()), outlet),
+            Err(error) => self.fail(vm, id, &ScriptFault::Error(error.to_string()), outlet),
         }
     }
 
@@ -179,7 +181,7 @@ impl Scripts {
         id: TaskId,
         values: impl IntoLuaMulti,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let coroutine = {
             let mut tasks = vm.tasks();
             if let Some(task) = tasks.get(id) {
@@ -190,7 +192,7 @@ impl Scripts {
         };
         match coroutine {
             Some(coroutine) => self.run(vm, id, coroutine, values, outlet),
-            None => Outcome::NotOurs,
+            None => RequestOutcome::NotOurs,
         }
     }
 
@@ -202,24 +204,26 @@ impl Scripts {
         coroutine: Coroutine,
         values: impl IntoLuaMulti,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let now = outlet.exchange.now();
         let mut step = self.resume(vm, id, &coroutine, values, now);
         loop {
             match step {
-                Step::Done(text) => {
+                CoroutineStep::Done(text) => {
                     vm.give_back(coroutine);
                     return self.finish(vm, id, &text, outlet);
                 }
-                Step::Failed(fault) => return self.fail(vm, id, &fault, outlet),
-                Step::Waits(Operation::Job) => match self.job(vm, id) {
+                CoroutineStep::Failed(fault) => return self.fail(vm, id, &fault, outlet),
+                CoroutineStep::Waits(WaitOperation::Job) => match self.job(vm, id) {
                     Ok(waits) => return self.suspend(vm, id, coroutine, waits, outlet),
                     Err(why) => {
                         step = self.resume(vm, id, &coroutine, (true, Value::Nil, why), now);
                     }
                 },
-                Step::Waits(Operation::File) => return self.send_file(vm, id, coroutine, outlet),
-                Step::Waits(operation) => {
+                CoroutineStep::Waits(WaitOperation::File) => {
+                    return self.send_file(vm, id, coroutine, outlet);
+                }
+                CoroutineStep::Waits(operation) => {
                     match begin(vm, id, &operation, outlet, (&mut self.lines, &self.stock)) {
                         Some(Waits::Content) if is_body_too_large(vm, id) => {
                             let fault = vm.body_too_large(id, Some(&coroutine));
@@ -241,10 +245,10 @@ impl Scripts {
         coroutine: Coroutine,
         waits: Waits,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let parked = vm.tasks().park(id, coroutine, waits);
         if let Err(error) = parked {
-            return self.fail(vm, id, &Fault::Error(error.to_string()), outlet);
+            return self.fail(vm, id, &ScriptFault::Error(error.to_string()), outlet);
         }
         if let Some(task) = vm.tasks().get(id) {
             task.begin_wait(outlet.exchange.now().monotonic_ms);
@@ -252,7 +256,7 @@ impl Scripts {
         }
         self.waiting.insert(outlet.exchange.address(), (Rc::clone(vm), id));
         self.settle(vm);
-        Outcome::Waits
+        RequestOutcome::Waits
     }
 
     /// A handler has not come to an end of its own.
@@ -260,13 +264,13 @@ impl Scripts {
         &mut self,
         vm: &Rc<Vm>,
         id: TaskId,
-        fault: &Fault,
+        fault: &ScriptFault,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let (shown, has_begun, earlier, sent, refused) = {
             let mut tasks = vm.tasks();
             let _dropped = tasks.take_coroutine(id);
-            let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
+            let Some(task) = tasks.get(id) else { return RequestOutcome::NotOurs };
             task.waits = Waits::No;
             task.is_failing = true;
             let earlier = task.failure.take();
@@ -274,9 +278,9 @@ impl Scripts {
             (task.request.shown(), task.has_begun, earlier, task.sent_bytes, refused)
         };
         let (status, text) = match fault {
-            Fault::Error(text) | Fault::OverBudget(text) => (500, text),
-            Fault::OverTime(text) => (503, text),
-            Fault::BodyTooLarge(text) => (413, text),
+            ScriptFault::Error(text) | ScriptFault::OverBudget(text) => (500, text),
+            ScriptFault::OverTime(text) => (503, text),
+            ScriptFault::BodyTooLarge(text) => (413, text),
         };
         let status = refused.unwrap_or(status);
         let can_retry = refused == Some(503);
@@ -284,7 +288,7 @@ impl Scripts {
         let message = text.split("\nstack traceback:").next().unwrap_or_default();
         let text = if status < 500 { message } else { text };
         let Reported { id: failure_id, report } = self.report(&shown, text, earlier.as_deref());
-        let is_error = matches!(fault, Fault::Error(_)) && refused.is_none();
+        let is_error = matches!(fault, ScriptFault::Error(_)) && refused.is_none();
         if is_error && earlier.is_none() && !has_begun && vm.has(Handler::OnError) {
             let told = Some((message.to_owned(), failure_id.clone()));
             if let Some(task) = vm.tasks().get(id) {
@@ -299,9 +303,9 @@ impl Scripts {
         self.end(vm, id, outlet);
         if has_begun {
             outlet.exchange.abort();
-            return Outcome::Answered { status, body_bytes: sent };
+            return RequestOutcome::Answered { status, body_bytes: sent };
         }
-        Outcome::Failed(Failure { status, id: failure_id, report, can_retry })
+        RequestOutcome::Failed(ScriptFailure { status, id: failure_id, report, can_retry })
     }
 
     /// Logs why a request has failed. If that happened in the handler for errors, the `earlier`
@@ -325,7 +329,7 @@ impl Scripts {
     }
 
     #[cold]
-    fn too_many(&mut self, tasks: &Tasks, head: &RequestHead<'_>) -> Outcome {
+    fn too_many(&mut self, tasks: &Tasks, head: &RequestHead<'_>) -> RequestOutcome {
         let text = String::from_utf8_lossy;
         let (method, target) = (text(head.method_token), text(head.target.raw));
         let tasks_max = tasks.tasks_max;
@@ -335,13 +339,13 @@ impl Scripts {
         );
         let id = self.ids.next();
         tell(&id, &report);
-        Outcome::Failed(Failure { status: 503, id, report, can_retry: true })
+        RequestOutcome::Failed(ScriptFailure { status: 503, id, report, can_retry: true })
     }
 }
 
 /// Why a request is ended whose time is over.
 #[cold]
-fn over_time(vm: &Vm, id: TaskId, waits: Waits) -> Fault {
+fn over_time(vm: &Vm, id: TaskId, waits: Waits) -> ScriptFault {
     let task = vm.tasks().get(id).map(|task| {
         let route = task.request.route().map(|found| found.route);
         (task.wall_ms, task.has_begun, route)
@@ -386,23 +390,25 @@ fn is_refused(vm: &Vm, id: TaskId) -> bool {
 fn begin(
     vm: &Vm,
     id: TaskId,
-    operation: &Operation,
+    operation: &WaitOperation,
     outlet: &mut Outlet<'_, '_>,
     (lines, stock): (&mut Vec<u8>, &Rc<Stock>),
 ) -> Option<Waits> {
     let mut tasks = vm.tasks();
     let task = tasks.get(id)?;
     match operation {
-        Operation::Sleep(seconds) => Some(Waits::Until(time_of(task, *seconds, outlet.exchange))),
-        Operation::Await(seconds) => {
+        WaitOperation::Sleep(seconds) => {
+            Some(Waits::Until(time_of(task, *seconds, outlet.exchange)))
+        }
+        WaitOperation::Await(seconds) => {
             let is_woken = std::mem::take(&mut task.is_woken);
             (!is_woken).then(|| Waits::WakeUntil(time_of(task, *seconds, outlet.exchange)))
         }
-        Operation::Wake => (!std::mem::take(&mut task.is_woken)).then_some(Waits::Wake),
+        WaitOperation::Wake => (!std::mem::take(&mut task.is_woken)).then_some(Waits::Wake),
         // Handed on by the caller, which knows the threads.
-        Operation::Job | Operation::File => Some(Waits::Job),
-        Operation::Content => content::begin(task, outlet.exchange, stock),
-        Operation::Write(text) | Operation::Flush(text) => {
+        WaitOperation::Job | WaitOperation::File => Some(Waits::Job),
+        WaitOperation::Content => content::begin(task, outlet.exchange, stock),
+        WaitOperation::Write(text) | WaitOperation::Flush(text) => {
             let text = text.as_bytes();
             if !task.has_begun {
                 head(task, None, outlet, lines);
@@ -412,7 +418,7 @@ fn begin(
             }
             task.sent_bytes += text.len() as u64;
             let mut room = outlet.exchange.write(Slice::Copied(&text));
-            if matches!(operation, Operation::Flush(_)) && room != ContentRoom::Gone {
+            if matches!(operation, WaitOperation::Flush(_)) && room != ContentRoom::Gone {
                 room = outlet.exchange.flush();
             }
             if room == ContentRoom::Free {

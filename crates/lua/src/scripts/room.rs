@@ -7,12 +7,12 @@ use std::rc::Rc;
 use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
-use super::{Outcome, Outlet, Scripts, tell};
+use super::{Outlet, RequestOutcome, Scripts, tell};
 use crate::content;
 use crate::limits::UPLOAD_RELIEF_PAUSE_MS;
 use crate::stock::Relief;
 use crate::task::TaskId;
-use crate::vm::{Fault, Vm};
+use crate::vm::{ScriptFault, Vm};
 
 /// Returns whether the body of a request is larger than its limit.
 pub(super) fn is_body_too_large(vm: &Vm, id: TaskId) -> bool {
@@ -28,7 +28,7 @@ impl Scripts {
         id: TaskId,
         event: &Event<'_>,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Option<Outcome> {
+    ) -> Option<RequestOutcome> {
         let goes_on = self.content_came(vm, id, event, outlet.exchange);
         if is_body_too_large(vm, id) {
             let fault = vm.body_too_large(id, None);
@@ -41,7 +41,7 @@ impl Scripts {
     #[cold]
     pub(super) fn log_refused_body(&mut self, vm: &Vm, id: TaskId) {
         let Some(shown) = vm.tasks().get(id).map(|task| task.request.shown()) else { return };
-        if let Fault::BodyTooLarge(text) = vm.body_too_large(id, None) {
+        if let ScriptFault::BodyTooLarge(text) = vm.body_too_large(id, None) {
             let message = text.lines().next().unwrap_or_default();
             tell(&self.ids.next(), &format!("{shown}: {message}"));
         }

@@ -8,10 +8,10 @@ use pinion_engine::limits::{CHUNK_BYTES, COPY_BODY_MAX_BYTES, ENCODE_MIN_BYTES};
 use pinion_http::prepared::{Piece, Prepared, PreparedBody, SharedFields};
 
 use super::requests::head;
-use super::{Outcome, Outlet, Scripts};
+use super::{Outlet, RequestOutcome, Scripts};
 use crate::limits::MANY_PIECES;
 use crate::task::{Task, TaskId};
-use crate::vm::{Fault, Unsent, Vm, in_memory};
+use crate::vm::{ScriptFault, Unsent, Vm, in_memory};
 
 impl Scripts {
     /// The handler is through: what it has said is the answer.
@@ -21,7 +21,7 @@ impl Scripts {
         id: TaskId,
         unsent: &Unsent,
         outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let text = match unsent {
             Unsent::Text(text) => Some(text.as_bytes()),
             Unsent::Pieces(_) => None,
@@ -31,10 +31,10 @@ impl Scripts {
         if let Unsent::Pieces(written) = unsent
             && let Err(why) = written.append_to(vm.lua(), &mut pieces)
         {
-            return self.fail(vm, id, &Fault::Error(why), outlet);
+            return self.fail(vm, id, &ScriptFault::Error(why), outlet);
         }
         let mut tasks = vm.tasks();
-        let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
+        let Some(task) = tasks.get(id) else { return RequestOutcome::NotOurs };
         let status = task.answer.status;
         // RFC 9110 §15.3.5, §15.3.6 and §15.4.5: these have no content.
         let has_content = !matches!(status, 204 | 205 | 304);
@@ -57,7 +57,7 @@ impl Scripts {
         drop(tasks);
         self.pieces.give_back(pieces, MANY_PIECES);
         self.end(vm, id, outlet);
-        Outcome::Answered { status, body_bytes }
+        RequestOutcome::Answered { status, body_bytes }
     }
 
     /// Sends the whole response.

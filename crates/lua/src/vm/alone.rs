@@ -6,8 +6,8 @@ use std::io::{self, Write as _};
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 
 use super::Vm;
-use crate::problem::Problem;
-use crate::program::Program;
+use crate::problem::ScriptProblem;
+use crate::program::SiteProgram;
 use crate::task::{TaskId, WorkKind};
 
 /// The table `alone` of the host.
@@ -59,7 +59,10 @@ impl Vm {
     ///
     /// # Errors
     /// What is wrong with the script.
-    pub(crate) fn begin_main(&self, program: &Program) -> std::result::Result<TaskId, Problem> {
+    pub(crate) fn begin_main(
+        &self,
+        program: &SiteProgram,
+    ) -> std::result::Result<TaskId, ScriptProblem> {
         let trouble = |error: mlua::Error| self.problem(&error);
         let main = self.loaded(program.name(), program.main().unwrap_or_default())?;
         let arguments: Table = self.lua.globals().get("arg").map_err(trouble)?;
@@ -68,7 +71,7 @@ impl Vm {
         let begun = self.host.spawn(&self.lua, call, WorkKind::Program, None).map_err(trouble)?;
         match begun {
             (Some(id), _) => Ok(id),
-            (None, why) => Err(Problem::of_text(&why.unwrap_or_default())),
+            (None, why) => Err(ScriptProblem::of_text(&why.unwrap_or_default())),
         }
     }
 }

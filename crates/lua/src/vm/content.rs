@@ -5,7 +5,7 @@ use std::rc::Rc;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 
 use super::host::{Host, OVER};
-use crate::content::{Content, LimitSetter, Taken};
+use crate::content::{LimitSetter, ReceivedContent, Taken};
 use crate::form;
 use crate::limits::CONTENT_PIECE_MAX_BYTES;
 use crate::task::TaskId;
@@ -123,14 +123,14 @@ fn to_table(lua: &Lua, id: TaskId, upload: &Upload, file: &Function) -> Result<T
 }
 
 /// Does something with the content of a request that lives.
-fn with<T>(host: &Host, id: TaskId, act: impl FnOnce(&mut Content) -> T) -> Option<T> {
+fn with<T>(host: &Host, id: TaskId, act: impl FnOnce(&mut ReceivedContent) -> T) -> Option<T> {
     let mut tasks = host.tasks.borrow_mut();
     let task = tasks.get(id)?;
     ready(&mut task.content, task.request.has_content());
     Some(act(&mut task.content))
 }
 
-fn ready(content: &mut Content, has_content: bool) {
+fn ready(content: &mut ReceivedContent, has_content: bool) {
     if !has_content {
         content.is_none();
     }

@@ -3,7 +3,7 @@
 
 use mlua::{Error, Lua};
 
-use super::origin::Origins;
+use super::origin::FaultOrigins;
 use super::thrown;
 use crate::absent;
 use crate::source_names::Sources;
@@ -11,7 +11,7 @@ use pinion_template::Formatted;
 
 /// Why a coroutine ends without an answer.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum ScriptFault {
     /// An error, with what the stack was.
     Error(String),
     /// It has used up its CPU or its memory.
@@ -22,15 +22,20 @@ pub(crate) enum Fault {
     BodyTooLarge(String),
 }
 
-impl Fault {
+impl ScriptFault {
     /// What a text says that knows no place, with the stack where it came to that.
-    pub(super) fn told(why: &str, stack: &str, sources: &Sources, origins: &Origins) -> String {
+    pub(super) fn told(
+        why: &str,
+        stack: &str,
+        sources: &Sources,
+        origins: &FaultOrigins,
+    ) -> String {
         let stack = sources.explained(stack);
         origins.told(why, true, &frames(stack.lines()))
     }
 
     /// An error as its script's author should see it.
-    pub(super) fn of(error: &Error, lua: &Lua, sources: &Sources, origins: &Origins) -> Self {
+    pub(super) fn of(error: &Error, lua: &Lua, sources: &Sources, origins: &FaultOrigins) -> Self {
         let text = error.to_string();
         let described = thrown::described(lua, &text);
         let text = text.strip_prefix("runtime error: ").unwrap_or(&text);

@@ -12,7 +12,7 @@ use super::host::{Host, OVER, Outcome, or_why};
 use super::jobs::job;
 use crate::lua_job::{file_error_kind, file_outcome};
 use crate::plain::Plain;
-use crate::sent_file::{Said, Sending, Sent};
+use crate::sent_file::{Said, Sending, SentContent};
 use crate::task::TaskId;
 
 /// Puts these functions into the table that `files.lua` gets, and itself as `files`.
@@ -100,11 +100,11 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let folders = of.work.folders.borrow();
         let now = Now::read().unix_seconds;
         let sent = sending.describe(&path.as_bytes(), &said, &folders, request, answer, now);
-        if sent == Ok(Sent::Ranges) {
+        if sent == Ok(SentContent::Ranges) {
             // Positions are those of the file as it is.
             task.is_compressed = false;
         }
-        Ok(or_why(sent.map(|sent| sent != Sent::Nothing)))
+        Ok(or_why(sent.map(|sent| sent != SentContent::Nothing)))
     };
     table.raw_set("describe_file", lua.create_function(describe)?)?;
     let of = Rc::clone(host);

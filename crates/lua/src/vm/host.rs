@@ -17,9 +17,9 @@ use pinion_programs::program_run::RunId;
 
 use super::store::ScriptStore;
 use super::text::{STAMPS, Text};
-use super::waiting::{Ending, Subscriptions};
-use super::work::{self, Work};
-use super::{Operation, RouteLimits, Step, Unsent, WrittenPieces};
+use super::waiting::{EndingReason, Subscriptions};
+use super::work::{self, PendingWork};
+use super::{CoroutineStep, RouteLimits, Unsent, WaitOperation, WrittenPieces};
 use super::{fetching, files, jobs, origin, processes, route_limits, sessions, store, waiting};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
@@ -40,11 +40,11 @@ pub(crate) struct Host {
     pub(crate) specials: Cell<u8>,
     /// Where handlers stand.
     pub(super) handlers: RefCell<origin::Handlers>,
-    pub(crate) work: Work,
+    pub(crate) work: PendingWork,
     /// What routes may take that say so themselves, by their numbers.
     pub(super) route_limits: RefCell<HashMap<usize, RouteLimits>>,
     /// Why what runs should come to an end.
-    pub(super) ending: Cell<Option<Ending>>,
+    pub(super) ending: Cell<Option<EndingReason>>,
     pub(crate) subscriptions: RefCell<Subscriptions>,
     /// Its requests to other servers.
     pub(crate) fetches: RefCell<TaskOwned<RequestId, Fetch>>,
@@ -108,7 +108,7 @@ impl Host {
             tasks: RefCell::default(),
             specials: Cell::default(),
             handlers: RefCell::default(),
-            work: Work::default(),
+            work: PendingWork::default(),
             route_limits: RefCell::default(),
             ending: Cell::default(),
             subscriptions: RefCell::default(),
@@ -148,24 +148,26 @@ impl Host {
 
     /// What a coroutine wants that has yielded these values, or is through; none when it has no
     /// business to yield them.
-    pub(crate) fn step(&self, coroutine: &Coroutine, yielded: Yielded) -> Option<Step> {
+    pub(crate) fn step(&self, coroutine: &Coroutine, yielded: Yielded) -> Option<CoroutineStep> {
         let (mark, what, third, fourth) = yielded;
         match (which(&mark), what) {
             (Some(Mark::Done), Value::String(text)) => {
-                return Some(Step::Done(Unsent::Text(Text::new(text, false))));
+                return Some(CoroutineStep::Done(Unsent::Text(Text::new(text, false))));
             }
             (Some(Mark::Done), Value::Table(response)) => {
                 let last = third.as_usize()?;
-                return Some(Step::Done(Unsent::Pieces(WrittenPieces::new(response, last))));
+                return Some(CoroutineStep::Done(Unsent::Pieces(WrittenPieces::new(
+                    response, last,
+                ))));
             }
             (Some(Mark::Wait), Value::String(name)) => {
                 if let Some(operation) = operation(&name.as_bytes(), &third, fourth) {
-                    return Some(Step::Waits(operation));
+                    return Some(CoroutineStep::Waits(operation));
                 }
             }
             _ if coroutine.is_finished() => {
                 if let Ok(nothing) = coroutine.weak_lua().upgrade().create_string("") {
-                    return Some(Step::Done(Unsent::Text(Text::new(nothing, false))));
+                    return Some(CoroutineStep::Done(Unsent::Text(Text::new(nothing, false))));
                 }
             }
             _ => {}
@@ -192,22 +194,22 @@ fn which(value: &Value) -> Option<Mark> {
     }
 }
 
-fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
+fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<WaitOperation> {
     match (name, fourth) {
         (b"sleep", _) => {
             let seconds = third.as_f64().or_else(|| third.as_i64().map(|seconds| seconds as f64));
-            seconds.map(Operation::Sleep)
+            seconds.map(WaitOperation::Sleep)
         }
         (b"await", _) => {
             let seconds = third.as_f64().or_else(|| third.as_i64().map(|seconds| seconds as f64));
-            seconds.map(Operation::Await)
+            seconds.map(WaitOperation::Await)
         }
-        (b"content", _) => Some(Operation::Content),
-        (b"wake", _) => Some(Operation::Wake),
-        (b"job", _) => Some(Operation::Job),
-        (b"file", _) => Some(Operation::File),
-        (b"write", Value::String(text)) => Some(Operation::Write(Text::new(text, true))),
-        (b"flush", Value::String(text)) => Some(Operation::Flush(Text::new(text, true))),
+        (b"content", _) => Some(WaitOperation::Content),
+        (b"wake", _) => Some(WaitOperation::Wake),
+        (b"job", _) => Some(WaitOperation::Job),
+        (b"file", _) => Some(WaitOperation::File),
+        (b"write", Value::String(text)) => Some(WaitOperation::Write(Text::new(text, true))),
+        (b"flush", Value::String(text)) => Some(WaitOperation::Flush(Text::new(text, true))),
         _ => None,
     }
 }

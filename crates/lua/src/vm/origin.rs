@@ -13,13 +13,13 @@ use crate::task::{Awaited, WorkKind};
 
 /// Where a function of a script stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct FunctionOrigin {
     file: String,
     first: usize,
     last: usize,
 }
 
-impl Origin {
+impl FunctionOrigin {
     /// None of functions that no script has written.
     pub(crate) fn of(function: &Function) -> Option<Self> {
         let info = function.info();
@@ -64,7 +64,7 @@ pub(crate) enum Begun {
 }
 
 /// A handler and then what is used around it, the outermost first.
-pub(crate) type Handlers = HashMap<Begun, Vec<Origin>>;
+pub(crate) type Handlers = HashMap<Begun, Vec<FunctionOrigin>>;
 
 /// Puts the function that notes where handlers stand into the table that the prelude gets.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
@@ -73,15 +73,15 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let around = around.map(|around| around.sequence_values().collect::<Result<Vec<_>>>());
         let around = around.transpose()?.unwrap_or_default();
         if let Some(key) = begun(&key) {
-            let origins = [handler].iter().chain(&around).filter_map(Origin::of).collect();
+            let origins = [handler].iter().chain(&around).filter_map(FunctionOrigin::of).collect();
             of.handlers.borrow_mut().insert(key, origins);
         }
         Ok(())
     };
     table.raw_set("begins", lua.create_function(begins)?)?;
-    let prefix = |origin: &Origin| format!("{}: ", origin.place());
+    let prefix = |origin: &FunctionOrigin| format!("{}: ", origin.place());
     let place = move |_: &Lua, function: Function| {
-        Ok(Origin::of(&function).as_ref().map(prefix).unwrap_or_default())
+        Ok(FunctionOrigin::of(&function).as_ref().map(prefix).unwrap_or_default())
     };
     table.raw_set("place", lua.create_function(place)?)?;
     let of = Rc::clone(host);
@@ -99,7 +99,7 @@ pub(super) fn install_awaited(lua: &Lua, host: &Rc<Host>, table: &Table) -> Resu
     let awaits = move |_: &Lua, (function, is_block): (Option<Function>, bool)| {
         let awaited = if is_block { Awaited::Block } else { Awaited::Await };
         if let Some(task) = of.tasks.borrow_mut().get(of.work.current.get()) {
-            task.awaited = function.map(|function| (awaited, Origin::of(&function)));
+            task.awaited = function.map(|function| (awaited, FunctionOrigin::of(&function)));
         }
         Ok(())
     };
@@ -119,19 +119,23 @@ fn begun(key: &Value) -> Option<Begun> {
 
 /// What has run when something failed.
 #[derive(Debug, Default)]
-pub(super) struct Origins {
+pub(super) struct FaultOrigins {
     /// What the first one is called.
     what: &'static str,
-    all: Vec<Origin>,
+    all: Vec<FunctionOrigin>,
 }
 
-impl Origins {
-    pub(super) fn of_handler(all: &[Origin], sources: &Sources) -> Self {
+impl FaultOrigins {
+    pub(super) fn of_handler(all: &[FunctionOrigin], sources: &Sources) -> Self {
         let all = all.iter().cloned().map(|origin| origin.explained(sources)).collect();
         Self { what: "the handler", all }
     }
 
-    pub(super) fn of_work(kind: WorkKind, origin: Option<Origin>, sources: &Sources) -> Self {
+    pub(super) fn of_work(
+        kind: WorkKind,
+        origin: Option<FunctionOrigin>,
+        sources: &Sources,
+    ) -> Self {
         let origin = origin.map(|origin| origin.explained(sources));
         Self { what: kind.function(), all: Vec::from_iter(origin) }
     }
@@ -153,7 +157,7 @@ impl Origins {
             }
             _ => why.to_owned(),
         };
-        let is_shown = |origin: &Origin| stack.iter().any(|line| origin.holds(line));
+        let is_shown = |origin: &FunctionOrigin| stack.iter().any(|line| origin.holds(line));
         let unseen = match &self.all[..] {
             [first, ..] if !is_shown(first) => &self.all[..],
             _ => &[],

@@ -29,30 +29,31 @@ impl Room {
         let mut budget = Guard::new(1).budget(0).expect("watched");
         // A site with a page, since pages bring more into a VM.
         let page = ("/page.dyn.html".to_owned(), b"#[[_VERSION]]".to_vec());
-        let program = Program::of_code(
+        let program = SiteProgram::of_code(
             "site.lua",
             Some(Vec::new()),
             SourceNames::default(),
             std::iter::once(page),
         );
         let program = program.expect("a page");
-        let vm = Vm::start(&program, &mut budget, Place::default(), Now::read()).expect("started");
+        let vm =
+            Vm::start(&program, &mut budget, WorkerSite::default(), Now::read()).expect("started");
         Self { vm, budget }
     }
 
     /// How code ends that is given so much.
-    fn ends(&mut self, code: &str, memory_bytes: usize) -> Result<(), Fault> {
+    fn ends(&mut self, code: &str, memory_bytes: usize) -> Result<(), ScriptFault> {
         ends(&self.vm, &mut self.budget, code, memory_bytes)
     }
 
     /// … and as much time as a busy machine takes for what has an end.
-    fn ends_some_time(&mut self, code: &str) -> Result<(), Fault> {
+    fn ends_some_time(&mut self, code: &str) -> Result<(), ScriptFault> {
         ends_within(&self.vm, &mut self.budget, code, (PATIENT_CPU, MEMORY_MAX_BYTES))
     }
 }
 
 /// How code ends in a VM that is given so much memory.
-fn ends(vm: &Vm, budget: &mut Budget, code: &str, memory_bytes: usize) -> Result<(), Fault> {
+fn ends(vm: &Vm, budget: &mut Budget, code: &str, memory_bytes: usize) -> Result<(), ScriptFault> {
     ends_within(vm, budget, code, (CPU, memory_bytes))
 }
 
@@ -61,14 +62,14 @@ fn ends_within(
     budget: &mut Budget,
     code: &str,
     (cpu, memory_bytes): (Duration, usize),
-) -> Result<(), Fault> {
+) -> Result<(), ScriptFault> {
     let function = vm.lua.load(code).set_name("=code").into_function().expect(code);
     let coroutine = vm.host.coroutine(&vm.lua, function).expect("a coroutine");
     let mut left = Left { cpu, memory_bytes, ..Left::default() };
     match vm.resume(NOBODY, &coroutine, (), budget, &mut left) {
-        Step::Done(_) => Ok(()),
-        Step::Waits(_) => panic!("{code}: it waits"),
-        Step::Failed(fault) => Err(fault),
+        CoroutineStep::Done(_) => Ok(()),
+        CoroutineStep::Waits(_) => panic!("{code}: it waits"),
+        CoroutineStep::Failed(fault) => Err(fault),
     }
 }
 
@@ -94,7 +95,7 @@ fn coroutines_of_a_script_are_no_way_around_the_budget() {
         "while true do string.format('%d', 5) end",
     ] {
         let fault = room.ends(code, MEMORY_MAX_BYTES).expect_err(code);
-        assert!(matches!(fault, Fault::OverBudget(_)), "{code}: {fault:?}");
+        assert!(matches!(fault, ScriptFault::OverBudget(_)), "{code}: {fault:?}");
         room.ends("local n = 0 for i = 1, 100 do n = n + i end", MEMORY_MAX_BYTES).expect(code);
     }
 }
@@ -114,12 +115,13 @@ fn memory_that_one_has_used_up_is_there_for_the_next() {
         let fault = room.ends(code, 1 << 20).expect_err(code);
         let after = room.vm.lua.used_memory();
         // Deep recursion ends at the limit of the stack, if that comes first.
-        let is_stack = matches!(&fault, Fault::Error(text) if text.contains("overflow"));
-        assert!(is_stack || matches!(fault, Fault::OverBudget(_)), "{code}: {fault:?}");
+        let is_stack = matches!(&fault, ScriptFault::Error(text) if text.contains("overflow"));
+        assert!(is_stack || matches!(fault, ScriptFault::OverBudget(_)), "{code}: {fault:?}");
         // It is collected at once, not when the next request has no memory, but for the stack of
         // the coroutine that has ended, and the space in which LuaJIT has put together the longest
         // text.
-        let is_memory = matches!(&fault, Fault::OverBudget(text) if text.contains("its memory"));
+        let is_memory =
+            matches!(&fault, ScriptFault::OverBudget(text) if text.contains("its memory"));
         let is_deep = code.contains("deep");
         let is_collected = after < before + (384 << 10);
         assert!(!is_memory || is_deep || is_collected, "{code}: {before}, then {after} bytes");
@@ -140,7 +142,7 @@ fn whatever_a_script_breaks_it_breaks_for_itself() {
     ] {
         room.ends(code, MEMORY_MAX_BYTES).expect(code);
         let fault = room.ends("while true do end", MEMORY_MAX_BYTES).expect_err(code);
-        assert!(matches!(fault, Fault::OverBudget(_)), "{code}: {fault:?}");
+        assert!(matches!(fault, ScriptFault::OverBudget(_)), "{code}: {fault:?}");
     }
     assert!(room.vm.coroutine().is_ok());
 }
@@ -154,9 +156,9 @@ fn what_a_request_lets_go_of_is_its_own_again() {
         let mut left = Left { cpu: PATIENT_CPU, memory_bytes: 8 << 20, ..Left::default() };
         loop {
             match room.vm.resume(NOBODY, &coroutine, true, &mut room.budget, &mut left) {
-                Step::Waits(_) => {}
-                Step::Done(_) => return true,
-                Step::Failed(_) => return false,
+                CoroutineStep::Waits(_) => {}
+                CoroutineStep::Done(_) => return true,
+                CoroutineStep::Failed(_) => return false,
             }
         }
     };
@@ -181,7 +183,7 @@ fn an_error_shows_the_stack_of_the_script_and_nothing_else() {
     for why in ["'why'", "setmetatable({}, { __tostring = function() return 'code:1: why' end })"] {
         let code = format!("local function inner() error({why}) end inner()");
         let fault = room.ends(&code, MEMORY_MAX_BYTES).expect_err("an error");
-        let Fault::Error(text) = fault else { panic!("{fault:?}") };
+        let ScriptFault::Error(text) = fault else { panic!("{fault:?}") };
         let lines: Vec<_> = text.lines().map(str::trim_start).collect();
         let (head, stack) = lines.split_at(3);
         assert_eq!(head[..2], ["code:1: why", TRACE], "{text}");
@@ -200,7 +202,7 @@ fn messages_that_nobody_has_heard_have_a_bound() {
     let why = loop {
         match room.ends_some_time(code) {
             Ok(()) => waiting.append(&mut room.vm.host.work.sent.take()),
-            Err(Fault::Error(why)) => break why,
+            Err(ScriptFault::Error(why)) => break why,
             Err(other) => panic!("{other:?}"),
         }
         assert!(quota.bytes() <= MESSAGES_MAX_BYTES, "{}", quota.bytes());

@@ -16,14 +16,14 @@ use crate::task::TaskId;
 
 /// Why what runs should come to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum EndingReason {
     /// The server stops.
     Stopping,
     /// Another script answers in its place.
     Reloaded,
 }
 
-impl Ending {
+impl EndingReason {
     /// As scripts see it.
     const fn name(self) -> &'static str {
         match self {
@@ -127,8 +127,8 @@ impl Host {
 
     /// Handlers and work should come to an end: those that wait for that hear it now. That the
     /// server stops says more than that the script was replaced.
-    pub(crate) fn announce_end(&self, ending: Ending) {
-        if self.ending.get() != Some(Ending::Stopping) {
+    pub(crate) fn announce_end(&self, ending: EndingReason) {
+        if self.ending.get() != Some(EndingReason::Stopping) {
             self.ending.set(Some(ending));
         }
         let waiting = self.tasks.borrow().wakeable();
@@ -188,7 +188,7 @@ impl Host {
 /// Puts these functions into the table that the prelude gets.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
-    let ending = move |_: &Lua, ()| Ok(of.ending.get().map(Ending::name));
+    let ending = move |_: &Lua, ()| Ok(of.ending.get().map(EndingReason::name));
     table.raw_set("ending", lua.create_function(ending)?)?;
     let of = Rc::clone(host);
     let subscribe = move |_: &Lua, channel: LuaString| -> Result<Outcome<u64>> {

@@ -13,7 +13,7 @@ use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::folders::Folders;
 use pinion_programs::program_run::RunId;
 
-use super::Origin;
+use super::FunctionOrigin;
 use super::host::{Host, Outcome, or_why};
 use crate::fetch::WorkerClient;
 use crate::letter::Letter;
@@ -25,12 +25,12 @@ use crate::pages::LinkKey;
 use crate::plain::Plain;
 use crate::programs::WorkerPrograms;
 use crate::schedule::Schedule;
-use crate::site::Place;
+use crate::site::WorkerSite;
 use crate::task::{Bond, TaskId, Waits, WorkKind};
 
 /// What a script has asked for and the owner of the VM has to do.
 #[derive(Default)]
-pub(crate) struct Work {
+pub(crate) struct PendingWork {
     /// Something of what follows is not empty.
     pub(crate) has_news: Cell<bool>,
     /// The task that runs.
@@ -68,7 +68,7 @@ pub(crate) struct Work {
     pub(crate) begun_runs: RefCell<Vec<RunId>>,
     pub(crate) ended_runs: RefCell<Vec<RunId>>,
     /// Whose script it is, and what outlives it.
-    pub(crate) place: RefCell<Place>,
+    pub(crate) place: RefCell<WorkerSite>,
 }
 
 impl Host {
@@ -122,7 +122,7 @@ impl Host {
         kind: WorkKind,
         letter: Option<Arc<Letter>>,
     ) -> Result<Outcome<TaskId>> {
-        let origin = Origin::of(&work);
+        let origin = FunctionOrigin::of(&work);
         let work = match &*self.beside.borrow() {
             Some(beside) => beside.call(work)?,
             None => work,

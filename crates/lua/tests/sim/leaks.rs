@@ -8,7 +8,7 @@ use pinion_engine::stepped::Holdings as EngineHoldings;
 use pinion_jobs::folders::Folders;
 use pinion_lua::allowance::Allowance;
 use pinion_lua::limits::BACKGROUND_WALL_MAX_MS;
-use pinion_lua::program::Program;
+use pinion_lua::program::SiteProgram;
 use pinion_lua::scripts::Holdings;
 use pinion_lua::source_names::SourceNames;
 
@@ -111,13 +111,13 @@ struct Counts {
     descriptors: usize,
 }
 
-fn program() -> Program {
+fn program() -> SiteProgram {
     let folder = fixture::folder("leaks", "text", &"text\n".repeat(30_000));
     let folders = Folders::open(&[folder], |_| None).expect("opened");
     let pages = [("/page.dyn.html", PAGE), ("/layout", LAYOUT)];
     let files = pages.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));
     let main = Some(SCRIPT.as_bytes().to_vec());
-    let program = Program::of_code("main.lua", main, SourceNames::default(), files.into_iter())
+    let program = SiteProgram::of_code("main.lua", main, SourceNames::default(), files.into_iter())
         .expect("pages");
     program.with_folders(folders).allowed(Allowance { cpu_ms: CPU_MS, ..Allowance::default() })
 }

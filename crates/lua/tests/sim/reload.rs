@@ -18,7 +18,7 @@ use pinion_engine::backend::sim::{Faults, Random};
 use pinion_engine::stepped::Holdings as EngineHoldings;
 use pinion_jobs::folders::Folders;
 use pinion_lua::limits::OLD_VMS_MAX;
-use pinion_lua::program::Program;
+use pinion_lua::program::SiteProgram;
 use pinion_lua::scripts::Holdings;
 
 use crate::fixture;
@@ -171,9 +171,9 @@ fn folders() -> Folders {
     Folders::open(&[folder], |_| None).expect("opened")
 }
 
-fn program(version: u32, folders: &Folders, behind: &str) -> Program {
+fn program(version: u32, folders: &Folders, behind: &str) -> SiteProgram {
     let script = SCRIPT.replace('@', &version.to_string()) + behind;
-    Program::new("site.lua", script.into_bytes()).with_folders(folders.clone())
+    SiteProgram::new("site.lua", script.into_bytes()).with_folders(folders.clone())
 }
 
 impl<const READINESS: bool> Run<READINESS> {

@@ -19,10 +19,12 @@ use pinion_http::prepared::{Prepared, PreparedBody};
 use pinion_http::request::RequestHead;
 use pinion_jobs::job_queue::JobQueues;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_lua::program::Program;
+use pinion_lua::program::SiteProgram;
 use pinion_lua::script_memory::ScriptMemory;
-use pinion_lua::scripts::{self, Offer, Outcome, Outlet, Script, Scripts, Shared};
-use pinion_lua::site::Site as LuaSite;
+use pinion_lua::scripts::{
+    self, Offer, Outlet, RequestOutcome, Scripts, SharedByScripts, SiteScript,
+};
+use pinion_lua::site::ScriptSite as LuaSite;
 
 /// Descriptors and memory are counted for the whole process: one stage stands at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -31,13 +33,13 @@ static ALONE: Mutex<()> = Mutex::new(());
 const PASSES: u32 = 30;
 
 /// See the module's head.
-pub(crate) struct Site {
+pub(crate) struct ScriptSite {
     pub(crate) scripts: Scripts,
     /// What answers. Versions are counted from 1.
     pub(crate) version: u32,
-    script: Option<Script>,
+    script: Option<SiteScript>,
     /// What takes its place, one in each pass.
-    next: VecDeque<Program>,
+    next: VecDeque<SiteProgram>,
     /// What all of them have in common.
     common: LuaSite,
     /// Which version has begun to answer a path.
@@ -47,13 +49,13 @@ pub(crate) struct Site {
 /// A worker, its network, and who does its jobs.
 pub(crate) struct Stage<const READINESS: bool> {
     pub(crate) network: Network,
-    pub(crate) worker: Stepped<READINESS, Site>,
+    pub(crate) worker: Stepped<READINESS, ScriptSite>,
     pub(crate) jobs: Arc<JobQueues>,
     _alone: MutexGuard<'static, ()>,
 }
 
-impl Site {
-    fn new(shared: &Shared, poster: Poster) -> Self {
+impl ScriptSite {
+    fn new(shared: &SharedByScripts, poster: Poster) -> Self {
         Self {
             scripts: Scripts::new(shared, 0, poster),
             version: 0,
@@ -65,7 +67,7 @@ impl Site {
     }
 
     /// Puts a program in the place of what answers, if it starts.
-    pub(crate) fn reload(&mut self, program: Program, now: Now) -> bool {
+    pub(crate) fn reload(&mut self, program: SiteProgram, now: Now) -> bool {
         // On a thread of its own, as servers do it.
         let proving = || scripts::prove(&program, &self.common, now).is_ok();
         let is_well = thread::scope(|scope| scope.spawn(proving).join().expect("no panic"));
@@ -92,8 +94,8 @@ impl Site {
 }
 
 /// Answers what a script has not.
-fn complete(outcome: &Outcome, exchange: &mut Exchange<'_>) {
-    if let Outcome::Failed(failure) = outcome {
+fn complete(outcome: &RequestOutcome, exchange: &mut Exchange<'_>) {
+    if let RequestOutcome::Failed(failure) = outcome {
         answer(failure.status, exchange);
     }
 }
@@ -103,7 +105,7 @@ fn answer(status: u16, exchange: &mut Exchange<'_>) {
     exchange.prepared(&Prepared { body, content_length, ..Prepared::empty(status) }, None);
 }
 
-impl App for Site {
+impl App for ScriptSite {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         match event {
             Event::Head(head) => self.begin(head, exchange),
@@ -144,16 +146,16 @@ impl App for Site {
 
 impl<const READINESS: bool> Stage<READINESS> {
     /// With a first script, which answers.
-    pub(crate) fn new(seed: u64, faults: Faults, program: Program) -> Self {
+    pub(crate) fn new(seed: u64, faults: Faults, program: SiteProgram) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let protocol = Protocol::Http(Protocols { http1: true, http2: false });
         let listeners = vec![ListenerSettings::plain(protocol)];
         let settings = WorkerSettings { listeners, ..WorkerSettings::default() };
         let network = Network::new(seed, faults, settings.listeners.len());
         let jobs = Arc::new(JobQueues::without_threads());
-        let mut shared = Shared::new(1, UploadQuota::default(), ScriptMemory::default());
+        let mut shared = SharedByScripts::new(1, UploadQuota::default(), ScriptMemory::default());
         shared.jobs = Arc::clone(&jobs);
-        let make_app = |poster| Site::new(&shared, poster);
+        let make_app = |poster| ScriptSite::new(&shared, poster);
         let mut worker = Stepped::new(network.clone(), settings, make_app);
         assert!(worker.app().reload(program, network.now()), "the first script starts");
         worker.pass().expect("a pass");
@@ -165,7 +167,7 @@ impl<const READINESS: bool> Stage<READINESS> {
     }
 
     /// Puts a program in the place of what answers, if it starts.
-    pub(crate) fn reload(&mut self, program: Program) -> bool {
+    pub(crate) fn reload(&mut self, program: SiteProgram) -> bool {
         let now = self.network.now();
         self.worker.app().reload(program, now)
     }

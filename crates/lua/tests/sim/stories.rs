@@ -2,7 +2,7 @@
 
 use pinion_engine::backend::sim::Faults;
 use pinion_lua::limits::{OLD_VMS_MAX, TASKS_PER_PASS};
-use pinion_lua::program::Program;
+use pinion_lua::program::SiteProgram;
 
 use crate::stage::Stage;
 use crate::talk::{Answer, Heard, Talk};
@@ -11,8 +11,8 @@ fn stage(script: &str) -> Stage<true> {
     Stage::new(1, Faults::default(), program(script))
 }
 
-pub(crate) fn program(script: &str) -> Program {
-    Program::new("site.lua", script.as_bytes().to_vec())
+pub(crate) fn program(script: &str) -> SiteProgram {
+    SiteProgram::new("site.lua", script.as_bytes().to_vec())
 }
 
 pub(crate) fn ask(stage: &mut Stage<true>, path: &str) -> Talk {

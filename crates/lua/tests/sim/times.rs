@@ -5,7 +5,7 @@ use pinion_engine::backend::sim::Faults;
 use pinion_jobs::folders::Folders;
 use pinion_lua::allowance::Allowance;
 use pinion_lua::limits::{ROOM_WAIT_MAX_MS, WALL_MAX_MS};
-use pinion_lua::program::Program;
+use pinion_lua::program::SiteProgram;
 
 use crate::fixture;
 use crate::stage::Stage;
@@ -60,7 +60,7 @@ end)
 pinion.get("/state/:n", function() return tostring(pinion.keep.state) end)
 "#;
 
-fn with_file(program: Program) -> Program {
+fn with_file(program: SiteProgram) -> SiteProgram {
     let folder = fixture::folder("times", "large", &"f".repeat(ANSWER_BYTES));
     program.with_folders(Folders::open(&[folder], |_| None).expect("opened"))
 }

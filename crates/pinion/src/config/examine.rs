@@ -31,7 +31,7 @@ use crate::source::Source;
 use pinion_build::{BuildError, CodeError, Examined, FileProblem, Globs, Options, RuleError};
 use pinion_engine::tls::certificates::Certificate;
 use pinion_lua::allowance::Allowance;
-use pinion_lua::site::Site;
+use pinion_lua::site::ScriptSite;
 use pinion_site::hosts::HostPattern;
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -155,7 +155,7 @@ impl Said {
 /// What is wrong with an archive, or with the code in it; without anything, what was not looked at.
 pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<Said, Failure> {
     let file = ArchiveFile::open(path)?;
-    let proven = script_file::of_archive(&file.view(), path, allowance, &Site::default())?;
+    let proven = script_file::of_archive(&file.view(), path, allowance, &ScriptSite::default())?;
     let warnings = proven.map(|proven| proven.warnings).unwrap_or_default();
     let shown = path.display();
     let note =
@@ -179,7 +179,8 @@ pub(crate) fn examine_folder(
                 return Err(vec![Fault::of(&folder.join(script), UNRUN)]);
             }
             let code = examined.code.iter().map(|(path, content)| (&**path, &**content));
-            let proven = match script_file::of_code(folder, code, allowance, &Site::default()) {
+            let proven = match script_file::of_code(folder, code, allowance, &ScriptSite::default())
+            {
                 Ok(proven) => proven,
                 Err(failure) => return Err(faults_of_code(folder, &failure, &examined.code)),
             };
@@ -331,7 +332,7 @@ fn examine_site(
         }
         Source::Upstream(_) => return Ok(Said::default()),
         Source::Script(script) => {
-            return Ok(match script_file::proven(script, allowance, &Site::default()) {
+            return Ok(match script_file::proven(script, allowance, &ScriptSite::default()) {
                 Ok(proven) => Said { warnings: proven.warnings, ..Said::default() },
                 Err(failure) => {
                     add(at_path, format!("path: {}", reason(failure)));

@@ -16,7 +16,7 @@ use pinion_build::{DraftFile, remove_left_drafts};
 use pinion_engine::mapping::{self, Mapping};
 use pinion_engine::stderr;
 use pinion_lua::allowance::Allowance;
-use pinion_lua::site::Site;
+use pinion_lua::site::ScriptSite;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, Write as _};
 use std::path::Path;
@@ -86,7 +86,7 @@ impl Arrival {
         let mapping = Mapping::new(file, Vec::new()).with_context(cannot)?;
         let layout = Layout::open(mapping.bytes()).map_err(|error| anyhow!("{shown}: {error}"))?;
         let archive = layout.view(mapping.bytes());
-        let (shown, site) = (Path::new(shown), Site::default());
+        let (shown, site) = (Path::new(shown), ScriptSite::default());
         let proven = script_file::of_archive(&archive, shown, Allowance::default(), &site);
         let Some(reason) = proven.err().and_then(|failure| failure.reason()) else { return Ok(()) };
         Err(anyhow!(

@@ -42,8 +42,8 @@ use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::target::Target;
-use pinion_lua::problem::Problem;
-use pinion_lua::program::Program;
+use pinion_lua::problem::ScriptProblem;
+use pinion_lua::program::SiteProgram;
 use pinion_lua::scripts::Offer;
 use pinion_site::{
     Pieces, RequestBuffers, answer, answer_traced, error_for, error_in_format_for,
@@ -675,8 +675,8 @@ impl Site {
 
 /// A script that was proven does not start in this worker.
 #[cold]
-fn tell_refused(generation: &Generation, problem: &Problem, has_earlier: bool) {
-    let what = generation.program().map_or("a script", Program::name);
+fn tell_refused(generation: &Generation, problem: &ScriptProblem, has_earlier: bool) {
+    let what = generation.program().map_or("a script", SiteProgram::name);
     match has_earlier {
         true => stderr::line(format_args!(
             "pinion: cannot reload {what} in one worker, keeping the previous version"
@@ -691,9 +691,9 @@ fn tell_refused(generation: &Generation, problem: &Problem, has_earlier: bool) {
 
 /// Shows the developer of a site why its script does not start in this worker.
 #[cold]
-fn show_refused(earlier: Option<&Arc<Generation>>, next: &Generation, problem: &Problem) {
+fn show_refused(earlier: Option<&Arc<Generation>>, next: &Generation, problem: &ScriptProblem) {
     if next.shows_errors() {
-        let subject = next.program().map_or("the script", Program::name);
+        let subject = next.program().map_or("the script", SiteProgram::name);
         let read = |name: &str| next.source_text(name);
         let meanwhile = if earlier.is_some() { Meanwhile::Previous } else { Meanwhile::Nothing };
         let failure = LoadFailure::of_script(subject, &problem.report(), read, meanwhile);

@@ -18,9 +18,9 @@ use pinion_http::method::Method;
 use pinion_http::page::{self, ErrorFormat};
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
-use pinion_lua::problem::Problem;
+use pinion_lua::problem::ScriptProblem;
 use pinion_lua::router::Match;
-use pinion_lua::scripts::{Offer, Outcome, Outlet, Script, Scripts};
+use pinion_lua::scripts::{Offer, Outlet, RequestOutcome, Scripts, SiteScript};
 use pinion_site::{
     RequestBuffers, error_for, error_in_format_for, error_page_at, field_rules_path, options_for,
     script_fields,
@@ -33,7 +33,7 @@ use failure_page::{Asked, failed, failure_format};
 #[derive(Clone)]
 pub(crate) struct Scripted {
     /// None where it could not be started here.
-    script: Option<Script>,
+    script: Option<SiteScript>,
     /// Lines of the fields that its responses have unless it sets them, without the rules for a
     /// path.
     defaults: Arc<[u8]>,
@@ -72,7 +72,7 @@ struct RequestFields {
 }
 
 impl Scripted {
-    fn of(script: Option<Script>, generation: &Arc<Generation>) -> Self {
+    fn of(script: Option<SiteScript>, generation: &Arc<Generation>) -> Self {
         let defaults = Arc::clone(generation.generated_fields());
         Self { script, defaults, generation: Arc::clone(generation) }
     }
@@ -103,7 +103,7 @@ impl Dynamic {
         &mut self,
         generation: &Arc<Generation>,
         now: Now,
-    ) -> Result<Option<Scripted>, Problem> {
+    ) -> Result<Option<Scripted>, ScriptProblem> {
         let Some(program) = generation.program() else { return Ok(None) };
         let script = self.scripts.start(program, generation.site(), now)?;
         Ok(Some(Scripted::of(Some(script), generation)))
@@ -186,22 +186,22 @@ impl Dynamic {
         let is_head = head.method == Method::Head;
         let error_format = failure_format(head, developer);
         match outcome {
-            Outcome::Waits => {
+            RequestOutcome::Waits => {
                 let scripted = scripted.clone();
                 let waiting = Waiting { scripted, fields, later, is_head, error_format, developer };
                 self.waiting.insert(exchange.address(), waiting);
             }
-            Outcome::Answered { status, body_bytes } => {
+            RequestOutcome::Answered { status, body_bytes } => {
                 let body_bytes = if is_head { 0 } else { body_bytes };
                 journal.answered_later(later, status, body_bytes, exchange);
             }
-            Outcome::Failed(failure) => {
+            RequestOutcome::Failed(failure) => {
                 let asked = Asked { path: fields.path.as_deref(), error_format, developer };
                 let body_bytes =
                     failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
                 journal.answered_later(later, failure.status, body_bytes, exchange);
             }
-            Outcome::NotOurs | Outcome::Gone => {}
+            RequestOutcome::NotOurs | RequestOutcome::Gone => {}
         }
     }
 
@@ -254,28 +254,28 @@ impl Dynamic {
         let page_end = waiting.developer.map(Developer::page_end).unwrap_or_default();
         let mut outlet = Outlet { exchange, defaults: &defaults, page_end: &page_end };
         let outcome = self.scripts.event(event, &mut outlet);
-        if matches!(outcome, Outcome::Waits) {
+        if matches!(outcome, RequestOutcome::Waits) {
             return;
         }
         let Some(waiting) = self.waiting.remove(&address) else { return };
         match outcome {
-            Outcome::Answered { status, body_bytes } => {
+            RequestOutcome::Answered { status, body_bytes } => {
                 let body_bytes = if waiting.is_head { 0 } else { body_bytes };
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
-            Outcome::Failed(failure) => {
+            RequestOutcome::Failed(failure) => {
                 let Waiting { scripted, fields, error_format, developer, .. } = waiting;
                 let asked = Asked { path: fields.path.as_deref(), error_format, developer };
                 let body_bytes =
                     failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
                 journal.answered_later(waiting.later, failure.status, body_bytes, exchange);
             }
-            Outcome::Gone => {
+            RequestOutcome::Gone => {
                 if let Event::Refused(refusal) = event {
                     self.refused(waiting, refusal.status(), journal, exchange);
                 }
             }
-            Outcome::NotOurs | Outcome::Waits => {}
+            RequestOutcome::NotOurs | RequestOutcome::Waits => {}
         }
     }
 

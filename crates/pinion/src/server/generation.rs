@@ -12,8 +12,8 @@ use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_http::request::RequestHead;
-use pinion_lua::program::Program;
-use pinion_lua::site::Site;
+use pinion_lua::program::SiteProgram;
+use pinion_lua::site::ScriptSite;
 use pinion_site::{RequestBuffers, has_rule_before_files, pathless_script_fields};
 use std::fs::File;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -24,7 +24,7 @@ pub(crate) struct Generation {
     layout: Layout,
     report: DamageReport,
     /// What answers where the archive need not.
-    program: Option<Program>,
+    program: Option<SiteProgram>,
     /// Lines of the fields that responses made on demand have, without the rules for a path; made
     /// when they are needed first.
     generated_fields: OnceLock<Arc<[u8]>>,
@@ -35,7 +35,7 @@ pub(crate) struct Generation {
     /// Who may request what; `None` if there is nothing to check.
     access: Option<Arc<AccessRules>>,
     /// Whose generation it is, for its script.
-    site: Site,
+    site: ScriptSite,
     shows_errors: bool,
     /// It stands for a site that could not be loaded, and only has the reason.
     has_no_content: bool,
@@ -65,7 +65,7 @@ impl Generation {
             mounts: Arc::default(),
             live: None,
             access: None,
-            site: Site::default(),
+            site: ScriptSite::default(),
             shows_errors: false,
             has_no_content: false,
             log: None,
@@ -81,7 +81,7 @@ impl Generation {
     }
 
     /// With a script of a site.
-    pub(crate) fn running(self, program: Option<Program>, site: &Site) -> Self {
+    pub(crate) fn running(self, program: Option<SiteProgram>, site: &ScriptSite) -> Self {
         Self { program, site: site.clone(), ..self }
     }
 
@@ -208,12 +208,12 @@ impl Generation {
     }
 
     /// Its script.
-    pub(crate) fn program(&self) -> Option<&Program> {
+    pub(crate) fn program(&self) -> Option<&SiteProgram> {
         self.program.as_ref()
     }
 
     /// What its script has in common with those of other generations.
-    pub(crate) fn site(&self) -> &Site {
+    pub(crate) fn site(&self) -> &ScriptSite {
         &self.site
     }
 

@@ -31,8 +31,8 @@ use pinion_archive::Archive;
 use pinion_build::{Options, Progress, Shape, Summary, Walked, Walls, Warning};
 use pinion_engine::mapping::Mapping;
 use pinion_jobs::folders::FolderAt;
-use pinion_lua::program::Program;
-use pinion_lua::site::Site;
+use pinion_lua::program::SiteProgram;
+use pinion_lua::site::ScriptSite;
 use pinion_site::{RequestBuffers, has_file};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::cell::{Cell, RefCell};
@@ -59,7 +59,7 @@ pub(crate) struct Loader {
     /// Whether scripts that nothing runs may be left out.
     leaves_out_php: bool,
     /// What its scripts have in common, one load after the other.
-    site: Site,
+    site: ScriptSite,
     /// Its log, if it has one of its own.
     log: Option<Arc<LogHandle>>,
     watch: Option<WalkTeller>,
@@ -102,7 +102,7 @@ impl Loader {
         watch: Option<WalkTeller>,
     ) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
-        let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
+        let (memory, lua, site) = (settings.memory, settings.lua, ScriptSite::default());
         let access = settings.script_access.clone();
         let (mounts, site_access) = (Arc::clone(&settings.mounts), Arc::clone(&settings.access));
         let live = settings.live.clone();
@@ -297,7 +297,7 @@ impl Loader {
     }
 
     /// Logs the warnings about a program, unless the last load has logged them.
-    fn warned(&self, Proven { program, warnings }: Proven) -> Program {
+    fn warned(&self, Proven { program, warnings }: Proven) -> SiteProgram {
         if !self.is_again.get() && !self.is_silent {
             warnings.iter().for_each(log_lines::warning);
         }

@@ -10,7 +10,7 @@ use crate::control::status;
 use crate::document;
 use crate::settings::{Content, NamedSources};
 use crate::source::Source;
-use pinion_lua::program::Program;
+use pinion_lua::program::SiteProgram;
 use pinion_site::hosts::{HostPattern, Hosts};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -170,7 +170,7 @@ impl Published {
                 digest: archive.layout().digest().to_string(),
                 generation: about.generation,
                 paths: archive.layout().entry_count(),
-                code_files: generation.program().map_or(0, Program::file_count),
+                code_files: generation.program().map_or(0, SiteProgram::file_count),
                 error: about.error,
                 upstreams: generation.mounts().all().flat_map(Mount::status).collect(),
             })

@@ -14,7 +14,7 @@ use anyhow::anyhow;
 use pinion_archive::Digest;
 use pinion_engine::residency;
 use pinion_engine::server::Control;
-use pinion_lua::program::Program;
+use pinion_lua::program::SiteProgram;
 use std::fmt;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -329,7 +329,7 @@ impl ReloadedSite {
 
     fn serve(&mut self, next: Generation, wish: &Pending) {
         let content = ContentCount::of(&next.archive());
-        let code = next.program().map_or(0, Program::file_count);
+        let code = next.program().map_or(0, SiteProgram::file_count);
         let device = device_of(self.loader.source().path());
         if is_unmounted(content.paths, self.served.paths, self.device, device) {
             return self.keep_unmounted(wish);

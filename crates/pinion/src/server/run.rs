@@ -45,7 +45,7 @@ use pinion_engine::settings::{
 };
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_lua::scripts::{Scripts, Shared};
+use pinion_lua::scripts::{Scripts, SharedByScripts};
 use pinion_lua::store_access::StoreAccess;
 use pinion_store::settings::Clock as StoreClock;
 use pinion_store::store::Store;
@@ -178,7 +178,7 @@ impl Starting {
         programs.watch(notifier).context("cannot start the thread for the end of programs")?;
         let store = store(&settings, &engine)?;
         let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
-        let mut scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
+        let mut scripts = SharedByScripts::new(engine.workers, uploads, capacity.script_memory)
             .with_spawner(programs.access());
         if let Some(StoreShared { store, jobs, .. }) = store.clone() {
             scripts = scripts.with_store(StoreAccess { store, jobs });
@@ -428,7 +428,7 @@ fn start_sites(
     engine: EngineKit,
     desks: Desks,
     settings: &Serve,
-    scripts: Shared,
+    scripts: SharedByScripts,
     (leads, store): (Option<Leads>, Option<StoreShared>),
 ) -> Result<(RunningServer, Sites), Failure> {
     let (published, starting) = sites::publish(sites);

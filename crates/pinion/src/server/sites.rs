@@ -19,7 +19,7 @@ use crate::terminal::counted;
 use anyhow::Context as _;
 use pinion_engine::residency;
 use pinion_engine::server::Control;
-use pinion_lua::program::Program;
+use pinion_lua::program::SiteProgram;
 use pinion_site::hosts::HostPattern;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl LoadedSite {
                 format!("{shown} (files are read for each request)")
             }
             _ => {
-                let code = self.first.program().map_or(0, Program::file_count);
+                let code = self.first.program().map_or(0, SiteProgram::file_count);
                 let content = self.loader.content_count().in_words_with_code(code);
                 format!("{shown} ({content}, {state})")
             }

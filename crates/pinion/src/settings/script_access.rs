@@ -12,7 +12,7 @@ use pinion_client::client_tls::{ServerAuthorities, ServerTrust};
 use pinion_client::ip_network::IpNetwork;
 use pinion_lua::fetch::FetchSettings;
 use pinion_lua::secrets::Secrets;
-use pinion_lua::site::Site;
+use pinion_lua::site::ScriptSite;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -106,7 +106,11 @@ impl ScriptAccess {
     ///
     /// # Errors
     /// [`Failure::Usage`]: one line with the file that cannot be read.
-    pub(crate) fn give_to(&self, site: &Site, table: &ProgramTable) -> Result<Site, Failure> {
+    pub(crate) fn give_to(
+        &self,
+        site: &ScriptSite,
+        table: &ProgramTable,
+    ) -> Result<ScriptSite, Failure> {
         let policy = AddressPolicy::new(
             self.private,
             self.networks.iter().copied(),

@@ -12,7 +12,7 @@ use crate::terminal::Style;
 use anyhow::{Context as _, anyhow};
 use pinion_build::{BuildError, Earlier, Globs, Options, REPORT_MARK, Summary, build_file_after};
 use pinion_lua::allowance::Allowance;
-use pinion_lua::site::Site;
+use pinion_lua::site::ScriptSite;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -72,7 +72,7 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
 fn code_warnings(build: &Build) -> Vec<String> {
     let proven = || {
         let file = ArchiveFile::open(&build.output).ok()?;
-        let (allowance, site) = (Allowance::default(), Site::default());
+        let (allowance, site) = (Allowance::default(), ScriptSite::default());
         script_file::of_archive(&file.view(), &build.source, allowance, &site).ok()?
     };
     proven().map(|proven| proven.warnings).unwrap_or_default()

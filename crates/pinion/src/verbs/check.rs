@@ -15,7 +15,7 @@ use crate::written::Low;
 use pinion_build::Options;
 use pinion_engine::stderr;
 use pinion_lua::allowance::Allowance;
-use pinion_lua::site::Site;
+use pinion_lua::site::ScriptSite;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
@@ -106,7 +106,7 @@ fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
     if let Some(file) = source.file() {
         check.refuse_folder_flags(path, "which is no folder; leave it out")?;
         let opened = match source {
-            Source::Script(_) => script_file::proven(&file, allowance, &Site::default())
+            Source::Script(_) => script_file::proven(&file, allowance, &ScriptSite::default())
                 .map(|proven| Said { warnings: proven.warnings, ..Said::default() }),
             _ => config::examine_archive(&file, allowance),
         };

@@ -20,10 +20,10 @@ use pinion_engine::settings::WorkerSettings;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_lua::program::Program;
+use pinion_lua::program::SiteProgram;
 use pinion_lua::script_memory::ScriptMemory;
-use pinion_lua::scripts::{Scripts, Shared};
-use pinion_lua::site::Site;
+use pinion_lua::scripts::{Scripts, SharedByScripts};
+use pinion_lua::site::ScriptSite;
 use std::iter;
 use std::os::unix::ffi::OsStringExt;
 use std::process;
@@ -40,7 +40,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     // Before the first thread.
     let programs =
         ProgramTable::fork(KeptPrograms::default(), run.access.programs().iter(), iter::empty())?;
-    let site = run.access.give_to(&Site::default(), &programs)?;
+    let site = run.access.give_to(&ScriptSite::default(), &programs)?;
     if run.allowance.is_unsafe {
         let shown = run.script.display();
         stderr::line(format_args!("pinion: {shown} runs with --lua-unsafe"));
@@ -57,7 +57,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     programs
         .watch(Notifier::default())
         .context("cannot start the thread for the end of programs")?;
-    let shared = Shared::new(1, UploadQuota::default(), ScriptMemory::default());
+    let shared = SharedByScripts::new(1, UploadQuota::default(), ScriptMemory::default());
     let shared = shared.with_spawner(programs.access());
     let (tell, ended) = mpsc::channel();
     // A worker that dies is started again; the script is not.
@@ -120,7 +120,10 @@ struct Alone {
 }
 
 impl Alone {
-    fn start(mut scripts: Scripts, taken: Option<(Program, Site, Sender<Ending>)>) -> Self {
+    fn start(
+        mut scripts: Scripts,
+        taken: Option<(SiteProgram, ScriptSite, Sender<Ending>)>,
+    ) -> Self {
         let Some((program, site, tell)) = taken else { return Self { scripts, tell: None } };
         let begun = scripts.run_alone(&program, &site, Now::read());
         let mut this = Self { scripts, tell: Some(tell) };

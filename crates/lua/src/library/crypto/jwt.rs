@@ -9,7 +9,7 @@ mod tests;
 
 use super::super::json;
 use super::super::limits::{LEEWAY_MAX_SECONDS, TOKEN_MAX_BYTES};
-use super::super::options::Options;
+use super::super::options::CallOptions;
 use crate::clock::Clock;
 use algorithm::Algorithm;
 use base64::Engine as _;
@@ -44,7 +44,7 @@ type Arguments = (Value, LuaString, Option<Table>);
 /// `expires_in` adds the claims `iat` and `exp`, so many seconds from now. Raises for keys that do
 /// not fit, and for claims that are no table or that JSON cannot say.
 fn sign(lua: &Lua, now: f64, (claims, key, options): Arguments) -> Result<LuaString> {
-    let options = Options::of(lua, "jwt.sign", options, &["alg", "expires_in"])?;
+    let options = CallOptions::of(lua, "jwt.sign", options, &["alg", "expires_in"])?;
     let algorithm = match options.get::<LuaString>("alg")? {
         Some(name) => named("jwt.sign", &name)?,
         None => Algorithm::Hs256,
@@ -76,7 +76,7 @@ fn named(function: &str, name: &LuaString) -> Result<Algorithm> {
 
 /// The claims as a JSON object, with times added if they are wanted.
 fn payload(lua: &Lua, claims: &Value, now: f64, lifetime: Option<f64>) -> Result<Vec<u8>> {
-    let style = json::Style { indent: Vec::new(), is_sorted: true };
+    let style = json::JsonStyle { indent: Vec::new(), is_sorted: true };
     let mut text = json::encode(lua, claims, &style)?;
     let Some(claims) = claims.as_table().filter(|_| text.starts_with(b"{")) else {
         let what = "jwt.sign: claims are a table with names, such as {sub = \"anna\"}";
@@ -116,7 +116,7 @@ fn verify(
     (token, key, options): (LuaString, LuaString, Option<Table>),
 ) -> Result<MultiValue> {
     let known = ["alg", "iss", "aud", "leeway", "require"];
-    let options = Options::of(lua, "jwt.verify", options, &known)?;
+    let options = CallOptions::of(lua, "jwt.verify", options, &known)?;
     let Some(name) = options.get::<LuaString>("alg")? else {
         let what = "jwt.verify: state the algorithm, as in {alg = \"HS256\"}: if the token chose, \
                     it could choose a weaker one";
@@ -147,7 +147,7 @@ const FORM: &str = "the token is not of the form header.claims.signature";
 
 /// What a token says of itself. Other members mean nothing to us and may be there.
 #[derive(Deserialize)]
-struct Header {
+struct TokenHeader {
     alg: String,
     /// Extensions that must be understood (RFC 7515 §4.1.11); none is.
     crit: Option<IgnoredAny>,
@@ -170,7 +170,7 @@ fn signed_payload(
         let text = token.get(from..to).unwrap_or_default();
         URL_SAFE_NO_PAD.decode(text).map_err(|_| FORM)
     };
-    let header: Header = serde_json::from_slice(&part(0, first)?).map_err(|_| FORM)?;
+    let header: TokenHeader = serde_json::from_slice(&part(0, first)?).map_err(|_| FORM)?;
     if header.alg != algorithm.name() {
         return Err("the token is signed by another algorithm");
     }
@@ -196,7 +196,7 @@ struct Expected {
 }
 
 impl Expected {
-    fn of(options: &Options<'_>) -> Result<Expected> {
+    fn of(options: &CallOptions<'_>) -> Result<Expected> {
         let leeway = options.get("leeway")?.unwrap_or(0.0);
         if !(0.0..=LEEWAY_MAX_SECONDS).contains(&leeway) {
             let what = format!("jwt.verify: leeway is from 0 to {LEEWAY_MAX_SECONDS} seconds");

@@ -15,7 +15,7 @@ const EXACT_INTEGERS_BELOW: f64 = 9_007_199_254_740_992.0;
 
 /// How the text looks.
 #[derive(Default)]
-pub(crate) struct Style {
+pub(crate) struct JsonStyle {
     /// Spaces and tabs of one level; without any the text is one line without spaces.
     pub(crate) indent: Vec<u8>,
     /// Whether the keys of objects are in the order of their bytes, else in Lua's.
@@ -26,10 +26,10 @@ pub(crate) struct Style {
 ///
 /// # Errors
 /// What JSON has no words for, with the place it stands at.
-pub(crate) fn encode(lua: &Lua, value: &Value, style: &Style) -> Result<Vec<u8>> {
+pub(crate) fn encode(lua: &Lua, value: &Value, style: &JsonStyle) -> Result<Vec<u8>> {
     let arrays = super::arrays(lua)?.to_pointer();
     let (out, parents, toll) = (Vec::new(), Vec::new(), Toll::of(lua));
-    let mut encoder = Encoder { lua, style, arrays, out, parents, toll };
+    let mut encoder = JsonEncoder { lua, style, arrays, out, parents, toll };
     encoder.value(value).and_then(|()| encoder.bounded()).map_err(Stop::error)?;
     Ok(encoder.out)
 }
@@ -50,18 +50,18 @@ enum Stop {
     /// A value that JSON cannot say, and the way to it, the last step first.
     Fault {
         what: String,
-        steps: Vec<Step>,
+        steps: Vec<EncoderStep>,
     },
     /// The tables around the value are this many, and one of them is itself: the place of both.
     Cycle {
         outer: usize,
         inner: usize,
-        steps: Vec<Step>,
+        steps: Vec<EncoderStep>,
     },
     Lua(Error),
 }
 
-enum Step {
+enum EncoderStep {
     Key(String),
     Index(i64),
 }
@@ -78,7 +78,7 @@ impl Stop {
     }
 
     /// The same, seen from the table that has the value.
-    fn under(mut self, step: Step) -> Stop {
+    fn under(mut self, step: EncoderStep) -> Stop {
         match &mut self {
             Stop::Fault { steps, .. } | Stop::Cycle { steps, .. } => steps.push(step),
             Stop::Lua(_) => {}
@@ -102,7 +102,7 @@ impl Stop {
 }
 
 /// A place as Lua would write it, from the root on.
-fn path<'s>(steps: impl Iterator<Item = &'s Step>) -> String {
+fn path<'s>(steps: impl Iterator<Item = &'s EncoderStep>) -> String {
     let mut text = String::from("data");
     for (count, step) in steps.enumerate() {
         if count == JSON_PATH_MAX_STEPS {
@@ -111,9 +111,9 @@ fn path<'s>(steps: impl Iterator<Item = &'s Step>) -> String {
         }
         // Writing into a string cannot fail.
         let _ = match step {
-            Step::Index(index) => write!(text, "[{index}]"),
-            Step::Key(key) if is_name(key) => write!(text, ".{key}"),
-            Step::Key(key) => write!(text, "[{key:?}]"),
+            EncoderStep::Index(index) => write!(text, "[{index}]"),
+            EncoderStep::Key(key) if is_name(key) => write!(text, ".{key}"),
+            EncoderStep::Key(key) => write!(text, "[{key:?}]"),
         };
     }
     text
@@ -126,9 +126,9 @@ fn is_name(key: &str) -> bool {
 
 type Walked = core::result::Result<(), Stop>;
 
-struct Encoder<'e> {
+struct JsonEncoder<'e> {
     lua: &'e Lua,
-    style: &'e Style,
+    style: &'e JsonStyle,
     /// The metatable of arrays.
     arrays: *const c_void,
     out: Vec<u8>,
@@ -137,7 +137,7 @@ struct Encoder<'e> {
     toll: Toll,
 }
 
-impl Encoder<'_> {
+impl JsonEncoder<'_> {
     fn value(&mut self, value: &Value) -> Walked {
         self.toll.take(JSON_VALUE_STEPS)?;
         match value {
@@ -220,7 +220,7 @@ impl Encoder<'_> {
         for index in 1..=length {
             self.next_line(index > 1, self.parents.len());
             let item: Value = table.raw_get(index)?;
-            let step = Step::Index(i64::try_from(index).unwrap_or(i64::MAX));
+            let step = EncoderStep::Index(i64::try_from(index).unwrap_or(i64::MAX));
             self.value(&item).map_err(|stop| stop.under(step))?;
         }
         self.close(b']', length > 0)
@@ -261,7 +261,7 @@ impl Encoder<'_> {
         if !self.style.indent.is_empty() {
             self.out.push(b' ');
         }
-        self.value(value).map_err(|stop| stop.under(Step::Key(name)))
+        self.value(value).map_err(|stop| stop.under(EncoderStep::Key(name)))
     }
 
     fn close(&mut self, bracket: u8, has_content: bool) -> Walked {

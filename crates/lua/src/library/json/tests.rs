@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value as Json;
 
 fn encoded(lua: &Lua, value: &Value, is_sorted: bool, indent: &str) -> String {
-    let style = Style { indent: indent.into(), is_sorted };
+    let style = JsonStyle { indent: indent.into(), is_sorted };
     String::from_utf8(encode(lua, value, &style).expect("encoded")).expect("UTF-8")
 }
 
@@ -349,7 +349,7 @@ proptest! {
         let lua = vm();
         let _ = decoded(&lua, &bytes);
         let text = Value::String(lua.create_string(&bytes).expect("room"));
-        let is_encoded = encode(&lua, &text, &Style::default()).is_ok();
+        let is_encoded = encode(&lua, &text, &JsonStyle::default()).is_ok();
         prop_assert_eq!(is_encoded, std::str::from_utf8(&bytes).is_ok());
     }
 

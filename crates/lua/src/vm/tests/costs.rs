@@ -499,7 +499,7 @@ fn chunks_that_take_long_to_parse_are_on_the_budget() {
             1 << 20
         );
         let fault = room.ends(&code, MEMORY_MAX_BYTES).expect_err(part);
-        assert!(matches!(fault, Fault::OverBudget(_)), "{part}: {fault:?}");
+        assert!(matches!(fault, ScriptFault::OverBudget(_)), "{part}: {fault:?}");
         room.ends("assert(load('return 1')() == 1)", MEMORY_MAX_BYTES).expect("parsed");
     }
 }

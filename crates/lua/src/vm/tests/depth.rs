@@ -66,7 +66,7 @@ fn what_calls_itself_too_deeply_through_the_library_says_so() {
             "string.format",
         ),
     ] {
-        let Err(Fault::Error(text)) = room.ends(code, MEMORY_MAX_BYTES) else {
+        let Err(ScriptFault::Error(text)) = room.ends(code, MEMORY_MAX_BYTES) else {
             panic!("{code}: it does not end with an error");
         };
         // In 5.4 the library's own count may come first.

@@ -68,15 +68,15 @@ fn check(rows: &[(&str, End)]) {
 fn broken(other: &mut Room, code: &str, end: End) -> Option<String> {
     // Shown when a row never ends.
     println!("{code}");
-    let program = Program::new("site.lua", Vec::new());
-    let vm =
-        Vm::start(&program, &mut other.budget, Place::default(), Now::read()).expect("started");
+    let program = SiteProgram::new("site.lua", Vec::new());
+    let vm = Vm::start(&program, &mut other.budget, WorkerSite::default(), Now::read())
+        .expect("started");
     let before = vm.lua.used_memory();
     let outcome = ends(&vm, &mut other.budget, code, MEMORY_MAX_BYTES);
     let is_right = match end {
         End::Well => outcome.is_ok(),
-        End::Error => matches!(outcome, Err(Fault::Error(_))),
-        End::Over => matches!(outcome, Err(Fault::OverBudget(_))),
+        End::Error => matches!(outcome, Err(ScriptFault::Error(_))),
+        End::Over => matches!(outcome, Err(ScriptFault::OverBudget(_))),
         End::Stopped => outcome.is_err(),
     };
     if !is_right {
@@ -88,7 +88,7 @@ fn broken(other: &mut Room, code: &str, end: End) -> Option<String> {
         return Some(format!("{code}\nand the next one ends with {next:?}"));
     }
     let endless = ends(&vm, &mut other.budget, "while true do end", 1 << 20);
-    if !matches!(endless, Err(Fault::OverBudget(_))) {
+    if !matches!(endless, Err(ScriptFault::OverBudget(_))) {
         return Some(format!("{code}\nand one without an end ends with {endless:?}"));
     }
     vm.lua.gc_collect().expect(code);
@@ -498,7 +498,7 @@ fn what_a_budget_has_ended_is_closed_on_the_next_one() {
         for code in [&*begin, "coroutine.close(kept)", "while true do end"] {
             alarm.begins(code);
             let outcome = room.ends(code, MEMORY_MAX_BYTES);
-            let is_over = matches!(outcome, Err(Fault::OverBudget(_)));
+            let is_over = matches!(outcome, Err(ScriptFault::OverBudget(_)));
             assert!(is_over || code.contains("close(kept)"), "{begin}{code}: {outcome:?}");
         }
     }

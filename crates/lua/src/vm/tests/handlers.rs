@@ -5,7 +5,7 @@ use pinion_http::limits::Limits;
 
 use super::*;
 use crate::limits::{BACKGROUND_MAX, FEW_PIECES, MANY_PIECES};
-use crate::router::Found;
+use crate::router::FoundRoute;
 use crate::task::{Waits, WorkKind};
 use crate::vm::text::STAMPS;
 
@@ -17,8 +17,8 @@ pub(super) fn site(main: &str) -> Room {
 /// The same with a store of its own.
 pub(super) fn site_with_store(main: &str) -> Room {
     let mut budget = Guard::new(1).budget(0).expect("watched");
-    let program = Program::new("site.lua", main.into());
-    let place = Site::default().as_in_a_worker();
+    let program = SiteProgram::new("site.lua", main.into());
+    let place = ScriptSite::default().as_in_a_worker();
     let vm = Vm::start(&program, &mut budget, place, Now::read()).expect("started");
     Room { vm, budget }
 }
@@ -26,8 +26,8 @@ pub(super) fn site_with_store(main: &str) -> Room {
 /// The same at a time that is not the system's.
 pub(super) fn site_at(main: &str, now: Now) -> Room {
     let mut budget = Guard::new(1).budget(0).expect("watched");
-    let program = Program::new("site.lua", main.into());
-    let vm = Vm::start(&program, &mut budget, Place::default(), now).expect("started");
+    let program = SiteProgram::new("site.lua", main.into());
+    let vm = Vm::start(&program, &mut budget, WorkerSite::default(), now).expect("started");
     Room { vm, budget }
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Asked {
     pub(super) id: TaskId,
     coroutine: Coroutine,
     left: Left,
-    step: Step,
+    step: CoroutineStep,
 }
 
 impl Room {
@@ -48,7 +48,7 @@ impl Room {
 
     /// The same for a request with these header lines.
     pub(super) fn asks_with(&mut self, path: &str, lines: &str) -> Asked {
-        let Found::Route(found) = self.vm.router().find(b"GET", path.as_bytes()) else {
+        let FoundRoute::Route(found) = self.vm.router().find(b"GET", path.as_bytes()) else {
             panic!("{path} leads nowhere");
         };
         let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n{lines}\r\n");
@@ -67,16 +67,16 @@ impl Room {
     }
 
     /// Lets it run to its end, whatever it waits for.
-    pub(super) fn ends_with(&mut self, asked: Asked) -> Result<String, Fault> {
+    pub(super) fn ends_with(&mut self, asked: Asked) -> Result<String, ScriptFault> {
         let Asked { id, coroutine, mut left, mut step } = asked;
         let ended = loop {
             match step {
-                Step::Done(unsent) => {
+                CoroutineStep::Done(unsent) => {
                     let bytes = unsent.to_vec(self.vm.lua());
                     break Ok(String::from_utf8_lossy(&bytes).into_owned());
                 }
-                Step::Failed(fault) => break Err(fault),
-                Step::Waits(_) => {
+                CoroutineStep::Failed(fault) => break Err(fault),
+                CoroutineStep::Waits(_) => {
                     step = self.vm.resume(id, &coroutine, true, &mut self.budget, &mut left);
                 }
             }
@@ -85,7 +85,7 @@ impl Room {
         ended
     }
 
-    pub(super) fn answer(&mut self, path: &str) -> Result<String, Fault> {
+    pub(super) fn answer(&mut self, path: &str) -> Result<String, ScriptFault> {
         let asked = self.asks(path);
         self.ends_with(asked)
     }
@@ -97,16 +97,16 @@ impl Room {
         path: &str,
         content_type: &str,
         content: &[u8],
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, ScriptFault> {
         let mut asked = self.asks_with(path, &format!("Content-Type: {content_type}\r\n"));
         loop {
             let Asked { id, coroutine, left, step } = &mut asked;
             match step {
-                Step::Waits(Operation::Content) => {
+                CoroutineStep::Waits(WaitOperation::Content) => {
                     let mut tasks = self.vm.tasks();
                     tasks.get(*id).expect("it lives").content.arrive(content);
                 }
-                Step::Waits(Operation::Await(_)) => {
+                CoroutineStep::Waits(WaitOperation::Await(_)) => {
                     let sent = self.vm.host().work.sent.take();
                     assert!(!sent.is_empty(), "{path}: it waits for what never comes");
                     sent.into_iter().for_each(|sent| self.vm.host().deliver(&Arc::new(sent)));
@@ -135,7 +135,7 @@ fn however_many_tasks_wait_others_are_answered() {
         let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
         let mut left = Left::default();
         let step = room.vm.resume(id, &coroutine, (), &mut room.budget, &mut left);
-        assert!(matches!(step, Step::Waits(Operation::Sleep(_))));
+        assert!(matches!(step, CoroutineStep::Waits(WaitOperation::Sleep(_))));
         room.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
     }
     assert_eq!(room.answer("/").expect("answered"), "here");
@@ -209,9 +209,9 @@ fn the_answer_of_another_request_cannot_be_sent() {
     );
     for path in ["/flush", "/write", "/file", "/body"] {
         let listener = room.asks("/listen");
-        assert!(matches!(listener.step, Step::Waits(Operation::Sleep(_))));
+        assert!(matches!(listener.step, CoroutineStep::Waits(WaitOperation::Sleep(_))));
         let asked = room.asks(path);
-        let Step::Failed(Fault::Error(text)) = &asked.step else {
+        let CoroutineStep::Failed(ScriptFault::Error(text)) = &asked.step else {
             panic!("{path}: it is not refused");
         };
         assert!(text.contains("pinion.send"), "{path}: {text}");
@@ -264,7 +264,7 @@ fn garbage_is_not_what_a_request_has_used_up() {
     for _ in 0..5 {
         // Left alone, the collector would begin when there is twice as much.
         room.vm.lua.gc_collect().expect("collected");
-        assert!(matches!(room.answer("/kept"), Err(Fault::OverBudget(_))));
+        assert!(matches!(room.answer("/kept"), Err(ScriptFault::OverBudget(_))));
         room.vm.lua.gc_collect().expect("collected");
         assert_eq!(room.answer("/garbage").expect("it keeps nothing"), "well");
     }
@@ -279,7 +279,9 @@ fn the_answer_itself_may_be_returned() {
     );
     assert_eq!(room.answer("/redirect").expect("answered"), "");
     assert_eq!(room.answer("/json").expect("answered"), "[1]");
-    assert!(matches!(room.answer("/table"), Err(Fault::Error(text)) if text.contains("table")));
+    assert!(
+        matches!(room.answer("/table"), Err(ScriptFault::Error(text)) if text.contains("table"))
+    );
 }
 
 #[test]
@@ -306,11 +308,13 @@ fn what_is_streamed_goes_out_piece_by_piece() {
     ] {
         let Asked { id, coroutine, mut left, mut step } = room.asks(path);
         for piece in sent {
-            let Step::Waits(Operation::Flush(text)) = step else { panic!("{piece} is missing") };
+            let CoroutineStep::Waits(WaitOperation::Flush(text)) = step else {
+                panic!("{piece} is missing")
+            };
             assert_eq!(&*text.as_bytes(), piece.as_bytes(), "{path}");
             step = room.vm.resume(id, &coroutine, true, &mut room.budget, &mut left);
         }
-        let Step::Done(unsent) = step else { panic!("{path} goes on") };
+        let CoroutineStep::Done(unsent) = step else { panic!("{path} goes on") };
         assert_eq!(unsent.to_vec(room.vm.lua()), rest.as_bytes(), "{path}");
         room.vm.host().end(id);
     }
@@ -319,7 +323,7 @@ fn what_is_streamed_goes_out_piece_by_piece() {
         ("/table", "site.lua:12: the function of res:stream returned a table"),
         ("/fails", "site.lua:14: why"),
     ] {
-        let Err(Fault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
+        let Err(ScriptFault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
         assert!(text.starts_with(why), "{path}: {text}");
     }
 }
@@ -331,14 +335,14 @@ fn what_is_cached_does_not_wait_for_itself() {
         pinion.get('/', function() return pinion.cached('key', 60, value) end)",
     );
     let asked = room.asks("/");
-    assert!(matches!(asked.step, Step::Waits(Operation::Wake)));
+    assert!(matches!(asked.step, CoroutineStep::Waits(WaitOperation::Wake)));
     let [maker] = room.vm.host().work.ready.take()[..] else { panic!("one makes the value") };
     let coroutine = room.vm.tasks().take_coroutine(maker).expect("it has not begun");
     let mut left = Left::default();
     let step = room.vm.resume(maker, &coroutine, (), &mut room.budget, &mut left);
-    assert!(matches!(step, Step::Done(_)), "it waits");
+    assert!(matches!(step, CoroutineStep::Done(_)), "it waits");
     room.vm.host().end(maker);
-    let Err(Fault::Error(text)) = room.ends_with(asked) else { panic!("there is no value") };
+    let Err(ScriptFault::Error(text)) = room.ends_with(asked) else { panic!("there is no value") };
     assert!(text.contains("\"key\"") && text.contains("itself"), "{text}");
 }
 
@@ -352,7 +356,7 @@ fn a_coroutine_that_cannot_be_closed_is_no_way_around_the_budget() {
         "pcall(coroutine.close, coroutine.running()) while true do end",
     ] {
         let fault = room.ends(code, MEMORY_MAX_BYTES).expect_err(code);
-        assert!(matches!(fault, Fault::OverBudget(_)), "{code}: {fault:?}");
+        assert!(matches!(fault, ScriptFault::OverBudget(_)), "{code}: {fault:?}");
     }
 }
 
@@ -394,7 +398,7 @@ fn a_call_behind_return_is_told_by_where_its_handler_begins() {
         ("/hex", 13, "bad argument #1 to 'pinion.codec.hex_encode' (string expected"),
         ("/read", 14, "bad argument #1 to 'pinion.fs.read' (path such as"),
     ] {
-        let Err(Fault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
+        let Err(ScriptFault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
         let begins = format!("site.lua:{line}: in the handler that starts at this line: ");
         let (message, stack) = text.split_once('\n').expect("a stack");
         assert!(message.starts_with(&begins) && message.contains(why), "{path}: {text}");
@@ -403,15 +407,15 @@ fn a_call_behind_return_is_told_by_where_its_handler_begins() {
         assert!(!text.contains("pinion:"), "{path}: {text}");
     }
     // Lua 5.4 knows the line here.
-    let Err(Fault::Error(text)) = room.answer("/yield") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.answer("/yield") else { panic!("no error") };
     assert!(text.starts_with("site.lua:15: "), "{text}");
     assert!(text.contains("coroutine.yield in a handler"), "{text}");
-    let Err(Fault::Error(text)) = room.answer("/helper") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.answer("/helper") else { panic!("no error") };
     assert!(text.starts_with("site.lua:18: 99 is not a status"), "{text}");
     assert!(!text.contains("starts "), "{text}");
     // What a script throws without a place is what its `on_error` gets. The stack has one: Lua 5.4
     // knows the line, and LuaJIT where the handler begins.
-    let Err(Fault::Error(text)) = room.answer("/thrown") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.answer("/thrown") else { panic!("no error") };
     let shows = if cfg!(feature = "luajit") { "the handler starts here" } else { "in " };
     assert!(text.starts_with("as it is\n"), "{text}");
     assert!(text.contains(&format!("\n\tsite.lua:20: {shows}")), "{text}");
@@ -435,14 +439,14 @@ fn what_is_used_around_a_handler_is_told_where_it_may_have_failed() {
     );
     let around = "site.lua:1: its middleware starts here";
     for (path, line) in [("/well", 5), ("/tail", 6)] {
-        let Err(Fault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
+        let Err(ScriptFault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
         let begins = format!(
             "site.lua:{line}: in the handler that starts at this line, or in its middleware: 99 is"
         );
         assert!(text.starts_with(&begins) && text.ends_with(around), "{path}: {text}");
     }
     // The stack shows the inner one alone.
-    let Err(Fault::Error(text)) = room.answer("/in/x") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.answer("/in/x") else { panic!("no error") };
     assert!(text.starts_with("site.lua:9: 99 is not a status"), "{text}");
     assert!(text.contains("site.lua:12: the handler starts here"), "{text}");
     assert!(text.ends_with(around), "{text}");
@@ -459,7 +463,7 @@ fn work_beside_requests_is_told_by_where_it_begins() {
         let mut left = Left::default();
         let step = room.vm.resume(id, &coroutine, (), &mut room.budget, &mut left);
         room.vm.host().end(id);
-        let Step::Failed(Fault::Error(text)) = step else { panic!("no error") };
+        let CoroutineStep::Failed(ScriptFault::Error(text)) = step else { panic!("no error") };
         text
     };
     let codec = "return function()\nreturn pinion.codec.hex_encode({}) end";
@@ -494,7 +498,7 @@ fn work_beside_requests_is_told_by_where_it_begins() {
 #[test]
 fn without_folders_the_handler_that_sends_a_file_fails_and_says_what_to_do() {
     let mut room = site("pinion.get('/', function(_, res)\nlocal _ = res:file('data/x.txt') end)");
-    let Err(Fault::Error(text)) = room.answer("/") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.answer("/") else { panic!("no error") };
     let expected = "site.lua:2: the site has no folders for files; name one with --lua-folder";
     assert!(text.starts_with(expected), "{text}");
 }
@@ -502,7 +506,7 @@ fn without_folders_the_handler_that_sends_a_file_fails_and_says_what_to_do() {
 /// How the request for a path fails, in the first line.
 pub(super) fn failure(room: &mut Room, path: &str) -> String {
     match room.answer(path) {
-        Err(Fault::Error(text)) => text.lines().next().unwrap_or_default().to_owned(),
+        Err(ScriptFault::Error(text)) => text.lines().next().unwrap_or_default().to_owned(),
         Ok(answer) => panic!("{path}: it answers {answer:?}"),
         Err(other) => panic!("{path}: {other:?}"),
     }

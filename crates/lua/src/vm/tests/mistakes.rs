@@ -112,8 +112,9 @@ fn a_middleware_that_loses_an_error_is_named() {
 fn a_parameter_of_another_server_in_a_pattern_is_warned_of() {
     let main = "pinion.get('/a/:id', print)\npinion.get('/b/<int:id>', function() end)\n\
                 pinion.group('/c').post('/{id}', function() end)";
-    let program = Program::new("site.lua", main.into());
-    let warnings = crate::scripts::prove(&program, &Site::default(), Now::read()).expect("fine");
+    let program = SiteProgram::new("site.lua", main.into());
+    let warnings =
+        crate::scripts::prove(&program, &ScriptSite::default(), Now::read()).expect("fine");
     let expected = [
         "site.lua:2: the pattern \"/b/<int:id>\" matches the text `<int:id>` itself; write `:id` \
          for a parameter",
@@ -161,8 +162,8 @@ fn a_main_script_that_waits_is_told_where_and_by_what() {
         ("\nlocal x = pinion.fs.read('a/b')", "site.lua:2", "a function of pinion.fs or"),
     ] {
         let mut budget = Guard::new(1).budget(0).expect("watched");
-        let program = Program::new("site.lua", code.into());
-        let started = Vm::start(&program, &mut budget, Place::default(), Now::read());
+        let program = SiteProgram::new("site.lua", code.into());
+        let started = Vm::start(&program, &mut budget, WorkerSite::default(), Now::read());
         let problem = started.err().expect(code).to_string();
         let begins = format!("{place}: the main script cannot wait while it starts, and calls ");
         assert!(problem.starts_with(&begins) && problem.contains(function), "{problem}");
@@ -185,7 +186,7 @@ fn a_function_of_c_that_is_called_behind_return_has_its_name() {
         assert!(told.contains(name) && !told.contains("'?'"), "{told}");
     }
     // The innermost function has a line too, which LuaJIT does not tell.
-    let Err(Fault::Error(text)) = room.answer("/stack") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.answer("/stack") else { panic!("no error") };
     let mut frames = text.lines().skip(2);
     assert!(frames.next().expect("a frame").starts_with("\tsite.lua:4: in "), "{text}");
     assert!(!text.contains("starts here"), "{text}");

@@ -5,8 +5,8 @@ use super::*;
 impl Room {
     fn with_store() -> Self {
         let mut budget = Guard::new(1).budget(0).expect("watched");
-        let program = Program::new("site.lua", Vec::new());
-        let place = Site::default().as_in_a_worker();
+        let program = SiteProgram::new("site.lua", Vec::new());
+        let place = ScriptSite::default().as_in_a_worker();
         let vm = Vm::start(&program, &mut budget, place, Now::read()).expect("started");
         Self { vm, budget }
     }
@@ -185,7 +185,7 @@ fn the_memory_of_replies_is_that_of_the_request() {
     let code = "local all = {} for n = 1, 100 do all[n] = pinion.store.get('long') .. n end";
     let (vm, budget) = (&room.vm, &mut room.budget);
     let ended = ends_within(vm, budget, code, (PATIENT_CPU, 16 << 20));
-    assert!(matches!(ended, Err(Fault::OverBudget(_))), "{ended:?}");
+    assert!(matches!(ended, Err(ScriptFault::OverBudget(_))), "{ended:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use pinion_http::page::{self, ErrorFormat};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_lua::limits::RETRY_AFTER_S;
-use pinion_lua::scripts::Failure;
+use pinion_lua::scripts::ScriptFailure;
 use pinion_site::{ErrorPageSource, ErrorResponse, RequestBuffers, error_page_at};
 
 /// Returns the form in which an error is shown. A program of the developer, which names neither
@@ -37,7 +37,7 @@ pub(super) struct Asked<'r> {
 /// the page has a name to find it there, and the report itself only for a developer.
 #[cold]
 pub(super) fn failed(
-    failure: &Failure,
+    failure: &ScriptFailure,
     generation: &Generation,
     asked: Asked<'_>,
     work: &mut Option<Box<RequestBuffers>>,
@@ -109,7 +109,7 @@ fn content<'p>(page: &Prepared<'p>) -> &'p [u8] {
 }
 
 /// Sends the page about a failure. Returns how many bytes of it go out.
-fn send_failure(failure: &Failure, page: &Prepared<'_>, exchange: &mut Exchange<'_>) -> u64 {
+fn send_failure(failure: &ScriptFailure, page: &Prepared<'_>, exchange: &mut Exchange<'_>) -> u64 {
     let mut lines = [page.shared.h1, b"Error-Id: ", failure.id.as_bytes(), b"\r\n"].concat();
     if failure.can_retry {
         lines.extend_from_slice(format!("Retry-After: {RETRY_AFTER_S}\r\n").as_bytes());
@@ -124,7 +124,11 @@ fn send_failure(failure: &Failure, page: &Prepared<'_>, exchange: &mut Exchange<
 }
 
 /// Returns the page of a developer: the error, the lines of the source, and the stack.
-fn shown_to_developer(failure: &Failure, generation: &Generation, developer: Developer) -> Vec<u8> {
+fn shown_to_developer(
+    failure: &ScriptFailure,
+    generation: &Generation,
+    developer: Developer,
+) -> Vec<u8> {
     let report = &failure.report;
     // `GET /path: message`
     let (request, message) = report.split_once(": ").unwrap_or(("", report));

@@ -41,7 +41,7 @@ fn verified(token: &str, key: &[u8], options: &str) -> core::result::Result<Stri
     let key = lua.create_string(key).expect("room");
     match verify.call::<(Value, Option<String>)>((token, key, options)) {
         Ok((Value::Table(claims), _)) => {
-            let style = json::Style { indent: Vec::new(), is_sorted: true };
+            let style = json::JsonStyle { indent: Vec::new(), is_sorted: true };
             let text = json::encode(&lua, &Value::Table(claims), &style).expect("encoded");
             Ok(String::from_utf8(text).expect("UTF-8"))
         }
