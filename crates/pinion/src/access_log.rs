@@ -21,7 +21,7 @@ mod writer;
 pub(crate) use open_logs::{LOGS_MAX, LogHandle, LogId, OpenLogs};
 #[cfg(test)]
 pub(crate) use record::example;
-pub(crate) use record::{Peer, Record, Text};
+pub(crate) use record::{LogRecord, LoggedPeer, Text};
 pub(crate) use ring::RING_BYTES;
 
 use bell::Bell;
@@ -47,7 +47,7 @@ const FINISH_LOOK: Duration = Duration::from_millis(5);
 /// The running log.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
-    shared: Arc<Shared>,
+    shared: Arc<LogShared>,
     /// That of the server: for requests of sites without one of their own.
     server: Option<Arc<LogHandle>>,
     /// None once it has finished.
@@ -58,7 +58,7 @@ pub(crate) struct AccessLog {
 #[derive(Debug)]
 pub(crate) struct Logger {
     ring: ring::Producer,
-    shared: Arc<Shared>,
+    shared: Arc<LogShared>,
     server: Option<LogId>,
     /// The record being written; kept so that nothing is allocated.
     message: Vec<u8>,
@@ -66,7 +66,7 @@ pub(crate) struct Logger {
 
 /// What the log thread shares with everybody else.
 #[derive(Debug, Default)]
-struct Shared {
+struct LogShared {
     bell: Bell,
     logs: Arc<OpenLogs>,
     /// Taken at start, when a worker restarts, and once a round by the log thread.
@@ -81,7 +81,7 @@ impl AccessLog {
     /// # Errors
     /// The thread cannot be started.
     pub(crate) fn start(logs: Arc<OpenLogs>, server: Option<Arc<LogHandle>>) -> io::Result<Self> {
-        let shared = Arc::new(Shared { logs, ..Shared::default() });
+        let shared = Arc::new(LogShared { logs, ..LogShared::default() });
         let writer = Writer::new(Arc::clone(&shared));
         let thread = thread::Builder::new().name("access-log".to_owned());
         let thread = thread.spawn(move || writer.run())?;
@@ -137,7 +137,7 @@ impl Logger {
     }
 
     /// Puts one record into the ring, or drops it when the ring is full.
-    pub(crate) fn log(&mut self, record: &Record<'_>) {
+    pub(crate) fn log(&mut self, record: &LogRecord<'_>) {
         let mut message = std::mem::take(&mut self.message);
         message.clear();
         record.encode(&mut message);
@@ -185,11 +185,11 @@ mod tests {
         let a = opened(&logs, &paths[1]);
         let log = AccessLog::start(Arc::clone(&logs), Some(Arc::clone(&server))).expect("a thread");
         let mut logger = log.logger();
-        logger.log(&Record { log: server.id(), status: 200, ..example() });
-        logger.log(&Record { log: a.id(), status: 201, ..example() });
+        logger.log(&LogRecord { log: server.id(), status: 200, ..example() });
+        logger.log(&LogRecord { log: a.id(), status: 201, ..example() });
         // One that is opened while the thread runs.
         let late = opened(&logs, &paths[2]);
-        logger.log(&Record { log: late.id(), status: 202, ..example() });
+        logger.log(&LogRecord { log: late.id(), status: 202, ..example() });
         let (a_id, path) = (a.id(), paths[1].clone());
         drop(a);
         let is_open = || {
@@ -197,11 +197,11 @@ mod tests {
             files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file == path)
         };
         while is_open() {
-            logger.log(&Record { log: server.id(), status: 203, ..example() });
+            logger.log(&LogRecord { log: server.id(), status: 203, ..example() });
             thread::yield_now();
         }
         // What comes too late for a log goes nowhere.
-        logger.log(&Record { log: a_id, status: 500, ..example() });
+        logger.log(&LogRecord { log: a_id, status: 500, ..example() });
         log.finish();
         let server_statuses = statuses(&paths[0]);
         assert!(server_statuses.starts_with(&[200]) && !server_statuses.contains(&500));
@@ -226,7 +226,7 @@ mod tests {
                 scope.spawn(move || {
                     for request in 0..100 {
                         let status = 100 + worker * 100 + request;
-                        logger.log(&Record { status, ..example() });
+                        logger.log(&LogRecord { status, ..example() });
                     }
                 });
             }
@@ -248,14 +248,14 @@ mod tests {
         let path = folder.join("access.log");
         let log = started(&path);
         let mut logger = log.logger();
-        logger.log(&Record { status: 200, ..example() });
+        logger.log(&LogRecord { status: 200, ..example() });
         fs::rename(&path, folder.join("access.log.1")).expect("rotated");
         log.reopen();
         // The thread makes the new file; only then does the next record belong there.
         while !path.exists() {
             thread::yield_now();
         }
-        logger.log(&Record { status: 404, ..example() });
+        logger.log(&LogRecord { status: 404, ..example() });
         log.finish();
         assert_eq!(statuses(&folder.join("access.log.1")), [200]);
         assert_eq!(statuses(&path), [404]);

@@ -2,7 +2,7 @@
 
 use crate::calendar;
 use crate::failure::Failure;
-use crate::settings::Content;
+use crate::settings::BuildSettings;
 use anyhow::anyhow;
 use pinion_build::{BuildError, Occupant, Options};
 use pinion_http::date::UnixSeconds;
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// # Errors
 /// [`Failure::Usage`] for a `SOURCE_DATE_EPOCH` that is no number.
 pub(crate) fn options(
-    content: &Content,
+    content: &BuildSettings,
     defaults: fn(UnixSeconds) -> Options,
 ) -> Result<Options, Failure> {
     let defaults = defaults(calendar::unix_seconds(SystemTime::now()));
@@ -83,17 +83,17 @@ mod tests {
 
     #[test]
     fn flags_win_over_defaults() {
-        let serving = options(&Content::default(), Options::serving).expect("options");
+        let serving = options(&BuildSettings::default(), Options::serving).expect("options");
         assert_eq!(serving.codings, Options::serving(0).codings);
         assert!(serving.security_fields && serving.external_min_bytes.is_some());
-        let content = Content {
+        let content = BuildSettings {
             codings: Some(Vec::new()),
             exclude: vec!["*.psd".to_owned()],
             cache_control: Some("no-cache".to_owned()),
             no_security_fields: true,
             no_index: true,
             listing: true,
-            ..Content::default()
+            ..BuildSettings::default()
         };
         let building = options(&content, Options::new).expect("options");
         assert!(building.codings.is_empty() && !building.security_fields);

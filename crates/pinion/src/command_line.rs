@@ -5,7 +5,7 @@ mod explain;
 mod habits;
 
 use crate::directives::group::grouped;
-use crate::directives::verb_notes::{self, Section};
+use crate::directives::verb_notes::{self, ManualSection};
 use crate::directives::verbs::{self, Verb, VerbRow};
 use crate::directives::wording::{Wording, push_sentences};
 use crate::directives::{self, Default, Directive, Kind};
@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// What the arguments ask for.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum ParsedCommand {
     /// To run a verb.
     Run(Low),
     /// To read this on stdout: clap's page of help or its version line.
@@ -31,7 +31,7 @@ pub(crate) enum Asked {
 ///
 /// # Errors
 /// [`Failure::Usage`] with one line.
-pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, Failure> {
+pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<ParsedCommand, Failure> {
     let arguments = serve_as_default(help_as_flag(arguments.collect()));
     if let Some(wrong) = with_one_dash(&arguments) {
         return Err(Failure::usage(format!("unknown flag -{wrong}; did you mean --{wrong}?")));
@@ -41,13 +41,13 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, 
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
-            return Ok(Asked::Help(error));
+            return Ok(ParsedCommand::Help(error));
         }
         Err(error) => return Err(Failure::usage(explain::explain(&error, &arguments))),
     };
     match matches.remove_subcommand() {
         Some((name, matches)) => match Verb::named(&name) {
-            Some(verb) => Ok(Asked::Run(low(verb, &matches))),
+            Some(verb) => Ok(ParsedCommand::Run(low(verb, &matches))),
             None => Err(Failure::usage(explain::no_verb())),
         },
         None => Err(Failure::usage(explain::no_verb())),
@@ -174,9 +174,9 @@ fn verb_command(verb: &VerbRow) -> Command {
 }
 
 /// Returns sections as the end of a long help.
-fn written(sections: impl IntoIterator<Item = Section>) -> String {
+fn written(sections: impl IntoIterator<Item = ManualSection>) -> String {
     let mut text = String::new();
-    for Section { title, entries } in sections {
+    for ManualSection { title, entries } in sections {
         let name = title[..1].to_owned() + &title[1..].to_lowercase();
         let separator = if text.is_empty() { "" } else { "\n" };
         text += &format!("{separator}{name}:\n");
@@ -230,13 +230,13 @@ fn short_help(row: &Directive, wording: &Wording) -> String {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Asked, Failure> {
+    fn read(line: &str) -> Result<ParsedCommand, Failure> {
         parse(line.split(' ').map(OsString::from))
     }
 
     fn low(line: &str) -> Low {
         match read(line) {
-            Ok(Asked::Run(low)) => low,
+            Ok(ParsedCommand::Run(low)) => low,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -269,11 +269,11 @@ mod tests {
     fn help_is_asked_for_and_names_every_flag() {
         for verb in verbs::ALL {
             match read(&format!("pinion {} --help", verb.name)) {
-                Ok(Asked::Help(page)) => {
+                Ok(ParsedCommand::Help(page)) => {
                     let text = page.to_string();
                     let spelled_out = read(&format!("pinion help {}", verb.name));
                     assert!(
-                        matches!(spelled_out, Ok(Asked::Help(page)) if page.to_string() == text)
+                        matches!(spelled_out, Ok(ParsedCommand::Help(page)) if page.to_string() == text)
                     );
                     for row in directives::of(verb.verb) {
                         assert!(text.contains(&format!("--{}", row.name)), "{}", row.name);

@@ -7,7 +7,7 @@
 //! | [`tables`] | text → tables of texts, each checked by its row of the directive table; pure |
 //! | [`clash`] | what several tables say against each other; pure |
 //! | [`mounts`] | the mounts of a site, each alone and all together |
-//! | [`mod@load`] | file and flags → settings and sites for a [`Plan`](crate::plan::Plan) |
+//! | [`mod@load`] | file and flags → settings and sites for a [`ServerPlan`](crate::plan::Plan) |
 //! | [`mod@examine`] | a look at everything that the file names |
 //! | [`access_logs`] | access logs that contradict each other |
 //! | [`live_links`] | links in folders that are read for each request |
@@ -32,5 +32,5 @@ mod tables;
 
 pub(crate) use access_logs::real_path;
 pub(crate) use examine::{Said, examine, examine_archive, examine_folder, of_code};
-pub(crate) use fault::{Fault, Place};
+pub(crate) use fault::{ConfigFault, TextPlace};
 pub(crate) use load::{load, parse};

@@ -37,7 +37,7 @@ pub(crate) mod why;
 pub(crate) mod wording;
 
 use file::Key;
-use group::Group;
+use group::DirectiveGroup;
 use pinion_spawner::limits::NAME_MAX_BYTES;
 use verbs::Verb;
 
@@ -53,9 +53,9 @@ pub(crate) struct Directive {
     /// Where it stands in a configuration file.
     pub(crate) file: Option<Key>,
     /// The heading above its flag.
-    pub(crate) group: Group,
+    pub(crate) group: DirectiveGroup,
     /// What it is a property of.
-    pub(crate) level: Level,
+    pub(crate) level: DirectiveLevel,
     /// What its value may be.
     pub(crate) kind: Kind,
     /// May be given more than once; the values add up.
@@ -63,7 +63,7 @@ pub(crate) struct Directive {
     /// What holds when it is not given.
     pub(crate) default: Default,
     /// When a changed value takes effect.
-    pub(crate) change: Change,
+    pub(crate) change: TakesEffect,
     /// One line, no full stop.
     pub(crate) brief: &'static str,
     /// What a user needs to decide; whole sentences. Empty when the line above says it all.
@@ -72,7 +72,7 @@ pub(crate) struct Directive {
 
 /// What a directive is a property of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum DirectiveLevel {
     /// One run of the builder.
     Build,
     /// One run of a verb that reads an archive.
@@ -220,7 +220,7 @@ pub(crate) enum Default {
 
 /// When a changed value takes effect on a running server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum TakesEffect {
     /// With the next reload.
     Live,
     /// With the next start.
@@ -234,12 +234,12 @@ const fn site_flag(name: &'static str, kind: Kind) -> Directive {
         short: None,
         verbs: &[Verb::Serve, Verb::Why],
         file: None,
-        group: Group::Site,
-        level: Level::Site,
+        group: DirectiveGroup::Site,
+        level: DirectiveLevel::Site,
         kind,
         repeatable: false,
         default: Default::Nothing("not set"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "",
         long: "",
     }
@@ -389,7 +389,7 @@ impl Kind {
 }
 
 #[cfg(test)]
-impl Level {
+impl DirectiveLevel {
     /// The word for the reference.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -420,9 +420,10 @@ impl Directive {
     /// What a user should know about changing the value of a running server.
     pub(crate) fn effect(&self) -> &'static str {
         match (self.level, self.change) {
-            (Level::Listener | Level::Server | Level::Site, Change::Restart) => {
-                "A change needs a restart; a reload does not apply it."
-            }
+            (
+                DirectiveLevel::Listener | DirectiveLevel::Server | DirectiveLevel::Site,
+                TakesEffect::Restart,
+            ) => "A change needs a restart; a reload does not apply it.",
             _ => "",
         }
     }

@@ -1,7 +1,7 @@
 //! What `--json` promises: stdout is exactly one JSON document, whatever happens. A verb that
 //! succeeds writes its own; this is the one of a run that failed.
 
-use crate::control::protocol::Command;
+use crate::control::protocol::ServerCommand;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::source::CONFIGURATION;
@@ -12,9 +12,9 @@ use std::path::Path;
 
 /// What is known about a run before it begins: the members its document has even if it fails.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Map<String, Value>);
+pub(crate) struct KnownMembers(Map<String, Value>);
 
-impl Known {
+impl KnownMembers {
     /// Of a verb; none if it was not asked for JSON.
     pub(crate) fn about(settings: &Settings) -> Option<Self> {
         let members = match settings {
@@ -27,7 +27,7 @@ impl Known {
                 json!({"config": text(config), "faults": []})
             }
             Settings::Control(control) if control.json => match control.command {
-                Command::Status => json!({"servers": []}),
+                ServerCommand::Status => json!({"servers": []}),
                 _ => json!({"messages": []}),
             },
             Settings::Diff(diff) if diff.json => {

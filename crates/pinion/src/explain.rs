@@ -28,7 +28,7 @@ mod sites;
 mod steps;
 
 use crate::failure::Failure;
-use crate::plan::Plan;
+use crate::plan::ServerPlan;
 use crate::server::published::Published;
 use explanation::Explanation;
 use request::WhyRequest;
@@ -43,8 +43,8 @@ pub(crate) const HAS_NO_HTTP: &str = "has no HTTP, only a store, whose replies a
 ///
 /// # Errors
 /// The site of the host cannot be loaded, or its archive is damaged.
-pub(crate) fn explain_plan(plan: Plan, request: &WhyRequest) -> Result<Explanation, Failure> {
-    let Plan { serve, mut sites, config, .. } = plan;
+pub(crate) fn explain_plan(plan: ServerPlan, request: &WhyRequest) -> Result<Explanation, Failure> {
+    let ServerPlan { serve, mut sites, config, .. } = plan;
     if let Some(config) = config.as_ref().filter(|_| serve.is_store_only()) {
         return Err(Failure::usage(format!("{} {HAS_NO_HTTP}", config.path.display())));
     }

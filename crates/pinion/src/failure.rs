@@ -1,7 +1,7 @@
 //! Why a verb did not succeed, and the exit code each reason has: 1 the work failed, 2 the command
 //! line or configuration is wrong. Every reason is told in one line that says what to do.
 
-use crate::config::Fault;
+use crate::config::ConfigFault;
 use crate::terminal::counted;
 use pinion_build::{CodeError, FileProblem, RuleError};
 use pinion_engine::stderr;
@@ -21,7 +21,7 @@ pub(crate) enum Failure {
     /// Files of a folder stand in the way of a build.
     Problems(Vec<FileProblem>),
     /// What is wrong with a configuration file; nothing was started.
-    Faults(Vec<Fault>),
+    Faults(Vec<ConfigFault>),
     /// Rules files that cannot be read.
     UnreadRules(Vec<FileProblem>),
     /// Rules files that cannot be understood.
@@ -153,7 +153,7 @@ impl Failure {
             }
             // Each fault is a whole line.
             Self::Faults(faults) => {
-                let lines: Vec<String> = faults.iter().map(Fault::to_string).collect();
+                let lines: Vec<String> = faults.iter().map(ConfigFault::to_string).collect();
                 (!lines.is_empty()).then(|| lines.join("; "))
             }
             Self::Told | Self::ToldUsage | Self::ReaderGone => None,

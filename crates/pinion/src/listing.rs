@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// One entry. The member names are part of the `--json` contract.
 #[derive(Debug, Serialize)]
-pub(crate) struct Listed {
+pub(crate) struct ListedEntry {
     /// As a client asks for it, percent-encoded; for a fallback page the folder it answers for.
     pub(crate) path: String,
     /// `resource`, `redirect`, `rewrite`, `private`, `handler`; `listing` of a folder and its
@@ -72,7 +72,7 @@ pub(crate) struct ListedForm {
     pub(crate) etag: String,
 }
 
-impl Listed {
+impl ListedEntry {
     /// Reads what an entry names.
     ///
     /// # Errors

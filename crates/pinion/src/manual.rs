@@ -5,11 +5,11 @@ mod roff;
 
 use crate::directives::file::TABLES;
 use crate::directives::group::grouped;
-use crate::directives::verb_notes::{self, Section};
+use crate::directives::verb_notes::{self, ManualSection};
 use crate::directives::verbs::{self, Verb, VerbRow};
 use crate::directives::wording::push_sentences;
 use crate::directives::{Default, Directive, Kind};
-use roff::Page;
+use roff::ManualPage;
 
 /// The page of the program itself.
 pub(crate) const PROGRAM: &str = "pinion";
@@ -32,7 +32,7 @@ pub(crate) fn page(name: &str) -> Option<String> {
 }
 
 fn of_program() -> String {
-    let mut page = Page::new(PROGRAM, 1, "one small, fast web server");
+    let mut page = ManualPage::new(PROGRAM, 1, "one small, fast web server");
     page.section("SYNOPSIS");
     page.usage("pinion", "COMMAND [OPTION]... [ARGUMENT]...");
     page.section("DESCRIPTION");
@@ -52,7 +52,7 @@ fn of_program() -> String {
 }
 
 fn of_verb(verb: &VerbRow) -> String {
-    let mut page = Page::new(&format!("pinion-{}", verb.name), 1, &lower_first(verb.brief));
+    let mut page = ManualPage::new(&format!("pinion-{}", verb.name), 1, &lower_first(verb.brief));
     page.section("SYNOPSIS");
     let words = synopsis(verb);
     let operands = words.strip_prefix(verb.name).unwrap_or_default();
@@ -81,7 +81,7 @@ fn of_verb(verb: &VerbRow) -> String {
 }
 
 fn of_file() -> String {
-    let mut page = Page::new(FILE, 5, "configuration of the pinion web server");
+    let mut page = ManualPage::new(FILE, 5, "configuration of the pinion web server");
     page.section("DESCRIPTION");
     page.paragraph(
         "`pinion serve` reads its sites and settings from a TOML file: the one it is given, or \
@@ -130,8 +130,8 @@ fn synopsis(verb: &VerbRow) -> String {
 }
 
 /// Writes sections of entries.
-fn notes(page: &mut Page, sections: impl IntoIterator<Item = Section>) {
-    for Section { title, entries } in sections {
+fn notes(page: &mut ManualPage, sections: impl IntoIterator<Item = ManualSection>) {
+    for ManualSection { title, entries } in sections {
         page.section(title);
         entries.iter().for_each(|(what, about)| page.item(&format!("`{what}`"), about));
     }

@@ -5,7 +5,7 @@ use crate::config::real_path;
 use crate::failure::without_number;
 use crate::server::mounts::Mount;
 use crate::settings::LogTarget;
-use crate::source::Source;
+use crate::source::ServedSource;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -53,11 +53,12 @@ pub(crate) fn of_no_exec(mount: &Mount) -> Vec<String> {
 /// it; `None` if it is elsewhere.
 pub(crate) fn of_log<'s>(
     log: &LogTarget,
-    mut sites: impl Iterator<Item = &'s Source>,
+    mut sites: impl Iterator<Item = &'s ServedSource>,
 ) -> Option<String> {
     let LogTarget::File(_) = log else { return None };
     let real = real_path(log);
-    let holds_log = |site: &&Source| published(site).is_some_and(|folder| real.starts_with(folder));
+    let holds_log =
+        |site: &&ServedSource| published(site).is_some_and(|folder| real.starts_with(folder));
     let site = sites.find(holds_log)?.path().display();
     Some(format!(
         "the access log {log} is in the folder of the site {site}, where clients may read it; \
@@ -66,8 +67,8 @@ pub(crate) fn of_log<'s>(
 }
 
 /// Returns the folder whose files a site publishes, without links; `None` without a folder.
-fn published(site: &Source) -> Option<PathBuf> {
-    let Source::Folder(folder) = site else { return None };
+fn published(site: &ServedSource) -> Option<PathBuf> {
+    let ServedSource::Folder(folder) = site else { return None };
     let content = folder.join(CONTENT_FOLDER);
     let folder = if content.is_dir() { &content } else { folder };
     folder.canonicalize().ok()
@@ -85,7 +86,7 @@ mod tests {
         for name in ["a/logs", "b/public_html", "b/logs"] {
             fs::create_dir_all(folder.join(name)).expect("made");
         }
-        let sites = ["a", "b"].map(|name| Source::Folder(folder.join(name)));
+        let sites = ["a", "b"].map(|name| ServedSource::Folder(folder.join(name)));
         let warned = |log: &str| of_log(&LogTarget::File(folder.join(log)), sites.iter());
         for (log, is_in_site) in [
             ("a/x.txt", true),
@@ -97,7 +98,7 @@ mod tests {
             assert_eq!(warned(log).is_some(), is_in_site, "{log}");
         }
         assert_eq!(of_log(&LogTarget::Stdout, sites.iter()), None);
-        let archive = [Source::Archive(folder.join("a"))];
+        let archive = [ServedSource::Archive(folder.join("a"))];
         let log = LogTarget::File(folder.join("a/x"));
         assert_eq!(of_log(&log, archive.iter()), None);
         fs::write(folder.join("file"), "").expect("written");

@@ -1,10 +1,10 @@
 //! What a server is to do, found out before anything is started: its settings, and its sites as
 //! they stand on the disk.
 
-use crate::config::{self, Fault};
+use crate::config::{self, ConfigFault};
 use crate::failure::Failure;
 use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings, php_wish, without_effect};
-use crate::source::{self, Found, Source};
+use crate::source::{self, FoundSource, ServedSource};
 use crate::written::Low;
 use pinion_spawner::start_table::ProgramStart;
 use std::io::{self, IsTerminal as _};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// A server with its sites.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ServerPlan {
     /// The server.
     pub(crate) serve: Serve,
     /// Its sites; none for the dummy and for a server with only a store.
@@ -20,9 +20,9 @@ pub(crate) struct Plan {
     /// The programs that it keeps running.
     pub(crate) programs: Vec<ProgramStart>,
     /// Programs that this process lacks the privileges for.
-    pub(crate) privilege_faults: Vec<Fault>,
+    pub(crate) privilege_faults: Vec<ConfigFault>,
     /// Files of programs that are missing or cannot be executed now.
-    pub(crate) program_file_faults: Vec<Fault>,
+    pub(crate) program_file_faults: Vec<ConfigFault>,
     /// Where it can be read again.
     pub(crate) config: Option<ConfigFile>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct PlannedSite {
     /// What is there.
-    pub(crate) source: Source,
+    pub(crate) source: ServedSource,
     /// How to serve it.
     pub(crate) settings: SiteSettings,
 }
@@ -51,7 +51,7 @@ impl ConfigFile {
     /// # Errors
     /// [`Failure::Faults`] with everything that is wrong, [`Failure::Usage`] for a flag that has
     /// no effect.
-    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
+    pub(crate) fn plan(&self) -> Result<ServerPlan, Failure> {
         let loaded = config::load(&self.path, &self.flags);
         let Some(serve) = loaded.serve.filter(|_| loaded.faults.is_empty()) else {
             return Err(Failure::Faults(loaded.faults));
@@ -69,7 +69,7 @@ impl ConfigFile {
         }
         check_store(&serve, &sites)?;
         let config = Some(self.clone());
-        Ok(Plan {
+        Ok(ServerPlan {
             serve,
             sites,
             programs: loaded.programs,
@@ -80,7 +80,7 @@ impl ConfigFile {
     }
 }
 
-impl Plan {
+impl ServerPlan {
     /// Of a command line.
     ///
     /// # Errors
@@ -90,16 +90,16 @@ impl Plan {
             refuse_without_effect(&serve.low)?;
             return Ok(Self::without_file(serve, Vec::new()));
         }
-        let upstream = Source::of_proxy(&serve.low).filter(|_| serve.path.is_none());
+        let upstream = ServedSource::of_proxy(&serve.low).filter(|_| serve.path.is_none());
         let found = match upstream {
-            Some(upstream) => Ok(Found::Site(upstream)),
+            Some(upstream) => Ok(FoundSource::Site(upstream)),
             None => source::find(serve.path.as_deref()),
         };
         let source = match found {
-            Ok(Found::Configuration(path)) => {
+            Ok(FoundSource::Configuration(path)) => {
                 return ConfigFile { path, flags: serve.low }.plan();
             }
-            Ok(Found::Site(source)) => Ok(source),
+            Ok(FoundSource::Site(source)) => Ok(source),
             Err(failure) => Err(failure),
         };
         refuse_without_effect(&serve.low)?;
@@ -113,8 +113,8 @@ impl Plan {
         let settings = settings.with_php(&source, wish.as_deref())?;
         if let Some(flag) = settings.useless_content_flag(&source) {
             let why = match source {
-                Source::Script(_) => "a script, which has no files",
-                Source::Upstream(_) => "another server; add the path of a folder",
+                ServedSource::Script(_) => "a script, which has no files",
+                ServedSource::Upstream(_) => "another server; add the path of a folder",
                 _ => "which is built already; give it to `pinion build`",
             };
             let shown = source.path().display();

@@ -1,7 +1,7 @@
 //! A run of the program, from command line to exit code.
 
-use crate::command_line::{self, Asked};
-use crate::document::Known;
+use crate::command_line::{self, ParsedCommand};
+use crate::document::KnownMembers;
 use crate::failure::Failure;
 use crate::panics;
 use crate::settings::Settings;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     // What is wrong with a command line may be found before its flags are read.
-    let mut known = command_line::names_json(&arguments).then(Known::default);
+    let mut known = command_line::names_json(&arguments).then(KnownMembers::default);
     match try_run(&arguments, &mut known) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -25,13 +25,13 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn try_run(arguments: &[OsString], known: &mut Option<Known>) -> Result<(), Failure> {
+fn try_run(arguments: &[OsString], known: &mut Option<KnownMembers>) -> Result<(), Failure> {
     let low = match command_line::parse(arguments.iter().cloned())? {
-        Asked::Run(low) => low,
-        Asked::Help(page) => return page.print().map_err(Failure::from),
+        ParsedCommand::Run(low) => low,
+        ParsedCommand::Help(page) => return page.print().map_err(Failure::from),
     };
     let settings = Settings::from_low(&low)?;
-    *known = Known::about(&settings);
+    *known = KnownMembers::about(&settings);
     match settings {
         Settings::Build(build) => verbs::build::run(&build),
         Settings::Cat(cat) => verbs::cat::run(&cat),

@@ -22,7 +22,7 @@ mod supervised_program;
 mod tls;
 mod why;
 
-use crate::control::protocol::Command;
+use crate::control::protocol::ServerCommand;
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 pub(crate) use archives::{Diff, Extract, Import};
-pub(crate) use build::{Build, CONTENT_FLAGS, Content, NamedSources};
+pub(crate) use build::{Build, BuildSettings, CONTENT_FLAGS, NamedSources};
 pub(crate) use cgi_flags::ScriptFolderFlag;
 pub(crate) use live_folder::{LiveFolder, LiveFolderLocation, live_folders};
 pub(crate) use lua::{LuaSettings, Run};
@@ -48,7 +48,7 @@ pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use sent_folder::SentFolder;
 pub(crate) use serve::{
-    ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, ServedContent,
+    ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, MemoryMode, Serve, ServedContent,
     SiteSettings,
 };
 pub(crate) use site_access::{AccessTable, SiteAccess, access_faults, access_tables_faults};
@@ -123,7 +123,7 @@ pub(crate) struct Check {
     /// A configuration file or a folder. None: the file in the current folder.
     pub(crate) path: Option<PathBuf>,
     /// The content of a folder: only what its rules files are.
-    pub(crate) content: Content,
+    pub(crate) content: BuildSettings,
     /// The flags about a folder that were given.
     pub(crate) folder_flags: Vec<&'static str>,
     /// `--json`
@@ -168,7 +168,7 @@ pub(crate) struct Cat {
 /// `pinion status`, `pinion reload` and the like.
 #[derive(Debug)]
 pub(crate) struct ControlCommand {
-    pub(crate) command: Command,
+    pub(crate) command: ServerCommand,
     /// The socket of the server; None: the only one that is found.
     pub(crate) socket: Option<PathBuf>,
     /// `--json`
@@ -176,7 +176,7 @@ pub(crate) struct ControlCommand {
 }
 
 impl ControlCommand {
-    fn from_low(low: &Low, command: Command) -> Result<Self, Failure> {
+    fn from_low(low: &Low, command: ServerCommand) -> Result<Self, Failure> {
         Ok(Self { command, socket: path(low, "socket")?, json: low.given("json") })
     }
 }
@@ -193,7 +193,7 @@ impl Settings {
             Verb::Check => Self::Check(check(low)?),
             Verb::Completions => Self::Completions { shell: word(&operand(low, "SHELL")?) },
             Verb::Diff => Self::Diff(archives::diff(low)?),
-            Verb::Drain => Self::Control(ControlCommand::from_low(low, Command::Drain)?),
+            Verb::Drain => Self::Control(ControlCommand::from_low(low, ServerCommand::Drain)?),
             Verb::Extract => Self::Extract(archives::extract(low)?),
             Verb::Import => Self::Import(archives::import(low)?),
             Verb::Inspect => Self::Inspect(look(low)?),
@@ -201,13 +201,15 @@ impl Settings {
             Verb::Man => Self::Man { page: optional(low, "PAGE")?.as_deref().map(word) },
             Verb::Publish => Self::Publish(releases::publish(low)?),
             Verb::Releases => Self::Releases(releases::releases(low)?),
-            Verb::Reload => Self::Control(ControlCommand::from_low(low, Command::Reload)?),
-            Verb::ReopenLogs => Self::Control(ControlCommand::from_low(low, Command::ReopenLogs)?),
+            Verb::Reload => Self::Control(ControlCommand::from_low(low, ServerCommand::Reload)?),
+            Verb::ReopenLogs => {
+                Self::Control(ControlCommand::from_low(low, ServerCommand::ReopenLogs)?)
+            }
             Verb::Rollback => Self::Rollback(releases::rollback(low)?),
             Verb::Run => Self::Run(lua::run(low)?),
             Verb::Serve => Self::Serve(Box::new(serve::serve(low)?)),
-            Verb::Status => Self::Control(ControlCommand::from_low(low, Command::Status)?),
-            Verb::Stop => Self::Control(ControlCommand::from_low(low, Command::Stop)?),
+            Verb::Status => Self::Control(ControlCommand::from_low(low, ServerCommand::Status)?),
+            Verb::Stop => Self::Control(ControlCommand::from_low(low, ServerCommand::Stop)?),
             Verb::Store => Self::Store(Box::new(store::store_only(low)?)),
             Verb::Verify => Self::Verify(look(low)?),
             Verb::Why => Self::Why(why::why(low)?),
@@ -250,11 +252,11 @@ fn operand(low: &Low, name: &str) -> Result<PathBuf, Failure> {
 
 /// An operand that may be missing.
 fn check(low: &Low) -> Result<Check, Failure> {
-    let content = Content {
+    let content = BuildSettings {
         rules: paths(low, "rules")?,
         fields: paths(low, "fields")?,
         lax_rules: low.given("lax-rules"),
-        ..Content::default()
+        ..BuildSettings::default()
     };
     let folder_flags = CONTENT_FLAGS.iter().copied().filter(|flag| low.given(flag)).collect();
     let (path, json) = (optional(low, "PATH")?, low.given("json"));
@@ -349,14 +351,14 @@ fn row(name: &'static str) -> &'static Directive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{self, Asked};
+    use crate::command_line::{self, ParsedCommand};
     use pinion_build::CodingLevel;
     use std::ffi::OsString;
 
     fn settings(line: &str) -> Result<Settings, Failure> {
         match command_line::parse(line.split(' ').map(OsString::from))? {
-            Asked::Run(low) => Settings::from_low(&low),
-            Asked::Help(page) => panic!("{page}"),
+            ParsedCommand::Run(low) => Settings::from_low(&low),
+            ParsedCommand::Help(page) => panic!("{page}"),
         }
     }
 

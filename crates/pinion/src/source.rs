@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Something that can be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ServedSource {
     /// A ready archive.
     Archive(PathBuf),
     /// A folder, to be built first.
@@ -27,7 +27,7 @@ pub(crate) enum Source {
     Upstream(PathBuf),
 }
 
-impl Source {
+impl ServedSource {
     /// Returns whether a flag about the content of a folder has an effect. Without files, the
     /// fields of scripts and other servers are all that there is to change.
     pub(crate) fn takes_content_flag(&self, flag: &str) -> bool {
@@ -83,11 +83,11 @@ impl Source {
 
 /// What a command line leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundSource {
     /// A file that says what the sites are.
     Configuration(PathBuf),
     /// The only site.
-    Site(Source),
+    Site(ServedSource),
 }
 
 /// The configuration file that is looked for in the current folder.
@@ -102,10 +102,10 @@ const PUBLIC_HTML: &str = "PUBLIC_HTML";
 /// # Errors
 /// [`Failure::Usage`] when it is nothing that can be served, [`Failure::Failed`] when it cannot be
 /// looked at.
-pub(crate) fn find(path: Option<&Path>) -> Result<Found, Failure> {
+pub(crate) fn find(path: Option<&Path>) -> Result<FoundSource, Failure> {
     match path {
-        Some(path) if is_configuration(path) => Ok(Found::Configuration(path.to_owned())),
-        Some(path) => recognise_among(path, Choices::WithConfiguration).map(Found::Site),
+        Some(path) if is_configuration(path) => Ok(FoundSource::Configuration(path.to_owned())),
+        Some(path) => recognise_among(path, Choices::WithConfiguration).map(FoundSource::Site),
         None => match std::env::var_os(PUBLIC_HTML).filter(|path| !path.is_empty()) {
             Some(path) => find_named_by_environment(Path::new(&path)),
             None => find_in(Path::new("")),
@@ -114,8 +114,8 @@ pub(crate) fn find(path: Option<&Path>) -> Result<Found, Failure> {
 }
 
 /// Finds out what the environment names.
-fn find_named_by_environment(path: &Path) -> Result<Found, Failure> {
-    let found = recognise(path).map(Found::Site);
+fn find_named_by_environment(path: &Path) -> Result<FoundSource, Failure> {
+    let found = recognise(path).map(FoundSource::Site);
     let variable = format!("{PUBLIC_HTML} in the environment");
     found.map_err(|failure| match failure {
         Failure::Usage(message) => Failure::Usage(format!("{variable}: {message}")),
@@ -143,25 +143,25 @@ fn is_configuration(path: &Path) -> bool {
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn recognise(path: &Path) -> Result<Source, Failure> {
+pub(crate) fn recognise(path: &Path) -> Result<ServedSource, Failure> {
     recognise_among(path, Choices::Site)
 }
 
-fn recognise_among(path: &Path, choices: Choices) -> Result<Source, Failure> {
+fn recognise_among(path: &Path, choices: Choices) -> Result<ServedSource, Failure> {
     let shown = path.display();
     if is_release_folder(path) {
-        return Ok(Source::Releases(path.to_owned()));
+        return Ok(ServedSource::Releases(path.to_owned()));
     }
     if is_dir(path) {
-        return Ok(Source::Folder(path.to_owned()));
+        return Ok(ServedSource::Folder(path.to_owned()));
     }
     if is_archive(path)
         .map_err(|e| anyhow::Error::from(e).context(format!("cannot read {shown}")))?
     {
-        return Ok(Source::Archive(path.to_owned()));
+        return Ok(ServedSource::Archive(path.to_owned()));
     }
     if is_script(path) {
-        return Ok(Source::Script(path.to_owned()));
+        return Ok(ServedSource::Script(path.to_owned()));
     }
     let may_be_configuration = choices == Choices::WithConfiguration;
     Err(Failure::usage(match path.extension().and_then(|extension| extension.to_str()) {
@@ -214,14 +214,14 @@ pub(crate) fn is_script(path: &Path) -> bool {
 }
 
 /// No PATH: the current folder is never implied, only these two names in it.
-fn find_in(current: &Path) -> Result<Found, Failure> {
+fn find_in(current: &Path) -> Result<FoundSource, Failure> {
     let configuration = current.join(CONFIGURATION);
     if configuration.exists() {
-        return Ok(Found::Configuration(configuration));
+        return Ok(FoundSource::Configuration(configuration));
     }
     let public = current.join(PUBLIC);
     if is_dir(&public) {
-        return Ok(Found::Site(Source::Folder(public)));
+        return Ok(FoundSource::Site(ServedSource::Folder(public)));
     }
     let near = OUTPUT_FOLDERS.iter().find(|name| is_dir(&current.join(name)));
     let hint = near.map_or(String::new(), |name| format!("; did you mean `pinion serve {name}`?"));
@@ -315,19 +315,19 @@ mod tests {
             let magic = &pinion_archive::layout::MAGIC[..];
             let archive = folder.file(name, &[magic, b"rest"].concat());
             let found = find(Some(&archive)).expect("found");
-            assert_eq!(found, Found::Site(Source::Archive(archive)));
+            assert_eq!(found, FoundSource::Site(ServedSource::Archive(archive)));
         }
         let named = folder.0.join("a.toml");
         fs::create_dir(&named).expect("made");
         let found = find(Some(&named)).expect("found");
-        assert_eq!(found, Found::Site(Source::Folder(named)));
+        assert_eq!(found, FoundSource::Site(ServedSource::Folder(named)));
     }
 
     #[test]
     fn a_configuration_is_known_by_its_name_and_is_no_site() {
         let folder = Folder::new("configuration");
         let path = folder.file("a.toml", b"x");
-        assert_eq!(find(Some(&path)).expect("found"), Found::Configuration(path.clone()));
+        assert_eq!(find(Some(&path)).expect("found"), FoundSource::Configuration(path.clone()));
         assert!(usage(recognise(&path)).contains("a site is a folder or an archive"));
         let missing = usage(find(Some(&folder.0.join("b.toml"))));
         let advice = "does not exist; give a folder, an archive, a script or a configuration file";
@@ -363,7 +363,7 @@ mod tests {
         let folder = Folder::new("script");
         let path = folder.file("a.lua", b"x");
         let found = find(Some(&path)).expect("found");
-        assert_eq!(found, Found::Site(Source::Script(path)));
+        assert_eq!(found, FoundSource::Site(ServedSource::Script(path)));
         assert!(usage(find(Some(&folder.0.join("b.lua")))).contains("does not exist"));
     }
 
@@ -397,8 +397,8 @@ mod tests {
             assert!(usage(find_in(&folder.0)).contains(&hint), "{name}");
         }
         fs::create_dir(folder.0.join("public")).expect("made");
-        assert!(matches!(find_in(&folder.0), Ok(Found::Site(Source::Folder(_)))));
+        assert!(matches!(find_in(&folder.0), Ok(FoundSource::Site(ServedSource::Folder(_)))));
         let path = folder.file("pinion.toml", b"");
-        assert_eq!(find_in(&folder.0).expect("found"), Found::Configuration(path));
+        assert_eq!(find_in(&folder.0).expect("found"), FoundSource::Configuration(path));
     }
 }

@@ -7,11 +7,11 @@ use std::io::IsTerminal;
 
 /// Whether to colour; worked out once for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Style {
+pub(crate) struct TerminalStyle {
     colours: bool,
 }
 
-impl Style {
+impl TerminalStyle {
     /// Colours when stdout is a terminal and `NO_COLOR` is unset or empty (no-color.org).
     pub(crate) fn of_stdout() -> Self {
         Self { colours: std::io::stdout().is_terminal() && wanted() }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn columns_stand_in_line_whatever_their_colour() {
-        let colours = Style { colours: true };
+        let colours = TerminalStyle { colours: true };
         let table = Columns::new([Align::Left, Align::Right, Align::Left]);
         let rows = [
             ["a".to_owned(), "1".to_owned(), "x".to_owned()],
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn without_colours_text_is_plain() {
-        let style = Style { colours: false };
+        let style = TerminalStyle { colours: false };
         for text in [style.bold(1), style.dim(1), style.green(1), style.red(1), style.yellow(1)] {
             assert_eq!(text, "1");
         }

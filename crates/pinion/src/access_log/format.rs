@@ -1,7 +1,7 @@
 //! A record as a line. Whatever a client sent is escaped, so that it can neither end a line, nor
 //! break out of its quotes, nor command the terminal of whoever reads the log.
 
-use super::record::{Peer, RECORD_MAX_BYTES, Record, Text};
+use super::record::{LogRecord, LoggedPeer, RECORD_MAX_BYTES, Text};
 use crate::calendar;
 use crate::settings::LogFormat;
 use pinion_http::date;
@@ -29,7 +29,7 @@ impl Formatter {
     }
 
     /// Appends one line with its line feed.
-    pub(crate) fn line(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
+    pub(crate) fn line(&mut self, record: &LogRecord<'_>, out: &mut Vec<u8>) {
         let second = record.unix_micros.div_euclid(1_000_000);
         if second != self.second {
             self.common = calendar::common_log(second);
@@ -49,10 +49,10 @@ impl Formatter {
     }
 
     /// `peer - user [time] "request line" status bytes "referer" "user agent"`
-    fn combined(&self, record: &Record<'_>, out: &mut Vec<u8>) {
+    fn combined(&self, record: &LogRecord<'_>, out: &mut Vec<u8>) {
         match record.peer {
-            Peer::Ip(peer) => print(out, format_args!("{}", peer.ip())),
-            Peer::Unix => out.extend_from_slice(b"unix:"),
+            LoggedPeer::Ip(peer) => print(out, format_args!("{}", peer.ip())),
+            LoggedPeer::Unix => out.extend_from_slice(b"unix:"),
         }
         out.extend_from_slice(b" - ");
         user(record.user, out);
@@ -82,16 +82,16 @@ impl Formatter {
     }
 
     /// One object; members are added, never renamed or removed.
-    fn json(&self, record: &Record<'_>, out: &mut Vec<u8>) {
+    fn json(&self, record: &LogRecord<'_>, out: &mut Vec<u8>) {
         let millis = record.unix_micros.rem_euclid(1_000_000) / 1000;
         out.extend_from_slice(b"{\"time\":\"");
         out.extend_from_slice(&self.iso);
         print(out, format_args!(".{millis:03}Z\",\"peer\":"));
         match record.peer {
-            Peer::Ip(peer) => {
+            LoggedPeer::Ip(peer) => {
                 print(out, format_args!("\"{}\",\"port\":{}", peer.ip(), peer.port()));
             }
-            Peer::Unix => out.extend_from_slice(b"\"unix:\",\"port\":null"),
+            LoggedPeer::Unix => out.extend_from_slice(b"\"unix:\",\"port\":null"),
         }
         member(out, "method", record.method);
         member(out, "host", record.host);
@@ -209,14 +209,14 @@ mod tests {
     use super::super::record::example;
     use super::*;
 
-    fn line(format: LogFormat, record: &Record<'_>) -> String {
+    fn line(format: LogFormat, record: &LogRecord<'_>) -> String {
         let mut out = Vec::new();
         Formatter::new(format).line(record, &mut out);
         String::from_utf8(out).expect("lines are UTF-8 whatever came in")
     }
 
-    fn hostile() -> Record<'static> {
-        Record {
+    fn hostile() -> LogRecord<'static> {
+        LogRecord {
             method: Text::from(&b"G\"ET"[..]),
             target: Text::from(&b"/\" 200 0\n127.0.0.1 - - \\x41\xff\x9b\x1b[2J"[..]),
             referer: Text { bytes: "ü\u{85}".as_bytes(), cut: true },
@@ -245,7 +245,7 @@ mod tests {
             (b"", "-"),
             (b"a b\n\"c", "a\\x20b\\x0A\\x22c"),
         ] {
-            let record = Record { host: Text::from(host), ..example() };
+            let record = LogRecord { host: Text::from(host), ..example() };
             let expected = format!("{shown} {}", line(LogFormat::Combined, &example()));
             assert_eq!(line(LogFormat::VhostCombined, &record), expected);
         }
@@ -261,7 +261,7 @@ mod tests {
             (b"-", "\\x2D"),
         ] {
             let id = Text::from(&b"7f"[..]);
-            let record = Record { user: Text::from(user), request_id: id, ..example() };
+            let record = LogRecord { user: Text::from(user), request_id: id, ..example() };
             let line = line(LogFormat::Combined, &record);
             assert!(line.starts_with(&format!("192.0.2.7 - {shown} [")), "{line}");
             let line = self::line(LogFormat::Json, &record);
@@ -274,8 +274,8 @@ mod tests {
     #[test]
     fn what_is_missing_is_a_hyphen() {
         let none = Text::from(&b""[..]);
-        let record = Record {
-            peer: Peer::Unix,
+        let record = LogRecord {
+            peer: LoggedPeer::Unix,
             version: None,
             status: 400,
             method: none,
@@ -311,7 +311,7 @@ mod tests {
         for byte in [0x01, b'"', 0x85, 0xff] {
             let most = |bytes| Text { bytes: vec![byte; bytes].leak(), cut: true };
             // As long as the binary form keeps them.
-            let longest = Record {
+            let longest = LogRecord {
                 method: most(20),
                 target: most(2048),
                 host: most(260),
@@ -319,7 +319,7 @@ mod tests {
                 user_agent: most(512),
                 user: most(254),
                 request_id: most(64),
-                peer: Peer::Ip(
+                peer: LoggedPeer::Ip(
                     "[2001:db8:1111:2222:3333:4444:5555:6666]:50123".parse().expect("it"),
                 ),
                 body_bytes: u64::MAX,
@@ -360,7 +360,7 @@ mod tests {
         let mut formatter = Formatter::new(LogFormat::Json);
         let mut out = Vec::new();
         for unix_micros in [-1, 0, 951_782_400_000_000, 1_000_000] {
-            formatter.line(&Record { unix_micros, ..example() }, &mut out);
+            formatter.line(&LogRecord { unix_micros, ..example() }, &mut out);
         }
         let text = String::from_utf8(out).expect("UTF-8");
         let times: Vec<&str> = text.lines().map(|line| &line[9..33]).collect();

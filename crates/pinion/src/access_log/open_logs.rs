@@ -1,7 +1,7 @@
 //! The logs that are open: that of the server and those of sites. Logs of the same file share one
 //! descriptor, so that no line is written into another one.
 
-use super::output::{FileId, Output, cannot_open};
+use super::output::{FileId, OpenLog, cannot_open};
 use crate::settings::{LogFormat, LogTarget};
 use anyhow::{anyhow, bail};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -47,7 +47,7 @@ struct KnownLog {
 #[derive(Debug)]
 pub(super) struct NewLog {
     pub(super) id: LogId,
-    pub(super) output: Output,
+    pub(super) output: OpenLog,
     pub(super) format: LogFormat,
     pub(super) handle: Weak<LogHandle>,
 }
@@ -79,7 +79,7 @@ impl OpenLogs {
             return found.in_format(format);
         }
         let output =
-            Output::open(target.clone()).map_err(|error| anyhow!("{}", cannot_open(&error)))?;
+            OpenLog::open(target.clone()).map_err(|error| anyhow!("{}", cannot_open(&error)))?;
         let file = output.file_id();
         if let Some(found) = state.find(|log| file.is_some() && log.file == file) {
             return found.in_format(format);

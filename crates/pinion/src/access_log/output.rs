@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// An open log.
 #[derive(Debug)]
-pub(crate) struct Output {
-    place: Place,
+pub(crate) struct OpenLog {
+    place: LogDestination,
     /// The last write stopped in the middle of a line.
     torn: bool,
 }
@@ -20,12 +20,12 @@ pub(crate) struct Output {
 pub(super) type FileId = (u64, u64);
 
 #[derive(Debug)]
-enum Place {
+enum LogDestination {
     File { path: PathBuf, file: File },
     Stdout,
 }
 
-impl Output {
+impl OpenLog {
     /// Opens what `--access-log` names.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Output {
     pub(crate) fn open(target: LogTarget) -> io::Result<Self> {
         match target {
             LogTarget::File(path) => Self::file(path),
-            LogTarget::Stdout => Ok(Self { place: Place::Stdout, torn: false }),
+            LogTarget::Stdout => Ok(Self { place: LogDestination::Stdout, torn: false }),
         }
     }
 
@@ -43,20 +43,20 @@ impl Output {
     /// The file cannot be opened for appending.
     pub(crate) fn file(path: PathBuf) -> io::Result<Self> {
         let file = append(&path)?;
-        Ok(Self { place: Place::File { path, file }, torn: false })
+        Ok(Self { place: LogDestination::File { path, file }, torn: false })
     }
 
     /// Returns which file it is; `None` for stdout.
     pub(super) fn file_id(&self) -> Option<FileId> {
-        let Place::File { file, .. } = &self.place else { return None };
+        let LogDestination::File { file, .. } = &self.place else { return None };
         file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
     }
 
     /// Returns its name, for messages.
     pub(super) fn name(&self) -> String {
         match &self.place {
-            Place::File { path, .. } => path.display().to_string(),
-            Place::Stdout => "stdout".to_owned(),
+            LogDestination::File { path, .. } => path.display().to_string(),
+            LogDestination::Stdout => "stdout".to_owned(),
         }
     }
 
@@ -65,7 +65,7 @@ impl Output {
     /// # Errors
     /// The file cannot be opened for appending.
     pub(crate) fn reopen(&mut self) -> io::Result<()> {
-        if let Place::File { path, file } = &mut self.place {
+        if let LogDestination::File { path, file } = &mut self.place {
             *file = append(path)?;
             self.torn = false;
         }
@@ -94,9 +94,11 @@ impl Output {
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             let written = match &mut self.place {
-                Place::File { file, .. } => file.write(bytes),
+                LogDestination::File { file, .. } => file.write(bytes),
                 // By its descriptor: std's own handle would cut the lines apart to buffer them.
-                Place::Stdout => rustix::io::write(io::stdout(), bytes).map_err(io::Error::from),
+                LogDestination::Stdout => {
+                    rustix::io::write(io::stdout(), bytes).map_err(io::Error::from)
+                }
             };
             match written {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

@@ -21,7 +21,7 @@ const REQUEST_ID_MAX_BYTES: usize = 64;
 
 const FIXED_BYTES: usize = 48;
 
-/// Where in the fixed part the members are that [`Record::amend`] sets.
+/// Where in the fixed part the members are that [`LogRecord::amend`] sets.
 const BODY_BYTES: Range<usize> = 8..16;
 const DURATION: Range<usize> = 32..36;
 const CUT_AT: usize = 42;
@@ -30,7 +30,7 @@ const IDENTITY_AT: usize = 43;
 /// And where the log stands that it goes to.
 const LOG: Range<usize> = 44..46;
 
-/// The most that [`Record::encode`] appends.
+/// The most that [`LogRecord::encode`] appends.
 pub(crate) const RECORD_MAX_BYTES: usize = FIXED_BYTES
     + 7 * 2
     + USER_MAX_BYTES
@@ -42,13 +42,13 @@ pub(crate) const RECORD_MAX_BYTES: usize = FIXED_BYTES
 
 /// One answered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record<'a> {
+pub(crate) struct LogRecord<'a> {
     /// Where its line goes.
     pub(crate) log: LogId,
     /// When its request had been read, in microseconds since 1970-01-01 00:00 UTC.
     pub(crate) unix_micros: i64,
     /// Who asked.
-    pub(crate) peer: Peer,
+    pub(crate) peer: LoggedPeer,
     /// Of the request line; none when the request could not be read.
     pub(crate) version: Option<Version>,
     /// Of the final response.
@@ -79,7 +79,7 @@ pub(crate) struct Record<'a> {
 
 /// Who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Peer {
+pub(crate) enum LoggedPeer {
     /// Over TCP.
     Ip(SocketAddr),
     /// Over a Unix socket.
@@ -104,7 +104,7 @@ impl<'a> From<&'a [u8]> for Text<'a> {
 /// The top bit of a text's length says that it was cut.
 const CUT: u16 = 1 << 15;
 
-impl<'a> Record<'a> {
+impl<'a> LogRecord<'a> {
     /// Bytes of the binary form.
     pub(crate) fn encoded_bytes(&self) -> usize {
         let text = |text: Text<'_>, max_bytes| size_of::<u16>() + text.bytes.len().min(max_bytes);
@@ -134,9 +134,9 @@ impl<'a> Record<'a> {
     /// Appends the binary form, at most [`RECORD_MAX_BYTES`].
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let (ip, port) = match self.peer {
-            Peer::Ip(SocketAddr::V4(peer)) => (peer.ip().to_ipv6_mapped(), peer.port()),
-            Peer::Ip(SocketAddr::V6(peer)) => (*peer.ip(), peer.port()),
-            Peer::Unix => (Ipv6Addr::UNSPECIFIED, 0),
+            LoggedPeer::Ip(SocketAddr::V4(peer)) => (peer.ip().to_ipv6_mapped(), peer.port()),
+            LoggedPeer::Ip(SocketAddr::V6(peer)) => (*peer.ip(), peer.port()),
+            LoggedPeer::Unix => (Ipv6Addr::UNSPECIFIED, 0),
         };
         let mut fixed = [0; FIXED_BYTES];
         fixed[0..8].copy_from_slice(&self.unix_micros.to_ne_bytes());
@@ -145,7 +145,7 @@ impl<'a> Record<'a> {
         fixed[DURATION].copy_from_slice(&self.duration_micros.to_ne_bytes());
         fixed[36..38].copy_from_slice(&port.to_ne_bytes());
         fixed[38..40].copy_from_slice(&self.status.to_ne_bytes());
-        fixed[40] = u8::from(matches!(self.peer, Peer::Unix));
+        fixed[40] = u8::from(matches!(self.peer, LoggedPeer::Unix));
         fixed[CUT_AT] = u8::from(self.cut);
         fixed[LOG].copy_from_slice(&self.log.0.to_ne_bytes());
         fixed[IDENTITY_AT] = u8::from(self.has_identity());
@@ -182,8 +182,8 @@ impl<'a> Record<'a> {
             log: LogId(u16::from_ne_bytes(number(fixed, LOG.start)?)),
             unix_micros: i64::from_ne_bytes(number(fixed, 0)?),
             peer: match fixed[40] {
-                0 => Peer::Ip(SocketAddr::new(ip, port)),
-                _ => Peer::Unix,
+                0 => LoggedPeer::Ip(SocketAddr::new(ip, port)),
+                _ => LoggedPeer::Unix,
             },
             version: version(fixed[41]),
             status: u16::from_ne_bytes(number(fixed, 38)?),
@@ -231,11 +231,11 @@ fn version(code: u8) -> Option<Version> {
 
 /// A record for tests to vary.
 #[cfg(test)]
-pub(crate) fn example() -> Record<'static> {
-    Record {
+pub(crate) fn example() -> LogRecord<'static> {
+    LogRecord {
         log: LogId::default(),
         unix_micros: 784_111_777_123_456,
-        peer: Peer::Ip(SocketAddr::from(([192, 0, 2, 7], 50123))),
+        peer: LoggedPeer::Ip(SocketAddr::from(([192, 0, 2, 7], 50123))),
         version: Some(Version::Http11),
         status: 200,
         body_bytes: 13,
@@ -257,20 +257,25 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_as_it_was() {
-        let v6 = Peer::Ip("[2001:db8::1]:443".parse().expect("an address"));
+        let v6 = LoggedPeer::Ip("[2001:db8::1]:443".parse().expect("an address"));
         for record in [
             example(),
-            Record { peer: v6, version: Some(Version::Http10), ..example() },
-            Record { peer: Peer::Unix, version: None, method: Text::from(&b""[..]), ..example() },
-            Record { log: LogId(u16::MAX), ..example() },
-            Record { user: Text::from(&b"ann"[..]), ..example() },
-            Record { request_id: Text::from(&b"7f"[..]), ..example() },
-            Record { unix_micros: -1, body_bytes: u64::MAX, cut: true, ..example() },
+            LogRecord { peer: v6, version: Some(Version::Http10), ..example() },
+            LogRecord {
+                peer: LoggedPeer::Unix,
+                version: None,
+                method: Text::from(&b""[..]),
+                ..example()
+            },
+            LogRecord { log: LogId(u16::MAX), ..example() },
+            LogRecord { user: Text::from(&b"ann"[..]), ..example() },
+            LogRecord { request_id: Text::from(&b"7f"[..]), ..example() },
+            LogRecord { unix_micros: -1, body_bytes: u64::MAX, cut: true, ..example() },
         ] {
             let mut message = Vec::new();
             record.encode(&mut message);
             assert_eq!(message.len(), record.encoded_bytes());
-            assert_eq!(Record::decode(&message), Some(record));
+            assert_eq!(LogRecord::decode(&message), Some(record));
         }
     }
 
@@ -278,9 +283,9 @@ mod tests {
     fn what_is_known_at_the_end_is_amended_and_nothing_else() {
         let mut message = Vec::new();
         example().encode(&mut message);
-        Record::amend(&mut message, 7, 99, true);
-        let amended = Record { body_bytes: 7, duration_micros: 99, cut: true, ..example() };
-        assert_eq!(Record::decode(&message), Some(amended));
+        LogRecord::amend(&mut message, 7, 99, true);
+        let amended = LogRecord { body_bytes: 7, duration_micros: 99, cut: true, ..example() };
+        assert_eq!(LogRecord::decode(&message), Some(amended));
     }
 
     #[test]
@@ -288,11 +293,11 @@ mod tests {
         let long = [b'x'; 1 << 16];
         let long = Text::from(&long[..]);
         let mut message = Vec::new();
-        let texts = Record { method: long, target: long, host: long, ..example() };
-        let texts = Record { user: long, request_id: long, ..texts };
-        Record { referer: long, user_agent: long, ..texts }.encode(&mut message);
+        let texts = LogRecord { method: long, target: long, host: long, ..example() };
+        let texts = LogRecord { user: long, request_id: long, ..texts };
+        LogRecord { referer: long, user_agent: long, ..texts }.encode(&mut message);
         assert_eq!(message.len(), RECORD_MAX_BYTES);
-        let record = Record::decode(&message).expect("a record");
+        let record = LogRecord::decode(&message).expect("a record");
         for (text, bound) in [
             (record.method, METHOD_MAX_BYTES),
             (record.target, TARGET_MAX_BYTES),
@@ -310,15 +315,15 @@ mod tests {
         let mut message = Vec::new();
         example().encode(&mut message);
         for length in 0..message.len() {
-            assert_eq!(Record::decode(&message[..length]), None, "{length}");
+            assert_eq!(LogRecord::decode(&message[..length]), None, "{length}");
         }
     }
 
     #[test]
     fn a_client_of_a_dual_stack_socket_is_shown_by_its_own_address() {
-        let mapped = Peer::Ip("[::ffff:192.0.2.7]:50123".parse().expect("an address"));
+        let mapped = LoggedPeer::Ip("[::ffff:192.0.2.7]:50123".parse().expect("an address"));
         let mut message = Vec::new();
-        Record { peer: mapped, ..example() }.encode(&mut message);
-        assert_eq!(Record::decode(&message), Some(example()));
+        LogRecord { peer: mapped, ..example() }.encode(&mut message);
+        assert_eq!(LogRecord::decode(&message), Some(example()));
     }
 }

@@ -16,17 +16,17 @@ pub(crate) const RING_BYTES: usize = RING_WORDS * size_of::<u64>();
 pub(crate) struct Ring {
     words: Box<[AtomicU64]>,
     /// Where the consumer reads next; written by the consumer.
-    head: Alone,
+    head: CacheLineCounter,
     /// Where the producer writes next; written by the producer.
-    tail: Alone,
+    tail: CacheLineCounter,
     /// Messages that found no room; counts up for ever.
-    dropped: Alone,
+    dropped: CacheLineCounter,
 }
 
 /// A counter on a cache line of its own, so that the two threads do not fight over one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Alone(AtomicU64);
+struct CacheLineCounter(AtomicU64);
 
 /// The end that writes. One for each ring.
 #[derive(Debug)]
@@ -54,9 +54,9 @@ impl Ring {
         assert!(words.is_power_of_two(), "positions become places by a mask");
         Self {
             words: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            head: Alone::default(),
-            tail: Alone::default(),
-            dropped: Alone::default(),
+            head: CacheLineCounter::default(),
+            tail: CacheLineCounter::default(),
+            dropped: CacheLineCounter::default(),
         }
     }
 

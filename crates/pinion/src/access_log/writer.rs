@@ -2,10 +2,10 @@
 
 use super::format::{Formatter, LINE_MAX_BYTES};
 use super::open_logs::{LogHandle, LogId, NewLog};
-use super::output::{Output, cannot_open};
-use super::record::{RECORD_MAX_BYTES, Record};
+use super::output::{OpenLog, cannot_open};
+use super::record::{LogRecord, RECORD_MAX_BYTES};
 use super::ring::Consumer;
-use super::{Ring, Shared};
+use super::{LogShared, Ring};
 use crate::failure::without_number;
 use crate::panics;
 use pinion_engine::stderr;
@@ -33,7 +33,7 @@ const TELL: Duration = Duration::from_secs(10);
 /// Everything the thread owns.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<LogShared>,
     consumers: Vec<Consumer>,
     logs: BTreeMap<LogId, Log>,
     /// A record on its way from a ring to the lines of its log.
@@ -48,7 +48,7 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 struct Log {
     formatter: Formatter,
-    output: Output,
+    output: OpenLog,
     handle: Weak<LogHandle>,
     lines: Vec<u8>,
     lines_count: u64,
@@ -60,7 +60,7 @@ struct Log {
 
 impl Writer {
     /// Nothing is read or written before [`Writer::run`].
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<LogShared>) -> Self {
         let mut this = Self {
             shared,
             consumers: Vec::new(),
@@ -180,7 +180,7 @@ impl Writer {
         for consumer in &mut consumers {
             while consumer.pop(&mut message) {
                 any = true;
-                if let Some(record) = Record::decode(&message) {
+                if let Some(record) = LogRecord::decode(&message) {
                     self.add(&record);
                 }
             }
@@ -192,7 +192,7 @@ impl Writer {
     }
 
     /// Makes a line of a record. One for a log that was closed goes nowhere.
-    fn add(&mut self, record: &Record<'_>) {
+    fn add(&mut self, record: &LogRecord<'_>) {
         if !self.logs.contains_key(&record.log) {
             // It may have been opened since the round began.
             self.take_new_logs();
@@ -265,7 +265,7 @@ fn is_due(told_at: Option<Instant>, end: bool) -> bool {
     end || told_at.is_none_or(|told| told.elapsed() >= TELL)
 }
 
-fn something_to_do(shared: &Shared) -> bool {
+fn something_to_do(shared: &LogShared) -> bool {
     let full = |ring: &Arc<Ring>| !ring.is_empty();
     shared.finish.load(Ordering::Acquire)
         || shared.reopen.load(Ordering::Acquire)
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn a_disk_that_takes_nothing_loses_lines_and_nothing_else() {
         assert!(File::open("/dev/full").is_ok(), "the test needs /dev/full");
-        let mut output = Output::file(PathBuf::from("/dev/full")).expect("it opens");
+        let mut output = OpenLog::file(PathBuf::from("/dev/full")).expect("it opens");
         assert!(output.write_lines(b"line\n").is_err());
         let logs = Arc::new(OpenLogs::default());
         let server = logs.open(&LogTarget::File(PathBuf::from("/dev/full")), LogFormat::Json);
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_ended_leaves_no_ring_behind() {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(LogShared::default());
         let mut writer = Writer::new(Arc::clone(&shared));
         let ring = Arc::new(Ring::new());
         shared.rings.lock().expect("a lock").push(Arc::clone(&ring));

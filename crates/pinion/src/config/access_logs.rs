@@ -1,9 +1,9 @@
 //! Access logs of a configuration file, compared without opening them: one file has one format, and
 //! only so many can be open.
 
-use super::fault::Place;
-use super::load::LoadedSite;
-use super::tables::Section;
+use super::fault::TextPlace;
+use super::load::ConfiguredSite;
+use super::tables::TableSection;
 use crate::access_log::LOGS_MAX;
 use crate::settings::{LogFormat, LogTarget, Serve};
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ const LINKS_MAX: usize = 8;
 struct NamedLog<'l> {
     /// The key, as a message names it.
     key: &'static str,
-    place: Place,
+    place: TextPlace,
     target: &'l LogTarget,
     format: LogFormat,
 }
 
 /// Adds a message for each log that a start would refuse because of another one.
 pub(super) fn find(
-    server: Option<(&Section, &Serve)>,
-    sites: &[LoadedSite],
-    add: &mut impl FnMut(Place, String),
+    server: Option<(&TableSection, &Serve)>,
+    sites: &[ConfiguredSite],
+    add: &mut impl FnMut(TextPlace, String),
 ) {
     let server = server.and_then(|(section, serve)| {
         let (target, format) = (serve.access_log.as_ref()?, serve.log_format);

@@ -1,7 +1,7 @@
 //! What the tables of a file lack, and what two of them claim both.
 
-use super::fault::{Fault, Place};
-use super::tables::{Section, Tables, missing};
+use super::fault::{ConfigFault, TextPlace};
+use super::tables::{TableSection, Tables, missing};
 use crate::address::{self, Address, Overlap};
 use crate::directives;
 use crate::directives::file::Table;
@@ -20,11 +20,11 @@ use std::path::Path;
 const SITES_MAX: usize = 1000;
 
 /// Everything of this kind that is wrong.
-pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
+pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     if let Some(site) = tables.sites.get(SITES_MAX) {
         let message = format!("[[site]] is one too many: {SITES_MAX} are the most");
-        faults.push(Fault::at(file, site.place, message));
+        faults.push(ConfigFault::at(file, site.place, message));
     }
     if tables.content() == ServedContent::StoreOnly {
         without_site(tables, file, &mut faults);
@@ -40,7 +40,7 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
     for (table, section) in sites.chain(nested).chain(certificates).chain(programs) {
         for key in missing(table, section) {
             let header = table.header();
-            faults.push(Fault::at(file, section.place, format!("{header} lacks {key}")));
+            faults.push(ConfigFault::at(file, section.place, format!("{header} lacks {key}")));
         }
     }
     hosts(&tables.sites, file, &mut faults);
@@ -53,24 +53,24 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
 
 /// What a file without a site lacks to be that of a server with only a store, and which of its keys
 /// need a site.
-fn without_site(tables: &Tables, file: &Path, faults: &mut Vec<Fault>) {
+fn without_site(tables: &Tables, file: &Path, faults: &mut Vec<ConfigFault>) {
     if !tables.listeners.iter().any(leads_to_store) {
         let message = "no site: write [[site]], and below it path = \"public\"; for a server with \
                        only a store, write [[listen]], and below it store = \"127.0.0.1:6379\"";
-        faults.push(Fault::at(file, Place::START, message));
+        faults.push(ConfigFault::at(file, TextPlace::START, message));
         return;
     }
     let sections = tables.listeners.iter().chain(&tables.certificates).chain([&tables.server]);
     for (section, row) in sections.flat_map(|section| section.rows().map(move |row| (section, row)))
     {
         if let Some(message) = needs_site(row, key_of(row)) {
-            faults.push(Fault::at(file, section.place_of(row), message));
+            faults.push(ConfigFault::at(file, section.place_of(row), message));
         }
     }
 }
 
 /// Returns whether clients of Redis find the store at a listener.
-pub(super) fn leads_to_store(listener: &Section) -> bool {
+pub(super) fn leads_to_store(listener: &TableSection) -> bool {
     let mut kinds = LISTEN_KINDS.into_iter().filter(|kind| kind.is_store());
     kinds.any(|kind| listener.is_written(kind.row()))
 }
@@ -99,46 +99,46 @@ fn key_of(row: &'static str) -> &'static str {
 }
 
 /// What the tables about access of a site say against each other.
-fn access(site: &Section, file: &Path, faults: &mut Vec<Fault>) {
+fn access(site: &TableSection, file: &Path, faults: &mut Vec<ConfigFault>) {
     let sections = site.tables(Table::Access);
     let lows: Vec<&Low> = sections.iter().map(|section| &section.low).collect();
     for (number, message) in access_tables_faults(&lows) {
         let section = sections.get(number);
         let place = section.map_or(site.place, |section| section.place_of("access-path"));
-        faults.push(Fault::at(file, place, message));
+        faults.push(ConfigFault::at(file, place, message));
     }
     for section in sections {
         // A value that is wrong was given all the same.
         let is_given = |row: &str| section.low.given(row) || row == "access-cors-credentials";
         let found = access_faults(&section.low).into_iter();
         for (row, message) in found.filter(|_| section.rows().all(is_given)) {
-            faults.push(Fault::at(file, section.place_of(row), message));
+            faults.push(ConfigFault::at(file, section.place_of(row), message));
         }
     }
 }
 
 /// The log tells programs apart by their names.
-fn program_names(programs: &[Section], file: &Path, faults: &mut Vec<Fault>) {
+fn program_names(programs: &[TableSection], file: &Path, faults: &mut Vec<ConfigFault>) {
     if let Some(program) = programs.get(STARTS_MAX) {
         let message = format!("[[program]] is one too many: {STARTS_MAX} are the most");
-        faults.push(Fault::at(file, program.place, message));
+        faults.push(ConfigFault::at(file, program.place, message));
     }
     let mut known = BTreeMap::new();
     for program in programs {
         let place = program.place_of("program-name");
         let Some(name) = program.low.values("program-name").next() else { continue };
-        if let Some(Place { line, .. }) = known.insert(name, place) {
+        if let Some(TextPlace { line, .. }) = known.insert(name, place) {
             let name = name.display();
             let message = format!("name: {name} is the name of the program in line {line}, too");
-            faults.push(Fault::at(file, place, message));
+            faults.push(ConfigFault::at(file, place, message));
         }
     }
 }
 
 /// A host belongs to one site, and so does every other host.
-fn hosts(sites: &[Section], file: &Path, faults: &mut Vec<Fault>) {
+fn hosts(sites: &[TableSection], file: &Path, faults: &mut Vec<ConfigFault>) {
     let mut known = BTreeMap::new();
-    let mut rest: Option<Place> = None;
+    let mut rest: Option<TextPlace> = None;
     for (number, site) in sites.iter().enumerate() {
         let values = site.low.values("hosts").filter_map(|text| text.to_str());
         for (text, place) in values.zip(site.places_of("hosts")) {
@@ -147,14 +147,14 @@ fn hosts(sites: &[Section], file: &Path, faults: &mut Vec<Fault>) {
                 Some((_, of)) if *of == number => {
                     let message =
                         format!("hosts: {pattern} is given twice in this list; remove one");
-                    faults.push(Fault::at(file, place, message));
+                    faults.push(ConfigFault::at(file, place, message));
                 }
-                Some((Place { line, .. }, _)) => {
+                Some((TextPlace { line, .. }, _)) => {
                     let message = format!(
                         "hosts: {pattern} is named in line {line} already; a host can belong to \
                          one site only, remove it from one of them"
                     );
-                    faults.push(Fault::at(file, place, message));
+                    faults.push(ConfigFault::at(file, place, message));
                 }
                 None => drop(known.insert(pattern, (place, number))),
             }
@@ -164,12 +164,12 @@ fn hosts(sites: &[Section], file: &Path, faults: &mut Vec<Fault>) {
             continue;
         }
         match rest {
-            Some(Place { line, .. }) => {
+            Some(TextPlace { line, .. }) => {
                 let message = format!(
                     "this site and the one in line {line} have no hosts, but only one site can \
                      serve the hosts that no other names; add hosts = [\"example.org\"] to one"
                 );
-                faults.push(Fault::at(file, site.place, message));
+                faults.push(ConfigFault::at(file, site.place, message));
             }
             None => rest = Some(site.place),
         }
@@ -177,63 +177,64 @@ fn hosts(sites: &[Section], file: &Path, faults: &mut Vec<Fault>) {
 }
 
 /// What a listener is, and what goes with that.
-fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
+fn listener(section: &TableSection, file: &Path, faults: &mut Vec<ConfigFault>) {
     let kinds = LISTEN_KINDS.into_iter().filter(|kind| section.is_written(kind.row()));
     let kinds: Vec<ListenKind> = kinds.collect();
     match kinds.as_slice() {
         [] => {
             let message = "[[listen]] lacks address, tls, quic, redirect-http, store or store-tls";
-            faults.push(Fault::at(file, section.place, message));
+            faults.push(ConfigFault::at(file, section.place, message));
         }
         [_] => {}
         [.., last] => {
             let message = format!("{}: write a [[listen]] of its own for each address", last.row());
-            faults.push(Fault::at(file, section.place_of(last.row()), message));
+            faults.push(ConfigFault::at(file, section.place_of(last.row()), message));
         }
     }
     if let Some((key, address, place)) = address_of(section)
         && let Some(why) = kinds.iter().find_map(|kind| kind.cannot_be_at(&address))
     {
-        faults.push(Fault::at(file, place, format!("{key}: {address}: {why}")));
+        faults.push(ConfigFault::at(file, place, format!("{key}: {address}: {why}")));
     }
     if section.is_written("client-ca") && !kinds.iter().any(|kind| kind.is_secured()) {
         let place = section.place_of("client-ca");
         let message = "client-ca: has no effect without tls, quic or store-tls";
-        faults.push(Fault::at(file, place, message));
+        faults.push(ConfigFault::at(file, place, message));
     }
     if section.is_written("proxy-protocol") && kinds.contains(&ListenKind::Quic) {
         let place = section.place_of("proxy-protocol");
         let message = "proxy-protocol: has no effect with quic; leave it out";
-        faults.push(Fault::at(file, place, message));
+        faults.push(ConfigFault::at(file, place, message));
     }
     let text = section.low.values("protocols").next().and_then(|text| text.to_str());
     let spoken = text.and_then(|text| values::protocols(text).ok());
     let silent = kinds.iter().find_map(|kind| spoken?.silent_at(*kind));
     if let Some(why) = silent {
         let place = section.place_of("protocols");
-        faults.push(Fault::at(file, place, format!("protocols: {why}")));
+        faults.push(ConfigFault::at(file, place, format!("protocols: {why}")));
     }
 }
 
 /// The address of a listener, its key and its place, if it is right.
-pub(crate) fn address_of(section: &Section) -> Option<(&'static str, Address, Place)> {
+pub(crate) fn address_of(section: &TableSection) -> Option<(&'static str, Address, TextPlace)> {
     let kind = LISTEN_KINDS.into_iter().find(|kind| section.is_written(kind.row()))?;
     let text = section.low.values(kind.row()).next().and_then(|text| text.to_str())?;
     Some((kind.key(), Address::parse(text).ok()?, section.place_of(kind.row())))
 }
 
-fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) {
+fn listeners_twice(listeners: &[TableSection], file: &Path, faults: &mut Vec<ConfigFault>) {
     let known: Vec<_> = listeners.iter().filter_map(address_of).collect();
     let is_datagram = |key: &str| key == ListenKind::Quic.key();
     let addresses = known.iter().map(|(key, address, _)| (address, is_datagram(key)));
     for Overlap { earlier, later, what } in address::overlaps(addresses) {
         let pair = known.get(earlier).zip(known.get(later));
-        let Some(((key, address, Place { line, .. }), (later_key, later_address, place))) = pair
+        let Some(((key, address, TextPlace { line, .. }), (later_key, later_address, place))) =
+            pair
         else {
             continue;
         };
         let message =
             format!("{later_key} {later_address} and {key} {address} in line {line} {what}");
-        faults.push(Fault::at(file, *place, message));
+        faults.push(ConfigFault::at(file, *place, message));
     }
 }

@@ -3,12 +3,12 @@
 
 use super::access_logs;
 use super::clash::address_of;
-use super::fault::{Fault, Place};
+use super::fault::{ConfigFault, TextPlace};
 use super::live_links;
-use super::load::{Loaded, LoadedSite};
+use super::load::{ConfiguredSite, LoadedFile};
 use super::mounts;
 use super::password_files;
-use super::tables::Section;
+use super::tables::TableSection;
 use crate::address::Address;
 use crate::archive_file::ArchiveFile;
 use crate::build_options;
@@ -25,9 +25,9 @@ use crate::server::php::php_pools;
 use crate::server::php::unrun_scripts::{UNRUN, first_unrun, is_run};
 use crate::server::python::interpreter;
 use crate::settings::{
-    CanonicalHost, CertificateFiles, Certificates, Content, ListenKind, LogTarget, Serve,
+    BuildSettings, CanonicalHost, CertificateFiles, Certificates, ListenKind, LogTarget, Serve,
 };
-use crate::source::Source;
+use crate::source::ServedSource;
 use pinion_build::{BuildError, CodeError, Examined, FileProblem, Globs, Options, RuleError};
 use pinion_engine::tls::certificates::Certificate;
 use pinion_lua::allowance::Allowance;
@@ -40,10 +40,11 @@ use std::io;
 use std::path::Path;
 
 /// Adds what is wrong with what `loaded` names; `path` is its file.
-pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
+pub(crate) fn examine(loaded: &mut LoadedFile, path: &Path) {
     let (mut found, mut below, mut said) = (Vec::new(), Vec::new(), Said::default());
     let mut known = HashSet::new();
-    let mut add = |place: Place, message: String| found.push(Fault::at(path, place, message));
+    let mut add =
+        |place: TextPlace, message: String| found.push(ConfigFault::at(path, place, message));
     for site in &loaded.sites {
         examine_live(site, &mut add);
         match examine_site(site, &mut add) {
@@ -82,9 +83,10 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     if let Some(serve) = &loaded.serve
         && let Some(why) = leads_nowhere(serve)
     {
-        let redirects = |listener: &&Section| listener.is_written("redirect-http");
+        let redirects = |listener: &&TableSection| listener.is_written("redirect-http");
         let listener = loaded.listeners.iter().find(redirects);
-        let place = listener.map_or(Place::START, |listener| listener.place_of("redirect-http"));
+        let place =
+            listener.map_or(TextPlace::START, |listener| listener.place_of("redirect-http"));
         add(place, format!("redirect-http: {why}; write canonical-host = \"HOST\" in [tls]"));
     }
     if let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve)
@@ -112,7 +114,7 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
 }
 
 /// Warns about each key of a site that is `true` where only a value or `false` says anything.
-fn meaningless_values(section: &Section, path: &Path) -> Vec<String> {
+fn meaningless_values(section: &TableSection, path: &Path) -> Vec<String> {
     let is_one = |row: &&Directive| {
         let is_inverted_twin = row.is_inverted() && row.twin().is_some();
         is_inverted_twin && section.is_written(row.name) && !section.low.given(row.name)
@@ -122,7 +124,7 @@ fn meaningless_values(section: &Section, path: &Path) -> Vec<String> {
         let message = format!(
             "{key}: true is the default and has no effect; write a value in quotes, or false"
         );
-        Fault::at(path, section.place_of(row.name), message).to_string()
+        ConfigFault::at(path, section.place_of(row.name), message).to_string()
     };
     directives::all().filter(is_one).map(warning).collect()
 }
@@ -169,14 +171,14 @@ pub(crate) fn examine_folder(
     options: &Options,
     allowance: Allowance,
     mounts: Option<&Mounts>,
-) -> Result<Said, Vec<Fault>> {
+) -> Result<Said, Vec<ConfigFault>> {
     let in_place = |file: &Path| pinion_build::in_place(folder, file);
     match pinion_build::examine(folder, options) {
         Ok(examined) => {
             let Examined { skipped, excluded, .. } = &examined;
             let unrun = mounts.and_then(|mounts| first_unrun(skipped, excluded, mounts));
             if let Some(script) = unrun {
-                return Err(vec![Fault::of(&folder.join(script), UNRUN)]);
+                return Err(vec![ConfigFault::of(&folder.join(script), UNRUN)]);
             }
             let code = examined.code.iter().map(|(path, content)| (&**path, &**content));
             let proven = match script_file::of_code(folder, code, allowance, &ScriptSite::default())
@@ -200,33 +202,33 @@ pub(crate) fn examine_folder(
         Err(BuildError::Code(errors)) => {
             let fault = |CodeError { file, line, what, .. }: &CodeError| match line {
                 Some(line) => {
-                    let place = Place::of_line(*line as usize);
-                    Fault::at(&in_place(file), place, what.clone())
+                    let place = TextPlace::of_line(*line as usize);
+                    ConfigFault::at(&in_place(file), place, what.clone())
                 }
-                None => Fault::of(&in_place(file), what.clone()),
+                None => ConfigFault::of(&in_place(file), what.clone()),
             };
             Err(errors.iter().map(fault).chain(syntax_errors(folder, options)).collect())
         }
         Err(BuildError::Rules(errors)) => {
             let fault = |RuleError { file, line, column, expected }: &RuleError| {
-                let place = Place { line: *line, column: *column };
-                Fault::at(&in_place(file), place, format!("expected {expected}"))
+                let place = TextPlace { line: *line, column: *column };
+                ConfigFault::at(&in_place(file), place, format!("expected {expected}"))
             };
             Err(errors.iter().map(fault).chain(syntax_errors(folder, options)).collect())
         }
         Err(BuildError::Problems(problems) | BuildError::UnreadRules(problems)) => {
             let fault = |problem: &FileProblem| {
                 let reason = without_number(&problem.reason.to_string());
-                Fault::of(&in_place(&problem.path), reason)
+                ConfigFault::of(&in_place(&problem.path), reason)
             };
             Err(problems.iter().map(fault).collect())
         }
-        Err(error) => Err(vec![Fault::of(folder, without_number(&error.to_string()))]),
+        Err(error) => Err(vec![ConfigFault::of(folder, without_number(&error.to_string()))]),
     }
 }
 
 /// Returns what is wrong with the syntax of the Lua files of a folder that cannot be built.
-fn syntax_errors(folder: &Path, options: &Options) -> Vec<Fault> {
+fn syntax_errors(folder: &Path, options: &Options) -> Vec<ConfigFault> {
     let scripts = pinion_build::scripts(folder, options);
     let wrong = script_file::syntax_errors(folder, &scripts);
     wrong.iter().map(|reason| of_code(folder, reason)).collect()
@@ -234,29 +236,33 @@ fn syntax_errors(folder: &Path, options: &Options) -> Vec<Fault> {
 
 /// Returns what is wrong with the code of a folder: why it did not start, and the mistakes in the
 /// syntax of its other files.
-fn faults_of_code(folder: &Path, failure: &Failure, code: &[(Box<[u8]>, Vec<u8>)]) -> Vec<Fault> {
+fn faults_of_code(
+    folder: &Path,
+    failure: &Failure,
+    code: &[(Box<[u8]>, Vec<u8>)],
+) -> Vec<ConfigFault> {
     let first = of_code(folder, &failure.reason().unwrap_or_default());
     let others = script_file::syntax_errors(folder, code);
     let others = others.iter().map(|reason| of_code(folder, reason));
-    let others: Vec<Fault> = others.filter(|fault| *fault != first).collect();
+    let others: Vec<ConfigFault> = others.filter(|fault| *fault != first).collect();
     [vec![first.with_stack(failure.stack())], others].concat()
 }
 
 /// What is wrong with the code of a site, in its file and line if the reason names them.
-pub(crate) fn of_code(source: &Path, reason: &str) -> Fault {
+pub(crate) fn of_code(source: &Path, reason: &str) -> ConfigFault {
     let named = reason.split_once(": ").and_then(|(place, what)| {
         let (file, line) = place.rsplit_once(':')?;
         let is_within = Path::new(file).starts_with(source);
         let line = line.parse().ok().filter(|_| is_within)?;
-        Some(Fault::at(Path::new(file), Place::of_line(line), what))
+        Some(ConfigFault::at(Path::new(file), TextPlace::of_line(line), what))
     });
     // Of a limit of memory the line is not always known.
     let of_file = || {
         let (file, what) = reason.split_once(": ")?;
         let file = Path::new(file);
-        (file != source && file.starts_with(source)).then(|| Fault::of(file, what))
+        (file != source && file.starts_with(source)).then(|| ConfigFault::of(file, what))
     };
-    named.or_else(of_file).unwrap_or_else(|| Fault::of(source, without_name(source, reason)))
+    named.or_else(of_file).unwrap_or_else(|| ConfigFault::of(source, without_name(source, reason)))
 }
 
 /// Returns a reason without the name of the file at its beginning: a fault begins with it anyway.
@@ -267,8 +273,8 @@ fn without_name<'r>(file: &Path, reason: &'r str) -> &'r str {
 }
 
 /// Adds what is wrong with the files of secrets and of certificate authorities.
-fn examine_access(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
-    let LoadedSite { planned, section } = site;
+fn examine_access(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)) {
+    let ConfiguredSite { planned, section } = site;
     let access = &planned.settings.script_access;
     let reason = |failure: Failure| failure.reason().unwrap_or_default();
     for (secret, place) in access.secrets().iter().zip(section.places_of("secret")) {
@@ -284,8 +290,8 @@ fn examine_access(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
 }
 
 /// Adds what Python applications of a site lack on this machine.
-fn examine_python(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
-    let LoadedSite { planned, section } = site;
+fn examine_python(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)) {
+    let ConfiguredSite { planned, section } = site;
     for mount in planned.settings.mounts.python() {
         let settings = &mount.settings;
         let found = interpreter::find(settings.python.as_deref(), &settings.folder);
@@ -296,8 +302,8 @@ fn examine_python(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
 }
 
 /// Adds what PHP of a site lacks on this machine.
-fn examine_php(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
-    let LoadedSite { planned, section } = site;
+fn examine_php(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)) {
+    let ConfiguredSite { planned, section } = site;
     let php = planned.settings.php.as_ref();
     if let Some(Err((row, wrong))) = php.map(php_pools::check) {
         add(section.place_of(row), format!("{row}: {wrong}"));
@@ -307,10 +313,10 @@ fn examine_php(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
 /// Adds what is wrong with the keys of a site; gives what is wrong with its files, or what is to be
 /// said about them.
 fn examine_site(
-    site: &LoadedSite,
-    add: &mut impl FnMut(Place, String),
-) -> Result<Said, Vec<Fault>> {
-    let LoadedSite { planned, section } = site;
+    site: &ConfiguredSite,
+    add: &mut impl FnMut(TextPlace, String),
+) -> Result<Said, Vec<ConfigFault>> {
+    let ConfiguredSite { planned, section } = site;
     let at_path = section.place_of("path");
     let reason = |failure: Failure| failure.reason().unwrap_or_default();
     let allowance = planned.settings.lua.allowance;
@@ -322,7 +328,7 @@ fn examine_site(
     }
     examine_access(site, add);
     let folder = match &planned.source {
-        Source::Archive(_) | Source::Releases(_) => {
+        ServedSource::Archive(_) | ServedSource::Releases(_) => {
             let archive = planned.source.file().unwrap_or_default();
             leaves_something(site, &archive, add);
             return Ok(examine_archive(&archive, allowance).unwrap_or_else(|failure| {
@@ -330,8 +336,8 @@ fn examine_site(
                 Said::default()
             }));
         }
-        Source::Upstream(_) => return Ok(Said::default()),
-        Source::Script(script) => {
+        ServedSource::Upstream(_) => return Ok(Said::default()),
+        ServedSource::Script(script) => {
             return Ok(match script_file::proven(script, allowance, &ScriptSite::default()) {
                 Ok(proven) => Said { warnings: proven.warnings, ..Said::default() },
                 Err(failure) => {
@@ -340,7 +346,7 @@ fn examine_site(
                 }
             });
         }
-        Source::Folder(folder) => folder,
+        ServedSource::Folder(folder) => folder,
     };
     if let Err(error) = fs::read_dir(folder) {
         let shown = folder.display();
@@ -378,7 +384,11 @@ fn examine_site(
 }
 
 /// Looks at the files of a site. Its PHP scripts are run, unless they are left out on purpose.
-fn examine_files(site: &LoadedSite, folder: &Path, options: &Options) -> Result<Said, Vec<Fault>> {
+fn examine_files(
+    site: &ConfiguredSite,
+    folder: &Path,
+    options: &Options,
+) -> Result<Said, Vec<ConfigFault>> {
     let settings = &site.planned.settings;
     let leaves_out_scripts = site.section.low.given("no-php");
     let mounts = if leaves_out_scripts { None } else { settings.planned_mounts() };
@@ -386,10 +396,10 @@ fn examine_files(site: &LoadedSite, folder: &Path, options: &Options) -> Result<
 }
 
 /// Adds what is wrong with the live folders of a site.
-fn examine_live(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
-    let LoadedSite { planned, section } = site;
+fn examine_live(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)) {
+    let ConfiguredSite { planned, section } = site;
     let in_folder = match &planned.source {
-        Source::Folder(folder) => Some(folder.as_path()),
+        ServedSource::Folder(folder) => Some(folder.as_path()),
         _ => None,
     };
     for (folder, place) in planned.settings.live.iter().zip(section.places_of("live")) {
@@ -400,7 +410,11 @@ fn examine_live(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
 }
 
 /// Checks that the rules of an archive leave something for the mount `/` of a site.
-fn leaves_something(site: &LoadedSite, archive: &Path, add: &mut impl FnMut(Place, String)) {
+fn leaves_something(
+    site: &ConfiguredSite,
+    archive: &Path,
+    add: &mut impl FnMut(TextPlace, String),
+) {
     // What cannot be opened is reported by the look at its content.
     if site.planned.settings.mounts.has_fallback()
         && let Ok(file) = ArchiveFile::open(archive)
@@ -413,9 +427,9 @@ fn leaves_something(site: &LoadedSite, archive: &Path, add: &mut impl FnMut(Plac
 
 /// Adds what is wrong with the patterns of a site; whether nothing is.
 fn examine_globs(
-    content: &Content,
-    section: &Section,
-    add: &mut impl FnMut(Place, String),
+    content: &BuildSettings,
+    section: &TableSection,
+    add: &mut impl FnMut(TextPlace, String),
 ) -> bool {
     let mut are_right = true;
     let globs = [
@@ -436,8 +450,8 @@ fn examine_globs(
 
 /// Adds what is wrong with a certificate or its key; gives what clients will not like about it.
 fn examine_certificate(
-    section: &Section,
-    add: &mut impl FnMut(Place, String),
+    section: &TableSection,
+    add: &mut impl FnMut(TextPlace, String),
 ) -> Option<(CertificateFiles, Certificate)> {
     let cert = section.low.values("cert").next()?;
     let key = section.low.values("key").next().unwrap_or(cert);
@@ -454,7 +468,7 @@ fn examine_certificate(
 
 /// Warns about each host of a site that no certificate names: browsers refuse it over TLS.
 fn hosts_without_certificate<'l>(
-    sites: &'l [LoadedSite],
+    sites: &'l [ConfiguredSite],
     certificates: &'l [Certificate],
     path: &'l Path,
 ) -> impl Iterator<Item = String> + 'l {
@@ -465,26 +479,26 @@ fn hosts_without_certificate<'l>(
     let unnamed = hosts.filter(|(host, _)| !is_named(host, certificates.iter()));
     unnamed.map(|(host, place)| {
         let message = format!("hosts: no certificate names {host}; browsers refuse it over TLS");
-        Fault::at(path, place, message).to_string()
+        ConfigFault::at(path, place, message).to_string()
     })
 }
 
 /// Warns if no certificate names the host that redirects lead to.
 fn unnamed_canonical_host(
-    loaded: &Loaded,
+    loaded: &LoadedFile,
     certificates: &[Certificate],
     path: &Path,
 ) -> Option<String> {
     let CanonicalHost { host, .. } = loaded.serve.as_ref()?.tls.canonical.as_ref()?;
     let place =
-        loaded.server.as_ref().map_or(Place::START, |server| server.place_of("canonical-host"));
+        loaded.server.as_ref().map_or(TextPlace::START, |server| server.place_of("canonical-host"));
     let message = format!("canonical-host: no certificate names {host}; browsers refuse it");
     let is_named = is_named(host, certificates.iter());
-    (!is_named).then(|| Fault::at(path, place, message).to_string())
+    (!is_named).then(|| ConfigFault::at(path, place, message).to_string())
 }
 
 /// Warns about paths that most likely are not what was meant.
-fn doubtful_paths(loaded: &Loaded, path: &Path) -> Vec<String> {
+fn doubtful_paths(loaded: &LoadedFile, path: &Path) -> Vec<String> {
     let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve) else { return Vec::new() };
     let webroot = serve.tls.acme_webroot.as_deref().and_then(path_warnings::of_acme_webroot);
     let webroot = webroot.map(|what| (server.place_of("acme-webroot"), "acme-webroot", what));
@@ -501,7 +515,9 @@ fn doubtful_paths(loaded: &Loaded, path: &Path) -> Vec<String> {
     let warned = webroot.into_iter().chain(log).chain(logs).chain(scripts);
     let links = loaded.sites.iter().flat_map(live_links::warnings);
     warned
-        .map(|(place, key, what)| Fault::at(path, place, format!("{key}: {what}")).to_string())
+        .map(|(place, key, what)| {
+            ConfigFault::at(path, place, format!("{key}: {what}")).to_string()
+        })
         .chain(links)
         .collect()
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fault {
+pub(crate) struct ConfigFault {
     /// The file, as written.
     pub(crate) file: PathBuf,
     /// Where in it; none when it could not be read.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<TextPlace>,
     /// One line: what is wrong, and what to do.
     pub(crate) message: String,
     /// The lines of the stack of a script, with their heading; none for anything else.
@@ -18,16 +18,16 @@ pub(crate) struct Fault {
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct TextPlace {
     /// From 1.
     pub(crate) line: usize,
     /// In characters, from 1; 0 if only the line is known.
     pub(crate) column: usize,
 }
 
-impl Fault {
+impl ConfigFault {
     /// Of a place in a file.
-    pub(crate) fn at(file: &Path, place: Place, message: impl Into<String>) -> Self {
+    pub(crate) fn at(file: &Path, place: TextPlace, message: impl Into<String>) -> Self {
         Self { place: Some(place), ..Self::of(file, message) }
     }
 
@@ -52,7 +52,7 @@ fn one_line(message: &str) -> String {
     message.chars().map(shown).collect()
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.file.display())?;
         if let Some(place) = self.place {
@@ -62,7 +62,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self { line, column: 0 } => write!(f, "{line}"),
@@ -71,7 +71,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl TextPlace {
     /// A line, where nothing more is known.
     pub(crate) const fn of_line(line: usize) -> Self {
         Self { line, column: 0 }
@@ -117,13 +117,13 @@ impl<'t> PlaceIndex<'t> {
         Self { text, lines, characters }
     }
 
-    /// As [`Place::of`].
-    pub(crate) fn of(&self, byte: usize) -> Place {
+    /// As [`TextPlace::of`].
+    pub(crate) fn of(&self, byte: usize) -> TextPlace {
         let byte = if self.text.is_char_boundary(byte) { byte } else { self.text.len() };
         let line = self.lines.partition_point(|start| *start <= byte);
         let start = line.checked_sub(1).and_then(|line| self.lines.get(line)).copied();
         let column = self.characters_before(byte) - self.characters_before(start.unwrap_or(0)) + 1;
-        Place { line, column }
+        TextPlace { line, column }
     }
 
     fn characters_before(&self, byte: usize) -> usize {
@@ -150,11 +150,11 @@ mod tests {
     fn a_place_is_counted_as_editors_do() {
         let text = "a = 1\nö = \"x\"\r\n";
         for (byte, line, column) in [(0, 1, 1), (4, 1, 5), (5, 1, 6), (6, 2, 1), (8, 2, 2)] {
-            assert_eq!(Place::of(text, byte), Place { line, column }, "{byte}");
+            assert_eq!(TextPlace::of(text, byte), TextPlace { line, column }, "{byte}");
         }
-        assert_eq!(Place::of(text, 99), Place { line: 3, column: 1 });
-        assert_eq!(Place::of(text, 7), Place::of(text, 99), "never within a character");
-        assert_eq!(Place::of("", 0), Place::START);
+        assert_eq!(TextPlace::of(text, 99), TextPlace { line: 3, column: 1 });
+        assert_eq!(TextPlace::of(text, 7), TextPlace::of(text, 99), "never within a character");
+        assert_eq!(TextPlace::of("", 0), TextPlace::START);
     }
 
     proptest! {
@@ -166,17 +166,21 @@ mod tests {
         ) {
             let index = PlaceIndex::new(&text);
             for byte in bytes.into_iter().chain([0, text.len(), text.len() + 1]) {
-                prop_assert_eq!(index.of(byte), Place::of(&text, byte), "{} of {:?}", byte, text);
+                prop_assert_eq!(index.of(byte), TextPlace::of(&text, byte), "{} of {:?}", byte, text);
             }
         }
     }
 
     #[test]
     fn a_fault_is_a_line_that_editors_follow() {
-        let fault = Fault::at(Path::new("a.toml"), Place { line: 3, column: 7 }, "is wrong");
+        let fault =
+            ConfigFault::at(Path::new("a.toml"), TextPlace { line: 3, column: 7 }, "is wrong");
         assert_eq!(fault.to_string(), "a.toml:3:7: is wrong");
-        let fault = Fault::at(Path::new("a.lua"), Place::of_line(3), "is wrong");
+        let fault = ConfigFault::at(Path::new("a.lua"), TextPlace::of_line(3), "is wrong");
         assert_eq!(fault.to_string(), "a.lua:3: is wrong");
-        assert_eq!(Fault::of(Path::new("a.toml"), "is\ngone").to_string(), "a.toml: is\\ngone");
+        assert_eq!(
+            ConfigFault::of(Path::new("a.toml"), "is\ngone").to_string(),
+            "a.toml: is\\ngone"
+        );
     }
 }

@@ -1,10 +1,10 @@
 //! Symbolic links in folders that are read for each request. They are not followed, so that what
 //! they lead to is missing without a line in the log.
 
-use super::load::LoadedSite;
+use super::load::ConfiguredSite;
 use crate::notes::some;
 use crate::settings::LiveFolderLocation;
-use crate::source::Source;
+use crate::source::ServedSource;
 use crate::terminal::counted;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 const LOOKED_AT_MAX: usize = 100_000;
 
 /// Warns about the links in the live folders of a site, and in the folder of its PHP scripts.
-pub(super) fn warnings(site: &LoadedSite) -> Vec<String> {
+pub(super) fn warnings(site: &ConfiguredSite) -> Vec<String> {
     let settings = &site.planned.settings;
     let in_site = match &site.planned.source {
-        Source::Folder(folder) => Some(folder),
+        ServedSource::Folder(folder) => Some(folder),
         _ => None,
     };
     let live = settings.live.iter().filter_map(|folder| match &folder.at {

@@ -1,9 +1,9 @@
 //! File and flags → what a server is to do.
 
 use super::clash::{self, leads_to_store, needs_site};
-use super::fault::{Fault, Place};
+use super::fault::{ConfigFault, TextPlace};
 use super::mounts;
-use super::tables::{self, Section, Tables};
+use super::tables::{self, TableSection, Tables};
 use crate::address::Address;
 use crate::directives::{self, file::Table};
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use crate::settings::{
     CONTENT_FLAGS, LISTEN_KINDS, Listen, ListenKind, ProgramFault, Serve, ServedContent,
     SiteSettings, check_program_files, php_wish, supervised_program, without_effect,
 };
-use crate::source::{self, Source};
+use crate::source::{self, ServedSource};
 use crate::written::Low;
 use pinion_spawner::accounts::Accounts;
 use pinion_spawner::start_table::ProgramStart;
@@ -24,26 +24,26 @@ const CONFIG_MAX_MIB: u64 = 4;
 
 /// What a file says, and everything that is wrong with it.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedFile {
     /// The server; none when that cannot be told.
     pub(crate) serve: Option<Serve>,
     /// The sites that are right.
-    pub(crate) sites: Vec<LoadedSite>,
+    pub(crate) sites: Vec<ConfiguredSite>,
     /// Each address.
-    pub(crate) listeners: Vec<Section>,
+    pub(crate) listeners: Vec<TableSection>,
     /// Each certificate.
-    pub(crate) certificates: Vec<Section>,
+    pub(crate) certificates: Vec<TableSection>,
     /// The programs that are right.
     pub(crate) programs: Vec<ProgramStart>,
     /// What this process lacks the privileges for. It is no fault of the file.
-    pub(crate) privilege_faults: Vec<Fault>,
+    pub(crate) privilege_faults: Vec<ConfigFault>,
     /// Files of programs that are missing or cannot be executed. The programs are started anyway,
     /// again and again until the files are there.
-    pub(crate) program_file_faults: Vec<Fault>,
+    pub(crate) program_file_faults: Vec<ConfigFault>,
     /// The tables that stand once; none when the file is no TOML.
-    pub(crate) server: Option<Section>,
+    pub(crate) server: Option<TableSection>,
     /// In the order of the file.
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<ConfigFault>,
     /// What does nothing; found by a look at what the file names.
     pub(crate) warnings: Vec<String>,
     /// What of the sites is left out, and what clients keep; found in the same way.
@@ -52,16 +52,16 @@ pub(crate) struct Loaded {
 
 /// A site, and where it stands in the file.
 #[derive(Debug)]
-pub(crate) struct LoadedSite {
+pub(crate) struct ConfiguredSite {
     /// The site.
     pub(crate) planned: PlannedSite,
     /// Its table.
-    pub(crate) section: Section,
+    pub(crate) section: TableSection,
 }
 
 /// Reads a file below the flags of a command line. Paths are looked at, nothing is opened.
-pub(crate) fn load(path: &Path, flags: &Low) -> Loaded {
-    let mut loaded = Loaded {
+pub(crate) fn load(path: &Path, flags: &Low) -> LoadedFile {
+    let mut loaded = LoadedFile {
         serve: None,
         sites: Vec::new(),
         listeners: Vec::new(),
@@ -89,13 +89,16 @@ pub(crate) fn load(path: &Path, flags: &Low) -> Loaded {
 ///
 /// # Errors
 /// It is no TOML.
-pub(crate) fn parse(text: &str, path: &Path) -> Result<(Tables, Vec<Fault>), Vec<Fault>> {
+pub(crate) fn parse(
+    text: &str,
+    path: &Path,
+) -> Result<(Tables, Vec<ConfigFault>), Vec<ConfigFault>> {
     let (tables, mut faults) = tables::read(text, path)?;
     faults.extend(clash::find(&tables, path));
     Ok((tables, faults))
 }
 
-impl Loaded {
+impl LoadedFile {
     fn settle(&mut self, tables: Tables, path: &Path, flags: &Low) {
         let content = tables.content();
         let Tables { sites, listeners, certificates, programs, server, .. } = tables;
@@ -112,7 +115,7 @@ impl Loaded {
         let low = flags.over(&low);
         if low.given("log-format") && !low.given("access-log") {
             let message = "format: has no effect without access, the file to log to";
-            self.faults.push(Fault::at(path, server.place_of("log-format"), message));
+            self.faults.push(ConfigFault::at(path, server.place_of("log-format"), message));
         }
         // What stands in a [[listen]] was looked at there: it belongs to that listener alone.
         let of_listeners = ["client-ca", "proxy-protocol"];
@@ -134,7 +137,7 @@ impl Loaded {
                 self.serve = Some(serve);
             }
             // Otherwise it was told already, with its line.
-            Err(failure) if self.faults.is_empty() => self.fault(path, Place::START, &failure),
+            Err(failure) if self.faults.is_empty() => self.fault(path, TextPlace::START, &failure),
             Err(_) => {}
         }
         for section in sites {
@@ -150,18 +153,18 @@ impl Loaded {
     fn refuse_without_effect<'s>(
         &mut self,
         low: &Low,
-        mut sections: impl Iterator<Item = &'s Section>,
+        mut sections: impl Iterator<Item = &'s TableSection>,
         path: &Path,
     ) {
         let Some((name, why)) = without_effect(low, named) else { return };
         let section = sections.find(|section| section.is_written(name));
-        let place = section.map_or(Place::START, |section| section.place_of(name));
-        self.faults.push(Fault::at(path, place, format!("{} {why}", named(name))));
+        let place = section.map_or(TextPlace::START, |section| section.place_of(name));
+        self.faults.push(ConfigFault::at(path, place, format!("{} {why}", named(name))));
     }
 
     /// A flag puts its addresses in the place of those of the file. Whom a listener keeps out must
     /// not come in by that, and the proxies that it trusts must not be shut out.
-    fn refuse_replaced(&mut self, listeners: &[Section], flags: &Low, path: &Path) {
+    fn refuse_replaced(&mut self, listeners: &[TableSection], flags: &Low, path: &Path) {
         for (section, name) in listeners
             .iter()
             .flat_map(|section| ["client-ca", "proxy-protocol"].map(|name| (section, name)))
@@ -172,7 +175,7 @@ impl Loaded {
             if let Some(flag) = flag {
                 let why = format!("takes the place of this listener; give --{name} beside it");
                 let message = format!("{name}: --{flag} {why}");
-                self.faults.push(Fault::at(path, section.place_of(name), message));
+                self.faults.push(ConfigFault::at(path, section.place_of(name), message));
             }
         }
     }
@@ -182,15 +185,15 @@ impl Loaded {
         let given = directives::of(flags.verb).map(|row| row.name).filter(|row| flags.given(row));
         for row in given {
             if let Some(message) = needs_site(row, &format!("--{row}")) {
-                self.faults.push(Fault::at(path, Place::START, message));
+                self.faults.push(ConfigFault::at(path, TextPlace::START, message));
             }
         }
     }
 
-    fn site(&mut self, section: Section, path: &Path, flags: &Low) {
+    fn site(&mut self, section: TableSection, path: &Path, flags: &Low) {
         let site = section.low.values("path").next().map(PathBuf::from);
         let source = match site {
-            None => Source::of_proxy(&section.low),
+            None => ServedSource::of_proxy(&section.low),
             Some(site) => match source::recognise(&site) {
                 Ok(source) => Some(source),
                 Err(failure) => return self.fault(path, section.place_of("path"), &failure),
@@ -203,8 +206,11 @@ impl Loaded {
         // Otherwise it was told already that the path is missing.
         let Some(source) = source.filter(|_| !has_faults) else { return };
         let low = match &source {
-            Source::Folder(_) => flags.over(&section.low),
-            Source::Archive(_) | Source::Releases(_) | Source::Script(_) | Source::Upstream(_) => {
+            ServedSource::Folder(_) => flags.over(&section.low),
+            ServedSource::Archive(_)
+            | ServedSource::Releases(_)
+            | ServedSource::Script(_)
+            | ServedSource::Upstream(_) => {
                 self.refuse_content(&section, &source, path);
                 let useless = CONTENT_FLAGS.iter().copied();
                 let useless: Vec<&str> =
@@ -217,19 +223,20 @@ impl Loaded {
         let settings = SiteSettings::from_low(&low);
         match settings.and_then(|settings| settings.with_php(&source, wish)) {
             Ok(settings) => {
-                self.sites.push(LoadedSite { planned: PlannedSite { source, settings }, section });
+                self.sites
+                    .push(ConfiguredSite { planned: PlannedSite { source, settings }, section });
             }
             Err(failure) => self.fault(path, section.place, &failure),
         }
     }
 
-    fn programs(&mut self, sections: &[Section], path: &Path) {
+    fn programs(&mut self, sections: &[TableSection], path: &Path) {
         if sections.is_empty() {
             return;
         }
         let accounts = match Accounts::read() {
             Ok(accounts) => accounts,
-            Err(error) => return self.faults.push(Fault::of(path, error.to_string())),
+            Err(error) => return self.faults.push(ConfigFault::of(path, error.to_string())),
         };
         for section in sections {
             // A key that is missing or wrong was reported already.
@@ -239,13 +246,13 @@ impl Loaded {
             match supervised_program(&section.low, &accounts) {
                 Ok(program) => {
                     if let Err(ProgramFault { row, message, .. }) = check_program_files(&program) {
-                        let fault = Fault::at(path, section.place_of(row), message);
+                        let fault = ConfigFault::at(path, section.place_of(row), message);
                         self.program_file_faults.push(fault);
                     }
                     self.programs.push(program);
                 }
                 Err(ProgramFault { row, message, is_privilege }) => {
-                    let fault = Fault::at(path, section.place_of(row), message);
+                    let fault = ConfigFault::at(path, section.place_of(row), message);
                     if is_privilege {
                         self.privilege_faults.push(fault);
                     } else {
@@ -257,30 +264,30 @@ impl Loaded {
     }
 
     /// Keys about a build that is over.
-    fn refuse_content(&mut self, section: &Section, source: &Source, path: &Path) {
+    fn refuse_content(&mut self, section: &TableSection, source: &ServedSource, path: &Path) {
         let is_useless =
             |flag: &&&str| section.is_written(flag) && !source.takes_content_flag(flag);
         for flag in CONTENT_FLAGS.iter().filter(is_useless) {
             let row = directives::all().find(|row| row.name == *flag);
             let key = row.and_then(|row| row.file).map_or(*flag, |key| key.name);
             let why = match source {
-                Source::Upstream(_) => "a site without files; add the path of a folder",
-                Source::Script(_) => "a script, which has no files",
+                ServedSource::Upstream(_) => "a site without files; add the path of a folder",
+                ServedSource::Script(_) => "a script, which has no files",
                 _ => "an archive, which is built already; give it to `pinion build`",
             };
             let message = format!("{key}: has no effect on {why}");
-            self.faults.push(Fault::at(path, section.place_of(flag), message));
+            self.faults.push(ConfigFault::at(path, section.place_of(flag), message));
         }
     }
 
-    fn fault(&mut self, path: &Path, place: Place, failure: &Failure) {
+    fn fault(&mut self, path: &Path, place: TextPlace, failure: &Failure) {
         let message = failure.reason().unwrap_or_default();
-        self.faults.push(Fault::at(path, place, message));
+        self.faults.push(ConfigFault::at(path, place, message));
     }
 }
 
 /// Each with its key, so that the two stay together.
-fn add_certificates(low: &mut Low, certificates: &[Section]) {
+fn add_certificates(low: &mut Low, certificates: &[TableSection]) {
     for section in certificates {
         let Some(cert) = section.low.values("cert").next() else { continue };
         let key = section.low.values("key").next().unwrap_or(cert);
@@ -291,19 +298,19 @@ fn add_certificates(low: &mut Low, certificates: &[Section]) {
 
 /// A listener as flags leave it: those for addresses of a kind stand in the place of all of that
 /// kind, every other one stands above the listener's own key.
-fn listener(section: &Section, flags: &Low) -> Low {
+fn listener(section: &TableSection, flags: &Low) -> Low {
     let addresses = LISTEN_KINDS.map(ListenKind::row);
     let hidden: Vec<&str> = addresses.into_iter().filter(|row| flags.given(row)).collect();
     flags.without(&addresses).over(&section.low.without(&hidden))
 }
 
 /// Returns the file, line and column of the address of a listener, if it is written in the file.
-fn position(listen: &Listen, listeners: &[Section], path: &Path) -> Option<String> {
+fn position(listen: &Listen, listeners: &[TableSection], path: &Path) -> Option<String> {
     let mut addresses = listeners.iter().filter_map(clash::address_of);
-    let is_it = |(key, address, _): &(&str, Address, Place)| {
+    let is_it = |(key, address, _): &(&str, Address, TextPlace)| {
         *key == listen.kind.key() && *address == listen.address
     };
-    let (_, _, Place { line, column }) = addresses.find(is_it)?;
+    let (_, _, TextPlace { line, column }) = addresses.find(is_it)?;
     Some(format!("{}:{line}:{column}", path.display()))
 }
 
@@ -314,12 +321,12 @@ fn named(name: &'static str) -> String {
 }
 
 /// The text of a file.
-fn read_text(path: &Path) -> Result<String, Vec<Fault>> {
-    let wrong = |message: String| vec![Fault::of(path, message)];
+fn read_text(path: &Path) -> Result<String, Vec<ConfigFault>> {
+    let wrong = |message: String| vec![ConfigFault::of(path, message)];
     let bytes = regular_file::read(path, CONFIG_MAX_MIB).map_err(wrong)?;
     String::from_utf8(bytes).map_err(|error| {
         let sound = error.utf8_error().valid_up_to();
         let before = String::from_utf8_lossy(error.as_bytes().get(..sound).unwrap_or_default());
-        vec![Fault::at(path, Place::of(&before, sound), "is not UTF-8 from here on")]
+        vec![ConfigFault::at(path, TextPlace::of(&before, sound), "is not UTF-8 from here on")]
     })
 }

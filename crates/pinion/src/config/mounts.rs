@@ -1,8 +1,8 @@
 //! What is wrong with the mounts of a site, each alone and all together.
 
-use super::fault::{Fault, Place};
-use super::load::LoadedSite;
-use super::tables::Section;
+use super::fault::{ConfigFault, TextPlace};
+use super::load::ConfiguredSite;
+use super::tables::TableSection;
 use crate::directives::file::Table;
 use crate::path_warnings;
 use crate::server::mounts::{MountPath, Mounts};
@@ -11,9 +11,9 @@ use crate::values;
 use std::path::Path;
 
 /// Everything of this kind that is wrong with a site. Files that its mounts name are read.
-pub(super) fn find(site: &Section, file: &Path) -> Vec<Fault> {
+pub(super) fn find(site: &TableSection, file: &Path) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
-    let mut known: Vec<(MountPath, Place)> = Vec::new();
+    let mut known: Vec<(MountPath, TextPlace)> = Vec::new();
     let short = site.low.values("proxy").filter_map(|text| text.to_str());
     for (text, place) in short.zip(site.places_of("proxy")) {
         if let Ok((path, _)) = values::proxy_mount(text) {
@@ -34,35 +34,35 @@ pub(super) fn find(site: &Section, file: &Path) -> Vec<Fault> {
             && let Err(fault) = settings::mount(&section.low)
         {
             let place = section.places_of(fault.row).nth(fault.value);
-            faults.push(Fault::at(file, place.unwrap_or(section.place), fault.to_string()));
+            faults.push(ConfigFault::at(file, place.unwrap_or(section.place), fault.to_string()));
         }
     }
     let root = known.iter().find(|(path, _)| path.to_string() == "/");
-    if let Some((_, Place { line, .. })) = root
+    if let Some((_, TextPlace { line, .. })) = root
         && site.is_written("single-page")
     {
         let message = format!(
             "single-page: the page responds to every path and leaves nothing for the mount / in \
              line {line}; leave it out, or give the mount another path"
         );
-        faults.push(Fault::at(file, site.place_of("single-page"), message));
+        faults.push(ConfigFault::at(file, site.place_of("single-page"), message));
     }
     faults
 }
 
 /// Whether the servers of a mount of a site could not be read, which was reported then.
-pub(super) fn have_wrong_servers(site: &Section) -> bool {
+pub(super) fn have_wrong_servers(site: &TableSection) -> bool {
     site.tables(Table::Mount).iter().any(has_wrong_servers)
 }
 
-fn has_wrong_servers(mount: &Section) -> bool {
+fn has_wrong_servers(mount: &TableSection) -> bool {
     settings::SERVER_ROWS.iter().any(|row| mount.is_written(row) && !mount.low.given(row))
 }
 
 /// Warns about the folders of `no-exec` of a site that do not exist.
-pub(super) fn missing_no_exec(site: &LoadedSite) -> Vec<(Place, &'static str, String)> {
-    let LoadedSite { planned, section } = site;
-    let has_no_exec = |table: &&Section| table.is_written("mount-no-exec");
+pub(super) fn missing_no_exec(site: &ConfiguredSite) -> Vec<(TextPlace, &'static str, String)> {
+    let ConfiguredSite { planned, section } = site;
+    let has_no_exec = |table: &&TableSection| table.is_written("mount-no-exec");
     let table = section.tables(Table::Mount).iter().find(has_no_exec);
     let place = match table {
         Some(table) => table.place_of("mount-no-exec"),
@@ -77,18 +77,18 @@ pub(super) fn missing_no_exec(site: &LoadedSite) -> Vec<(Place, &'static str, St
 fn add(
     key: &str,
     path: MountPath,
-    place: Place,
-    known: &mut Vec<(MountPath, Place)>,
+    place: TextPlace,
+    known: &mut Vec<(MountPath, TextPlace)>,
     file: &Path,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<ConfigFault>,
 ) {
     match known.iter().find(|(other, _)| *other == path) {
-        Some((_, Place { line, .. })) => {
+        Some((_, TextPlace { line, .. })) => {
             let message = format!(
                 "{key}: {path} is forwarded by line {line} already; name several servers in one \
                  list, or give another path"
             );
-            faults.push(Fault::at(file, place, message));
+            faults.push(ConfigFault::at(file, place, message));
         }
         None => known.push((path, place)),
     }

@@ -1,11 +1,11 @@
 //! What holds for any bytes as a configuration file: what the fuzz target checks, and the replay of
 //! its corpus.
 
-use super::fault::Place;
+use super::fault::TextPlace;
 use super::load::parse;
-use super::tables::Section;
+use super::tables::TableSection;
 use crate::settings::{Serve, ServedContent, SiteSettings};
-use crate::source::Source;
+use crate::source::ServedSource;
 use std::path::Path;
 
 /// Faults lie within the text and are one line each; what has none can be used.
@@ -21,7 +21,7 @@ pub(crate) fn check(bytes: &[u8]) {
     };
     let lines = text.matches('\n').count() + 1;
     for fault in &faults {
-        let Place { line, column } = fault.place.expect("a place in the text");
+        let TextPlace { line, column } = fault.place.expect("a place in the text");
         assert!((1..=lines).contains(&line), "{fault}");
         let length = text.split('\n').nth(line - 1).map_or(0, |line| line.chars().count());
         assert!((1..=length + 1).contains(&column), "{fault}");
@@ -32,10 +32,10 @@ pub(crate) fn check(bytes: &[u8]) {
     assert_eq!(tables.sites.is_empty(), is_store_only);
     assert!(!is_store_only || !tables.listeners.is_empty());
     assert!(Serve::from_low(&tables.server.low).is_ok(), "the server can be used");
-    for Section { low, .. } in &tables.sites {
+    for TableSection { low, .. } in &tables.sites {
         assert!(SiteSettings::from_low(low).is_ok(), "{low:?} can be used");
         let has_path = low.values("path").next().is_some();
-        assert!(has_path || Source::of_proxy(low).is_some(), "{low:?}");
+        assert!(has_path || ServedSource::of_proxy(low).is_some(), "{low:?}");
     }
 }
 

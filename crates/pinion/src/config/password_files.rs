@@ -1,7 +1,7 @@
 //! Files with the passwords of users that the tables of a site name.
 
-use super::fault::{Fault, Place};
-use super::load::LoadedSite;
+use super::fault::{ConfigFault, TextPlace};
+use super::load::ConfiguredSite;
 use crate::directives::file::Table;
 use crate::server::access::password_file::PasswordFile;
 use crate::server::access::rules::published_password_file;
@@ -10,9 +10,9 @@ use std::path::Path;
 /// Reads the password files of all sites. What is wrong with one is added to the key that names it,
 /// and the faults in the file itself to `below`, once. Returns warnings.
 pub(super) fn examine(
-    sites: &[LoadedSite],
-    add: &mut dyn FnMut(Place, String),
-    below: &mut Vec<Fault>,
+    sites: &[ConfiguredSite],
+    add: &mut dyn FnMut(TextPlace, String),
+    below: &mut Vec<ConfigFault>,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     for site in sites {
@@ -29,11 +29,14 @@ pub(super) fn examine(
                 Err(faults) => {
                     let shown = file.display();
                     match faults.as_slice() {
-                        [Fault { place: None, message, .. }] => add(&format!("{shown} {message}")),
+                        [ConfigFault { place: None, message, .. }] => {
+                            add(&format!("{shown} {message}"))
+                        }
                         _ => add(&format!("{shown} has {} faults", faults.len())),
                     }
-                    let is_new = |fault: &Fault| fault.place.is_some() && !below.contains(fault);
-                    let new: Vec<Fault> = faults.into_iter().filter(is_new).collect();
+                    let is_new =
+                        |fault: &ConfigFault| fault.place.is_some() && !below.contains(fault);
+                    let new: Vec<ConfigFault> = faults.into_iter().filter(is_new).collect();
                     below.extend(new);
                 }
             }

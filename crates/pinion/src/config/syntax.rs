@@ -19,7 +19,7 @@ pub(crate) fn findings(text: &str, errors: &[Finding]) -> Vec<Finding> {
     errors.sort_by_key(|(at, _)| *at);
     for (at, message) in errors {
         let at = if text.is_char_boundary(*at) { *at } else { text.len() };
-        let line = Line::at(text, at);
+        let line = ConfigLine::at(text, at);
         // The first error of a line explains the others, but for those of a list.
         if explained == Some(line.start) {
             continue;
@@ -44,7 +44,7 @@ pub(crate) fn findings(text: &str, errors: &[Finding]) -> Vec<Finding> {
 const MISSING_COMMA: &str = "missing comma between array";
 
 /// A line of a file.
-struct Line<'t> {
+struct ConfigLine<'t> {
     /// The whole file.
     file: &'t str,
     /// The byte that the line begins at.
@@ -52,7 +52,7 @@ struct Line<'t> {
     text: &'t str,
 }
 
-impl<'t> Line<'t> {
+impl<'t> ConfigLine<'t> {
     /// Returns the line of a byte; a line break belongs to the line before it.
     fn at(text: &'t str, byte: usize) -> Self {
         let (before, after) = text.split_at(byte);

@@ -1,7 +1,7 @@
 //! Text → tables. What a key may be is in its row of the directive table and nowhere else; here is
 //! only how TOML writes it.
 
-use super::fault::{Fault, Place, PlaceIndex};
+use super::fault::{ConfigFault, PlaceIndex, TextPlace};
 use super::nearest::nearest;
 use super::syntax;
 use crate::directives::file::{TABLES, Table};
@@ -20,15 +20,15 @@ use toml::de::{DeArray, DeTable, DeValue};
 #[derive(Debug)]
 pub(crate) struct Tables {
     /// Each `[[site]]`.
-    pub(crate) sites: Vec<Section>,
+    pub(crate) sites: Vec<TableSection>,
     /// Each `[[listen]]`.
-    pub(crate) listeners: Vec<Section>,
+    pub(crate) listeners: Vec<TableSection>,
     /// Each `[[certificate]]`.
-    pub(crate) certificates: Vec<Section>,
+    pub(crate) certificates: Vec<TableSection>,
     /// Each `[[program]]`.
-    pub(crate) programs: Vec<Section>,
+    pub(crate) programs: Vec<TableSection>,
     /// The tables that stand once, together: every name in them is another one.
-    pub(crate) server: Section,
+    pub(crate) server: TableSection,
     /// Whether something is written that was most likely meant as a site.
     pub(crate) has_wrong_site: bool,
 }
@@ -47,19 +47,19 @@ impl Tables {
 
 /// One table.
 #[derive(Debug)]
-pub(crate) struct Section {
+pub(crate) struct TableSection {
     /// Its values, as if they had been given as flags.
     pub(crate) low: Low,
     /// Where it begins.
-    pub(crate) place: Place,
+    pub(crate) place: TextPlace,
     /// Where the value of each row stands, or each of its values.
-    places: BTreeMap<&'static str, Vec<Place>>,
+    places: BTreeMap<&'static str, Vec<TextPlace>>,
     /// The tables below it, by their kinds. Their values are in [`Self::low`], too.
-    tables: BTreeMap<Table, Vec<Section>>,
+    tables: BTreeMap<Table, Vec<TableSection>>,
 }
 
-impl Section {
-    fn new(place: Place) -> Self {
+impl TableSection {
+    fn new(place: TextPlace) -> Self {
         Self { low: Low::new(Verb::Serve), place, places: BTreeMap::new(), tables: BTreeMap::new() }
     }
 
@@ -74,7 +74,7 @@ impl Section {
     }
 
     /// Where the value of a row stands.
-    pub(crate) fn place_of(&self, name: &str) -> Place {
+    pub(crate) fn place_of(&self, name: &str) -> TextPlace {
         self.places_of(name).next().unwrap_or(self.place)
     }
 
@@ -84,7 +84,7 @@ impl Section {
     }
 
     /// Where each value of a row stands.
-    pub(crate) fn places_of(&self, name: &str) -> impl Iterator<Item = Place> {
+    pub(crate) fn places_of(&self, name: &str) -> impl Iterator<Item = TextPlace> {
         self.places.get(name).into_iter().flatten().copied()
     }
 }
@@ -94,15 +94,19 @@ impl Section {
 ///
 /// # Errors
 /// It is no TOML: nothing can be said about its keys.
-pub(crate) fn read(text: &str, file: &Path) -> Result<(Tables, Vec<Fault>), Vec<Fault>> {
+pub(crate) fn read(
+    text: &str,
+    file: &Path,
+) -> Result<(Tables, Vec<ConfigFault>), Vec<ConfigFault>> {
     let folder = file.parent().unwrap_or(Path::new(""));
-    let mut reader = Reader { places: PlaceIndex::new(text), file, folder, faults: Vec::new() };
+    let mut reader =
+        TableReader { places: PlaceIndex::new(text), file, folder, faults: Vec::new() };
     let mut tables = Tables {
         sites: Vec::new(),
         listeners: Vec::new(),
         certificates: Vec::new(),
         programs: Vec::new(),
-        server: Section::new(Place::START),
+        server: TableSection::new(TextPlace::START),
         has_wrong_site: false,
     };
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -120,17 +124,17 @@ pub(crate) fn read(text: &str, file: &Path) -> Result<(Tables, Vec<Fault>), Vec<
     Ok((tables, reader.faults))
 }
 
-struct Reader<'t> {
+struct TableReader<'t> {
     places: PlaceIndex<'t>,
     file: &'t Path,
     folder: &'t Path,
-    faults: Vec<Fault>,
+    faults: Vec<ConfigFault>,
 }
 
-impl Reader<'_> {
+impl TableReader<'_> {
     fn fault(&mut self, byte: usize, message: impl Into<String>) {
         let place = self.places.of(byte);
-        self.faults.push(Fault::at(self.file, place, message));
+        self.faults.push(ConfigFault::at(self.file, place, message));
     }
 
     fn document(&mut self, document: &DeTable<'_>, tables: &mut Tables) {
@@ -163,7 +167,7 @@ impl Reader<'_> {
                 self.fault(at, misspelled(table, value.get_ref()));
                 continue;
             };
-            let mut section = Section::new(self.places.of(at));
+            let mut section = TableSection::new(self.places.of(at));
             self.content(table, content, &mut section);
             match table {
                 Table::Certificate => tables.certificates.push(section),
@@ -174,7 +178,7 @@ impl Reader<'_> {
         }
     }
 
-    fn content(&mut self, table: Table, content: &DeTable<'_>, section: &mut Section) {
+    fn content(&mut self, table: Table, content: &DeTable<'_>, section: &mut TableSection) {
         for (key, value) in in_order(content) {
             let (name, at) = (key.get_ref(), key.span().start);
             if let Some(child) = table.child(name) {
@@ -197,7 +201,7 @@ impl Reader<'_> {
     }
 
     /// Reads the tables of a kind below another one.
-    fn below(&mut self, table: Table, at: usize, value: &DeValue<'_>, parent: &mut Section) {
+    fn below(&mut self, table: Table, at: usize, value: &DeValue<'_>, parent: &mut TableSection) {
         let DeValue::Array(array) = value else {
             return self.fault(at, misspelled(table, value));
         };
@@ -207,7 +211,7 @@ impl Reader<'_> {
                 self.fault(at, misspelled(table, value.get_ref()));
                 continue;
             };
-            let mut section = Section::new(self.places.of(at));
+            let mut section = TableSection::new(self.places.of(at));
             self.content(table, content, &mut section);
             parent.low.push_table(table, section.low.clone());
             parent.tables.entry(table).or_default().push(section);
@@ -220,7 +224,7 @@ impl Reader<'_> {
         table: Table,
         (name, at): (&str, usize),
         value: &Spanned<DeValue<'_>>,
-        section: &mut Section,
+        section: &mut TableSection,
     ) {
         let is_switched = matches!(value.get_ref(), DeValue::Boolean(_));
         let Some(row) = table.row(name, is_switched) else {
@@ -245,7 +249,7 @@ impl Reader<'_> {
         &mut self,
         key: &str,
         variables: &DeTable<'_>,
-        places: &mut Vec<Place>,
+        places: &mut Vec<TextPlace>,
     ) -> Option<Vec<OsString>> {
         let mut texts = Vec::new();
         for (name, value) in in_order(variables) {
@@ -279,7 +283,7 @@ impl Reader<'_> {
         row: &'static Directive,
         key: &str,
         value: &Spanned<DeValue<'_>>,
-        places: &mut Vec<Place>,
+        places: &mut Vec<TextPlace>,
     ) -> Option<Vec<OsString>> {
         let at = value.span().start;
         if let (Kind::Switch, DeValue::Boolean(on)) = (row.kind, value.get_ref()) {
@@ -555,7 +559,7 @@ fn all_keys() -> impl Iterator<Item = &'static str> {
 }
 
 /// Keys that a table has to have and has not. What a listener has to have is one of several.
-pub(crate) fn missing(table: Table, section: &Section) -> impl Iterator<Item = &'static str> {
+pub(crate) fn missing(table: Table, section: &TableSection) -> impl Iterator<Item = &'static str> {
     let is_needed = move |row: &Directive| match row.name {
         "cert" => true,
         "path" => {
@@ -573,7 +577,7 @@ pub(crate) fn missing(table: Table, section: &Section) -> impl Iterator<Item = &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{self, Asked};
+    use crate::command_line::{self, ParsedCommand};
 
     /// A value of each kind, as a flag and as TOML have it.
     fn sample(kind: &Kind) -> (String, String) {
@@ -634,7 +638,7 @@ mod tests {
         assert_eq!(faults, [], "{text}");
         let sections = tables.sites.into_iter().chain(tables.listeners);
         let sections = sections.chain(tables.certificates).chain([tables.server]);
-        let given = |section: &Section| !section.places.is_empty();
+        let given = |section: &TableSection| !section.places.is_empty();
         sections.into_iter().find(given).expect("a key").low
     }
 
@@ -653,7 +657,9 @@ mod tests {
                 _ => format!("--{}={text}", row.name),
             });
             let arguments = arguments.into_iter().map(OsString::from);
-            let Ok(Asked::Run(flag)) = command_line::parse(arguments) else { panic!("{key}") };
+            let Ok(ParsedCommand::Run(flag)) = command_line::parse(arguments) else {
+                panic!("{key}")
+            };
             assert_eq!(only(table, &format!("{key} = {toml}")), flag);
             if row.is_list() {
                 assert_eq!(only(table, &format!("{key} = [{toml}]")), flag);

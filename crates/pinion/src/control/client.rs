@@ -1,7 +1,7 @@
 //! The side of a command: it finds a server, asks, and reads the response.
 
 use super::connection::REQUEST_MAX_BYTES;
-use super::protocol::{Command, Request, Response, VERSION};
+use super::protocol::{CommandRequest, Response, ServerCommand, VERSION};
 use super::socket;
 use crate::failure::{Failure, without_number};
 use anyhow::{Context as _, anyhow};
@@ -17,7 +17,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const RESPONSE_MAX_BYTES: u64 = 64 << 20;
 
 /// A server that a command is connected to.
-pub(crate) struct Server {
+pub(crate) struct ConnectedServer {
     pub(crate) socket: PathBuf,
     stream: BufReader<UnixStream>,
 }
@@ -26,9 +26,9 @@ pub(crate) struct Server {
 ///
 /// # Errors
 /// [`Failure::Failed`]: there is none, and what to do.
-pub(crate) fn servers(socket: Option<&Path>) -> Result<Vec<Server>, Failure> {
+pub(crate) fn servers(socket: Option<&Path>) -> Result<Vec<ConnectedServer>, Failure> {
     if let Some(path) = socket {
-        let server = Server::connect(path);
+        let server = ConnectedServer::connect(path);
         let shown = path.display();
         return match server {
             Ok(server) => Ok(vec![server]),
@@ -49,7 +49,9 @@ pub(crate) fn servers(socket: Option<&Path>) -> Result<Vec<Server>, Failure> {
     for folder in &folders {
         match socket::sockets(folder) {
             // One that nobody listens on was left behind by a server that was killed.
-            Ok(sockets) => servers.extend(sockets.iter().filter_map(|s| Server::connect(s).ok())),
+            Ok(sockets) => {
+                servers.extend(sockets.iter().filter_map(|s| ConnectedServer::connect(s).ok()))
+            }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied = Some(folder),
             // A folder that another program has made, or none.
             Err(_) => {}
@@ -76,7 +78,7 @@ pub(crate) fn servers(socket: Option<&Path>) -> Result<Vec<Server>, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: there is none; [`Failure::Usage`]: there are several.
-pub(crate) fn server(socket: Option<&Path>) -> Result<Server, Failure> {
+pub(crate) fn server(socket: Option<&Path>) -> Result<ConnectedServer, Failure> {
     let mut servers = servers(socket)?;
     match servers.pop() {
         Some(server) if servers.is_empty() => Ok(server),
@@ -92,7 +94,7 @@ pub(crate) fn server(socket: Option<&Path>) -> Result<Server, Failure> {
     }
 }
 
-impl Server {
+impl ConnectedServer {
     fn connect(path: &Path) -> io::Result<Self> {
         let stream = BufReader::new(UnixStream::connect(path)?);
         Ok(Self { socket: path.to_owned(), stream })
@@ -102,13 +104,13 @@ impl Server {
     ///
     /// # Errors
     /// The server does not answer.
-    pub(crate) fn ask(&mut self, request: &Request) -> anyhow::Result<Response> {
+    pub(crate) fn ask(&mut self, request: &CommandRequest) -> anyhow::Result<Response> {
         let shown = self.socket.display().to_string();
         self.try_ask(request).with_context(|| format!("the server at {shown}"))
     }
 
-    fn try_ask(&mut self, request: &Request) -> anyhow::Result<Response> {
-        let takes_long = matches!(request.command, Command::Reload | Command::Why);
+    fn try_ask(&mut self, request: &CommandRequest) -> anyhow::Result<Response> {
+        let takes_long = matches!(request.command, ServerCommand::Reload | ServerCommand::Why);
         let timeout = (!takes_long).then_some(RESPONSE_TIMEOUT);
         self.stream.get_ref().set_read_timeout(timeout)?;
         let mut line = serde_json::to_vec(request)?;

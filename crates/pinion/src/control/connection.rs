@@ -2,7 +2,7 @@
 //! reverse for responses. It handles one request at a time, and reads the next one only when the
 //! response to the previous one has been sent.
 
-use super::protocol::{Request, Response};
+use super::protocol::{CommandRequest, Response};
 
 /// Bytes of one request with its end of line. Commands have less than a hundred; a request to
 /// explain is as long as its URL and headers.
@@ -15,12 +15,12 @@ pub(crate) struct Connection {
     output: Vec<u8>,
     /// Bytes of the output that have left.
     sent: usize,
-    stage: Stage,
+    stage: ConnectionStage,
 }
 
 /// The stage of the exchange with the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum ConnectionStage {
     /// A request is received.
     #[default]
     Request,
@@ -34,7 +34,7 @@ impl Connection {
     /// Returns how many bytes it can receive now: none while a request is executed, a response is
     /// sent, or a whole request is in the input already.
     pub(crate) fn wanted_bytes(&self) -> usize {
-        if self.stage != Stage::Request || !self.output().is_empty() || self.has_line() {
+        if self.stage != ConnectionStage::Request || !self.output().is_empty() || self.has_line() {
             return 0;
         }
         REQUEST_MAX_BYTES - self.input.len().min(REQUEST_MAX_BYTES)
@@ -47,7 +47,9 @@ impl Connection {
 
     /// Returns whether [`Self::request`] has a whole line to parse.
     pub(crate) fn has_line(&self) -> bool {
-        self.stage == Stage::Request && self.output().is_empty() && self.input.contains(&b'\n')
+        self.stage == ConnectionStage::Request
+            && self.output().is_empty()
+            && self.input.contains(&b'\n')
     }
 
     /// Returns whether a part of a request has been received.
@@ -58,9 +60,9 @@ impl Connection {
     /// Returns the next request if all of it has been received; the caller responds with
     /// [`Self::respond`] or [`Self::announce`]. A line that is not a request gets an error response
     /// here, and the connection closes.
-    pub(crate) fn request(&mut self) -> Option<Request> {
+    pub(crate) fn request(&mut self) -> Option<CommandRequest> {
         if !self.has_line() {
-            if self.stage == Stage::Request && self.input.len() >= REQUEST_MAX_BYTES {
+            if self.stage == ConnectionStage::Request && self.input.len() >= REQUEST_MAX_BYTES {
                 self.end_with(&Response::refused(format!(
                     "the request is longer than {REQUEST_MAX_BYTES} bytes"
                 )));
@@ -69,9 +71,9 @@ impl Connection {
         }
         let end = self.input.iter().position(|byte| *byte == b'\n')?;
         let line: Vec<u8> = self.input.drain(..=end).collect();
-        match Request::parse(line.strip_suffix(b"\n").unwrap_or(&line)) {
+        match CommandRequest::parse(line.strip_suffix(b"\n").unwrap_or(&line)) {
             Ok(request) => {
-                self.stage = Stage::Response;
+                self.stage = ConnectionStage::Response;
                 Some(request)
             }
             Err(error) => {
@@ -84,8 +86,8 @@ impl Connection {
     /// Queues the response to the request that was executed.
     pub(crate) fn respond(&mut self, response: &Response) {
         self.queue(response);
-        if self.stage == Stage::Response {
-            self.stage = Stage::Request;
+        if self.stage == ConnectionStage::Response {
+            self.stage = ConnectionStage::Request;
         }
     }
 
@@ -104,7 +106,7 @@ impl Connection {
     /// Receives nothing more. The connection is over when the output has been sent.
     pub(crate) fn end(&mut self) {
         self.input = Vec::new();
-        self.stage = Stage::End;
+        self.stage = ConnectionStage::End;
     }
 
     /// Returns the output that is not sent yet.
@@ -123,12 +125,12 @@ impl Connection {
 
     /// Returns whether one of its requests is being executed.
     pub(crate) fn awaits_response(&self) -> bool {
-        self.stage == Stage::Response
+        self.stage == ConnectionStage::Response
     }
 
     /// Returns whether it is over and all output has been sent.
     pub(crate) fn is_over(&self) -> bool {
-        self.stage == Stage::End && self.output().is_empty()
+        self.stage == ConnectionStage::End && self.output().is_empty()
     }
 
     fn queue(&mut self, response: &Response) {
@@ -138,7 +140,7 @@ impl Connection {
             self.output.extend_from_slice(&line);
             self.output.push(b'\n');
         } else {
-            self.stage = Stage::End;
+            self.stage = ConnectionStage::End;
         }
     }
 }
@@ -146,14 +148,14 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::protocol::{Command, Message};
+    use crate::control::protocol::{Message, ServerCommand};
     use crate::explain::request::{ExplainRequest, RequestHeader};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     /// Returns the requests of a client that sends these pieces, each executed at once, and the
     /// responses.
-    fn talk(pieces: &[Vec<u8>]) -> (Vec<Request>, Vec<Response>, Connection) {
+    fn talk(pieces: &[Vec<u8>]) -> (Vec<CommandRequest>, Vec<Response>, Connection) {
         let (mut connection, mut requests, mut output) = (Connection::default(), vec![], vec![]);
         for piece in pieces {
             let mut rest = &piece[..];
@@ -179,14 +181,18 @@ mod tests {
         (requests, responses.collect(), connection)
     }
 
-    fn request() -> impl Strategy<Value = Request> {
-        let plain = prop_oneof![Just(Command::Status), Just(Command::Reload), Just(Command::Stop)];
+    fn request() -> impl Strategy<Value = CommandRequest> {
+        let plain = prop_oneof![
+            Just(ServerCommand::Status),
+            Just(ServerCommand::Reload),
+            Just(ServerCommand::Stop)
+        ];
         let header = (".{0,20}", ".{0,20}");
         let header = header.prop_map(|(name, value)| RequestHeader { name, value });
         let explain = (".{0,40}", ".{0,10}", vec(header, 0..4));
         let explain =
             explain.prop_map(|(url, method, headers)| ExplainRequest { url, method, headers });
-        prop_oneof![plain.prop_map(Request::new), explain.prop_map(Request::explain)]
+        prop_oneof![plain.prop_map(CommandRequest::new), explain.prop_map(CommandRequest::explain)]
     }
 
     proptest! {
@@ -232,7 +238,8 @@ mod tests {
     #[test]
     fn a_request_that_is_too_long_ends_the_conversation() {
         let longest = |bytes: usize| {
-            let mut line = serde_json::to_vec(&Request::new(Command::Status)).expect("written");
+            let mut line =
+                serde_json::to_vec(&CommandRequest::new(ServerCommand::Status)).expect("written");
             line.resize(bytes - 1, b' ');
             line.push(b'\n');
             line

@@ -15,7 +15,7 @@ pub(crate) const VERSION: u32 = 1;
 /// What a server is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Command {
+pub(crate) enum ServerCommand {
     /// Tell about itself.
     Status,
     /// Load the configuration, the sites and the certificates again, as on SIGHUP. The response
@@ -28,16 +28,16 @@ pub(crate) enum Command {
     Stop,
     /// Open the log files again, as on SIGUSR1.
     ReopenLogs,
-    /// Explain the response to [`Request::request`].
+    /// Explain the response to [`CommandRequest::request`].
     Why,
 }
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Request {
+pub(crate) struct CommandRequest {
     pub(crate) version: u32,
-    pub(crate) command: Command,
-    /// What [`Command::Why`] is about; other commands ignore it.
+    pub(crate) command: ServerCommand,
+    /// What [`ServerCommand::Why`] is about; other commands ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) request: Option<ExplainRequest>,
 }
@@ -51,10 +51,10 @@ pub(crate) struct Response {
     /// What the server has to say about it, in order.
     #[serde(default)]
     pub(crate) messages: Vec<Message>,
-    /// What was asked for with [`Command::Status`].
+    /// What was asked for with [`ServerCommand::Status`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<Box<Status>>,
-    /// What was asked for with [`Command::Why`].
+    /// What was asked for with [`ServerCommand::Why`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) explanation: Option<Box<Explanation>>,
 }
@@ -62,14 +62,14 @@ pub(crate) struct Response {
 /// One line for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Message {
-    pub(crate) level: Level,
+    pub(crate) level: MessageLevel,
     pub(crate) text: String,
 }
 
 /// How much a message matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Level {
+pub(crate) enum MessageLevel {
     /// What was done.
     Info,
     /// What an operator should look at.
@@ -78,15 +78,15 @@ pub(crate) enum Level {
     Error,
 }
 
-impl Request {
+impl CommandRequest {
     /// Returns the request for a command.
-    pub(crate) fn new(command: Command) -> Self {
+    pub(crate) fn new(command: ServerCommand) -> Self {
         Self { version: VERSION, command, request: None }
     }
 
     /// Returns the request to explain a response.
     pub(crate) fn explain(request: ExplainRequest) -> Self {
-        Self { request: Some(request), ..Self::new(Command::Why) }
+        Self { request: Some(request), ..Self::new(ServerCommand::Why) }
     }
 
     /// Reads a line.
@@ -110,7 +110,7 @@ impl Request {
         }
         let request: Self = serde_json::from_slice(line)
             .map_err(|error| format!("this is not a known request: {error}"))?;
-        if request.command == Command::Why && request.request.is_none() {
+        if request.command == ServerCommand::Why && request.request.is_none() {
             return Err("the command why needs a member `request`, an object with url".to_owned());
         }
         Ok(request)
@@ -130,32 +130,33 @@ impl Response {
 
     /// Returns whether everything that was asked for was done.
     pub(crate) fn is_success(&self) -> bool {
-        self.error.is_none() && self.messages.iter().all(|message| message.level != Level::Error)
+        self.error.is_none()
+            && self.messages.iter().all(|message| message.level != MessageLevel::Error)
     }
 }
 
 impl Message {
     /// Returns what was done.
     pub(crate) fn info(text: impl Into<String>) -> Self {
-        Self { level: Level::Info, text: text.into() }
+        Self { level: MessageLevel::Info, text: text.into() }
     }
 
     /// Returns what an operator should look at.
     pub(crate) fn warning(text: impl Into<String>) -> Self {
-        Self { level: Level::Warning, text: text.into() }
+        Self { level: MessageLevel::Warning, text: text.into() }
     }
 
     /// Returns what was not done.
     pub(crate) fn error(text: impl Into<String>) -> Self {
-        Self { level: Level::Error, text: text.into() }
+        Self { level: MessageLevel::Error, text: text.into() }
     }
 
     /// Writes it to stderr, as a server logs it.
     pub(crate) fn log(&self) {
         match self.level {
-            Level::Info => stderr::line(format_args!("{}", self.text)),
-            Level::Warning => log_lines::warning(&self.text),
-            Level::Error => stderr::line(format_args!("pinion: {}", self.text)),
+            MessageLevel::Info => stderr::line(format_args!("{}", self.text)),
+            MessageLevel::Warning => log_lines::warning(&self.text),
+            MessageLevel::Error => stderr::line(format_args!("pinion: {}", self.text)),
         }
     }
 }
@@ -167,9 +168,9 @@ mod tests {
     #[test]
     fn a_request_says_what_is_wrong_with_it() {
         let good = br#"{"version":1,"command":"reopen-logs","later":[1]}"#;
-        assert_eq!(Request::parse(good), Ok(Request::new(Command::ReopenLogs)));
+        assert_eq!(CommandRequest::parse(good), Ok(CommandRequest::new(ServerCommand::ReopenLogs)));
         let why = br#"{"version":1,"command":"why","request":{"url":"/a","later":1}}"#;
-        let request = Request::parse(why).expect("a request").request.expect("its request");
+        let request = CommandRequest::parse(why).expect("a request").request.expect("its request");
         assert_eq!((request.method.as_str(), request.headers.len()), ("GET", 0));
         for (line, expected) in [
             ("", "this is not a request"),
@@ -184,7 +185,7 @@ mod tests {
             (r#"{"version":1,"command":"why","request":{}}"#, "missing field `url`"),
             (r#"{"version":1,"command":"why","request":{"url":7}}"#, "not a known request"),
         ] {
-            let error = Request::parse(line.as_bytes()).expect_err(line);
+            let error = CommandRequest::parse(line.as_bytes()).expect_err(line);
             assert!(error.contains(expected), "{line}: {error}");
         }
     }

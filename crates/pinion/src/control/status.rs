@@ -28,9 +28,9 @@ pub(crate) struct Status {
     pub(crate) requests: Requests,
     /// Null before the first request.
     pub(crate) latency: Option<Latency>,
-    pub(crate) memory: Memory,
+    pub(crate) memory: ProcessMemory,
     /// In the order of the configuration.
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<SiteStatus>,
     /// Null for a server that starts no programs.
     pub(crate) programs: Option<Programs>,
     /// The Python applications that the server runs.
@@ -98,7 +98,7 @@ pub(crate) struct Latency {
 /// What the process has in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Memory {
+pub(crate) struct ProcessMemory {
     /// Now, with the pages of archives that are in memory.
     pub(crate) resident_bytes: u64,
     /// The most that it takes beside the files of the sites.
@@ -120,7 +120,7 @@ pub(crate) struct StoreUse {
 /// A site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Site {
+pub(crate) struct SiteStatus {
     /// Empty for every host that no other site names.
     pub(crate) hosts: Vec<String>,
     /// The folder, archive, release folder or script.

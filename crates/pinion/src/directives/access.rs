@@ -1,7 +1,7 @@
 //! Who may request a part of a site, and how often. It stands in a configuration file alone.
 
 use super::file::Table;
-use super::{Change, Default, Directive, Group, Kind, Level};
+use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
 /// A row of the table `[[site.access]]`, with what all of them have in common.
 const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
@@ -10,12 +10,12 @@ const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
         short: None,
         verbs: &[],
         file: Some(Table::Access.key(key)),
-        group: Group::Site,
-        level: Level::Site,
+        group: DirectiveGroup::Site,
+        level: DirectiveLevel::Site,
         kind,
         repeatable: false,
         default: Default::Nothing("not set"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "",
         long: "",
     }

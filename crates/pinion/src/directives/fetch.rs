@@ -3,7 +3,7 @@
 use super::file::Table;
 use super::lua::{SERVE_AND_RUN, SERVE_RUN_AND_WHY};
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Group, Kind, Level};
+use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
@@ -12,12 +12,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Serve],
         file: Some(Table::Site.key("fetch-private")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::Switch,
         repeatable: false,
         default: Default::Off,
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "Let Lua scripts connect to this machine and to private networks",
         long: "Without it, `pinion.fetch` connects to public addresses only: a visitor who can \
                choose a URL cannot reach your other services with it (server-side request \
@@ -29,12 +29,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("fetch-network")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::IpNetwork,
         repeatable: true,
         default: Default::Nothing("no network"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "A network that Lua scripts may connect to although it is not public",
         long: "Names a service of your own without opening all private networks, such as \
                10.1.2.3. The address of a cloud metadata service is allowed only if it is given \
@@ -45,12 +45,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("fetch-socket")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::Path,
         repeatable: true,
         default: Default::Nothing("no socket"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "A Unix socket that Lua scripts may connect to",
         long: "A script names it with the option `socket` of `pinion.fetch`, by the same absolute \
                path.",
@@ -60,12 +60,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("fetch-ca")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::Path,
         repeatable: false,
         default: Default::Auto("the root certificates of the system"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "A file with the certificate authorities that Lua scripts trust, as PEM",
         long: "For servers whose certificates come from an authority of your own. The root \
                certificates of the system are not trusted then.",
@@ -75,12 +75,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("fetch-pin")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::CertificatePin,
         repeatable: true,
         default: Default::Nothing("no pins"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "Trust only a server with this certificate or key, in pinion.fetch",
         long: "The SHA-256 hash of its certificate, as `openssl x509 -fingerprint -sha256` prints \
                it, or sha256// and the Base64 hash of its public key, as curl has it. The name \
@@ -91,12 +91,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_RUN_AND_WHY,
         file: Some(Table::Site.key("lua-program")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::Program,
         repeatable: true,
         default: Default::Nothing("no programs"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "A program that Lua scripts may run with `pinion.process.run`",
         long: "NAME is what scripts call it, PATH is absolute. It runs as the user of the server \
                with an environment of PATH, LANG and TMPDIR, in a process group of its own, and \
@@ -109,12 +109,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_RUN_AND_WHY,
         file: Some(Table::Site.key("secret")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::Secret,
         repeatable: true,
         default: Default::Nothing("no secrets"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "A file with a password or key that scripts get by `pinion.secret`",
         long: "`pinion.secret(\"NAME\")` returns what the file contains, without the end of its \
                last line. The file is read at each reload and can lie outside of the site, such as \

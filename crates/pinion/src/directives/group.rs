@@ -5,7 +5,7 @@ use super::{Directive, of};
 
 /// What a directive is about: the heading above its flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Group {
+pub(crate) enum DirectiveGroup {
     /// Addresses, protocols, proxies.
     Network,
     /// Encryption, and what depends on it.
@@ -38,7 +38,7 @@ pub(crate) enum Group {
     Measurement,
 }
 
-impl Group {
+impl DirectiveGroup {
     /// Every group, in the order of the help.
     pub(crate) const ALL: [Self; 15] = [
         Self::Network,
@@ -81,10 +81,12 @@ impl Group {
 }
 
 /// The rows of a verb by their groups, without the groups that have none.
-pub(crate) fn grouped(verb: Verb) -> impl Iterator<Item = (Group, Vec<&'static Directive>)> {
+pub(crate) fn grouped(
+    verb: Verb,
+) -> impl Iterator<Item = (DirectiveGroup, Vec<&'static Directive>)> {
     let of_group = move |group| of(verb).filter(move |row| row.group == group).collect();
-    let groups = Group::ALL.into_iter().map(move |group| (group, of_group(group)));
-    groups.filter(|(_, rows): &(Group, Vec<_>)| !rows.is_empty())
+    let groups = DirectiveGroup::ALL.into_iter().map(move |group| (group, of_group(group)));
+    groups.filter(|(_, rows): &(DirectiveGroup, Vec<_>)| !rows.is_empty())
 }
 
 #[cfg(test)]
@@ -94,8 +96,8 @@ mod tests {
 
     #[test]
     fn every_row_of_a_verb_is_in_one_group() {
-        for (at, group) in Group::ALL.iter().enumerate() {
-            let others = Group::ALL.iter().skip(at + 1);
+        for (at, group) in DirectiveGroup::ALL.iter().enumerate() {
+            let others = DirectiveGroup::ALL.iter().skip(at + 1);
             assert!(others.clone().all(|other| other.title() != group.title()), "{group:?}");
         }
         for verb in verbs::ALL {

@@ -2,7 +2,7 @@
 
 use super::file::Table;
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Group, Kind, Level};
+use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
 const SERVE: &[Verb] = &[Verb::Serve];
 pub(super) const SERVE_AND_RUN: &[Verb] = &[Verb::Serve, Verb::Run];
@@ -15,12 +15,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Site.key("dev")),
-        group: Group::Site,
-        level: Level::Site,
+        group: DirectiveGroup::Site,
+        level: DirectiveLevel::Site,
         kind: Kind::Switch,
         repeatable: false,
         default: Default::Off,
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "For development: reload pages in the browser, and show errors there",
         long: "Includes --watch. Pages reload in the browser when the site has changed, and show \
                why it cannot be loaded or why a script has failed, with lines of the source. Only \
@@ -33,12 +33,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-cpu")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::Number { min: 1, max: 600_000, unit: "milliseconds" },
         repeatable: false,
         default: Default::Auto("200"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "The CPU time limit of a request in Lua",
         long: "A request that takes more is stopped with the response 500. While Lua code runs, \
                other requests of its worker wait. Background work may take as much, and at \
@@ -49,12 +49,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-memory")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::Number { min: 1, max: 1 << 16, unit: "MiB" },
         repeatable: false,
         default: Default::Auto("32, less with little memory"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "The memory limit of a request in Lua",
         long: "A request that needs more is stopped with the response 500; if its response has \
                begun, the connection is closed. What the script keeps between requests does not \
@@ -65,12 +65,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-vm-memory")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::Number { min: 1, max: 1 << 16, unit: "MiB" },
         repeatable: false,
         default: Default::Auto("256, less with little memory"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "The most memory that Lua may take in each worker",
         long: "It covers all requests of a site and what its script keeps. A request that needs \
                more is stopped with the response 500.",
@@ -80,12 +80,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-time")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::Number { min: 1, max: 86_400, unit: "seconds" },
         repeatable: false,
         default: Default::Auto("30"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "The time limit of a request in Lua, including waiting",
         long: "A request that takes longer is stopped with the response 503; if its response has \
                begun, the connection is closed. \
@@ -99,12 +99,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_RUN_AND_WHY,
         file: Some(Table::Site.key("lua-unsafe")),
-        group: Group::Lua,
-        level: Level::Site,
+        group: DirectiveGroup::Lua,
+        level: DirectiveLevel::Site,
         kind: Kind::Switch,
         repeatable: false,
         default: Default::Off,
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "Turn off the sandbox: scripts get files, programs and C libraries",
         long: "Opens all of os, io, debug and package, bytecode, and in LuaJIT ffi; `require` \
                finds modules of the system too. A script can then do whatever the server can, and \

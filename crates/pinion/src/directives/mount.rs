@@ -2,7 +2,7 @@
 //! alone; the flag `--proxy` is the short form.
 
 use super::file::Table;
-use super::{Change, Default, Directive, Group, Kind, Level};
+use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
 /// A row of the table `[[site.mount]]`, with what all of them have in common.
 const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
@@ -11,12 +11,12 @@ const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
         short: None,
         verbs: &[],
         file: Some(Table::Mount.key(key)),
-        group: Group::Site,
-        level: Level::Site,
+        group: DirectiveGroup::Site,
+        level: DirectiveLevel::Site,
         kind,
         repeatable: false,
         default: Default::Nothing("not set"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "",
         long: "",
     }

@@ -2,7 +2,7 @@
 //! line would have to quote another command line.
 
 use super::file::Table;
-use super::{Change, Default, Directive, Group, Kind, Level};
+use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
 /// A row of the table `[[program]]`, with what all of them have in common.
 const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
@@ -11,12 +11,12 @@ const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
         short: None,
         verbs: &[],
         file: Some(Table::Program.key(key)),
-        group: Group::Process,
-        level: Level::Server,
+        group: DirectiveGroup::Process,
+        level: DirectiveLevel::Server,
         kind,
         repeatable: false,
         default: Default::Nothing("not set"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "",
         long: "",
     }

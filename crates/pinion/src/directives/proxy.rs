@@ -2,7 +2,7 @@
 
 use super::file::Table;
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Group, Kind, Level};
+use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
@@ -11,12 +11,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Serve, Verb::Why],
         file: Some(Table::Site.key("proxy")),
-        group: Group::Site,
-        level: Level::Site,
+        group: DirectiveGroup::Site,
+        level: DirectiveLevel::Site,
         kind: Kind::Upstream,
         repeatable: true,
         default: Default::Nothing("no upstream server"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "Forward requests to another server over HTTP (reverse proxy)",
         long: "`--proxy http://127.0.0.1:3000` forwards every request that no file of the site \
            responds to. With a path and `=` before the URL, it forwards requests for that path \
@@ -29,12 +29,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Serve],
         file: Some(Table::Site.key("proxy-timeout")),
-        group: Group::Site,
-        level: Level::Site,
+        group: DirectiveGroup::Site,
+        level: DirectiveLevel::Site,
         kind: Kind::Number { min: 1, max: 86_400, unit: "seconds" },
         repeatable: false,
         default: Default::Value("60"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "Longest silence of a server that requests are forwarded to",
         long: "Counts until the first byte of the response, and then between two parts of it. A \
                request that waits for longer gets status 504, or its response is cut off.",

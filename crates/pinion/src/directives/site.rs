@@ -2,7 +2,7 @@
 //! its path is an operand.
 
 use super::file::Table;
-use super::{Change, Default, Directive, Group, Kind, Level};
+use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 use crate::settings::LogFormat;
 
 /// In the order of the reference.
@@ -12,12 +12,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[],
         file: Some(Table::Site.key("hosts")),
-        group: Group::Site,
-        level: Level::Site,
+        group: DirectiveGroup::Site,
+        level: DirectiveLevel::Site,
         kind: Kind::Host,
         repeatable: true,
         default: Default::Auto("every host that no other site names"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "The hosts that the site answers for",
         long: "A host by its name comes first, then the longest `*.` pattern that covers it \
                (`*.example.org` covers a.example.org and a.b.example.org, not example.org itself), \
@@ -29,12 +29,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[],
         file: Some(Table::Site.key("path")),
-        group: Group::Site,
-        level: Level::Site,
+        group: DirectiveGroup::Site,
+        level: DirectiveLevel::Site,
         kind: Kind::Path,
         repeatable: false,
         default: Default::Required,
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "The folder, archive, release folder or Lua script to serve",
         long: "It may be left out of a site with `proxy`, which has no files then.",
     },
@@ -43,12 +43,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[],
         file: Some(Table::Site.key("request-id")),
-        group: Group::Logging,
-        level: Level::Site,
+        group: DirectiveGroup::Logging,
+        level: DirectiveLevel::Site,
         kind: Kind::Switch,
         repeatable: false,
         default: Default::Off,
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "Give each request a random number, which all logs have in common",
         long: "It is in `X-Request-Id` of the response and of requests that are forwarded, in \
                `req.id` of scripts, and in `request_id` of an access log in JSON. What clients \
@@ -59,12 +59,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[],
         file: Some(Table::Site.key("access-log")),
-        group: Group::Logging,
-        level: Level::Site,
+        group: DirectiveGroup::Logging,
+        level: DirectiveLevel::Site,
         kind: Kind::Path,
         repeatable: false,
         default: Default::Auto("the log of the server, if there is one"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "Log the requests of the site to a file of its own, or to stdout with -",
         long: "They are left out of the log of the server. Sites that name the same file share it \
                and must use the same format; up to 256 logs can be open. A server that was started \
@@ -75,12 +75,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[],
         file: Some(Table::Site.key("log-format")),
-        group: Group::Logging,
-        level: Level::Site,
+        group: DirectiveGroup::Logging,
+        level: DirectiveLevel::Site,
         kind: Kind::Choice(LogFormat::NAMES),
         repeatable: false,
         default: Default::Value("combined"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "The format of the access log of the site",
         long: "Needs `access-log`.",
     },

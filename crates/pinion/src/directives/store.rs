@@ -2,7 +2,7 @@
 
 use super::file::Table;
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Group, Kind, Level, site_flag};
+use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect, site_flag};
 
 /// The verbs of a server that can have a store.
 pub(super) const SERVE_AND_STORE: &[Verb] = &[Verb::Serve, Verb::Store];
@@ -26,12 +26,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_STORE,
         file: Some(Table::Listen.key("store")),
-        group: Group::Store,
-        level: Level::Listener,
+        group: DirectiveGroup::Store,
+        level: DirectiveLevel::Listener,
         kind: Kind::Address,
         repeatable: true,
         default: Default::Nothing("no store"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "Where clients of Redis find the store",
         long: "The store keeps keys and values in memory and speaks the protocol of Redis. An \
                address is written as for `--listen`: `127.0.0.1:6379`, `unix:/run/store.sock`. \
@@ -43,12 +43,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_STORE,
         file: Some(Table::Listen.key("store-tls")),
-        group: Group::Store,
-        level: Level::Listener,
+        group: DirectiveGroup::Store,
+        level: DirectiveLevel::Listener,
         kind: Kind::Address,
         repeatable: true,
         default: Default::Nothing("no encrypted store"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "Where clients of Redis find the store, with TLS",
         long: "The certificates are those of --tls, and --client-ca applies.",
     },
@@ -57,12 +57,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_STORE,
         file: Some(Table::Store.key("password-file")),
-        group: Group::Store,
-        level: Level::Server,
+        group: DirectiveGroup::Store,
+        level: DirectiveLevel::Server,
         kind: Kind::Path,
         repeatable: false,
         default: Default::Nothing("no password"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "The password of the store, in a file",
         long: "Clients give it with AUTH or HELLO, for the user `default`. The file has one line. \
                Let only its owner read it.",
@@ -75,7 +75,7 @@ pub(crate) const ROWS: &[Directive] = &[
                `/about.html`, and that of `page:index.html` for `/`, where no file responds. \
                `--store-pages /live=page:` does so for `/live` and all paths below. In a \
                configuration file, write `[[site.mount]]` with `store`.",
-        group: Group::Store,
+        group: DirectiveGroup::Store,
         ..site_flag("store-pages", Kind::StorePages)
     },
     Directive {
@@ -83,12 +83,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_STORE,
         file: Some(Table::Store.key("memory")),
-        group: Group::Store,
-        level: Level::Server,
+        group: DirectiveGroup::Store,
+        level: DirectiveLevel::Server,
         kind: Kind::Number { min: 1, max: 1 << 24, unit: "MiB" },
         repeatable: false,
         default: Default::Auto("a quarter of the memory"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "The most memory for all keys and values of the store",
         long: "Without --store, the store is there for the scripts of the site, as \
                `pinion.store`. `CONFIG SET maxmemory` changes the limit while the server runs.",
@@ -98,12 +98,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_STORE,
         file: Some(Table::Store.key("eviction")),
-        group: Group::Store,
-        level: Level::Server,
+        group: DirectiveGroup::Store,
+        level: DirectiveLevel::Server,
         kind: Kind::Choice(POLICIES),
         repeatable: false,
         default: Default::Value("noeviction"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "Which keys are removed when the store is full",
         long: "With `noeviction`, commands that need memory fail. `allkeys-lru` removes keys that \
                were not used for the longest time, `allkeys-lfu` those that are used least often. \

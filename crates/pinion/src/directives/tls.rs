@@ -3,7 +3,7 @@
 use super::file::Table;
 use super::store::SERVE_AND_STORE;
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Group, Kind, Level};
+use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
 const SERVE: &[Verb] = &[Verb::Serve];
 
@@ -14,12 +14,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Listen.key("tls")),
-        group: Group::Tls,
-        level: Level::Listener,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Listener,
         kind: Kind::Address,
         repeatable: true,
         default: Default::Nothing("no HTTPS"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "Where to listen for HTTPS",
         long: "TLS 1.2 and 1.3. An address is written as for `--listen`, and each listener is \
                printed in the same way. Without `--cert` the certificate is self-signed.",
@@ -29,12 +29,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Listen.key("quic")),
-        group: Group::Tls,
-        level: Level::Listener,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Listener,
         kind: Kind::Address,
         repeatable: true,
         default: Default::Nothing("no HTTP/3"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "Where to listen for HTTP/3",
         long: "Uses UDP. Use it together with --tls: most browsers first connect with HTTPS \
                over TCP and learn of HTTP/3 from the Alt-Svc header of the response. Open the \
@@ -46,12 +46,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Listen.key("quic-congestion")),
-        group: Group::Tls,
-        level: Level::Listener,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Listener,
         kind: Kind::Choice(&["cubic", "bbr"]),
         repeatable: false,
         default: Default::Value("cubic"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "How HTTP/3 finds out how fast the path to a client is",
         long: "`cubic` slows down when packets are lost, as TCP does. `bbr` ignores lost packets, \
                and is many times as fast on paths that lose them for other reasons than \
@@ -63,12 +63,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_STORE,
         file: Some(Table::Certificate.key("cert")),
-        group: Group::Tls,
-        level: Level::Server,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Server,
         kind: Kind::Path,
         repeatable: true,
         default: Default::Auto("a self-signed certificate"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "A certificate with its chain, as a PEM file",
         long: "The file begins with the certificate of the server; the certificates of the \
                authorities follow. The private key may be in the same file. With several \
@@ -81,12 +81,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_STORE,
         file: Some(Table::Certificate.key("key")),
-        group: Group::Tls,
-        level: Level::Server,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Server,
         kind: Kind::Path,
         repeatable: true,
         default: Default::Auto("the file of the certificate"),
-        change: Change::Live,
+        change: TakesEffect::Live,
         brief: "The private key of a certificate, as a PEM file",
         long: "RSA, ECDSA on P-256, P-384 or P-521, or Ed25519, without a password. With several \
                certificates, give one key for each, in the same order.",
@@ -96,12 +96,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_STORE,
         file: Some(Table::Tls.key("self-signed")),
-        group: Group::Tls,
-        level: Level::Server,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Server,
         kind: Kind::Choice(&["p256", "ed25519", "rsa2048"]),
         repeatable: false,
         default: Default::Value("p256"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "The key of the self-signed certificate",
         long: "Without `--cert` the server makes a certificate at the first start and keeps it in \
                the state folder. Each start prints its SHA-256, for clients that need to trust it. \
@@ -112,12 +112,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_STORE,
         file: Some(Table::Listen.key("client-ca")),
-        group: Group::Tls,
-        level: Level::Listener,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Listener,
         kind: Kind::Path,
         repeatable: false,
         default: Default::Nothing("no client certificates"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "Require a client certificate from these authorities (mutual TLS)",
         long: "A PEM file with one or more certificates. The flag applies to every listener with \
                TLS or QUIC, the key to the listener of its table.",
@@ -127,12 +127,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Listen.key("protocols")),
-        group: Group::Network,
-        level: Level::Listener,
+        group: DirectiveGroup::Network,
+        level: DirectiveLevel::Listener,
         kind: Kind::Protocols,
         repeatable: false,
         default: Default::Value("h1,h2,h3"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "The versions of HTTP that clients may use",
         long: "With TLS the client and the server negotiate the protocol (ALPN). Without TLS the \
                server looks at the first bytes (HTTP/2 needs prior knowledge), unless there is \
@@ -144,12 +144,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Tls.key("hsts")),
-        group: Group::Tls,
-        level: Level::Server,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Server,
         kind: Kind::Hsts,
         repeatable: false,
         default: Default::Value("off"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "How long browsers are to use only HTTPS",
         long: "Sent over TLS only, as Strict-Transport-Security. `1y,subdomains` includes all \
                subdomains, and `1y,subdomains,preload` allows the makers of browsers to put the \
@@ -161,12 +161,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Tls.key("alt-svc")),
-        group: Group::Tls,
-        level: Level::Server,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Server,
         kind: Kind::AltSvc,
         repeatable: false,
         default: Default::Auto("h3 at the ports of the QUIC listeners, for a day"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "The Alt-Svc header, by which clients of HTTPS find HTTP/3",
         long: "TLS listeners with `h3` among their `protocols` send it; if you set a value, all of \
                them do. Set it if clients reach HTTP/3 at another port or host, or `off` if they \
@@ -177,12 +177,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Listen.key("redirect-http")),
-        group: Group::Tls,
-        level: Level::Listener,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Listener,
         kind: Kind::Address,
         repeatable: true,
         default: Default::Nothing("no redirects to HTTPS"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "Where to listen for HTTP and redirect all requests to HTTPS",
         long: "Every request gets the status 308, with the same path and query on the host of \
                `--canonical-host`.",
@@ -192,12 +192,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Tls.key("acme-webroot")),
-        group: Group::Tls,
-        level: Level::Server,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Server,
         kind: Kind::Folder,
         repeatable: false,
         default: Default::Nothing("no webroot"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "The webroot for the challenges of Let's Encrypt (ACME)",
         long: "certbot calls this folder --webroot-path. A request for a file directly below \
                /.well-known/acme-challenge/ is answered from there, on every host and every \
@@ -208,12 +208,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Tls.key("canonical-host")),
-        group: Group::Tls,
-        level: Level::Server,
+        group: DirectiveGroup::Tls,
+        level: DirectiveLevel::Server,
         kind: Kind::CanonicalHost,
         repeatable: false,
         default: Default::Auto("the first host of the first certificate"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "The host to which --redirect-http redirects",
         long: "Redirects lead to this host, whatever host the client asked for. Without a port, \
                the port of the first TLS listener is used.",
@@ -223,14 +223,14 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_STORE,
         file: Some(Table::Server.key("state")),
-        group: Group::Process,
-        level: Level::Server,
+        group: DirectiveGroup::Process,
+        level: DirectiveLevel::Server,
         kind: Kind::Folder,
         repeatable: false,
         default: Default::Auto(
             "$STATE_DIRECTORY, else $XDG_STATE_HOME/pinion, else ~/.local/state/pinion",
         ),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "The folder for certificates and keys that the server creates",
         long: "Self-signed certificates, and the keys of stateless resets, by which clients of \
                HTTP/3 notice a crash at once. The server creates the folder for its own user only; \

@@ -8,7 +8,7 @@ pub(crate) type Entries = &'static [(&'static str, &'static str)];
 
 /// One section with its title, in capitals as in a manual page.
 #[derive(Debug)]
-pub(crate) struct Section {
+pub(crate) struct ManualSection {
     pub(crate) title: &'static str,
     pub(crate) entries: Entries,
 }
@@ -17,8 +17,8 @@ pub(crate) struct Section {
 pub(crate) const EXAMPLES: &str = "EXAMPLES";
 
 /// The sections of a verb, examples first.
-pub(crate) fn sections(verb: Verb) -> Vec<Section> {
-    let mut sections = vec![Section { title: EXAMPLES, entries: examples(verb) }];
+pub(crate) fn sections(verb: Verb) -> Vec<ManualSection> {
+    let mut sections = vec![ManualSection { title: EXAMPLES, entries: examples(verb) }];
     let more: &[(&str, Entries)] = match verb {
         Verb::Serve => &[(SIGNALS, SERVE_SIGNALS), (FILES, SERVE_FILES), (ENVIRONMENT, SERVED)],
         Verb::Store => &[(SIGNALS, STORE_SIGNALS), (FILES, STORE_FILES), (ENVIRONMENT, STORED)],
@@ -34,8 +34,8 @@ pub(crate) fn sections(verb: Verb) -> Vec<Section> {
         }
         _ => &[],
     };
-    sections.extend(more.iter().map(|&(title, entries)| Section { title, entries }));
-    sections.push(Section { title: EXIT_STATUS, entries: exit_status(verb) });
+    sections.extend(more.iter().map(|&(title, entries)| ManualSection { title, entries }));
+    sections.push(ManualSection { title: EXIT_STATUS, entries: exit_status(verb) });
     sections
 }
 
@@ -80,13 +80,13 @@ fn exit_status(verb: Verb) -> Entries {
 }
 
 /// The sections of the program itself.
-pub(crate) fn program_sections() -> [Section; 5] {
+pub(crate) fn program_sections() -> [ManualSection; 5] {
     [
-        Section { title: EXAMPLES, entries: PROGRAM_EXAMPLES },
-        Section { title: SIGNALS, entries: SERVE_SIGNALS },
-        Section { title: FILES, entries: SERVE_FILES },
-        Section { title: ENVIRONMENT, entries: SERVED },
-        Section { title: EXIT_STATUS, entries: PROGRAM_EXIT_STATUS },
+        ManualSection { title: EXAMPLES, entries: PROGRAM_EXAMPLES },
+        ManualSection { title: SIGNALS, entries: SERVE_SIGNALS },
+        ManualSection { title: FILES, entries: SERVE_FILES },
+        ManualSection { title: ENVIRONMENT, entries: SERVED },
+        ManualSection { title: EXIT_STATUS, entries: PROGRAM_EXIT_STATUS },
     ]
 }
 

@@ -1,7 +1,7 @@
 //! The flags of the request that `pinion why` explains the response to.
 
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Group, Kind, Level};
+use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
 const WHY: &[Verb] = &[Verb::Why];
 
@@ -12,12 +12,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: Some('X'),
         verbs: WHY,
         file: None,
-        group: Group::Request,
-        level: Level::Command,
+        group: DirectiveGroup::Request,
+        level: DirectiveLevel::Command,
         kind: Kind::Method,
         repeatable: false,
         default: Default::Value("GET"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "The method of the request",
         long: "",
     },
@@ -26,12 +26,12 @@ pub(crate) const ROWS: &[Directive] = &[
         short: Some('H'),
         verbs: WHY,
         file: None,
-        group: Group::Request,
-        level: Level::Command,
+        group: DirectiveGroup::Request,
+        level: DirectiveLevel::Command,
         kind: Kind::Header,
         repeatable: true,
         default: Default::Nothing("only Host, from the URL"),
-        change: Change::Restart,
+        change: TakesEffect::Restart,
         brief: "A header of the request, such as 'Accept-Encoding: br'",
         long: "`Host` replaces the host of the URL. Headers about the connection or about the body \
                of a request, such as `Connection` and `Content-Length`, are refused.",

@@ -21,7 +21,7 @@ pub(crate) struct Explanation {
     /// The site of the host.
     pub(crate) site: Option<SiteShown>,
     /// What was tried, in its order. The last step gives the response.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ExplanationStep>,
     /// The status; none if a handler of a script decides about it.
     pub(crate) status: Option<u16>,
     /// The headers of the response, in their order. With a handler: those that it may replace.
@@ -79,7 +79,7 @@ pub(crate) enum SiteKind {
 
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Step {
+pub(crate) struct ExplanationStep {
     /// Its number in docs/resolution.md; none for what comes before or after these.
     pub(crate) number: Option<u8>,
     /// Its name.
@@ -197,20 +197,28 @@ pub(crate) struct CodingShown {
     pub(crate) smallest: bool,
 }
 
-impl Step {
+impl ExplanationStep {
     /// A step that does not give the response.
-    pub(crate) fn passed(number: impl Into<Option<u8>>, name: StepName, reason: String) -> Step {
-        Step { number: number.into(), name, responds: false, reason, rule: None }
+    pub(crate) fn passed(
+        number: impl Into<Option<u8>>,
+        name: StepName,
+        reason: String,
+    ) -> ExplanationStep {
+        ExplanationStep { number: number.into(), name, responds: false, reason, rule: None }
     }
 
     /// The step that gives the response.
-    pub(crate) fn responds(number: impl Into<Option<u8>>, name: StepName, reason: String) -> Step {
-        Step { responds: true, ..Step::passed(number, name, reason) }
+    pub(crate) fn responds(
+        number: impl Into<Option<u8>>,
+        name: StepName,
+        reason: String,
+    ) -> ExplanationStep {
+        ExplanationStep { responds: true, ..ExplanationStep::passed(number, name, reason) }
     }
 
     /// The same, about a rule.
-    pub(crate) fn with_rule(self, rule: Option<RuleShown>) -> Step {
-        Step { rule, ..self }
+    pub(crate) fn with_rule(self, rule: Option<RuleShown>) -> ExplanationStep {
+        ExplanationStep { rule, ..self }
     }
 }
 

@@ -6,7 +6,7 @@ use pinion_build::rules::kept::FieldLine;
 
 /// What the headers of a response depend on.
 #[derive(Default)]
-pub(super) struct Origins<'o> {
+pub(super) struct HeaderOrigins<'o> {
     /// The rules of the site; none without a site.
     pub(super) rules: Option<&'o RuleLines>,
     /// The path of the request, decoded; none if it is not known.
@@ -26,7 +26,7 @@ pub(super) struct Origins<'o> {
 /// Headers, and those that rules have removed.
 pub(super) type Headers = (Vec<HeaderShown>, Vec<RemovedHeader>);
 
-impl Origins<'_> {
+impl HeaderOrigins<'_> {
     /// Splits the lines of a head, without its status line.
     pub(super) fn of(&self, lines: &[u8]) -> Headers {
         let text = String::from_utf8_lossy(lines);

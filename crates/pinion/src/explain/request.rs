@@ -218,7 +218,7 @@ fn written(target: &[u8]) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{self, Asked};
+    use crate::command_line::{self, ParsedCommand};
     use crate::settings::Settings;
     use std::ffi::{OsStr, OsString};
     use std::os::unix::ffi::OsStrExt as _;
@@ -226,7 +226,7 @@ mod tests {
     fn asked(words: &[&OsStr]) -> Result<WhyRequest, Failure> {
         let words = ["pinion".as_ref(), "why".as_ref()].into_iter().chain(words.iter().copied());
         let asked = command_line::parse(words.map(OsString::from))?;
-        let Asked::Run(low) = asked else { panic!("help") };
+        let ParsedCommand::Run(low) = asked else { panic!("help") };
         match Settings::from_low(&low)? {
             Settings::Why(why) => WhyRequest::new(why.url.as_bytes(), &why.method, &why.headers),
             other => panic!("{other:?}"),
@@ -289,7 +289,7 @@ mod tests {
             &["//a", "-H", "Empty:"],
         ] {
             let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
-            let Asked::Run(low) = command_line::parse(
+            let ParsedCommand::Run(low) = command_line::parse(
                 ["pinion", "why"]
                     .map(OsStr::new)
                     .into_iter()

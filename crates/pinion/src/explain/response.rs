@@ -7,9 +7,9 @@ mod live_steps;
 mod script_steps;
 
 use super::explanation::{
-    CodingShown, Explanation, FileLine, ListenerShown, Step, StepName, VERSION,
+    CodingShown, Explanation, ExplanationStep, FileLine, ListenerShown, StepName, VERSION,
 };
-use super::headers::{Headers, Origins};
+use super::headers::{HeaderOrigins, Headers};
 use super::listener::ChosenListener;
 use super::recorder::{Heard, Recorder};
 use super::request::WhyRequest;
@@ -53,7 +53,7 @@ pub(super) fn explain(
 ) -> Result<Explanation, Failure> {
     let mut storage = HeadStorage::new();
     let parsed = head::parse(&request.head, 0, &mut storage, &Limits::default());
-    let mut draft = Draft::new(settings, request);
+    let mut draft = ExplanationDraft::new(settings, request);
     match parsed {
         Ok(Parsed::Head { head, .. }) => draft.head(&head, sites)?,
         // The head ends with its blank line, so it is never partial.
@@ -64,7 +64,7 @@ pub(super) fn explain(
 }
 
 /// An explanation that is being made.
-struct Draft<'s> {
+struct ExplanationDraft<'s> {
     settings: &'s ServerSettings,
     listener: ChosenListener<'s>,
     /// The lines that every response of the listener has.
@@ -74,7 +74,7 @@ struct Draft<'s> {
     explanation: Explanation,
 }
 
-impl<'s> Draft<'s> {
+impl<'s> ExplanationDraft<'s> {
     fn new(settings: &'s ServerSettings, request: &WhyRequest) -> Self {
         let listener = ChosenListener::of(settings, request);
         let tail = listener.fields(settings, Now::read().unix_seconds);
@@ -129,27 +129,31 @@ impl<'s> Draft<'s> {
         match (responder, challenges, redirect) {
             (Responder::HealthCheck, _, _) => {
                 let reason = "the path of --health, on every host".to_owned();
-                self.step(Step::responds(None, StepName::HealthCheck, reason));
-                self.finish(&health(head, false), &Origins::default());
+                self.step(ExplanationStep::responds(None, StepName::HealthCheck, reason));
+                self.finish(&health(head, false), &HeaderOrigins::default());
             }
             (Responder::AcmeChallenge, Some(challenges), _) => {
                 let webroot = self.settings.acme_webroot.as_deref().map(Path::as_os_str);
                 let webroot = shown(webroot.unwrap_or_default().as_encoded_bytes());
                 let reason = format!("a file below {webroot}, on every host");
-                self.step(Step::responds(None, StepName::AcmeChallenge, reason));
-                self.finish(&challenges.response(), &Origins::default());
+                self.step(ExplanationStep::responds(None, StepName::AcmeChallenge, reason));
+                self.finish(&challenges.response(), &HeaderOrigins::default());
             }
             (Responder::Redirect(_), _, Some(mut redirect)) => {
                 let reason = "this listener redirects to HTTPS, on every host".to_owned();
-                self.step(Step::responds(None, StepName::RedirectToHttps, reason.clone()));
+                self.step(ExplanationStep::responds(
+                    None,
+                    StepName::RedirectToHttps,
+                    reason.clone(),
+                ));
                 let location = Some((reason, Vec::new()));
-                let origins = Origins { location, ..Origins::default() };
+                let origins = HeaderOrigins { location, ..HeaderOrigins::default() };
                 self.finish(&redirect.answer(head), &origins);
             }
             _ => {
                 let reason = "no site has this host, and every site has hosts".to_owned();
-                self.step(Step::responds(None, StepName::Host, reason));
-                let origins = Origins { is_error: true, ..Origins::default() };
+                self.step(ExplanationStep::responds(None, StepName::Host, reason));
+                let origins = HeaderOrigins { is_error: true, ..HeaderOrigins::default() };
                 self.finish(&misdirected(head), &origins);
             }
         }
@@ -176,10 +180,10 @@ impl<'s> Draft<'s> {
         sites: ExplainedSites<'_>,
     ) -> Result<(), Failure> {
         let hints: RefusedRequest<'_> = glance(&request.head);
-        self.step(Step::responds(None, StepName::Request, reason.to_owned()));
+        self.step(ExplanationStep::responds(None, StepName::Request, reason.to_owned()));
         let Some(site) = sites.select(hints.authority) else {
             let response = page::answer(status, hints.error_format, page::BUILT_IN_FIELDS);
-            self.finish_with(&response, ConnectionFields::Close, &Origins::default());
+            self.finish_with(&response, ConnectionFields::Close, &HeaderOrigins::default());
             return Ok(());
         };
         self.explanation.site = Some(site.shown(hints.authority));
@@ -187,7 +191,7 @@ impl<'s> Draft<'s> {
         let (mut work, mut scratch) = (RequestBuffers::new(), Vec::new());
         let path = hints.path.and_then(|path| decode_path(path, &mut scratch).ok());
         let response = refused_page(status, &hints, &site.generation.archive(), &mut work);
-        let origins = Origins { path, is_error: true, ..site.origins() };
+        let origins = HeaderOrigins { path, is_error: true, ..site.origins() };
         self.finish_with(&response, ConnectionFields::Close, &origins);
         self.note_replaced_page(&site.generation.archive(), &response);
         Ok(())
@@ -264,7 +268,11 @@ impl<'s> Draft<'s> {
                 if let Some(mount) = mounts.without_file(head.target.path)
                     && !is_by_rule(&archive, head, now, &mut RequestBuffers::new())
                 {
-                    self.step(Step::passed(None, StepName::File, "no file responds".to_owned()));
+                    self.step(ExplanationStep::passed(
+                        None,
+                        StepName::File,
+                        "no file responds".to_owned(),
+                    ));
                     return self.forwarded(mount, site, head);
                 }
             }
@@ -288,7 +296,7 @@ impl<'s> Draft<'s> {
             }
             _ => "no route matches".to_owned(),
         };
-        self.step(Step::passed(None, StepName::Route, reason));
+        self.step(ExplanationStep::passed(None, StepName::Route, reason));
     }
 
     /// Explains a response that was looked up in the archive of a site.
@@ -317,8 +325,14 @@ impl<'s> Draft<'s> {
         // A built-in page is sent in place of the file.
         let is_built_in = is_error && response.content_type.is_some();
         let file = file.filter(|_| !is_built_in && (!is_error || heard.key.is_some()));
-        let origins =
-            Origins { path: path.as_deref(), sent, is_error, location, file, ..site.origins() };
+        let origins = HeaderOrigins {
+            path: path.as_deref(),
+            sent,
+            is_error,
+            location,
+            file,
+            ..site.origins()
+        };
         let has_file = !is_built_in && !matches!(response.status, 300..=399 | 405 | 501);
         self.finish(response, &origins);
         if matches!(heard.outcome, Some(LookupOutcome::Page(_))) {
@@ -336,7 +350,7 @@ impl<'s> Draft<'s> {
         let fields = site.script_fields(head);
         let mut scratch = Vec::new();
         let path = decode_path(head.target.path, &mut scratch).ok();
-        let origins = Origins { path, is_error: true, ..site.origins() };
+        let origins = HeaderOrigins { path, is_error: true, ..site.origins() };
         let lines = [&*self.added.with(&SharedFields::h1(&fields)), &*self.tail].concat();
         (self.explanation.headers, self.explanation.removed) = origins.of(&lines);
         self.name_added();
@@ -356,7 +370,7 @@ impl<'s> Draft<'s> {
         let pattern = pattern.map_or(String::new(), |pattern| format!("{pattern}, "));
         let place = place.unwrap_or("a handler");
         let reason = shown(format!("{pattern}{place}").as_bytes());
-        self.step(Step::responds(None, name, reason));
+        self.step(ExplanationStep::responds(None, name, reason));
         self.fields_unless_set(site, head);
         let note = "the handler decides about the status, and may replace these headers";
         self.explanation.notes.push(note.to_owned());
@@ -378,7 +392,7 @@ impl<'s> Draft<'s> {
             _ => return,
         };
         if self.explanation.steps.last().is_none_or(|last| last.name != name) {
-            self.step(Step::responds(None, name, reason));
+            self.step(ExplanationStep::responds(None, name, reason));
         }
     }
 
@@ -401,11 +415,11 @@ impl<'s> Draft<'s> {
         self.explanation.codings = forms.into_iter().map(shown).collect();
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: ExplanationStep) {
         self.explanation.steps.push(step);
     }
 
-    fn finish(&mut self, response: &Prepared<'_>, origins: &Origins<'_>) {
+    fn finish(&mut self, response: &Prepared<'_>, origins: &HeaderOrigins<'_>) {
         self.finish_with(response, ConnectionFields::Stay, origins);
     }
 
@@ -413,7 +427,7 @@ impl<'s> Draft<'s> {
         &mut self,
         response: &Prepared<'_>,
         connection: ConnectionFields,
-        origins: &Origins<'_>,
+        origins: &HeaderOrigins<'_>,
     ) {
         let lines = self.added.with(&response.shared);
         let response = &Prepared { shared: SharedFields::h1(&lines), ..*response };
@@ -442,7 +456,7 @@ fn file_of(archive: &Archive<'_>, key: Option<&[u8]>) -> Option<String> {
 }
 
 /// Returns where a `Location` comes from.
-fn location(steps: &[Step]) -> Option<(String, Vec<FileLine>)> {
+fn location(steps: &[ExplanationStep]) -> Option<(String, Vec<FileLine>)> {
     let last = steps.last()?;
     let lines = last
         .rule

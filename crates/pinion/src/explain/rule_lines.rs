@@ -4,7 +4,7 @@
 use super::explanation::{FileLine, RuleShown};
 use crate::listing::ListedRule;
 use crate::settings::NamedSources;
-use crate::source::Source;
+use crate::source::ServedSource;
 use pinion_archive::layout::FILE_PREFIX;
 use pinion_archive::{Archive, Damage, EntryKind, Rule};
 use pinion_build::rules::kept::{FieldLine, KeptRules};
@@ -39,7 +39,7 @@ impl RuleLines {
     /// Damage of the archive.
     pub(super) fn of(
         archive: &Archive<'_>,
-        source: &Source,
+        source: &ServedSource,
         sources: &NamedSources,
     ) -> Result<RuleLines, Damage> {
         let mut texts = BTreeMap::new();
@@ -51,7 +51,8 @@ impl RuleLines {
             texts.insert(key.to_vec(), text.unwrap_or_default().to_vec());
         }
         let files = texts.iter().map(|(key, text)| (key.as_slice(), text.as_slice()));
-        let (kept, is_folder) = (KeptRules::parse(files), matches!(source, Source::Folder(_)));
+        let (kept, is_folder) =
+            (KeptRules::parse(files), matches!(source, ServedSource::Folder(_)));
         let named = |files: &[PathBuf]| if is_folder { files.to_vec() } else { Vec::new() };
         Ok(RuleLines {
             kept,

@@ -2,7 +2,7 @@
 //! that a server serves now.
 
 use super::explanation::{SiteKind, SiteShown};
-use super::headers::Origins;
+use super::headers::HeaderOrigins;
 use super::rule_lines::RuleLines;
 use crate::failure::Failure;
 use crate::plan::PlannedSite;
@@ -12,7 +12,7 @@ use crate::server::program_table::ProgramTable;
 use crate::server::published::{Published, ServedSite};
 use crate::server::site_programs::KeptPrograms;
 use crate::settings::NamedSources;
-use crate::source::Source;
+use crate::source::ServedSource;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::clock::Now;
 use pinion_engine::mapping;
@@ -71,7 +71,7 @@ impl ExplainedSite {
         }
     }
 
-    fn source(&self) -> &Source {
+    fn source(&self) -> &ServedSource {
         match self {
             Self::Planned(planned) => &planned.source,
             Self::Served(served) => &served.source,
@@ -81,11 +81,11 @@ impl ExplainedSite {
     /// Returns what the document says about it.
     pub(super) fn shown(&self, authority: Option<&[u8]>) -> SiteShown {
         let kind = match self.source() {
-            Source::Archive(_) => SiteKind::Archive,
-            Source::Folder(_) => SiteKind::Folder,
-            Source::Releases(_) => SiteKind::Releases,
-            Source::Script(_) => SiteKind::Script,
-            Source::Upstream(_) => SiteKind::Proxy,
+            ServedSource::Archive(_) => SiteKind::Archive,
+            ServedSource::Folder(_) => SiteKind::Folder,
+            ServedSource::Releases(_) => SiteKind::Releases,
+            ServedSource::Script(_) => SiteKind::Script,
+            ServedSource::Upstream(_) => SiteKind::Proxy,
         };
         let path = self.source().path().display().to_string();
         SiteShown { path, kind, host: best_pattern(self.hosts(), authority) }
@@ -158,8 +158,8 @@ impl LoadedSite {
     }
 
     /// Returns where its headers come from, as far as that is the same for all responses.
-    pub(super) fn origins(&self) -> Origins<'_> {
+    pub(super) fn origins(&self) -> HeaderOrigins<'_> {
         let cache_control = self.named.cache_control.as_deref();
-        Origins { rules: Some(&self.rules), cache_control, ..Origins::default() }
+        HeaderOrigins { rules: Some(&self.rules), cache_control, ..HeaderOrigins::default() }
     }
 }

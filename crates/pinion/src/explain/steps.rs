@@ -1,6 +1,6 @@
 //! Converts what a look-up has reported into the steps of docs/resolution.md, in words.
 
-use super::explanation::{RuleShown, Step, StepName};
+use super::explanation::{ExplanationStep, RuleShown, StepName};
 use super::recorder::{Compared, Heard};
 use super::rule_lines::RuleLines;
 use crate::terminal::shown;
@@ -46,14 +46,14 @@ struct AppliedRule {
 
 impl Lookup<'_> {
     /// Returns the steps, the one that gives the response last.
-    pub(super) fn steps(&self) -> Vec<Step> {
+    pub(super) fn steps(&self) -> Vec<ExplanationStep> {
         let heard = self.heard;
         if let Some(error @ (PathError::Malformed | PathError::AboveRoot)) = heard.path_error {
             let reason = match error {
                 PathError::AboveRoot => "the path leads above the root",
                 _ => "the path has a % without two hexadecimal digits",
             };
-            return vec![Step::responds(None, StepName::Path, reason.to_owned())];
+            return vec![ExplanationStep::responds(None, StepName::Path, reason.to_owned())];
         }
         let Some(outcome) = heard.outcome else {
             return vec![self.without_outcome()];
@@ -76,13 +76,15 @@ impl Lookup<'_> {
     }
 
     /// Returns the step of a request whose look-up has no result.
-    fn without_outcome(&self) -> Step {
+    fn without_outcome(&self) -> ExplanationStep {
         match self.head.method {
             Method::Connect => {
                 let reason = "Pinion opens no tunnels".to_owned();
-                Step::responds(None, StepName::Method, reason)
+                ExplanationStep::responds(None, StepName::Method, reason)
             }
-            _ => Step::responds(None, StepName::File, "the archive is damaged".to_owned()),
+            _ => {
+                ExplanationStep::responds(None, StepName::File, "the archive is damaged".to_owned())
+            }
         }
     }
 
@@ -134,13 +136,18 @@ impl Lookup<'_> {
         }
     }
 
-    fn forced_rule(&self, applied: Option<&AppliedRule>, last: Last, steps: &mut Vec<Step>) {
+    fn forced_rule(
+        &self,
+        applied: Option<&AppliedRule>,
+        last: Last,
+        steps: &mut Vec<ExplanationStep>,
+    ) {
         let (number, name) = (1, StepName::ForcedRule);
         if let Some(rule) = applied.filter(|rule| rule.is_forced) {
             let reason = self.effect();
             let step = match last {
-                Last::ForcedRule => Step::responds(number, name, reason),
-                _ => Step::passed(number, name, reason),
+                Last::ForcedRule => ExplanationStep::responds(number, name, reason),
+                _ => ExplanationStep::passed(number, name, reason),
             };
             steps.push(step.with_rule(rule.shown.clone()));
             return;
@@ -151,14 +158,19 @@ impl Lookup<'_> {
             Some(rule) if last <= Last::SlashForm => {
                 let reason = "a rule matches, but is not forced with !".to_owned();
                 let rule = self.rules.rule(&self.archive, rule);
-                steps.push(Step::passed(number, name, reason).with_rule(rule));
+                steps.push(ExplanationStep::passed(number, name, reason).with_rule(rule));
             }
-            _ => steps.push(Step::passed(number, name, reason)),
+            _ => steps.push(ExplanationStep::passed(number, name, reason)),
         }
     }
 
     /// Returns a step for each rule whose path matches and whose host or query does not.
-    fn unmatched(&self, number: u8, name: StepName, forced: bool) -> impl Iterator<Item = Step> {
+    fn unmatched(
+        &self,
+        number: u8,
+        name: StepName,
+        forced: bool,
+    ) -> impl Iterator<Item = ExplanationStep> {
         let is_forced =
             |number: u32| self.archive.rules().get(number).is_some_and(|rule| rule.is_forced());
         let rules = self.heard.rules.iter().filter(move |(rule, _)| is_forced(*rule) == forced);
@@ -171,14 +183,14 @@ impl Lookup<'_> {
                 }
             };
             let rule = self.rules.rule(&self.archive, *rule);
-            Some(Step::passed(number, name, reason).with_rule(rule))
+            Some(ExplanationStep::passed(number, name, reason).with_rule(rule))
         })
     }
 
-    fn file_and_slash_form(&self, last: Last, steps: &mut Vec<Step>) {
+    fn file_and_slash_form(&self, last: Last, steps: &mut Vec<ExplanationStep>) {
         let heard = self.heard;
         if last == Last::File {
-            return steps.push(Step::responds(2, StepName::File, self.file()));
+            return steps.push(ExplanationStep::responds(2, StepName::File, self.file()));
         }
         let path = shown(self.path);
         let reason = match heard.entry {
@@ -187,39 +199,39 @@ impl Lookup<'_> {
             _ if path.ends_with('/') => format!("there is no index file in {path}"),
             _ => format!("there is no {path}"),
         };
-        steps.push(Step::passed(2, StepName::File, reason));
+        steps.push(ExplanationStep::passed(2, StepName::File, reason));
         match &heard.slash_form {
             Some((other, _)) if last == Last::SlashForm => {
                 let reason = format!("redirect to {}", shown(other));
-                steps.push(Step::responds(3, StepName::SlashForm, reason));
+                steps.push(ExplanationStep::responds(3, StepName::SlashForm, reason));
             }
             Some((other, _)) => {
                 let reason = format!("there is no {}", shown(other));
-                steps.push(Step::passed(3, StepName::SlashForm, reason));
+                steps.push(ExplanationStep::passed(3, StepName::SlashForm, reason));
             }
             None if heard.has_no_slash_redirects => {
                 let reason = "the site is built with --no-slash-redirects".to_owned();
-                steps.push(Step::passed(3, StepName::SlashForm, reason));
+                steps.push(ExplanationStep::passed(3, StepName::SlashForm, reason));
             }
             None => {}
         }
     }
 
-    fn rule(&self, applied: Option<&AppliedRule>, last: Last, steps: &mut Vec<Step>) {
+    fn rule(&self, applied: Option<&AppliedRule>, last: Last, steps: &mut Vec<ExplanationStep>) {
         let (number, name) = (4, StepName::Rule);
         steps.extend(self.unmatched(number, name, false));
         if let Some(nul) = self.heard.nul {
             let reason = "a rule with captures does not apply to a path with %00".to_owned();
             let rule = self.rules.rule(&self.archive, nul);
-            return steps.push(Step::passed(number, name, reason).with_rule(rule));
+            return steps.push(ExplanationStep::passed(number, name, reason).with_rule(rule));
         }
         let Some(rule) = applied else {
             let reason = "no rule matches".to_owned();
-            return steps.push(Step::passed(number, name, reason));
+            return steps.push(ExplanationStep::passed(number, name, reason));
         };
         let step = match last {
-            Last::Rule => Step::responds(number, name, self.effect()),
-            _ => Step::passed(number, name, self.effect()),
+            Last::Rule => ExplanationStep::responds(number, name, self.effect()),
+            _ => ExplanationStep::passed(number, name, self.effect()),
         };
         steps.push(step.with_rule(rule.shown.clone()));
     }
@@ -246,7 +258,7 @@ impl Lookup<'_> {
         self.heard.key.as_deref() == Some(path)
     }
 
-    fn fallbacks(&self, last: Last, steps: &mut Vec<Step>) {
+    fn fallbacks(&self, last: Last, steps: &mut Vec<ExplanationStep>) {
         let heard = self.heard;
         let name = StepName::FallbackPage;
         if last < Last::FallbackPage {
@@ -259,14 +271,14 @@ impl Lookup<'_> {
                 }
                 _ => format!("{}, with status 200", self.fallback_page()),
             };
-            return steps.push(Step::responds(5, name, reason));
+            return steps.push(ExplanationStep::responds(5, name, reason));
         }
         let nearest = heard.fallback.flatten();
         let reason = match nearest {
             Some(status) => format!("the nearest has status {status}"),
             None => "there is none".to_owned(),
         };
-        steps.push(Step::passed(5, name, reason));
+        steps.push(ExplanationStep::passed(5, name, reason));
         let name = StepName::SinglePage;
         let reason = match heard.single_page {
             Some(SinglePage::Sent) => "the request is a navigation".to_owned(),
@@ -274,16 +286,16 @@ impl Lookup<'_> {
             Some(SinglePage::None) | None => "the site is built without --single-page".to_owned(),
         };
         if last == Last::SinglePage {
-            return steps.push(Step::responds(6, name, reason));
+            return steps.push(ExplanationStep::responds(6, name, reason));
         }
-        steps.push(Step::passed(6, name, reason));
+        steps.push(ExplanationStep::passed(6, name, reason));
         if last == Last::NotFoundPage {
             let reason = self.fallback_page();
-            return steps.push(Step::responds(7, StepName::NotFoundPage, reason));
+            return steps.push(ExplanationStep::responds(7, StepName::NotFoundPage, reason));
         }
-        steps.push(Step::passed(7, StepName::NotFoundPage, "there is none".to_owned()));
+        steps.push(ExplanationStep::passed(7, StepName::NotFoundPage, "there is none".to_owned()));
         let reason = "the page of Pinion for 404".to_owned();
-        steps.push(Step::responds(8, StepName::BuiltInPage, reason));
+        steps.push(ExplanationStep::responds(8, StepName::BuiltInPage, reason));
     }
 
     /// Returns the fallback page that is sent, by the name of its file as far as that is known.

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 /// A page that is being written.
-pub(super) struct Page(String);
+pub(super) struct ManualPage(String);
 
-impl Page {
+impl ManualPage {
     /// With its name, section of the manual, and one phrase.
     pub(super) fn new(name: &str, section: u8, brief: &str) -> Self {
         let mut page = Self(String::new());
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn text_cannot_become_a_request() {
-        let mut page = Page::new("a-b", 1, "x \\ y");
+        let mut page = ManualPage::new("a-b", 1, "x \\ y");
         page.paragraph(".so /etc/passwd");
         page.item("`--flag` _N_", "'tis `a-b` and a_b.");
         page.example("a = \"b\"\n\n.c");

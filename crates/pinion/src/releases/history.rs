@@ -32,7 +32,7 @@ pub(crate) enum Act {
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct HistoryLine {
     /// RFC 3339, UTC.
     pub(crate) time: String,
     /// What became current.
@@ -45,7 +45,7 @@ pub(crate) struct Line {
 
 /// The log as far as it counts, the oldest first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct History(Vec<Line>);
+pub(crate) struct History(Vec<HistoryLine>);
 
 impl History {
     /// Reads it; what is no line of ours is passed over, and a log that is not there is empty.
@@ -66,21 +66,21 @@ impl History {
     }
 
     fn parse(text: &str) -> Self {
-        Self(text.lines().filter_map(Line::parse).collect())
+        Self(text.lines().filter_map(HistoryLine::parse).collect())
     }
 
     /// The last line.
-    pub(crate) fn last(&self) -> Option<&Line> {
+    pub(crate) fn last(&self) -> Option<&HistoryLine> {
         self.0.last()
     }
 
     /// The last line about a release.
-    pub(crate) fn last_about(&self, id: &Id) -> Option<&Line> {
+    pub(crate) fn last_about(&self, id: &Id) -> Option<&HistoryLine> {
         self.0.iter().rfind(|line| line.id == *id)
     }
 
     /// The line of the last time that a release was published.
-    pub(crate) fn published(&self, id: &Id) -> Option<&Line> {
+    pub(crate) fn published(&self, id: &Id) -> Option<&HistoryLine> {
         self.0.iter().rfind(|line| line.id == *id && line.act == Act::Publish)
     }
 
@@ -102,7 +102,7 @@ impl History {
     ///
     /// # Errors
     /// The system's answer.
-    pub(crate) fn append(&mut self, folder: &ReleaseFolder, line: Line) -> io::Result<()> {
+    pub(crate) fn append(&mut self, folder: &ReleaseFolder, line: HistoryLine) -> io::Result<()> {
         let mut file = open_log(folder)?;
         let whole = whole_lines_bytes(&mut file)?;
         if whole < file.metadata()?.len() {
@@ -145,7 +145,7 @@ fn settle(stack: &mut Vec<Id>, id: &Id, act: Act) {
     }
 }
 
-impl Line {
+impl HistoryLine {
     /// A line about what is done now.
     pub(crate) fn now(id: &Id, act: Act) -> Self {
         Self { time: rfc3339(SystemTime::now()), id: id.clone(), act, who: who() }
@@ -166,7 +166,7 @@ impl Line {
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for HistoryLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {} {}", self.time, self.id, self.act.word(), self.who)
     }
@@ -213,7 +213,7 @@ mod tests {
         let line = |word: &str| {
             let (act, digit) = word.split_at(1);
             let act = if act == "+" { Act::Publish } else { Act::Rollback };
-            Line::now(&id(digit.chars().next().expect("a digit")), act)
+            HistoryLine::now(&id(digit.chars().next().expect("a digit")), act)
         };
         History(text.split(' ').filter(|word| !word.is_empty()).map(line).collect())
     }
@@ -250,14 +250,14 @@ mod tests {
         let scratch = Scratch::new();
         let folder = ReleaseFolder::open_or_make(&scratch.0).expect("a folder");
         let mut history = History::read(&folder).expect("none yet");
-        history.append(&folder, Line::now(&id('a'), Act::Publish)).expect("written");
+        history.append(&folder, HistoryLine::now(&id('a'), Act::Publish)).expect("written");
         let whole = fs::read(folder.log()).expect("the log");
         for cut in 0..whole.len() {
             let torn = [&whole[..], &whole[..cut]].concat();
             fs::write(folder.log(), torn).expect("written");
             let mut history = History::read(&folder).expect("read");
             assert!(history.0.iter().all(|line| line.id == id('a')));
-            history.append(&folder, Line::now(&id('b'), Act::Rollback)).expect("written");
+            history.append(&folder, HistoryLine::now(&id('b'), Act::Rollback)).expect("written");
             let text = fs::read_to_string(folder.log()).expect("the log");
             let acts: Vec<Act> = History::parse(&text).0.iter().map(|line| line.act).collect();
             assert_eq!(acts, [Act::Publish, Act::Rollback], "{cut}: {text}");
@@ -268,8 +268,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_line_is_read_as_it_was_written(second in 0_i64..4_000_000_000, who in "[!-~]{1,64}") {
-            let line = Line { time: calendar::rfc3339(second), id: id('c'), act: Act::Switch, who };
-            prop_assert_eq!(Line::parse(&line.to_string()), Some(line));
+            let line = HistoryLine { time: calendar::rfc3339(second), id: id('c'), act: Act::Switch, who };
+            prop_assert_eq!(HistoryLine::parse(&line.to_string()), Some(line));
         }
 
         #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// A release folder of some machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ReleasePlace {
     /// On this one.
     Here(PathBuf),
     /// On another one.
@@ -16,7 +16,7 @@ pub(crate) enum Place {
 /// Before an address.
 const SCHEME: &str = "ssh://";
 
-impl Place {
+impl ReleasePlace {
     /// Reads an operand.
     ///
     /// # Errors
@@ -120,8 +120,8 @@ mod tests {
     use super::*;
 
     fn there(text: &str) -> (String, Option<u16>, String) {
-        match Place::parse(OsStr::new(text)) {
-            Ok(Place::There(remote)) => (remote.destination, remote.port, remote.folder),
+        match ReleasePlace::parse(OsStr::new(text)) {
+            Ok(ReleasePlace::There(remote)) => (remote.destination, remote.port, remote.folder),
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -143,7 +143,7 @@ mod tests {
             assert_eq!(there(text), remote, "{text}");
         }
         for here in ["live", "/srv/ssh:/x", "./-x"] {
-            assert_eq!(Place::parse(OsStr::new(here)), Ok(Place::Here(here.into())));
+            assert_eq!(ReleasePlace::parse(OsStr::new(here)), Ok(ReleasePlace::Here(here.into())));
         }
     }
 
@@ -166,7 +166,7 @@ mod tests {
             "ssh://a:b@host/d",
             "scp://host/d",
         ] {
-            assert!(Place::parse(OsStr::new(wrong)).is_err(), "{wrong}");
+            assert!(ReleasePlace::parse(OsStr::new(wrong)).is_err(), "{wrong}");
         }
     }
 }

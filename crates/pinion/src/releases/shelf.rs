@@ -43,7 +43,7 @@ pub(crate) struct Arrival {
 }
 
 /// Where an archive comes from.
-pub(crate) struct Origin<'a> {
+pub(crate) struct ArchiveOrigin<'a> {
     /// For messages.
     pub(crate) shown: &'a str,
     /// Its bytes; copied within the kernel when it is a file.
@@ -58,7 +58,7 @@ pub(crate) struct Origin<'a> {
 /// It is no archive, damaged or of another version, the disk is full, or `cancelled` became true.
 pub(crate) fn take_in(
     folder: &ReleaseFolder,
-    origin: &Origin<'_>,
+    origin: &ArchiveOrigin<'_>,
     bar: &Bar,
     cancelled: &AtomicBool,
 ) -> Result<Arrival, Failure> {
@@ -186,7 +186,7 @@ fn modified(file: &Path) -> SystemTime {
 
 /// Copies all of it. The outer error is about where it comes from.
 fn copy(
-    origin: &Origin<'_>,
+    origin: &ArchiveOrigin<'_>,
     to: &File,
     bar: &Bar,
     cancelled: &AtomicBool,
@@ -256,7 +256,7 @@ pub(crate) fn look(folder: &ReleaseFolder, id: &Id) -> Result<(u64, u64), Failur
 #[cfg(test)]
 mod tests {
     use super::super::folder::tests::{Scratch, id};
-    use super::super::history::{Act, Line};
+    use super::super::history::{Act, HistoryLine};
     use super::*;
 
     fn kept(acts: &str, keep: usize) -> String {
@@ -270,7 +270,7 @@ mod tests {
             let id = id(digit.chars().next().expect("a digit"));
             fs::write(folder.file(&id), "").expect("written");
             let time = crate::calendar::rfc3339(second);
-            let line = Line { time, id: id.clone(), act, who: "-".to_owned() };
+            let line = HistoryLine { time, id: id.clone(), act, who: "-".to_owned() };
             history.append(&folder, line).expect("written");
             current = Some(id);
         }

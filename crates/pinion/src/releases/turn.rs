@@ -5,7 +5,7 @@
 //! and the log follows. A log that lacks its last line is mended by the next turn.
 
 use super::folder::{CURRENT, ReleaseFolder};
-use super::history::{self, Act, History, Line};
+use super::history::{self, Act, History, HistoryLine};
 use super::id::{Id, PREFIX_DIGITS_MIN, is_hex};
 use super::lock::Lock;
 use super::served;
@@ -113,7 +113,7 @@ impl Turn<'_> {
         }
         switch_link(&link, &target).with_context(cannot)?;
         self.current = Some(id.clone());
-        let appended = opened.and_then(|_| self.history.append(folder, Line::now(id, act)));
+        let appended = opened.and_then(|_| self.history.append(folder, HistoryLine::now(id, act)));
         if let Err(error) = appended {
             let log = folder.log();
             stderr::line(format_args!(
@@ -168,7 +168,7 @@ impl Turn<'_> {
             return;
         }
         let made = self.folder.current_link().symlink_metadata().and_then(|link| link.modified());
-        let line = Line::found(current, made.unwrap_or_else(|_| SystemTime::now()));
+        let line = HistoryLine::found(current, made.unwrap_or_else(|_| SystemTime::now()));
         // What comes next tells when the log cannot be written.
         let _later = self.history.append(self.folder, line);
     }

@@ -91,13 +91,13 @@ pub(crate) struct SitesApp {
 struct Serving {
     number: u64,
     roster: Arc<Roster>,
-    sites: Vec<Site>,
+    sites: Vec<SiteGeneration>,
     /// Other servers respond to some requests.
     has_mounts: bool,
 }
 
 /// A generation and its mapping, and what answers where it need not.
-struct Site {
+struct SiteGeneration {
     id: SiteId,
     generation: Arc<Generation>,
     mapping: MappingId,
@@ -164,7 +164,7 @@ impl Means<'_> {
     /// its archive has.
     fn dynamic_request(
         self,
-        site: &Site,
+        site: &SiteGeneration,
         mut request: SiteRequest<'_>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
@@ -219,7 +219,7 @@ impl Means<'_> {
     /// one that covers what the script of the path could take for it.
     fn forward(
         self,
-        site: &Site,
+        site: &SiteGeneration,
         mount: &Mount,
         request: SiteRequest<'_>,
         head: &RequestHead<'_>,
@@ -246,7 +246,7 @@ impl Means<'_> {
     #[inline(always)]
     fn archive_request(
         self,
-        site: &Site,
+        site: &SiteGeneration,
         mut request: SiteRequest<'_>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
@@ -329,7 +329,7 @@ impl ServerMeans<'_> {
     #[cold]
     fn respond(
         self,
-        responder: Responder<&Site>,
+        responder: Responder<&SiteGeneration>,
         began: Option<Beginning>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
@@ -548,7 +548,7 @@ impl SitesApp {
                     show_refused(shown, generation, &problem);
                     if let Some(at) = earlier {
                         let refused = Some(Arc::clone(generation));
-                        return Site { refused, ..old.swap_remove(at) };
+                        return SiteGeneration { refused, ..old.swap_remove(at) };
                     }
                     Some(Scripted::broken(generation))
                 }
@@ -561,9 +561,9 @@ impl SitesApp {
                 && generation.access().is_none()
                 && generation.live().is_none()
                 && !generation.shows_errors();
-            Site { id: *id, generation, mapping, scripted, is_static, refused: None }
+            SiteGeneration { id: *id, generation, mapping, scripted, is_static, refused: None }
         };
-        let sites: Vec<Site> = roster.sites.iter().map(&mut site).collect();
+        let sites: Vec<SiteGeneration> = roster.sites.iter().map(&mut site).collect();
         for site in old {
             mappings.retire(site.mapping);
             if let Some(scripted) = &site.scripted {
@@ -574,7 +574,7 @@ impl SitesApp {
         let upstreams = mounts.filter_map(Mount::upstreams);
         let watched = upstreams.filter(|upstreams| upstreams.options().active.is_some());
         self.gateway.watch(watched.cloned().collect());
-        let version = |id| sites.iter().find(|site| site.id == id).map(Site::version);
+        let version = |id| sites.iter().find(|site| site.id == id).map(SiteGeneration::version);
         self.dynamic.streams.sites_changed(version);
         let has_mounts = sites.iter().any(|site| !site.generation.mounts().is_empty());
         self.serving = Some(Serving { number, roster, sites, has_mounts });
@@ -585,7 +585,7 @@ impl SitesApp {
 /// page the reason why the site could not be loaded. Returns false for any other request.
 #[cold]
 fn answers_developer(
-    site: &Site,
+    site: &SiteGeneration,
     developer: Developer,
     (client, head): (&ClientIdentity, &RequestHead<'_>),
     dynamic: &mut Dynamic,
@@ -622,7 +622,7 @@ fn answers_developer(
 /// for its developer, with status 503 for others.
 #[cold]
 fn answer_unloaded(
-    site: &Site,
+    site: &SiteGeneration,
     developer: Option<Developer>,
     began: Option<Beginning>,
     head: &RequestHead<'_>,
@@ -645,7 +645,7 @@ fn answer_unloaded(
     journal.answered(began, head, &answer, exchange);
 }
 
-impl Site {
+impl SiteGeneration {
     /// Whether it is of a generation, or has refused it.
     fn has_seen(&self, generation: &Arc<Generation>) -> bool {
         let refused = self.refused.as_ref();

@@ -365,7 +365,7 @@ pub(crate) fn raise_descriptors() -> u64 {
 mod tests {
     use super::*;
     use crate::access_log::{LOG_BYTES, RING_BYTES};
-    use crate::command_line::{self, Asked};
+    use crate::command_line::{self, ParsedCommand};
     use crate::server::pending::PENDING_MAX_BYTES;
     use crate::settings::Settings;
     use pinion_client::footprint::REQUEST_BYTES;
@@ -373,7 +373,7 @@ mod tests {
 
     fn serve(line: &str) -> Serve {
         let arguments = line.split(' ').map(std::ffi::OsString::from);
-        let Ok(Asked::Run(low)) = command_line::parse(arguments) else { panic!("{line}") };
+        let Ok(ParsedCommand::Run(low)) = command_line::parse(arguments) else { panic!("{line}") };
         let Ok(Settings::Serve(serve)) = Settings::from_low(&low) else { panic!("{line}") };
         *serve
     }

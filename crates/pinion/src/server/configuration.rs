@@ -8,9 +8,9 @@ use super::running_programs::RunningPrograms;
 use super::sites::Sites;
 use super::tls::{Keeper, Wish};
 use crate::control::protocol::Message;
-use crate::directives::{self, Change, Directive, Level};
+use crate::directives::{self, Directive, DirectiveLevel, TakesEffect};
 use crate::failure::Failure;
-use crate::plan::{ConfigFile, Plan};
+use crate::plan::{ConfigFile, ServerPlan};
 use crate::settings::{Certificates, Listen, Serve};
 use crate::written::Low;
 use anyhow::anyhow;
@@ -162,7 +162,7 @@ impl Renewer {
     fn take_up(&mut self, reports: &Reports) -> Result<(), Failure> {
         let plan = self.config.plan()?;
         plan.check_privileges()?;
-        let Plan { serve, sites, programs, program_file_faults, .. } = plan;
+        let ServerPlan { serve, sites, programs, program_file_faults, .. } = plan;
         let (served, path) = (&mut self.sites, &self.config.path);
         let arrange = |sites| served.arrange(sites, path, reports);
         self.programs.change(sites, programs, arrange, reports)?;
@@ -195,7 +195,8 @@ impl Started {
     /// The keys whose values are other ones now, and need a start.
     fn waiting(&self, low: &Low, listen: &[Listen]) -> Vec<String> {
         let needs_start = |row: &&Directive| {
-            row.change == Change::Restart && matches!(row.level, Level::Listener | Level::Server)
+            row.change == TakesEffect::Restart
+                && matches!(row.level, DirectiveLevel::Listener | DirectiveLevel::Server)
         };
         let mut names: Vec<&str> = self.low.differences(low).collect();
         names.extend(moved(&self.listen, listen));

@@ -2,7 +2,7 @@
 //! take is done in pieces as they are ready, and one that does neither is disconnected.
 
 use crate::control::connection::Connection;
-use crate::control::protocol::{Request, Response};
+use crate::control::protocol::{CommandRequest, Response};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
@@ -35,13 +35,13 @@ pub(super) struct ClientId(u64);
 pub(super) struct ControlClients {
     /// None for a server without one.
     socket: Option<OwnedFd>,
-    clients: Vec<Client>,
+    clients: Vec<ControlClient>,
     next: u64,
     /// Nobody is accepted before.
     accepts_from: Option<Instant>,
 }
 
-struct Client {
+struct ControlClient {
     id: ClientId,
     socket: OwnedFd,
     connection: Connection,
@@ -92,7 +92,7 @@ impl ControlClients {
 
     /// Returns one request of each client that has sent a whole one. They are answered with
     /// [`Self::respond`] or [`Self::announce`].
-    pub(super) fn requests(&mut self, now: Instant) -> Vec<(ClientId, Request)> {
+    pub(super) fn requests(&mut self, now: Instant) -> Vec<(ClientId, CommandRequest)> {
         let mut requests = Vec::new();
         for client in &mut self.clients {
             if let Some(request) = client.connection.request() {
@@ -138,7 +138,7 @@ impl ControlClients {
                     return;
                 }
             };
-            let mut client = Client::new(ClientId(self.next), socket, now);
+            let mut client = ControlClient::new(ClientId(self.next), socket, now);
             self.next += 1;
             if let Some(reason) = self.reason_to_refuse(&client) {
                 client.connection.end_with(&Response::refused(reason));
@@ -149,7 +149,7 @@ impl ControlClients {
         }
     }
 
-    fn reason_to_refuse(&self, client: &Client) -> Option<String> {
+    fn reason_to_refuse(&self, client: &ControlClient) -> Option<String> {
         let user = socket_peercred(&client.socket).ok().map(|peer| peer.uid);
         if !user.is_some_and(|user| user.is_root() || user == geteuid()) {
             return Some("only root and the user of the server may use this socket".to_owned());
@@ -159,7 +159,7 @@ impl ControlClients {
     }
 }
 
-impl Client {
+impl ControlClient {
     fn new(id: ClientId, socket: OwnedFd, now: Instant) -> Self {
         let deadline = now + IDLE_TIMEOUT;
         Self { id, socket, connection: Connection::default(), deadline, is_gone: false }

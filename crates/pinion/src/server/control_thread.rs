@@ -13,7 +13,7 @@ use super::running_programs::RunningPrograms;
 use super::status::StatusSource;
 use super::tls::{Keeper, Wish};
 use crate::access_log::AccessLog;
-use crate::control::protocol::{Command, Level, Message, Request, Response};
+use crate::control::protocol::{CommandRequest, Message, MessageLevel, Response, ServerCommand};
 use crate::control::status::{State, Status};
 use crate::explain::HAS_NO_HTTP;
 use crate::failure::Failure;
@@ -94,7 +94,7 @@ impl Controlled {
         let results = Results { ready: Arc::new(ready), sender, results };
         let clients = ControlClients::new(socket);
         let last_reload_error = Arc::default();
-        let ending = Ending { state: State::Serving, until: None, line: None };
+        let ending = ShutdownState { state: State::Serving, until: None, line: None };
         let commands = Commands {
             control,
             notifier,
@@ -224,7 +224,7 @@ struct Commands {
     explainer: Option<Explainer>,
     /// Of the last reload that was asked for, if it failed.
     last_reload_error: Arc<Mutex<Option<String>>>,
-    ending: Ending,
+    ending: ShutdownState,
 }
 
 fn lock(error: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
@@ -241,7 +241,7 @@ enum Reply {
 }
 
 /// The state of the shutdown.
-struct Ending {
+struct ShutdownState {
     state: State,
     /// When the remaining connections are closed.
     until: Option<Instant>,
@@ -267,23 +267,23 @@ impl Commands {
     /// Executes a request. `later` gets the response to one that takes long when it is known.
     fn execute(
         &mut self,
-        request: Request,
+        request: CommandRequest,
         supervisor: Option<&SupervisorLink>,
         later: impl FnOnce(Response) + Send + 'static,
     ) -> Reply {
         let done = |text: String| Response::done(vec![Message::info(text)]);
         match request.command {
-            Command::Status => {
+            ServerCommand::Status => {
                 let status = self.status.now(&self.control, self.ending.state, supervisor);
                 let last_reload_error = lock(&self.last_reload_error).clone();
                 let status = Some(Box::new(Status { last_reload_error, ..status }));
                 Reply::Now(Response { status, ..Response::done(Vec::new()) })
             }
-            Command::Reload => {
+            ServerCommand::Reload => {
                 self.reload(move |messages| later(Response::done(messages)));
                 Reply::Later
             }
-            Command::Why => {
+            ServerCommand::Why => {
                 let Some(explainer) = &self.explainer else {
                     let error = match self.status.published {
                         None => "it has no sites: --dummy is the response to every request".into(),
@@ -299,7 +299,7 @@ impl Commands {
                     Err(error) => Reply::Now(Response::refused(error)),
                 }
             }
-            Command::ReopenLogs => {
+            ServerCommand::ReopenLogs => {
                 self.reopen_logs();
                 let text = match self.log {
                     Some(_) => "reopening the access logs",
@@ -307,8 +307,8 @@ impl Commands {
                 };
                 Reply::Now(done(text.to_owned()))
             }
-            Command::Drain => Reply::BeforeEnd(done(self.drain())),
-            Command::Stop => Reply::BeforeEnd(done(self.stop())),
+            ServerCommand::Drain => Reply::BeforeEnd(done(self.drain())),
+            ServerCommand::Stop => Reply::BeforeEnd(done(self.stop())),
         }
     }
 
@@ -317,7 +317,7 @@ impl Commands {
         let notice = self.notifier.reloading();
         let last_error = Arc::clone(&self.last_reload_error);
         let reports = Reports::of(ReloadReport::new(move |messages| {
-            let error = messages.iter().find(|message| message.level == Level::Error);
+            let error = messages.iter().find(|message| message.level == MessageLevel::Error);
             if error.is_some() {
                 notice.fail();
             }

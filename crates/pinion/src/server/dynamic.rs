@@ -27,7 +27,7 @@ use pinion_site::{
 };
 use std::sync::Arc;
 
-use failure_page::{Asked, failed, failure_format};
+use failure_page::{FailurePageRequest, failed, failure_format};
 
 /// The script of a site, as one worker runs it.
 #[derive(Clone)]
@@ -47,13 +47,13 @@ pub(crate) struct Dynamic {
     /// Those of pages that reload.
     pub(crate) streams: ReloadStreams,
     /// Requests that wait for something.
-    waiting: AddressMap<Waiting>,
+    waiting: AddressMap<SuspendedRequest>,
     /// Buffers for responses in place of a script's, once there was one.
     work: Option<Box<RequestBuffers>>,
 }
 
 /// A request that goes on later.
-struct Waiting {
+struct SuspendedRequest {
     scripted: Scripted,
     fields: RequestFields,
     /// What is to be written down then.
@@ -188,7 +188,8 @@ impl Dynamic {
         match outcome {
             RequestOutcome::Waits => {
                 let scripted = scripted.clone();
-                let waiting = Waiting { scripted, fields, later, is_head, error_format, developer };
+                let waiting =
+                    SuspendedRequest { scripted, fields, later, is_head, error_format, developer };
                 self.waiting.insert(exchange.address(), waiting);
             }
             RequestOutcome::Answered { status, body_bytes } => {
@@ -196,7 +197,8 @@ impl Dynamic {
                 journal.answered_later(later, status, body_bytes, exchange);
             }
             RequestOutcome::Failed(failure) => {
-                let asked = Asked { path: fields.path.as_deref(), error_format, developer };
+                let asked =
+                    FailurePageRequest { path: fields.path.as_deref(), error_format, developer };
                 let body_bytes =
                     failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
                 journal.answered_later(later, failure.status, body_bytes, exchange);
@@ -264,8 +266,9 @@ impl Dynamic {
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
             RequestOutcome::Failed(failure) => {
-                let Waiting { scripted, fields, error_format, developer, .. } = waiting;
-                let asked = Asked { path: fields.path.as_deref(), error_format, developer };
+                let SuspendedRequest { scripted, fields, error_format, developer, .. } = waiting;
+                let asked =
+                    FailurePageRequest { path: fields.path.as_deref(), error_format, developer };
                 let body_bytes =
                     failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
                 journal.answered_later(waiting.later, failure.status, body_bytes, exchange);
@@ -283,12 +286,12 @@ impl Dynamic {
     #[cold]
     fn refused(
         &mut self,
-        waiting: Waiting,
+        waiting: SuspendedRequest,
         status: u16,
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
-        let Waiting { scripted, fields, later, is_head, error_format, .. } = waiting;
+        let SuspendedRequest { scripted, fields, later, is_head, error_format, .. } = waiting;
         let archive = &scripted.generation.archive();
         let path = fields.path.as_deref();
         let work = self.work.get_or_insert_default();

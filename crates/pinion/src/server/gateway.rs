@@ -58,7 +58,7 @@ use std::sync::Arc;
 
 use cgi_requests::KeptRequest;
 pub(crate) use cgi_requests::LocalRedirect;
-use failure_log::{Failure, FailureLog};
+use failure_log::{FailureLog, LoggedFailure};
 use limits::{MESSAGE_LINE_MAX_BYTES, TARGET_SHOWN_BYTES};
 
 /// What the access log has as the status of a request whose client has left before the response,
@@ -110,7 +110,7 @@ pub(crate) struct Gateway {
     redirects: VecDeque<LocalRedirect>,
     /// How many local redirects have led to the request that begins.
     redirect_count: u32,
-    waiting: AddressMap<Waiting>,
+    waiting: AddressMap<OpenRequest>,
     work: Option<Box<RequestBuffers>>,
     /// Bounds the lines of the error streams of applications that are logged.
     message_lines: LineBucket,
@@ -120,7 +120,7 @@ pub(crate) struct Gateway {
 }
 
 /// A request whose response has not ended.
-struct Waiting {
+struct OpenRequest {
     /// That of the site when the request began: it has the pages for errors.
     generation: Arc<Generation>,
     /// The path that rules for fields are about; `None` without such rules.
@@ -188,7 +188,7 @@ impl Gateway {
             None => Arc::clone(generation.generated_fields()),
         };
         let target = head.target.raw.get(..TARGET_SHOWN_BYTES).unwrap_or(head.target.raw);
-        let mut waiting = Waiting {
+        let mut waiting = OpenRequest {
             generation: Arc::clone(generation),
             rules_path,
             method: head.method,
@@ -419,7 +419,7 @@ impl Gateway {
     #[cold]
     fn fail(
         &mut self,
-        waiting: Waiting,
+        waiting: OpenRequest,
         error: &ProxyError,
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
@@ -446,12 +446,12 @@ impl Gateway {
     #[cold]
     fn respond(
         &mut self,
-        waiting: Waiting,
+        waiting: OpenRequest,
         status: u16,
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
-        let Waiting { generation, rules_path, method, later, error_format, .. } = waiting;
+        let OpenRequest { generation, rules_path, method, later, error_format, .. } = waiting;
         let archive = &generation.archive();
         let (path, work) = (rules_path.as_deref(), self.work.get_or_insert_default());
         let page = error_page_at(path, status, error_format, archive, work).prepared;
@@ -463,9 +463,9 @@ impl Gateway {
 
     /// Logs why a request has no response, or not all of one.
     #[cold]
-    fn log(&self, what: &str, waiting: &Waiting, error: &ProxyError, exchange: &Exchange<'_>) {
+    fn log(&self, what: &str, waiting: &OpenRequest, error: &ProxyError, exchange: &Exchange<'_>) {
         if error.is_logged() {
-            let failure = Failure::of_server(what, error, &waiting.mount);
+            let failure = LoggedFailure::of_server(what, error, &waiting.mount);
             self.shared.failures.log(&failure, waiting, exchange);
         }
     }
@@ -474,7 +474,7 @@ impl Gateway {
 /// Redirects to the path of a folder with the slash at its end.
 #[cold]
 fn redirect(
-    waiting: Waiting,
+    waiting: OpenRequest,
     location: Location<'_>,
     journal: &mut Journal,
     exchange: &mut Exchange<'_>,

@@ -5,7 +5,7 @@ use super::latency::Sampling;
 use super::log_throttle::LogThrottle;
 use super::pending::Pending;
 use super::stats::Counts;
-use crate::access_log::{LogId, Logger, Peer, Record, Text};
+use crate::access_log::{LogId, LogRecord, LoggedPeer, Logger, Text};
 use crate::log_lines;
 use pinion_engine::address::Address;
 use pinion_engine::app::OwnAnswer;
@@ -60,7 +60,7 @@ struct Log {
 pub(crate) struct Beginning {
     at: Instant,
     queued_bytes: u64,
-    peer: Peer,
+    peer: LoggedPeer,
     /// None where nothing is written down.
     log: Option<LogId>,
 }
@@ -123,7 +123,7 @@ impl Journal {
         exchange: &mut Exchange<'_>,
     ) -> Option<Beginning> {
         let log = self.log.as_ref()?.server;
-        let peer = client.peer.map_or(Peer::Unix, Peer::Ip);
+        let peer = client.peer.map_or(LoggedPeer::Unix, LoggedPeer::Ip);
         Some(Beginning { at: Instant::now(), queued_bytes: exchange.queued_bytes(), peer, log })
     }
 
@@ -313,7 +313,7 @@ impl Log {
         let Some(to) = began.log else { return };
         let body_bytes = content_bytes(head, answer);
         let field = |field| Text::from(head.value(field).unwrap_or_default());
-        let record = Record {
+        let record = LogRecord {
             log: to,
             unix_micros: self.unix_micros(began.at, pass_began),
             peer: began.peer,
@@ -344,7 +344,7 @@ impl Log {
     ) {
         let Some(to) = later.began.log else { return };
         let [method, target, host, referer, user_agent, user, request_id] = &later.texts;
-        let record = Record {
+        let record = LogRecord {
             log: to,
             unix_micros: self.unix_micros(later.began.at, pass_began),
             peer: later.began.peer,
@@ -370,10 +370,10 @@ impl Log {
         let Some(to) = self.server else { return };
         let at = Instant::now();
         let nothing = Text::from(&b""[..]);
-        let record = Record {
+        let record = LogRecord {
             log: to,
             unix_micros: self.unix_micros(at, pass_began),
-            peer: answer.peer.map_or(Peer::Unix, Peer::Ip),
+            peer: answer.peer.map_or(LoggedPeer::Unix, LoggedPeer::Ip),
             version: None,
             status: answer.status,
             body_bytes: answer.body_bytes,

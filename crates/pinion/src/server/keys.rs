@@ -12,14 +12,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The keys of a server. The files of its certificates are not among them.
-pub(crate) struct Keys {
+pub(crate) struct ServerKeys {
     /// Of the sessions of TLS, over TCP and QUIC; they change with time.
     pub(crate) tickets: Arc<Tickets>,
     /// Of connection ids, of Retry and of stateless resets.
     pub(crate) quic: QuicKeys,
 }
 
-impl Keys {
+impl ServerKeys {
     /// Fresh ones, and those of QUIC as an earlier process had them.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 use super::access::footprint::AccessFootprint;
 use super::capacity::{Capacity, Load, default_workers, raise_descriptors};
 use super::interrupt;
-use super::keys::Keys;
+use super::keys::ServerKeys;
 use super::listeners::{self, Bound, BoundQuic};
 use super::memory_limit::MemoryLimit;
 use super::passed_sockets::PassedSockets;
@@ -20,9 +20,9 @@ use crate::control::socket;
 use crate::failure::{Failure, without_number};
 use crate::log_lines;
 use crate::path_warnings;
-use crate::plan::{ConfigFile, Plan, PlannedSite};
+use crate::plan::{ConfigFile, PlannedSite, ServerPlan};
 use crate::settings::{self, LogTarget, Serve};
-use crate::source::Source;
+use crate::source::ServedSource;
 use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::backend::probe_uring;
@@ -60,7 +60,7 @@ pub(crate) struct Kit {
     pub(crate) tls: Option<Tls>,
     /// The keys of sessions and connections that clients come back with; none where nothing is
     /// encrypted.
-    pub(crate) keys: Option<Keys>,
+    pub(crate) keys: Option<ServerKeys>,
     /// Every log that is open.
     pub(crate) logs: Arc<OpenLogs>,
     /// Of these, that of the server.
@@ -96,11 +96,13 @@ pub(crate) struct KitPrograms {
 ///
 /// # Errors
 /// One line that names what is in the way.
-pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Failure> {
+pub(crate) fn prepare(plan: ServerPlan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     plan.check_privileges()?;
-    let Plan { serve: mut settings, mut sites, programs, program_file_faults, config, .. } = plan;
+    let ServerPlan {
+        serve: mut settings, mut sites, programs, program_file_faults, config, ..
+    } = plan;
     program_file_faults.iter().for_each(log_lines::warning);
-    let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
+    let has_built = sites.iter().any(|site| matches!(site.source, ServedSource::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
     listeners::check(&settings.listen)?;
     let of_sites = SitePrograms::default().next(&mut sites, &programs)?;
@@ -112,7 +114,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let table = ProgramTable::fork(of_sites.kept(&programs), named, cgi)?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let (descriptors, files) = (raise_descriptors(), SocketFiles::default());
-    let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
+    let keys = settings.encrypts().then(|| ServerKeys::of(&settings)).transpose()?;
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
     let memory = MemoryLimit::of_process();
     settings.store.load(memory.bytes)?;
@@ -120,7 +122,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let passed = std::mem::take(&mut manager.sockets);
     let open = || open(&settings, most_workers, sites, &table, (&files, passed), tickets);
     let opened = interrupt::endable(&signals, &files, open)?;
-    let Opened { io, logs, log, tls, listeners, mut quic, control, sites } = opened;
+    let OpenedParts { io, logs, log, tls, listeners, mut quic, control, sites } = opened;
     let what = in_words(&settings, &sites, config.as_ref());
     let scripts = sites.iter().filter_map(|site| site.first.program());
     let scripts: Vec<Allowance> = scripts.map(|program| *program.allowance()).collect();
@@ -181,7 +183,7 @@ fn in_words(settings: &Serve, sites: &[LoadedSite], config: Option<&ConfigFile>)
 }
 
 /// What can keep a start waiting.
-struct Opened {
+struct OpenedParts {
     io: Io,
     logs: Arc<OpenLogs>,
     log: Option<Arc<LogHandle>>,
@@ -199,7 +201,7 @@ fn open(
     programs: &ProgramTable,
     (files, mut passed): (&SocketFiles, PassedSockets),
     tickets: Option<&Arc<Tickets>>,
-) -> Result<Opened, Failure> {
+) -> Result<OpenedParts, Failure> {
     let unloaded: Result<Vec<_>, _> =
         sites.into_iter().map(|site| UnloadedSite::new(site, programs)).collect();
     // What is wrong with a pattern shows before anything is touched.
@@ -222,7 +224,7 @@ fn open(
     residency::release_heap();
     // Last, since nobody answers there before everything runs.
     let control = socket::bind(&settings.control, files)?;
-    Ok(Opened { io, logs, log, tls, listeners, quic, control, sites })
+    Ok(OpenedParts { io, logs, log, tls, listeners, quic, control, sites })
 }
 
 /// Loads every site, so that the failures of all of them are known at once.

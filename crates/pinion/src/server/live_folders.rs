@@ -5,7 +5,7 @@ use super::live_files::{LiveFileSettings, LiveFiles};
 use super::mounts::Mounts;
 use crate::build_options;
 use crate::failure::Failure;
-use crate::settings::{Content, LiveFolder, LiveFolderLocation};
+use crate::settings::{BuildSettings, LiveFolder, LiveFolderLocation};
 use anyhow::anyhow;
 use pinion_archive::Archive;
 use pinion_build::{CONTENT_FOLDER, Names, REVALIDATED, Shape};
@@ -17,7 +17,7 @@ pub(crate) struct LiveSite<'s> {
     pub(crate) folder: Option<&'s Path>,
     /// What the folder is served as.
     pub(crate) shape: Shape,
-    pub(crate) content: &'s Content,
+    pub(crate) content: &'s BuildSettings,
     pub(crate) mounts: &'s Mounts,
     /// The files with the passwords of the site.
     pub(crate) password_files: &'s [&'s Path],

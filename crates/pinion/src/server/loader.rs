@@ -23,9 +23,9 @@ use crate::script_file::{self, Proven};
 use crate::server::mounts::Mounts;
 use crate::server::program_table::ProgramTable;
 use crate::settings::{
-    Content, LiveFolder, LuaSettings, Memory, ScriptAccess, SiteAccess, SiteSettings,
+    BuildSettings, LiveFolder, LuaSettings, MemoryMode, ScriptAccess, SiteAccess, SiteSettings,
 };
-use crate::source::Source;
+use crate::source::ServedSource;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::Archive;
 use pinion_build::{Options, Progress, Shape, Summary, Walked, Walls, Warning};
@@ -44,9 +44,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How to load what is served.
 #[derive(Debug)]
 pub(crate) struct Loader {
-    source: Source,
-    memory: Memory,
-    content: Content,
+    source: ServedSource,
+    memory: MemoryMode,
+    content: BuildSettings,
     lua: LuaSettings,
     folders: Vec<FolderAt>,
     access: ScriptAccess,
@@ -78,12 +78,12 @@ pub(crate) struct Loader {
 }
 
 /// Hears what the walk of a build has met.
-struct Walk<'a> {
+struct WalkListener<'a> {
     watch: Option<&'a WalkTeller>,
     links: Mutex<Vec<PathBuf>>,
 }
 
-impl Progress for Walk<'_> {
+impl Progress for WalkListener<'_> {
     fn walked(&self, walked: Walked) {
         *self.links.lock().unwrap_or_else(PoisonError::into_inner) = walked.links.clone();
         if let Some(watch) = self.watch {
@@ -96,7 +96,7 @@ impl Loader {
     /// For a source and the settings it is served with. What the walk of a build meets is told to
     /// `watch`.
     pub(crate) fn new(
-        source: Source,
+        source: ServedSource,
         settings: &SiteSettings,
         programs: ProgramTable,
         watch: Option<WalkTeller>,
@@ -143,7 +143,7 @@ impl Loader {
     }
 
     /// What is loaded.
-    pub(crate) fn source(&self) -> &Source {
+    pub(crate) fn source(&self) -> &ServedSource {
         &self.source
     }
 
@@ -176,11 +176,13 @@ impl Loader {
         }
         let rules = self.access_rules()?;
         let mapping = match &self.source {
-            Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
+            ServedSource::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
             // Somebody has published to a folder that was empty when it was first served: what a
             // release folder holds is nobody's to see.
-            Source::Folder(path) if is_release_folder(path) => self.map_current(path, &mut held)?,
-            Source::Folder(path) => {
+            ServedSource::Folder(path) if is_release_folder(path) => {
+                self.map_current(path, &mut held)?
+            }
+            ServedSource::Folder(path) => {
                 let built = self.build_folder(path, &mut walls)?;
                 // It may have become one since.
                 match becomes_release_folder(path) {
@@ -192,22 +194,22 @@ impl Loader {
                     false => built,
                 }
             }
-            Source::Releases(folder) => self.map_current(folder, &mut held)?,
-            Source::Upstream(_) => self.map_nothing()?,
-            Source::Script(path) => {
+            ServedSource::Releases(folder) => self.map_current(folder, &mut held)?,
+            ServedSource::Upstream(_) => self.map_nothing()?,
+            ServedSource::Script(path) => {
                 let proven = script_file::proven(path, self.lua.allowance, &site)?;
                 program = Some(self.warned(proven));
                 self.map_nothing()?
             }
         };
-        if self.memory == Memory::Preload {
+        if self.memory == MemoryMode::Preload {
             mapping.preload();
         }
         let shown = self.source.path().display();
         let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
         if self.mounts.has_fallback()
             && let Some(path) = self.source.file()
-            && !matches!(self.source, Source::Script(_))
+            && !matches!(self.source, ServedSource::Script(_))
         {
             fallback_rule::check(&generation.archive(), &path)?;
         }
@@ -261,7 +263,7 @@ impl Loader {
     /// # Errors
     /// There is no memory for it.
     pub(crate) fn load_failed(&self, failure: &Failure) -> Result<Option<Generation>, Failure> {
-        let is_built = matches!(self.source, Source::Folder(_) | Source::Script(_));
+        let is_built = matches!(self.source, ServedSource::Folder(_) | ServedSource::Script(_));
         let shown = self.shown(failure, Meanwhile::Nothing).filter(|_| is_built);
         let Some(shown) = shown else { return Ok(None) };
         let generation = Generation::new(self.map_nothing()?).map_err(anyhow::Error::from)?;
@@ -328,7 +330,7 @@ impl Loader {
 
     fn map_archive(&self, mut file: File, path: &Path) -> Result<Mapping, Failure> {
         let shown = path.display();
-        if self.memory == Memory::Copy {
+        if self.memory == MemoryMode::Copy {
             file = copied(&mut file).with_context(|| format!("cannot copy {shown} to memory"))?;
         }
         let mapping = Mapping::new(file, Vec::new());
@@ -351,11 +353,11 @@ impl Loader {
         let mut options = build_options::options(&self.content, Options::serving)?;
         options.live.extend(live_folders::named_elsewhere(&self.live, path));
         options.follows = self.walls.get();
-        if self.memory != Memory::Map {
+        if self.memory != MemoryMode::Map {
             options.external_min_bytes = None;
         }
         let memory = memory_file().context("cannot get memory for the site")?;
-        let walk = Walk { watch: self.watch.as_ref(), links: Mutex::default() };
+        let walk = WalkListener { watch: self.watch.as_ref(), links: Mutex::default() };
         let built = pinion_build::build(path, &options, memory, &walk);
         let built = built.map_err(build_options::failure)?;
         let links = walk.links.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 
 use crate::build_options;
 use crate::failure::Failure;
-use crate::settings::Content;
+use crate::settings::BuildSettings;
 use pinion_build::{Names, Shape};
 use pinion_jobs::folders::FolderAt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// [`Failure::Usage`] that names the first one and says where else it can be.
 pub(super) fn check(
     site: &Path,
-    content: &Content,
+    content: &BuildSettings,
     folders: &[FolderAt],
     links: &[PathBuf],
 ) -> Result<(), Failure> {

@@ -113,7 +113,7 @@ impl Capacity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{self, Asked};
+    use crate::command_line::{self, ParsedCommand};
     use crate::server::access::footprint::AccessFootprint;
     use crate::server::capacity::{Load, MemoryFit, default_workers};
     use crate::settings::{Serve, Settings};
@@ -121,7 +121,7 @@ mod tests {
 
     fn serve(line: &str) -> Serve {
         let arguments = line.split(' ').map(std::ffi::OsString::from);
-        let Ok(Asked::Run(low)) = command_line::parse(arguments) else { panic!("{line}") };
+        let Ok(ParsedCommand::Run(low)) = command_line::parse(arguments) else { panic!("{line}") };
         let Ok(Settings::Serve(serve)) = Settings::from_low(&low) else { panic!("{line}") };
         *serve
     }

@@ -1,7 +1,7 @@
 //! Records of answers that the kernel has not taken in full yet. A line of the access log says what
 //! has left, so it is written when everything has, or when the connection has ended before.
 
-use crate::access_log::{Logger, Record};
+use crate::access_log::{LogRecord, Logger};
 use pinion_engine::address::Address;
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Pending {
     /// By slot of the connection: the index of its list.
     of_slot: Vec<u32>,
-    lists: Vec<List>,
+    lists: Vec<AnswerList>,
     free: Vec<u32>,
     /// Of all that is above but the table.
     held_bytes: usize,
@@ -44,15 +44,15 @@ pub(crate) struct Pending {
 
 /// The answers of one connection, oldest first.
 #[derive(Debug, Default)]
-struct List {
-    answers: Vec<Answer>,
+struct AnswerList {
+    answers: Vec<PendingAnswer>,
     /// Their records, one behind the other.
     records: Vec<u8>,
 }
 
 /// One answer.
 #[derive(Clone, Copy, Debug)]
-struct Answer {
+struct PendingAnswer {
     /// Its number on the connection.
     exchange: u32,
     began: Instant,
@@ -71,17 +71,17 @@ impl Pending {
         logger: &mut Logger,
         exchange: Address,
         (began, bytes): (Instant, u64),
-        record: &Record<'_>,
+        record: &LogRecord<'_>,
     ) {
         let Address { slot, exchange, .. } = exchange;
         let record_bytes = record.encoded_bytes();
         let Some(list) = self.list_with_room(slot, record_bytes) else {
             let duration_micros = micros_since(began);
-            return logger.log(&Record { duration_micros, ..record.clone() });
+            return logger.log(&LogRecord { duration_micros, ..record.clone() });
         };
         record.encode(&mut list.records);
         let body_bytes = record.body_bytes;
-        list.answers.push(Answer {
+        list.answers.push(PendingAnswer {
             exchange,
             began,
             body_bytes,
@@ -112,7 +112,7 @@ impl Pending {
         list.write(logger, unsent_bytes);
         if list.held_bytes() > KEPT_BYTES {
             self.held_bytes -= list.held_bytes();
-            *list = List::default();
+            *list = AnswerList::default();
         }
         self.kept_bytes += list.held_bytes();
         self.free.push(index);
@@ -122,7 +122,7 @@ impl Pending {
     }
 
     /// The list of a connection with room for one more answer; `None` without memory for it.
-    fn list_with_room(&mut self, slot: u32, record_bytes: usize) -> Option<&mut List> {
+    fn list_with_room(&mut self, slot: u32, record_bytes: usize) -> Option<&mut AnswerList> {
         let index = self.list_of(slot)?;
         let new_bytes = self.lists.get(index)?.new_bytes(record_bytes);
         self.make_room(new_bytes)?;
@@ -153,7 +153,7 @@ impl Pending {
     }
 
     fn new_list(&mut self) -> Option<()> {
-        const LIST_BYTES: usize = size_of::<List>() + size_of::<u32>();
+        const LIST_BYTES: usize = size_of::<AnswerList>() + size_of::<u32>();
         let lists = grown(&self.lists, 1, FIRST_LISTS);
         self.make_room(lists * LIST_BYTES)?;
         let before_bytes = self.own_bytes();
@@ -163,7 +163,7 @@ impl Pending {
         if !reserved {
             return None;
         }
-        self.lists.push(List::default());
+        self.lists.push(AnswerList::default());
         self.free.push((self.lists.len() - 1) as u32);
         Some(())
     }
@@ -175,7 +175,7 @@ impl Pending {
                 return None;
             }
             for index in &self.free {
-                *self.lists.get_mut(*index as usize)? = List::default();
+                *self.lists.get_mut(*index as usize)? = AnswerList::default();
             }
             self.held_bytes -= std::mem::take(&mut self.kept_bytes);
         }
@@ -184,11 +184,11 @@ impl Pending {
 
     /// Bytes of the lists without what is in them.
     fn own_bytes(&self) -> usize {
-        self.lists.capacity() * size_of::<List>() + self.free.capacity() * size_of::<u32>()
+        self.lists.capacity() * size_of::<AnswerList>() + self.free.capacity() * size_of::<u32>()
     }
 }
 
-impl List {
+impl AnswerList {
     fn write(&mut self, logger: &mut Logger, mut unsent_bytes: u64) {
         let mut records = &mut self.records[..];
         // What has not left is at the end.
@@ -203,19 +203,19 @@ impl List {
             // The content is at the end of the answer, and may have left before the rest of it was
             // queued.
             let body_bytes = answer.body_bytes.saturating_sub(unsent);
-            Record::amend(record, body_bytes, micros_since(answer.began), is_cut);
+            LogRecord::amend(record, body_bytes, micros_since(answer.began), is_cut);
             logger.log_encoded(record);
         }
         self.records.clear();
     }
 
     fn held_bytes(&self) -> usize {
-        self.answers.capacity() * size_of::<Answer>() + self.records.capacity()
+        self.answers.capacity() * size_of::<PendingAnswer>() + self.records.capacity()
     }
 
     /// Bytes to be had for one more answer, while those that the list has are still in use.
     fn new_bytes(&self, record_bytes: usize) -> usize {
-        grown(&self.answers, 1, FIRST_ANSWERS) * size_of::<Answer>()
+        grown(&self.answers, 1, FIRST_ANSWERS) * size_of::<PendingAnswer>()
             + grown(&self.records, record_bytes, FIRST_RECORD_BYTES)
     }
 
@@ -255,7 +255,7 @@ mod tests {
 
     /// What the vectors have, counted from outside.
     fn capacity_bytes(pending: &Pending) -> usize {
-        let of = |list: &List| list.answers.capacity() * 48 + list.records.capacity();
+        let of = |list: &AnswerList| list.answers.capacity() * 48 + list.records.capacity();
         let lists: usize = pending.lists.iter().map(of).sum();
         lists + pending.lists.capacity() * 48 + pending.free.capacity() * 4
     }
@@ -276,8 +276,8 @@ mod tests {
         let path = [b'x'; 2048];
         let target = Text::from(&path[..bytes - 104]);
         let none = Text::from(&b""[..]);
-        let record = Record { target, host: none, referer: none, ..example() };
-        let record = Record { user_agent: Text::from(&path[..43]), ..record };
+        let record = LogRecord { target, host: none, referer: none, ..example() };
+        let record = LogRecord { user_agent: Text::from(&path[..43]), ..record };
         assert_eq!(record.encoded_bytes(), bytes);
         let exchange = Address { worker: 0, slot, generation: 1, exchange: 1 };
         pending.add(logger, exchange, (Instant::now(), 100), &record);
@@ -333,7 +333,7 @@ mod tests {
         let (mut logger, mut pending, mut expected) = (log.logger(), Pending::default(), vec![]);
         for (left, unsent) in cases {
             let exchange = Address { worker: 0, slot: 1, generation: 1, exchange: 1 };
-            let record = Record { body_bytes: CONTENT, ..example() };
+            let record = LogRecord { body_bytes: CONTENT, ..example() };
             let queued = HEAD + CONTENT - left;
             pending.add(&mut logger, exchange, (Instant::now(), queued), &record);
             pending.finish(&mut logger, 1, unsent);

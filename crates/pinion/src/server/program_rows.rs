@@ -12,14 +12,14 @@ use std::sync::{Arc, Weak};
 /// The rows, by their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProgramRows {
-    rows: Vec<Row>,
+    rows: Vec<ProgramRow>,
     /// The programs that are kept running, in the order of the configuration.
     supervised: Vec<SupervisedProgram>,
     last_revision: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Row {
+struct ProgramRow {
     /// The program. Its name is that in the log: the one that it was given, with a number where
     /// several programs have the same.
     start: ProgramStart,
@@ -37,7 +37,7 @@ enum RowUser {
     Cgi(Option<Vec<Weak<CgiScripts>>>),
 }
 
-impl Row {
+impl ProgramRow {
     /// Returns whether nothing is left that may start the program.
     fn is_free(&self) -> bool {
         match &self.user {
@@ -115,7 +115,7 @@ impl ProgramRows {
                 self.last_revision += 1;
                 revision = self.last_revision;
             }
-            *row = Row { start, user: RowUser::Supervisor };
+            *row = ProgramRow { start, user: RowUser::Supervisor };
             let name = program.name.as_str().into();
             self.supervised.push(SupervisedProgram { name, start: number, revision });
         }
@@ -125,7 +125,7 @@ impl ProgramRows {
     /// that, or one is added.
     pub(super) fn add_script_program(&mut self, program: &ProgramFile) -> u16 {
         let ProgramFile { name, path } = program;
-        let is_of = |row: &Row| {
+        let is_of = |row: &ProgramRow| {
             let numbers = 1..=self.rows.len();
             matches!(row.user, RowUser::Scripts(_))
                 && row.start == script_start(&row.start.name, path)
@@ -144,7 +144,7 @@ impl ProgramRows {
     /// Returns the number of the row of CGI scripts. If there is none, a free row becomes that, or
     /// one is added.
     pub(super) fn add_cgi(&mut self, start: &ProgramStart) -> u16 {
-        let is_of = |row: &Row| {
+        let is_of = |row: &ProgramRow| {
             let own = ProgramStart { name: row.start.name.clone(), ..start.clone() };
             matches!(row.user, RowUser::Cgi(_)) && row.start == own
         };
@@ -170,7 +170,7 @@ impl ProgramRows {
 
     /// Returns whether the row of a name has CGI scripts.
     pub(super) fn is_cgi(&self, name: &str) -> bool {
-        let is_named = |row: &&Row| row.start.name == name;
+        let is_named = |row: &&ProgramRow| row.start.name == name;
         let row = self.rows.iter().find(is_named);
         row.is_some_and(|row| matches!(row.user, RowUser::Cgi(_)))
     }
@@ -186,9 +186,9 @@ impl ProgramRows {
 
     /// Gives a program a free row, or else a new one, and a name that no other row has.
     fn take_row(&mut self, program: &ProgramStart) -> u16 {
-        let free = |row: &Row| row.is_free() && row.start.name == program.name;
+        let free = |row: &ProgramRow| row.is_free() && row.start.name == program.name;
         let free = self.rows.iter().position(free);
-        let free = free.or_else(|| self.rows.iter().position(Row::is_free));
+        let free = free.or_else(|| self.rows.iter().position(ProgramRow::is_free));
         let free = free.unwrap_or(self.rows.len());
         let is_taken = |name: &String| {
             let mut rows = self.rows.iter().enumerate();
@@ -197,7 +197,7 @@ impl ProgramRows {
         let names = (1..).map(|number| numbered(&program.name, number));
         let name = names.into_iter().find(|name| !is_taken(name)).unwrap_or_default();
         let start = ProgramStart { name, ..program.clone() };
-        let row = Row { start, user: RowUser::Scripts(None) };
+        let row = ProgramRow { start, user: RowUser::Scripts(None) };
         match self.rows.get_mut(free) {
             Some(found) => *found = row,
             None => self.rows.push(row),

@@ -8,8 +8,8 @@ use super::generation::Generation;
 use super::mounts::Mount;
 use crate::control::status;
 use crate::document;
-use crate::settings::{Content, NamedSources};
-use crate::source::Source;
+use crate::settings::{BuildSettings, NamedSources};
+use crate::source::ServedSource;
 use pinion_lua::program::SiteProgram;
 use pinion_site::hosts::{HostPattern, Hosts};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,15 +39,15 @@ pub(crate) struct Published {
 }
 
 /// A site of a new roster.
-pub(crate) struct Entry<'p> {
+pub(crate) struct PublishedEntry<'p> {
     /// Its name.
     pub(crate) id: SiteId,
     /// Its hosts.
     pub(crate) hosts: &'p [HostPattern],
     /// Where its content comes from.
-    pub(crate) source: &'p Source,
+    pub(crate) source: &'p ServedSource,
     /// How a folder becomes an archive.
-    pub(crate) content: &'p Content,
+    pub(crate) content: &'p BuildSettings,
     /// Whether changes are served without being asked for.
     pub(crate) is_live: bool,
     /// What it serves first; none for a site that goes on as it is.
@@ -61,7 +61,7 @@ pub(crate) struct ServedSite {
     /// Its hosts.
     pub(crate) hosts: Vec<HostPattern>,
     /// Where its content comes from.
-    pub(crate) source: Source,
+    pub(crate) source: ServedSource,
     /// What flags name as sources of its responses.
     pub(crate) named: NamedSources,
 }
@@ -71,7 +71,7 @@ pub(crate) struct ServedSite {
 struct AboutSite {
     id: SiteId,
     hosts: Vec<HostPattern>,
-    source: Source,
+    source: ServedSource,
     named: NamedSources,
     is_live: bool,
     /// How many versions it has had.
@@ -81,7 +81,7 @@ struct AboutSite {
 }
 
 impl AboutSite {
-    fn new(entry: &Entry<'_>) -> Self {
+    fn new(entry: &PublishedEntry<'_>) -> Self {
         Self {
             id: entry.id,
             hosts: entry.hosts.to_vec(),
@@ -96,7 +96,7 @@ impl AboutSite {
 
 impl Published {
     /// Publishes the first roster.
-    pub(crate) fn new(entries: Vec<Entry<'_>>) -> Self {
+    pub(crate) fn new(entries: Vec<PublishedEntry<'_>>) -> Self {
         let about = Mutex::new(entries.iter().map(AboutSite::new).collect());
         let nothing = Roster { hosts: Arc::new(Hosts::new([])), sites: Vec::new() };
         let current = Mutex::new(Arc::new(nothing.followed_by(entries)));
@@ -157,13 +157,13 @@ impl Published {
     }
 
     /// Returns what is told about the sites.
-    pub(crate) fn status(&self) -> Vec<status::Site> {
+    pub(crate) fn status(&self) -> Vec<status::SiteStatus> {
         let (_, roster) = self.current();
         let about = lock(&self.about).clone();
         let site = |about: AboutSite| {
             let (_, generation) = roster.sites.iter().find(|(id, _)| *id == about.id)?;
             let archive = generation.archive();
-            Some(status::Site {
+            Some(status::SiteStatus {
                 hosts: about.hosts.iter().map(HostPattern::to_string).collect(),
                 source: document::text(about.source.path()),
                 live: about.is_live,
@@ -201,7 +201,7 @@ impl Published {
     }
 
     /// Makes these the sites.
-    pub(crate) fn arrange(&self, entries: Vec<Entry<'_>>) {
+    pub(crate) fn arrange(&self, entries: Vec<PublishedEntry<'_>>) {
         let mut about = lock(&self.about);
         let next = entries.iter().map(|entry| {
             let known = about.iter().find(|known| known.id == entry.id);
@@ -240,9 +240,9 @@ fn lock(about: &Mutex<Vec<AboutSite>>) -> MutexGuard<'_, Vec<AboutSite>> {
 }
 
 impl Roster {
-    fn followed_by(&self, entries: Vec<Entry<'_>>) -> Self {
+    fn followed_by(&self, entries: Vec<PublishedEntry<'_>>) -> Self {
         let hosts = Hosts::new(entries.iter().map(|entry| entry.hosts));
-        let generation = |entry: Entry<'_>| {
+        let generation = |entry: PublishedEntry<'_>| {
             let known = || {
                 let site = self.sites.iter().find(|(id, _)| *id == entry.id);
                 site.map(|(_, generation)| Arc::clone(generation))

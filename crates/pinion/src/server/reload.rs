@@ -214,7 +214,7 @@ fn device_of(path: &Path) -> Option<u64> {
 
 /// What came of a load.
 #[derive(PartialEq, Eq)]
-enum Outcome {
+enum LoadOutcome {
     /// It is served, with password files of this digest.
     Served(Digest, Option<blake3::Hash>),
     /// It failed, with these messages.
@@ -237,7 +237,7 @@ struct ReloadedSite {
     /// The device that it was on.
     device: Option<u64>,
     /// None before the first reload.
-    last: Option<Outcome>,
+    last: Option<LoadOutcome>,
 }
 
 impl ReloadedSite {
@@ -321,7 +321,7 @@ impl ReloadedSite {
     }
 
     /// Returns whether an outcome is reported, and remembers it.
-    fn is_reported(&mut self, outcome: Outcome, wish: &Pending) -> bool {
+    fn is_reported(&mut self, outcome: LoadOutcome, wish: &Pending) -> bool {
         let is_news = self.last.as_ref() != Some(&outcome);
         self.last = Some(outcome);
         is_news || wish.is_reported
@@ -341,7 +341,7 @@ impl ReloadedSite {
             return;
         }
         self.control.wake_all();
-        if self.is_reported(Outcome::Served(digest, passwords), wish) {
+        if self.is_reported(LoadOutcome::Served(digest, passwords), wish) {
             let what = self.loader.source().path().display();
             report_reloaded(&what, content, self.served, code, &wish.reports);
         }
@@ -350,7 +350,7 @@ impl ReloadedSite {
 
     fn keep_unmounted(&mut self, wish: &Pending) {
         wish.count_failure();
-        if self.is_reported(Outcome::Unmounted, wish) {
+        if self.is_reported(LoadOutcome::Unmounted, wish) {
             let what = self.loader.source().path().display();
             let error = format!(
                 "{what} is empty and on another file system than before, so keeping the previous \
@@ -369,7 +369,7 @@ impl ReloadedSite {
             self.control.wake_all();
         }
         self.published.set_error(self.id, failure.messages().first().cloned());
-        if self.is_reported(Outcome::Failed(failure.messages()), wish) {
+        if self.is_reported(LoadOutcome::Failed(failure.messages()), wish) {
             let what = self.loader.source().path().display();
             wish.reports.log(&match meanwhile {
                 Meanwhile::Previous => {

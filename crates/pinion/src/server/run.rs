@@ -13,7 +13,7 @@ use super::dynamic::Dynamic;
 use super::explainer::Explainer;
 use super::gateway::{Gateway, GatewayShared};
 use super::journal::{ClientRefusals, Journal};
-use super::keys::Keys;
+use super::keys::ServerKeys;
 use super::kit::{Kit, KitPrograms};
 use super::listeners::{Bound, BoundQuic};
 use super::notifier::Notifier;
@@ -252,7 +252,7 @@ fn of_engine(
     settings: &Serve,
     (listeners, quic): (Vec<Bound>, Vec<BoundQuic>),
     tls: Option<&Tls>,
-    keys: Option<Keys>,
+    keys: Option<ServerKeys>,
 ) -> Result<(Vec<Listener>, Vec<QuicListener>), Failure> {
     let alt_svc = alt_svc(settings, &quic);
     let listeners = self::listeners(settings, listeners, tls, alt_svc.as_deref());

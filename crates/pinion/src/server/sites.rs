@@ -5,16 +5,16 @@ use super::generation::Generation;
 use super::loader::Loader;
 use super::mounts::{Mount, Mounts};
 use super::program_table::ProgramTable;
-use super::published::{Entry, Published, SiteId};
+use super::published::{Published, PublishedEntry, SiteId};
 use super::reload::{ReloadRound, Reloader, not_served, report_failure};
 use super::reload_report::Reports;
-use super::watch::{Cause, Watch, Watching};
+use super::watch::{Cause, PreparedWatch, Watching};
 use crate::access_log::OpenLogs;
 use crate::failure::Failure;
 use crate::log_lines;
 use crate::plan::PlannedSite;
 use crate::settings::{LogTarget, SiteSettings};
-use crate::source::Source;
+use crate::source::ServedSource;
 use crate::terminal::counted;
 use anyhow::Context as _;
 use pinion_engine::residency;
@@ -32,7 +32,7 @@ pub(crate) struct LoadedSite {
     /// For every further one.
     loader: Loader,
     /// Asks for further ones, when that was asked for.
-    watch: Option<Watch>,
+    watch: Option<PreparedWatch>,
 }
 
 impl LoadedSite {
@@ -42,15 +42,15 @@ impl LoadedSite {
         let shown = source.path().display();
         let state = if self.watch.is_some() { "live" } else { "snapshot until SIGHUP" };
         match source {
-            Source::Script(_) => format!("{shown} ({state})"),
+            ServedSource::Script(_) => format!("{shown} ({state})"),
             // It has the name of what responds.
-            Source::Upstream(name) if self.settings.mounts.has_python(name) => {
+            ServedSource::Upstream(name) if self.settings.mounts.has_python(name) => {
                 format!("{shown} (Python application)")
             }
-            Source::Upstream(_) if self.settings.mounts.all().all(Mount::is_of_store) => {
+            ServedSource::Upstream(_) if self.settings.mounts.all().all(Mount::is_of_store) => {
                 "pages of the store".to_owned()
             }
-            Source::Upstream(_) => format!("{shown} (reverse proxy)"),
+            ServedSource::Upstream(_) => format!("{shown} (reverse proxy)"),
             // The archive has no file then.
             _ if self.settings.content.live.iter().any(String::is_empty) => {
                 format!("{shown} (files are read for each request)")
@@ -73,7 +73,7 @@ impl LoadedSite {
 pub(crate) struct UnloadedSite {
     settings: SiteSettings,
     loader: Loader,
-    watch: Option<Watch>,
+    watch: Option<PreparedWatch>,
 }
 
 impl UnloadedSite {
@@ -85,21 +85,22 @@ impl UnloadedSite {
         let PlannedSite { source, settings } = planned;
         tell_trust(&source, &settings);
         let password_files = settings.access.password_files();
-        let has_files = !matches!(source, Source::Upstream(_)) || !password_files.is_empty();
+        let has_files = !matches!(source, ServedSource::Upstream(_)) || !password_files.is_empty();
         let watched = has_files && (settings.watch || source.is_watched());
-        let watch = watched.then(|| Watch::new(&source, &settings.content, &password_files));
+        let watch =
+            watched.then(|| PreparedWatch::new(&source, &settings.content, &password_files));
         let watch = watch.transpose()?;
         let loader = Loader::new(
             source,
             &settings,
             programs.clone(),
-            watch.as_ref().map(Watch::walk_teller),
+            watch.as_ref().map(PreparedWatch::walk_teller),
         );
         Ok(Self { settings, loader, watch })
     }
 
     /// Returns where its content comes from.
-    pub(crate) fn source(&self) -> &Source {
+    pub(crate) fn source(&self) -> &ServedSource {
         self.loader.source()
     }
 
@@ -147,7 +148,7 @@ fn report_failed_start(loader: &Loader, failure: Failure) {
 }
 
 /// What nobody should have to find out: what a site is served with that the public must not have.
-fn tell_trust(source: &Source, settings: &SiteSettings) {
+fn tell_trust(source: &ServedSource, settings: &SiteSettings) {
     let shown = source.path().display();
     if settings.lua.shows_errors {
         log_lines::warning(format_args!(
@@ -173,7 +174,7 @@ pub(crate) fn publish(sites: Vec<LoadedSite>) -> (Arc<Published>, StartingSites)
         starting.push(site);
         firsts.push(first);
     }
-    let entries = starting.iter().zip(firsts).map(|(site, first)| Entry {
+    let entries = starting.iter().zip(firsts).map(|(site, first)| PublishedEntry {
         id: site.id,
         hosts: &site.settings.hosts,
         source: site.loader.source(),
@@ -189,7 +190,7 @@ struct Starting {
     id: SiteId,
     settings: SiteSettings,
     loader: Loader,
-    watch: Option<Watch>,
+    watch: Option<PreparedWatch>,
 }
 
 /// The sites that are served.
@@ -199,15 +200,15 @@ pub(crate) struct Sites {
     programs: ProgramTable,
     control: Control,
     /// In the order of the roster.
-    sites: Vec<Site>,
+    sites: Vec<ActiveSite>,
     /// The number of the next one.
     next: u64,
 }
 
 /// One that is served.
-struct Site {
+struct ActiveSite {
     id: SiteId,
-    source: Source,
+    source: ServedSource,
     settings: SiteSettings,
     /// Whether changes are served without being asked for.
     is_live: bool,
@@ -221,7 +222,7 @@ enum Next {
     /// It is served already, at this position.
     Kept(usize, Box<SiteSettings>),
     /// It is loaded and not served yet.
-    New(Box<(Site, Generation, Option<Watch>)>),
+    New(Box<(ActiveSite, Generation, Option<PreparedWatch>)>),
 }
 
 impl Sites {
@@ -276,7 +277,7 @@ impl Sites {
         let mut is_free = vec![true; self.sites.len()];
         let mut arranged = Vec::new();
         for site in planned {
-            let is_it = |known: &Site| {
+            let is_it = |known: &ActiveSite| {
                 known.source == site.source && known.settings.loads_like(&site.settings)
             };
             let mut known = self.sites.iter().zip(&mut is_free);
@@ -301,7 +302,7 @@ impl Sites {
 
     /// Nothing can fail any more but a watch.
     fn switch(&mut self, arranged: Vec<Next>, file: &Path, reports: &Reports) {
-        let mut old: Vec<Option<Site>> = self.sites.drain(..).map(Some).collect();
+        let mut old: Vec<Option<ActiveSite>> = self.sites.drain(..).map(Some).collect();
         let (mut firsts, mut watches) = (Vec::new(), Vec::new());
         for next in arranged {
             let (site, first, watch) = match next {
@@ -322,7 +323,7 @@ impl Sites {
         let gone = old.iter().flatten().count();
         let kept: Vec<bool> = firsts.iter().map(Option::is_none).collect();
         let brought = kept.iter().filter(|is_kept| !**is_kept).count();
-        let entries = self.sites.iter().zip(firsts).map(|(site, first)| Entry {
+        let entries = self.sites.iter().zip(firsts).map(|(site, first)| PublishedEntry {
             id: site.id,
             hosts: &site.settings.hosts,
             source: &site.source,
@@ -349,14 +350,14 @@ impl Sites {
     }
 
     /// The site with its thread.
-    fn started(&self, site: Starting) -> Result<(Site, Option<Watch>), Failure> {
+    fn started(&self, site: Starting) -> Result<(ActiveSite, Option<PreparedWatch>), Failure> {
         let Starting { id, settings, loader, watch } = site;
         let source = loader.source().clone();
         let (published, control) = (Arc::clone(&self.published), self.control.clone());
         let reloader = Reloader::start(id, loader, published, control);
         let reloader = reloader.context("cannot start the thread for reloads")?;
         let is_live = watch.is_some();
-        Ok((Site { id, source, settings, is_live, reloader, watching: None }, watch))
+        Ok((ActiveSite { id, source, settings, is_live, reloader, watching: None }, watch))
     }
 }
 
@@ -367,9 +368,9 @@ impl LoadedSite {
     }
 }
 
-impl Site {
+impl ActiveSite {
     /// Starts its watch. Only for a site that is served, so that what the watch sees is not missed.
-    fn watch(&mut self, watch: Option<Watch>) -> Result<(), Failure> {
+    fn watch(&mut self, watch: Option<PreparedWatch>) -> Result<(), Failure> {
         let Some(watch) = watch else { return Ok(()) };
         let ask = self.reloader.clone();
         let started = watch.start(move |cause| match cause {

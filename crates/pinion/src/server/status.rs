@@ -7,8 +7,8 @@ use super::running_programs::RunningPrograms;
 use super::stats::{self, Tally};
 use super::tls::ServedCertificates;
 use crate::control::status::{
-    Certificate, Child, Connections, Memory, ProgramState, Programs, State, Status, StoreUse,
-    SupervisedProgram, Workers,
+    Certificate, Child, Connections, ProcessMemory, ProgramState, Programs, State, Status,
+    StoreUse, SupervisedProgram, Workers,
 };
 use crate::terminal::shown;
 use crate::{calendar, document};
@@ -71,7 +71,7 @@ impl StatusSource {
             },
             requests,
             latency,
-            memory: Memory {
+            memory: ProcessMemory {
                 resident_bytes: stats::memory_bytes(),
                 bound_bytes: self.capacity.bound_bytes(workers, io),
             },

@@ -21,8 +21,8 @@ use crate::build_options;
 use crate::failure::{Failure, without_number};
 use crate::log_lines;
 use crate::panics;
-use crate::settings::Content;
-use crate::source::Source;
+use crate::settings::BuildSettings;
+use crate::source::ServedSource;
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use pinion_build::{Names, Progress, Walked};
 use presence::{Presence, WatchedKind};
@@ -72,8 +72,8 @@ impl Drop for Watching {
 }
 
 /// A watch that has not begun.
-pub(crate) struct Watch {
-    target: Target,
+pub(crate) struct PreparedWatch {
+    target: WatchTarget,
     site: Option<Presence>,
     password_files: Vec<Presence>,
     sender: Sender<Notice>,
@@ -91,19 +91,19 @@ impl Progress for WalkTeller {
     }
 }
 
-impl Watch {
+impl PreparedWatch {
     /// For a source that is built in this way, and the password files of its site.
     ///
     /// # Errors
     /// A pattern of what is left out is none.
     pub(crate) fn new(
-        source: &Source,
-        content: &Content,
+        source: &ServedSource,
+        content: &BuildSettings,
         password_files: &[&Path],
     ) -> Result<Self, Failure> {
         let (sender, inbox) = mpsc::channel();
-        let target = Target::new(source, content, password_files)?;
-        let site = !matches!(source, Source::Upstream(_));
+        let target = WatchTarget::new(source, content, password_files)?;
+        let site = !matches!(source, ServedSource::Upstream(_));
         let site = site.then(|| Presence::new(WatchedKind::Site, target.path()));
         let of_file = |path: &&Path| Presence::new(WatchedKind::PasswordFile, path);
         let password_files = password_files.iter().map(of_file).collect();
@@ -234,7 +234,7 @@ impl Notice {
 
 /// A watch on its thread.
 struct Running {
-    target: Target,
+    target: WatchTarget,
     watcher: KernelWatcher,
     inbox: Receiver<Notice>,
     on_change: Box<dyn FnMut(Cause) + Send>,
@@ -267,8 +267,8 @@ impl Running {
             let look = look(self.target.path());
             let is_back = self.report_presence(look.is_some(), noticed);
             let changed = match &self.target {
-                Target::Folder(_) => noticed || moved || is_back,
-                Target::Archive { beside, .. } => {
+                WatchTarget::Folder(_) => noticed || moved || is_back,
+                WatchTarget::Archive { beside, .. } => {
                     look != self.seen || beside.iter().any(NamedFile::has_changed)
                 }
             };
@@ -369,7 +369,7 @@ impl Running {
     /// name, and notices are about its neighbours too.
     fn note_change(&mut self) {
         self.has_changed = true;
-        if matches!(self.target, Target::Folder(_)) {
+        if matches!(self.target, WatchTarget::Folder(_)) {
             (self.on_change)(Cause::Changing);
         }
     }
@@ -428,7 +428,7 @@ impl Running {
 }
 
 /// What is watched.
-enum Target {
+enum WatchTarget {
     Folder(Box<Scope>),
     /// The folder that holds the archive is watched: a watch on the file would stay with the old
     /// file when another one takes its name.
@@ -465,12 +465,16 @@ fn folder_of(file: &Path) -> PathBuf {
     folder.unwrap_or(Path::new(".")).to_owned()
 }
 
-impl Target {
-    fn new(source: &Source, content: &Content, password_files: &[&Path]) -> Result<Self, Failure> {
+impl WatchTarget {
+    fn new(
+        source: &ServedSource,
+        content: &BuildSettings,
+        password_files: &[&Path],
+    ) -> Result<Self, Failure> {
         let mut beside = password_files.iter().map(|path| NamedFile::new(path.to_path_buf()));
         // Of a site without files the password files are all that can change.
         let file = match source {
-            Source::Upstream(_) => beside.next().map(|file| file.path),
+            ServedSource::Upstream(_) => beside.next().map(|file| file.path),
             _ => source.file(),
         };
         Ok(match file {

@@ -1,7 +1,7 @@
 //! The settings of the verbs that turn archives into something else.
 
 use super::build::{CONTENT_FLAGS, content, output};
-use super::{Content, operand, path};
+use super::{BuildSettings, operand, path};
 use crate::failure::Failure;
 use crate::source::CONFIGURATION;
 use crate::written::Low;
@@ -49,7 +49,7 @@ pub(crate) struct Import {
     /// Flags that were given and have no effect on a configuration.
     pub(crate) archive_flags: Vec<&'static str>,
     /// How bodies are stored, and which fields answers have.
-    pub(crate) content: Content,
+    pub(crate) content: BuildSettings,
     /// `--json`
     pub(crate) json: bool,
 }

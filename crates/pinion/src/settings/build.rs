@@ -20,7 +20,7 @@ pub(crate) struct Build {
     /// Where the report goes.
     pub(crate) report: Option<PathBuf>,
     /// What goes in, and how.
-    pub(crate) content: Content,
+    pub(crate) content: BuildSettings,
     /// Look at the archive that is replaced.
     pub(crate) reuse: bool,
     /// More archives with compressed bodies.
@@ -48,7 +48,7 @@ pub(crate) struct NamedSources {
 
 /// How a folder becomes an archive.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Content {
+pub(crate) struct BuildSettings {
     /// None when neither codings nor a level was given.
     pub(crate) codings: Option<Vec<CodingLevel>>,
     /// Other codings for some of the files.
@@ -97,7 +97,7 @@ pub(crate) struct Content {
     pub(crate) jobs: Option<NonZeroUsize>,
 }
 
-impl Content {
+impl BuildSettings {
     /// Returns the sources of responses that flags name.
     pub(crate) fn named_sources(&self) -> NamedSources {
         NamedSources {
@@ -108,7 +108,7 @@ impl Content {
     }
 }
 
-/// The flags that [`Content`] is made of.
+/// The flags that [`BuildSettings`] is made of.
 pub(crate) const CONTENT_FLAGS: &[&str] = &[
     "codings",
     "level",
@@ -165,7 +165,7 @@ pub(super) fn build(low: &Low) -> Result<Build, Failure> {
     })
 }
 
-pub(super) fn content(low: &Low) -> Result<Content, Failure> {
+pub(super) fn content(low: &Low) -> Result<BuildSettings, Failure> {
     if low.given("cache-control") && low.given("no-cache-control") {
         return Err(Failure::usage(
             "--cache-control has no effect with --no-cache-control; leave out one of them",
@@ -177,7 +177,7 @@ pub(super) fn content(low: &Low) -> Result<Content, Failure> {
         let rule = |text: &str| values::codings_for(text, level);
         codings_for.push(read(row("codings-for"), text, rule)?);
     }
-    Ok(Content {
+    Ok(BuildSettings {
         codings,
         codings_for,
         exclude: globs(low, "exclude")?,

@@ -4,7 +4,7 @@ use super::{mount_with, number, path, read, row, single};
 use crate::failure::Failure;
 use crate::server::mounts::{Mount, Mounts};
 use crate::server::php::limits::UPLOAD_LIMIT_MIN_BYTES;
-use crate::source::Source;
+use crate::source::ServedSource;
 use crate::values;
 use crate::written::Low;
 use std::ffi::{OsStr, OsString};
@@ -51,7 +51,7 @@ impl PhpSettings {
     /// [`Failure::Usage`]: something has no effect, or is wrong.
     pub(crate) fn of(
         low: &Low,
-        source: &Source,
+        source: &ServedSource,
         mounts: &Mounts,
         wish: Option<&str>,
     ) -> Result<Option<Self>, Failure> {
@@ -63,7 +63,7 @@ impl PhpSettings {
         if low.given("no-php") {
             return without_effect("--no-php is given (in a file php = false); leave one out");
         }
-        let Source::Folder(folder) = source else {
+        let ServedSource::Folder(folder) = source else {
             return without_effect("PHP runs the scripts of a folder; leave it out");
         };
         if mounts.has_fallback() {
@@ -169,8 +169,8 @@ mod tests {
     fn an_index_or_a_wish_runs_php() {
         let folder = std::env::temp_dir().join(format!("pinion-php-wish-{}", std::process::id()));
         fs::create_dir(&folder).expect("made");
-        let source = Source::Folder(folder.clone());
-        let of = |low: &Low, source: &Source, mounts: &Mounts, wish: Option<&str>| {
+        let source = ServedSource::Folder(folder.clone());
+        let of = |low: &Low, source: &ServedSource, mounts: &Mounts, wish: Option<&str>| {
             PhpSettings::of(low, source, mounts, wish).map(|php| php.is_some())
         };
         let (nothing, none) = (low(&[]), Mounts::default());
@@ -178,7 +178,7 @@ mod tests {
         assert!(!is_run(&nothing, None) && is_run(&nothing, Some("php = true")));
         fs::write(folder.join(INDEX), "").expect("written");
         assert!(is_run(&nothing, None) && !is_run(&low(&[("no-php", "")]), None));
-        let archive = Source::Archive("a.pinion".into());
+        let archive = ServedSource::Archive("a.pinion".into());
         assert_eq!(of(&nothing, &archive, &none, None).ok(), Some(false));
         assert_eq!(of(&nothing, &source, &mounts("/"), None).ok(), Some(false));
         assert_eq!(of(&nothing, &source, &mounts("/api"), None).ok(), Some(true));
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn the_mount_of_php_is_that_of_its_keys() {
         let written = low(&[("php-upload-limit", "2M"), ("no-exec", "a"), ("no-exec", "b/c")]);
-        let source = Source::Folder("site".into());
+        let source = ServedSource::Folder("site".into());
         let php = PhpSettings::of(&written, &source, &Mounts::default(), Some("no-exec"));
         let php = php.expect("no mistake").expect("PHP");
         assert!(php.root.is_absolute() && php.root.ends_with("site"));

@@ -6,15 +6,15 @@ use super::python_flags::python_mounts;
 use super::python_project::with_found_project;
 use super::store::StoreSettings;
 use super::{
-    CONTENT_FLAGS, Content, Listen, ListenKind, LiveFolder, LuaSettings, MountFault, PHP_ROWS,
-    PhpSettings, ScriptAccess, SiteAccess, TlsSettings, choice, field_value, live_folders, mount,
-    networks, number, optional, path, path_or_stdout, read, row, single, tls,
+    BuildSettings, CONTENT_FLAGS, Listen, ListenKind, LiveFolder, LuaSettings, MountFault,
+    PHP_ROWS, PhpSettings, ScriptAccess, SiteAccess, TlsSettings, choice, field_value,
+    live_folders, mount, networks, number, optional, path, path_or_stdout, read, row, single, tls,
 };
 use crate::directives::file::Table;
 use crate::failure::Failure;
 use crate::server::mounts::{Mount, Mounts};
 use crate::server::trusted_proxies::TrustedProxies;
-use crate::source::Source;
+use crate::source::ServedSource;
 use crate::values;
 use crate::written::Low;
 use pinion_client::address_policy::PrivateAddresses;
@@ -125,9 +125,9 @@ pub(crate) struct SiteSettings {
     /// What it answers for; empty for every host that no other site names.
     pub(crate) hosts: Vec<HostPattern>,
     /// How a folder becomes an archive.
-    pub(crate) content: Content,
+    pub(crate) content: BuildSettings,
     /// How the archive is held.
-    pub(crate) memory: Memory,
+    pub(crate) memory: MemoryMode,
     /// Take up changes by itself.
     pub(crate) watch: bool,
     /// Where its requests are logged, and how, if not in the log of the server.
@@ -161,7 +161,7 @@ pub(crate) enum Io {
 
 /// `--memory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
+pub(crate) enum MemoryMode {
     /// A sealed copy in memory.
     Copy,
     /// Mapped, read as needed.
@@ -373,7 +373,7 @@ impl SiteSettings {
         Ok(Self {
             low: low.clone(),
             hosts,
-            content: Content {
+            content: BuildSettings {
                 hosts: names,
                 has_fallback_server,
                 live: live_in_site,
@@ -381,9 +381,9 @@ impl SiteSettings {
             },
             live,
             memory: match choice(low, "memory")? {
-                "copy" => Memory::Copy,
-                "preload" => Memory::Preload,
-                _ => Memory::Map,
+                "copy" => MemoryMode::Copy,
+                "preload" => MemoryMode::Preload,
+                _ => MemoryMode::Map,
             },
             watch: low.given("watch") || low.given("dev") || reloads_by_environment()?,
             access_log: site_log(low)?,
@@ -400,7 +400,11 @@ impl SiteSettings {
     ///
     /// # Errors
     /// [`Failure::Usage`]: something has no effect, or is wrong.
-    pub(crate) fn with_php(mut self, source: &Source, wish: Option<&str>) -> Result<Self, Failure> {
+    pub(crate) fn with_php(
+        mut self,
+        source: &ServedSource,
+        wish: Option<&str>,
+    ) -> Result<Self, Failure> {
         self.refuse_published_applications(source)?;
         self.php = PhpSettings::of(&self.low, source, &self.mounts, wish)?;
         if self.php.is_some() {
@@ -416,8 +420,8 @@ impl SiteSettings {
     }
 
     /// Refuses Python applications whose source is among the files of the site.
-    fn refuse_published_applications(&self, source: &Source) -> Result<(), Failure> {
-        let Source::Folder(site) = source else { return Ok(()) };
+    fn refuse_published_applications(&self, source: &ServedSource) -> Result<(), Failure> {
+        let ServedSource::Folder(site) = source else { return Ok(()) };
         let Ok(site) = site.canonicalize() else { return Ok(()) };
         for mount in self.mounts.python() {
             let folder = &mount.settings.folder;
@@ -456,7 +460,7 @@ impl SiteSettings {
     }
 
     /// Returns a flag or key about content that was given and has no effect on this source.
-    pub(crate) fn useless_content_flag(&self, source: &Source) -> Option<&'static str> {
+    pub(crate) fn useless_content_flag(&self, source: &ServedSource) -> Option<&'static str> {
         let mut flags = CONTENT_FLAGS.iter().copied();
         flags.find(|flag| self.low.given(flag) && !source.takes_content_flag(flag))
     }
@@ -630,7 +634,7 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{self, Asked};
+    use crate::command_line::{self, ParsedCommand};
     use crate::directives;
     use crate::settings::{
         AltSvc, CanonicalHost, CertificateFiles, Certificates, SelfSignedKey, Settings,
@@ -644,8 +648,8 @@ mod tests {
 
     fn settings(line: &str) -> Result<Settings, Failure> {
         match command_line::parse(line.split(' ').map(OsString::from))? {
-            Asked::Run(low) => Settings::from_low(&low),
-            Asked::Help(page) => panic!("{page}"),
+            ParsedCommand::Run(low) => Settings::from_low(&low),
+            ParsedCommand::Help(page) => panic!("{page}"),
         }
     }
 
@@ -670,7 +674,7 @@ mod tests {
         assert_eq!((serve.workers, serve.max_connections), (None, None));
         assert_eq!((serve.access_log, serve.server_name), (None, None));
         let site = SiteSettings::from_low(&serve.low).expect("a site");
-        assert_eq!((site.memory, site.watch, site.hosts.len()), (Memory::Map, false, 0));
+        assert_eq!((site.memory, site.watch, site.hosts.len()), (MemoryMode::Map, false, 0));
         for (line, is_terminal, is_watched) in [
             ("pinion serve", false, false),
             ("pinion serve", true, true),
@@ -681,7 +685,7 @@ mod tests {
             assert_eq!(site.watched_on(is_terminal).watch, is_watched, "{line} {is_terminal}");
         }
         assert!(!site.content.no_security_fields);
-        assert_eq!(site.useless_content_flag(&Source::Archive("a".into())), None);
+        assert_eq!(site.useless_content_flag(&ServedSource::Archive("a".into())), None);
     }
 
     /// Also where nothing says where to listen.
@@ -779,7 +783,7 @@ mod tests {
         assert_eq!(serve.memory_budget_bytes, Some(64 << 20));
         assert_eq!(serve.server_name.as_deref(), Some("pinion"));
         let site = SiteSettings::from_low(&serve.low).expect("a site");
-        assert_eq!((site.memory, site.watch), (Memory::Copy, true));
+        assert_eq!((site.memory, site.watch), (MemoryMode::Copy, true));
         let folder = FolderAt { name: "a".to_owned(), path: "/b=c".into(), is_read_only: true };
         assert_eq!(site.lua_folders, [folder]);
         let twice = settings("pinion serve site --lua-folder a=b --lua-folder a=c").err();

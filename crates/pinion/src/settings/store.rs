@@ -158,14 +158,14 @@ fn read_password(path: &Path) -> Result<Box<[u8]>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use crate::command_line::{self, Asked};
+    use crate::command_line::{self, ParsedCommand};
     use crate::failure::Failure;
     use crate::settings::{ListenKind, Serve, Settings};
     use std::ffi::OsString;
 
     fn settings(line: &str) -> Result<Serve, Failure> {
         let arguments = line.split(' ').map(OsString::from);
-        let Asked::Run(low) = command_line::parse(arguments)? else { panic!("{line}") };
+        let ParsedCommand::Run(low) = command_line::parse(arguments)? else { panic!("{line}") };
         match Settings::from_low(&low)? {
             Settings::Store(serve) => Ok(*serve),
             other => panic!("{line}: {other:?}"),

@@ -92,16 +92,16 @@ fn served(low: &Low) -> Result<Low, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{self, Asked};
+    use crate::command_line::{self, ParsedCommand};
     use crate::settings::{CONTENT_FLAGS, Settings};
 
     fn why(line: &str) -> Result<Why, Failure> {
         match command_line::parse(line.split(' ').map(OsString::from))? {
-            Asked::Run(low) => match Settings::from_low(&low)? {
+            ParsedCommand::Run(low) => match Settings::from_low(&low)? {
                 Settings::Why(why) => Ok(why),
                 other => panic!("{other:?}"),
             },
-            Asked::Help(page) => panic!("{page}"),
+            ParsedCommand::Help(page) => panic!("{page}"),
         }
     }
 

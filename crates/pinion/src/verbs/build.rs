@@ -8,7 +8,7 @@ use crate::failure::{Failure, without_number};
 use crate::progress::Watcher;
 use crate::script_file;
 use crate::settings::Build;
-use crate::terminal::Style;
+use crate::terminal::TerminalStyle;
 use anyhow::{Context as _, anyhow};
 use pinion_build::{BuildError, Earlier, Globs, Options, REPORT_MARK, Summary, build_file_after};
 use pinion_lua::allowance::Allowance;
@@ -56,7 +56,7 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
             Ok(())
         }
         Ok(summary) => {
-            report::tell(build, &summary, &code_warnings(build), Style::of_stderr());
+            report::tell(build, &summary, &code_warnings(build), TerminalStyle::of_stderr());
             Ok(())
         }
         // Editors open a position as it is printed, so that its file has to be a path from here.

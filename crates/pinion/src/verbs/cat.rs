@@ -2,7 +2,7 @@
 
 use crate::archive_file::ArchiveFile;
 use crate::failure::Failure;
-use crate::listing::Listed;
+use crate::listing::ListedEntry;
 use crate::settings::Cat;
 use crate::terminal::shown;
 use anyhow::anyhow;
@@ -34,7 +34,7 @@ pub(crate) fn run(cat: &Cat) -> Result<(), Failure> {
     let body = body(&file, &entry, coding)?;
     let mut out = io::stdout().lock();
     if cat.json {
-        let listed = Listed::new(&archive, &entry).map_err(|damage| file.damaged(damage))?;
+        let listed = ListedEntry::new(&archive, &entry).map_err(|damage| file.damaged(damage))?;
         let value = document(&listed, coding, body).map_err(io::Error::from)?;
         writeln!(out, "{value}")?;
     } else {
@@ -81,7 +81,11 @@ fn body<'a>(file: &'a ArchiveFile, entry: &Entry<'_>, coding: Coding) -> Result<
 }
 
 /// The entry as `pinion ls --json` has it, with the body: as text where it is text, else as base64.
-fn document(listed: &Listed, coding: Coding, body: &[u8]) -> serde_json::Result<serde_json::Value> {
+fn document(
+    listed: &ListedEntry,
+    coding: Coding,
+    body: &[u8],
+) -> serde_json::Result<serde_json::Value> {
     let mut value = serde_json::to_value(listed)?;
     value["coding"] = coding.token().into();
     match std::str::from_utf8(body) {

@@ -2,15 +2,15 @@
 //! made of, in one go.
 
 use crate::build_options;
-use crate::config::{self, Fault, Said};
+use crate::config::{self, ConfigFault, Said};
 use crate::directives::verbs::Verb;
 use crate::document;
 use crate::failure::Failure;
 use crate::script_file;
 use crate::server::php::php_pools;
-use crate::settings::{Check, Content, SiteSettings};
-use crate::source::{self, CONFIGURATION, Source};
-use crate::terminal::{Style, counted};
+use crate::settings::{BuildSettings, Check, SiteSettings};
+use crate::source::{self, CONFIGURATION, ServedSource};
+use crate::terminal::{TerminalStyle, counted};
 use crate::written::Low;
 use pinion_build::Options;
 use pinion_engine::stderr;
@@ -25,7 +25,7 @@ struct Checked<'p> {
     path: &'p Path,
     sites: usize,
     listeners: usize,
-    faults: Vec<Fault>,
+    faults: Vec<ConfigFault>,
     warnings: Vec<String>,
     notes: Vec<String>,
 }
@@ -106,8 +106,10 @@ fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
     if let Some(file) = source.file() {
         check.refuse_folder_flags(path, "which is no folder; leave it out")?;
         let opened = match source {
-            Source::Script(_) => script_file::proven(&file, allowance, &ScriptSite::default())
-                .map(|proven| Said { warnings: proven.warnings, ..Said::default() }),
+            ServedSource::Script(_) => {
+                script_file::proven(&file, allowance, &ScriptSite::default())
+                    .map(|proven| Said { warnings: proven.warnings, ..Said::default() })
+            }
             _ => config::examine_archive(&file, allowance),
         };
         let fault = |failure: &Failure| {
@@ -122,7 +124,7 @@ fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes });
     }
     let settings = SiteSettings::from_low(&Low::new(Verb::Serve))?.with_php(&source, None)?;
-    let content = Content {
+    let content = BuildSettings {
         live: settings.content.live.clone(),
         has_fallback_server: settings.content.has_fallback_server,
         ..check.content.clone()
@@ -137,14 +139,14 @@ fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
     match settings.php.as_ref().map(php_pools::check) {
         // Another user, or a flag, may be given to the server.
         Some(Err(("php-user", wrong))) => warnings.push(format!("{}: {wrong}", path.display())),
-        Some(Err((_, wrong))) => faults.push(Fault::of(path, wrong)),
+        Some(Err((_, wrong))) => faults.push(ConfigFault::of(path, wrong)),
         Some(Ok(())) | None => {}
     }
     Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes })
 }
 
 fn document(checked: &Checked<'_>) -> Value {
-    let fault = |fault: &Fault| {
+    let fault = |fault: &ConfigFault| {
         json!({
             "file": document::text(&fault.file),
             "line": fault.place.map(|place| place.line),
@@ -164,15 +166,15 @@ fn document(checked: &Checked<'_>) -> Value {
 }
 
 fn write_text(out: &mut impl Write, checked: &Checked<'_>) -> io::Result<()> {
-    let style = Style::of_stdout();
-    for Fault { file, place, message, stack } in &checked.faults {
+    let style = TerminalStyle::of_stdout();
+    for ConfigFault { file, place, message, stack } in &checked.faults {
         let place = place.map_or(String::new(), |place| format!("{place}:"));
         writeln!(out, "{} {message}", style.bold(format_args!("{}:{place}", file.display())))?;
         for line in stack {
             writeln!(out, "  {line}")?;
         }
     }
-    let beside = Style::of_stderr();
+    let beside = TerminalStyle::of_stderr();
     for text in &checked.warnings {
         stderr::line(format_args!("{}: {text}", beside.yellow("warning")));
     }

@@ -3,7 +3,7 @@
 
 use super::status;
 use crate::control::client;
-use crate::control::protocol::{Command, Level, Message, Request};
+use crate::control::protocol::{CommandRequest, Message, MessageLevel, ServerCommand};
 use crate::failure::Failure;
 use crate::settings::ControlCommand;
 use crate::terminal::shown;
@@ -15,17 +15,17 @@ use std::io::{self, Write as _};
 /// Asks, and shows the response.
 pub(crate) fn run(control: &ControlCommand) -> Result<(), Failure> {
     match control.command {
-        Command::Status => status::run(control),
+        ServerCommand::Status => status::run(control),
         command => {
             let mut server = client::server(control.socket.as_deref())?;
-            let response = server.ask(&Request::new(command))?;
+            let response = server.ask(&CommandRequest::new(command))?;
             if let Some(error) = response.error {
                 return Err(anyhow!("the server at {}: {error}", server.socket.display()).into());
             }
             if !control.json {
                 show(&response.messages)?;
             }
-            if matches!(command, Command::Stop | Command::Drain) {
+            if matches!(command, ServerCommand::Stop | ServerCommand::Drain) {
                 server.wait_for_end()?;
             }
             let is_success = response.is_success();
@@ -45,9 +45,9 @@ fn show(messages: &[Message]) -> io::Result<()> {
         let lines: Vec<String> = message.text.lines().map(|line| shown(line.as_bytes())).collect();
         let text = lines.join("\n");
         match message.level {
-            Level::Info => writeln!(io::stdout().lock(), "{text}")?,
-            Level::Warning => stderr::line(format_args!("pinion: warning: {text}")),
-            Level::Error => stderr::line(format_args!("pinion: {text}")),
+            MessageLevel::Info => writeln!(io::stdout().lock(), "{text}")?,
+            MessageLevel::Warning => stderr::line(format_args!("pinion: warning: {text}")),
+            MessageLevel::Error => stderr::line(format_args!("pinion: {text}")),
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ mod text;
 use crate::archive_file::ArchiveFile;
 use crate::failure::Failure;
 use crate::settings::Diff;
-use crate::terminal::Style;
+use crate::terminal::TerminalStyle;
 use pinion_archive::layout::VARIANT_PREFIX;
 use pinion_archive::{CompareError, Comparison, Pair, PathChange};
 use pinion_http::target;
@@ -23,7 +23,7 @@ pub(crate) fn run(diff: &Diff) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let totals = match diff.json {
         true => document::write(&sides, &mut out)?,
-        false => text::write(&sides, &mut out, Style::of_stdout())?,
+        false => text::write(&sides, &mut out, TerminalStyle::of_stdout())?,
     };
     out.flush()?;
     if diff.exit_code && !totals.same { Err(Failure::Told) } else { Ok(()) }
@@ -61,7 +61,7 @@ struct BeforeAfter {
 }
 
 /// A difference and what the lists say about it.
-struct Found<'s> {
+struct FoundDifference<'s> {
     change: PathChange<'s>,
     class: Class,
     /// It says nothing that the resource of which this is another name does not say.
@@ -93,7 +93,7 @@ impl Sides {
     /// Calls `visit` for each difference.
     fn each(
         &self,
-        mut visit: impl FnMut(&Found<'_>) -> Result<(), Failure>,
+        mut visit: impl FnMut(&FoundDifference<'_>) -> Result<(), Failure>,
     ) -> Result<Totals, Failure> {
         let (before, after) = (self.before.view(), self.after.view());
         let comparison = Comparison::new(before, after).map_err(|error| self.failure(error))?;
@@ -108,7 +108,7 @@ impl Sides {
         let mut pair = Pair::default();
         let unchanged = comparison.changes(|change| {
             let follows = self.follows(&comparison, change, &mut pair)?;
-            let found = Found { change: *change, class: class(change), follows };
+            let found = FoundDifference { change: *change, class: class(change), follows };
             totals.count(&found);
             visit(&found)
         });
@@ -172,7 +172,7 @@ fn class(change: &PathChange<'_>) -> Class {
 }
 
 impl Totals {
-    fn count(&mut self, found: &Found<'_>) {
+    fn count(&mut self, found: &FoundDifference<'_>) {
         if found.follows {
             self.other_names += 1;
             return;

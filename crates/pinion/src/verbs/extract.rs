@@ -5,7 +5,7 @@ use crate::document::text;
 use crate::failure::Failure;
 use crate::progress::Watcher;
 use crate::settings::Extract;
-use crate::terminal::{Style, counted, size};
+use crate::terminal::{TerminalStyle, counted, size};
 use anyhow::anyhow;
 use pinion_build::{Difference, ExtractError, ExtractOptions, ExtractRefusal, Extracted, extract};
 use pinion_engine::stderr;
@@ -22,7 +22,7 @@ pub(crate) fn run(settings: &Extract) -> Result<(), Failure> {
     let extracted = result.map_err(|error| failure(&file, settings, error))?;
     match settings.json {
         true => writeln!(io::stdout().lock(), "{}", document(settings, &extracted))?,
-        false => tell(settings, &extracted, Style::of_stderr()),
+        false => tell(settings, &extracted, TerminalStyle::of_stderr()),
     }
     Ok(())
 }
@@ -50,7 +50,7 @@ fn failure(file: &ArchiveFile, settings: &Extract, error: ExtractError) -> Failu
 /// screen.
 const TOLD_MAX: usize = 20;
 
-fn tell(settings: &Extract, extracted: &Extracted, style: Style) {
+fn tell(settings: &Extract, extracted: &Extracted, style: TerminalStyle) {
     for refusal in &extracted.refused {
         stderr::line(format_args!("{}: left out {refusal}", style.yellow("warning")));
     }

@@ -6,7 +6,7 @@ mod text;
 use crate::archive_file::ArchiveFile;
 use crate::failure::Failure;
 use crate::settings::Look;
-use crate::terminal::Style;
+use crate::terminal::TerminalStyle;
 use figures::Figures;
 use std::io::{self, BufWriter, Write};
 
@@ -20,7 +20,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
             serde_json::to_writer_pretty(&mut out, &figures).map_err(io::Error::from)?;
             writeln!(out)?;
         }
-        false => text::write(&figures, &mut out, Style::of_stdout())?,
+        false => text::write(&figures, &mut out, TerminalStyle::of_stdout())?,
     }
     Ok(out.flush()?)
 }

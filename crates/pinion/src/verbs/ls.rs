@@ -3,9 +3,9 @@
 
 use crate::archive_file::ArchiveFile;
 use crate::failure::Failure;
-use crate::listing::{Listed, ListedCode, ListedRule};
+use crate::listing::{ListedCode, ListedEntry, ListedRule};
 use crate::settings::Look;
-use crate::terminal::{Align, Columns, Style, size};
+use crate::terminal::{Align, Columns, TerminalStyle, size};
 use serde_json::Value;
 use std::io::{self, BufWriter, Write};
 
@@ -15,7 +15,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     match look.json {
         true => write_json(&file, &mut out)?,
-        false => write_text(&file, &mut out, Style::of_stdout())?,
+        false => write_text(&file, &mut out, TerminalStyle::of_stdout())?,
     }
     Ok(out.flush()?)
 }
@@ -55,7 +55,11 @@ fn write_json(file: &ArchiveFile, out: &mut impl Write) -> Result<(), Failure> {
     listed.map_err(Failure::told)
 }
 
-fn write_text(file: &ArchiveFile, out: &mut impl Write, style: Style) -> Result<(), Failure> {
+fn write_text(
+    file: &ArchiveFile,
+    out: &mut impl Write,
+    style: TerminalStyle,
+) -> Result<(), Failure> {
     let mut columns = Columns::new([Align::Right, Align::Right, Align::Left, Align::Left]);
     each(file, |listed| {
         columns.measure(&cells(listed, style));
@@ -105,7 +109,7 @@ fn write_text(file: &ArchiveFile, out: &mut impl Write, style: Style) -> Result<
     Ok(())
 }
 
-fn cells(listed: &Listed, style: Style) -> [String; 4] {
+fn cells(listed: &ListedEntry, style: TerminalStyle) -> [String; 4] {
     let codings: Vec<&str> =
         listed.representations.iter().skip(1).map(|form| form.coding).collect();
     [
@@ -116,7 +120,7 @@ fn cells(listed: &Listed, style: Style) -> [String; 4] {
     ]
 }
 
-fn status(status: u16, style: Style) -> String {
+fn status(status: u16, style: TerminalStyle) -> String {
     match status {
         200 => style.green(status),
         300..400 => style.yellow(status),
@@ -133,13 +137,14 @@ fn code(file: &ArchiveFile) -> Result<Vec<ListedCode>, Failure> {
 /// Every entry, one after the other.
 fn each(
     file: &ArchiveFile,
-    mut visit: impl FnMut(&Listed) -> io::Result<()>,
+    mut visit: impl FnMut(&ListedEntry) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let archive = file.view();
     let previous = archive.previous().map_err(|damage| file.damaged(damage))?;
     let mut entries = archive.entries();
     while let Some(entry) = entries.next_entry().map_err(|damage| file.damaged(damage))? {
-        let mut listed = Listed::new(&archive, &entry).map_err(|damage| file.damaged(damage))?;
+        let mut listed =
+            ListedEntry::new(&archive, &entry).map_err(|damage| file.damaged(damage))?;
         listed.previous = previous.age(entry.path());
         visit(&listed)?;
     }

@@ -8,11 +8,11 @@ use crate::progress::{Bar, hear_signals};
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::Act;
 use crate::releases::id::Id;
-use crate::releases::place::Place;
+use crate::releases::place::ReleasePlace;
 use crate::releases::remote::{Load, Remote};
-use crate::releases::shelf::{self, Origin};
+use crate::releases::shelf::{self, ArchiveOrigin};
 use crate::settings::Publish;
-use crate::terminal::{Style, counted, size};
+use crate::terminal::{TerminalStyle, counted, size};
 use anyhow::Context as _;
 use pinion_engine::stderr;
 use serde::{Deserialize, Serialize};
@@ -57,15 +57,15 @@ struct Published {
 /// Publishes, and tells what became of it.
 pub(crate) fn run(publish: &Publish) -> Result<(), Failure> {
     let published = match &publish.folder {
-        Place::Here(path) => here(publish, path)?,
-        Place::There(remote) => there(publish, remote)?,
+        ReleasePlace::Here(path) => here(publish, path)?,
+        ReleasePlace::There(remote) => there(publish, remote)?,
     };
     match publish.json {
         true => {
             let document = serde_json::to_string(&published).map_err(io::Error::from)?;
             writeln!(io::stdout().lock(), "{document}")?;
         }
-        false => tell(&published, Style::of_stderr()),
+        false => tell(&published, TerminalStyle::of_stderr()),
     }
     Ok(())
 }
@@ -141,12 +141,15 @@ fn there(publish: &Publish, remote: &Remote) -> Result<Published, Failure> {
 
 /// FILE, open; what is no archive at all is refused before anything is copied. Ctrl-C leaves
 /// nothing behind; while stdin is read it ends the program as it ends any other.
-fn origin<'a>(file: &Path, shown: &'a str) -> Result<(Origin<'a>, Arc<AtomicBool>), Failure> {
+fn origin<'a>(
+    file: &Path,
+    shown: &'a str,
+) -> Result<(ArchiveOrigin<'a>, Arc<AtomicBool>), Failure> {
     if file == Path::new(STDIN) {
-        return Ok((Origin { shown, file: stdin()?, bytes: None }, Arc::default()));
+        return Ok((ArchiveOrigin { shown, file: stdin()?, bytes: None }, Arc::default()));
     }
     let bytes = ArchiveFile::open(file)?.view().layout().total_bytes();
-    let origin = Origin { shown, file: archive_file::open(file)?, bytes: Some(bytes) };
+    let origin = ArchiveOrigin { shown, file: archive_file::open(file)?, bytes: Some(bytes) };
     Ok((origin, hear_signals()?))
 }
 
@@ -166,7 +169,7 @@ fn shown(file: &Path) -> String {
     }
 }
 
-fn tell(published: &Published, style: Style) {
+fn tell(published: &Published, style: TerminalStyle) {
     let (id, folder) = (rollback::short(&published.digest), style.bold(&published.folder));
     if published.already_current {
         let mended = if published.mended { "; it was damaged, and is whole again" } else { "" };

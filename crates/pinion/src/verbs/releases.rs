@@ -6,12 +6,12 @@ use crate::progress::Bar;
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::History;
 use crate::releases::id::Id;
-use crate::releases::place::Place;
+use crate::releases::place::ReleasePlace;
 use crate::releases::remote::Remote;
 use crate::releases::shelf;
 use crate::releases::turn::way_back;
 use crate::settings::Releases;
-use crate::terminal::{Align, Columns, Style, count, size};
+use crate::terminal::{Align, Columns, TerminalStyle, count, size};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// The releases of a folder. The member names are part of the `--json` contract.
 #[derive(Debug, Serialize, Deserialize)]
-struct Listed {
+struct ReleaseList {
     /// As written.
     folder: String,
     /// The digest of the release that is served.
@@ -52,8 +52,8 @@ struct Release {
 /// Lists them, for people or as JSON.
 pub(crate) fn run(releases: &Releases) -> Result<(), Failure> {
     let listed = match &releases.folder {
-        Place::Here(path) => here(path)?,
-        Place::There(remote) => there(releases, remote)?,
+        ReleasePlace::Here(path) => here(path)?,
+        ReleasePlace::There(remote) => there(releases, remote)?,
     };
     let mut out = io::stdout().lock();
     match releases.json {
@@ -61,13 +61,13 @@ pub(crate) fn run(releases: &Releases) -> Result<(), Failure> {
             let document = serde_json::to_string(&listed).map_err(io::Error::from)?;
             writeln!(out, "{document}")?;
         }
-        false => write_text(&listed, &mut out, Style::of_stdout())?,
+        false => write_text(&listed, &mut out, TerminalStyle::of_stdout())?,
     }
     Ok(())
 }
 
 /// Of a folder of this machine.
-fn here(path: &Path) -> Result<Listed, Failure> {
+fn here(path: &Path) -> Result<ReleaseList, Failure> {
     let folder = ReleaseFolder::open(path)?;
     let history = History::read(&folder);
     let history = history.with_context(|| format!("cannot read {}", folder.log().display()))?;
@@ -75,7 +75,7 @@ fn here(path: &Path) -> Result<Listed, Failure> {
     let order = shelf::in_order(&folder, &history, current.as_ref())?;
     let way = way_back(&history, current.as_ref(), &order);
     let releases = order.iter().map(|id| release(&folder, &history, current.as_ref(), &way, id));
-    Ok(Listed {
+    Ok(ReleaseList {
         folder: text(path),
         current: current.as_ref().map(Id::to_string),
         releases: releases.collect(),
@@ -83,10 +83,10 @@ fn here(path: &Path) -> Result<Listed, Failure> {
 }
 
 /// Of a folder of another machine.
-fn there(releases: &Releases, remote: &Remote) -> Result<Listed, Failure> {
+fn there(releases: &Releases, remote: &Remote) -> Result<ReleaseList, Failure> {
     let before = ["releases", "--json", "--"];
     let answer = remote.ask(&releases.remote_pinion, &before, None, None, &Bar::new(true))?;
-    Ok(Listed { folder: releases.folder.text(), ..answer })
+    Ok(ReleaseList { folder: releases.folder.text(), ..answer })
 }
 
 fn release(
@@ -112,7 +112,7 @@ fn release(
     }
 }
 
-fn write_text(listed: &Listed, out: &mut impl Write, style: Style) -> io::Result<()> {
+fn write_text(listed: &ReleaseList, out: &mut impl Write, style: TerminalStyle) -> io::Result<()> {
     const ALIGNS: [Align; 7] = [
         Align::Left,
         Align::Left,
@@ -136,7 +136,7 @@ fn write_text(listed: &Listed, out: &mut impl Write, style: Style) -> io::Result
     Ok(())
 }
 
-fn cells(release: &Release, style: Style) -> [String; 7] {
+fn cells(release: &Release, style: TerminalStyle) -> [String; 7] {
     let short = super::rollback::short(&release.digest);
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     [

@@ -6,11 +6,11 @@ use crate::progress::{Bar, hear_signals};
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::Act;
 use crate::releases::id::Id;
-use crate::releases::place::Place;
+use crate::releases::place::ReleasePlace;
 use crate::releases::remote::Remote;
 use crate::releases::shelf;
 use crate::settings::Rollback;
-use crate::terminal::Style;
+use crate::terminal::TerminalStyle;
 use pinion_engine::stderr;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write as _};
@@ -34,15 +34,15 @@ struct RolledBack {
 /// Goes back, and tells where it is now.
 pub(crate) fn run(rollback: &Rollback) -> Result<(), Failure> {
     let done = match &rollback.folder {
-        Place::Here(path) => here(rollback, path)?,
-        Place::There(remote) => there(rollback, remote)?,
+        ReleasePlace::Here(path) => here(rollback, path)?,
+        ReleasePlace::There(remote) => there(rollback, remote)?,
     };
     match rollback.json {
         true => {
             let document = serde_json::to_string(&done).map_err(io::Error::from)?;
             writeln!(io::stdout().lock(), "{document}")?;
         }
-        false => tell(&done, Style::of_stderr()),
+        false => tell(&done, TerminalStyle::of_stderr()),
     }
     Ok(())
 }
@@ -78,7 +78,7 @@ fn there(rollback: &Rollback, remote: &Remote) -> Result<RolledBack, Failure> {
     Ok(RolledBack { folder: rollback.folder.text(), ..answer })
 }
 
-fn tell(done: &RolledBack, style: Style) {
+fn tell(done: &RolledBack, style: TerminalStyle) {
     let (id, folder) = (short(&done.digest), style.bold(&done.folder));
     if done.already_current {
         stderr::line(format_args!("{folder}: {id} is current already"));
@@ -94,7 +94,7 @@ pub(super) fn short(digest: &str) -> &str {
 }
 
 /// What a switch left behind it, and before whom.
-pub(super) fn tell_switch(previous: Option<&str>, taken_up: Option<bool>, style: Style) {
+pub(super) fn tell_switch(previous: Option<&str>, taken_up: Option<bool>, style: TerminalStyle) {
     if let Some(previous) = previous {
         stderr::line(format_args!("before: {}", short(previous)));
     }

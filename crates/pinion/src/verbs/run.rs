@@ -65,7 +65,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let make_app = move |worker, poster| {
         let taken = once.lock().unwrap_or_else(PoisonError::into_inner).take();
         let scripts = Scripts::new(&shared, worker, poster);
-        Alone::start(scripts, taken)
+        NoSites::start(scripts, taken)
     };
     let server = RunningServer::start(kit, make_app).context("cannot start a worker")?;
     let control = server.control();
@@ -113,13 +113,13 @@ fn cut_off() -> ! {
 type Ending = Result<bool, String>;
 
 /// What the worker does: nothing but the program.
-struct Alone {
+struct NoSites {
     scripts: Scripts,
     /// Where its end is told; none when it was.
     tell: Option<Sender<Ending>>,
 }
 
-impl Alone {
+impl NoSites {
     fn start(
         mut scripts: Scripts,
         taken: Option<(SiteProgram, ScriptSite, Sender<Ending>)>,
@@ -147,7 +147,7 @@ impl Alone {
     }
 }
 
-impl App for Alone {
+impl App for NoSites {
     fn exchange(&mut self, _event: Event<'_>, exchange: &mut Exchange<'_>) {
         exchange.abort();
     }

@@ -1,18 +1,18 @@
 //! `pinion serve [PATH]`: planned and prepared on this thread, then run.
 
 use crate::failure::Failure;
-use crate::plan::Plan;
+use crate::plan::ServerPlan;
 use crate::server::service_manager::ServiceManager;
 use crate::server::{kit, run};
 use crate::settings::Serve;
 
 /// Serves until it is told to stop.
 pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
-    start(|| Plan::make(settings))
+    start(|| ServerPlan::make(settings))
 }
 
 /// Serves what `plan` returns until it is told to stop.
-pub(super) fn start(plan: impl FnOnce() -> Result<Plan, Failure>) -> Result<(), Failure> {
+pub(super) fn start(plan: impl FnOnce() -> Result<ServerPlan, Failure>) -> Result<(), Failure> {
     let manager = ServiceManager::take();
     let plan = plan().map_err(Failure::at_start)?;
     let kit = kit::prepare(plan, manager).map_err(Failure::at_start)?;

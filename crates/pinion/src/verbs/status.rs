@@ -1,14 +1,14 @@
 //! `pinion status`: what running servers serve, and how much they use.
 
 use crate::control::client;
-use crate::control::protocol::{Command, Request};
+use crate::control::protocol::{CommandRequest, ServerCommand};
 use crate::control::status::{
     Certificate, Latency, ProgramState, PythonApplication, PythonProcess, PythonState, Requests,
-    Site, State, Status, StoreUse, SupervisedProgram, Upstream, UpstreamState,
+    SiteStatus, State, Status, StoreUse, SupervisedProgram, Upstream, UpstreamState,
 };
 use crate::failure::Failure;
 use crate::settings::ControlCommand;
-use crate::terminal::{self, Align, Columns, Style, count, counted, size};
+use crate::terminal::{self, Align, Columns, TerminalStyle, count, counted, size};
 use anyhow::anyhow;
 use pinion_engine::stderr;
 use serde::Serialize;
@@ -23,12 +23,12 @@ const DIGEST_DIGITS: usize = 12;
 /// The member names are part of the `--json` contract.
 #[derive(Debug, Serialize)]
 struct Servers {
-    servers: Vec<Server>,
+    servers: Vec<FoundServer>,
 }
 
 /// A server with its socket.
 #[derive(Debug, Serialize)]
-struct Server {
+struct FoundServer {
     socket: String,
     #[serde(flatten)]
     status: Status,
@@ -40,12 +40,12 @@ pub(super) fn run(control: &ControlCommand) -> Result<(), Failure> {
     for mut server in client::servers(control.socket.as_deref())? {
         let socket = server.socket.display().to_string();
         let refused = |error: String| anyhow!("the server at {socket}: {error}");
-        let status = server.ask(&Request::new(Command::Status)).and_then(|response| {
+        let status = server.ask(&CommandRequest::new(ServerCommand::Status)).and_then(|response| {
             let none = || response.error.unwrap_or_else(|| "gave no status".to_owned());
             response.status.ok_or_else(|| refused(none()))
         });
         match status {
-            Ok(status) => servers.push(Server { socket, status: *status }),
+            Ok(status) => servers.push(FoundServer { socket, status: *status }),
             Err(error) => failed = Some(error),
         }
     }
@@ -58,7 +58,7 @@ pub(super) fn run(control: &ControlCommand) -> Result<(), Failure> {
         let document = serde_json::to_string(&Servers { servers }).map_err(io::Error::from)?;
         writeln!(out, "{document}")?;
     } else {
-        let style = Style::of_stdout();
+        let style = TerminalStyle::of_stdout();
         for (at, server) in servers.iter().enumerate() {
             if at > 0 {
                 writeln!(out)?;
@@ -75,8 +75,12 @@ pub(super) fn run(control: &ControlCommand) -> Result<(), Failure> {
     }
 }
 
-fn write_server(server: &Server, out: &mut impl Write, style: Style) -> io::Result<()> {
-    let Server { socket, status } = server;
+fn write_server(
+    server: &FoundServer,
+    out: &mut impl Write,
+    style: TerminalStyle,
+) -> io::Result<()> {
+    let FoundServer { socket, status } = server;
     let state = match status.state {
         State::Serving => style.green("serving"),
         State::Draining => style.yellow("draining"),
@@ -99,7 +103,7 @@ fn write_server(server: &Server, out: &mut impl Write, style: Style) -> io::Resu
 }
 
 /// Returns what is told in lines, by its name; more than one line where there are several things.
-fn facts(socket: &str, status: &Status, style: Style) -> Vec<(&'static str, Vec<String>)> {
+fn facts(socket: &str, status: &Status, style: TerminalStyle) -> Vec<(&'static str, Vec<String>)> {
     let Status { workers, connections, memory, .. } = status;
     let workers = format!("{} on {}", counted(workers.count, "worker"), workers.io);
     let open = format!("{} open, at most {}", count(connections.open), count(connections.max));
@@ -164,7 +168,7 @@ fn store_use(store: &StoreUse) -> String {
 }
 
 /// Returns whether a server is used that requests are forwarded to.
-fn upstream(upstream: &Upstream, style: Style) -> String {
+fn upstream(upstream: &Upstream, style: TerminalStyle) -> String {
     let Upstream { mount, url, state, requests } = upstream;
     let state = match state {
         UpstreamState::Up => style.green("up"),
@@ -175,7 +179,7 @@ fn upstream(upstream: &Upstream, style: Style) -> String {
 }
 
 /// Returns what a Python application does: a line about it, and one for each process.
-fn python(app: &PythonApplication, style: Style) -> Vec<String> {
+fn python(app: &PythonApplication, style: TerminalStyle) -> Vec<String> {
     let PythonApplication { name, folder, waiting, memory, processes } = app;
     let mut line = format!("{} in {}, {memory}", shown(name), shown(folder));
     if *waiting > 0 {
@@ -203,7 +207,7 @@ fn python(app: &PythonApplication, style: Style) -> Vec<String> {
 }
 
 /// Returns what a program does that the server keeps running.
-fn supervised(program: &SupervisedProgram, style: Style) -> String {
+fn supervised(program: &SupervisedProgram, style: TerminalStyle) -> String {
     let SupervisedProgram { name, state, since, pid, restarts, restart_in_ms, last_end } = program;
     let pid = pid.map_or_else(String::new, |pid| format!(" ({pid})"));
     let what = match state {
@@ -257,7 +261,7 @@ fn millis(micros: u64) -> String {
     }
 }
 
-fn certificate(certificate: &Certificate, style: Style) -> String {
+fn certificate(certificate: &Certificate, style: TerminalStyle) -> String {
     let Certificate { names, days_left, not_after, .. } = certificate;
     let day = not_after.split('T').next().unwrap_or_default();
     let left = match days_left {
@@ -270,7 +274,7 @@ fn certificate(certificate: &Certificate, style: Style) -> String {
     format!("{} until {day}, {left}", shown(&names.join(", ")))
 }
 
-fn write_sites(sites: &[Site], out: &mut impl Write, style: Style) -> io::Result<()> {
+fn write_sites(sites: &[SiteStatus], out: &mut impl Write, style: TerminalStyle) -> io::Result<()> {
     const ALIGNS: [Align; 6] =
         [Align::Left, Align::Left, Align::Left, Align::Right, Align::Right, Align::Left];
     if sites.is_empty() {
@@ -295,7 +299,7 @@ fn write_sites(sites: &[Site], out: &mut impl Write, style: Style) -> io::Result
     Ok(())
 }
 
-fn cells(site: &Site, is_alone: bool) -> [String; 6] {
+fn cells(site: &SiteStatus, is_alone: bool) -> [String; 6] {
     let hosts = match (site.hosts.first(), site.hosts.len()) {
         (None, _) if is_alone => "every host".to_owned(),
         (None, _) => "other hosts".to_owned(),

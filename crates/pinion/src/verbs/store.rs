@@ -2,10 +2,10 @@
 
 use super::serve;
 use crate::failure::Failure;
-use crate::plan::Plan;
+use crate::plan::ServerPlan;
 use crate::settings::Serve;
 
 /// Serves until it is told to stop.
 pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
-    serve::start(|| Plan::store_only(settings))
+    serve::start(|| ServerPlan::store_only(settings))
 }

@@ -4,7 +4,7 @@ use crate::archive_file;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::settings::Look;
-use crate::terminal::{Style, count, counted, size};
+use crate::terminal::{TerminalStyle, count, counted, size};
 use anyhow::anyhow;
 use pinion_archive::verify::{Report, verify};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn document(name: &str, report: &Report) -> Value {
 }
 
 fn write_text(out: &mut impl Write, name: &str, report: &Report, bytes: u64) -> io::Result<()> {
-    let style = Style::of_stdout();
+    let style = TerminalStyle::of_stdout();
     for damage in &report.damages {
         writeln!(out, "{} {damage}", style.red("damaged"))?;
     }

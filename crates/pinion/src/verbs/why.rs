@@ -5,14 +5,14 @@
 mod text;
 
 use crate::control::client;
-use crate::control::protocol::Request;
+use crate::control::protocol::CommandRequest;
 use crate::explain::explain_plan;
 use crate::explain::explanation::Explanation;
 use crate::explain::request::{ExplainRequest, WhyRequest};
 use crate::failure::Failure;
-use crate::plan::Plan;
+use crate::plan::ServerPlan;
 use crate::settings::{ExplainedServer, Why};
-use crate::terminal::Style;
+use crate::terminal::TerminalStyle;
 use anyhow::anyhow;
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -23,7 +23,7 @@ pub(crate) fn run(why: Why) -> Result<(), Failure> {
     let Why { server, url, method, headers, json } = why;
     let request = WhyRequest::new(url.as_bytes(), &method, &headers)?;
     let explanation = match server {
-        ExplainedServer::Planned(serve) => explain_plan(Plan::make(*serve)?, &request)?,
+        ExplainedServer::Planned(serve) => explain_plan(ServerPlan::make(*serve)?, &request)?,
         ExplainedServer::Running(socket) => {
             let request = ExplainRequest::new(&request, &method, &headers);
             ask(socket.as_deref(), request)?
@@ -34,7 +34,7 @@ pub(crate) fn run(why: Why) -> Result<(), Failure> {
         serde_json::to_writer_pretty(&mut out, &explanation).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        text::write(&explanation, &mut out, Style::of_stdout())?;
+        text::write(&explanation, &mut out, TerminalStyle::of_stdout())?;
     }
     Ok(out.flush()?)
 }
@@ -48,7 +48,7 @@ fn ask(socket: Option<&Path>, request: ExplainRequest) -> Result<Explanation, Fa
         }
         failure => failure,
     })?;
-    let response = server.ask(&Request::explain(request))?;
+    let response = server.ask(&CommandRequest::explain(request))?;
     let shown = server.socket.display();
     match (response.explanation, response.error) {
         (Some(explanation), None) => Ok(*explanation),

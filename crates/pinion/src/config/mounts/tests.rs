@@ -10,7 +10,7 @@ use pinion_gateway::upstream_group::{ActiveChecks, AttemptLimits, PassedFields};
 use std::path::Path;
 
 /// The mount of a file with these lines, and what is wrong with it at which place.
-fn read(lines: &str) -> Result<Mount, (String, Place)> {
+fn read(lines: &str) -> Result<Mount, (String, TextPlace)> {
     let text = format!("[[site]]\n[[site.mount]]\n{lines}\n");
     let (tables, faults) = tables::read(&text, Path::new("pinion.toml")).expect("TOML");
     assert_eq!(faults, [], "{text}");
@@ -144,7 +144,7 @@ fn contradictions_are_found_where_they_stand() {
     ] {
         let (found, place) = read(lines).expect_err(lines);
         assert!(found.contains(message), "{lines}: {found}");
-        assert_eq!(place, Place { line, column }, "{lines}");
+        assert_eq!(place, TextPlace { line, column }, "{lines}");
     }
 }
 
@@ -215,7 +215,7 @@ fn a_path_has_one_mount() {
         let (tables, faults) = tables::read(&text, Path::new("p.toml")).expect("TOML");
         assert_eq!(faults, [], "{text}");
         let found = find(&tables.sites[0], Path::new("p.toml"));
-        let found: Vec<String> = found.iter().map(Fault::to_string).collect();
+        let found: Vec<String> = found.iter().map(ConfigFault::to_string).collect();
         match expected {
             Some(expected) => {
                 assert!(matches!(&found[..], [one] if one.starts_with(expected)), "{found:?}");

@@ -1,12 +1,12 @@
 //! What rules about access do with a request. Who sends it and how often is not known here, so only
 //! what the request itself decides is a response.
 
-use super::super::explanation::{HeaderSource, Step, StepName};
-use super::super::headers::Origins;
+use super::super::explanation::{ExplanationStep, HeaderSource, StepName};
+use super::super::headers::HeaderOrigins;
 use super::super::sites::LoadedSite;
-use super::Draft;
+use super::ExplanationDraft;
 use crate::server::access::cors::is_preflight;
-use crate::server::access::gate::Refusal;
+use crate::server::access::gate::GateRefusal;
 use crate::server::access::path_scope::PathReadings;
 use crate::server::access::rules::{AccessRule, AccessRules, MetRules, RuleSet};
 use crate::terminal::shown;
@@ -16,7 +16,7 @@ use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_site::{Pieces, RequestBuffers, answer_traced, error_for, generated_fields};
 
-impl Draft<'_> {
+impl ExplanationDraft<'_> {
     /// Explains what the rules for the path of a request do, or those that its look-up in an
     /// archive meets beside these. Returns whether one of them gives the response.
     pub(super) fn is_refused(
@@ -73,7 +73,11 @@ impl Draft<'_> {
         let lacks = |rule: &AccessRule| rule.password.is_some() && !has_password(head);
         let refusing = rules.of(set).map(|(_, rule)| rule).find(|rule| lacks(rule));
         for (_, rule) in rules.of(set).filter(|(_, rule)| !lacks(rule)) {
-            self.step(Step::passed(None, StepName::Access, shown(rule.to_string().as_bytes())));
+            self.step(ExplanationStep::passed(
+                None,
+                StepName::Access,
+                shown(rule.to_string().as_bytes()),
+            ));
         }
         if let Some(rule) = refusing {
             self.refused_by(rule, site, head);
@@ -88,9 +92,9 @@ impl Draft<'_> {
     /// Explains the response to a request without a password.
     fn refused_by(&mut self, rule: &AccessRule, site: &LoadedSite, head: &RequestHead<'_>) {
         let reason = format!("{}; the request has none", shown(rule.to_string().as_bytes()));
-        self.step(Step::responds(None, StepName::Access, reason));
+        self.step(ExplanationStep::responds(None, StepName::Access, reason));
         let challenge = rule.password.as_ref().map(|password| &*password.challenge);
-        let refusal = Refusal::unauthorized(challenge.unwrap_or_default());
+        let refusal = GateRefusal::unauthorized(challenge.unwrap_or_default());
         self.added.append(refusal.fields.as_bytes());
         let (archive, mut work) = (site.generation.archive(), RequestBuffers::new());
         let response = error_for(refusal.status, &archive, head, &mut work);
@@ -100,9 +104,9 @@ impl Draft<'_> {
     fn preflight(&mut self, rules: &AccessRules, set: RuleSet, site: &LoadedSite) {
         let rule = rules.cors_rule(set).map(ToString::to_string).unwrap_or_default();
         let reason = format!("{}; the request is a preflight request", shown(rule.as_bytes()));
-        self.step(Step::responds(None, StepName::Access, reason));
+        self.step(ExplanationStep::responds(None, StepName::Access, reason));
         let shared = SharedFields::h1(generated_fields(&site.generation.archive()).h1);
-        self.finish(&Prepared { shared, ..Prepared::empty(204) }, &Origins::default());
+        self.finish(&Prepared { shared, ..Prepared::empty(204) }, &HeaderOrigins::default());
     }
 
     /// Says of headers that rules add where they come from.

@@ -1,8 +1,8 @@
 //! Errors that Pinion responds with, and the pages of a site that problem details replace.
 
-use super::Draft;
-use crate::explain::explanation::{Step, StepName};
-use crate::explain::headers::Origins;
+use super::ExplanationDraft;
+use crate::explain::explanation::{ExplanationStep, StepName};
+use crate::explain::headers::HeaderOrigins;
 use crate::explain::sites::LoadedSite;
 use pinion_archive::Archive;
 use pinion_http::field::KnownField;
@@ -14,7 +14,7 @@ use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
 use pinion_site::{RequestBuffers, error_for, error_in_format_for, options_for};
 
-impl Draft<'_> {
+impl ExplanationDraft<'_> {
     /// Explains an error that is not about the request.
     pub(super) fn failed(
         &mut self,
@@ -23,7 +23,7 @@ impl Draft<'_> {
         site: &LoadedSite,
         head: &RequestHead<'_>,
     ) {
-        self.step(Step::responds(None, name, reason.to_owned()));
+        self.step(ExplanationStep::responds(None, name, reason.to_owned()));
         let (archive, mut work) = (site.generation.archive(), RequestBuffers::new());
         let response = error_for(status, &archive, head, &mut work);
         self.finish_error(&response, site, head);
@@ -32,7 +32,7 @@ impl Draft<'_> {
     /// Explains a QUERY for a handler that does not say what its content is.
     pub(super) fn untyped_query(&mut self, site: &LoadedSite, head: &RequestHead<'_>) {
         let reason = "a QUERY needs a Content-Type, such as application/json".to_owned();
-        self.step(Step::responds(None, StepName::Method, reason));
+        self.step(ExplanationStep::responds(None, StepName::Method, reason));
         let (archive, mut work) = (site.generation.archive(), RequestBuffers::new());
         let error_format = preferred_error_format(head.values(KnownField::Accept));
         let response = error_in_format_for(400, error_format, &archive, head, &mut work)
@@ -49,7 +49,7 @@ impl Draft<'_> {
     ) {
         let mut scratch = Vec::new();
         let path = decode_path(head.target.path, &mut scratch).ok();
-        self.finish(response, &Origins { path, is_error: true, ..site.origins() });
+        self.finish(response, &HeaderOrigins { path, is_error: true, ..site.origins() });
         self.note_replaced_page(&site.generation.archive(), response);
     }
 
@@ -86,7 +86,7 @@ impl Draft<'_> {
         };
         let response = Prepared { allow: Some(allow.as_bytes()), ..response };
         let reason = format!("the routes of the path have {allow}");
-        self.step(Step::responds(None, StepName::Method, reason));
+        self.step(ExplanationStep::responds(None, StepName::Method, reason));
         self.finish_error(&response, site, head);
     }
 }

@@ -1,9 +1,9 @@
 //! What live files do with a request: those that are read as they are when it comes.
 
-use super::super::explanation::{Step, StepName};
-use super::super::headers::Origins;
+use super::super::explanation::{ExplanationStep, StepName};
+use super::super::headers::HeaderOrigins;
 use super::super::sites::LoadedSite;
-use super::Draft;
+use super::ExplanationDraft;
 use crate::server::access::path_scope::PathReadings;
 use crate::server::live_files::{LiveFiles, LiveOutcome, OpenLiveFile};
 use crate::terminal::shown;
@@ -16,7 +16,7 @@ use pinion_http::target::decode_path;
 use pinion_site::live::{live_response, live_slash_redirect};
 use pinion_site::{Pieces, RequestBuffers, has_rule_before_files};
 
-impl Draft<'_> {
+impl ExplanationDraft<'_> {
     /// Explains the response of a live file, or why there is none. Returns whether the response is
     /// explained.
     pub(super) fn is_live(&mut self, site: &LoadedSite, head: &RequestHead<'_>) -> bool {
@@ -42,7 +42,7 @@ impl Draft<'_> {
         match outcome {
             LiveOutcome::Nothing => {
                 let reason = "no live file has this path".to_owned();
-                self.step(Step::passed(None, StepName::LiveFile, reason));
+                self.step(ExplanationStep::passed(None, StepName::LiveFile, reason));
                 return false;
             }
             LiveOutcome::Withheld => {
@@ -55,11 +55,11 @@ impl Draft<'_> {
             }
             LiveOutcome::SlashRedirect => {
                 let reason = "a live folder with an index.html";
-                self.step(Step::responds(None, StepName::LiveFile, reason.to_owned()));
+                self.step(ExplanationStep::responds(None, StepName::LiveFile, reason.to_owned()));
                 let location = Some(("the slash at the end of a folder".to_owned(), Vec::new()));
                 let (archive, mut work) = (site.generation.archive(), RequestBuffers::new());
                 let response = live_slash_redirect(&archive, head, &mut work);
-                let origins = Origins { path: Some(path), location, ..site.origins() };
+                let origins = HeaderOrigins { path: Some(path), location, ..site.origins() };
                 self.finish(&response, &origins);
             }
             LiveOutcome::File(file) => self.live_file(live, &file, path, site, head),
@@ -79,7 +79,7 @@ impl Draft<'_> {
         let place = live.disk_path(&file.path).unwrap_or_default();
         let place = shown(place.as_os_str().as_encoded_bytes());
         let reason = format!("{place}, as it is now");
-        self.step(Step::responds(None, StepName::LiveFile, reason));
+        self.step(ExplanationStep::responds(None, StepName::LiveFile, reason));
         let etag = file.stamp.etag();
         let described = file.described(live, &etag, "", now);
         let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
@@ -87,7 +87,10 @@ impl Draft<'_> {
         self.method_and_conditions(head, response.status);
         let is_error = response.status >= 400;
         let file = Some(place).filter(|_| !is_error);
-        self.finish(&response, &Origins { path: Some(path), is_error, file, ..site.origins() });
+        self.finish(
+            &response,
+            &HeaderOrigins { path: Some(path), is_error, file, ..site.origins() },
+        );
         let is_read = matches!(head.method, Method::Get | Method::Head);
         if described.varies && is_read && encode::choose(head) != Coding::Identity {
             let note = "the server compresses the file as it is sent, if it is sent as a whole";

@@ -1,9 +1,9 @@
 //! What another server or a script responds to: which script that is, or why there is none.
 
-use super::super::explanation::{Step, StepName};
-use super::super::headers::Origins;
+use super::super::explanation::{ExplanationStep, StepName};
+use super::super::headers::HeaderOrigins;
 use super::super::sites::LoadedSite;
-use super::Draft;
+use super::ExplanationDraft;
 use crate::failure::Failure;
 use crate::server::mounts::{Mount, MountTarget};
 use crate::terminal::shown;
@@ -14,7 +14,7 @@ use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
 
-impl Draft<'_> {
+impl ExplanationDraft<'_> {
     /// Explains a request that another server or a script responds to.
     pub(super) fn forwarded(
         &mut self,
@@ -26,7 +26,7 @@ impl Draft<'_> {
             return Ok(());
         }
         let reason = shown(mount.to_string().as_bytes());
-        self.step(Step::responds(None, StepName::Proxy, reason));
+        self.step(ExplanationStep::responds(None, StepName::Proxy, reason));
         if mount.is_of_store() {
             let note = "the value of a key of the running server decides about the response";
             self.explanation.notes.push(note.to_owned());
@@ -54,7 +54,7 @@ impl Draft<'_> {
             }
             Ok(ScriptLocation::MissingSlash) => {
                 let reason = "a folder with a script";
-                self.step(Step::responds(None, StepName::Proxy, reason.to_owned()));
+                self.step(ExplanationStep::responds(None, StepName::Proxy, reason.to_owned()));
                 self.slash_redirect(site, head);
             }
             Ok(ScriptLocation::NotFound) => {
@@ -94,7 +94,7 @@ impl Draft<'_> {
             rest => format!(", with PATH_INFO {}", shown(rest)),
         };
         let reason = format!("{script} is run {how}{path_info}");
-        self.step(Step::responds(None, StepName::Proxy, reason));
+        self.step(ExplanationStep::responds(None, StepName::Proxy, reason));
         self.fields_unless_set(site, head);
         let note = "the script decides about the status, and may replace these headers";
         self.explanation.notes.push(note.to_owned());
@@ -111,7 +111,7 @@ impl Draft<'_> {
             ..Prepared::empty(308)
         };
         let location = Some(("the slash at the end of a folder".to_owned(), Vec::new()));
-        self.finish(&response, &Origins { path, location, ..site.origins() });
+        self.finish(&response, &HeaderOrigins { path, location, ..site.origins() });
     }
 }
 

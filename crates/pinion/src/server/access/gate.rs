@@ -93,7 +93,7 @@ pub(crate) enum AccessVerdict {
     /// Every rule admits it.
     Admitted,
     /// It gets a response of this status.
-    Refused(Refusal),
+    Refused(GateRefusal),
     /// It is a preflight request and gets these lines of fields.
     Preflight(String),
     /// A password has to be verified first, that of this rule.
@@ -102,13 +102,13 @@ pub(crate) enum AccessVerdict {
 
 /// A response to a request that is not admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct GateRefusal {
     pub(crate) status: u16,
     /// Whole lines.
     pub(crate) fields: String,
 }
 
-impl Refusal {
+impl GateRefusal {
     /// 403: the client may not have it, whoever asks.
     fn forbidden() -> Self {
         Self { status: 403, fields: String::new() }
@@ -181,9 +181,9 @@ impl AccessShared {
     ///
     /// # Errors
     /// Too many wrong ones were sent.
-    pub(super) fn charge_attempt(&self, guesser: Guesser, now_ms: u64) -> Result<(), Refusal> {
+    pub(super) fn charge_attempt(&self, guesser: Guesser, now_ms: u64) -> Result<(), GateRefusal> {
         let now_ns = nanoseconds(now_ms);
-        let too_many = |wait_ns: u64| Refusal::too_many(wait_ns.div_ceil(SECOND_NS));
+        let too_many = |wait_ns: u64| GateRefusal::too_many(wait_ns.div_ceil(SECOND_NS));
         // They come first: what is over their limit takes no place of a client in the table.
         if is_unix(guesser) {
             let all = self.failures.admit(&self.unix_failure_limit, UNIX_GUESSERS, now_ns);
@@ -265,7 +265,7 @@ impl AccessGate {
         }
         let asked = asked.without(checked.admitted);
         if rules.of(asked).any(|(_, rule)| rule.refuses(client)) {
-            return AccessVerdict::Refused(Refusal::forbidden());
+            return AccessVerdict::Refused(GateRefusal::forbidden());
         }
         let uncharged = asked.without(checked.charged);
         checked.charged = checked.charged.with(uncharged);
@@ -284,7 +284,7 @@ impl AccessGate {
                     checked.user = Some(user);
                 }
                 PasswordCheck::Missing => {
-                    let refusal = Refusal::unauthorized(&password.challenge);
+                    let refusal = GateRefusal::unauthorized(&password.challenge);
                     return AccessVerdict::Refused(refusal);
                 }
                 PasswordCheck::Unknown => return AccessVerdict::Unverified(one),
@@ -304,7 +304,7 @@ impl AccessGate {
         set: RuleSet,
         client: Option<SocketAddr>,
         exchange: &mut Exchange<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), GateRefusal> {
         // Clients on Unix sockets are not limited, as with --max-connections-per-client.
         let Some(client) = client else { return Ok(()) };
         let client = ClientPrefix::of(Some(client.ip()));
@@ -313,11 +313,11 @@ impl AccessGate {
         for (_, AccessRule { table, number, .. }) in rules.of(set) {
             if let Some(rate) = &table.rate {
                 let admitted = self.shared.rates.admit(&rate.limit, (*number, client), now_ns);
-                admitted.map_err(|wait_ns| Refusal::too_many(wait_ns.div_ceil(SECOND_NS)))?;
+                admitted.map_err(|wait_ns| GateRefusal::too_many(wait_ns.div_ceil(SECOND_NS)))?;
             }
             if let Some(max) = table.concurrent_max {
                 let request = self.shared.concurrent.count((*number, client), max);
-                counted.push(request.ok_or_else(|| Refusal::too_many(1))?);
+                counted.push(request.ok_or_else(|| GateRefusal::too_many(1))?);
             }
         }
         if !counted.is_empty() {

@@ -5,7 +5,7 @@ use super::limits::{
     BCRYPT_COST_ADVISED, BCRYPT_COST_MAX, LINE_MAX_BYTES, PASSWORD_FILE_MAX_MIB, USER_MAX_BYTES,
     USERS_MAX,
 };
-use crate::config::{Fault, Place};
+use crate::config::{ConfigFault, TextPlace};
 use crate::regular_file;
 use bcrypt::HashParts;
 use pinion_lua::library::passwords::{PasswordLimits, is_outdated, verify_password};
@@ -50,9 +50,9 @@ impl PasswordFile {
     ///
     /// # Errors
     /// Each fault, with its line.
-    pub(crate) fn read(path: &Path) -> Result<Self, Vec<Fault>> {
+    pub(crate) fn read(path: &Path) -> Result<Self, Vec<ConfigFault>> {
         let bytes = regular_file::read(path, PASSWORD_FILE_MAX_MIB);
-        let bytes = bytes.map_err(|why| vec![Fault::of(path, why)])?;
+        let bytes = bytes.map_err(|why| vec![ConfigFault::of(path, why)])?;
         Self::parse(&bytes, path)
     }
 
@@ -60,7 +60,7 @@ impl PasswordFile {
     ///
     /// # Errors
     /// Each fault, with its line.
-    pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Self, Vec<Fault>> {
+    pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Self, Vec<ConfigFault>> {
         let mut faults = Vec::new();
         let digest = blake3::hash(bytes);
         let mut file = Self { users: HashMap::new(), hashes: Vec::new(), weak: 0, digest };
@@ -70,14 +70,14 @@ impl PasswordFile {
                 continue;
             }
             if let Err(why) = file.line(line) {
-                faults.push(Fault::at(path, Place::of_line(number), why));
+                faults.push(ConfigFault::at(path, TextPlace::of_line(number), why));
             }
         }
         if file.users.len() > USERS_MAX {
-            faults.push(Fault::of(path, format!("has more than {USERS_MAX} users")));
+            faults.push(ConfigFault::of(path, format!("has more than {USERS_MAX} users")));
         } else if file.users.is_empty() && faults.is_empty() {
             let message = "has no user; add one with htpasswd -B";
-            faults.push(Fault::of(path, message));
+            faults.push(ConfigFault::of(path, message));
         }
         if faults.is_empty() { Ok(file) } else { Err(faults) }
     }

@@ -26,11 +26,11 @@ pub(crate) struct RateTable {
     shards: Box<[Mutex<Vec<Set>>]>,
 }
 
-type Set = [Place; SET_PLACES];
+type Set = [ClientRate; SET_PLACES];
 
 /// What is kept of a client; all zero for a free place.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct ClientRate {
     client: u64,
     due_ns: u64,
 }
@@ -94,7 +94,7 @@ impl RateTable {
         let due_ns = place.due_ns.min(limit.due_max_ns(now_ns));
         match limit.admit(due_ns, now_ns) {
             Admission::Admitted { due_ns } => {
-                *place = Place { client: hash, due_ns };
+                *place = ClientRate { client: hash, due_ns };
                 Ok(())
             }
             Admission::Refused { wait_ns } => Err(wait_ns),
@@ -124,7 +124,7 @@ fn set_of(shard: &mut [Set], hash: u64) -> Option<&mut Set> {
 }
 
 /// Returns the place of a client: its own, or the one that it gets.
-fn place_in(set: Option<&mut Set>, client: u64, now_ns: u64) -> Option<&mut Place> {
+fn place_in(set: Option<&mut Set>, client: u64, now_ns: u64) -> Option<&mut ClientRate> {
     let set = set?;
     let own = set.iter().position(|place| place.client == client);
     let at = own.or_else(|| {

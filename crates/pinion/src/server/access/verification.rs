@@ -2,7 +2,7 @@
 //! that.
 
 use super::credential_cache::CredentialDigest;
-use super::gate::{AccessGate, AccessShared, CheckedAccess, Refusal};
+use super::gate::{AccessGate, AccessShared, CheckedAccess, GateRefusal};
 use super::limits::{
     CLIENT_VERIFICATIONS_MAX, CLIENT_WAITING_MAX, UNIX_VERIFICATIONS_MAX, UNIX_WAITING_MAX,
     UNIX_WAITING_MAX_BYTES, VERIFICATION_MAX_MS, VERIFICATIONS_MAX, WAITING_MAX, WAITING_MAX_BYTES,
@@ -77,7 +77,7 @@ pub(crate) struct ResumedRequest {
     pub(crate) address: Address,
     pub(crate) request: WaitingRequest,
     /// The response, unless the password is right.
-    pub(crate) outcome: Result<(), Refusal>,
+    pub(crate) outcome: Result<(), GateRefusal>,
 }
 
 /// See the head of the module.
@@ -85,13 +85,13 @@ pub(crate) struct ResumedRequest {
 pub(crate) struct Verifications {
     /// By the numbers of their jobs.
     running: HashMap<u64, Verification>,
-    waiting: HashMap<Address, Waiting>,
+    waiting: HashMap<Address, WaitingLogin>,
     waiting_bytes: usize,
     /// The number of the next job.
     next: u64,
 }
 
-struct Waiting {
+struct WaitingLogin {
     request: WaitingRequest,
     /// The rule that asks for the password, among those of the request: requests of several sites
     /// wait for the same job, and each has rules of its own.
@@ -204,20 +204,20 @@ impl AccessGate {
         one: RuleSet,
         request: WaitingRequest,
         exchange: &mut Exchange<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), GateRefusal> {
         let password = request.rules.of(one).next().and_then(|(_, rule)| rule.password.clone());
-        let Some(password) = password else { return Err(Refusal::unavailable()) };
+        let Some(password) = password else { return Err(GateRefusal::unavailable()) };
         let bytes = request.head.held_bytes();
         let Some(guesser) = self.shared.guesser(&request) else {
-            return Err(Refusal::unauthorized(&password.challenge));
+            return Err(GateRefusal::unauthorized(&password.challenge));
         };
         self.verifications.check_room(guesser, bytes)?;
         let now_ms = exchange.now().monotonic_ms;
         let job = with_credentials(&request.head.head(), |credentials| {
             self.job_for(&password, credentials, guesser, now_ms)
         });
-        let job = job.unwrap_or_else(|| Err(Refusal::unauthorized(&password.challenge)))?;
-        let waiting = Waiting { request, rule: one, password, guesser, job, bytes };
+        let job = job.unwrap_or_else(|| Err(GateRefusal::unauthorized(&password.challenge)))?;
+        let waiting = WaitingLogin { request, rule: one, password, guesser, job, bytes };
         self.verifications.hold(exchange.address(), waiting);
         exchange.wait(Some(VERIFICATION_MAX_MS));
         Ok(())
@@ -231,7 +231,7 @@ impl AccessGate {
         credentials: &BasicCredentials<'_>,
         guesser: Guesser,
         now_ms: u64,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<u64, GateRefusal> {
         let BasicCredentials { user, password } = *credentials;
         let shared = &self.shared;
         let digest = shared.cache.digest(rule.file.digest(), user, password);
@@ -241,7 +241,7 @@ impl AccessGate {
         let running = &self.verifications.running;
         let of_guesser = running.values().filter(|running| running.guesser == guesser);
         if of_guesser.count() >= CLIENT_VERIFICATIONS_MAX {
-            return Err(Refusal::too_many(1));
+            return Err(GateRefusal::too_many(1));
         }
         shared.charge_attempt(guesser, now_ms)?;
         let started = shared.take_permits(guesser).and_then(|permits| {
@@ -261,7 +261,7 @@ impl AccessGate {
         });
         let Some((number, guard, permits)) = started else {
             shared.forgive(guesser);
-            return Err(Refusal::unavailable());
+            return Err(GateRefusal::unavailable());
         };
         self.verifications.next += 1;
         let verification = Verification {
@@ -304,8 +304,8 @@ impl AccessGate {
             return None;
         }
         let outcome = match event {
-            Event::Deadline => Err(Refusal::unavailable()),
-            Event::Gone(_) | Event::Refused(_) | Event::InputEnd => Err(Refusal::client_left()),
+            Event::Deadline => Err(GateRefusal::unavailable()),
+            Event::Gone(_) | Event::Refused(_) | Event::InputEnd => Err(GateRefusal::client_left()),
             _ => {
                 exchange.wait(Some(VERIFICATION_MAX_MS));
                 return Some(None);
@@ -327,29 +327,29 @@ impl Verifications {
     ///
     /// # Errors
     /// Too much waits, of all clients or of this one.
-    fn check_room(&self, guesser: Guesser, bytes: usize) -> Result<(), Refusal> {
+    fn check_room(&self, guesser: Guesser, bytes: usize) -> Result<(), GateRefusal> {
         let held_bytes = self.waiting_bytes + bytes;
         if self.waiting.len() >= WAITING_MAX || held_bytes > WAITING_MAX_BYTES {
-            return Err(Refusal::unavailable());
+            return Err(GateRefusal::unavailable());
         }
         // Few wait as a rule: a password is verified once in a minute.
-        let of_guesser = |waiting: &&Waiting| waiting.guesser == guesser;
+        let of_guesser = |waiting: &&WaitingLogin| waiting.guesser == guesser;
         if self.waiting.values().filter(of_guesser).count() >= CLIENT_WAITING_MAX {
-            return Err(Refusal::too_many(1));
+            return Err(GateRefusal::too_many(1));
         }
         if is_unix(guesser) {
             let unix = self.waiting.values().filter(|waiting| is_unix(waiting.guesser));
             let (count, unix_bytes) =
                 unix.fold((0, bytes), |(count, sum), waiting| (count + 1, sum + waiting.bytes));
             if count >= UNIX_WAITING_MAX || unix_bytes > UNIX_WAITING_MAX_BYTES {
-                return Err(Refusal::unavailable());
+                return Err(GateRefusal::unavailable());
             }
         }
         Ok(())
     }
 
     /// Holds a request until its job is done.
-    fn hold(&mut self, address: Address, waiting: Waiting) {
+    fn hold(&mut self, address: Address, waiting: WaitingLogin) {
         if let Some(running) = self.running.get_mut(&waiting.job) {
             running.requests.push(address);
         }
@@ -379,15 +379,15 @@ impl Verifications {
             Err(_) => shared.forgive(guesser),
         }
         let resumed = requests.into_iter().filter_map(|address| {
-            let Waiting { mut request, rule, password, .. } = self.forget(address)?;
+            let WaitingLogin { mut request, rule, password, .. } = self.forget(address)?;
             let outcome = match outcome {
                 Ok(PasswordVerdict(true)) => {
                     request.checked.verified = request.checked.verified.with(rule);
                     request.checked.user = Some(user.clone());
                     Ok(())
                 }
-                Ok(PasswordVerdict(false)) => Err(Refusal::unauthorized(&password.challenge)),
-                Err(_) => Err(Refusal::unavailable()),
+                Ok(PasswordVerdict(false)) => Err(GateRefusal::unauthorized(&password.challenge)),
+                Err(_) => Err(GateRefusal::unavailable()),
             };
             Some(ResumedRequest { address, request, outcome })
         });
@@ -395,7 +395,7 @@ impl Verifications {
     }
 
     /// Takes a request that waits no longer.
-    fn forget(&mut self, address: Address) -> Option<Waiting> {
+    fn forget(&mut self, address: Address) -> Option<WaitingLogin> {
         let waiting = self.waiting.remove(&address)?;
         self.waiting_bytes -= waiting.bytes;
         Some(waiting)

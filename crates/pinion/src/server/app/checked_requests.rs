@@ -1,7 +1,7 @@
 //! Requests of sites with rules about access: what is checked before anything of the site responds.
 
-use super::{Means, Offer, Site, SiteRequest, SitesApp};
-use crate::server::access::gate::{AccessVerdict, Refusal};
+use super::{Means, Offer, SiteGeneration, SiteRequest, SitesApp};
+use crate::server::access::gate::{AccessVerdict, GateRefusal};
 use crate::server::access::path_scope::PathReadings;
 use crate::server::access::rules::{AccessRules, RuleSet};
 use crate::server::access::verification::{ResumedRequest, WaitingRequest};
@@ -23,7 +23,7 @@ impl Means<'_> {
     /// Responds to a request if every rule of the site that covers its path admits it.
     pub(super) fn checked_request(
         self,
-        site: &Site,
+        site: &SiteGeneration,
         mut request: SiteRequest<'_>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
@@ -45,7 +45,7 @@ impl Means<'_> {
     /// Goes on with a request if these rules admit it.
     pub(super) fn check(
         self,
-        site: &Site,
+        site: &SiteGeneration,
         asked: RuleSet,
         mut request: SiteRequest<'_>,
         head: &RequestHead<'_>,
@@ -97,7 +97,7 @@ impl Means<'_> {
 
     fn admitted_request(
         self,
-        site: &Site,
+        site: &SiteGeneration,
         request: SiteRequest<'_>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
@@ -114,7 +114,7 @@ impl Means<'_> {
     #[cold]
     fn oversized_request(
         self,
-        site: &Site,
+        site: &SiteGeneration,
         request: SiteRequest<'_>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
@@ -144,7 +144,7 @@ impl Means<'_> {
     }
 }
 
-impl Site {
+impl SiteGeneration {
     /// Whether something gets the heads of requests that is not this server.
     fn passes_heads_on(&self) -> bool {
         self.scripted.is_some() || !self.generation.mounts().is_empty()
@@ -170,8 +170,8 @@ fn passed_on(head: &RequestHead<'_>, identity: RequestIdentity) -> OwnedRequestH
 /// Responds to a request that is not admitted, with the page of its status.
 #[cold]
 fn refuse(
-    site: &Site,
-    refusal: &Refusal,
+    site: &SiteGeneration,
+    refusal: &GateRefusal,
     began: Option<Beginning>,
     head: &RequestHead<'_>,
     (work, journal): (&mut RequestBuffers, &mut Journal),
@@ -186,7 +186,7 @@ fn refuse(
 /// Tells a browser what pages of other origins may do.
 #[cold]
 fn answer_preflight(
-    site: &Site,
+    site: &SiteGeneration,
     fields: &str,
     began: Option<Beginning>,
     head: &RequestHead<'_>,

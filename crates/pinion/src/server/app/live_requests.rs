@@ -1,6 +1,6 @@
 //! Requests for files that are read as they are now ([`crate::server::live_files`]).
 
-use super::{Means, Site, SiteRequest};
+use super::{Means, SiteGeneration, SiteRequest};
 use crate::server::access::path_scope::PathReadings;
 use crate::server::generation::Generation;
 use crate::server::live_files::{
@@ -24,7 +24,7 @@ impl Means<'_> {
     /// the site may come before its live files ([`has_rule_before_files`]).
     pub(super) fn live_request(
         self,
-        site: &Site,
+        site: &SiteGeneration,
         request: SiteRequest<'_>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,

@@ -1,6 +1,6 @@
 //! Requests for pages of the store ([`crate::server::store::StoredPages`]).
 
-use super::{Beginning, Means, Site, SitesApp};
+use super::{Beginning, Means, SiteGeneration, SitesApp};
 use crate::server::gateway::CLIENT_LEFT;
 use crate::server::live_files::range_boundary;
 use crate::server::store::{
@@ -39,7 +39,7 @@ impl Means<'_> {
     /// Responds with the value of the key that a path of a mount has.
     pub(super) fn stored_page(
         mut self,
-        site: &Site,
+        site: &SiteGeneration,
         mount: &StoreMount,
         began: Option<Beginning>,
         head: &RequestHead<'_>,
@@ -83,7 +83,7 @@ impl Means<'_> {
     /// Responds with what was found for the path of a request.
     fn found_page(
         self,
-        site: &Site,
+        site: &SiteGeneration,
         found: FoundPage,
         began: Option<Beginning>,
         head: &RequestHead<'_>,
@@ -159,7 +159,7 @@ impl SitesApp {
     }
 }
 
-impl Site {
+impl SiteGeneration {
     /// Sends a page, or a part of it, or that it is not modified. Returns the response for the log.
     fn send_page(
         &self,

@@ -3,7 +3,7 @@
 use super::developer_page::{DeveloperPage, SourceError};
 use super::next_version;
 use crate::failure::Failure;
-use crate::source::Source;
+use crate::source::ServedSource;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ impl Meanwhile {
 /// elsewhere. A message can hold what a script makes up, and no other file is shown for that.
 pub(crate) struct SiteFiles<'s> {
     /// What is served.
-    pub(crate) source: &'s Source,
+    pub(crate) source: &'s ServedSource,
     /// Rules files that the settings name.
     pub(crate) named: Vec<&'s Path>,
 }
@@ -114,10 +114,12 @@ impl SiteFiles<'_> {
             return Some(named.to_path_buf());
         }
         match self.source {
-            Source::Script(path) => is_called(path, name).then(|| path.clone()),
-            Source::Folder(folder) => find_below(folder, name),
+            ServedSource::Script(path) => is_called(path, name).then(|| path.clone()),
+            ServedSource::Folder(folder) => find_below(folder, name),
             // Nothing of an archive lies on the disk.
-            Source::Archive(_) | Source::Releases(_) | Source::Upstream(_) => None,
+            ServedSource::Archive(_) | ServedSource::Releases(_) | ServedSource::Upstream(_) => {
+                None
+            }
         }
     }
 }
@@ -184,7 +186,7 @@ mod tests {
             fs::write(folder.0.join(name), text).expect("written");
         }
         symlink(folder.0.join("secret"), site.join("link")).expect("a link");
-        let source = Source::Folder(site.clone());
+        let source = ServedSource::Folder(site.clone());
         let ours = folder.0.join("our-rules");
         let files = SiteFiles { source: &source, named: vec![&ours] };
         let read = |name: &str| files.read(name);
@@ -213,7 +215,7 @@ mod tests {
     fn the_page_shows_each_error() {
         let folder = Temporary::new("page");
         fs::write(folder.0.join("site/_redirects"), "/a /b\n/c nowhere\n").expect("written");
-        let source = Source::Folder(folder.0.join("site"));
+        let source = ServedSource::Folder(folder.0.join("site"));
         let files = SiteFiles { source: &source, named: Vec::new() };
         let messages =
             ["_redirects:2:4: expected a target".to_owned(), "and another one".to_owned()];

@@ -26,7 +26,7 @@ pub(super) fn failure_format(head: &RequestHead<'_>, developer: Option<Developer
 
 /// What the page about a failure depends on.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'r> {
+pub(super) struct FailurePageRequest<'r> {
     /// The path that the rules for fields are about; `None` without such rules.
     pub(super) path: Option<&'r [u8]>,
     pub(super) error_format: ErrorFormat,
@@ -39,11 +39,11 @@ pub(super) struct Asked<'r> {
 pub(super) fn failed(
     failure: &ScriptFailure,
     generation: &Generation,
-    asked: Asked<'_>,
+    asked: FailurePageRequest<'_>,
     work: &mut Option<Box<RequestBuffers>>,
     exchange: &mut Exchange<'_>,
 ) -> u64 {
-    let Asked { path, error_format, developer } = asked;
+    let FailurePageRequest { path, error_format, developer } = asked;
     let archive = &generation.archive();
     let work = work.get_or_insert_default();
     let page = error_page_at(path, failure.status, error_format, archive, work);

@@ -1,7 +1,7 @@
 //! Requests that CGI scripts respond to.
 
-use super::failure_log::Failure;
-use super::{CLIENT_LEFT, Gateway, Waiting};
+use super::failure_log::LoggedFailure;
+use super::{CLIENT_LEFT, Gateway, OpenRequest};
 use crate::server::journal::Journal;
 use crate::server::mounts::Mount;
 use crate::server::sent_folders::SentFolders;
@@ -70,7 +70,7 @@ impl Gateway {
     /// Begins a request to a CGI script. Answers it if that is not possible.
     pub(super) fn begin_cgi(
         &mut self,
-        waiting: Waiting,
+        waiting: OpenRequest,
         (scripts, defaults): (&Arc<CgiScripts>, &Arc<[u8]>),
         (client, head): (&ClientIdentity, &RequestHead<'_>),
         journal: &mut Journal,
@@ -186,7 +186,7 @@ impl Gateway {
     #[cold]
     fn fail_cgi(
         &mut self,
-        waiting: Waiting,
+        waiting: OpenRequest,
         failure: &CgiFailure,
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
@@ -206,11 +206,11 @@ impl Gateway {
     fn log_cgi(
         &self,
         what: &str,
-        waiting: &Waiting,
+        waiting: &OpenRequest,
         failure: &CgiFailure,
         exchange: &Exchange<'_>,
     ) {
-        let failure = Failure::of_script(what, failure, &waiting.mount);
+        let failure = LoggedFailure::of_script(what, failure, &waiting.mount);
         self.shared.failures.log(&failure, waiting, exchange);
     }
 }

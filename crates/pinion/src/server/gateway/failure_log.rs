@@ -4,7 +4,7 @@
 //! then, and a count of the others. A kind is a mount, a script or a server, and what has failed,
 //! so that a new cause has its line at once.
 
-use super::Waiting;
+use super::OpenRequest;
 use super::limits::FAILURE_KINDS_MAX;
 use crate::server::log_throttle::LogThrottle;
 use pinion_engine::exchange::Exchange;
@@ -25,7 +25,7 @@ pub(super) struct FailureLog {
 }
 
 /// A request that has failed.
-pub(super) struct Failure<'f> {
+pub(super) struct LoggedFailure<'f> {
     /// The status of the response, or what has become of the response.
     pub(super) what: &'f str,
     /// The script or the server; "" if it is about none.
@@ -38,7 +38,7 @@ pub(super) struct Failure<'f> {
     pub(super) advice: Option<String>,
 }
 
-impl<'f> Failure<'f> {
+impl<'f> LoggedFailure<'f> {
     /// Returns the failure of a script, whose mount has this path.
     pub(super) fn of_script(what: &'f str, failure: &'f CgiFailure, mount: &str) -> Self {
         let advice = match failure {
@@ -83,10 +83,15 @@ impl fmt::Write for KindHasher {
 impl FailureLog {
     /// Logs why a request has no response, or not all of one, unless there are too many such lines.
     #[cold]
-    pub(super) fn log(&self, failure: &Failure<'_>, waiting: &Waiting, exchange: &Exchange<'_>) {
+    pub(super) fn log(
+        &self,
+        failure: &LoggedFailure<'_>,
+        waiting: &OpenRequest,
+        exchange: &Exchange<'_>,
+    ) {
         let kind = failure.kind(&waiting.mount);
         let Some(suppressed) = self.admit(kind, exchange.now().monotonic_ms) else { return };
-        let Failure { what, about, cause, advice, .. } = failure;
+        let LoggedFailure { what, about, cause, advice, .. } = failure;
         let target = waiting.target.escape_ascii();
         let advice = advice.as_deref().unwrap_or_default();
         match suppressed {
@@ -117,7 +122,7 @@ mod tests {
     use crate::server::log_throttle::BETWEEN_LINES_MS;
 
     fn kind(mount: &str, subject: &str, cause: &str) -> u64 {
-        Failure { what: "502", subject, about: "", cause: &cause, advice: None }.kind(mount)
+        LoggedFailure { what: "502", subject, about: "", cause: &cause, advice: None }.kind(mount)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Files that are sent in place of the content of responses (`X-Sendfile`, `X-Accel-Redirect`).
 
-use super::failure_log::Failure;
-use super::{Gateway, Waiting};
+use super::failure_log::LoggedFailure;
+use super::{Gateway, OpenRequest};
 use crate::server::journal::Journal;
 use crate::server::live_files::{FileContent, OpenLiveFile, range_boundary};
 use crate::server::sent_folders::SentFolders;
@@ -37,7 +37,7 @@ impl Gateway {
     /// response, or with an error that has nothing of that response.
     pub(super) fn send_file(
         &mut self,
-        waiting: Waiting,
+        waiting: OpenRequest,
         response: &FileResponse,
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
@@ -76,7 +76,7 @@ impl Gateway {
     #[cold]
     fn log_file_error(
         &self,
-        waiting: &Waiting,
+        waiting: &OpenRequest,
         named: &FileReference,
         (status, kind, cause): (u16, &str, &str),
         exchange: &Exchange<'_>,
@@ -84,7 +84,7 @@ impl Gateway {
         // The path may be a client's choice, so it makes no other kind.
         let (what, about) = (status.to_string(), format!("{named}: {cause}"));
         let failure =
-            Failure { what: &what, subject: kind, about: &about, cause: &"", advice: None };
+            LoggedFailure { what: &what, subject: kind, about: &about, cause: &"", advice: None };
         self.shared.failures.log(&failure, waiting, exchange);
     }
 }
@@ -102,7 +102,7 @@ fn unsent_file(status: u16) -> &'static str {
 
 /// A response with a file that is being made.
 struct FileSending<'r> {
-    waiting: &'r Waiting,
+    waiting: &'r OpenRequest,
     response: &'r FileResponse,
     /// The request.
     head: &'r RequestHead<'r>,

@@ -1,7 +1,7 @@
 //! Requests that Python applications respond to.
 
 use super::super::journal::Journal;
-use super::{Gateway, Waiting};
+use super::{Gateway, OpenRequest};
 use crate::settings::PythonMount;
 use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
@@ -17,7 +17,7 @@ impl Gateway {
     /// Begins a request to a Python application. Answers it if that is not possible.
     pub(super) fn begin_python(
         &mut self,
-        waiting: Waiting,
+        waiting: OpenRequest,
         (mount, defaults): (&Arc<PythonMount>, &Arc<[u8]>),
         (client, head): (&ClientIdentity, &RequestHead<'_>),
         journal: &mut Journal,

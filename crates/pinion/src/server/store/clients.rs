@@ -231,22 +231,22 @@ fn send_owned(store: &Arc<Store>, output: ReplyOutput, stream: &mut RawStream<'_
 
 /// Returns a long string on its way to a client.
 pub(super) fn shared(store: &Arc<Store>, string: Arc<Vec<u8>>) -> Bytes {
-    Bytes::from_owner(Shared { string, store: Arc::clone(store) })
+    Bytes::from_owner(SentString { string, store: Arc::clone(store) })
 }
 
 /// A long string on its way to a client.
-struct Shared {
+struct SentString {
     string: Arc<Vec<u8>>,
     store: Arc<Store>,
 }
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SentString {
     fn as_ref(&self) -> &[u8] {
         &self.string
     }
 }
 
-impl Drop for Shared {
+impl Drop for SentString {
     fn drop(&mut self) {
         // A worker does not free a very long one itself.
         self.store.discard_string(&mut self.string);

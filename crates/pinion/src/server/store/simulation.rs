@@ -17,9 +17,9 @@ mod commands;
 mod stories;
 mod worker;
 
-use actor::{Actor, Ending};
+use actor::{Actor, ClientEnding};
 use pinion_engine::backend::sim::{Faults, Random};
-use worker::{Plan, run};
+use worker::{RunPlan, run};
 
 /// Seeds of an ordinary run, each in one of the two forms of the kernel.
 const SEEDS: u64 = 300;
@@ -54,7 +54,7 @@ fn faults(is_exact: bool, random: &mut Random) -> Faults {
     }
 }
 
-fn plan(seed: u64) -> (bool, Plan) {
+fn plan(seed: u64) -> (bool, RunPlan) {
     let mut random = Random::new(seed);
     let is_exact = random.chance(500);
     let faults = faults(is_exact, &mut random);
@@ -65,14 +65,14 @@ fn plan(seed: u64) -> (bool, Plan) {
         let script = commands::script(number, count, &mut random);
         let bytes = script.len() as u64;
         let ending = match random.below(8) {
-            0 => Ending::Leaves(random.below(bytes + 1) as usize),
-            1 => Ending::Resets(random.below(bytes + 1) as usize),
-            2 => Ending::NeverReads,
-            3 | 4 => Ending::HalfCloses,
-            _ => Ending::Waits,
+            0 => ClientEnding::Leaves(random.below(bytes + 1) as usize),
+            1 => ClientEnding::Resets(random.below(bytes + 1) as usize),
+            2 => ClientEnding::NeverReads,
+            3 | 4 => ClientEnding::HalfCloses,
+            _ => ClientEnding::Waits,
         };
         // The first one is a canary: nothing breaks its connection.
-        let ending = if number == 0 { Ending::Waits } else { ending };
+        let ending = if number == 0 { ClientEnding::Waits } else { ending };
         let freezes = random.chance(400).then(|| random.below(50_000) as usize);
         let window_bytes = *random.pick(&[500, 64 * 1024]);
         Actor::new(script, ending, freezes, window_bytes, number == 0)
@@ -82,7 +82,7 @@ fn plan(seed: u64) -> (bool, Plan) {
     actors.iter_mut().for_each(|actor| actor.may_be_cut = is_starved);
     let buffer_bytes = if is_starved { STARVED_BYTES } else { BUFFER_BYTES };
     let pieces = *random.pick(&[0, 300, 900]);
-    (random.chance(500), Plan { seed, faults, pieces, work_max, buffer_bytes, actors })
+    (random.chance(500), RunPlan { seed, faults, pieces, work_max, buffer_bytes, actors })
 }
 
 /// Runs a seed in one form of the kernel.

@@ -68,7 +68,7 @@ impl Keeper {
     /// There is no thread.
     pub(crate) fn start(tls: Tls) -> io::Result<Self> {
         let (wishes, asked) = channel();
-        let mut kept = Kept::new(tls);
+        let mut kept = KeeperState::new(tls);
         let served = Arc::clone(&kept.served);
         thread::Builder::new().name("certificates".to_owned()).spawn(move || kept.run(&asked))?;
         Ok(Self { wishes, served })
@@ -88,7 +88,7 @@ impl Keeper {
 }
 
 /// What the thread has.
-struct Kept {
+struct KeeperState {
     loaded: Vec<(CertificateFiles, Certificate)>,
     /// What the files were before they were read.
     looks: Vec<[Look; 2]>,
@@ -104,7 +104,7 @@ struct Kept {
     names_host: bool,
 }
 
-impl Kept {
+impl KeeperState {
     fn new(tls: Tls) -> Self {
         let Tls { loaded, looks, own, store, leads_to, .. } = tls;
         let own_look = Instant::now();
@@ -313,7 +313,7 @@ pub(super) fn look_at(files: &CertificateFiles) -> [Look; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{self, Asked};
+    use crate::command_line::{self, ParsedCommand};
     use crate::settings::{Serve, Settings};
     use pinion_engine::tls::tickets::Tickets;
     use std::fs;
@@ -331,7 +331,7 @@ mod tests {
     fn serving(file: &Path) -> Serve {
         let line = format!("pinion serve site --tls 443 --cert {}", file.display());
         let asked = command_line::parse(line.split(' ').map(Into::into)).expect("flags");
-        let Asked::Run(low) = asked else { panic!("{line}") };
+        let ParsedCommand::Run(low) = asked else { panic!("{line}") };
         match Settings::from_low(&low).expect("settings") {
             Settings::Serve(serve) => *serve,
             other => panic!("{other:?}"),
@@ -349,7 +349,7 @@ mod tests {
         let tickets = Arc::new(Tickets::new(Vec::new()).expect("random bytes"));
         let tls = Tls::open(&serving(&file), &tickets).expect("a certificate");
         renew(&file);
-        let mut kept = Kept::new(tls);
+        let mut kept = KeeperState::new(tls);
         let (files, first) = kept.loaded[0].clone();
         kept.follow(&Reports::default());
         let now = files.load().expect("a certificate").fingerprint();

@@ -23,12 +23,12 @@ pub(super) struct Scope {
     source: PathBuf,
     names: Names,
     /// Files of rules that a build reads too, wherever they are; their paths are absolute.
-    rules: Vec<Link>,
+    rules: Vec<WatchedLink>,
     /// Those that the last build met.
-    links: Vec<Link>,
+    links: Vec<WatchedLink>,
     /// The link to be looked at next.
     next: usize,
-    places: Vec<Place>,
+    places: Vec<WatchedFolder>,
     /// What the last build took it for. Before the first one all code matters.
     shape: Shape,
     /// Where that build found code, below the source.
@@ -38,7 +38,7 @@ pub(super) struct Scope {
 }
 
 /// What may lead to something else one day: a link of the site, or the path of a rules file.
-struct Link {
+struct WatchedLink {
     /// Below the source, or absolute: joined to the source it is where to look.
     path: PathBuf,
     /// What it led to before the last build.
@@ -46,7 +46,7 @@ struct Link {
 }
 
 /// A folder that is part of the site with all in it.
-struct Place {
+struct WatchedFolder {
     /// Where it really is, without links.
     real: PathBuf,
     /// Where the site has it, below the source.
@@ -56,7 +56,7 @@ struct Place {
 impl Scope {
     /// `rules` are absolute.
     pub(super) fn new(source: &Path, names: Names, rules: Vec<PathBuf>) -> Self {
-        let seen = |path: PathBuf| Link { seen: look(&path), path };
+        let seen = |path: PathBuf| WatchedLink { seen: look(&path), path };
         let mut scope = Self {
             source: source.to_owned(),
             names,
@@ -91,7 +91,7 @@ impl Scope {
                 is_more = true;
                 look(&self.source.join(&path))
             });
-            self.links.push(Link { path, seen });
+            self.links.push(WatchedLink { path, seen });
         }
         self.next = 0;
         (self.shape, self.code) = (shape, code);
@@ -102,17 +102,17 @@ impl Scope {
     pub(super) fn resolve(&mut self) {
         // A source that is gone is being replaced; until then the old places will do.
         let Ok(real) = self.source.canonicalize() else { return };
-        self.places = vec![Place { real, path: PathBuf::new() }];
+        self.places = vec![WatchedFolder { real, path: PathBuf::new() }];
         self.files.clear();
-        for Link { path, .. } in &self.rules {
+        for WatchedLink { path, .. } in &self.rules {
             // One that is gone is being replaced, under the same name.
             let gone = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
             self.files.extend(path.canonicalize().ok().or_else(gone));
         }
-        for Link { path, .. } in &self.links {
+        for WatchedLink { path, .. } in &self.links {
             match self.source.join(path).canonicalize() {
                 Ok(real) if real.is_dir() => {
-                    self.places.push(Place { real, path: path.clone() });
+                    self.places.push(WatchedFolder { real, path: path.clone() });
                 }
                 Ok(real) => {
                     self.files.insert(real);
@@ -148,7 +148,7 @@ impl Scope {
 
     /// Whether something at this place, as the kernel tells it, can be part of the site.
     pub(super) fn concerns(&self, real: &Path) -> bool {
-        let is_in = |place: &Place| {
+        let is_in = |place: &WatchedFolder| {
             let Ok(below) = real.strip_prefix(&place.real) else { return false };
             let path = place.path.join(below);
             // One that is gone has been a folder if code lay in it.

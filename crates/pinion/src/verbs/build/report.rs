@@ -3,7 +3,7 @@
 use crate::document::{problems, text};
 use crate::notes;
 use crate::settings::Build;
-use crate::terminal::{Style, counted, percent, size};
+use crate::terminal::{TerminalStyle, counted, percent, size};
 use pinion_build::{Summary, Warning};
 use pinion_engine::stderr;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use std::path::Path;
 const NAMED: usize = 10;
 
 /// Tells it on stderr: what deserves a look, then one line.
-pub(crate) fn tell(build: &Build, summary: &Summary, of_code: &[String], style: Style) {
+pub(crate) fn tell(build: &Build, summary: &Summary, of_code: &[String], style: TerminalStyle) {
     let warning = style.yellow("warning");
     for problem in &summary.problems {
         stderr::line(format_args!("{warning}: left out {problem}"));
@@ -43,7 +43,7 @@ fn warnings(build: &Build, summary: &Summary, of_code: &[String]) -> Vec<String>
 }
 
 /// The summary in one line.
-fn line(output: &Path, summary: &Summary, style: Style) -> String {
+fn line(output: &Path, summary: &Summary, style: TerminalStyle) -> String {
     let mut line = format!(
         "{}: {} in {}, {} of files, ",
         style.bold(output.display()),
@@ -73,7 +73,7 @@ fn line(output: &Path, summary: &Summary, style: Style) -> String {
     line
 }
 
-fn name_some(style: Style, what: &str, names: &[String]) {
+fn name_some(style: TerminalStyle, what: &str, names: &[String]) {
     for name in names.iter().take(NAMED) {
         stderr::line(format_args!("{}: {name}", style.dim(what)));
     }

@@ -2,10 +2,10 @@
 //! stream.
 
 use super::fields::{self, FieldChange};
-use super::{Found, Sides, Totals, code, rules};
+use super::{FoundDifference, Sides, Totals, code, rules};
 use crate::document;
 use crate::failure::Failure;
-use crate::listing::Listed;
+use crate::listing::ListedEntry;
 use pinion_archive::{Aspects, Entry};
 use serde::Serialize;
 use serde_json::Value;
@@ -20,8 +20,8 @@ struct ListedChange {
     fields: Vec<FieldChange>,
     /// It is another name of a resource that changed in the same way.
     follows: bool,
-    before: Option<Listed>,
-    after: Option<Listed>,
+    before: Option<ListedEntry>,
+    after: Option<ListedEntry>,
 }
 
 /// Writes the document.
@@ -59,9 +59,9 @@ pub(super) fn write(sides: &Sides, out: &mut impl Write) -> Result<Totals, Failu
     found.map(|(totals, _)| totals).map_err(Failure::told)
 }
 
-fn listed(sides: &Sides, found: &Found<'_>) -> Result<ListedChange, Failure> {
+fn listed(sides: &Sides, found: &FoundDifference<'_>) -> Result<ListedChange, Failure> {
     let entry = |file: &crate::archive_file::ArchiveFile, entry: Option<Entry<'_>>| {
-        let listed = entry.map(|entry| Listed::new(&file.view(), &entry)).transpose();
+        let listed = entry.map(|entry| ListedEntry::new(&file.view(), &entry)).transpose();
         listed.map_err(|damage| file.damaged(damage))
     };
     let before = entry(&sides.before, found.change.before)?;

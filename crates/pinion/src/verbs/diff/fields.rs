@@ -1,6 +1,6 @@
 //! Which fields of an answer differ.
 
-use super::{Found, Sides};
+use super::{FoundDifference, Sides};
 use crate::failure::Failure;
 use crate::terminal::shown;
 use pinion_archive::{Archive, Damage, Entry, SharedBlock};
@@ -19,7 +19,10 @@ pub(super) struct FieldChange {
 }
 
 /// The fields that differ in a path that both archives have.
-pub(super) fn changes(sides: &Sides, found: &Found<'_>) -> Result<Vec<FieldChange>, Failure> {
+pub(super) fn changes(
+    sides: &Sides,
+    found: &FoundDifference<'_>,
+) -> Result<Vec<FieldChange>, Failure> {
     let change = &found.change;
     let (Some(before), Some(after)) = (change.before, change.after) else { return Ok(Vec::new()) };
     if !change.aspects.fields {

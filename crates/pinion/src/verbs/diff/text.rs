@@ -1,14 +1,18 @@
 //! The differences as a list for people.
 
 use super::fields::{self, FieldChange};
-use super::{Class, Found, Sides, Totals, code, rules};
+use super::{Class, FoundDifference, Sides, Totals, code, rules};
 use crate::failure::Failure;
-use crate::listing::{Listed, ListedRule};
-use crate::terminal::{Style, count, counted, size};
+use crate::listing::{ListedEntry, ListedRule};
+use crate::terminal::{TerminalStyle, count, counted, size};
 use std::io::{self, Write};
 
 /// Writes the list and a line of figures at its end.
-pub(super) fn write(sides: &Sides, out: &mut impl Write, style: Style) -> Result<Totals, Failure> {
+pub(super) fn write(
+    sides: &Sides,
+    out: &mut impl Write,
+    style: TerminalStyle,
+) -> Result<Totals, Failure> {
     let totals = sides.each(|found| match found.follows || found.class == Class::Touched {
         true => Ok(()),
         false => line(sides, found, out, style),
@@ -44,13 +48,14 @@ pub(super) fn write(sides: &Sides, out: &mut impl Write, style: Style) -> Result
 
 fn line(
     sides: &Sides,
-    found: &Found<'_>,
+    found: &FoundDifference<'_>,
     out: &mut impl Write,
-    style: Style,
+    style: TerminalStyle,
 ) -> Result<(), Failure> {
     let change = &found.change;
-    let before = change.before.map(|entry| Listed::new(&sides.before.view(), &entry)).transpose();
-    let after = change.after.map(|entry| Listed::new(&sides.after.view(), &entry)).transpose();
+    let before =
+        change.before.map(|entry| ListedEntry::new(&sides.before.view(), &entry)).transpose();
+    let after = change.after.map(|entry| ListedEntry::new(&sides.after.view(), &entry)).transpose();
     let before = before.map_err(|damage| sides.before.damaged(damage))?;
     let after = after.map_err(|damage| sides.after.damaged(damage))?;
     match (&before, &after) {
@@ -72,7 +77,11 @@ fn line(
     Ok(field_lines(fields::changes(sides, found)?, out, style)?)
 }
 
-fn field_lines(fields: Vec<FieldChange>, out: &mut impl Write, style: Style) -> io::Result<()> {
+fn field_lines(
+    fields: Vec<FieldChange>,
+    out: &mut impl Write,
+    style: TerminalStyle,
+) -> io::Result<()> {
     for field in fields {
         let value = |value: Option<String>| value.unwrap_or_else(|| style.dim("none"));
         let (before, after) = (value(field.before), value(field.after));
@@ -89,7 +98,7 @@ fn rule_text(rule: &ListedRule) -> String {
     format!("{host}{path}{query} -> {target}  {status}{force}")
 }
 
-fn path(listed: &Listed) -> String {
+fn path(listed: &ListedEntry) -> String {
     match listed.kind {
         "not-found" | "fallback" => format!("anything else below {}", listed.path),
         "error-page" => format!("errors with status {}", listed.status),
@@ -102,7 +111,7 @@ fn path(listed: &Listed) -> String {
 }
 
 /// What is new or gone.
-fn about(listed: &Listed) -> String {
+fn about(listed: &ListedEntry) -> String {
     let mut parts = Vec::new();
     if listed.status != 200 {
         parts.push(listed.status.to_string());
@@ -115,7 +124,7 @@ fn about(listed: &Listed) -> String {
 }
 
 /// In what both differ, but for their fields.
-fn details(found: &Found<'_>, before: &Listed, after: &Listed) -> Vec<String> {
+fn details(found: &FoundDifference<'_>, before: &ListedEntry, after: &ListedEntry) -> Vec<String> {
     let aspects = found.change.aspects;
     let mut details = Vec::new();
     let mut arrow = |differs: bool, what: &str, before: String, after: String| match differs {
@@ -126,18 +135,18 @@ fn details(found: &Found<'_>, before: &Listed, after: &Listed) -> Vec<String> {
     let none = || "none".to_owned();
     arrow(aspects.kind, "", before.kind.to_owned(), after.kind.to_owned());
     arrow(aspects.status, "status", before.status.to_string(), after.status.to_string());
-    let target = |listed: &Listed| listed.target.clone().unwrap_or_else(none);
+    let target = |listed: &ListedEntry| listed.target.clone().unwrap_or_else(none);
     arrow(aspects.target, "leads to", target(before), target(after));
     let query = |carried: bool| if carried { "carried over" } else { "dropped" }.to_owned();
     let carried = found.change.after.is_some_and(|entry| entry.keeps_query());
     arrow(aspects.query, "query", query(!carried), query(carried));
-    let bytes = |listed: &Listed| listed.bytes().map_or_else(none, size);
+    let bytes = |listed: &ListedEntry| listed.bytes().map_or_else(none, size);
     arrow(aspects.content, "content", bytes(before), bytes(after));
     arrow(aspects.codings, "codings", codings(before), codings(after));
     details
 }
 
-fn codings(listed: &Listed) -> String {
+fn codings(listed: &ListedEntry) -> String {
     let forms = listed.representations.iter().skip(1);
     let forms: Vec<String> =
         forms.map(|form| format!("{} {}", form.coding, size(form.bytes))).collect();

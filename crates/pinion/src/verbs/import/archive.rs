@@ -6,7 +6,7 @@ use crate::document::text;
 use crate::failure::Failure;
 use crate::progress::Watcher;
 use crate::settings::Import;
-use crate::terminal::{Style, counted, size};
+use crate::terminal::{TerminalStyle, counted, size};
 use anyhow::anyhow;
 use pinion_build::{ImportError, Imported, Leftover, Options, import_file};
 use pinion_engine::stderr;
@@ -39,7 +39,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
             Ok(())
         }
         Ok(imported) => {
-            tell(output, &imported, Style::of_stderr());
+            tell(output, &imported, TerminalStyle::of_stderr());
             Ok(())
         }
         Err(ImportError::Build(error)) => Err(build_options::failure(error)),
@@ -47,7 +47,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
     }
 }
 
-fn tell(output: &Path, imported: &Imported, style: Style) {
+fn tell(output: &Path, imported: &Imported, style: TerminalStyle) {
     for leftover in &imported.leftovers {
         stderr::line(format_args!("{}: left out {leftover}", style.yellow("warning")));
     }

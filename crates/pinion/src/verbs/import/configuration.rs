@@ -1,7 +1,7 @@
 //! The configuration of another server becomes a `pinion.toml`.
 
-use super::draft::{Draft, Leftover};
-use super::json_document::Node;
+use super::draft::{ConfigurationDraft, Leftover};
+use super::json_document::JsonNode;
 use super::limits::{FILE_MAX_MIB, SETTLE_ROUNDS_MAX};
 use super::{unit, uwsgi};
 use crate::config;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::regular_file;
 use crate::settings::Import;
 use crate::source::CONFIGURATION;
-use crate::terminal::{Style, counted};
+use crate::terminal::{TerminalStyle, counted};
 use anyhow::{Context as _, anyhow};
 use pinion_engine::stderr;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use std::path::{Path, absolute};
 /// A file that was converted.
 #[derive(Debug)]
 pub(super) struct Converted {
-    pub(super) draft: Draft,
+    pub(super) draft: ConfigurationDraft,
     /// The `pinion.toml`.
     pub(super) text: String,
 }
@@ -48,7 +48,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
     if import.json {
         writeln!(io::stdout().lock(), "{}", document(import, output, &converted))?;
     } else {
-        report(import, output, &converted.draft, Style::of_stderr());
+        report(import, output, &converted.draft, TerminalStyle::of_stderr());
     }
     match converted.draft.leftovers().iter().any(|leftover| leftover.opens) {
         true => Err(Failure::Told),
@@ -69,7 +69,7 @@ pub(super) fn convert(
     let text = text.map_err(|error| format!("is not UTF-8: {error}"))?;
     let is_json = file.extension().is_some_and(|extension| extension == "json");
     let draft = if is_json {
-        let root = Node::parse(&text)?;
+        let root = JsonNode::parse(&text)?;
         if !unit::is_unit(&root) {
             return Err("is no configuration of NGINX Unit: it has neither listeners, routes nor \
                         applications"
@@ -83,7 +83,7 @@ pub(super) fn convert(
 }
 
 /// Makes comments of the keys that Pinion refuses, so that what is written is a configuration.
-fn settle(mut draft: Draft, source: &str) -> Result<Converted, String> {
+fn settle(mut draft: ConfigurationDraft, source: &str) -> Result<Converted, String> {
     for _ in 0..SETTLE_ROUNDS_MAX {
         let (text, origins) = draft.render(source);
         let faults = match config::parse(&text, Path::new(CONFIGURATION)) {
@@ -120,7 +120,7 @@ fn write(output: &Path, text: &str, force: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn report(import: &Import, output: &Path, draft: &Draft, style: Style) {
+fn report(import: &Import, output: &Path, draft: &ConfigurationDraft, style: TerminalStyle) {
     let file = import.file.display();
     let leftovers = draft.leftovers();
     // What is open now is said last, where it is seen.

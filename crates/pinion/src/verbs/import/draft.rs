@@ -42,7 +42,7 @@ pub(super) struct DraftTable {
 
 /// All tables, in the order of the file.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct ConfigurationDraft {
     pub(super) tables: Vec<DraftTable>,
     /// Settings that Pinion needs no key for.
     pub(super) not_needed: u64,
@@ -133,7 +133,7 @@ impl DraftTable {
 /// its header. Nothing for lines that are of no table.
 pub(super) type LineOrigin = Option<(usize, Option<usize>)>;
 
-impl Draft {
+impl ConfigurationDraft {
     /// Returns what could not be carried, each once, in the order of the file.
     pub(super) fn leftovers(&self) -> Vec<&Leftover> {
         let mut known = BTreeSet::new();
@@ -253,7 +253,7 @@ pub(super) fn named(text: &str) -> String {
     }
 }
 
-impl Draft {
+impl ConfigurationDraft {
     /// Makes comments of mounts whose server was left out: they would be refused.
     pub(super) fn drop_empty_mounts(&mut self) {
         let servers = ["wsgi", "asgi", "proxy"];

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A value. The members of an object are in the order of the file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
+pub(super) enum JsonNode {
     Null,
     Bool(bool),
     /// A whole number that is not negative.
@@ -14,11 +14,11 @@ pub(super) enum Node {
     /// Any other number, as it is shown.
     Fraction(String),
     Text(String),
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>),
+    List(Vec<JsonNode>),
+    Object(Vec<(String, JsonNode)>),
 }
 
-impl Node {
+impl JsonNode {
     /// Reads a text.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ pub(super) fn pointer(to: &str, member: &str) -> String {
     format!("{to}/{}", member.replace('~', "~0").replace('/', "~1"))
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for JsonNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NodeVisitor)
     }
@@ -76,53 +76,54 @@ impl<'de> Deserialize<'de> for Node {
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+    type Value = JsonNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value of JSON")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_unit<E: Error>(self) -> Result<JsonNode, E> {
+        Ok(JsonNode::Null)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Bool(value))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<JsonNode, E> {
+        Ok(JsonNode::Bool(value))
     }
 
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Number(value))
+    fn visit_u64<E: Error>(self, value: u64) -> Result<JsonNode, E> {
+        Ok(JsonNode::Number(value))
     }
 
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Node, E> {
-        Ok(u64::try_from(value).map_or_else(|_| Node::Fraction(value.to_string()), Node::Number))
+    fn visit_i64<E: Error>(self, value: i64) -> Result<JsonNode, E> {
+        Ok(u64::try_from(value)
+            .map_or_else(|_| JsonNode::Fraction(value.to_string()), JsonNode::Number))
     }
 
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Fraction(value.to_string()))
+    fn visit_f64<E: Error>(self, value: f64) -> Result<JsonNode, E> {
+        Ok(JsonNode::Fraction(value.to_string()))
     }
 
-    fn visit_str<E: Error>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Text(value.to_owned()))
+    fn visit_str<E: Error>(self, value: &str) -> Result<JsonNode, E> {
+        Ok(JsonNode::Text(value.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<JsonNode, A::Error> {
         let mut nodes = Vec::new();
         while let Some(node) = list.next_element()? {
             nodes.push(node);
         }
-        Ok(Node::List(nodes))
+        Ok(JsonNode::List(nodes))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonNode, A::Error> {
         let (mut members, mut known) = (Vec::new(), BTreeSet::new());
-        while let Some((name, node)) = map.next_entry::<String, Node>()? {
+        while let Some((name, node)) = map.next_entry::<String, JsonNode>()? {
             if !known.insert(name.clone()) {
                 return Err(A::Error::custom(format_args!("the member {name:?} is there twice")));
             }
             members.push((name, node));
         }
-        Ok(Node::Object(members))
+        Ok(JsonNode::Object(members))
     }
 }
 

@@ -1,5 +1,5 @@
 use super::configuration::{Converted, convert};
-use super::draft::{Draft, DraftLine, DraftTable, Leftover, Setting};
+use super::draft::{ConfigurationDraft, DraftLine, DraftTable, Leftover, Setting};
 use crate::config;
 use crate::source::CONFIGURATION;
 use proptest::prelude::*;

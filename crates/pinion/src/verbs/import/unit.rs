@@ -16,13 +16,13 @@ mod routes;
 mod sites;
 mod upstreams;
 
-use super::draft::{Draft, DraftTable, is_value, named};
-use super::json_document::{Node, pointer};
+use super::draft::{ConfigurationDraft, DraftTable, is_value, named};
+use super::json_document::{JsonNode, pointer};
 use std::cell::Cell;
 
 /// The configuration, and the pointer to it.
 struct Unit<'n> {
-    root: &'n Node,
+    root: &'n JsonNode,
     at: String,
     /// Steps of the present listener that were looked at.
     steps_seen: Cell<usize>,
@@ -36,12 +36,12 @@ const MEMBERS: [&str; 6] =
     ["access_log", "applications", "listeners", "routes", "settings", "upstreams"];
 
 /// Whether a value is a configuration of Unit.
-pub(super) fn is_unit(root: &Node) -> bool {
+pub(super) fn is_unit(root: &JsonNode) -> bool {
     configuration(root).is_some()
 }
 
-fn configuration(root: &Node) -> Option<Unit<'_>> {
-    let has_part = |node: &Node| MEMBERS.iter().any(|name| node.member(name).is_some());
+fn configuration(root: &JsonNode) -> Option<Unit<'_>> {
+    let has_part = |node: &JsonNode| MEMBERS.iter().any(|name| node.member(name).is_some());
     if has_part(root) {
         return Some(Unit { root, at: String::new(), steps_seen: Cell::new(0) });
     }
@@ -53,7 +53,7 @@ fn configuration(root: &Node) -> Option<Unit<'_>> {
 ///
 /// # Errors
 /// A phrase that says why nothing can be made of it.
-pub(super) fn convert(root: &Node) -> Result<Draft, String> {
+pub(super) fn convert(root: &JsonNode) -> Result<ConfigurationDraft, String> {
     let unit = configuration(root).ok_or("this is no configuration of NGINX Unit")?;
     let mut first = DraftTable::new("");
     for (name, _) in unit.root.members() {
@@ -69,7 +69,7 @@ pub(super) fn convert(root: &Node) -> Result<Draft, String> {
     let sites = sites::tables(&unit, &steps, max_body, &first)?;
     let log = unit.access_log();
     let tables = [vec![first], sites, listeners, vec![server, limits, log]].concat();
-    Ok(Draft { tables, not_needed: 0 })
+    Ok(ConfigurationDraft { tables, not_needed: 0 })
 }
 
 /// Where the requests of a listener go, and the place that says so.
@@ -80,7 +80,7 @@ struct ListenerTarget<'n> {
 
 impl<'n> Unit<'n> {
     /// Returns the value of a member of a part, with its pointer.
-    fn part(&self, part: &str, name: &str) -> Option<(&'n Node, String)> {
+    fn part(&self, part: &str, name: &str) -> Option<(&'n JsonNode, String)> {
         let at = pointer(&pointer(&self.at, part), name);
         Some((self.root.member(part)?.member(name)?, at))
     }
@@ -91,7 +91,7 @@ impl<'n> Unit<'n> {
         first: &mut DraftTable,
         server: &mut DraftTable,
     ) -> Result<(ListenerTarget<'n>, Vec<DraftTable>), String> {
-        let listeners = self.root.member("listeners").map(Node::members).unwrap_or_default();
+        let listeners = self.root.member("listeners").map(JsonNode::members).unwrap_or_default();
         // Routes lead to more than an application alone does.
         let passes = listeners.iter().filter_map(|(_, listener)| listener.member("pass")?.text());
         let main = passes.clone().find(|pass| routes::route_name(pass).is_some());
@@ -100,7 +100,7 @@ impl<'n> Unit<'n> {
         let mut tables = Vec::new();
         for (address, listener) in listeners {
             let at = pointer(&pointer(&self.at, "listeners"), address);
-            let Some(pass) = listener.member("pass").and_then(Node::text) else {
+            let Some(pass) = listener.member("pass").and_then(JsonNode::text) else {
                 first.leave_out(at, "has no pass, and was not carried");
                 continue;
             };
@@ -125,7 +125,8 @@ impl<'n> Unit<'n> {
     fn settings(&self, limits: &mut DraftTable) -> Option<u64> {
         let mut max_body = None;
         let at = pointer(&self.at, "settings");
-        for (name, node) in self.root.member("settings").map(Node::members).unwrap_or_default() {
+        for (name, node) in self.root.member("settings").map(JsonNode::members).unwrap_or_default()
+        {
             let at = pointer(&at, name);
             if name != "http" {
                 limits.leave_out(at, "has no equal in Pinion");
@@ -151,7 +152,7 @@ impl<'n> Unit<'n> {
         let mut log = DraftTable::new("[log]");
         let at = pointer(&self.at, "access_log");
         let Some(node) = self.root.member("access_log") else { return log };
-        match (node.text(), node.member("path").and_then(Node::text)) {
+        match (node.text(), node.member("path").and_then(JsonNode::text)) {
             (Some(path), _) | (None, Some(path)) => log.text("access", path),
             (None, None) => log.leave_out(at.clone(), "has no path, and was not carried"),
         }
@@ -178,7 +179,12 @@ fn http_setting(name: &str) -> &'static str {
 }
 
 /// Returns the table of a listener. What it says about proxies is about the whole server here.
-fn listener_table(address: &str, listener: &Node, at: &str, server: &mut DraftTable) -> DraftTable {
+fn listener_table(
+    address: &str,
+    listener: &JsonNode,
+    at: &str,
+    server: &mut DraftTable,
+) -> DraftTable {
     let mut table = DraftTable::new("[[listen]]");
     let address = address.strip_prefix('*').unwrap_or(address);
     let key = if listener.member("tls").is_some() { "tls" } else { "address" };
@@ -195,7 +201,7 @@ fn listener_table(address: &str, listener: &Node, at: &str, server: &mut DraftTa
     table
 }
 
-fn certificates(tls: &Node, at: &str, table: &mut DraftTable) {
+fn certificates(tls: &JsonNode, at: &str, table: &mut DraftTable) {
     for (name, node) in tls.members() {
         let at = pointer(at, name);
         let Some(bundles) = node.texts().filter(|_| name == "certificate") else {
@@ -214,7 +220,7 @@ fn certificates(tls: &Node, at: &str, table: &mut DraftTable) {
 }
 
 /// Which proxies are trusted, and where they name the client.
-fn forwarded(node: &Node, at: &str, server: &mut DraftTable) {
+fn forwarded(node: &JsonNode, at: &str, server: &mut DraftTable) {
     for (name, node) in node.members() {
         let at = pointer(at, name);
         match (name.as_str(), node.texts()) {
@@ -238,7 +244,7 @@ fn forwarded(node: &Node, at: &str, server: &mut DraftTable) {
                 }
             }
             ("protocol", Some(headers)) if headers == ["X-Forwarded-Proto"] => {}
-            ("recursive", _) if *node == Node::Bool(true) => {}
+            ("recursive", _) if *node == JsonNode::Bool(true) => {}
             ("recursive", _) => {
                 server.leave_out(at, "Pinion reads the list from its end, past trusted addresses");
             }

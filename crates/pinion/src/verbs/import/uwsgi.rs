@@ -12,7 +12,7 @@ mod ini;
 mod options;
 mod placeholders;
 
-use super::draft::{Draft, DraftTable, Setting, is_variable, named};
+use super::draft::{ConfigurationDraft, DraftTable, Setting, is_variable, named};
 use super::limits::PYTHON_PROCESSES_MAX;
 use crate::server::mounts::MountPath;
 use crate::settings::LiveFolder;
@@ -50,7 +50,11 @@ struct Gathered {
 ///
 /// # Errors
 /// A phrase that says why nothing can be made of it.
-pub(super) fn convert(text: &str, file: &Path, section: Option<&str>) -> Result<Draft, String> {
+pub(super) fn convert(
+    text: &str,
+    file: &Path,
+    section: Option<&str>,
+) -> Result<ConfigurationDraft, String> {
     let mut first = DraftTable::new("");
     let options = ini::options(text, file, section, &mut first)?;
     let folder = StartFolder::of(&options, &mut first);
@@ -255,7 +259,7 @@ impl Gathered {
         self.site.set("watch", Setting::Switch(true));
     }
 
-    fn draft(mut self) -> Result<Draft, String> {
+    fn draft(mut self) -> Result<ConfigurationDraft, String> {
         let mut applications: Vec<(String, String, usize)> = Vec::new();
         if let Some(module) = &self.module {
             applications.push(("/".to_owned(), application(module, self.callable.as_deref()), 0));
@@ -290,7 +294,7 @@ impl Gathered {
         }
         tables.append(&mut self.listeners);
         tables.append(&mut self.certificates);
-        Ok(Draft { tables, not_needed: self.not_needed })
+        Ok(ConfigurationDraft { tables, not_needed: self.not_needed })
     }
 
     /// Sockets for which no protocol is named by the option itself.

@@ -1,7 +1,7 @@
 //! The figures of an archive, gathered in one walk over its entries.
 
 use crate::archive_file::ArchiveFile;
-use crate::listing::Listed;
+use crate::listing::ListedEntry;
 use pinion_archive::{Archive, BodyLocation, Damage, Entry, SectionKind};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -169,7 +169,7 @@ impl Figures {
         let mut largest = BinaryHeap::new();
         let mut entries = archive.entries();
         while let Some(entry) = entries.next_entry()? {
-            let listed = Listed::new(&archive, &entry)?;
+            let listed = ListedEntry::new(&archive, &entry)?;
             figures.count_path(&listed);
             figures.count_bodies(&archive, &entry, &listed, &mut seen)?;
             if listed.kind == "resource" && !listed.is_alias() {
@@ -186,7 +186,7 @@ impl Figures {
         Ok(figures)
     }
 
-    fn count_path(&mut self, listed: &Listed) {
+    fn count_path(&mut self, listed: &ListedEntry) {
         let paths = &mut self.paths;
         let counter = match listed.kind {
             "not-found" => &mut paths.not_found_pages,
@@ -209,7 +209,7 @@ impl Figures {
         &mut self,
         archive: &Archive<'_>,
         entry: &Entry<'_>,
-        listed: &Listed,
+        listed: &ListedEntry,
         seen: &mut HashSet<(Option<u32>, u64)>,
     ) -> Result<(), Damage> {
         for form in entry.representations() {
@@ -234,7 +234,7 @@ impl Figures {
         Ok(())
     }
 
-    fn count_type(&mut self, listed: &Listed) {
+    fn count_type(&mut self, listed: &ListedEntry) {
         let media_type = listed.media_type.as_deref().unwrap_or("none");
         let plain = media_type.split(';').next().unwrap_or_default().trim_end();
         let figures = self.media_types.entry(plain.to_owned()).or_default();

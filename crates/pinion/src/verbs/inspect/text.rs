@@ -1,14 +1,18 @@
 //! The figures as a page for people.
 
 use super::figures::Figures;
-use crate::terminal::{Align, Columns, Style, count, counted, percent, size};
+use crate::terminal::{Align, Columns, TerminalStyle, count, counted, percent, size};
 use std::io::{self, Write};
 
 /// Media types that are shown; JSON has all of them.
 const TYPES: usize = 8;
 
 /// Writes the page.
-pub(crate) fn write(figures: &Figures, out: &mut impl Write, style: Style) -> io::Result<()> {
+pub(crate) fn write(
+    figures: &Figures,
+    out: &mut impl Write,
+    style: TerminalStyle,
+) -> io::Result<()> {
     writeln!(out, "{}  {}", style.bold(&figures.archive), size(figures.bytes))?;
     writeln!(out, "digest {}", figures.digest)?;
     block(out, style, "Paths", &paths(figures))?;
@@ -21,7 +25,12 @@ pub(crate) fn write(figures: &Figures, out: &mut impl Write, style: Style) -> io
     block(out, style, "Build", &build(figures))
 }
 
-fn block(out: &mut impl Write, style: Style, title: &str, lines: &[String]) -> io::Result<()> {
+fn block(
+    out: &mut impl Write,
+    style: TerminalStyle,
+    title: &str,
+    lines: &[String],
+) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());
     }

@@ -4,7 +4,7 @@
 //! its test says when that has changed.
 
 use crate::failure::Failure;
-use crate::terminal::{Align, Columns, Style};
+use crate::terminal::{Align, Columns, TerminalStyle};
 use serde::Deserialize;
 use std::io::{self, Write};
 
@@ -37,7 +37,7 @@ pub(super) fn write(json: bool, out: &mut impl Write) -> Result<(), Failure> {
         return Ok(out.write_all(DOCUMENT.as_bytes())?);
     }
     let document: Document = serde_json::from_str(DOCUMENT).map_err(io::Error::from)?;
-    let style = Style::of_stdout();
+    let style = TerminalStyle::of_stdout();
     let mut rows = vec![["name", "version", "licence", ""].map(|head| style.dim(head))];
     rows.extend(document.components.iter().map(|component| cells(component, style)));
     for line in Columns::new([Align::Left; 4]).lines(&rows) {
@@ -46,7 +46,7 @@ pub(super) fn write(json: bool, out: &mut impl Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn cells(component: &Component, style: Style) -> [String; 4] {
+fn cells(component: &Component, style: TerminalStyle) -> [String; 4] {
     let licences: Vec<&str> =
         component.licenses.iter().map(|licence| licence.expression.as_str()).collect();
     let is_part = component.scope == "required";

@@ -1,9 +1,10 @@
 //! Writes an explanation for people at a terminal.
 
 use crate::explain::explanation::{
-    Explanation, HeaderShown, HeaderSource, ListenerKind, RuleShown, SiteKind, Step, StepName,
+    Explanation, ExplanationStep, HeaderShown, HeaderSource, ListenerKind, RuleShown, SiteKind,
+    StepName,
 };
-use crate::terminal::{Align, Columns, Style, shown, size};
+use crate::terminal::{Align, Columns, TerminalStyle, shown, size};
 use pinion_http::status::reason;
 use std::io::{self, Write};
 
@@ -14,7 +15,11 @@ const WIDTH: usize = 80;
 const HEADER_WIDTH_MAX: usize = 50;
 
 /// Writes the explanation.
-pub(super) fn write(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<()> {
+pub(super) fn write(
+    all: &Explanation,
+    out: &mut impl Write,
+    style: TerminalStyle,
+) -> io::Result<()> {
     let Explanation { method, url, .. } = all;
     let url = printable(url);
     writeln!(out, "{}", style.bold(format_args!("{} {url}", shown(method.as_bytes()))))?;
@@ -81,7 +86,7 @@ fn about_server(all: &Explanation) -> Vec<String> {
     Columns::new([Align::Left, Align::Left]).lines(&rows)
 }
 
-fn steps(steps: &[Step], out: &mut impl Write, style: Style) -> io::Result<()> {
+fn steps(steps: &[ExplanationStep], out: &mut impl Write, style: TerminalStyle) -> io::Result<()> {
     let widest = steps.iter().map(|step| in_words(step.name).len()).max().unwrap_or_default();
     let mut last = None;
     for step in steps {
@@ -148,7 +153,7 @@ fn in_words(name: StepName) -> &'static str {
     }
 }
 
-fn headers(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<()> {
+fn headers(all: &Explanation, out: &mut impl Write, style: TerminalStyle) -> io::Result<()> {
     let line = |header: &HeaderShown| {
         format!("  {}: {}", shown(header.name.as_bytes()), shown(header.value.as_bytes()))
     };
@@ -182,7 +187,7 @@ fn source(header: &HeaderShown) -> String {
     }
 }
 
-fn codings(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<()> {
+fn codings(all: &Explanation, out: &mut impl Write, style: TerminalStyle) -> io::Result<()> {
     if all.codings.is_empty() {
         return Ok(());
     }

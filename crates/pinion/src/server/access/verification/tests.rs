@@ -118,7 +118,7 @@ impl HeldJob {
             let request = request("/", ANN_OPEN, rules);
             let guesser = shared.guesser(&request).expect("a password");
             let bytes = request.head.held_bytes();
-            let waiting = Waiting { request, rule, password, guesser, job, bytes };
+            let waiting = WaitingLogin { request, rule, password, guesser, job, bytes };
             verifications.hold(address(site), waiting);
         }
         Self { shared, verifications, sites }
@@ -166,7 +166,7 @@ fn requests_of_several_sites_get_the_challenge_of_their_own_site() {
 fn requests_whose_job_has_failed_are_to_come_later() {
     let mut job = HeldJob::new("held-failed");
     for one in job.finish(&Err("no memory".to_owned())) {
-        assert_eq!(one.outcome, Err(Refusal::unavailable()));
+        assert_eq!(one.outcome, Err(GateRefusal::unavailable()));
         assert!(one.request.checked.verified.is_empty());
     }
 }
@@ -195,7 +195,7 @@ fn unix(user: u64) -> Guesser {
     (user, ClientPrefix::Unix)
 }
 
-fn status_of<T>(refusal: Result<T, Refusal>) -> u16 {
+fn status_of<T>(refusal: Result<T, GateRefusal>) -> u16 {
     refusal.err().map_or(200, |refusal| refusal.status)
 }
 
@@ -250,7 +250,7 @@ fn requests_over_unix_sockets_leave_room_to_wait_to_others() {
         let mut verifications = Verifications::default();
         let mut count = 0;
         while verifications.check_room(unix(u64::from(count) + 1), bytes).is_ok() {
-            let waiting = Waiting {
+            let waiting = WaitingLogin {
                 request: request("/", ANN_OPEN, &rules),
                 rule,
                 password: Arc::clone(&password),
@@ -261,7 +261,7 @@ fn requests_over_unix_sockets_leave_room_to_wait_to_others() {
             verifications.hold(address(count), waiting);
             count += 1;
         }
-        assert_eq!(verifications.check_room(unix(1000), bytes), Err(Refusal::unavailable()));
+        assert_eq!(verifications.check_room(unix(1000), bytes), Err(GateRefusal::unavailable()));
         assert_eq!(verifications.check_room(TCP, bytes), Ok(()));
         count as usize
     };

@@ -12,7 +12,7 @@ const NEVER_READ_MS: u64 = 60_000;
 
 /// How a client ends its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum ClientEnding {
     /// It leaves when it has all replies.
     Waits,
     /// It ends its side behind its commands, and reads the rest.
@@ -28,7 +28,7 @@ pub(super) enum Ending {
 /// See the head of the module.
 pub(super) struct Actor {
     script: Vec<u8>,
-    ending: Ending,
+    ending: ClientEnding,
     /// It stops reading for a while when it has received so many bytes.
     freezes: Option<usize>,
     /// The server has so little memory for buffers that it may cut the client.
@@ -49,7 +49,7 @@ pub(super) struct Actor {
 impl Actor {
     pub(super) fn new(
         script: Vec<u8>,
-        ending: Ending,
+        ending: ClientEnding,
         freezes: Option<usize>,
         window_bytes: usize,
         is_protected: bool,
@@ -81,7 +81,7 @@ impl Actor {
         self.expected = bytes(&output);
         self.is_closed_then = plain.is_closing();
         plain.disconnect(other);
-        if self.ending == Ending::NeverReads {
+        if self.ending == ClientEnding::NeverReads {
             self.thaws_ms = Some(network.now().monotonic_ms + NEVER_READ_MS);
         }
         self.client = Some(network.connect(Connect {
@@ -125,7 +125,9 @@ impl Actor {
         pieces: u32,
     ) -> bool {
         let all = match self.ending {
-            Ending::Leaves(bytes) | Ending::Resets(bytes) => bytes.min(self.script.len()),
+            ClientEnding::Leaves(bytes) | ClientEnding::Resets(bytes) => {
+                bytes.min(self.script.len())
+            }
             _ => self.script.len(),
         };
         let before = self.sent;
@@ -139,12 +141,12 @@ impl Actor {
         }
         if self.sent == all {
             match self.ending {
-                Ending::Leaves(_) => network.leave(client),
-                Ending::Resets(_) => network.reset(client),
-                Ending::HalfCloses if before < all || all == 0 => network.end(client),
+                ClientEnding::Leaves(_) => network.leave(client),
+                ClientEnding::Resets(_) => network.reset(client),
+                ClientEnding::HalfCloses if before < all || all == 0 => network.end(client),
                 _ => {}
             }
-            self.is_over = matches!(self.ending, Ending::Leaves(_) | Ending::Resets(_));
+            self.is_over = matches!(self.ending, ClientEnding::Leaves(_) | ClientEnding::Resets(_));
         }
         self.sent > before
     }
@@ -160,7 +162,7 @@ impl Actor {
         if self.is_over {
             return Ok(false);
         }
-        if self.ending == Ending::NeverReads {
+        if self.ending == ClientEnding::NeverReads {
             self.is_over = network.is_closed(client);
             if !self.is_over && self.thaws_ms.is_some_and(|leaves_ms| now_ms >= leaves_ms) {
                 network.leave(client);
@@ -197,7 +199,7 @@ impl Actor {
             }
         }
         let has_all = self.sent == self.script.len() && self.received.len() == self.expected.len();
-        if has_all && self.ending == Ending::Waits && !self.is_closed_then {
+        if has_all && self.ending == ClientEnding::Waits && !self.is_closed_then {
             network.leave(client);
             self.is_over = true;
         }
@@ -206,7 +208,7 @@ impl Actor {
 
     /// The connection has ended.
     fn check(&self, is_hurt: bool, end: Read) -> Result<(), String> {
-        let may_end = self.is_closed_then || self.ending == Ending::HalfCloses;
+        let may_end = self.is_closed_then || self.ending == ClientEnding::HalfCloses;
         let has_all = self.received.len() == self.expected.len();
         let is_cut = self.may_be_cut && end == Read::Reset;
         if is_hurt || is_cut || may_end && has_all && end == Read::Ended {

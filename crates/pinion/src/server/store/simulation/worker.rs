@@ -37,7 +37,7 @@ pub(super) const STORE: usize = 0;
 pub(super) const PAGES: usize = 1;
 
 /// What happens in a run.
-pub(super) struct Plan {
+pub(super) struct RunPlan {
     pub(super) seed: u64,
     pub(super) faults: Faults,
     /// How often clients send and read less than they could, per mille.
@@ -262,8 +262,8 @@ impl<'s, const READINESS: bool> Simulation<'s, READINESS> {
 ///
 /// # Errors
 /// The law that was broken.
-pub(super) fn run<const READINESS: bool>(plan: Plan) -> Result<(), String> {
-    let Plan { seed, faults, pieces, work_max, buffer_bytes, mut actors } = plan;
+pub(super) fn run<const READINESS: bool>(plan: RunPlan) -> Result<(), String> {
+    let RunPlan { seed, faults, pieces, work_max, buffer_bytes, mut actors } = plan;
     let (store, other) = (store(work_max), store(usize::MAX));
     let mut simulation = Simulation::<READINESS>::with_buffers(&store, seed, faults, buffer_bytes);
     let network = simulation.network.clone();

@@ -199,7 +199,7 @@ fn ini() -> impl Strategy<Value = String> {
 }
 
 /// Returns what TOML says of a draft.
-fn meant(draft: &Draft) -> Table {
+fn meant(draft: &ConfigurationDraft) -> Table {
     let mut root = Table::new();
     for table in draft.tables.iter().filter(|table| table.has_keys() || table.header == "[[site]]")
     {

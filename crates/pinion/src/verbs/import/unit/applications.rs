@@ -1,7 +1,7 @@
 //! Applications: Python becomes a mount, PHP keys of the site.
 
 use super::super::draft::{DraftLine, DraftTable, Setting, is_variable, named};
-use super::super::json_document::{Node, pointer};
+use super::super::json_document::{JsonNode, pointer};
 use super::super::limits::PYTHON_PROCESSES_MAX;
 use super::Unit;
 use super::routes::UriPattern;
@@ -9,19 +9,19 @@ use super::sites::SiteDraft;
 
 /// An application with one of its targets: members of the target come first.
 struct Application<'n> {
-    node: &'n Node,
-    target: Option<&'n Node>,
+    node: &'n JsonNode,
+    target: Option<&'n JsonNode>,
     at: String,
     target_at: String,
 }
 
 impl<'n> Application<'n> {
-    fn member(&self, name: &str) -> Option<&'n Node> {
+    fn member(&self, name: &str) -> Option<&'n JsonNode> {
         self.target.and_then(|target| target.member(name)).or_else(|| self.node.member(name))
     }
 
     fn text(&self, name: &str) -> Option<&'n str> {
-        self.member(name).and_then(Node::text)
+        self.member(name).and_then(JsonNode::text)
     }
 
     /// Whether the application has the path of a mount as its prefix.
@@ -85,8 +85,8 @@ impl SiteDraft {
 
     fn php(&mut self, application: &Application<'_>, fields: &[(&'static str, String)], at: &str) {
         let Application { node, target, at: place, target_at } = application;
-        let target_root = target.and_then(|target| target.member("root")).and_then(Node::text);
-        let root = target_root.or_else(|| node.member("root").and_then(Node::text));
+        let target_root = target.and_then(|target| target.member("root")).and_then(JsonNode::text);
+        let root = target_root.or_else(|| node.member("root").and_then(JsonNode::text));
         let Some(root) = root else {
             return self.site.leave_out(place.clone(), "has no root, and was not carried");
         };
@@ -124,7 +124,7 @@ impl SiteDraft {
         }
     }
 
-    fn php_keys(&mut self, node: &Node, place: &str) {
+    fn php_keys(&mut self, node: &JsonNode, place: &str) {
         for (name, node) in node.members() {
             let at = pointer(place, name);
             match name.as_str() {
@@ -179,7 +179,7 @@ fn python(application: &Application<'_>, path: &str, mount: &mut DraftTable) -> 
             }
         }
     }
-    if application.member("factory") == Some(&Node::Bool(true)) {
+    if application.member("factory") == Some(&JsonNode::Bool(true)) {
         mount.set("python-factory", Setting::Switch(true));
     }
     if path != "/" && !application.is_at(mount.get("path")) {
@@ -218,23 +218,23 @@ fn whole_path(path: &str, is_asgi: bool) -> String {
 /// Where modules are found: Pinion has one folder, which is the working directory, too.
 fn folders(application: &Application<'_>, mount: &mut DraftTable) {
     let directory = application.text("working_directory");
-    let paths = application.member("path").and_then(Node::texts).unwrap_or_default();
+    let paths = application.member("path").and_then(JsonNode::texts).unwrap_or_default();
     let folder = directory.or_else(|| paths.first().copied());
     if let Some(folder) = folder {
         mount.text("python-folder", folder);
     }
 }
 
-fn python_key(name: &str, node: &Node, at: &str, mount: &mut DraftTable) {
+fn python_key(name: &str, node: &JsonNode, at: &str, mount: &mut DraftTable) {
     match (name, node) {
         (
             "type" | "module" | "callable" | "factory" | "prefix" | "protocol" | "path" | "targets"
             | "working_directory" | "environment",
             _,
         ) => {}
-        ("home", Node::Text(home)) => mount.text("python", home.as_str()),
-        ("user", Node::Text(user)) => mount.text("python-user", user.as_str()),
-        ("threads", Node::Number(threads)) => mount.number("python-threads", *threads),
+        ("home", JsonNode::Text(home)) => mount.text("python", home.as_str()),
+        ("user", JsonNode::Text(user)) => mount.text("python-user", user.as_str()),
+        ("threads", JsonNode::Number(threads)) => mount.number("python-threads", *threads),
         ("processes", _) => match processes(node) {
             Some(number) => {
                 mount.number("python-processes", number.clamp(1, PYTHON_PROCESSES_MAX));
@@ -265,7 +265,7 @@ fn python_key(name: &str, node: &Node, at: &str, mount: &mut DraftTable) {
 fn environment(application: &Application<'_>, mount: &mut DraftTable) {
     let mut variables: Vec<(String, String)> = Vec::new();
     for (name, node) in
-        application.node.member("environment").map(Node::members).unwrap_or_default()
+        application.node.member("environment").map(JsonNode::members).unwrap_or_default()
     {
         match node.text() {
             Some(value) if is_variable(name, value) => {
@@ -281,7 +281,7 @@ fn environment(application: &Application<'_>, mount: &mut DraftTable) {
         Some(Setting::Text(folder)) => folder.clone(),
         _ => String::new(),
     };
-    let paths = application.member("path").and_then(Node::texts).unwrap_or_default();
+    let paths = application.member("path").and_then(JsonNode::texts).unwrap_or_default();
     let others: Vec<&str> = paths.into_iter().filter(|path| **path != folder).collect();
     if !others.is_empty() {
         let mut path = others.join(":");
@@ -296,8 +296,10 @@ fn environment(application: &Application<'_>, mount: &mut DraftTable) {
 }
 
 /// Returns the number of processes: a number, or the most of an object.
-fn processes(node: &Node) -> Option<u64> {
-    node.number().or_else(|| node.member("max").map_or(Some(1), Node::number)).filter(|n| *n > 0)
+fn processes(node: &JsonNode) -> Option<u64> {
+    node.number()
+        .or_else(|| node.member("max").map_or(Some(1), JsonNode::number))
+        .filter(|n| *n > 0)
 }
 
 fn common(name: &str) -> &'static str {

@@ -1,9 +1,9 @@
 //! Steps that refuse requests → `[[site.access]]`. What cannot be carried of them is named as open.
 
 use super::super::draft::{DraftTable, Setting, is_value, named};
-use super::super::json_document::{Node, pointer};
+use super::super::json_document::{JsonNode, pointer};
 use super::Unit;
-use super::routes::{Step, StepAction, UriPattern, route_name};
+use super::routes::{RouteStep, StepAction, UriPattern, route_name};
 use super::sites::SiteDraft;
 
 /// The status of a client that may not request a path.
@@ -56,7 +56,7 @@ impl Sources {
 }
 
 /// Returns the status with which an action refuses a request.
-pub(super) fn refusal(action: &Node) -> Option<u64> {
+pub(super) fn refusal(action: &JsonNode) -> Option<u64> {
     let is_other = ["pass", "proxy", "share"].iter().any(|name| action.member(name).is_some());
     let status = action.member("return")?.number()?;
     (!is_other && status >= 400).then_some(status)
@@ -64,7 +64,13 @@ pub(super) fn refusal(action: &Node) -> Option<u64> {
 
 impl<'n> Unit<'n> {
     /// Says what a step has refused that is left out.
-    pub(super) fn opened(&self, step: &Node, at: &str, lost: &[String], notes: &mut DraftTable) {
+    pub(super) fn opened(
+        &self,
+        step: &JsonNode,
+        at: &str,
+        lost: &[String],
+        notes: &mut DraftTable,
+    ) {
         if lost.is_empty() || !self.refuses(step, &mut Vec::new()) {
             return;
         }
@@ -76,20 +82,21 @@ impl<'n> Unit<'n> {
     /// Whether a step, or one of the routes that it leads to, refuses requests. `seen` are the
     /// names of the routes that were looked at: each is looked at once, however many steps lead to
     /// it.
-    fn refuses(&self, step: &'n Node, seen: &mut Vec<Option<&'n str>>) -> bool {
+    fn refuses(&self, step: &'n JsonNode, seen: &mut Vec<Option<&'n str>>) -> bool {
         let Some(action) = step.member("action") else { return false };
-        let code = action.member("return").and_then(Node::number);
+        let code = action.member("return").and_then(JsonNode::number);
         if let Some(code) = code {
-            let conditions = step.member("match").map(Node::members).unwrap_or_default();
-            let of_client = |(name, _): &(String, Node)| CLIENT_CONDITIONS.contains(&name.as_str());
+            let conditions = step.member("match").map(JsonNode::members).unwrap_or_default();
+            let of_client =
+                |(name, _): &(String, JsonNode)| CLIENT_CONDITIONS.contains(&name.as_str());
             return code >= 400 || code >= 300 && conditions.iter().any(of_client);
         }
-        let name = action.member("pass").and_then(Node::text).and_then(route_name);
+        let name = action.member("pass").and_then(JsonNode::text).and_then(route_name);
         let Some(name) = name.filter(|name| !seen.contains(name)) else { return false };
         seen.push(name);
         let routes = self.root.member("routes");
         let route = name.map_or(routes, |name| routes.and_then(|routes| routes.member(name)));
-        let Some(Node::List(steps)) = route else { return false };
+        let Some(JsonNode::List(steps)) = route else { return false };
         steps.iter().any(|step| self.refuses(step, seen))
     }
 }
@@ -99,7 +106,7 @@ const CLOSE: &str = "write [[site.access]], or leave out what is behind it";
 
 impl SiteDraft {
     /// Carries a step that refuses requests.
-    pub(super) fn refuse(&mut self, step: &Step<'_>, status: u64) {
+    pub(super) fn refuse(&mut self, step: &RouteStep<'_>, status: u64) {
         let sources = step.sources.as_ref().map(|texts| Sources::read(texts));
         let at = step.at.as_str();
         let Some(uris) = &step.uris else {
@@ -189,7 +196,7 @@ impl SiteDraft {
 
     /// Limits the paths of a step to its clients, if all others are refused there. Says whether it
     /// did: else the step cannot be carried.
-    pub(super) fn limit(&mut self, step: &Step<'_>, later: &[&Step<'_>]) -> bool {
+    pub(super) fn limit(&mut self, step: &RouteStep<'_>, later: &[&RouteStep<'_>]) -> bool {
         let Some(texts) = &step.sources else { return true };
         let sources = Sources::read(texts);
         let root = [UriPattern::Below(String::new())];

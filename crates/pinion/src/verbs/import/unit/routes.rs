@@ -1,7 +1,7 @@
 //! Routes: the steps that a listener leads to, in their order.
 
 use super::super::draft::{DraftTable, named};
-use super::super::json_document::{Node, pointer};
+use super::super::json_document::{JsonNode, pointer};
 use super::super::limits::{ROUTE_DEPTH_MAX, STEPS_MAX};
 use super::{ListenerTarget, Unit};
 
@@ -36,12 +36,12 @@ pub(super) enum StepAction<'n> {
     /// Of a listener: `applications/shop`.
     Pass(&'n str),
     /// Of a route.
-    Action(&'n Node),
+    Action(&'n JsonNode),
 }
 
 /// One step: the hosts, paths and clients that it is for, `None` for all.
 #[derive(Clone, Debug)]
-pub(super) struct Step<'n> {
+pub(super) struct RouteStep<'n> {
     pub(super) hosts: Option<Vec<String>>,
     pub(super) uris: Option<Vec<UriPattern>>,
     /// Networks as they are written.
@@ -66,7 +66,7 @@ impl<'n> Unit<'n> {
         &self,
         target: &ListenerTarget<'n>,
         notes: &mut DraftTable,
-    ) -> Vec<Step<'n>> {
+    ) -> Vec<RouteStep<'n>> {
         let mut steps = Vec::new();
         let ListenerTarget { pass, at } = target;
         self.steps_seen.set(0);
@@ -86,13 +86,13 @@ impl<'n> Unit<'n> {
         at: &str,
         outer: &Conditions,
         depth: usize,
-        steps: &mut Vec<Step<'n>>,
+        steps: &mut Vec<RouteStep<'n>>,
         notes: &mut DraftTable,
     ) {
         let Some(name) = route_name(pass) else {
             let Conditions { hosts, uris, sources, .. } = outer.clone();
             let action = StepAction::Pass(pass);
-            return steps.push(Step { hosts, uris, sources, action, at: at.to_owned() });
+            return steps.push(RouteStep { hosts, uris, sources, action, at: at.to_owned() });
         };
         let routes = self.root.member("routes");
         let (route, place) = match name {
@@ -105,7 +105,7 @@ impl<'n> Unit<'n> {
         if route.is_none() {
             return notes.leave_out(at, format!("there are no routes of the name {}", named(pass)));
         }
-        let Some(Node::List(nodes)) = route else {
+        let Some(JsonNode::List(nodes)) = route else {
             return notes.leave_out(at, format!("{} is no list of routes", named(pass)));
         };
         if depth == ROUTE_DEPTH_MAX {
@@ -120,9 +120,9 @@ impl<'n> Unit<'n> {
             }
             let at = pointer(&place, &number.to_string());
             let conditions = match conditions(node, &at, outer, notes) {
-                Carried::All(conditions) => conditions,
-                Carried::Never => continue,
-                Carried::Not => {
+                CarriedConditions::All(conditions) => conditions,
+                CarriedConditions::Never => continue,
+                CarriedConditions::Not => {
                     self.opened(node, &at, &[described(node, &at)], notes);
                     continue;
                 }
@@ -132,14 +132,14 @@ impl<'n> Unit<'n> {
                 notes.leave_out(at, "has no action");
                 continue;
             };
-            let inner = action.member("pass").and_then(Node::text);
+            let inner = action.member("pass").and_then(JsonNode::text);
             let at = pointer(&at, "action");
             match inner.filter(|inner| route_name(inner).is_some()) {
                 Some(inner) => self.pass(inner, &at, &conditions, depth + 1, steps, notes),
                 None => {
                     let Conditions { hosts, uris, sources, .. } = conditions;
                     let action = StepAction::Action(action);
-                    steps.push(Step { hosts, uris, sources, action, at });
+                    steps.push(RouteStep { hosts, uris, sources, action, at });
                 }
             }
         }
@@ -156,7 +156,7 @@ pub(super) fn route_name(pass: &str) -> Option<Option<&str>> {
 }
 
 /// What became of the conditions of a step.
-enum Carried {
+enum CarriedConditions {
     All(Conditions),
     /// There is no request that they are for.
     Never,
@@ -164,55 +164,60 @@ enum Carried {
 }
 
 /// Returns the conditions of a step together with those of the step that leads to it.
-fn conditions(step: &Node, at: &str, outer: &Conditions, notes: &mut DraftTable) -> Carried {
+fn conditions(
+    step: &JsonNode,
+    at: &str,
+    outer: &Conditions,
+    notes: &mut DraftTable,
+) -> CarriedConditions {
     let mut conditions = outer.clone();
     conditions.lost.clear();
     let at = pointer(at, "match");
-    for (name, node) in step.member("match").map(Node::members).unwrap_or_default() {
+    for (name, node) in step.member("match").map(JsonNode::members).unwrap_or_default() {
         let at = pointer(&at, name);
         let is_known = ["host", "uri", "source"].contains(&name.as_str());
         let Some(texts) = node.texts().filter(|texts| is_known && !texts.is_empty()) else {
             notes.leave_out(at, condition(name));
-            return Carried::Not;
+            return CarriedConditions::Not;
         };
         match name.as_str() {
             "host" => {
                 let Some(hosts) = hosts(&texts, &at, &mut conditions.lost, notes) else {
-                    return Carried::Not;
+                    return CarriedConditions::Not;
                 };
                 conditions.hosts = both(conditions.hosts, hosts);
                 if conditions.hosts.as_ref().is_some_and(Vec::is_empty) {
                     let message = "never applies: the route that leads here is for other hosts";
                     notes.leave_out(at, message);
-                    return Carried::Never;
+                    return CarriedConditions::Never;
                 }
             }
             "source" if conditions.sources.is_some() => {
                 notes.leave_out(at, "networks within those of another route were not carried");
-                return Carried::Not;
+                return CarriedConditions::Not;
             }
             "source" => {
                 conditions.sources = Some(texts.into_iter().map(str::to_owned).collect());
             }
             _ => {
                 let Some(uris) = uris(&texts, &at, &mut conditions.lost, notes) else {
-                    return Carried::Not;
+                    return CarriedConditions::Not;
                 };
                 if conditions.uris.is_some() && uris.is_some() {
                     notes.leave_out(at, "paths within paths of another route were not carried");
-                    return Carried::Not;
+                    return CarriedConditions::Not;
                 }
                 conditions.uris = conditions.uris.or(uris);
             }
         }
     }
-    Carried::All(conditions)
+    CarriedConditions::All(conditions)
 }
 
 /// Returns the paths of a step for a message.
-fn described(step: &Node, at: &str) -> String {
+fn described(step: &JsonNode, at: &str) -> String {
     let uris = step.member("match").and_then(|conditions| conditions.member("uri"));
-    match uris.and_then(Node::texts) {
+    match uris.and_then(JsonNode::texts) {
         Some(texts) if !texts.is_empty() => named(&texts.join(", ")),
         _ => format!("what {at}/match describes"),
     }

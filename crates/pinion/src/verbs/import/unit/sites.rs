@@ -2,12 +2,12 @@
 //! mounts for paths, then live folders, then its files, then the mount for everything else.
 
 use super::super::draft::{DraftLine, DraftTable, Setting, is_value, named};
-use super::super::json_document::{Node, pointer};
+use super::super::json_document::{JsonNode, pointer};
 use super::super::limits::{FALLBACK_DEPTH_MAX, REASONS_MAX};
 use super::Unit;
 use super::mounts::MountDraft;
 use super::refusals::refusal;
-use super::routes::{Step, StepAction, UriPattern, condition};
+use super::routes::{RouteStep, StepAction, UriPattern, condition};
 use super::upstreams;
 use crate::server::live_files::limits::LIVE_FOLDERS_MAX;
 use crate::settings::LiveFolder;
@@ -38,7 +38,7 @@ pub(super) struct SiteDraft {
 /// No site has anything that Pinion can serve.
 pub(super) fn tables(
     unit: &Unit<'_>,
-    steps: &[Step<'_>],
+    steps: &[RouteStep<'_>],
     max_body: Option<u64>,
     notes: &DraftTable,
 ) -> Result<Vec<DraftTable>, String> {
@@ -49,10 +49,10 @@ pub(super) fn tables(
         }
     }
     hosts.push(None);
-    let mut groups: Vec<(Vec<&str>, Vec<&Step<'_>>)> = Vec::new();
+    let mut groups: Vec<(Vec<&str>, Vec<&RouteStep<'_>>)> = Vec::new();
     for host in hosts {
-        let own: Vec<&Step<'_>> = steps.iter().filter(|step| is_for(step, host)).collect();
-        let same = |group: &&mut (Vec<&str>, Vec<&Step<'_>>)| {
+        let own: Vec<&RouteStep<'_>> = steps.iter().filter(|step| is_for(step, host)).collect();
+        let same = |group: &&mut (Vec<&str>, Vec<&RouteStep<'_>>)| {
             let pairs = group.1.iter().zip(&own);
             host.is_some()
                 && group.1.len() == own.len()
@@ -89,7 +89,7 @@ pub(super) fn tables(
 }
 
 /// Whether a step applies to a host, to all others without one.
-fn is_for(step: &Step<'_>, host: Option<&str>) -> bool {
+fn is_for(step: &RouteStep<'_>, host: Option<&str>) -> bool {
     let (Some(hosts), Some(host)) = (&step.hosts, host) else { return step.hosts.is_none() };
     hosts.iter().any(|pattern| {
         let is_below = pattern.strip_prefix('*').is_some_and(|end| host.ends_with(end));
@@ -97,7 +97,12 @@ fn is_for(step: &Step<'_>, host: Option<&str>) -> bool {
     })
 }
 
-fn site(unit: &Unit<'_>, hosts: &[&str], steps: &[&Step<'_>], max_body: Option<u64>) -> SiteDraft {
+fn site(
+    unit: &Unit<'_>,
+    hosts: &[&str],
+    steps: &[&RouteStep<'_>],
+    max_body: Option<u64>,
+) -> SiteDraft {
     let mut draft = SiteDraft {
         site: DraftTable::new("[[site]]"),
         accesses: Vec::new(),
@@ -143,7 +148,7 @@ fn site(unit: &Unit<'_>, hosts: &[&str], steps: &[&Step<'_>], max_body: Option<u
 
 impl SiteDraft {
     /// Carries a step; those of `later` come after it.
-    fn takes(&mut self, unit: &Unit<'_>, step: &Step<'_>, later: &[&Step<'_>]) {
+    fn takes(&mut self, unit: &Unit<'_>, step: &RouteStep<'_>, later: &[&RouteStep<'_>]) {
         let uris = step.uris.as_deref();
         let is_for_all = uris.is_none() && step.sources.is_none();
         let action = match step.action {
@@ -203,14 +208,14 @@ impl SiteDraft {
     fn acts(
         &mut self,
         unit: &Unit<'_>,
-        action: &Node,
+        action: &JsonNode,
         at: &str,
         uris: Option<&[UriPattern]>,
         depth: usize,
     ) {
         let main = ["pass", "proxy", "share", "return"].into_iter();
         let main = main.filter_map(|name| Some((name, action.member(name)?))).next();
-        let fields = action.member("response_headers").map(Node::members).unwrap_or_default();
+        let fields = action.member("response_headers").map(JsonNode::members).unwrap_or_default();
         for (name, node) in action.members() {
             let is_known = ["pass", "proxy", "share", "return", "location", "fallback", "index"];
             if let Some(message) = open_option(name, node, uris) {
@@ -220,11 +225,11 @@ impl SiteDraft {
             }
         }
         match main {
-            Some(("pass", Node::Text(pass))) => {
+            Some(("pass", JsonNode::Text(pass))) => {
                 let fields = self.fields(fields, &pointer(at, "response_headers"));
                 self.passes(unit, pass, &pointer(at, "pass"), uris, &fields);
             }
-            Some(("proxy", Node::Text(url))) => {
+            Some(("proxy", JsonNode::Text(url))) => {
                 let fields = self.fields(fields, &pointer(at, "response_headers"));
                 let at = pointer(at, "proxy");
                 self.mount(uris, &at, &fields, |mount, _| {
@@ -248,19 +253,19 @@ impl SiteDraft {
     }
 
     /// Returns the headers that responses get, as keys of a mount.
-    fn fields(&mut self, fields: &[(String, Node)], at: &str) -> Vec<(&'static str, String)> {
+    fn fields(&mut self, fields: &[(String, JsonNode)], at: &str) -> Vec<(&'static str, String)> {
         let mut keys = Vec::new();
         for (name, node) in fields {
             let is_allowed = check_changed_field(name, ChangedMessage::Response).is_ok();
             match node {
-                Node::Text(value)
+                JsonNode::Text(value)
                     if is_allowed
                         && !value.contains(['$', '`'])
                         && is_value("mount-set-response-headers", &format!("{name}: {value}")) =>
                 {
                     keys.push(("set-response-headers", format!("{name}: {value}")));
                 }
-                Node::Null if is_allowed && is_value("mount-remove-response-headers", name) => {
+                JsonNode::Null if is_allowed && is_value("mount-remove-response-headers", name) => {
                     keys.push(("remove-response-headers", name.clone()));
                 }
                 _ => self.site.leave_out(
@@ -275,8 +280,8 @@ impl SiteDraft {
     fn shares(
         &mut self,
         unit: &Unit<'_>,
-        action: &Node,
-        share: &Node,
+        action: &JsonNode,
+        share: &JsonNode,
         at: &str,
         uris: Option<&[UriPattern]>,
         depth: usize,
@@ -301,7 +306,7 @@ impl SiteDraft {
             }
         }
         if let Some(index) = action.member("index")
-            && *index != Node::Text("index.html".to_owned())
+            && *index != JsonNode::Text("index.html".to_owned())
         {
             let message = "was not carried: the page of a folder is index.html";
             self.site.leave_out(pointer(at, "index"), message);
@@ -316,14 +321,14 @@ impl SiteDraft {
             return self.site.text("single-page", page);
         }
         match fallback.member("return") {
-            Some(Node::Number(404)) => {}
+            Some(JsonNode::Number(404)) => {}
             _ if depth == FALLBACK_DEPTH_MAX => self.site.leave_out(at, "is too deep"),
             _ => self.acts(unit, fallback, &at, None, depth + 1),
         }
     }
 
     /// Returns the page of a fallback that is one file of the folder of the site.
-    fn fallback_page(&self, fallback: &Node) -> Option<String> {
+    fn fallback_page(&self, fallback: &JsonNode) -> Option<String> {
         let Some(Setting::Text(folder)) = self.site.get("path") else { return None };
         let share = fallback.member("share")?.text()?;
         let page = share.strip_prefix(folder.trim_end_matches('/'))?.strip_prefix('/')?;
@@ -377,7 +382,13 @@ impl SiteDraft {
         }
     }
 
-    fn returns(&mut self, action: &Node, code: &Node, at: &str, uris: Option<&[UriPattern]>) {
+    fn returns(
+        &mut self,
+        action: &JsonNode,
+        code: &JsonNode,
+        at: &str,
+        uris: Option<&[UriPattern]>,
+    ) {
         let from = match uris {
             Some([UriPattern::Exact(path)]) => path.clone(),
             Some([uri @ UriPattern::Below(_)]) => uri.shown(),
@@ -385,7 +396,7 @@ impl SiteDraft {
             Some(_) => "PATH".to_owned(),
         };
         let status = code.number().unwrap_or_default();
-        let message = match action.member("location").and_then(Node::text) {
+        let message = match action.member("location").and_then(JsonNode::text) {
             Some(to) if !to.contains('$') => {
                 format!("write to _redirects: {} {} {status}!", named(&from), named(to))
             }
@@ -401,12 +412,12 @@ impl SiteDraft {
 const FOLDERS: &str = "a share is a folder and $uri";
 
 /// Says which files of a share are open without an option.
-fn open_option(name: &str, node: &Node, uris: Option<&[UriPattern]>) -> Option<&'static str> {
+fn open_option(name: &str, node: &JsonNode, uris: Option<&[UriPattern]>) -> Option<&'static str> {
     match name {
         "types" => {
             Some("files of other types were refused and are open now: leave them out with exclude")
         }
-        "chroot" | "follow_symlinks" if uris.is_none() && *node != Node::Bool(true) => Some(
+        "chroot" | "follow_symlinks" if uris.is_none() && *node != JsonNode::Bool(true) => Some(
             "links in this folder were refused and are open now: they are followed, also out of \
              it; remove them",
         ),

@@ -1,7 +1,7 @@
 //! Other servers: `proxy` of an action, and `upstreams`.
 
 use super::super::draft::{DraftTable, named};
-use super::super::json_document::{Node, pointer};
+use super::super::json_document::{JsonNode, pointer};
 use super::Unit;
 
 /// Sets the server of a mount: `http://127.0.0.1:3000`, `http://unix:/run/app.sock`.
@@ -20,10 +20,10 @@ impl Unit<'_> {
             return false;
         };
         let place = pointer(&place, "servers");
-        let servers = upstream.member("servers").map(Node::members).unwrap_or_default();
+        let servers = upstream.member("servers").map(JsonNode::members).unwrap_or_default();
         for (address, options) in servers {
             let weight = options.member("weight");
-            if weight.is_some_and(|weight| *weight != Node::Number(1)) {
+            if weight.is_some_and(|weight| *weight != JsonNode::Number(1)) {
                 let at = pointer(&pointer(&place, address), "weight");
                 mount.leave_out(at, "was not carried: all servers get the same share");
             }

@@ -26,7 +26,7 @@ const BLOCK_STARTS: [&str; 2] = ["for-", "if-"];
 const BLOCK_ENDS: [&str; 4] = ["endfor", "endif", "end-for", "end-if"];
 
 /// A section of the file, with its options as they are written.
-struct Section {
+struct IniSection {
     name: String,
     line: usize,
     options: Vec<IniOption>,
@@ -104,7 +104,8 @@ fn raw_options(
     let mut options = Vec::new();
     let file = file.file_name().unwrap_or_default().to_string_lossy();
     of_section(&sections, section, &file, 0, &mut options, &mut read);
-    for Section { name, line, .. } in sections.iter().filter(|known| !read.contains(&known.name)) {
+    for IniSection { name, line, .. } in sections.iter().filter(|known| !read.contains(&known.name))
+    {
         let message = format!(
             "the section [{0}] was not carried; import it with pinion import {1}:{0}",
             named(name),
@@ -117,7 +118,7 @@ fn raw_options(
 
 /// Adds the options of a section, with those of the sections that it names.
 fn of_section(
-    sections: &[Section],
+    sections: &[IniSection],
     name: &str,
     file: &str,
     depth: usize,
@@ -144,8 +145,8 @@ fn of_section(
 }
 
 /// Reads all sections; what comes before the first one is of none.
-fn sections(text: &str, notes: &mut DraftTable) -> Vec<Section> {
-    let (mut sections, mut block): (Vec<Section>, bool) = (Vec::new(), false);
+fn sections(text: &str, notes: &mut DraftTable) -> Vec<IniSection> {
+    let (mut sections, mut block): (Vec<IniSection>, bool) = (Vec::new(), false);
     for (number, line) in text.split('\n').enumerate() {
         let line = line.trim_matches([' ', '\t', '\r']);
         let at = number + 1;
@@ -157,7 +158,7 @@ fn sections(text: &str, notes: &mut DraftTable) -> Vec<Section> {
             let mut name = name.chars();
             name.next_back();
             let name = name.as_str().to_owned();
-            sections.push(Section { name, line: at, options: Vec::new() });
+            sections.push(IniSection { name, line: at, options: Vec::new() });
             continue;
         }
         let Some(section) = sections.last_mut() else { continue };
