@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use pinion_http::h3::event::RequestStreamEvent;
-use pinion_http::h3::session::{Session, Settings};
+use pinion_http::h3::session::{Session, SessionSettings};
 use pinion_http::section::FieldSection;
 
 use crate::compressed::Compressed;
@@ -22,7 +22,7 @@ impl Http3 {
         // HEADERS, of a length in two bytes.
         let [high, low] = (section.len() as u16 | 0x4000).to_be_bytes();
         Http3 {
-            session: Session::new(&Settings::default(), 0),
+            session: Session::new(&SessionSettings::default(), 0),
             section: FieldSection::new(),
             next_stream: 0,
             stream: [&[1, high, low], &section[..]].concat(),

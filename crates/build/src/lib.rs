@@ -21,7 +21,7 @@
 //! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for what is missing |
 //! |   | `listing` | files → what a folder answers with `--listing`, as a page and as JSON |
 //! | 9 | `place`, `publish` | a file appears under its name complete, or not at all |
-//! |   | `draft` | what is not complete: under another name, until its process ends; [`DraftFile`] |
+//! |   | `draft` | what is not complete, under another name until its process ends: [`DraftFile`] |
 //!
 //! `examine` takes steps 1 and 2 alone. `site_doubts` finds names that say what nobody meant.
 //! `extract` makes a folder of an archive again. `import` makes such an archive of one of

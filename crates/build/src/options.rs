@@ -108,7 +108,8 @@ pub struct Options {
 
 impl Options {
     /// The defaults of `pinion build`: gzip and brotli at the levels above which time grows several
-    /// times as fast as size falls. A release that may take its time asks for [`CodingEffort::Max`].
+    /// times as fast as size falls. A release that may take its time asks for
+    /// [`CodingEffort::Max`].
     #[must_use]
     pub fn new(now: UnixSeconds) -> Options {
         Options {

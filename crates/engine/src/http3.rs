@@ -23,7 +23,7 @@ pub(crate) mod uni;
 pub(crate) mod unread;
 
 use pinion_http::h3::frame::ErrorCode;
-use pinion_http::h3::session::{ENCODER_STREAM, Session, Settings};
+use pinion_http::h3::session::{ENCODER_STREAM, Session, SessionSettings};
 use pinion_http::limits::Limits;
 use quinn_proto::{Dir, StreamId, VarInt};
 
@@ -77,7 +77,7 @@ impl Http3 {
         extended_connect: bool,
         now_ms: u64,
     ) -> Self {
-        let settings = Settings { limits, streams: QUIC_STREAMS, extended_connect };
+        let settings = SessionSettings { limits, streams: QUIC_STREAMS, extended_connect };
         let mut session = Session::new(&settings, now_ms);
         let mut control_out = Vec::new();
         session.open(&mut control_out);

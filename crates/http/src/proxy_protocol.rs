@@ -61,8 +61,8 @@ const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 const FIXED_BYTES: usize = 16;
 
 /// Parses the header with which `input` begins. Once this has returned anything but
-/// [`ParsedHeader::Partial`], more input gives the same. Costs a pass over the header each time it is
-/// called.
+/// [`ParsedHeader::Partial`], more input gives the same. Costs a pass over the header each time it
+/// is called.
 ///
 /// # Errors
 /// Why the connection cannot be used.

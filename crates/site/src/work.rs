@@ -95,7 +95,8 @@ impl<'x> ResponseBuffers<'x> {
 pub(crate) const PIECES_MAX: usize = 2 * RANGES_MAX + 1;
 
 /// Where the pieces of one answer's body stand: made anew for each request, on the caller's
-/// stack, because they borrow from the [`RequestBuffers`]. Costs nothing until several ranges are asked for.
+/// stack, because they borrow from the [`RequestBuffers`]. Costs nothing until several ranges are
+/// asked for.
 #[derive(Debug, Default)]
 pub struct Pieces<'x> {
     one: Option<Piece<'x>>,

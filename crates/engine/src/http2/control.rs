@@ -1,7 +1,7 @@
 //! Frames of a connection itself, beside those of its exchanges.
 
 use pinion_http::h2::frame::ErrorCode;
-use pinion_http::h2::session::{Session, Settings};
+use pinion_http::h2::session::{Session, SessionSettings};
 use pinion_http::limits::Limits;
 
 use super::Http2;
@@ -18,7 +18,7 @@ impl Http2 {
         link: &mut TransportLink,
         buffers: &mut Buffers,
     ) -> Self {
-        let settings = Settings { limits, extended_connect, ..Settings::default() };
+        let settings = SessionSettings { limits, extended_connect, ..SessionSettings::default() };
         let mut session = Session::new(&settings);
         let mut control = Vec::new();
         session.open(&mut control);

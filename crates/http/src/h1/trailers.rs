@@ -9,8 +9,8 @@ use crate::field::{Fields, is_same_name};
 use crate::limits::FIELDS_MAX;
 use crate::refusal::Refusal;
 
-/// Reads a whole trailer section, as [`BodyStep::End`](super::body::Step::End) gives it. Fields that
-/// are [forbidden](is_forbidden) there are left out.
+/// Reads a whole trailer section, as [`BodyStep::End`](super::body::BodyStep::End) gives it. Fields
+/// that are [forbidden](is_forbidden) there are left out.
 ///
 /// # Errors
 /// A line that is no field line, or more lines than a head may have.

@@ -5,7 +5,7 @@ use super::control::depends_on_itself;
 use super::event::{Event, StepFault};
 use super::frame::{ErrorCode, FrameHeader, WINDOW_DEFAULT_BYTES, flag};
 use super::limits::{BLOCK_MAX_BYTES, CONTINUATION_MIN_BYTES};
-use super::session::{Ignored, Session, Settings, Whereabouts};
+use super::session::{Ignored, Session, SessionSettings, Whereabouts};
 use crate::binary_head::{self, Rejected, of_section};
 use crate::budget::Budget;
 use crate::hpack::CompressionError;
@@ -141,7 +141,7 @@ impl<S: Default> Session<S> {
         let (section, place) = room;
         let section: &'a FieldSection = section;
         let fields = section.fields();
-        let Settings { limits, extended_connect, .. } = &self.settings;
+        let SessionSettings { limits, extended_connect, .. } = &self.settings;
         let head = of_section(Version::Http2, section, end, limits, *extended_connect);
         match head {
             Ok(_) => {}

@@ -24,7 +24,7 @@ pub const INPUT_MAX_BYTES: usize = FRAME_HEADER_BYTES + FRAME_DEFAULT_BYTES as u
 
 /// What a listener may set.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct SessionSettings {
     /// Streams open at once; at most [`STREAMS_MAX`] of them are of use.
     pub streams: u16,
     /// See [`limits::CONNECTION_WINDOW_BYTES`]; less than 65535 cannot be said.
@@ -35,9 +35,9 @@ pub struct Settings {
     pub extended_connect: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for SessionSettings {
+    fn default() -> SessionSettings {
+        SessionSettings {
             streams: STREAMS_MAX,
             connection_window_bytes: limits::CONNECTION_WINDOW_BYTES,
             limits: Limits::default(),
@@ -68,7 +68,7 @@ pub(super) struct PeerSettings {
 /// One connection. `S` is what the caller keeps with each open stream.
 #[derive(Debug)]
 pub struct Session<S> {
-    pub(super) settings: Settings,
+    pub(super) settings: SessionSettings,
     pub(super) phase: Phase,
     pub(super) leaving: Leaving,
     pub(super) peer: PeerSettings,
@@ -104,10 +104,10 @@ const _: () = assert!(size_of::<Session<[u64; 64]>>() <= 352, "one per connectio
 impl<S: Default> Session<S> {
     /// A connection of which nothing has come.
     #[must_use]
-    pub fn new(settings: &Settings) -> Session<S> {
+    pub fn new(settings: &SessionSettings) -> Session<S> {
         let connection_window = settings.connection_window_bytes;
         Session {
-            settings: Settings {
+            settings: SessionSettings {
                 streams: settings.streams.min(STREAMS_MAX),
                 connection_window_bytes: connection_window.clamp(WINDOW_DEFAULT_BYTES, STREAM_MAX),
                 ..*settings
@@ -138,7 +138,8 @@ impl<S: Default> Session<S> {
 
     /// Writes what every connection begins with (RFC 9113 §3.4). Nothing may be written before.
     pub fn open(&mut self, out: &mut Vec<u8>) {
-        let Settings { streams, connection_window_bytes, limits, extended_connect } = self.settings;
+        let SessionSettings { streams, connection_window_bytes, limits, extended_connect } =
+            self.settings;
         let head_bytes = u32::try_from(limits.head_bytes).unwrap_or(u32::MAX);
         let settings = [
             (setting::MAX_CONCURRENT_STREAMS, u32::from(streams)),

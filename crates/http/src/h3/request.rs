@@ -3,7 +3,7 @@
 use super::event::{Fatal, RequestStreamEvent, Step, StreamError};
 use super::frame::{ErrorCode, FRAME_HEADER_MAX_BYTES, FrameHeader, Kind};
 use super::limits::{BLOCK_MAX_BYTES, SKIP_UNIT_BYTES};
-use super::session::{Session, Settings};
+use super::session::{Session, SessionSettings};
 use crate::binary_head::{self, Rejected, of_section};
 use crate::budget::{Budget, Budgets};
 use crate::hpack::CompressionError;
@@ -81,9 +81,9 @@ impl RequestStream {
     /// fields are decoded, and can be the same for all connections; a head is put in `place`, a
     /// fresh one for each step.
     ///
-    /// [`RequestStreamEvent::NeedMore`] comes with no bytes used, any other event but [`RequestStreamEvent::End`] with some.
-    /// Steps are to be made until it comes, or until all is used; with `fin` until the end was
-    /// said, for which the input may be empty.
+    /// [`RequestStreamEvent::NeedMore`] comes with no bytes used, any other event but
+    /// [`RequestStreamEvent::End`] with some. Steps are to be made until it comes, or until all is
+    /// used; with `fin` until the end was said, for which the input may be empty.
     ///
     /// # Errors
     /// The stream ends, or the connection. Input is ignored from now on.
@@ -224,7 +224,7 @@ impl RequestStream {
     ) -> Result<RequestStreamEvent<'a>, StreamError> {
         let section: &'a FieldSection = section;
         let fields = section.fields();
-        let Settings { limits, extended_connect, .. } = &session.settings;
+        let SessionSettings { limits, extended_connect, .. } = &session.settings;
         let head = of_section(Version::Http3, section, end, limits, *extended_connect);
         if !self.prioritized {
             self.priority = Priority::of(&head.as_ref().map_or(fields, |head| head.fields));

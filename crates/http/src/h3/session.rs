@@ -12,7 +12,7 @@ use crate::qpack::encoder::Encoder;
 
 /// What a listener may set.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct SessionSettings {
     /// Request streams that the transport lets a client have open at once.
     pub streams: u16,
     /// Of a request head.
@@ -21,9 +21,9 @@ pub struct Settings {
     pub extended_connect: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { streams: STREAMS_MAX, limits: Limits::default(), extended_connect: false }
+impl Default for SessionSettings {
+    fn default() -> SessionSettings {
+        SessionSettings { streams: STREAMS_MAX, limits: Limits::default(), extended_connect: false }
     }
 }
 
@@ -40,7 +40,7 @@ const REQUEST_MAX: u64 = varint::MAX - 3;
 /// One connection.
 #[derive(Debug)]
 pub struct Session {
-    pub(super) settings: Settings,
+    pub(super) settings: SessionSettings,
     pub(super) budgets: Budgets,
     leaving: Leaving,
     /// The request stream that follows the last one that has begun.
@@ -58,7 +58,7 @@ pub struct Session {
 impl Session {
     /// A connection of which nothing has come.
     #[must_use]
-    pub fn new(settings: &Settings, now_ms: u64) -> Session {
+    pub fn new(settings: &SessionSettings, now_ms: u64) -> Session {
         let mut budgets = Budgets::new();
         budgets.begin(now_ms);
         Session {

@@ -99,15 +99,17 @@ impl ChildFrameKind {
 
 /// The header of a frame that a Python process sends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FrameHeader {
+pub(super) struct PythonFrameHeader {
     pub(super) kind: ChildFrameKind,
     pub(super) request: u32,
     pub(super) bytes: u32,
 }
 
-impl FrameHeader {
+impl PythonFrameHeader {
     /// Parses a header. Its length is not checked.
-    pub(super) fn parse(header: &[u8; FRAME_HEADER_BYTES]) -> Result<FrameHeader, ChildFrameError> {
+    pub(super) fn parse(
+        header: &[u8; FRAME_HEADER_BYTES],
+    ) -> Result<PythonFrameHeader, ChildFrameError> {
         let [k0, k1, k2, k3, r0, r1, r2, r3, b0, b1, b2, b3] = *header;
         let kind = match u32::from_le_bytes([k0, k1, k2, k3]) {
             16 => ChildFrameKind::Ready,
@@ -131,6 +133,6 @@ impl FrameHeader {
         if kind.has_request() != (request != 0) {
             return Err(ChildFrameError::RequestNumber { kind, request });
         }
-        Ok(FrameHeader { kind, request, bytes: u32::from_le_bytes([b0, b1, b2, b3]) })
+        Ok(PythonFrameHeader { kind, request, bytes: u32::from_le_bytes([b0, b1, b2, b3]) })
     }
 }

@@ -3,7 +3,7 @@
 use super::child_frame::{ChildFrame, FrameStep, RequestNumbers};
 use super::error::ChildFrameError;
 use super::frame::{
-    ChildFrameKind, FRAME_HEADER_BYTES, FrameHeader, MESSAGE_CONTINUES, MESSAGE_IS_BINARY,
+    ChildFrameKind, FRAME_HEADER_BYTES, MESSAGE_CONTINUES, MESSAGE_IS_BINARY, PythonFrameHeader,
 };
 use super::limits::{
     CLOSE_MAX_BYTES, FAILURE_TEXT_MAX_BYTES, FRAME_CONTENT_MAX_BYTES, KEPT_BUFFER_MAX_BYTES,
@@ -38,13 +38,13 @@ enum State {
     /// The header of a frame.
     Header,
     /// The length of the head of a response.
-    HeadLength(FrameHeader),
+    HeadLength(PythonFrameHeader),
     /// So many bytes that are read whole, and what follows them in the frame.
-    Whole { header: FrameHeader, bytes: usize, content_bytes: u32 },
+    Whole { header: PythonFrameHeader, bytes: usize, content_bytes: u32 },
     /// Content; so many bytes are missing, never 0.
     Content { request: u32, missing: u32, is_last: bool },
     /// The flags of a piece of a message.
-    MessageFlags(FrameHeader),
+    MessageFlags(PythonFrameHeader),
     /// A piece of a message; so many bytes are missing.
     Message { request: u32, flags: u8, missing: u32, is_begun: bool },
     /// The rest of a frame that is not looked at; so many bytes are missing.
@@ -58,9 +58,9 @@ enum FrameFound {
     /// A part of something.
     Nothing,
     /// Bytes that are whole, in the input or in the buffer.
-    Whole { header: FrameHeader, content_bytes: u32 },
+    Whole { header: PythonFrameHeader, content_bytes: u32 },
     /// A head that is over the limit.
-    HeadTooLarge(FrameHeader),
+    HeadTooLarge(PythonFrameHeader),
     /// A piece of content.
     Content { request: u32, is_end: bool },
     /// A piece of a message.
@@ -184,7 +184,7 @@ impl ChildFrameReader {
             State::Header => {
                 let (used, header) = self.array::<FRAME_HEADER_BYTES>(input);
                 if let Some(header) = header {
-                    let found = self.begin(FrameHeader::parse(&header)?)?;
+                    let found = self.begin(PythonFrameHeader::parse(&header)?)?;
                     return Ok((used, found));
                 }
                 Ok((used, FrameFound::Nothing))
@@ -216,7 +216,7 @@ impl ChildFrameReader {
                 let is_end = is_last && missing == used as u32;
                 Ok((used, FrameFound::Content { request, is_end }))
             }
-            State::MessageFlags(FrameHeader { request, bytes, .. }) => {
+            State::MessageFlags(PythonFrameHeader { request, bytes, .. }) => {
                 let (used, flags) = self.array(input);
                 if let Some([flags]) = flags {
                     if flags & !(MESSAGE_IS_BINARY | MESSAGE_CONTINUES) != 0 {
@@ -267,8 +267,8 @@ impl ChildFrameReader {
     }
 
     /// Begins a frame: checks that it may come, and its length.
-    fn begin(&mut self, header: FrameHeader) -> Result<FrameFound, ChildFrameError> {
-        let FrameHeader { kind, request, bytes } = header;
+    fn begin(&mut self, header: PythonFrameHeader) -> Result<FrameFound, ChildFrameError> {
+        let PythonFrameHeader { kind, request, bytes } = header;
         match (kind, self.is_ready) {
             (ChildFrameKind::Ready, true) => return Err(ChildFrameError::ReadyAgain),
             (ChildFrameKind::Ready, false) | (_, true) => {}
@@ -323,10 +323,10 @@ impl ChildFrameReader {
     /// Begins the head of a whole response, whose length has come.
     fn begin_response(
         &mut self,
-        header: FrameHeader,
+        header: PythonFrameHeader,
         head_bytes: u32,
     ) -> Result<FrameFound, ChildFrameError> {
-        let FrameHeader { kind, bytes, .. } = header;
+        let PythonFrameHeader { kind, bytes, .. } = header;
         let content_bytes = (bytes - NUMBER_BYTES)
             .checked_sub(head_bytes)
             .ok_or(ChildFrameError::HeadLength { head_bytes, frame_bytes: bytes })?;
@@ -337,7 +337,12 @@ impl ChildFrameReader {
     }
 
     /// Begins a head, or skips it and what follows it if it is over the limit.
-    fn begin_head(&mut self, header: FrameHeader, bytes: u32, content_bytes: u32) -> FrameFound {
+    fn begin_head(
+        &mut self,
+        header: PythonFrameHeader,
+        bytes: u32,
+        content_bytes: u32,
+    ) -> FrameFound {
         if bytes as usize > self.head_max_bytes {
             self.state = State::skipped(bytes + content_bytes);
             return FrameFound::HeadTooLarge(header);
@@ -350,7 +355,7 @@ impl ChildFrameReader {
     /// `rest` is what follows it.
     fn whole<'a>(
         &'a mut self,
-        header: FrameHeader,
+        header: PythonFrameHeader,
         content_bytes: u32,
         piece: &'a [u8],
         used: usize,
@@ -359,7 +364,7 @@ impl ChildFrameReader {
     ) -> Result<FrameStep<'a>, ChildFrameError> {
         let Self { buffer, state, is_ready, fields_max, is_buffer_spent, .. } = self;
         let text: &'a [u8] = if *is_buffer_spent { buffer } else { piece };
-        let FrameHeader { kind, request, .. } = header;
+        let PythonFrameHeader { kind, request, .. } = header;
         let malformed = |error| malformed(header, error);
         let frame = match kind {
             ChildFrameKind::Ready => {
@@ -429,7 +434,7 @@ impl State {
     }
 }
 
-fn malformed(header: FrameHeader, error: CgiError) -> ChildFrame<'static> {
+fn malformed(header: PythonFrameHeader, error: CgiError) -> ChildFrame<'static> {
     let is_end = header.kind == ChildFrameKind::Response;
     ChildFrame::MalformedHead { request: header.request, error, is_end }
 }

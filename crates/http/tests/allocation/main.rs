@@ -20,7 +20,7 @@ use pinion_http::h1::client::request_writer::{
 use pinion_http::h1::client::response_parser::{InputEnd, ResponseEvent, ResponseParser};
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::h2::event::Event;
-use pinion_http::h2::session::{Session, Settings};
+use pinion_http::h2::session::{Session, SessionSettings};
 use pinion_http::hpack::encode;
 use pinion_http::limits::Limits;
 use pinion_http::method::Method;
@@ -135,7 +135,7 @@ impl Connection {
 #[test]
 fn a_warm_connection_takes_no_memory() {
     let mut connection = Connection {
-        session: Session::new(&Settings::default()),
+        session: Session::new(&SessionSettings::default()),
         section: FieldSection::new(),
         out: Vec::new(),
         next_stream: 1,

@@ -79,7 +79,8 @@ proptest! {
     ) {
         for header in [line(client), binary(client, &records)] {
             let bytes = header.len();
-            let expected = Ok(ParsedHeader::Header { client: ProxiedClient::Address(client), bytes });
+            let client = ProxiedClient::Address(client);
+            let expected = Ok(ParsedHeader::Header { client, bytes });
             prop_assert_eq!(parse(&[&header[..], &behind].concat()), expected);
             oracle::proxy_header::check(&header);
             proxy_header_peer::check(&header);

@@ -33,6 +33,8 @@ const WRONG_NUMBER: i64 = -5;
 const POSITION: i64 = -1;
 
 /// First and last place as `string.sub` wants them; in the place of the first, why there is none.
+/// What a search has found, if anything.
+type Searched<T> = Result<Option<T>, PatternFailure>;
 type Ends = (i64, Option<i64>);
 /// Where to go on, or why there is no match; its ends; those of its only capture.
 type Walked = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
@@ -165,7 +167,7 @@ impl Desk {
     fn search<T>(
         &self,
         number: i64,
-        act: impl FnOnce(&mut Matcher, &PatternProgram, &mut Steps) -> Result<Option<T>, PatternFailure>,
+        act: impl FnOnce(&mut Matcher, &PatternProgram, &mut Steps) -> Searched<T>,
     ) -> Result<T, i64> {
         if number < 0 {
             // What learning it has said.

@@ -118,12 +118,8 @@ impl Scripts {
             }
             Event::Posted(_) if waits == Waits::Job && is_done => {
                 let result = vm.tasks().get(id).and_then(|task| task.result.take());
-                return self.go_on(
-                    &vm,
-                    id,
-                    Resumed { result, letter: None, is_new: false },
-                    outlet,
-                );
+                let resumed = Resumed { result, letter: None, is_new: false };
+                return self.go_on(&vm, id, resumed, outlet);
             }
             Event::Posted(_) if waits == Waits::File && is_done => {
                 return self.send_piece(&vm, id, outlet);

@@ -89,6 +89,19 @@ pub(crate) fn examine(loaded: &mut LoadedFile, path: &Path) {
             listener.map_or(TextPlace::START, |listener| listener.place_of("redirect-http"));
         add(place, format!("redirect-http: {why}; write canonical-host = \"HOST\" in [tls]"));
     }
+    examine_access_logs(loaded, &mut add);
+    said.warnings.extend(password_files::examine(&loaded.sites, &mut add, &mut below));
+    said.warnings.extend(doubtful_paths(loaded, path));
+    let meaningless = loaded.sites.iter().flat_map(|site| meaningless_values(&site.section, path));
+    said.warnings.extend(meaningless);
+    loaded.faults.extend(found);
+    loaded.faults.sort_by_key(|fault| fault.place);
+    loaded.faults.extend(below);
+    (loaded.warnings, loaded.notes) = (said.warnings, said.notes);
+}
+
+/// Adds what is wrong with the access logs of the server and of its sites.
+fn examine_access_logs(loaded: &LoadedFile, add: &mut impl FnMut(TextPlace, String)) {
     if let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve)
         && let Some(wrong) = serve.access_log.as_ref().and_then(no_log)
     {
@@ -102,15 +115,7 @@ pub(crate) fn examine(loaded: &mut LoadedFile, path: &Path) {
         }
     }
     let server = loaded.server.as_ref().zip(loaded.serve.as_ref());
-    access_logs::find(server, &loaded.sites, &mut add);
-    said.warnings.extend(password_files::examine(&loaded.sites, &mut add, &mut below));
-    said.warnings.extend(doubtful_paths(loaded, path));
-    let meaningless = loaded.sites.iter().flat_map(|site| meaningless_values(&site.section, path));
-    said.warnings.extend(meaningless);
-    loaded.faults.extend(found);
-    loaded.faults.sort_by_key(|fault| fault.place);
-    loaded.faults.extend(below);
-    (loaded.warnings, loaded.notes) = (said.warnings, said.notes);
+    access_logs::find(server, &loaded.sites, add);
 }
 
 /// Warns about each key of a site that is `true` where only a value or `false` says anything.

@@ -166,7 +166,8 @@ mod tests {
         ) {
             let index = PlaceIndex::new(&text);
             for byte in bytes.into_iter().chain([0, text.len(), text.len() + 1]) {
-                prop_assert_eq!(index.of(byte), TextPlace::of(&text, byte), "{} of {:?}", byte, text);
+                let expected = TextPlace::of(&text, byte);
+                prop_assert_eq!(index.of(byte), expected, "{} of {:?}", byte, text);
             }
         }
     }

@@ -268,7 +268,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_line_is_read_as_it_was_written(second in 0_i64..4_000_000_000, who in "[!-~]{1,64}") {
-            let line = HistoryLine { time: calendar::rfc3339(second), id: id('c'), act: Act::Switch, who };
+            let time = calendar::rfc3339(second);
+            let line = HistoryLine { time, id: id('c'), act: Act::Switch, who };
             prop_assert_eq!(HistoryLine::parse(&line.to_string()), Some(line));
         }
 

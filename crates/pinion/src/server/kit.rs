@@ -98,10 +98,8 @@ pub(crate) struct KitPrograms {
 /// One line that names what is in the way.
 pub(crate) fn prepare(plan: ServerPlan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     plan.check_privileges()?;
-    let ServerPlan {
-        serve: mut settings, mut sites, programs, program_file_faults, config, ..
-    } = plan;
-    program_file_faults.iter().for_each(log_lines::warning);
+    plan.program_file_faults.iter().for_each(log_lines::warning);
+    let ServerPlan { serve: mut settings, mut sites, programs, config, .. } = plan;
     let has_built = sites.iter().any(|site| matches!(site.source, ServedSource::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
     listeners::check(&settings.listen)?;

@@ -10,7 +10,7 @@ use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::RequestStreamEvent;
 use pinion_http::h3::send;
-use pinion_http::h3::session::{Session, Settings};
+use pinion_http::h3::session::{Session, SessionSettings};
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
 use pinion_http::section::{FieldSection, Fit};
@@ -270,7 +270,7 @@ fn no_section_takes_memory() {
 #[test]
 fn no_request_stream_takes_memory() {
     let mut section = FieldSection::new();
-    let mut session = Session::new(&Settings::default(), 0);
+    let mut session = Session::new(&SessionSettings::default(), 0);
     let mut control = UniState::default();
     session.uni(&mut control, b"\0", false, 0).expect("a control stream");
     session.uni(&mut control, b"\x04\0", false, 0).expect("SETTINGS");

@@ -46,8 +46,8 @@ pub(crate) enum ParsedRequest {
 }
 
 impl RequestParser {
-    /// Parses the command that the input begins with. After [`ParsedRequest::Incomplete`], the next input
-    /// begins with the same bytes.
+    /// Parses the command that the input begins with. After [`ParsedRequest::Incomplete`], the next
+    /// input begins with the same bytes.
     ///
     /// # Errors
     /// It is no command. Nothing behind it can be parsed.

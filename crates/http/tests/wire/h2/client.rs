@@ -7,7 +7,7 @@ use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use http::{HeaderMap, Request};
 use pinion_http::h2::event::Event;
-use pinion_http::h2::session::{Session, Settings};
+use pinion_http::h2::session::{Session, SessionSettings};
 use pinion_http::hpack::encode;
 use pinion_http::section::FieldSection;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -98,7 +98,7 @@ impl Server {
 }
 
 /// Serves one connection to its end; gives what the client said last.
-async fn serve(io: DuplexStream, settings: Settings) -> Vec<String> {
+async fn serve(io: DuplexStream, settings: SessionSettings) -> Vec<String> {
     let (mut reader, mut writer) = tokio::io::split(io);
     let (queue, mut queued) = unbounded_channel::<Vec<u8>>();
     // Apart from the reader, since a client may take nothing while it has to send.
@@ -194,7 +194,7 @@ async fn give_up(sender: SendRequest<Bytes>) {
     upload.send_reset(h2::Reason::CANCEL);
 }
 
-fn run(pipe_bytes: usize, client: &Builder, server: Settings) {
+fn run(pipe_bytes: usize, client: &Builder, server: SessionSettings) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let (near, far) = duplex(pipe_bytes);
@@ -220,8 +220,8 @@ fn run(pipe_bytes: usize, client: &Builder, server: Settings) {
 
 #[test]
 fn content_comes_back() {
-    let plain = Settings::default();
-    let narrow = Settings { streams: 3, connection_window_bytes: 0, ..plain };
+    let plain = SessionSettings::default();
+    let narrow = SessionSettings { streams: 3, connection_window_bytes: 0, ..plain };
     for pipe_bytes in [64, 5000, 1 << 20] {
         run(pipe_bytes, &Builder::new(), plain);
         let small = Builder::new()
@@ -246,7 +246,7 @@ fn the_server_leaves() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let (near, far) = duplex(4096);
-        let serving = tokio::spawn(serve(far, Settings::default()));
+        let serving = tokio::spawn(serve(far, SessionSettings::default()));
         let (sender, connection) = h2::client::handshake(near).await.unwrap();
         let result = Arc::new(Mutex::new(None));
         let kept = Arc::clone(&result);

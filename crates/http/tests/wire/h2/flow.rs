@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pinion_http::h2::session::Settings;
+use pinion_http::h2::session::SessionSettings;
 use proptest::prelude::*;
 
 use super::peer::*;
@@ -336,7 +336,8 @@ struct Model {
 
 impl Model {
     fn new() -> Model {
-        let settings = Settings { connection_window_bytes: 100_000, ..Settings::default() };
+        let settings =
+            SessionSettings { connection_window_bytes: 100_000, ..SessionSettings::default() };
         let mut peer = Peer::open_with(&settings);
         peer.consumes = false;
         let mut model = Model {

@@ -1,6 +1,6 @@
 //! Rules for single frames: preface, lengths, streams they may name (RFC 9113 §3, §4, §6).
 
-use pinion_http::h2::session::Settings;
+use pinion_http::h2::session::SessionSettings;
 
 use super::peer::*;
 
@@ -21,7 +21,7 @@ fn fatal(bytes: &[u8]) -> String {
 /// RFC 9113 §3.4: the server's preface is SETTINGS, and the first frame it sends.
 #[test]
 fn our_settings_come_first() {
-    let peer = Peer::new(&Settings::default());
+    let peer = Peer::new(&SessionSettings::default());
     let sent = frames(&peer.out);
     assert_eq!((sent[0].kind, sent[0].flags, sent[0].stream), (SETTINGS, 0, 0));
     let settings: Vec<_> = sent[0]
@@ -34,7 +34,7 @@ fn our_settings_come_first() {
     assert_eq!(sent[1].number(0), 16 * 1024 * 1024 - 65_535);
     assert_eq!(sent.len(), 2);
     // RFC 8441 §3.
-    let peer = Peer::new(&Settings { extended_connect: true, ..Settings::default() });
+    let peer = Peer::new(&SessionSettings { extended_connect: true, ..SessionSettings::default() });
     assert_eq!(frames(&peer.out)[0].payload[3 * 6..], [0, 8, 0, 0, 0, 1]);
 }
 
@@ -45,7 +45,7 @@ fn preface() {
     for at in 0..PREFACE.len() {
         let mut wrong = PREFACE.to_vec();
         wrong[at] ^= 1;
-        let mut peer = Peer::new(&Settings::default());
+        let mut peer = Peer::new(&SessionSettings::default());
         peer.out.clear();
         assert!(peer.send(&wrong[..at]).is_empty());
         assert_eq!(peer.send(&wrong[at..=at]), ["fatal ProtocolError"]);
@@ -57,10 +57,10 @@ fn preface() {
 #[test]
 fn settings_follow_the_preface() {
     for other in [get(1), frame(SETTINGS, ACK, 0, b""), frame(PING, 0, 0, &[0; 8])] {
-        let mut peer = Peer::new(&Settings::default());
+        let mut peer = Peer::new(&SessionSettings::default());
         assert_eq!(peer.send(&[PREFACE, &other].concat()), ["fatal ProtocolError"]);
     }
-    let mut peer = Peer::new(&Settings::default());
+    let mut peer = Peer::new(&SessionSettings::default());
     peer.out.clear();
     assert_eq!(peer.ask(&[PREFACE, &settings(&[])].concat()), ["SETTINGS ack"]);
 }

@@ -2,7 +2,7 @@
 
 use pinion_http::binary_head::{Rejected, of_section};
 use pinion_http::h2::event::Event;
-use pinion_http::h2::session::Settings;
+use pinion_http::h2::session::SessionSettings;
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::{FIELDS_MAX, Limits, METHOD_MAX_BYTES, TARGET_MAX_BYTES};
 use pinion_http::method::Method;
@@ -252,7 +252,7 @@ fn extended_connect() {
 /// RFC 9113 §8.5: nothing but DATA, so trailers are an error of the stream.
 #[test]
 fn a_tunnel_has_no_trailers() {
-    let settings = Settings { extended_connect: true, ..Settings::default() };
+    let settings = SessionSettings { extended_connect: true, ..SessionSettings::default() };
     let mut peer = Peer::open_with(&settings);
     assert_eq!(peer.send(&headers(1, 0, &TUNNEL)), ["head 1 CONNECT /chat"]);
     let seen = peer.send(&[data(1, 0, b"x"), headers(1, END_STREAM, &[("sum", "7")])].concat());
@@ -265,7 +265,7 @@ fn a_tunnel_has_no_trailers() {
 /// A tunnel whose one side has ended goes on in the other direction (RFC 8441 §5).
 #[test]
 fn each_side_of_a_tunnel_ends_by_itself() {
-    let settings = Settings { extended_connect: true, ..Settings::default() };
+    let settings = SessionSettings { extended_connect: true, ..SessionSettings::default() };
     let mut peer = Peer::open_with(&settings);
     peer.send(&headers(1, 0, &TUNNEL));
     peer.begin(1);

@@ -2,7 +2,7 @@
 //! is taken from the room but the machine itself.
 
 use pinion_http::h2::event::Event;
-use pinion_http::h2::session::{Session, Settings};
+use pinion_http::h2::session::{Session, SessionSettings};
 use pinion_http::section::FieldSection;
 
 use crate::words;
@@ -118,7 +118,7 @@ pub(super) struct Peer {
 
 impl Peer {
     /// A connection of which nothing has come.
-    pub(super) fn new(settings: &Settings) -> Peer {
+    pub(super) fn new(settings: &SessionSettings) -> Peer {
         let mut session = Session::new(settings);
         let mut out = Vec::new();
         session.open(&mut out);
@@ -127,7 +127,7 @@ impl Peer {
     }
 
     /// A connection on which both sides have said their settings.
-    pub(super) fn open_with(ours: &Settings) -> Peer {
+    pub(super) fn open_with(ours: &SessionSettings) -> Peer {
         let mut peer = Peer::new(ours);
         peer.send(&[PREFACE, &settings(&[]), &frame(SETTINGS, ACK, 0, b"")].concat());
         peer.out.clear();
@@ -135,7 +135,7 @@ impl Peer {
     }
 
     pub(super) fn open() -> Peer {
-        Peer::open_with(&Settings::default())
+        Peer::open_with(&SessionSettings::default())
     }
 
     /// Sends bytes and gives what the machine saw in them, each event in a few words.

@@ -1,7 +1,7 @@
 //! The states of streams (RFC 9113 §5.1), and how streams and connections end.
 
 use pinion_http::h2::frame::ErrorCode;
-use pinion_http::h2::session::Settings;
+use pinion_http::h2::session::SessionSettings;
 
 use super::peer::*;
 
@@ -51,7 +51,10 @@ fn frames_of_a_stream_that_both_sides_have_ended() {
 /// of the compression and DATA the window of the connection nevertheless (§5.4.2).
 #[test]
 fn frames_of_a_stream_that_we_have_ended() {
-    let mut peer = Peer::open_with(&Settings { connection_window_bytes: 0, ..Settings::default() });
+    let mut peer = Peer::open_with(&SessionSettings {
+        connection_window_bytes: 0,
+        ..SessionSettings::default()
+    });
     peer.send(&post(1));
     peer.session.reset(1, ErrorCode::Cancel, &mut peer.out);
     assert_eq!(peer.sent(), ["RST_STREAM 1 CANCEL"]);
@@ -89,7 +92,7 @@ fn content_for_a_stream_that_we_have_ended_is_bounded() {
     }
     assert_eq!(peer.send(&data(1, 0, b"x")), ["fatal StreamClosed"]);
     // A stream that was refused has its first window.
-    let mut peer = Peer::open_with(&Settings { streams: 0, ..Settings::default() });
+    let mut peer = Peer::open_with(&SessionSettings { streams: 0, ..SessionSettings::default() });
     peer.send(&post(1));
     for _ in 0..3 {
         assert!(peer.send(&data(1, 0, &[0; 16_384])).is_empty());
@@ -117,7 +120,7 @@ fn numbers_go_up() {
 /// PROTOCOL_ERROR or REFUSED_STREAM."
 #[test]
 fn too_many_streams() {
-    let mut peer = Peer::open_with(&Settings { streams: 3, ..Settings::default() });
+    let mut peer = Peer::open_with(&SessionSettings { streams: 3, ..SessionSettings::default() });
     assert_eq!(peer.send(&[get(1), post(3), get(5)].concat()).len(), 3);
     // A refused one has its fields in the table all the same, and its content is passed over.
     let block = [&block(&POST)[..], b"\x40\x01x\x01y"].concat();

@@ -2,7 +2,7 @@
 
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::limits::CONTROL_FRAME_MAX_BYTES;
-use pinion_http::h3::session::Settings;
+use pinion_http::h3::session::SessionSettings;
 
 use super::peer::*;
 
@@ -25,7 +25,7 @@ fn what_this_side_says_first() {
     assert_eq!(out, b"\x00\x04\x08\x06\x80\x00\x40\x00\x40\x40\x00");
     // RFC 9220 §3: SETTINGS_ENABLE_CONNECT_PROTOCOL.
     out.clear();
-    let settings = Settings { extended_connect: true, ..Settings::default() };
+    let settings = SessionSettings { extended_connect: true, ..SessionSettings::default() };
     Peer::with(&settings).session.open(&mut out);
     assert_eq!(out, b"\x00\x04\x0a\x06\x80\x00\x40\x00\x08\x01\x40\x40\x00");
 }

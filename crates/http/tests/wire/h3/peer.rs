@@ -4,7 +4,7 @@
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::{Fatal, RequestStreamEvent, StreamError, UniEvent};
 use pinion_http::h3::request::RequestStream;
-use pinion_http::h3::session::{Session, Settings};
+use pinion_http::h3::session::{Session, SessionSettings};
 use pinion_http::section::FieldSection;
 
 use crate::words;
@@ -112,10 +112,10 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn new() -> Peer {
-        Peer::with(&Settings::default())
+        Peer::with(&SessionSettings::default())
     }
 
-    pub(super) fn with(settings: &Settings) -> Peer {
+    pub(super) fn with(settings: &SessionSettings) -> Peer {
         let now_ms = 1_000_000;
         let session = Session::new(settings, now_ms);
         Peer { session, section: FieldSection::new(), now_ms, next: 0 }

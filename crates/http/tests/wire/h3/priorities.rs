@@ -1,7 +1,7 @@
 //! The field and the frame of RFC 9218.
 
 use pinion_http::h3::request::RequestStream;
-use pinion_http::h3::session::Settings;
+use pinion_http::h3::session::SessionSettings;
 use pinion_http::priority::Priority;
 
 use super::peer::*;
@@ -68,7 +68,7 @@ fn a_frame_for_an_open_stream() {
 /// kind.
 #[test]
 fn streams_that_cannot_be() {
-    let ours = Settings { streams: 3, ..Settings::default() };
+    let ours = SessionSettings { streams: 3, ..SessionSettings::default() };
     for (stream, fatal) in [
         (1, true),
         (2, true),

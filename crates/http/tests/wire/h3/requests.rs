@@ -3,7 +3,7 @@
 use pinion_http::h3::event::RequestStreamEvent;
 use pinion_http::h3::limits::BLOCK_MAX_BYTES;
 use pinion_http::h3::request::INPUT_MAX_BYTES;
-use pinion_http::h3::session::Settings;
+use pinion_http::h3::session::SessionSettings;
 use pinion_http::limits::{FIELDS_MAX, HEAD_MAX_BYTES};
 use pinion_http::request::Framing;
 use pinion_http::version::Version;
@@ -290,7 +290,7 @@ fn streams_behind_go_away() {
 /// be treated as a connection error of type H3_FRAME_UNEXPECTED".
 #[test]
 fn extended_connect() {
-    let settings = Settings { extended_connect: true, ..Settings::default() };
+    let settings = SessionSettings { extended_connect: true, ..SessionSettings::default() };
     let mut peer = Peer::with(&settings);
     let tunnel = headers(&TUNNEL);
     let frames = [&tunnel[..], &data(b"x"), &frame(UNKNOWN, b"y"), &data(b"z")];

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use pinion_http::binary_head::refused_request;
 use pinion_http::h2::event::Event;
 use pinion_http::h2::frame::ErrorCode;
-use pinion_http::h2::session::{INPUT_MAX_BYTES, Session, Settings};
+use pinion_http::h2::session::{INPUT_MAX_BYTES, Session, SessionSettings};
 use pinion_http::section::FieldSection;
 
 /// The first byte says how the bytes are cut and whether the preface was sent already, the rest is
@@ -65,10 +65,10 @@ struct Server {
 
 fn run(bytes: &[u8], cut: usize) -> Run {
     let mut server = Server {
-        session: Session::new(&Settings {
+        session: Session::new(&SessionSettings {
             streams: 4,
             extended_connect: true,
-            ..Settings::default()
+            ..SessionSettings::default()
         }),
         out: Vec::new(),
         open: BTreeMap::new(),

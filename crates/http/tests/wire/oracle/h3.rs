@@ -9,7 +9,7 @@ use pinion_http::h3::event::{RequestStreamEvent, StreamError, UniEvent};
 use pinion_http::h3::frame::ErrorCode;
 use pinion_http::h3::limits::{BLOCK_MAX_BYTES, CONTROL_FRAME_MAX_BYTES};
 use pinion_http::h3::request::INPUT_MAX_BYTES;
-use pinion_http::h3::session::{Session, Settings};
+use pinion_http::h3::session::{Session, SessionSettings};
 use pinion_http::limits::{Limits, STREAMS_MAX};
 use pinion_http::qpack::decoder;
 use pinion_http::section::FieldSection;
@@ -49,7 +49,7 @@ fn parts(bytes: &[u8], cut: usize, fin: bool) -> Vec<(&[u8], bool)> {
 }
 
 fn request(bytes: &[u8], cut: usize, fin: bool) -> Seen {
-    let settings = Settings { extended_connect: true, ..Settings::default() };
+    let settings = SessionSettings { extended_connect: true, ..SessionSettings::default() };
     let mut session = Session::new(&settings, 0);
     let mut stream = session.begin(0, 0).expect("the first one");
     let mut section = FieldSection::new();
@@ -281,7 +281,7 @@ fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
 }
 
 fn uni(bytes: &[u8], cut: usize, fin: bool) -> Seen {
-    let mut session = Session::new(&Settings::default(), 0);
+    let mut session = Session::new(&SessionSettings::default(), 0);
     assert!(session.begin(0, 0).is_ok());
     let (mut state, mut seen) = (UniState::default(), Seen::new());
     for (part, fin) in parts(bytes, cut, fin) {

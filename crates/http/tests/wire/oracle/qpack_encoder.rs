@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use pinion_http::field::Field;
 use pinion_http::h3::control::UniState;
-use pinion_http::h3::session::{Session, Settings};
+use pinion_http::h3::session::{Session, SessionSettings};
 use pinion_http::limits::Limits;
 use pinion_http::qpack::encode;
 use pinion_http::qpack::encoder::Encoder;
@@ -65,7 +65,7 @@ struct Peer {
 
 impl Connection {
     fn new(capacity_max: u64) -> Self {
-        let mut session = Session::new(&Settings::default(), 0);
+        let mut session = Session::new(&SessionSettings::default(), 0);
         let (mut control, mut decoder_stream) = (UniState::default(), UniState::default());
         let mut settings = vec![0x00, 0x04, 0x00, 0x01];
         // A number of two bytes (RFC 9000 §16).

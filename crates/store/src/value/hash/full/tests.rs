@@ -73,10 +73,10 @@ proptest! {
                     for number in from..from + count {
                         // Times that are the same and times that are not.
                         let expiry_ms = expiry_ms.map(|at| at + u64::from(number % 3) * 10);
-                        let (name, value) = (number.to_string(), "x".repeat(value_bytes));
-                        let (name_bytes, value_bytes) = (name.as_bytes(), value.as_bytes());
-                        fields.put(EncodedField { name: name_bytes, value: value_bytes, expiry_ms });
-                        model.insert(name, (value, expiry_ms));
+                        let (key, content) = (number.to_string(), "x".repeat(value_bytes));
+                        let (name, value) = (key.as_bytes(), content.as_bytes());
+                        fields.put(EncodedField { name, value, expiry_ms });
+                        model.insert(key, (content, expiry_ms));
                     }
                 }
                 Operation::Remove { from, count } => {
