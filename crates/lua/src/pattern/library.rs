@@ -32,9 +32,10 @@ const WRONG_NUMBER: i64 = -5;
 /// Stands in the place of the end of a capture that is a position.
 const POSITION: i64 = -1;
 
-/// First and last place as `string.sub` wants them; in the place of the first, why there is none.
 /// What a search has found, if anything.
 type Searched<T> = Result<Option<T>, PatternFailure>;
+
+/// First and last place as `string.sub` wants them; in the place of the first, why there is none.
 type Ends = (i64, Option<i64>);
 /// Where to go on, or why there is no match; its ends; those of its only capture.
 type Walked = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
