@@ -3,16 +3,18 @@
 use super::keys::Key;
 use super::programs::Program;
 use super::scenario::{
-    Ask, BARE, CONNECTIONS, Case, Client, Comparison, DUMMIES, Figure, PINION, Scenario, beside,
-    client_work, cpu, cpu_without_goal,
+    Ask, BARE, CONNECTIONS, Case, Client, Comparison, DUMMIES, Figure, PINION, Scenario, Targets,
+    beside, client_work, cpu, cpu_without_goal,
 };
-use super::site::HUGE_BYTES;
+use super::site::{HUGE_BYTES, MEDIUM_BYTES};
 
 /// In the order of the report.
 pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     vec![
         streams(seconds),
+        pages(seconds),
         alone(seconds),
+        medium(seconds),
         keep_alive(seconds),
         handshakes(seconds),
         huge(seconds),
@@ -62,6 +64,46 @@ fn streams(seconds: u32) -> Scenario {
         connections: 10,
         seconds,
         cases: PINION.iter().chain(H2_PEERS).map(case).collect(),
+        comparisons,
+    }
+}
+
+/// Many files over HTTP/2, whose fields differ.
+fn pages(seconds: u32) -> Scenario {
+    let ask = Ask { pattern: Targets::Pages, ..h2(32) };
+    let case =
+        |program: &Program| encrypted(program.name().to_owned(), *program, Key::P256, ask.clone());
+    let own = PINION.iter();
+    Scenario {
+        name: "h2-pages".to_owned(),
+        about: "1000 small files in turn over HTTP/2 and TLS, 32 requests of a connection at once.",
+        connections: 10,
+        seconds,
+        cases: PINION.iter().chain(TLS_PEERS).map(case).collect(),
+        comparisons: own.flat_map(|it| client_work(it, &[Program::H2o])).collect(),
+    }
+}
+
+/// A file of medium size, over HTTP/1.1 and HTTP/2.
+fn medium(seconds: u32) -> Scenario {
+    const FILE: &str = "/large/medium.bin";
+    let label = |program: Program, how: &str| format!("{}, {how}", program.name());
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for (how, ask) in [("HTTP/1.1", Ask::new(FILE)), ("HTTP/2", Ask { path: FILE, ..h2(32) })] {
+        for &program in PINION.iter().chain(TLS_PEERS) {
+            let ask = Ask { body_bytes: Some(MEDIUM_BYTES as u64), ..ask.clone() };
+            cases.push(encrypted(label(program, how), program, Key::P256, ask));
+        }
+        for &program in PINION {
+            comparisons.push(cpu(label(program, how), label(Program::Nginx, how), 0.55));
+        }
+    }
+    Scenario {
+        name: "tls-medium".to_owned(),
+        about: "A file of 15 KiB over TLS, by HTTP/1.1 and HTTP/2; connections stay open.",
+        connections: 10,
+        seconds,
+        cases,
         comparisons,
     }
 }

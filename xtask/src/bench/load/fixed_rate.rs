@@ -96,11 +96,16 @@ impl Way {
                 let (fields, pattern) = (Vec::new(), Pattern::Plain);
                 Job::Wrk(wrk::Load { connections, seconds, url, fields, pattern })
             }
-            Self::Http2 => {
-                let (times, rate) = (shop.file("h2load.log"), None);
-                let version = h2load::Version::Http2;
-                Job::H2load(Streams { connections, streams, seconds, url, times, rate, version })
-            }
+            Self::Http2 => Job::H2load(Streams {
+                connections,
+                streams,
+                seconds,
+                url,
+                urls: None,
+                times: shop.file("h2load.log"),
+                rate: None,
+                version: h2load::Version::Http2,
+            }),
             Self::Http3 => Job::H3load(self.h3load(shop, url, seconds, None)),
         }
     }
@@ -121,6 +126,7 @@ impl Way {
                     streams: self.streams(),
                     seconds: SECONDS,
                     url,
+                    urls: None,
                     times: shop.file("h2load.log"),
                     rate: Some(each),
                     version,

@@ -18,6 +18,8 @@ pub(crate) struct Streams {
     pub(crate) streams: u32,
     pub(crate) seconds: u32,
     pub(crate) url: String,
+    /// A file with URLs that are requested in turn instead.
+    pub(crate) urls: Option<PathBuf>,
     /// Where it may write how long each answer took.
     pub(crate) times: PathBuf,
     /// Requests of a connection in a second, if they do not wait for one another.
@@ -48,7 +50,8 @@ pub(crate) fn run_requests(load: &Requests) -> Result<Measured> {
     command.args(["--h1", "-t1", &format!("-c{}", load.connections)]);
     command.arg(format!("-n{}", load.requests));
     let began = Instant::now();
-    let measured = measured(command, &load.url, &load.times)?;
+    command.arg(&load.url);
+    let measured = measured(command, &load.times)?;
     let duration = began.elapsed().as_micros().try_into().unwrap_or(u64::MAX);
     Ok(Measured { duration, ..measured })
 }
@@ -63,15 +66,19 @@ pub(crate) fn run(load: &Streams) -> Result<Measured> {
     };
     command.args([format!("-D{}", load.seconds), format!("--npn-list={version}")]);
     command.args(load.rate.map(|rate| format!("--rps={rate}")));
-    let measured = measured(command, &load.url, &load.times)?;
+    match &load.urls {
+        Some(urls) => command.arg("-i").arg(urls),
+        None => command.arg(&load.url),
+    };
+    let measured = measured(command, &load.times)?;
     Ok(Measured { duration: u64::from(load.seconds) * 1_000_000, ..measured })
 }
 
 /// Runs it; what it reports, with the times that it writes to a file.
-fn measured(mut command: Command, url: &str, times: &Path) -> Result<Measured> {
+fn measured(mut command: Command, times: &Path) -> Result<Measured> {
     // It adds to what is there.
     let _ = fs::remove_file(times);
-    command.arg(format!("--log-file={}", times.display())).arg(url);
+    command.arg(format!("--log-file={}", times.display()));
     let (text, time) = cpu::output_with_time(&mut command)?;
     let shown = || times.display().to_string();
     let times = fs::read_to_string(times).with_context(shown)?;

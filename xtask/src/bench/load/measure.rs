@@ -11,10 +11,13 @@ use super::probe;
 use super::programs::{Setup, Workshop};
 use super::scenario::{Ask, Case, Client, Comparison, Figure, Scenario, Targets};
 use super::server::Server;
+use super::site;
 use super::wrk::{self, Pattern};
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -186,7 +189,7 @@ fn start(
         if servers.contains_key(&case.setup) {
             continue;
         }
-        if !matches!(case.ask.pattern, Targets::One | Targets::Pipelined(_)) {
+        if matches!(case.ask.pattern, Targets::Random | Targets::Hot) {
             shop.many()?;
         }
         let started = shop.start(case.setup).with_context(|| case.label.clone())?;
@@ -253,13 +256,25 @@ fn job(
                 Targets::Pipelined(depth) => Pattern::Pipelined(depth),
                 Targets::Random => Pattern::Paths(shop.many()?.all.clone()),
                 Targets::Hot => Pattern::Paths(shop.many()?.hot.clone()),
+                Targets::Pages => bail!("wrk does not request pages in turn"),
             };
             Job::Wrk(wrk::Load { connections, seconds, url, fields, pattern })
         }
         Client::H2 { streams } => {
-            let times = shop.file("h2load.log");
-            let (rate, version) = (None, h2load::Version::Http2);
-            Job::H2load(Streams { connections, streams, seconds, url, times, rate, version })
+            let urls = match case.ask.pattern {
+                Targets::Pages => Some(page_urls(shop, server)?),
+                _ => None,
+            };
+            Job::H2load(Streams {
+                connections,
+                streams,
+                seconds,
+                url,
+                urls,
+                times: shop.file("h2load.log"),
+                rate: None,
+                version: h2load::Version::Http2,
+            })
         }
         Client::H3 { streams } => {
             let (program, body_bytes) = (shop.h3load(), case.ask.body_bytes);
@@ -284,6 +299,16 @@ fn job(
             Job::Oha(Crowd { program, connections, seconds, url, closes: case.ask.closes })
         }
     }))
+}
+
+/// A file with the URLs of the small pages of a server.
+fn page_urls(shop: &Workshop, server: &Server) -> Result<PathBuf> {
+    let address = server.address();
+    let urls: String =
+        site::page_paths().map(|path| format!("https://{address}{path}\n")).collect();
+    let file = shop.file(&format!("pages-{}.urls", address.port()));
+    fs::write(&file, urls)?;
+    Ok(file)
 }
 
 /// How a server's answer differs from what is to be measured.

@@ -66,6 +66,8 @@ pub(crate) enum Targets {
     Random,
     /// One of them, with the same work for the client.
     Hot,
+    /// The 1000 small pages in turn.
+    Pages,
 }
 
 /// A figure of one case over that of others, in the same round.

@@ -23,6 +23,17 @@ pub(crate) const ROWS_BYTES: usize = 16 * 1024;
 /// The folders of the large site and the files in each: 250 000 in all.
 const MANY: usize = 500;
 
+/// The size of the medium file.
+pub(crate) const MEDIUM_BYTES: usize = 15 * 1024;
+
+/// Small files of the small site that are requested one after the other.
+const PAGES: usize = 1000;
+
+/// The addresses of these files.
+pub(crate) fn page_paths() -> impl Iterator<Item = String> {
+    (0..PAGES).map(|number| format!("/pages/{number:03}.txt"))
+}
+
 /// The small site below `state`: the page as a plain file, under a clean address, as the index, of
 /// a folder too, and as the page for what is not there; and the large
 /// files.
@@ -35,10 +46,15 @@ pub(crate) fn small(state: &Path) -> Result<PathBuf> {
     }
     for (name, bytes) in [
         ("large/file.bin", LARGE_BYTES),
+        ("large/medium.bin", MEDIUM_BYTES),
         ("large/huge.bin", HUGE_BYTES),
         ("large.bin", FLOODED_BYTES),
     ] {
         fs::write(root.join(name), noise(bytes))?;
+    }
+    fs::create_dir_all(root.join("pages"))?;
+    for path in page_paths() {
+        fs::write(root.join(&path[1..]), format!("This is {path}.\n"))?;
     }
     Ok(root)
 }
