@@ -1,4 +1,4 @@
-//! One connection: its link, and what is spoken on it.
+//! One connection: its transport link, and the protocol on it.
 
 use std::net::SocketAddr;
 
@@ -19,40 +19,41 @@ use crate::side::ConnectionSide;
 pub(crate) struct Conn {
     pub(crate) generation: u64,
     pub(crate) live: bool,
-    /// Who has begun it.
+    /// The side that has opened it.
     pub(crate) side: ConnectionSide,
-    /// Exchanges and streams begun on it; from 0 again after 2^32.
+    /// The number of exchanges and streams begun on it, modulo 2^32.
     pub(crate) begun: u32,
-    /// The client's address; `None` on a Unix socket, and until the header has told it.
+    /// The client's address; `None` on a Unix socket, and until the PROXY protocol header has
+    /// arrived.
     pub(crate) peer: Option<SocketAddr>,
-    /// The address of the socket, if a header of the PROXY protocol has told that of the client.
+    /// The address of the socket, if a PROXY protocol header carried the client's address.
     pub(crate) proxy: Option<Box<Option<SocketAddr>>>,
     pub(crate) link: TransportLink,
     pub(crate) protocol: Protocol,
 }
 
-/// What is spoken on a connection, and how far that has come.
+/// The protocol on a connection, and its state.
 pub(crate) enum Protocol {
-    /// A header of the PROXY protocol is to come from this address of a socket; see
+    /// A PROXY protocol header is to arrive from this address of a socket; see
     /// `service/proxy_header.rs`.
     ProxyHeader(Option<SocketAddr>),
-    /// A handshake of TLS, or nothing yet on a listener that speaks it.
+    /// A TLS handshake, or nothing yet on a listener with TLS.
     Handshake,
-    /// Nothing has been decided: see `service/preface.rs`.
+    /// The protocol has not been decided: see `service/preface.rs`.
     Preface,
     Http1(Http1),
     Multiplexed(Multiplexed),
-    /// The server opens it: it will be a byte stream.
+    /// The server opens the connection, which will be a byte stream.
     Connecting(Box<Connecting>),
     /// A byte stream.
     Raw(ByteStream),
-    /// Our last response is out or on its way; what the peer still sends is dropped.
+    /// Our last response is sent or on its way; further input of the peer is dropped.
     Linger(Linger),
-    /// Closed; the kernel still holds memory of it.
+    /// The connection is closed; the kernel still holds memory of it.
     Closing,
 }
 
-/// How far a connection has come, as far as that decides what its input is for.
+/// The phase of a connection, as far as it decides the use of its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     ProxyHeader,
@@ -60,13 +61,13 @@ pub(crate) enum Phase {
     Preface,
     /// A request head of HTTP/1.
     Head,
-    /// The content of a request of HTTP/1, wanted or dropped.
+    /// The content of an HTTP/1 request, wanted or discarded.
     Content,
-    /// A request of HTTP/1 is complete, and not answered in full.
+    /// An HTTP/1 request is complete, and its response is not.
     Response,
     /// Frames of HTTP/2, or streams of QUIC.
     Multiplexed,
-    /// It is being opened.
+    /// The connection is being opened.
     Connecting,
     Raw,
     Linger,
@@ -74,7 +75,7 @@ pub(crate) enum Phase {
 }
 
 impl Protocol {
-    /// How far it has come.
+    /// Returns the phase of the connection.
     #[inline]
     pub(crate) fn phase(&self) -> Phase {
         match self {
@@ -93,7 +94,7 @@ impl Protocol {
         }
     }
 
-    /// HTTP/2, if that is spoken.
+    /// Returns the state of HTTP/2, if that is the protocol.
     #[inline]
     pub(crate) fn http2(&mut self) -> Option<&mut Http2> {
         match self {
@@ -102,7 +103,7 @@ impl Protocol {
         }
     }
 
-    /// HTTP/3, if that is spoken.
+    /// Returns the state of HTTP/3, if that is the protocol.
     #[inline]
     pub(crate) fn http3(&mut self) -> Option<&mut Http3> {
         match self {
@@ -111,7 +112,7 @@ impl Protocol {
         }
     }
 
-    /// A protocol that carries many exchanges at once.
+    /// Returns the state of a protocol that carries many exchanges at once, if it is one.
     #[inline]
     pub(crate) fn multiplexed(&mut self) -> Option<&mut Multiplexed> {
         match self {
@@ -120,7 +121,7 @@ impl Protocol {
         }
     }
 
-    /// HTTP/1, if that is spoken.
+    /// Returns the state of HTTP/1, if that is the protocol.
     #[inline]
     pub(crate) fn http1(&mut self) -> Option<&mut Http1> {
         match self {
@@ -129,7 +130,7 @@ impl Protocol {
         }
     }
 
-    /// The byte stream, if it is one, or will be one.
+    /// Returns the byte stream, if the connection is one or will be one.
     #[inline]
     pub(crate) fn byte_stream(&mut self) -> Option<&mut ByteStream> {
         match self {
@@ -139,7 +140,7 @@ impl Protocol {
         }
     }
 
-    /// Gives back what it holds. Its streams must have been taken out before.
+    /// Gives its resources back. Its streams must have been taken out before.
     pub(crate) fn give_back(self, buffers: &mut Buffers) {
         match self {
             Self::Http1(Http1::Exchange(mut open)) => {
@@ -168,10 +169,10 @@ impl Conn {
         }
     }
 
-    /// Index of the listener that its client came by.
+    /// Returns the index of the listener that accepted its client.
     ///
     /// # Panics
-    /// When the server has opened it.
+    /// Panics if the server has opened the connection.
     #[inline]
     pub(crate) fn listener(&self) -> u16 {
         let ConnectionSide::Accepted(listener) = self.side else {
@@ -180,7 +181,8 @@ impl Conn {
         listener.get()
     }
 
-    /// Index of the listener that its client came by; `None` if the server has opened it.
+    /// Returns the index of the listener that accepted its client; `None` if the server has opened
+    /// the connection.
     pub(crate) fn accepted_by(&self) -> Option<u16> {
         match self.side {
             ConnectionSide::Accepted(listener) => Some(listener.get()),
@@ -188,7 +190,7 @@ impl Conn {
         }
     }
 
-    /// Whether it is closed, and the kernel or QUIC still holds something of it.
+    /// Returns whether it is closed while the kernel or QUIC still holds some of its data.
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
         match &self.protocol {
@@ -198,7 +200,7 @@ impl Conn {
         }
     }
 
-    /// Whether nothing waits on an exchange, for its turn in the connection's queue.
+    /// Returns whether no output of an exchange waits for its turn in the connection's queue.
     #[inline]
     pub(crate) fn all_is_queued(&self) -> bool {
         match &self.protocol {
@@ -207,20 +209,20 @@ impl Conn {
         }
     }
 
-    /// HTTP/2, if that is spoken.
+    /// Returns the state of HTTP/2, if that is the protocol.
     #[inline]
     pub(crate) fn http2(&mut self) -> Option<&mut Http2> {
         self.protocol.http2()
     }
 
-    /// HTTP/3, if that is spoken.
+    /// Returns the state of HTTP/3, if that is the protocol.
     #[inline]
     pub(crate) fn http3(&mut self) -> Option<&mut Http3> {
         self.protocol.http3()
     }
 
-    /// Whether what arrives is to be opened as records of TLS. Behind the last answer nobody reads
-    /// it: to open it would cost more than to send it did.
+    /// Returns whether input is to be decrypted as TLS records. Behind the last response the input
+    /// is not read: decrypting it would cost more than sending it did.
     #[inline]
     pub(crate) fn opens_input(&self) -> bool {
         match self.protocol {
@@ -230,13 +232,13 @@ impl Conn {
         }
     }
 
-    /// Whether the last response is on its way.
+    /// Returns whether the last response is on its way.
     #[inline]
     pub(crate) fn sends_last(&self) -> bool {
         matches!(&self.protocol, Protocol::Linger(linger) if linger.is_sending())
     }
 
-    /// Whether our side ends behind what is queued.
+    /// Returns whether our side ends behind the queued output.
     #[inline]
     pub(crate) fn sends_no_more(&self) -> bool {
         match &self.protocol {
@@ -245,12 +247,12 @@ impl Conn {
         }
     }
 
-    /// Whether the last response has left, and what the peer still sends is dropped.
+    /// Returns whether the last response has left, and further input of the peer is dropped.
     pub(crate) fn lingers(&self) -> bool {
         matches!(&self.protocol, Protocol::Linger(linger) if linger.has_begun())
     }
 
-    /// How long it has lingered, in milliseconds; 0 if it does not.
+    /// Returns how long it has lingered, in milliseconds; 0 if it does not.
     pub(crate) fn lingered_ms(&self, now_ms: u64) -> u64 {
         match &self.protocol {
             Protocol::Linger(linger) => linger.age_ms(now_ms),
@@ -258,8 +260,8 @@ impl Conn {
         }
     }
 
-    /// Whether it has something open that the application is owed news of, if it carries no more
-    /// than one thing at a time.
+    /// Returns whether an exchange or a byte stream is open whose events the application expects,
+    /// if the protocol carries no more than one at a time.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         match &self.protocol {
@@ -270,7 +272,8 @@ impl Conn {
         }
     }
 
-    /// Whether it [had something open](Self::is_open), of which the application hears no more.
+    /// Returns whether it [had something open](Self::is_open), and marks it as over: the
+    /// application gets no more events of it.
     pub(crate) fn take_open(&mut self) -> bool {
         match &mut self.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.stage.take_open(),
@@ -280,7 +283,7 @@ impl Conn {
         }
     }
 
-    /// Whether what comes from the peer can be used or kept now.
+    /// Returns whether input of the peer can be used or kept now.
     #[inline]
     pub(crate) fn takes_input(&self) -> bool {
         let Self { link, protocol, .. } = self;
@@ -293,7 +296,7 @@ impl Conn {
             Protocol::Http1(Http1::Discard { .. }) => true,
             Protocol::Http1(Http1::Upgraded) => false,
             Protocol::Raw(stream) => stream.wanted > 0,
-            // Nothing is read after the last answer of a connection that does not linger.
+            // Nothing is read after the last response of a connection that does not linger.
             Protocol::Linger(linger) => {
                 (linger.remaining != Remaining::Nothing || !linger.is_sending()) && has_room()
             }
@@ -303,12 +306,12 @@ impl Conn {
         }
     }
 
-    /// What a deadline has to watch now.
+    /// Returns the condition that the deadline has to watch now.
     #[inline]
     pub(crate) fn wanted_watch(&mut self) -> DeadlineWatch {
         let Self { link, protocol, .. } = self;
         match protocol {
-            // Both together have the time of one.
+            // The PROXY protocol header and the handshake together have the time of one.
             Protocol::ProxyHeader(_) | Protocol::Handshake => DeadlineWatch::Handshake,
             Protocol::Connecting(_) => DeadlineWatch::Connect,
             _ if link.blocked.is_some() || link.sending => DeadlineWatch::Send,
@@ -322,26 +325,26 @@ impl Conn {
         }
     }
 
-    /// Whether nothing has come of a head that is not whole.
+    /// Returns whether no part of an incomplete head has arrived.
     fn has_no_part_of_a_head(&self) -> bool {
         let is_within_head =
             matches!(&self.protocol, Protocol::Multiplexed(many) if many.is_within_head());
         self.link.input.is_empty() && !is_within_head
     }
 
-    /// The number in its address of what was begun last.
+    /// Returns the number, as in its address, of the exchange or stream that was begun last.
     #[inline]
     pub(crate) fn exchange_number(&self) -> u32 {
         self.begun
     }
 
-    /// An exchange or a stream begins.
+    /// Counts an exchange or a stream that begins.
     #[inline]
     pub(crate) fn begins_one(&mut self) {
         self.begun = self.begun.wrapping_add(1);
     }
 
-    /// Has the deadline watch what is to be watched now. Says whether it watched something else.
+    /// Makes the deadline watch `watch`. Returns whether it watched something else.
     #[inline]
     pub(crate) fn begin_watch(
         &mut self,
@@ -350,12 +353,12 @@ impl Conn {
         settings: &WorkerSettings,
     ) -> bool {
         if let Protocol::Multiplexed(Multiplexed::Http3(_)) = self.protocol {
-            // Streams do not stand in each other's way: half a head puts nothing off.
+            // Streams do not block each other: an incomplete head postpones nothing.
             self.link.deadline.forget();
         }
         if watch == DeadlineWatch::Send && (!self.link.receiving || self.has_no_part_of_a_head()) {
-            // What has become whole meanwhile takes no time from the next; what is not read while
-            // this is sent cannot become so.
+            // A head that has become complete meanwhile takes no time from the next; one that is
+            // not read during this send cannot become complete.
             self.link.deadline.is_over(DeadlineWatch::Head);
         }
         let is_new = self.link.deadline.begin(watch, now_ms, settings);
@@ -365,9 +368,9 @@ impl Conn {
         is_new
     }
 
-    /// When what `watch` is for is late, in milliseconds, if the protocol knows: the first stream
-    /// that is, since what comes on others gives it no more time; or the end of lingering, or of
-    /// reading what is dropped.
+    /// Returns when the condition of `watch` is late, in milliseconds, if the protocol knows: the
+    /// time of the first late stream, since input on others gives it no more time; or the end of
+    /// lingering, or of reading discarded content.
     #[inline]
     fn due_ms(
         &mut self,
@@ -378,7 +381,7 @@ impl Conn {
         let Self { side, link, .. } = self;
         match (&mut self.protocol, watch) {
             (Protocol::Raw(_), DeadlineWatch::FirstByte | DeadlineWatch::StreamIdle) => {
-                // What was put off goes on where it stood.
+                // A postponed deadline continues where it stood.
                 let is_fresh = link.deadline.at_ms() == u64::MAX;
                 let after_ms = settings.stream_timeout_ms(*side, watch).filter(|_| is_fresh)?;
                 Some(now_ms.saturating_add(after_ms))

@@ -1,5 +1,5 @@
-//! What the parts of a worker share: its connections, buffers, timers and settings. Everything but
-//! the backend and the application.
+//! The state that the parts of a worker share: its connections, buffers, timers and settings. It is
+//! everything except the backend and the application.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -31,55 +31,59 @@ use crate::tables::has_places;
 use crate::tails::Tails;
 use crate::wheel::Wheel;
 
-/// See the module's head.
+/// The shared state of one worker.
 pub(crate) struct Core {
     pub(crate) worker: u16,
     pub(crate) now: Now,
-    /// The same time for QUIC, which needs more than milliseconds.
+    /// The same time in the form that QUIC needs, which is finer than milliseconds.
     pub(crate) instant: Instant,
     pub(crate) settings: Arc<WorkerSettings>,
     pub(crate) conns: Conns,
     pub(crate) buffers: Buffers,
     pub(crate) wheel: Wheel,
-    /// Where bytes of external files are looked at before they are sent; no memory until then.
+    /// The buffer in which bytes of external files are checked before they are sent; empty until
+    /// the first use.
     pub(crate) external: Vec<u8>,
-    /// Where what comes out of them stands; no memory until the first, taken out meanwhile.
+    /// The buffer for the output of the encoders; empty until the first use, and taken out during
+    /// each.
     pub(crate) encoding: Vec<u8>,
-    /// Where what arrives over TLS is opened; taken out meanwhile.
+    /// The buffer in which TLS input is decrypted; taken out during each use.
     pub(crate) opening: Vec<u8>,
-    /// Where content becomes records of TLS, if no connection has it.
+    /// The buffer in which content is encrypted to TLS records, while no connection has it.
     pub(crate) sealing: Vec<u8>,
-    /// Bytes of the input in hand that were content, or dropped.
+    /// Bytes of the current input that were content, or dropped.
     pub(crate) content_bytes: usize,
     pub(crate) tails: Tails,
-    /// Where the fields of a request stand; taken out while one is answered.
+    /// The storage of a request's fields; taken out while one is handled.
     pub(crate) heads: HeadStorage,
-    /// Where the fields of a request stand that were compressed; taken out while one is answered.
+    /// The storage of a request's fields that were compressed; taken out while one is handled.
     pub(crate) section: FieldSection,
-    /// Where a connection of HTTP/3 puts its streams in order; taken out while it does.
+    /// The buffer in which an HTTP/3 connection sorts its streams; taken out during each use.
     pub(crate) turns: Vec<(u64, u32)>,
-    /// QUIC, if a listener speaks it; taken out while its datagrams are looked at.
+    /// The state of QUIC, if a listener uses it; taken out while its datagrams are processed.
     pub(crate) quic: Option<Box<Quic>>,
-    /// How far the end of the worker has come.
+    /// The state of the worker's shutdown.
     pub(crate) ending: WorkerEnding,
-    /// When sends that found no memory are tried again, in milliseconds; none has, or they are.
+    /// The time at which sends that found no memory are tried again, in milliseconds; `None` if no
+    /// send waits for that.
     pub(crate) enobufs_retry_at_ms: Option<u64>,
     pub(crate) lingering: Lingering,
     /// Connections that are to be opened at the end of this pass.
     pub(crate) to_connect: Vec<Slot>,
-    /// Connections with which the application has done something outside of their own events. Has a
-    /// place for each.
+    /// Connections on which the application has acted outside of their own events. The table has
+    /// room for all connections.
     pub(crate) dirty: Vec<Slot>,
-    /// The numbers of exchanges of HTTP/1 whose ends the application has yet to hear of
-    /// ([`Exchange::notify_end`](crate::exchange::Exchange::notify_end)), by their connections.
-    /// Few applications ask for that, so connections have no place for it.
+    /// The numbers of HTTP/1 exchanges whose ends have yet to be reported to the application
+    /// ([`Exchange::notify_end`](crate::exchange::Exchange::notify_end)), by their connections. Few
+    /// applications ask for that, so connections have no field for it.
     pub(crate) http1_ends: HashMap<Slot, NonZeroU32>,
-    /// How many connections the server may open.
+    /// The permits for connections that the server opens.
     pub(crate) outgoing: OutgoingPermits,
 }
 
 impl Core {
-    /// `incarnation` tells this worker from those that had its index before and panicked.
+    /// Creates the state of a worker. `incarnation` distinguishes this worker from panicked ones
+    /// that had its index before.
     pub(crate) fn new(
         worker: u16,
         incarnation: u32,
@@ -117,8 +121,8 @@ impl Core {
         }
     }
 
-    /// Makes room for one connection more in all tables that have a place for each. False when
-    /// there is no memory for it.
+    /// Grows all tables with an entry for each connection by one connection. Returns false if there
+    /// is no memory for it.
     pub(crate) fn make_room(&mut self) -> bool {
         self.conns.make_room().is_some_and(|places| {
             self.buffers.outputs.make_room(places)
@@ -127,7 +131,7 @@ impl Core {
         })
     }
 
-    /// What the connections have in common that came by the listener of a connection.
+    /// Returns the settings of the listener that accepted a connection.
     #[inline]
     pub(crate) fn listener(&mut self, slot: Slot) -> &ListenerSettings {
         &self.settings.listeners[usize::from(self.conns.get(slot).listener())]
@@ -139,10 +143,10 @@ impl Core {
         Address { worker: self.worker, slot, generation, exchange }
     }
 
-    /// Returns the protocol of a connection that carries many exchanges, its link and the buffers.
+    /// Returns the multiplexed protocol of a connection, its link and the buffers.
     ///
     /// # Panics
-    /// When it speaks another protocol.
+    /// Panics if the connection has another protocol.
     #[inline]
     pub(crate) fn multiplexed(
         &mut self,
@@ -155,8 +159,8 @@ impl Core {
         (multiplexed, link, &mut self.buffers)
     }
 
-    /// Returns HTTP/2 of a connection, its link and the buffers; `None` when it speaks another
-    /// protocol, or has ended.
+    /// Returns HTTP/2 of a connection, its link and the buffers; `None` if it has another protocol,
+    /// or has ended.
     #[inline]
     pub(crate) fn http2(
         &mut self,
@@ -166,11 +170,11 @@ impl Core {
         Some((protocol.http2()?, link, &mut self.buffers))
     }
 
-    /// Returns HTTP/3 of a connection over QUIC, its link and the buffers. It speaks that until its
-    /// slot is given back, also when it has been closed.
+    /// Returns HTTP/3 of a QUIC connection, its link and the buffers. The connection keeps that
+    /// protocol until its slot is given back, also if it has been closed.
     ///
     /// # Panics
-    /// When the connection is not one over QUIC.
+    /// Panics if the connection does not use QUIC.
     #[inline]
     pub(crate) fn http3(&mut self, slot: Slot) -> (&mut Http3, &mut TransportLink, &mut Buffers) {
         let Conn { link, protocol, .. } = self.conns.get(slot);
@@ -180,15 +184,15 @@ impl Core {
         (http3, link, &mut self.buffers)
     }
 
-    /// Tells the client of a connection that no further requests are taken; called again, that
-    /// those on their way are not taken either.
+    /// Announces to the client of a connection, with GOAWAY, that no further requests are accepted;
+    /// called again, that those on their way are not accepted either.
     pub(crate) fn go_away(&mut self, slot: Slot) {
         let is_stopping = self.ending != WorkerEnding::No;
         let (multiplexed, link, buffers) = self.multiplexed(slot);
         multiplexed.go_away(is_stopping, link, buffers);
     }
 
-    /// Begins HTTP/2 on a connection whose first bytes are still to come.
+    /// Begins HTTP/2 on a connection whose first bytes are still to arrive.
     pub(crate) fn begin_http2(&mut self, slot: Slot, extended_connect: bool) {
         let Conn { link, protocol, .. } = self.conns.get(slot);
         let http2 = Http2::begin(self.settings.limits, extended_connect, link, &mut self.buffers);
@@ -198,7 +202,8 @@ impl Core {
         }
     }
 
-    /// Bytes that wait to be sent, of exchanges that share the connection too.
+    /// Returns the bytes that wait to be sent, including those of exchanges that share the
+    /// connection.
     #[inline]
     pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
         let waiting_bytes = match &self.conns.get(slot).protocol {
@@ -208,13 +213,14 @@ impl Core {
         self.framed_bytes(slot) + waiting_bytes
     }
 
-    /// Bytes that wait to be sent on the connection, whatever exchanges have beside.
+    /// Returns the bytes that wait to be sent on the connection itself, without those in the queues
+    /// of its exchanges.
     #[inline]
     pub(crate) fn framed_bytes(&mut self, slot: Slot) -> u64 {
         self.buffers.waiting_bytes(&self.conns.get(slot).link)
     }
 
-    /// Bytes of the budget for buffers that a connection holds.
+    /// Returns the bytes of the memory budget for buffers that a connection holds.
     pub(crate) fn held_bytes(&mut self, slot: Slot) -> usize {
         let Self { conns, buffers, .. } = self;
         let Buffers { outputs, encoders, .. } = buffers;
@@ -230,26 +236,27 @@ impl Core {
         link.input.held_bytes() + output_bytes + sealed_bytes + protocol_bytes
     }
 
-    /// How long ago the connection last got on with what its deadline watches, in milliseconds; 0
-    /// when nothing is watched.
+    /// Returns how long ago the connection last made progress with the condition that its deadline
+    /// watches, in milliseconds; 0 if nothing is watched.
     pub(crate) fn stalled_ms(&mut self, slot: Slot) -> u64 {
         let now_ms = self.now.monotonic_ms;
         self.conns.get(slot).link.deadline.stalled_ms(now_ms, &self.settings)
     }
 
-    /// The budget for buffers is spent and this connection asked for more: it pays.
+    /// Ends a connection that asked for more memory when the budget for buffers was spent.
     #[cold]
     pub(crate) fn overloaded(&mut self, slot: Slot) {
         self.give_up(slot, Gone::Overload);
     }
 
-    /// Nothing more comes behind what is queued; gives back what the protocol held. `remaining` is
-    /// what the peer may still send.
+    /// Ends the protocol of a connection behind its queued output, and gives its resources back.
+    /// `remaining` is the input that the peer may still send.
     pub(crate) fn end(&mut self, slot: Slot, remaining: Remaining) {
         let Self { conns, buffers, ending, .. } = self;
         let conn = conns.get(slot);
         let remaining = match remaining {
-            // A server that we have connected to is told no more, and needs no time to hear it.
+            // A server that we have connected to gets no further message, and needs no time to read
+            // it.
             _ if conn.link.ended || conn.side == ConnectionSide::Opened => Remaining::Nothing,
             Remaining::Content if *ending != WorkerEnding::No => Remaining::Strays,
             remaining => remaining,
@@ -260,8 +267,8 @@ impl Core {
         before.give_back(buffers);
     }
 
-    /// The last response of a connection has left, and what the peer still sends is dropped.
-    /// Returns the connection that has to end for that, if too many linger.
+    /// Begins to linger after the last response of a connection has left: further input of the peer
+    /// is dropped. Returns the connection that has to end for it, if too many linger.
     pub(crate) fn begin_lingering(&mut self, slot: Slot) -> Option<Slot> {
         let Self { conns, lingering, .. } = self;
         let generation = conns.get(slot).generation;
@@ -270,7 +277,7 @@ impl Core {
         })
     }
 
-    /// Closes what is spoken on a connection, and gives back what it held.
+    /// Closes the protocol of a connection, and gives its resources back.
     pub(crate) fn close_protocol(&mut self, slot: Slot) {
         let Self { conns, buffers, lingering, .. } = self;
         let conn = conns.get(slot);
@@ -280,8 +287,8 @@ impl Core {
         std::mem::replace(&mut conn.protocol, Protocol::Closing).give_back(buffers);
     }
 
-    /// Counts what a lingering peer still sends; too much ends the patience. Who asked to close and
-    /// sends more nevertheless may not be done with that.
+    /// Counts further input of a lingering peer; too much of it ends the connection. A client that
+    /// asked to close and sends more nevertheless may have more to send.
     pub(crate) fn drop_input(&mut self, slot: Slot, bytes: usize) {
         if bytes == 0 {
             return;
@@ -311,10 +318,10 @@ impl Core {
         }
     }
 
-    /// Sets the deadline that the state of a connection calls for. It runs from when that state
-    /// began, and nothing moves it but what it waits for: a request that is complete, content that
-    /// a handler takes, bytes that leave. Those set `watch` back to nothing. So a peer that drips
-    /// gains nothing, and neither does one whose handler is woken for other reasons.
+    /// Sets the deadline that the state of a connection needs. It runs from the beginning of that
+    /// state, and only the awaited progress moves it: a complete request, content that a handler
+    /// takes, bytes that leave. Each of these sets `watch` back to nothing. So a peer that sends
+    /// byte by byte gains no time, and neither does one whose handler is woken for other reasons.
     #[inline]
     pub(crate) fn watch(&mut self, slot: Slot) {
         let conn = self.conns.get(slot);

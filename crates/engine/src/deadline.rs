@@ -1,49 +1,49 @@
-//! What the deadline of a connection watches, and until when. What a connection is busy with for a
-//! moment, such as half a PING or the answer to one, puts off what the peer should do, and gives no
-//! more time for it.
+//! The condition that the deadline of a connection watches, and its time. A short interruption,
+//! such as an incomplete PING or the reply to one, postpones the deadline of the peer's next step,
+//! and gives it no more time.
 
 use crate::limits::{
     HANDSHAKE_TIMEOUT_MS, LAST_MS, LINGER_MS, QUIC_PING_MS, SEND_STALL_MS, WINDOW_STALL_MS,
 };
 use crate::settings::WorkerSettings;
 
-/// What the deadline of a connection watches. `Conn::wanted_watch` chooses it by the state of the
-/// connection, and `service/timeouts.rs` acts when the time is over.
+/// The condition that the deadline of a connection watches. `Conn::wanted_watch` chooses it by the
+/// state of the connection, and `service/timeouts.rs` acts when the time is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeadlineWatch {
-    /// Nothing; the application's own deadline may be set all the same.
+    /// No condition; the application's own deadline may be set all the same.
     Nothing,
-    /// A handshake of TLS that must come to its end.
+    /// A TLS handshake that must complete.
     Handshake,
     /// A connection between requests.
     Idle,
-    /// A head that must arrive whole.
+    /// A head that must arrive in full.
     Head,
-    /// A body somebody waits for: each part of it.
+    /// A body that the application waits for: each part of it.
     Body,
-    /// A body nobody wants: all of it.
+    /// A discarded body: all of it.
     Discard,
-    /// A send the peer does not take.
+    /// A send that the peer does not take.
     Send,
     /// Content that the peer has no window for (RFC 9113 §6.9).
     Window,
-    /// The last answer of a connection with many exchanges: over QUIC the client has to acknowledge
-    /// it, over HTTP/2 to say that it has read it and knows that the server leaves.
+    /// The last response of a multiplexed connection: over QUIC the client has to acknowledge it;
+    /// over HTTP/2 the client has to confirm that it has read it and knows that the server leaves.
     Last,
-    /// An exchange on which nothing comes or goes: QUIC has to be kept alive (RFC 9000 §10.1.2).
+    /// An exchange without traffic: QUIC has to be kept alive (RFC 9000 §10.1.2).
     Quiet,
-    /// What the peer still sends after our last answer.
+    /// The peer's input after our last response.
     Linger,
     /// A connection that is being opened.
     Connect,
     /// The first byte of the client of a byte stream.
     FirstByte,
-    /// A byte stream on which something is to be sent, by whichever side.
+    /// A byte stream on which either side must send something.
     StreamIdle,
 }
 
 impl DeadlineWatch {
-    /// How long what is watched may take, in milliseconds; `u64::MAX` is for ever.
+    /// Returns how long the watched condition may take, in milliseconds; `u64::MAX` is for ever.
     #[inline]
     fn patience_ms(self, settings: &WorkerSettings) -> u64 {
         match self {
@@ -57,15 +57,16 @@ impl DeadlineWatch {
             DeadlineWatch::Last => LAST_MS,
             DeadlineWatch::Quiet => QUIC_PING_MS,
             DeadlineWatch::Linger => LINGER_MS,
-            // The application has said how long, or the listener does.
+            // The application has set this time, or the listener does.
             DeadlineWatch::Connect | DeadlineWatch::FirstByte | DeadlineWatch::StreamIdle => {
                 u64::MAX
             }
         }
     }
 
-    /// What is of a higher rank puts off what is of a lower one: a send whatever is to come, half a
-    /// head what is to come when it is whole.
+    /// Returns the rank of the condition. One of a higher rank postpones one of a lower rank: a
+    /// send postpones everything that is to arrive, and an incomplete head postpones all that
+    /// follows it.
     #[inline]
     fn rank(self) -> usize {
         match self {
@@ -82,9 +83,9 @@ impl DeadlineWatch {
 #[repr(C, packed(4))]
 pub(crate) struct Deadline {
     at_ms: u64,
-    /// The lower halves of the deadlines of what was put off, which are less than 24 days away.
+    /// The lower halves of the postponed deadlines, which are less than 24 days away.
     until: [u32; 2],
-    /// What that is, by rank.
+    /// The postponed conditions, by rank.
     put_off: [DeadlineWatch; 2],
     watch: DeadlineWatch,
 }
@@ -97,29 +98,29 @@ impl Deadline {
         until: [0; 2],
     };
 
-    /// What it watches.
+    /// Returns the watched condition.
     #[inline]
     pub(crate) fn watch(&self) -> DeadlineWatch {
         self.watch
     }
 
-    /// When that is over, in milliseconds; `u64::MAX` is never.
+    /// Returns the time of the deadline, in milliseconds; `u64::MAX` is never.
     #[inline]
     pub(crate) fn at_ms(&self) -> u64 {
         self.at_ms
     }
 
-    /// How long ago what it watches began, in milliseconds.
+    /// Returns for how long the watched condition has lasted, in milliseconds.
     pub(crate) fn stalled_ms(&self, now_ms: u64, settings: &WorkerSettings) -> u64 {
         if matches!(self.watch, DeadlineWatch::FirstByte | DeadlineWatch::StreamIdle) {
-            // Who is silent on a byte stream may be meant to be.
+            // Silence on a byte stream may be intended.
             return 0;
         }
         now_ms.saturating_add(self.watch.patience_ms(settings)).saturating_sub(self.at_ms)
     }
 
-    /// Watches this, from now on; what was put off goes on where it stood. Says whether it watched
-    /// something else.
+    /// Watches `watch` from now on; a postponed deadline of it continues where it stood. Returns
+    /// whether another condition was watched.
     #[inline]
     pub(crate) fn begin(
         &mut self,
@@ -153,25 +154,25 @@ impl Deadline {
         true
     }
 
-    /// What it watches is over at this time, in milliseconds.
+    /// Sets the time of the deadline, in milliseconds.
     pub(crate) fn comes_at(&mut self, at_ms: u64) {
         self.at_ms = at_ms;
     }
 
-    /// Watches nothing, until it is known what is next; returns what it watched.
+    /// Watches nothing until the next condition is known; returns the watched condition.
     #[inline]
     pub(crate) fn pause(&mut self) -> DeadlineWatch {
         self.at_ms = u64::MAX;
         std::mem::replace(&mut self.watch, DeadlineWatch::Nothing)
     }
 
-    /// What was put off is over.
+    /// Drops the postponed conditions.
     #[inline]
     pub(crate) fn forget(&mut self) {
         self.put_off = [DeadlineWatch::Nothing; 2];
     }
 
-    /// This is over, whether it is watched or put off.
+    /// Ends this condition, whether it is watched or postponed.
     #[inline]
     pub(crate) fn is_over(&mut self, watch: DeadlineWatch) {
         if self.watch == watch {
@@ -184,7 +185,7 @@ impl Deadline {
         }
     }
 
-    /// The deadline comes so much sooner.
+    /// Moves the deadline so much sooner.
     #[cfg(test)]
     pub(crate) fn advance(&mut self, ms: u64) {
         self.at_ms -= ms;

@@ -1,5 +1,5 @@
-//! What the engine takes at most beside mappings and the budget for buffers: the parts that grow
-//! with workers and with connections, each in one place.
+//! The maximum memory of the engine beside mappings and the memory budget for buffers: the parts
+//! that grow with workers and with connections, each in one place.
 
 use std::net::SocketAddr;
 
@@ -17,15 +17,15 @@ use crate::quic::endpoint;
 use crate::server::Io;
 use crate::wheel;
 
-/// Bytes of one worker that has no connection, beside [`worker_mapped_bytes`].
+/// Returns the bytes of one worker without connections, beside [`worker_mapped_bytes`].
 pub const fn worker_bytes(io: Io) -> usize {
     let backend = match io {
         Io::Epoll => epoll::WORKER_BYTES,
         Io::Uring => uring::WORKER_BYTES,
     };
-    // Where TLS opens what arrives, and where it seals; the records have their headers beside.
+    // The buffers in which TLS decrypts and encrypts; the records have their headers beside.
     let tls = TLS_RECORD_MAX_BYTES + CHUNK_BYTES + SEAL_MAX_BYTES + 1024;
-    // Where what is compressed stands, and a piece of a file before it is.
+    // The buffer for compressed content, and one for a piece of a file before compression.
     let encoding = CHUNK_BYTES + EXTERNAL_READ_BYTES;
     let own = EXTERNAL_READ_BYTES + CHUNK_BYTES + inbox::WORKER_BYTES;
     own + encoding + backend + tls
@@ -41,8 +41,8 @@ pub const fn worker_mapped_bytes(io: Io, budget_bytes: usize) -> usize {
         }
 }
 
-/// Bytes of one connection, beside its buffers: its slot, its queue, its deadline, its entry in the
-/// backend.
+/// Returns the bytes of one connection, beside its buffers: its slot, its queue, its deadline, its
+/// entry in the backend.
 pub const fn connection_bytes(io: Io) -> usize {
     let backend = match io {
         Io::Epoll => epoll::CONNECTION_BYTES,
@@ -51,12 +51,12 @@ pub const fn connection_bytes(io: Io) -> usize {
     conns::SLOT_BYTES + output::QUEUE_BYTES + wheel::NODE_BYTES + backend
 }
 
-/// Bytes of one connection of a proxy that tells the address of its client, beside those of every
+/// Bytes of one connection of a proxy that sends the address of its client, beside those of every
 /// connection: the address of the proxy itself.
 pub const PROXY_ADDRESS_BYTES: usize = size_of::<Option<SocketAddr>>();
 
-/// Bytes of one connection's TLS at most, beside what it has encrypted, which counts as a buffer:
-/// keys and state, a handshake or a record that is not whole, and what answers a handshake. An idle
+/// The maximum number of bytes of one connection's TLS, beside encrypted output, which counts as a
+/// buffer: keys and state, an incomplete handshake or record, and the reply to a handshake. An idle
 /// connection has an eighth of that.
 pub const TLS_CONNECTION_BYTES: usize = {
     const STATE_BYTES: usize = 6 * 1024;
@@ -65,30 +65,31 @@ pub const TLS_CONNECTION_BYTES: usize = {
     STATE_BYTES + TLS_RECORD_MAX_BYTES + FLIGHT_BYTES
 };
 
-/// Bytes of one outgoing connection's TLS at most, as [`TLS_CONNECTION_BYTES`]: a client also keeps
-/// the certificates of the server.
+/// The maximum number of bytes of one outgoing connection's TLS, as [`TLS_CONNECTION_BYTES`]: a
+/// client also keeps the certificates of the server.
 pub const TLS_OUTGOING_BYTES: usize = TLS_CONNECTION_BYTES + HANDSHAKE_MAX_BYTES;
 
-/// Bytes of one connection of QUIC at most, beside what it has to send and what waits unread, which
+/// The maximum number of bytes of one QUIC connection, beside queued output and unread input, which
 /// count as buffers: keys and state of QUIC and HTTP/3.
 pub const QUIC_CONNECTION_BYTES: usize = {
     const STATE_BYTES: usize = 40 * 1024;
     STATE_BYTES + QUIC_UNCOUNTED_BYTES
 };
 
-/// Bytes of one worker where QUIC is spoken: what datagrams are received in, those that came to
-/// another worker, waiting in its inbox and taken out of it, and those of handshakes that wait.
+/// Bytes of one worker with QUIC: the receive buffers for datagrams, datagrams that came to another
+/// worker, waiting in its inbox and taken out of it, and waiting datagrams of handshakes.
 pub const QUIC_WORKER_BYTES: usize = {
     const PASSED_ON_BYTES: usize = QUIC_DATAGRAM_MAX_BYTES as usize + endpoint::DATAGRAM_BYTES;
     const KEPT: usize = 2 * INBOX_DATAGRAMS_MAX + QUIC_STEPS_MAX + 1;
     DATAGRAM_BATCH * DATAGRAM_MAX_BYTES + KEPT * PASSED_ON_BYTES
 };
 
-/// Bytes of one socket of QUIC: what is being sent, and what the kernel had no room for.
+/// Bytes of one QUIC socket: the output that is being sent, and the output that the kernel had no
+/// room for.
 pub const QUIC_SOCKET_BYTES: usize = 2 * DATAGRAM_MAX_BYTES;
 
-/// Places for connections in the tables of all workers. A table never shrinks, and every worker may
-/// once have had as many as balance allows it.
+/// Returns the number of entries for connections in the tables of all workers. A table never
+/// shrinks, and every worker may once have had as many as the balance allows it.
 pub const fn table_places(connections: usize, workers: usize) -> usize {
     if workers == 1 {
         return connections;
@@ -99,7 +100,7 @@ pub const fn table_places(connections: usize, workers: usize) -> usize {
     if balanced < unbalanced { balanced } else { unbalanced }
 }
 
-/// The most bytes that an idle connection may take (docs/benchmarking.md, "Memory").
+/// The maximum number of bytes of an idle connection (docs/benchmarking.md, "Memory").
 const IDLE_CONNECTION_MAX_BYTES: usize = 512;
 
 // The message of a send in flight is no part of an idle connection.

@@ -1,15 +1,15 @@
 //! HTTP/3 on one connection: bytes of QUIC streams in, exchanges with the application, bytes of
-//! streams out. The wire machine itself is `pinion_http::h3`; here it meets QUIC. Frames of an
-//! answer stand in the queue of its stream until QUIC takes them.
+//! streams out. The wire machine itself is `pinion_http::h3`; here it meets QUIC. Frames of a
+//! response wait in the queue of its stream until QUIC takes them.
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | `control` | the connection itself: its beginning, its end, what it holds |
-//! | `discarded` | the rest of requests that were answered early |
+//! | `control` | the connection itself: its beginning, its end, its memory |
+//! | `discarded` | the rest of requests that were responded to early |
 //! | `pump` | from the queues to QUIC, the most urgent first |
 //! | `response` | responses into the queues of streams |
 //! | `streams` | the open request streams |
-//! | `uni` | what comes on the client's streams of one direction |
+//! | `uni` | input of the client's unidirectional streams |
 //! | `unread` | windows for content, and content that waits in QUIC |
 
 pub(crate) mod control;
@@ -35,42 +35,43 @@ pub(crate) use streams::{Open, Streams};
 use uni::Uni;
 use unread::Datagrams;
 
-/// See the module's head.
+/// The state of HTTP/3 on one connection.
 pub(crate) struct Http3 {
     pub(crate) quic: quinn_proto::Connection,
     pub(crate) session: Session,
     pub(crate) streams: Streams,
-    /// The client's streams of one direction.
+    /// The client's unidirectional streams.
     pub(crate) unis: Vec<Uni>,
-    /// Our control stream, once there is leave to open it, and what is to go out on it.
+    /// Our control stream, once the client allows to open it; the next field holds its queued
+    /// output.
     pub(crate) control: Option<StreamId>,
     pub(crate) control_out: Vec<u8>,
-    /// Our encoder stream, once there was something to send on it.
+    /// Our QPACK encoder stream, once there was something to send on it.
     pub(crate) encoder: Option<StreamId>,
     /// Bytes that wait on all streams.
     pub(crate) queued_bytes: u64,
-    /// At least the bytes of the heads that handlers keep.
+    /// An upper bound of the bytes of the heads that handlers keep.
     pub(crate) open_head_bytes: usize,
-    /// The connection is closed, and QUIC keeps it for a while (RFC 9000 §10.2).
+    /// Whether the connection is closed while QUIC keeps it for a while (RFC 9000 §10.2).
     pub(crate) is_closed: bool,
-    /// The client was told that the server stops.
+    /// Whether the client was informed that the server stops.
     pub(crate) is_stopping: bool,
     /// The incremental stream that last had its turn.
     pub(crate) turn: u32,
     /// Bytes given to QUIC since it last held none.
     pub(crate) given_bytes: u64,
-    /// Bytes that QUIC may hold.
+    /// The maximum number of bytes that QUIC may hold.
     pub(crate) send_window_bytes: u64,
-    /// Bytes of QUIC and of the session that are counted against the budget for buffers.
+    /// Bytes of QUIC and of the session that are counted against the memory budget for buffers.
     pub(crate) counted_bytes: usize,
-    /// Datagrams that have come since then.
+    /// Datagrams that have arrived since then.
     datagrams: Datagrams,
-    /// Requests that were answered early, while their rest is read and dropped.
+    /// Requests that were responded to early, while their rest is read and dropped.
     discarded: Vec<Discarded>,
 }
 
 impl Http3 {
-    /// On a connection that has just been accepted.
+    /// Creates the state for a connection that has just been accepted.
     pub(crate) fn new(
         quic: quinn_proto::Connection,
         limits: Limits,
@@ -102,12 +103,12 @@ impl Http3 {
         }
     }
 
-    /// Whether the connection is closed, and QUIC keeps it for a while.
+    /// Returns whether the connection is closed while QUIC keeps it for a while.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Sends what waits on our control stream.
+    /// Sends the queued output of our control stream.
     pub(crate) fn write_control(&mut self) {
         if self.control_out.is_empty() {
             return;
@@ -121,7 +122,7 @@ impl Http3 {
         }
     }
 
-    /// Sends what our compression has for the table of the client.
+    /// Sends the instructions of our QPACK encoder for the client's table.
     pub(crate) fn write_encoder(&mut self) {
         let Some(instructions) = self.session.encoder().instructions() else { return };
         if self.encoder.is_none() {
@@ -136,7 +137,7 @@ impl Http3 {
         }
     }
 
-    /// Ends a stream whose answer cannot be completed.
+    /// Resets a stream whose response cannot be completed.
     pub(crate) fn reset(&mut self, number: u32) -> Option<MultiplexedStream> {
         let open = self.streams.get(number)?;
         let (id, is_tunnel) = (open.id, open.own.state.is_tunnel);
@@ -144,25 +145,25 @@ impl Http3 {
         self.end(id, code)
     }
 
-    /// Ends a request stream in both directions; gives back what was kept with it.
+    /// Ends a request stream in both directions; returns the state that was kept with it.
     pub(crate) fn end(&mut self, id: StreamId, code: ErrorCode) -> Option<MultiplexedStream> {
         let code = var_int(code);
-        // Whichever is over already.
+        // Either direction may be over already.
         let _gone = self.quic.recv_stream(id).stop(code);
         let _gone = self.quic.send_stream(id).reset(code);
         self.streams.remove(number(id)).map(|open| open.own)
     }
 
-    /// Whether something was given to QUIC that the client has not acknowledged. Our control stream
-    /// and our encoder stream are never over.
+    /// Returns whether QUIC holds bytes that the client has not acknowledged. Our control stream
+    /// and our encoder stream never end.
     pub(crate) fn is_unacknowledged(&mut self) -> bool {
         let endless = [self.control, self.encoder].iter().flatten().count();
         self.quic.streams().send_streams() > endless
     }
 
-    /// How much there has been of what this deadline watches: frames of streams that have left, or
-    /// acknowledgements that have come, the lower half of their number. Frames that are sent again
-    /// count: QUIC does that ever more seldom.
+    /// Returns the counter of the progress that this deadline watches: frames of streams that were
+    /// sent, or acknowledgements that were received, modulo 2^32. Retransmitted frames count: QUIC
+    /// sends them ever more seldom.
     pub(crate) fn progress(&self, watch: DeadlineWatch) -> u32 {
         let frames = match watch {
             DeadlineWatch::Window => self.quic.stats().frame_tx.stream,
@@ -172,22 +173,22 @@ impl Http3 {
         frames as u32
     }
 
-    /// Whether nothing is under way in either direction.
+    /// Returns whether nothing is under way in either direction.
     pub(crate) fn is_idle(&mut self) -> bool {
         self.streams.len() == 0 && !self.is_unacknowledged()
     }
 
-    /// Whether the client has had all its requests and all answers.
+    /// Returns whether the client has finished all its requests and has all responses.
     pub(crate) fn is_done(&mut self) -> bool {
         self.session.has_left() && self.is_idle()
     }
 
-    /// What a deadline has to watch, when the exchanges by themselves ask for `watch`.
+    /// Returns the condition that a deadline has to watch if the exchanges alone ask for `watch`.
     pub(crate) fn watch(&mut self, watch: DeadlineWatch) -> DeadlineWatch {
         match watch {
             _ if self.is_closed => DeadlineWatch::Nothing,
             _ if self.quic.is_handshaking() => DeadlineWatch::Handshake,
-            // The last of an answer is on its way.
+            // The last part of a response is on its way.
             DeadlineWatch::Idle if self.is_unacknowledged() => match self.is_stopping {
                 true => DeadlineWatch::Last,
                 false => DeadlineWatch::Window,
@@ -203,8 +204,9 @@ impl Http3 {
         }
     }
 
-    /// Lets QUIC hold no more than the path can use soon, and says how much that may be now. What
-    /// it holds cannot be asked for; it is no more than what was given to it since it had nothing.
+    /// Limits the bytes that QUIC holds to the number that the path can use soon, and returns the
+    /// most that it may hold now. QUIC does not report how much it holds; it is no more than was
+    /// given to it since it was last empty.
     pub(crate) fn weigh(&mut self) -> usize {
         if self.given_bytes == 0 {
             return 0;
@@ -213,7 +215,7 @@ impl Http3 {
             self.given_bytes = 0;
             return 0;
         }
-        // Twice the congestion window: what is on its way, and as much to follow.
+        // Twice the congestion window: the bytes on their way, and as many to follow.
         let path_bytes = 2 * self.quic.congestion_state().window();
         let window_bytes = path_bytes.clamp(QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES);
         if window_bytes != self.send_window_bytes {
@@ -224,12 +226,12 @@ impl Http3 {
     }
 }
 
-/// An error code as QUIC has it.
+/// Converts an error code to the form of QUIC.
 pub(crate) fn var_int(code: ErrorCode) -> VarInt {
     VarInt::from_u32(code.number() as u32)
 }
 
-/// The number by which the engine names a request stream: never 0.
+/// Returns the number that identifies a request stream in the engine: never 0.
 pub(crate) fn number(stream: StreamId) -> u32 {
     (stream.index() as u32).wrapping_add(1)
 }

@@ -1,5 +1,5 @@
-//! The transport of a connection: what is between its protocol and the socket. Bytes that wait to
-//! be read and to be sent, encryption, the deadline, and what the kernel is doing.
+//! The transport of a connection, between its protocol and the socket: bytes that wait to be read
+//! and to be sent, encryption, the deadline, and the operations of the kernel.
 
 use crate::backend::{Backend, Slot};
 use crate::deadline::{Deadline, DeadlineWatch};
@@ -9,7 +9,7 @@ use crate::limits::{INPUT_TURN_BYTES, RECORD_BYTES};
 use crate::output::NO_OUTPUT;
 use crate::tls::TlsSession;
 
-/// Why the kernel takes no output.
+/// The reason for which the kernel takes no output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blocked {
     /// The buffer of the socket is full.
@@ -20,47 +20,48 @@ pub(crate) enum Blocked {
 
 /// The transport of one connection.
 pub(crate) struct TransportLink {
-    /// The peer has sent its end of stream.
+    /// Whether the peer has sent its end of stream.
     pub(crate) ended: bool,
-    /// Receiving is on. A connection of QUIC has no socket of its own to receive from.
+    /// Whether receiving is on. A QUIC connection has no socket of its own to receive from.
     pub(crate) receiving: bool,
-    /// Why the kernel takes no output at the moment; `None` when it may.
+    /// The reason for which the kernel takes no output at the moment; `None` if it may.
     pub(crate) blocked: Option<Blocked>,
-    /// The kernel works on a send.
+    /// Whether the kernel works on a send.
     pub(crate) sending: bool,
-    /// The application has yet to hear that nothing waits any more. Over TCP that is heard when the
-    /// last of it leaves, unless that was dropped.
+    /// Whether the application has yet to be informed that no output waits any more. Over TCP it is
+    /// informed when the last output leaves, unless that was dropped.
     pub(crate) owes_sent: bool,
-    /// The application has yet to hear of the end of an exchange of HTTP/1, whose number is in
-    /// [`Core::http1_ends`](crate::core::Core).
+    /// Whether the application has yet to be informed of the end of an HTTP/1 exchange, whose
+    /// number is in [`Core::http1_ends`](crate::core::Core).
     pub(crate) owes_end: bool,
-    /// The connection is to be cut before anything else happens on it, for this reason.
+    /// The reason for which the connection is to be cut before anything else happens on it.
     pub(crate) cut: Option<Gone>,
-    /// The application has done something with it outside of its own events.
+    /// Whether the application has acted on it outside of its own events.
     pub(crate) dirty: bool,
-    /// What has to happen, and until when.
+    /// The deadline, and the condition that it watches.
     pub(crate) deadline: Deadline,
-    /// The earliest deadline that the application has asked for, in milliseconds; 0 is none.
+    /// The earliest deadline that the application has set, in milliseconds; 0 is none.
     pub(crate) asked_ms: u64,
-    /// Index of its output queue.
+    /// The index of its output queue.
     pub(crate) output: u32,
-    /// The backend's progress when the send stall deadline was set; 0 when nobody looked, because
-    /// that costs a system call. Over QUIC what there had been of what the deadline watches. The
-    /// lower half: what matters is whether it is another one.
+    /// The backend's progress when the send stall deadline was set; 0 if it was not read, because
+    /// that costs a system call. Over QUIC it is the progress that the deadline watches. It is the
+    /// lower half of the counter, since only a change matters.
     pub(crate) progress: u32,
-    /// Bytes of output the kernel has taken.
+    /// Bytes of output that the kernel has taken.
     pub(crate) sent_bytes: u64,
-    /// How much more of what came lately was content than was not, in bytes; see
+    /// How much more of the recent input was content than was not, in bytes; see
     /// [`Self::weigh_input`].
     pub(crate) content_balance: i16,
     /// Input that cannot be used yet.
     pub(crate) input: InputBuffer,
-    /// Encryption, once a handshake has begun.
+    /// The TLS session, once a handshake has begun.
     pub(crate) tls: Option<Box<TlsSession>>,
 }
 
 impl TransportLink {
-    /// The link of a fresh connection, which receives unless its datagrams come by another socket.
+    /// Creates the link of a new connection, which receives unless its datagrams come by another
+    /// socket.
     pub(crate) fn new(receiving: bool) -> Self {
         Self {
             ended: false,
@@ -82,7 +83,7 @@ impl TransportLink {
         }
     }
 
-    /// The kernel takes no output at the moment.
+    /// Marks the link as blocked: the kernel takes no output at the moment.
     pub(crate) fn block<B: Backend>(&mut self, backend: &B, slot: Slot) {
         self.blocked.get_or_insert(Blocked::Full);
         if self.deadline.watch() != DeadlineWatch::Send {
@@ -90,7 +91,8 @@ impl TransportLink {
         }
     }
 
-    /// The kernel has taken `bytes` of output: a send that stalls from now on has its full time.
+    /// Counts `bytes` of output that the kernel has taken: a send that stalls from now on has its
+    /// full time.
     #[inline]
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
@@ -100,8 +102,8 @@ impl TransportLink {
         }
     }
 
-    /// What the deadline watched has come from the peer, and what comes next has its full time. A
-    /// send that the peer does not take is not excused by what it sends.
+    /// Restarts the deadline because the awaited input of the peer has come: the next has its full
+    /// time. Input of the peer does not excuse a send that it does not take.
     #[inline]
     pub(crate) fn received(&mut self) {
         self.deadline.forget();
@@ -110,8 +112,8 @@ impl TransportLink {
         }
     }
 
-    /// When something has to be done, in milliseconds: its own deadline or that of the application
-    /// is over; `u64::MAX` is never.
+    /// Returns when the link's own deadline or that of the application is over, in milliseconds;
+    /// `u64::MAX` is never.
     #[inline]
     pub(crate) fn next_deadline_ms(&self) -> u64 {
         match self.asked_ms {
@@ -120,11 +122,11 @@ impl TransportLink {
         }
     }
 
-    /// Takes into account that of `bytes` of input so many were content. Says whether what follows
-    /// is expected to be content, when that has changed.
+    /// Takes into account that `content_bytes` of `bytes` of input were content. Returns whether
+    /// content is expected next, if that has changed.
     #[inline]
     pub(crate) fn weigh_input(&mut self, bytes: usize, content_bytes: usize) -> Option<bool> {
-        // A record of TLS comes in several parts, of which the last brings all of its content.
+        // A TLS record comes in several parts, of which the last brings all of its content.
         const MIN: i64 = -(INPUT_TURN_BYTES as i64);
         const MAX: i64 = 2 * RECORD_BYTES as i64 - 1;
         let before = self.content_balance > 0;

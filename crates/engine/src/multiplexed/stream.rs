@@ -1,5 +1,5 @@
-//! One exchange of a connection that carries many: what it remembers, what waits to be sent on it,
-//! and what of its request came before it was wanted.
+//! One exchange of a multiplexed connection: its state, its queued output, and the content of its
+//! request that came before it was wanted.
 
 use std::num::NonZeroU32;
 
@@ -13,41 +13,42 @@ use crate::output::{NO_OUTPUT, Outputs};
 use crate::pool::Pool;
 use crate::settings::WorkerSettings;
 
-/// See the module's head.
+/// The state of one stream of HTTP/2 or HTTP/3.
 pub(crate) struct MultiplexedStream {
     pub(crate) state: ExchangeState,
-    /// How large the head of the request is, in bytes, if the handler keeps it.
+    /// The size of the request's head, in bytes, if the handler keeps it.
     pub(crate) head_bytes: u32,
-    /// Why the engine gave the exchange up, if it did.
+    /// The reason for which the engine ended the exchange, if it did.
     pub(crate) given_up: Option<Gone>,
-    /// The application was told that the request's content is complete.
+    /// Whether the application was informed that the request's content is complete.
     pub(crate) told_end: bool,
-    /// The deadline that the application has asked for, in milliseconds; 0 is none.
+    /// The deadline that the application has set, in milliseconds; 0 is none.
     pub(crate) asked_ms: u64,
-    /// The number under which the application wants to hear of its end
+    /// The number with which the application wants to be informed of the end of the exchange
     /// ([`Exchange::notify_end`](crate::exchange::Exchange::notify_end)).
     pub(crate) end_number: Option<NonZeroU32>,
-    /// Index of the queue of content that is in no frame yet.
+    /// The index of the queue of content that is in no frame yet.
     pub(crate) output: u32,
-    /// Fields behind the content of the answer, as they go out, once that has.
+    /// The encoded trailers of the response, which are sent once its content was.
     pub(crate) trailers: Option<Vec<u8>>,
-    /// Content of the request that waits to be wanted.
+    /// Content of the request that is not wanted yet.
     pub(crate) unread: InputBuffer,
-    /// Input that is in no whole frame yet, or is not wanted yet (HTTP/3).
+    /// Input that is in no complete frame yet, or is not wanted yet (HTTP/3).
     pub(crate) held: InputBuffer,
-    /// Fields behind the content of the request, as lines, until that was read.
+    /// The trailers of the request, as field lines, until its content was read.
     pub(crate) unread_trailers: Vec<u8>,
-    /// When it began to wait for what it waits for: its head, or the next of its content.
+    /// The time at which it began to wait for its head, or for its next content, in milliseconds.
     pub(crate) waits_since_ms: u64,
-    /// Nothing more comes from the client.
+    /// Whether the client has ended its side of the stream.
     pub(crate) ended: bool,
-    /// How long the content is, if the client has said so.
+    /// The length of the content, in bytes, if the client has announced it.
     pub(crate) announced_bytes: Option<u64>,
-    /// How much of it has come.
+    /// Bytes of the content that have arrived.
     pub(crate) came_bytes: u64,
-    /// What comes next is known to be content, which is not read before it is wanted (HTTP/3).
+    /// Whether the next input is known to be content, which is not read before it is wanted
+    /// (HTTP/3).
     pub(crate) content_follows: bool,
-    /// How much of it is allowed.
+    /// The maximum number of bytes of the content.
     pub(crate) content_max_bytes: u64,
 }
 
@@ -76,33 +77,32 @@ impl Default for MultiplexedStream {
 }
 
 impl MultiplexedStream {
-    /// Whether the content that the request announces is within its limit.
+    /// Returns whether the announced content of the request is within its limit.
     pub(crate) fn fits(&self) -> bool {
         self.announced_bytes.is_none_or(|bytes| bytes <= self.content_max_bytes)
     }
 
-    /// Whether more content is announced, or has come, than is allowed.
+    /// Returns whether more content was announced, or has arrived, than is allowed.
     pub(crate) fn is_too_much(&self) -> bool {
         !self.fits() || self.came_bytes > self.content_max_bytes
     }
 
-    /// Whether its head has not come yet.
+    /// Returns whether its head has not arrived yet.
     pub(crate) fn awaits_head(&self) -> bool {
         self.state.stage == ExchangeStage::Head
     }
 
-    /// Whether the application waits for content, or for nothing but the end of it.
+    /// Returns whether the application waits for content, or only for the end of it.
     pub(crate) fn waits_for_content(&self) -> bool {
         let ExchangeState { stage, wanted, .. } = self.state;
         let is_all_there = self.announced_bytes == Some(self.came_bytes);
-        // Where the length is not known, what comes next may be the end.
+        // If the length is not known, the end may come next.
         let may_be_all = is_all_there || self.announced_bytes.is_none() && !self.content_follows;
         let is_wanted = wanted.is_some_and(|bytes| bytes > 0 || may_be_all);
         stage.is_unanswered() && is_wanted && self.unread.is_empty() && !self.ended
     }
 
-    /// When what it waits for is late, in milliseconds; none when that is not for the client to
-    /// send.
+    /// Returns when the stream is late, in milliseconds; `None` if it does not wait for the client.
     pub(crate) fn due_ms(&self, settings: &WorkerSettings) -> Option<u64> {
         let patience_ms = match () {
             () if self.awaits_head() => settings.head_ms,
@@ -112,37 +112,38 @@ impl MultiplexedStream {
         Some(self.waits_since_ms.saturating_add(patience_ms))
     }
 
-    /// Whether the client has to send content before long. Whoever is silent in a tunnel may be
-    /// meant to be.
+    /// Returns whether the client has to send content before long. Silence in a tunnel may be
+    /// intended.
     pub(crate) fn awaits_body(&self) -> bool {
         !self.state.is_tunnel && self.waits_for_content()
     }
 
-    /// Whether something is queued that the client has to take before long, once its window is the
-    /// reason. In an open tunnel the application decides how long that may last.
+    /// Returns whether output is queued that the client has to take before long, once its
+    /// flow-control window is the reason for the wait. In an open tunnel the application decides
+    /// how long that may last.
     pub(crate) fn awaits_window(&self) -> bool {
         let is_open_tunnel = self.state.is_tunnel && self.state.stage.is_open();
         self.output != NO_OUTPUT && !is_open_tunnel
     }
 
-    /// Whether the client is late with what the stream waits for.
+    /// Returns whether the client is late.
     pub(crate) fn is_late(&self, now_ms: u64, settings: &WorkerSettings) -> bool {
         self.due_ms(settings).is_some_and(|due_ms| due_ms <= now_ms)
     }
 
-    /// Whether what comes of the request can be used now: its head, content that is wanted, what is
-    /// no content, which needs no want, or what nobody wants and is passed over.
+    /// Returns whether input of the request can be used now: its head, wanted content, input that
+    /// is no content and needs no `want`, or discarded content.
     pub(crate) fn takes_input(&self, is_content: bool) -> bool {
         let is_wanted = |bytes| bytes > 0 || !is_content || self.is_behind_content();
         !self.state.stage.is_unanswered() || self.state.wanted.is_some_and(is_wanted)
     }
 
-    /// Whether all of the content has come that was announced.
+    /// Returns whether all of the announced content has arrived.
     fn is_behind_content(&self) -> bool {
         self.announced_bytes.is_some_and(|bytes| self.came_bytes >= bytes)
     }
 
-    /// What the framing of a request announces.
+    /// Returns the length that the framing of a request announces.
     pub(crate) fn announced(framing: Framing) -> Option<u64> {
         match framing {
             Framing::None => Some(0),
@@ -151,7 +152,7 @@ impl MultiplexedStream {
         }
     }
 
-    /// Begins an exchange in place of one that has given back what it held.
+    /// Begins an exchange in place of one that has given its resources back.
     #[inline]
     pub(crate) fn begin(&mut self, state: ExchangeState) {
         debug_assert!(self.output == NO_OUTPUT && self.unread.held_bytes() == 0);
@@ -168,15 +169,15 @@ impl MultiplexedStream {
         self.content_max_bytes = 0;
     }
 
-    /// The exchange cannot go on: the stream is reset behind this event.
+    /// Ends an exchange that cannot continue: the stream is reset behind this event.
     #[cold]
     pub(crate) fn give_up(&mut self, why: Gone) {
         self.state.stage.give_up();
         self.given_up = Some(why);
     }
 
-    /// Gives back what it holds, and says how many bytes waited to be sent. The number of the
-    /// exchange is added to `ended`, if the application wants to hear of its end.
+    /// Gives its resources back, and returns how many bytes waited to be sent. The number of the
+    /// exchange is added to `ended`, if the application wants to be informed of its end.
     pub(crate) fn give_back(
         &mut self,
         outputs: &mut Outputs,

@@ -1,8 +1,8 @@
-//! One TLS connection: records in, plaintext out, and back. Bytes only; whoever holds it reads and
-//! writes the socket.
+//! One TLS connection: records in, plaintext out, and back. It works on bytes only; its owner reads
+//! and writes the socket.
 //!
-//! The library has no buffer of its own here, so a connection that waits has none: what arrives is
-//! opened in a buffer of the worker, and only the front of a record that is not whole is kept.
+//! The library has no buffer of its own here, so a waiting connection has none: input is decrypted
+//! in a buffer of the worker, and only the front of an incomplete record is kept.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -23,74 +23,75 @@ use crate::limits::{HANDSHAKE_MAX_BYTES, TLS_RECORD_MAX_BYTES};
 #[cfg(test)]
 mod tests;
 
-/// What is spoken inside, by ALPN (RFC 7301).
+/// The protocol inside TLS, negotiated by ALPN (RFC 7301).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Inside {
-    /// HTTP/1.1, or the peer did not say.
+    /// HTTP/1.1, also if the peer did not negotiate.
     Http1,
     /// HTTP/2 (RFC 9113 §3.2).
     Http2,
 }
 
-/// What records bring.
+/// The result of incoming records.
 pub(crate) enum Brought<'a> {
-    /// The handshake is over; comes once, before all content.
+    /// The handshake is over; this comes once, before all content.
     Begun(Inside),
     /// Plaintext of the peer.
     Content(&'a [u8]),
 }
 
-/// The peer's bytes are no TLS, or break its rules. An alert that says so waits to be sent.
+/// The error of a peer whose bytes are no TLS, or break its rules. An alert about it waits to be
+/// sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TlsFault;
 
-/// See the module's head.
+/// The server side of one TLS connection.
 pub(crate) struct ServerSession {
     records: UnbufferedServerConnection,
     /// The settings to choose from, until the client's cipher suites have arrived. The library sees
     /// no byte before.
     undecided: Option<Box<TlsConfig>>,
-    /// The name that the library does not see, until the handshake is over.
+    /// The server name that is hidden from the library until the handshake is over.
     hidden_name: Option<Arc<HiddenName>>,
-    /// What came and is not used yet: a record, or a message of the handshake, that is not whole.
-    /// The library knows places in it, and is shown it again whenever it is asked for anything.
+    /// The input that is not used yet: an incomplete record or handshake message. The library
+    /// remembers positions in it, and gets it again with every call.
     partial: Vec<u8>,
     wire: Wire,
-    /// Bytes of content in records that wait to be sent: all since none waited.
+    /// Bytes of content in the records that were queued since the queue was last empty.
     sealed_bytes: usize,
     /// Bytes of the handshake that were used.
     handshake_bytes: usize,
     state: State,
-    /// Something of the handshake was sent, so what follows may have to be encrypted.
+    /// Whether a part of the handshake was sent, so that further output may have to be encrypted.
     has_answered: bool,
-    /// The peer was told that nothing follows.
+    /// Whether close_notify was queued for the peer.
     closed: bool,
 }
 
-/// A record of the type alert that is not encrypted, fatal: decode_error (RFC 8446 §6).
+/// An unencrypted record with the fatal alert decode_error (RFC 8446 §6).
 const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 
-/// The same of a record that is too long: record_overflow.
+/// An unencrypted record with the alert record_overflow, for a record that is too long.
 const RECORD_OVERFLOW: [u8; 7] = [21, 3, 3, 0, 2, 2, 22];
 
-/// Most bytes in a record that is not encrypted (RFC 8446 §5.1).
+/// The maximum number of bytes in an unencrypted record (RFC 8446 §5.1).
 const PLAIN_RECORD_MAX_BYTES: usize = 1 << 14;
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Handshake,
     Open,
-    /// The peer has said that it will send no more.
+    /// The peer has sent close_notify.
     Ended,
-    /// Nobody reads what it sends any more.
+    /// The peer's input is not read any more.
     Unheard,
-    /// It can only be closed.
+    /// The session has failed: it can only be closed.
     Faulty,
 }
 
 impl ServerSession {
-    /// A session with a peer whose first bytes are `input`, which are still to be
-    /// [taken](Self::take); `None` when there can be none.
+    /// Creates a session with a peer whose first bytes are `input`, which are still to be
+    /// [taken](Self::take); `None` if the library cannot create one.
     pub(crate) fn new(config: &TlsConfig, input: &[u8]) -> Option<Self> {
         let known = config.suiting(input).filter(|suiting| suiting.hidden.is_none());
         let undecided = known.is_none().then(|| Box::new(config.clone()));
@@ -109,12 +110,12 @@ impl ServerSession {
         })
     }
 
-    /// Takes all of `input` and tells what it brings, having opened it in `buffer`, as long as
-    /// `tell` says that what follows is read. Behind the peer's close_notify nothing is (RFC 8446
-    /// §6.1). Gives the bytes at the end that nobody reads.
+    /// Takes all of `input`, decrypts it in `buffer`, and reports its contents to `tell`, as long
+    /// as `tell` returns that further content is read. Input behind the peer's close_notify is not
+    /// read (RFC 8446 §6.1). Returns the number of bytes at the end that are not read.
     ///
     /// # Errors
-    /// When the session cannot go on.
+    /// Fails if the session cannot continue.
     pub(crate) fn take(
         &mut self,
         input: &[u8],
@@ -158,12 +159,12 @@ impl ServerSession {
         }
     }
 
-    /// Chooses the settings by the first bytes of the client. Returns false as long as they do not
-    /// tell.
+    /// Chooses the settings by the first bytes of the client. Returns false as long as these do not
+    /// suffice.
     fn decide(&mut self, input: &mut [u8]) -> bool {
         let Some(config) = &self.undecided else { return true };
         let Some(Suiting { settings, hidden }) = config.suiting(input) else { return false };
-        // A session that cannot be made stays with the settings that it has.
+        // If no new session can be created, the existing one keeps its settings.
         if !Arc::ptr_eq(settings, &config.by_client)
             && let Ok(records) = UnbufferedServerConnection::new(Arc::clone(settings))
         {
@@ -175,8 +176,9 @@ impl ServerSession {
         true
     }
 
-    /// Has the library use the front of the input as far as it goes at once. Gives how much was
-    /// used, and whether there is more to be done; the former alone when the session cannot go on.
+    /// Makes the library use the front of the input as far as one step goes. Returns how much was
+    /// used, and whether there is more to do; the former alone, as an error, if the session cannot
+    /// continue.
     fn step(
         &mut self,
         input: &mut [u8],
@@ -186,7 +188,7 @@ impl ServerSession {
         let UnbufferedStatus { discard, state } = self.records.process_tls_records(input);
         let mut used = discard;
         match state {
-            // What the handshake agreed on is told first.
+            // The result of the handshake is reported first.
             Ok(ConnectionState::ReadTraffic(_)) if self.state == State::Handshake => {}
             Ok(ConnectionState::ReadTraffic(mut traffic)) => {
                 while let Some(record) = traffic.next_record() {
@@ -201,7 +203,7 @@ impl ServerSession {
                 self.has_answered = true;
                 self.wire.encode(data);
             }
-            // What is in our buffer is as good as sent.
+            // Bytes in our buffer count as sent.
             Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
             Ok(ConnectionState::PeerClosed) => self.state = State::Ended,
             Ok(
@@ -215,7 +217,7 @@ impl ServerSession {
         Ok((used, true))
     }
 
-    /// Keeps what is not whole.
+    /// Keeps the incomplete rest of the input.
     fn keep(&mut self, unused: &mut [u8]) -> Result<(), TlsFault> {
         let handshake_bytes = self.handshake_bytes + unused.len();
         let is_too_long = unused.len() > TLS_RECORD_MAX_BYTES
@@ -233,18 +235,18 @@ impl ServerSession {
         Ok(())
     }
 
-    /// The session is over; what the library has to say of it goes out.
+    /// Ends the session, and queues the alert of the library.
     #[cold]
     fn fail(&mut self, unused: &mut [u8]) -> TlsFault {
         self.state = State::Faulty;
         self.partial = Vec::new();
         if !self.has_answered && has_overflow(unused) {
-            // The library would have another alert for it.
+            // The library would send another alert for it.
             self.wire.append_bytes(&RECORD_OVERFLOW);
             return TlsFault;
         }
         let mut said = &[][..];
-        // Asked for more behind the alert, it would look at the bad bytes again.
+        // Called again behind the alert, the library would look at the bad bytes again.
         while !is_alert(said) {
             let start = self.wire.end;
             match self.records.process_tls_records(unused).state {
@@ -254,18 +256,18 @@ impl ServerSession {
             said = self.wire.bytes.get(start..self.wire.end).unwrap_or_default();
         }
         if said.is_empty() && !self.has_answered {
-            // The library saw nothing wrong yet: the handshake is longer than it may be.
+            // The library has seen no error yet: the handshake is longer than allowed.
             self.wire.append_bytes(&DECODE_ERROR);
         }
         TlsFault
     }
 
-    /// Whether the peer has said that it will send no more.
+    /// Returns whether the peer has announced that it will send no more.
     pub(crate) fn is_ended(&self) -> bool {
         self.state == State::Ended
     }
 
-    /// What is spoken inside; known once the handshake is over.
+    /// Returns the protocol inside; it is known once the handshake is over.
     fn inside(&self) -> Inside {
         match self.records.alpn_protocol() {
             Some(b"h2") => Inside::Http2,
@@ -273,8 +275,8 @@ impl ServerSession {
         }
     }
 
-    /// Encrypts content; false when that is not possible. Only called when nothing waits. Records
-    /// are made in `spare`, if there is memory in it, which [`Self::emptied`] gives back.
+    /// Encrypts content; returns false if that is not possible. Only called when no record waits.
+    /// Records are made in `spare`, if there is memory in it, which [`Self::emptied`] gives back.
     pub(crate) fn seal(&mut self, content: &[u8], spare: &mut Vec<u8>) -> bool {
         self.wire.borrow(spare);
         let sealed = self.write(|mut traffic, wire| {
@@ -288,8 +290,8 @@ impl ServerSession {
         sealed
     }
 
-    /// Has `write` put something in records, behind what the library itself has to say; false when
-    /// it cannot.
+    /// Makes `write` put content in records, behind the library's own messages; returns false if
+    /// that is not possible.
     fn write(
         &mut self,
         write: impl FnOnce(WriteTraffic<'_, ServerData>, &mut Wire) -> bool,
@@ -309,18 +311,18 @@ impl ServerSession {
         }
     }
 
-    /// Bytes of content that wait in records.
+    /// Returns the bytes of content that wait in records.
     pub(crate) fn sealed_bytes(&self) -> usize {
         self.sealed_bytes
     }
 
-    /// Whether records wait to be sent.
+    /// Returns whether records wait to be sent.
     #[inline]
     pub(crate) fn has_records(&self) -> bool {
         self.wire.start < self.wire.end
     }
 
-    /// Sends records that wait, by one call of `send`.
+    /// Sends waiting records with one call of `send`.
     pub(crate) fn send(&mut self, send: impl FnOnce(&[IoSlice<'_>]) -> Sending) -> Sending {
         let Wire { bytes, start, end } = &mut self.wire;
         let sending = send(&[IoSlice::new(bytes.get(*start..*end).unwrap_or_default())]);
@@ -330,12 +332,12 @@ impl ServerSession {
         sending
     }
 
-    /// What waits has to wait longer: it keeps no more memory than it needs, and `spare` gets the
-    /// rest, if there is none.
+    /// Shrinks the memory of records that have to wait longer to the size that they need. `spare`
+    /// gets the rest, if it has no memory.
     pub(crate) fn hold(&mut self, spare: &mut Vec<u8>) {
         const SLACK_BYTES: usize = 1024;
         let Wire { bytes, start, end } = &mut self.wire;
-        // A copy of less than half costs less than what was sent before it.
+        // Copying less than half costs less than the bytes sent before did.
         if bytes.len() > 2 * (*end - *start) + SLACK_BYTES {
             let rest = bytes.get(*start..*end).unwrap_or_default().to_vec();
             let whole = std::mem::replace(bytes, rest);
@@ -346,8 +348,8 @@ impl ServerSession {
         }
     }
 
-    /// All records have left; the content that was in them is no longer held. Their memory goes to
-    /// `spare`, if there is none.
+    /// Releases the records after all have left, and returns the bytes of the content that was in
+    /// them. Their memory goes to `spare`, if it has none.
     pub(crate) fn emptied(&mut self, spare: &mut Vec<u8>) -> usize {
         let bytes = std::mem::take(&mut self.wire).bytes;
         if spare.is_empty() {
@@ -356,7 +358,7 @@ impl ServerSession {
         std::mem::take(&mut self.sealed_bytes)
     }
 
-    /// Tells the peer that nothing follows (RFC 8446 §6.1); false when there is nothing to send.
+    /// Queues close_notify for the peer (RFC 8446 §6.1); returns false if there is nothing to send.
     pub(crate) fn close(&mut self) -> bool {
         if std::mem::replace(&mut self.closed, true) {
             return false;
@@ -378,8 +380,8 @@ impl ServerSession {
     }
 }
 
-/// Whether a record of ours is an alert. One that TLS 1.3 has encrypted is known by its length:
-/// nothing else that a server says is as short (RFC 8446 §5.2, §6).
+/// Returns whether a record of ours is an alert. One that TLS 1.3 has encrypted is known by its
+/// length: no other record of a server is as short (RFC 8446 §5.2, §6).
 fn is_alert(record: &[u8]) -> bool {
     const ALERT: u8 = 21;
     const APPLICATION_DATA: u8 = 23;
@@ -392,7 +394,7 @@ fn is_alert(record: &[u8]) -> bool {
     }
 }
 
-/// Whether one of the records, which are not encrypted, is longer than it may be.
+/// Returns whether one of the unencrypted records is longer than allowed.
 fn has_overflow(mut records: &[u8]) -> bool {
     while let Some(&[_, _, _, high, low]) = records.first_chunk() {
         let bytes = usize::from(u16::from_be_bytes([high, low]));
@@ -406,32 +408,32 @@ fn has_overflow(mut records: &[u8]) -> bool {
 
 type ServerData = rustls::server::ServerConnectionData;
 
-/// Records that wait to be sent.
+/// The queue of records that wait to be sent.
 #[derive(Default)]
 struct Wire {
-    /// Zeros behind the records, which cost something to make and are kept.
+    /// The records, with zeros behind them, which cost something to make and are kept.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
 }
 
 impl Wire {
-    /// Takes the memory of `spare` for its own, if it has none.
+    /// Takes the memory of `spare` for the queue, if it has none.
     fn borrow(&mut self, spare: &mut Vec<u8>) {
         if self.bytes.is_empty() {
             std::mem::swap(&mut self.bytes, spare);
         }
     }
 
-    /// Puts bytes behind the records.
+    /// Appends bytes to the records.
     fn append_bytes(&mut self, bytes: &[u8]) {
         self.bytes.truncate(self.end);
         self.bytes.extend_from_slice(bytes);
         self.end += bytes.len();
     }
 
-    /// Has `write` put something behind the records; it says how much that was, or how much room it
-    /// misses, if it is that.
+    /// Makes `write` append to the records. It returns how much it wrote or, if it lacks room, how
+    /// much it needs.
     fn append(&mut self, mut write: impl FnMut(&mut [u8]) -> Result<usize, Option<usize>>) -> bool {
         loop {
             let room = self.bytes.get_mut(self.end..).unwrap_or_default();
@@ -450,7 +452,7 @@ impl Wire {
         }
     }
 
-    /// Puts what the library has to say behind the records.
+    /// Appends a message of the library to the records.
     fn encode(&mut self, mut data: EncodeTlsData<'_, ServerData>) {
         let done = self.append(|room| {
             data.encode(room).map_err(|error| match error {

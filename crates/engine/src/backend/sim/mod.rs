@@ -1,12 +1,12 @@
-//! The simulated backend: no sockets, no threads, no clock. One seed decides what is ready when,
-//! how much of it, in which order, and what fails.
+//! The simulated backend: no sockets, no threads, no clock. One seed decides when each socket is
+//! ready, for how many bytes, in which order, and which operations fail.
 //!
-//! It has the shapes of both real backends, chosen by a constant: `Sim<true>` reports readiness
-//! and transfers at once like epoll, `Sim<false>` works on what it was asked for like io_uring, so
-//! that sends hold memory, receives go on after their cancel, and a closed slot is released later.
+//! It has the shapes of both real backends, chosen by a constant. `Sim<true>` reports readiness and
+//! transfers at once like epoll. `Sim<false>` works on submitted requests like io_uring, so that
+//! sends hold memory, receives go on after their cancel, and a closed slot is released later.
 //!
-//! What the engine must never do (send twice at once, send nothing, keep a lent buffer, touch
-//! memory it has lent, name a slot that is not attached) panics here.
+//! Forbidden operations of the engine (sending twice at once, sending nothing, keeping a lent
+//! buffer, touching memory it has lent, naming a slot that is not attached) panic here.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -45,19 +45,19 @@ use network::State;
 
 /// Bytes of one lent buffer in the shape of io_uring.
 const BUFFER_BYTES: usize = 4 * 1024;
-/// The address of the peers of adopted sockets.
+/// The address that stands for the peers of adopted sockets.
 const ADOPTED: &str = "adopted";
-/// Bytes one connection may send between two waits: its turn, once when it is ready for output and
-/// once when it has input, each with a last send that goes beyond.
+/// Bytes that one connection may send between two waits: its turn, once when it is ready for output
+/// and once when it has input, each with a last send that goes beyond.
 const SENT_PER_PASS_MAX_BYTES: usize = 4 * TURN_BYTES;
-/// Lent buffers when the faults name no number.
+/// The number of lent buffers if the faults set none.
 const BUFFERS: u16 = 64;
 
 /// A connected socket; dropping it closes it.
 pub struct SimSocket {
     network: Network,
     client: Client,
-    /// Reset the connection instead of ending it.
+    /// Whether dropping resets the connection instead of ending it.
     abruptly: bool,
 }
 
@@ -73,30 +73,31 @@ impl Drop for SimSocket {
     }
 }
 
-/// One slot.
+/// The entry of one slot.
 #[derive(Default)]
 struct SimEntry {
     socket: Option<SimSocket>,
     generation: u32,
-    /// The engine wants to receive.
+    /// Whether the engine wants to receive.
     wanted: bool,
-    /// The engine waits for [`Completion::Writable`].
+    /// Whether the engine waits for [`Completion::Writable`].
     writing: bool,
-    /// It is being opened.
+    /// Whether the connection is being opened.
     connecting: bool,
-    /// The engine has ended our side.
+    /// Whether the engine has ended our side.
     finished: bool,
     closing: bool,
     /// Bytes taken from the engine at once, since the last wait.
     turn_bytes: usize,
-    /// Only used in the shape of io_uring.
+    /// The requests in flight; used only in the shape of io_uring.
     flight: Flight,
-    /// Nothing is reported before these times, in milliseconds.
+    /// The time before which no input is reported, in milliseconds; the next field is that of
+    /// output.
     input_after_ms: u64,
     output_after_ms: u64,
 }
 
-/// Something [`Backend::next`] will look at.
+/// Something that [`Backend::next`] will look at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadyEntry {
     /// A listener has clients.
@@ -130,7 +131,7 @@ enum ReadyEntry {
         slot: Slot,
         generation: u32,
     },
-    /// The last result of a closed slot was told (io_uring).
+    /// The last result of a closed slot was reported (io_uring).
     Quiet {
         slot: Slot,
         generation: u32,
@@ -142,34 +143,34 @@ enum ReadyEntry {
     Woken,
 }
 
-/// A socket for datagrams.
+/// The state of a datagram socket.
 #[derive(Default)]
 struct WatchedSocket {
-    /// The engine waits for [`Completion::Datagrams`].
+    /// Whether the engine waits for [`Completion::Datagrams`].
     wanted: bool,
-    /// Nothing is reported before this time, in milliseconds.
+    /// The time before which nothing is reported, in milliseconds.
     after_ms: u64,
 }
 
-/// See the module's head.
+/// The simulated backend of one worker.
 pub struct Sim<const READINESS: bool> {
     network: Network,
     entries: Vec<SimEntry>,
     accepting: bool,
     accept_after_ms: u64,
     buffers: Buffers,
-    /// By number.
+    /// The datagram sockets, by number.
     datagram_sockets: Vec<WatchedSocket>,
-    /// Receives that found no buffer; asked for again at the next wait.
+    /// Receives that found no buffer; they are tried again at the next wait.
     starved: Vec<Slot>,
     ready: Vec<ReadyEntry>,
-    /// What was ready beyond the batch of the last wait; the first of the next.
+    /// Ready entries beyond the batch of the last wait; they are the first of the next.
     later: Vec<ReadyEntry>,
     wake: Arc<AtomicBool>,
 }
 
 impl<const READINESS: bool> Sim<READINESS> {
-    /// A backend on `network`, whose listeners are its own.
+    /// Creates a backend on `network`, whose listeners are its own.
     pub fn new(network: Network) -> Self {
         let wanted = network.0.borrow().dice.faults.buffers;
         let buffers = match (READINESS, wanted) {
@@ -191,7 +192,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
     }
 
-    /// The slot's entry, which must be attached and open.
+    /// Returns the slot's entry, which must be attached and open.
     fn open(&mut self, slot: Slot) -> &mut SimEntry {
         let entry = self.entries.get_mut(slot as usize).expect("the slot was attached");
         assert!(entry.socket.is_some() && !entry.closing, "slot {slot} is open");
@@ -212,7 +213,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         entry.socket.is_some() && entry.generation == generation
     }
 
-    /// Takes a client off a listener's queue, or finds that this fails.
+    /// Takes a client off a listener's queue, or rolls that this fails.
     fn take_client(network: &Network, listener: usize) -> Option<Result<SimSocket, Errno>> {
         let mut state = network.0.borrow_mut();
         let first = *state.waiting[listener].front()?;
@@ -232,8 +233,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         Some(Ok(SimSocket { network: network.clone(), client: first, abruptly: false }))
     }
 
-    /// Finds out what is ready; returns when the first of what is held back is due, in
-    /// milliseconds.
+    /// Finds the ready entries; returns the earliest due time of the delayed ones, in milliseconds.
     fn collect(&mut self) -> Option<u64> {
         let mut due = None;
         if self.wake.swap(false, Ordering::Acquire) {
@@ -289,8 +289,8 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
     }
 
-    /// Leaves what is beyond a batch to the next wait, which brings it first; `kept` of what is
-    /// ready were left by the last.
+    /// Leaves the entries beyond a batch to the next wait, which brings them first; `kept` of the
+    /// ready entries were left by the last wait.
     fn shuffle_batch(&mut self, kept: usize) {
         let mut state = self.network.0.borrow_mut();
         state.random.shuffle(&mut self.ready[kept..]);
@@ -301,7 +301,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         state.random.shuffle(&mut self.ready);
     }
 
-    /// What [`Backend::next`] makes of one ready thing; it may put a rest back.
+    /// Makes the result of [`Backend::next`] from one ready entry; it may put a rest back.
     fn look(&mut self, ready: ReadyEntry) -> Option<Completion<SimSocket>> {
         match ready {
             ReadyEntry::Listener { listener, left } => {
@@ -333,7 +333,7 @@ impl<const READINESS: bool> Sim<READINESS> {
                 }
             }
             ReadyEntry::Datagrams { number } => {
-                // A poller goes on watching; what was asked of io_uring is done.
+                // A poller goes on watching; a request to io_uring is done.
                 self.datagram_sockets[number as usize].wanted = READINESS;
                 Some(Completion::Datagrams { number })
             }
@@ -454,8 +454,8 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         self.open_connection(slot, remote)
     }
 
-    /// A real socket is nothing here: a peer of the simulated network takes its place, behind
-    /// [`ADOPTED`].
+    /// Opens a connection to a simulated peer, behind [`ADOPTED`], in place of the real socket,
+    /// which has no use here.
     fn adopt(&mut self, slot: Slot, _socket: OwnedFd) -> Result<(), Errno> {
         self.begin_opening(slot, &RemoteAddress::Unix(ADOPTED.into()))
     }
@@ -468,11 +468,11 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         }
     }
 
-    /// How much comes at once is the dice's.
+    /// Does nothing: the random faults decide how many bytes come at once.
     fn expect_content(&mut self, _slot: Slot, _on: bool) {}
 
-    // SAFETY: in the shape of io_uring the memory is read until `Sent` or `Released`, which is what
-    // the trait asks of callers; otherwise it is copied before the call is back.
+    // SAFETY: in the shape of io_uring the memory is read until `Sent` or `Released`, which is the
+    // contract of the trait; otherwise it is copied before the call returns.
     unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         assert!(bytes > 0 && parts.len() <= SEND_PARTS_MAX, "a send of {bytes} bytes");
@@ -483,8 +483,8 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
             parts.iter().for_each(|part| all.extend_from_slice(part));
             self.transfer(slot, &all)
         } else {
-            // SAFETY: what this function asks of its caller, who must let the memory stay until
-            // `Sent` or `Released`; both drop what is made here.
+            // SAFETY: this function has the same contract: its caller must let the memory stay
+            // until `Sent` or `Released`; both drop the parts made here.
             unsafe { self.begin_send(slot, parts) }
         }
     }
@@ -554,7 +554,8 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
     }
 }
 
-/// Whether a thing is held back; otherwise it may happen now. `after_ms` remembers until when.
+/// Returns whether an event is delayed; otherwise it may happen now. `after_ms` keeps the time
+/// until which it is.
 fn is_late(state: &mut State, after_ms: &mut u64, due: &mut Option<u64>) -> bool {
     let now_ms = state.now.monotonic_ms;
     if *after_ms <= now_ms && state.random.chance(state.dice.faults.late) {

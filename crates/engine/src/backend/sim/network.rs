@@ -1,5 +1,5 @@
-//! What the simulated backend and the simulated clients share: connections, listeners, the clock,
-//! the chances, and a record of all that happened.
+//! The state that the simulated backend and the simulated clients share: connections, listeners,
+//! the clock, the random faults, and a record of all events.
 //!
 //! A client acts through [`Network`] at any time between two passes of the worker. Time stands
 //! still unless a worker waits with nothing to do.
@@ -21,20 +21,21 @@ use super::wall::Wall;
 use crate::clock::Now;
 use crate::remote::RemoteAddress;
 
-/// Bytes the kernel takes from a client before the engine has read them.
+/// Bytes that the kernel takes from a client before the engine has read them.
 const INPUT_MAX_BYTES: usize = 64 * 1024;
-/// Bytes that fit between the engine and a server that has not said how many.
+/// Bytes that fit between the engine and a server that has not set a window.
 const OPENED_WINDOW_BYTES: usize = 64 * 1024;
-/// Waits in a row that may end without a result, without time passing and without a client that is
-/// about to act. More is a loop that burns a processor.
+/// The maximum number of waits in a row that end without a result, without time passing and without
+/// a client that is about to act. More of them show a loop that burns a processor.
 const IDLE_WAITS_MAX: u32 = 3;
-/// Waits in a row without time passing. What clients can send without pause ends long before.
+/// The maximum number of waits in a row without time passing. The input that clients can send
+/// without a pause ends long before.
 const WAITS_PER_MOMENT_MAX: u32 = 200_000;
-/// Where the clocks begin: far from zero, so that a forgotten "not set" shows.
+/// The start of the clocks: far from zero, so that a forgotten "not set" shows.
 const START: Now =
     Now { monotonic_ms: 5_000_017, unix_seconds: 1_790_000_000, unix_ms: 1_790_000_000_000 };
 
-/// The monotonic clock of a network, for what may be called from any thread.
+/// The monotonic clock of a network, which any thread may read.
 #[derive(Debug, Clone)]
 pub struct SharedClock(Arc<AtomicU64>);
 
@@ -45,30 +46,30 @@ impl SharedClock {
     }
 }
 
-/// Names a connection, for its client.
+/// The handle of a connection for its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client(pub(super) usize);
 
-/// How a client's connection is made.
+/// The options of a client's connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Connect {
-    /// Index of the listener.
+    /// The index of the listener.
     pub listener: usize,
     /// Bytes that fit between the engine and this client before it reads.
     pub window_bytes: usize,
-    /// A Unix socket: the kernel does not say how far a send in flight has come, but what the
-    /// client has not read.
+    /// Whether this is a Unix socket: its kernel does not report how far a send in flight has come,
+    /// only the number of bytes that the client has not read.
     pub local: bool,
-    /// No chance breaks this connection.
+    /// Whether the connection is protected from random faults.
     pub protected: bool,
 }
 
-/// What a client's read brought.
+/// The result of a client's read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
-    /// So many bytes, at least one.
+    /// The number of bytes read, at least one.
     Bytes(usize),
-    /// Nothing yet.
+    /// No bytes have arrived yet.
     Nothing,
     /// The server has sent its end of stream.
     Ended,
@@ -76,22 +77,22 @@ pub enum Read {
     Reset,
 }
 
-/// What is known of a connection from outside.
+/// The observable state of a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// When the engine took it over, in milliseconds.
+    /// The time at which the engine attached it, in milliseconds.
     pub attached_at_ms: Option<u64>,
-    /// When the engine last took a byte from it.
+    /// The time at which the engine last took a byte from it.
     pub taken_at_ms: u64,
-    /// When the engine last put a byte into it.
+    /// The time at which the engine last put a byte into it.
     pub given_at_ms: u64,
-    /// When the engine closed it.
+    /// The time at which the engine closed it.
     pub closed_at_ms: Option<u64>,
-    /// The engine had ended its stream before it closed the connection.
+    /// Whether the engine had ended its stream before it closed the connection.
     pub lingered: bool,
-    /// When it was closed, its client left no room for output.
+    /// Whether its client left no room for output at the time it was closed.
     pub stalled: bool,
-    /// A failing operation hit it: it need not work any more.
+    /// Whether a failing operation hit it: it need not work any more.
     pub hurt: bool,
     /// Bytes that wait for the client to read them.
     pub unread_bytes: usize,
@@ -103,33 +104,33 @@ pub struct Facts {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) options: Connect,
-    /// The handshake of TCP is over. Only what the engine opens waits for that.
+    /// Whether the TCP handshake is over. Only connections that the engine opens wait for that.
     pub(super) established: bool,
     pub(super) to_server: VecDeque<u8>,
     pub(super) client_ended: bool,
     pub(super) to_client: VecDeque<u8>,
     pub(super) server_ended: bool,
-    /// Neither direction works any more, for the engine.
+    /// The error with which both directions fail for the engine.
     pub(super) broken: Option<Errno>,
-    /// … and for the client.
+    /// Whether both directions have failed for the client.
     client_reset: bool,
-    /// The client has closed its socket: nobody reads what arrives.
+    /// Whether the client has closed its socket: nothing that arrives is read.
     client_gone: bool,
-    /// Bytes the client has read.
+    /// The number of bytes that the client has read.
     pub(super) acknowledged: u64,
     pub(super) facts: Facts,
 }
 
 impl Connection {
-    /// Bytes the kernel takes from the engine now.
+    /// Returns the number of bytes that the kernel takes from the engine now.
     pub(super) fn room(&self) -> usize {
         let (window, unread) = (self.options.window_bytes, self.to_client.len());
-        // A Unix socket takes nothing more until three quarters of it were read.
+        // A Unix socket takes no more until three quarters of it were read.
         let full = self.options.local && unread > 0 && unread > window / 4;
         if full { 0 } else { window.saturating_sub(unread) }
     }
 
-    /// The engine will get no more than what is there.
+    /// Returns whether a read of the engine returns at once: with bytes, an end or an error.
     pub(super) fn has_input(&self) -> bool {
         !self.to_server.is_empty() || self.client_ended || self.broken.is_some()
     }
@@ -143,27 +144,28 @@ impl Connection {
     }
 }
 
-/// The state behind a [`Network`].
+/// The state inside a [`Network`].
 pub(super) struct State {
     pub(super) random: Random,
     pub(super) dice: Dice,
     pub(super) now: Now,
-    /// What stands for [`START`] where a time of the system is needed: only differences count.
+    /// The counterpart of [`START`] where a time of the system is needed: only differences count.
     begun: Instant,
     shared_clock: SharedClock,
     wall: Wall,
     pub(super) connections: Vec<Connection>,
-    /// Connections that the engine opens, and whoever plays their servers has not looked at.
+    /// The connections that the engine opens and that the player of their servers has not looked
+    /// at.
     opened: VecDeque<(Client, RemoteAddress)>,
-    /// Clients that wait to be accepted, by listener.
+    /// The clients that wait to be accepted, by listener.
     pub(super) waiting: Vec<VecDeque<Client>>,
     pub(super) datagrams: Datagrams,
-    /// When a client, or whoever else drives the run, acts next by itself.
+    /// The time at which a client, or another driver of the run, acts next without a cause.
     next_action_ms: Option<u64>,
-    /// Since then the engine has done something a client may answer to.
+    /// Whether the engine has since done something that a client may respond to.
     pub(super) news: bool,
     waits_this_moment: u32,
-    /// Accepting has failed because there was no descriptor.
+    /// Whether accepting has failed because there was no descriptor.
     pub(super) ran_out_of_descriptors: bool,
     idle_waits: u32,
     stuck: bool,
@@ -178,18 +180,18 @@ impl State {
         Some(error)
     }
 
-    /// Whether a send finds no memory now; its connection is as good as before.
+    /// Rolls whether a send finds no kernel memory now; its connection stays usable.
     pub(super) fn lacks_memory(&mut self) -> Option<Errno> {
         let errors = [Errno::NOBUFS, Errno::NOMEM];
         self.random.chance(self.dice.faults.shortage).then(|| *self.random.pick(&errors))
     }
 
-    /// Records what happened.
+    /// Records an event.
     pub(super) fn note(&mut self, what: fmt::Arguments<'_>) {
         self.trace.note(self.now, what);
     }
 
-    /// A wait begins.
+    /// Begins a wait.
     pub(super) fn begin_wait(&mut self) {
         self.datagrams.begin_wait();
         self.waits_this_moment += 1;
@@ -206,7 +208,7 @@ impl State {
         }
     }
 
-    /// Nothing is ready: time passes until `timeout_ms` is over, something is due at
+    /// Lets time pass because nothing is ready: until `timeout_ms` is over, something is due at
     /// `ready_at_ms`, or a client acts.
     pub(super) fn pass_time(&mut self, timeout_ms: Option<u64>, ready_at_ms: Option<u64>) {
         let now = self.now.monotonic_ms;
@@ -228,7 +230,7 @@ impl State {
         self.stuck = until.is_none() && self.idle_waits > IDLE_WAITS_MAX;
     }
 
-    /// A pass of the worker takes a moment now and then, if it has work.
+    /// Lets a moment pass now and then in a pass of the worker that has work.
     pub(super) fn work_takes_time(&mut self, has_work: bool) {
         if has_work && self.random.chance(100) {
             let ms = self.random.below(3);
@@ -236,7 +238,7 @@ impl State {
         }
     }
 
-    /// Takes input of a client for the engine; there is so much.
+    /// Takes `bytes` of a client's input for the engine; the input has at least so many.
     pub(super) fn take_input(
         &mut self,
         client: Client,
@@ -254,14 +256,14 @@ impl State {
         let connection = &mut self.connections[client.0];
         connection.facts.given_at_ms = self.now.monotonic_ms;
         if connection.client_gone {
-            // Nobody is there: the first bytes are answered by a reset.
+            // The client is gone: its system replies to the first bytes with a reset.
             connection.broken = Some(Errno::CONNRESET);
         } else {
             connection.to_client.extend(bytes);
         }
     }
 
-    /// A fresh connection, which is established or not.
+    /// Adds a new connection, which is established or not.
     fn add(&mut self, options: Connect, established: bool) -> Client {
         let client = Client(self.connections.len());
         self.connections.push(Connection {
@@ -280,7 +282,7 @@ impl State {
         client
     }
 
-    /// The engine opens a connection. Whoever plays the server decides what becomes of it.
+    /// Opens a connection of the engine. The player of its server decides whether it succeeds.
     pub(super) fn open(&mut self, remote: &RemoteAddress) -> Client {
         let local = matches!(remote, RemoteAddress::Unix(_));
         let window_bytes = OPENED_WINDOW_BYTES;
@@ -303,8 +305,8 @@ impl State {
         }
     }
 
-    /// The engine gives the connection up. As in TCP, a connection that is closed while input
-    /// waits is reset, and a reset may overtake what the client has not read (RFC 9112 §9.6).
+    /// Closes a connection for the engine. As in TCP, a connection that is closed while input waits
+    /// is reset, and a reset may overtake bytes that the client has not read (RFC 9112 §9.6).
     pub(super) fn close(&mut self, client: Client, abruptly: bool) {
         self.news = true;
         let now_ms = self.now.monotonic_ms;
@@ -313,7 +315,7 @@ impl State {
         connection.facts.closed_at_ms = Some(now_ms);
         connection.facts.stalled = connection.room() == 0;
         connection.server_ended = true;
-        // Nothing comes any more, and a run may have many connections.
+        // No more input comes, and a run may have many connections.
         connection.to_server.shrink_to_fit();
         let reset = abruptly || !connection.to_server.is_empty() || connection.broken.is_some();
         if reset {
@@ -332,13 +334,14 @@ impl State {
     }
 }
 
-/// See the module's head. Clones name the same network.
+/// A simulated network, shared by the simulated backend and the clients. Clones name the same
+/// network.
 #[derive(Clone)]
 pub struct Network(pub(super) Rc<RefCell<State>>);
 
 impl Network {
-    /// A network with so many listeners. Nothing in it depends on anything but `seed`, `faults` and
-    /// what is asked of it.
+    /// Creates a network with `listeners` listeners. Nothing in it depends on anything but `seed`,
+    /// `faults` and the calls made.
     pub fn new(seed: u64, faults: Faults, listeners: usize) -> Self {
         Self(Rc::new(RefCell::new(State {
             random: Random::new(seed),
@@ -361,38 +364,39 @@ impl Network {
         })))
     }
 
-    /// The clocks.
+    /// Returns the current times of the clocks.
     pub fn now(&self) -> Now {
         self.0.borrow().now
     }
 
-    /// The monotonic clock, for what may be called from any thread.
+    /// Returns the monotonic clock in a form that any thread may read.
     pub fn shared_clock(&self) -> SharedClock {
         self.0.borrow().shared_clock.clone()
     }
 
-    /// The monotonic clock, as a time of the system.
+    /// Returns the time of the monotonic clock as a time of the system.
     pub fn instant(&self) -> Instant {
         let state = self.0.borrow();
         state.begun + Duration::from_millis(state.now.monotonic_ms - START.monotonic_ms)
     }
 
-    /// Whether the wall clock showed a second, since 1970, at some moment from `from_ms` to now.
+    /// Returns whether the wall clock showed a second, since 1970, at some moment from `from_ms` to
+    /// now.
     pub fn showed(&self, second: i64, from_ms: u64) -> bool {
         let state = self.0.borrow();
         state.wall.showed(second, from_ms, state.now.monotonic_ms)
     }
 
-    /// Says when something outside the worker happens next, all clients having done what they can
-    /// do now: no wait lasts longer.
+    /// Sets the time of the next action outside the worker, all clients having done all they can do
+    /// now. No wait lasts longer.
     pub fn act_at(&self, at_ms: Option<u64>) {
         let mut state = self.0.borrow_mut();
         state.next_action_ms = at_ms;
         state.news = false;
     }
 
-    /// The worker is held up for so long, and its clients are not: it was stopped, or the machine
-    /// had others to run.
+    /// Holds the worker up for `ms` milliseconds, but not its clients: the process was stopped, or
+    /// the machine ran others.
     pub fn hold_up(&self, ms: u64) {
         let mut state = self.0.borrow_mut();
         state.advance(ms);
@@ -408,19 +412,19 @@ impl Network {
         client
     }
 
-    /// The next connection that the engine opens: what stands for its server acts with it as a
-    /// client does, once it has [accepted](Self::establish) it.
+    /// Returns the next connection that the engine opens. The player of its server acts with it as
+    /// a client does, once it has [accepted](Self::establish) it.
     pub fn next_opened(&self) -> Option<(Client, RemoteAddress)> {
         self.0.borrow_mut().opened.pop_front()
     }
 
-    /// Whether a connection is open for the engine. One to a Unix socket may be so before its
-    /// server has accepted it, and is not refused then.
+    /// Returns whether a connection is open for the engine. One to a Unix socket may be so before
+    /// its server has accepted it, and is not refused then.
     pub fn is_established(&self, server: Client) -> bool {
         self.0.borrow().connections[server.0].established
     }
 
-    /// The server accepts a connection.
+    /// Accepts a connection as its server.
     pub fn establish(&self, server: Client, window_bytes: usize) {
         let mut state = self.0.borrow_mut();
         let connection = &mut state.connections[server.0];
@@ -429,20 +433,20 @@ impl Network {
         state.note(format_args!("{server:?} accepts"));
     }
 
-    /// The system of the server refuses a connection, or a path to it fails.
+    /// Refuses a connection as the system of its server, or fails the path to it.
     pub fn refuse(&self, server: Client, error: Errno) {
         let mut state = self.0.borrow_mut();
         state.connections[server.0].fail(error);
         state.note(format_args!("{server:?} refuses: {error}"));
     }
 
-    /// Whether the engine has given a connection up.
+    /// Returns whether the engine has closed a connection.
     pub fn is_closed(&self, client: Client) -> bool {
         self.0.borrow().connections[client.0].facts.closed_at_ms.is_some()
     }
 
-    /// Sends from a client; returns how many bytes the kernel took. A server that has closed
-    /// answers with a reset.
+    /// Sends from a client, and returns the number of bytes that the kernel took. A server that has
+    /// closed the connection replies with a reset.
     pub fn send(&self, client: Client, bytes: &[u8]) -> usize {
         let mut state = self.0.borrow_mut();
         let connection = &mut state.connections[client.0];
@@ -462,7 +466,7 @@ impl Network {
         taken
     }
 
-    /// Reads up to `max` bytes behind what is in `into`.
+    /// Reads up to `max` bytes and appends them to `into`.
     pub fn read(&self, client: Client, max: usize, into: &mut Vec<u8>) -> Read {
         let mut state = self.0.borrow_mut();
         let connection = &mut state.connections[client.0];
@@ -485,14 +489,14 @@ impl Network {
         }
     }
 
-    /// The client sends its end of stream and goes on reading.
+    /// Sends the client's end of stream; the client goes on reading.
     pub fn end(&self, client: Client) {
         let mut state = self.0.borrow_mut();
         state.connections[client.0].client_ended = true;
         state.note(format_args!("{client:?} ends"));
     }
 
-    /// The client closes its socket; what is still sent to it is answered by a reset.
+    /// Closes the client's socket; bytes that are still sent to it are answered by a reset.
     pub fn leave(&self, client: Client) {
         let mut state = self.0.borrow_mut();
         let connection = &mut state.connections[client.0];
@@ -502,17 +506,17 @@ impl Network {
         state.note(format_args!("{client:?} leaves"));
     }
 
-    /// The client resets the connection.
+    /// Resets the connection as its client.
     pub fn reset(&self, client: Client) {
         let mut state = self.0.borrow_mut();
         let connection = &mut state.connections[client.0];
         connection.fail(Errno::CONNRESET);
-        // Nobody reads any of it, and a run may have many such connections.
+        // None of it is read any more, and a run may have many such connections.
         (connection.to_client, connection.to_server) = (VecDeque::new(), VecDeque::new());
         state.note(format_args!("{client:?} resets"));
     }
 
-    /// What is known of a connection.
+    /// Returns the observable state of a connection.
     pub fn facts(&self, client: Client) -> Facts {
         let connection = &self.0.borrow().connections[client.0];
         Facts {
@@ -522,33 +526,34 @@ impl Network {
         }
     }
 
-    /// Whether accepting has failed because there was no descriptor, so that the server may close
-    /// connections that are not in use.
+    /// Returns whether accepting has failed because there was no descriptor, so that the server may
+    /// close connections that are not in use.
     pub fn ran_out_of_descriptors(&self) -> bool {
         self.0.borrow().ran_out_of_descriptors
     }
 
-    /// Clients that nobody has accepted.
+    /// Returns the number of clients that were not accepted yet.
     pub fn waiting(&self) -> usize {
         self.0.borrow().waiting.iter().map(VecDeque::len).sum()
     }
 
-    /// Fallible operations so far: the sweep is over when [`Faults::fail_at`] is larger.
+    /// Returns the number of fallible operations so far: the sweep is over when [`Faults::fail_at`]
+    /// is larger.
     pub fn operations(&self) -> u64 {
         self.0.borrow().dice.operations
     }
 
-    /// The worker waits without a timeout, and nobody is going to do anything.
+    /// Returns whether the worker waits without a timeout and no client is going to act.
     pub fn is_stuck(&self) -> bool {
         self.0.borrow().stuck
     }
 
-    /// A digest of all that happened: equal for equal runs.
+    /// Returns a digest of all events: equal for equal runs.
     pub fn digest(&self) -> u64 {
         self.0.borrow().trace.digest
     }
 
-    /// Adds an event of the run's own to the record.
+    /// Adds an event of the test run to the record.
     pub fn note(&self, what: fmt::Arguments<'_>) {
         self.0.borrow_mut().note(what);
     }
@@ -567,7 +572,7 @@ impl Trace {
         Self { digest: 0xcbf2_9ce4_8422_2325, shown, line: String::new() }
     }
 
-    /// FNV-1a over the lines: the record has to be compared, not defended.
+    /// Adds a line to the FNV-1a digest: the record has to be compared, not defended.
     fn note(&mut self, now: Now, what: fmt::Arguments<'_>) {
         self.line.clear();
         let _ = fmt::write(&mut self.line, format_args!("{} {what}", now.monotonic_ms));

@@ -1,4 +1,4 @@
-//! What comes on request streams, read as far as it is wanted: what nobody reads gives no window
+//! Input of request streams, read as far as it is wanted: unread input gives no flow-control window
 //! back (RFC 9000 §4).
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use crate::multiplexed::MultiplexedStream;
 use crate::pool::Pool;
 use crate::service::requests;
 
-/// The client has opened a request stream.
+/// Begins a request on a stream that the client has opened.
 pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
     let (http3, ..) = core.http3(slot);
@@ -39,18 +39,19 @@ pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: Strea
     }
 }
 
-/// The stream, if it is open.
+/// Returns the stream, if it is open.
 fn open(core: &mut Core, slot: Slot, id: StreamId) -> Option<&mut Open> {
     core.http3(slot).0.streams.get(number(id))
 }
 
-/// Reads a request stream, as far as what comes is wanted, or was answered early and is dropped.
+/// Reads a request stream as far as its input is wanted, or is dropped because the request was
+/// responded to early.
 pub(crate) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     if open(core, slot, id).is_none() {
         let now_ms = core.now.monotonic_ms;
         let (http3, link, _) = core.http3(slot);
         if http3.discard(id, now_ms) {
-            // The next of it has its full time.
+            // The next part of it has its full time.
             link.deadline.is_over(DeadlineWatch::Discard);
         }
         return;
@@ -63,7 +64,7 @@ pub(crate) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamI
     }
 }
 
-/// Reads what has come behind what is kept.
+/// Reads the input behind the kept part.
 fn read_on<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     loop {
         let (Http3 { quic, streams, .. }, _, buffers) = core.http3(slot);
@@ -84,24 +85,24 @@ fn read_on<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     }
 }
 
-/// What stood in a stream.
+/// The result of reading from a stream.
 enum Came {
     Nothing,
-    /// Bytes, with nothing of the stream kept before them.
+    /// Bytes of a stream of which no earlier ones are kept.
     Bytes(Bytes),
-    /// What it was is with what was kept before.
+    /// The bytes were appended to the ones kept before.
     Held,
     Reset,
-    /// More than there is memory for.
+    /// There is not enough memory for the bytes.
     TooMuch,
 }
 
-/// Takes the next bytes, and whether they are the last: a request without content is known by that.
-/// QUIC joins thousands of frames that wait to one piece, so a piece has a limit.
+/// Takes the next bytes, and notes whether they are the last: that shows a request without content.
+/// QUIC joins thousands of waiting frames to one piece, so a piece has a limit.
 fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
     let Open { unread, own: MultiplexedStream { held, .. }, .. } = open;
     let mut stream = quic.recv_stream(open.id);
-    // What there is to transmit when they are dropped goes out behind all events.
+    // Frames that have to be sent when these are dropped leave behind all events.
     let Ok(mut chunks) = stream.read(true) else { return Came::Nothing };
     let first = match chunks.next(CHUNK_BYTES) {
         Err(ReadError::Blocked) => {
@@ -136,7 +137,7 @@ fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
     if is_kept { Came::Held } else { Came::TooMuch }
 }
 
-/// Uses what was read; false when the stream is no more.
+/// Uses bytes that were just read; returns false if the stream no longer exists.
 fn use_bytes<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, bytes: &[u8]) -> bool {
     let rest = bytes.get(steps(app, core, slot, id, bytes)..).unwrap_or_default();
     let (http3, _, buffers) = core.http3(slot);
@@ -148,7 +149,7 @@ fn use_bytes<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, byt
     is_kept
 }
 
-/// Uses what was read before; false when the stream is no more.
+/// Uses bytes that were kept; returns false if the stream no longer exists.
 fn use_held<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) -> bool {
     let Some(open) = open(core, slot, id) else { return false };
     if open.own.held.is_empty() && !open.fin {
@@ -167,8 +168,8 @@ fn use_held<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) -> b
     true
 }
 
-/// Steps of the wire machine over `input`, as far as what is in it is wanted; returns how much of
-/// it was used.
+/// Steps the wire machine over `input` as far as its parts are wanted; returns how many bytes were
+/// used.
 fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: &[u8]) -> usize {
     let now_ms = core.now.monotonic_ms;
     let mut at = 0;
@@ -179,7 +180,7 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
         };
         let Some(Open { request, own, fin, .. }) = streams.get(number(id)) else { return at };
         if request.is_ended() {
-            // Nobody asks for what is behind its end.
+            // Input behind the end of the request is not wanted.
             return input.len();
         }
         if !own.takes_input(request.is_in_content(&input[at..])) {
@@ -206,7 +207,7 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
     }
 }
 
-/// There is no memory for what the client sends: the stream pays.
+/// Ends the stream because there is no memory for the client's input.
 #[cold]
 fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     if let Some(own) = core.http3(slot).0.end(id, ErrorCode::ExcessiveLoad) {
@@ -218,7 +219,7 @@ fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let (multiplexed, ..) = core.multiplexed(slot);
     for number in multiplexed.all(MultiplexedStream::waits_for_content) {
-        // What was read of one may have ended others.
+        // Reading one stream may have ended others.
         if let Some(open) = core.http3(slot).0.streams.get(number) {
             let id = open.id;
             read(app, core, slot, id);
@@ -226,7 +227,7 @@ pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     }
 }
 
-/// Acts upon an event of a request stream. False when it needs more input.
+/// Acts upon an event of a request stream. Returns false if it needs more input.
 fn happened<A: App>(
     app: &mut A,
     core: &mut Core,
@@ -253,7 +254,7 @@ fn happened<A: App>(
     true
 }
 
-/// A request stream, or the whole connection, breaks the rules.
+/// Ends a request stream, or the whole connection, that breaks the rules.
 #[cold]
 fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error: StreamError) {
     match error {
@@ -266,11 +267,11 @@ fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error:
     }
 }
 
-/// The client has taken a request back, or stopped its answer.
+/// Ends a request that the client has cancelled, or whose response it has stopped.
 pub(super) fn reset_by_peer<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
     let (http3, ..) = core.http3(slot);
-    // The stream may have ended before what is told of it.
+    // The stream may have ended before this report of it.
     let Some(own) = http3.end(id, ErrorCode::RequestCancelled) else { return };
     let spent = http3.session.reset_by_peer(now_ms);
     requests::lose(app, core, slot, (number(id), own), Gone::Peer);
