@@ -308,7 +308,7 @@ impl Core {
         }
     }
 
-    /// The connection is to be cut; the application hears why, if it is owed that.
+    /// Cuts the connection; the application gets the reason, if it has something open there.
     #[cold]
     pub(crate) fn give_up(&mut self, slot: Slot, why: Gone) {
         let conn = self.conns.get(slot);

@@ -38,7 +38,7 @@ pub(crate) use slice::RangeSource;
 pub use slice::{ContentRoom, Slice};
 pub(crate) use state::{Carrier, ExchangeStage, ExchangeState};
 
-/// 205 Reset Content.
+/// The status 205 Reset Content.
 const RESET_CONTENT: u16 = 205;
 
 /// One exchange, lent to the application for one event.
@@ -49,7 +49,7 @@ pub struct Exchange<'w> {
 }
 
 impl Exchange<'_> {
-    /// Where to post to, from any thread or any event.
+    /// Returns the address for messages to this exchange, from any thread or any event.
     pub fn address(&mut self) -> Address {
         let address = self.core.address(self.slot);
         match self.carrier {
@@ -58,9 +58,9 @@ impl Exchange<'_> {
         }
     }
 
-    /// Has the application hear of the end of the exchange by
-    /// [`App::ended`](crate::app::App::ended), under a number of its own. Returns whether the
-    /// exchange has not ended yet; if it has, nothing is heard of it.
+    /// Requests a call of [`App::ended`](crate::app::App::ended), with a number of the
+    /// application's own, at the end of the exchange. Returns whether the exchange has not ended
+    /// yet; if it has, there is no call.
     #[must_use]
     pub fn notify_end(&mut self, number: NonZeroU32) -> bool {
         if self.state().is_none() {
@@ -87,70 +87,72 @@ impl Exchange<'_> {
         }
     }
 
-    /// The time of this pass.
+    /// Returns the time of this pass.
     pub fn now(&self) -> Now {
         self.core.now
     }
 
-    /// Whether the server has begun to stop. What never ends by itself should not begin then.
+    /// Returns whether the server has begun to stop. Endless responses should not begin then.
     pub fn is_stopping(&self) -> bool {
         self.core.ending != WorkerEnding::No
     }
 
-    /// The number of the listener that the client came by, in the order of the kit.
+    /// Returns the index of the listener that accepted the client, in the order of the
+    /// configuration of the server.
     pub fn listener(&mut self) -> usize {
         self.core.conns.get(self.slot).listener().into()
     }
 
-    /// The client's address; `None` on a Unix socket.
+    /// Returns the client's address; `None` on a Unix socket.
     pub fn peer(&mut self) -> Option<SocketAddr> {
         self.core.conns.get(self.slot).peer
     }
 
-    /// The address at the other end of the socket: the client's, or that of the proxy whose header
-    /// has told it; `None` on a Unix socket.
+    /// Returns the address at the other end of the socket: the client's, or that of the proxy whose
+    /// PROXY protocol header carried the client's; `None` on a Unix socket.
     pub fn socket_peer(&mut self) -> Option<SocketAddr> {
         let conn = self.core.conns.get(self.slot);
         conn.proxy.as_deref().copied().unwrap_or(conn.peer)
     }
 
-    /// Whether the connection is encrypted.
+    /// Returns whether the connection is encrypted.
     pub fn is_secured(&mut self) -> bool {
         self.core.listener(self.slot).tls.is_some()
     }
 
-    /// Bytes that wait to be sent on the connection, of this answer and those before it.
+    /// Returns the bytes that wait to be sent on the connection, of this response and those before
+    /// it.
     pub fn queued_bytes(&mut self) -> u64 {
         self.core.queued_bytes(self.slot)
     }
 
-    /// All connections of the worker, to open one or to do something with another stream.
+    /// Returns all connections of the worker, to open one or to act on another stream.
     pub fn connections(&mut self) -> Connections<'_> {
         Connections { core: self.core }
     }
 
-    /// The mappings this worker holds.
+    /// Returns the mappings that this worker holds.
     pub fn mappings(&self) -> &Mappings {
         &self.core.buffers.mappings
     }
 
-    /// Responds in full with what is in memory or in an archive. `mapping` is what its archive
-    /// ranges and external files refer to. Ignored when a final head went out already. The exchange
-    /// is over for the application, whether or not the answer reaches the client.
+    /// Sends a complete response from memory or from an archive. Its archive ranges and external
+    /// files refer to `mapping`. The call is ignored if a final head was already sent. The exchange
+    /// is over for the application, whether or not the response reaches the client.
     #[inline]
     pub fn prepared(&mut self, answer: &Prepared<'_>, mapping: Option<MappingId>) {
         self.prepared_of(answer, RangeSource::of(mapping));
     }
 
-    /// Responds in full as [`Self::prepared`] does, with ranges of an open file: each external
-    /// range of the body is one of it, whatever file, size and time it names. They are sent as a
-    /// [`Slice::File`] is.
+    /// Sends a complete response as [`Self::prepared`] does, with ranges of an open file: each
+    /// external range of the body is a range of this file, regardless of the file, size and time
+    /// that it names. They are sent as a [`Slice::File`] is.
     pub fn prepared_file(&mut self, answer: &Prepared<'_>, file: &Arc<File>) {
         self.prepared_of(answer, RangeSource::File(file));
     }
 
-    /// Responds in full as [`Self::prepared`] does, with ranges of bytes in memory: each external
-    /// range of the body is one of them. Long ones are shared, short ones copied.
+    /// Sends a complete response as [`Self::prepared`] does, with ranges of bytes in memory: each
+    /// external range of the body is one of them. Long ones are shared, short ones copied.
     #[inline]
     pub fn prepared_shared(&mut self, answer: &Prepared<'_>, bytes: &Bytes) {
         self.prepared_of(answer, RangeSource::Shared(bytes));
@@ -172,25 +174,25 @@ impl Exchange<'_> {
         self.give_up_unless(queued);
     }
 
-    /// Adds fields to the final response, whatever gives it: whole lines as HTTP/1 has them. They
-    /// take the place of fields of the response with the same names, except that `Vary` has what
-    /// both say; a line without a value is not sent and only takes the place of others. Ignored
-    /// when a final head went out already.
+    /// Adds fields to the final response, regardless of its origin: whole lines in the form of
+    /// HTTP/1. They replace fields of the response with the same names, except that `Vary` has the
+    /// values of both; a line without a value is not sent and only removes others. The call is
+    /// ignored if a final head was already sent.
     pub fn add_fields(&mut self, lines: &[u8]) {
         if let Some(state) = self.state().filter(|state| state.stage == ExchangeStage::Open) {
             state.added.get_or_insert_default().append(lines);
         }
     }
 
-    /// Lets no cache keep the response that several users share, if it is a prepared one: it is
-    /// for one user ([`AddedFields::set_private`]). Ignored as [`Self::add_fields`] is.
+    /// Forbids caches to keep a prepared response for several users, because it is for one user
+    /// ([`AddedFields::set_private`]). The call is ignored in the cases of [`Self::add_fields`].
     pub fn set_private(&mut self) {
         if let Some(state) = self.state().filter(|state| state.stage == ExchangeStage::Open) {
             state.added.get_or_insert_default().set_private();
         }
     }
 
-    /// Sends an interim response (1xx), such as 103 Early Hints. Not sent to HTTP/1.0 clients
+    /// Sends an interim response (1xx), such as 103 Early Hints. It is not sent to HTTP/1.0 clients
     /// (RFC 9110 §15.2).
     pub fn interim<'f>(&mut self, status: u16, fields: impl Iterator<Item = Field<'f>> + Clone) {
         debug_assert!((100..200).contains(&status) && status != 101);
@@ -205,9 +207,9 @@ impl Exchange<'_> {
         self.give_up_unless(queued);
     }
 
-    /// Begins a final response whose content follows by [`Self::write`]. Over HTTP/1 it goes out in
-    /// chunks when it has no length, or until close to HTTP/1.0 clients. Content of a status that
-    /// has none is dropped.
+    /// Begins a final response whose content follows by [`Self::write`]. Over HTTP/1 a response
+    /// without a length is sent in chunks, or until close to HTTP/1.0 clients. Content of a status
+    /// that has none is dropped.
     pub fn head<'f>(
         &mut self,
         status: u16,
@@ -218,8 +220,8 @@ impl Exchange<'_> {
             return;
         };
         state.stage = ExchangeStage::Streaming;
-        // RFC 9110 §15.3.6: "the server MUST NOT generate content", and by Content-Length: 0 the
-        // client knows.
+        // RFC 9110 §15.3.6: "the server MUST NOT generate content". Content-Length: 0 shows that to
+        // the client.
         let is_reset = status == RESET_CONTENT;
         let length = if is_reset { Some(0) } else { length };
         state.left = length.filter(|_| !is_reset);
@@ -231,7 +233,7 @@ impl Exchange<'_> {
         self.give_up_unless(queued);
     }
 
-    /// Queues a final head as it is.
+    /// Queues a final head without changes.
     fn begin<'f>(
         &mut self,
         status: u16,
@@ -251,7 +253,7 @@ impl Exchange<'_> {
     }
 
     /// Sends content. Content beyond the announced length aborts the exchange: a client must never
-    /// take a wrong answer for a whole one.
+    /// mistake a wrong response for a complete one.
     pub fn write(&mut self, slice: Slice<'_>) -> ContentRoom {
         let state = self.state().filter(|state| state.is_writable());
         let Some(state) = state else { return ContentRoom::Gone };
@@ -276,13 +278,13 @@ impl Exchange<'_> {
         self.room()
     }
 
-    /// Queues content as it is; at least one byte.
+    /// Queues content without changes; at least one byte.
     fn send(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
         self.response().ok_or(Gone::Peer)?.content(slice)
     }
 
-    /// Completes the answer. One that is shorter than announced is aborted instead. The exchange is
-    /// over for the application.
+    /// Completes the response. One that is shorter than announced is aborted instead. The exchange
+    /// is over for the application.
     pub fn end<'f>(&mut self, trailers: impl Iterator<Item = Field<'f>> + Clone) {
         let Some(state) = self.state() else { return };
         match state.stage {
@@ -306,8 +308,8 @@ impl Exchange<'_> {
         self.give_up_unless(queued);
     }
 
-    /// Gives the exchange up. What went out never looks like a complete answer: the connection is
-    /// cut, or the stream reset. The exchange is over for the application.
+    /// Aborts the exchange. An incomplete response never looks like a complete one: the connection
+    /// is cut, or the stream reset. The exchange is over for the application.
     pub fn abort(&mut self) {
         if let Some(state) = self.state() {
             state.stage = ExchangeStage::Aborted;
@@ -317,10 +319,10 @@ impl Exchange<'_> {
         }
     }
 
-    /// Ends a response that cannot be completed behind what is queued of it. It never looks like a
-    /// complete one: the connection ends inside the content, or the stream is reset. Where only the
-    /// end of the connection would end the content, and over HTTP/3, where a reset takes back what
-    /// was not acknowledged, it is [aborted](Self::abort).
+    /// Ends a response that cannot be completed, behind the queued part of it. It never looks like
+    /// a complete one: the connection ends inside the content, or the stream is reset. If only the
+    /// end of the connection would end the content, and over HTTP/3, where a reset discards
+    /// unacknowledged bytes, the response is [aborted](Self::abort).
     pub fn cut_short(&mut self) {
         if !self.is_cut_visible() {
             return self.abort();
@@ -341,7 +343,7 @@ impl Exchange<'_> {
         self.give_up_unless(queued);
     }
 
-    /// Whether the client sees that content is missing when the response ends here.
+    /// Returns whether the client sees that content is missing if the response ends here.
     fn is_cut_visible(&mut self) -> bool {
         let protocol = &mut self.core.conns.get(self.slot).protocol;
         let is_chunked = match self.carrier {
@@ -358,19 +360,19 @@ impl Exchange<'_> {
             && is_incomplete
     }
 
-    /// Whether the request is HEAD, so that its answer goes out without content.
+    /// Returns whether the request is HEAD, so that its response is sent without content.
     pub fn is_head_only(&mut self) -> bool {
         self.state().is_some_and(|state| state.head_only)
     }
 
-    /// Whether the content that the request announces is within its limit. Chunked content
-    /// announces nothing; it is refused when it comes to more.
+    /// Returns whether the announced content of the request is within its limit. Chunked content
+    /// announces nothing; it is refused when it exceeds the limit.
     pub fn content_fits(&mut self) -> bool {
         protocol::content_fits(&mut self.core.conns.get(self.slot).protocol, self.carrier)
     }
 
-    /// Allows the request `bytes` of content, whatever `Settings::limits` say: more for an upload,
-    /// less for a form. It does nothing after the first [`Self::want`].
+    /// Allows the request `bytes` of content, regardless of `Settings::limits`: more for an upload,
+    /// less for a form. It has no effect after the first [`Self::want`].
     pub fn body_limit(&mut self, bytes: u64) {
         if self.state().is_none_or(|state| state.wanted.is_some()) {
             return;
@@ -382,9 +384,10 @@ impl Exchange<'_> {
         );
     }
 
-    /// Takes `bytes` more of the request's content. Nothing of it is read before the first call,
-    /// which sends 100 Continue to a client that waits for it; `want(0)` opens it and takes none.
-    /// Content that does not fit its limit is refused with 413 now, or when it comes to more.
+    /// Requests `bytes` more of the request's content. None of it is read before the first call,
+    /// which sends 100 Continue to a client that waits for it; `want(0)` begins the content and
+    /// requests none. Content beyond its limit is refused with 413 now, or when it exceeds the
+    /// limit.
     pub fn want(&mut self, bytes: u64) {
         let fits = self.content_fits();
         let now_ms = self.core.now.monotonic_ms;
@@ -399,7 +402,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Keeps the exchange open after this event, until `deadline_ms` from now if that is given.
+    /// Keeps the exchange open after this event, for `deadline_ms` if a deadline is given.
     pub fn wait(&mut self, deadline_ms: Option<u64>) {
         let now = self.core.now.monotonic_ms;
         let at_ms = deadline_ms.map_or(0, |after| now.saturating_add(after.max(1)));
@@ -412,8 +415,8 @@ impl Exchange<'_> {
         link.asked_ms = protocol.multiplexed().map_or(at_ms, Multiplexed::asked_ms);
     }
 
-    /// Answers 101 with these fields and turns the connection into a byte stream; the application
-    /// hears of it by `raw`. Only HTTP/1.1 clients without content can be upgraded.
+    /// Responds with 101 and these fields, and turns the connection into a byte stream; the
+    /// application gets its events by `raw`. Only HTTP/1.1 clients without content can be upgraded.
     pub fn upgrade<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
         match self.response().and_then(|mut response| response.upgrade(fields)) {
             Some(queued) => {
@@ -424,11 +427,12 @@ impl Exchange<'_> {
         }
     }
 
-    /// Turns the connection into a byte stream without a response; the application hears of it by
-    /// `raw` and sends whatever the client expects there, such as the `200` that opens a tunnel for
-    /// CONNECT (RFC 9110 §9.3.6). What the client has sent behind its request comes as bytes of the
-    /// stream, and responses to earlier requests leave before what is written to it. Only over
-    /// HTTP/1, before there is a response and without content; otherwise the exchange is aborted.
+    /// Turns the connection into a byte stream without a response; the application gets its events
+    /// by `raw` and sends the bytes that the client expects, such as the `200` that opens a tunnel
+    /// for CONNECT (RFC 9110 §9.3.6). Bytes that the client has sent behind its request come as
+    /// bytes of the stream, and responses to earlier requests leave before the output of the
+    /// stream. This works only over HTTP/1, before there is a response and without content;
+    /// otherwise the exchange is aborted.
     pub fn take_over(&mut self) {
         if self.response().is_some_and(|mut response| response.can_be_taken_over()) {
             protocol::upgraded(&mut self.core.conns.get(self.slot).protocol);
@@ -437,19 +441,19 @@ impl Exchange<'_> {
         }
     }
 
-    /// The response, while the exchange is open.
+    /// Returns the response, while the exchange is open.
     #[inline]
     fn response(&mut self) -> Option<Response<'_>> {
         Response::of(self.core, self.slot, self.carrier)
     }
 
-    /// What the engine remembers of the exchange, while it is open.
+    /// Returns the engine's state of the exchange, while it is open.
     #[inline]
     fn state(&mut self) -> Option<&mut ExchangeState> {
         protocol::state(&mut self.core.conns.get(self.slot).protocol, self.carrier)
     }
 
-    /// The stream that carries the exchange, if it is one and open.
+    /// Returns the stream that carries the exchange, if there is one and it is open.
     fn stream(&mut self) -> Option<&mut MultiplexedStream> {
         let Carrier::Stream(id) = self.carrier else { return None };
         self.core.conns.get(self.slot).protocol.multiplexed()?.stream(id)
@@ -493,7 +497,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Queues a whole response with the fields that the application has added.
+/// Queues a complete response with the fields that the application has added.
 #[cold]
 fn prepared_with(
     response: &mut Response<'_>,

@@ -31,8 +31,9 @@ pub const fn worker_bytes(io: Io) -> usize {
     own + encoding + backend + tls
 }
 
-/// Bytes of one worker that are mapped as they are, and lie in no heap: its stack, and what it
-/// lends to the kernel for input with io_uring, where each worker has this budget for buffers.
+/// Returns the bytes of one worker that are mapped directly and are in no heap: its stack, and the
+/// memory that it lends to the kernel for input with io_uring, where each worker has this budget for
+/// buffers.
 pub const fn worker_mapped_bytes(io: Io, budget_bytes: usize) -> usize {
     WORKER_STACK_BYTES
         + match io {

@@ -103,8 +103,8 @@ pub const LINGER_CONTENT_MS: u64 = BODY_TIMEOUT_MS;
 /// Milliseconds for which a connection lingers in total, however much arrives: 256 MiB at 7 Mbit/s.
 pub const LINGER_MAX_MS: u64 = 300_000;
 
-/// Divisor of the lingering connections: so many of them share one permit. Above that, the oldest
-/// of them is closed.
+/// Divisor of the connection permits: connections may linger on this fraction of them. Above that,
+/// the oldest lingering connection is closed.
 pub(crate) const LINGER_PERMIT_DIVISOR: usize = 4;
 
 /// Bytes that a connection may have sent in total and still be closed at once behind its last
@@ -262,8 +262,8 @@ pub(crate) const PERMIT_BATCH_DIVISOR: usize = 64;
 /// Milliseconds after which a worker that found too few connections to close looks again.
 pub(crate) const PERMIT_RELIEF_PAUSE_MS: u64 = ACCEPT_PAUSE_MS;
 
-/// Milliseconds of delay behind a deadline that show a worker to have been held up: no pass takes
-/// so long, and clients notice such a delay.
+/// Milliseconds by which a worker comes too late to a deadline if it must have been held up: no pass
+/// takes so long, and no client notices a shorter delay.
 pub(crate) const HELD_UP_MS: u64 = 1000;
 
 /// Passes without a result after which nothing is left in the kernel's queues. There are two,
@@ -294,8 +294,8 @@ pub const INBOX_MAX_MESSAGES: usize = 4096;
 pub(crate) const INBOX_DATAGRAMS_MAX: usize = INBOX_MAX_MESSAGES / 4;
 
 /// The maximum number of milliseconds until a worker that has died is started again. The pause
-/// begins with [`ACCEPT_PAUSE_MS`] and doubles with each worker that has lived for less than the
-/// pause. A longer one would keep clients waiting; a shorter one would write more log lines than
+/// begins with [`ACCEPT_PAUSE_MS`] and doubles with each worker that has not lived for this
+/// maximum. A longer pause would keep clients waiting; a shorter one would write more log lines than
 /// are read.
 pub(crate) const RESTART_PAUSE_MAX_MS: u64 = 1_600;
 

@@ -20,21 +20,21 @@ use crate::quic::config::QuicConfig;
 use crate::settings::ListenerSettings;
 use crate::socket_options::limit_unsent;
 
-/// A listening socket and what its connections speak.
+/// A listening socket and the protocol of its connections.
 pub struct Listener {
     /// The socket: bound, listening, non-blocking.
     pub socket: Arc<OwnedFd>,
-    /// What its connections have in common.
+    /// The common settings of its connections.
     pub settings: ListenerSettings,
 }
 
-/// Binds and listens on a TCP address. An IPv6 wildcard takes IPv4 connections too.
+/// Binds and listens on a TCP address. An IPv6 wildcard accepts IPv4 connections too.
 ///
-/// Options that matter per connection are set here once, because accepted sockets inherit them.
-/// `SO_REUSEPORT` is not set, so a second server on the port is an error.
+/// Options of connections are set here once, because accepted sockets inherit them. `SO_REUSEPORT`
+/// is not set, so a second server on the port is an error.
 ///
 /// # Errors
-/// What the system reports, `AddrInUse` above all.
+/// Returns the error of the system, `AddrInUse` above all.
 pub fn bind_tcp(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -50,16 +50,17 @@ pub fn bind_tcp(address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Binds and listens on a Unix socket. A socket file that nobody listens on any more is replaced;
-/// any other file is left alone. It never waits, whatever the state of the socket there.
+/// Binds and listens on a Unix socket. A socket file without a listening process is replaced; any
+/// other file is left alone. The call never waits, regardless of the state of the existing socket.
 ///
-/// Everybody may connect who can reach the file (mode 0666): a proxy in front mostly runs as
-/// another user, and the folder is the place to keep people out. The mode is right from the first
-/// moment because the process's umask is another one meanwhile: call it before there are threads
-/// that make files.
+/// Everybody who can reach the file may connect (mode 0666): a proxy in front mostly runs as
+/// another user, and the permissions of the folder restrict access. The mode is right from the
+/// first moment because the process's umask is changed meanwhile: call this before there are
+/// threads that create files.
 ///
 /// # Errors
-/// What the system reports; `AddrInUse` when somebody listens there or the file is no socket.
+/// Returns the error of the system; `AddrInUse` if a process listens there or the file is no
+/// socket.
 pub fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
     bind_unix_with(path, bind_for_all)
 }
@@ -67,7 +68,7 @@ pub fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
 /// Binds a Unix socket as [`bind_unix`] does, for this user and root alone: its file has mode 0600.
 ///
 /// # Errors
-/// Those of [`bind_unix`].
+/// Returns the errors of [`bind_unix`].
 pub fn bind_unix_private(path: &Path) -> io::Result<OwnedFd> {
     bind_unix_with(path, |socket, address| {
         // The file gets the mode that the socket has (unix_bind in net/unix/af_unix.c of Linux), so
@@ -100,9 +101,9 @@ pub struct QuicListener {
     /// A socket for each worker, or for fewer: bound, non-blocking. A worker without a socket gets
     /// no connections.
     pub sockets: Vec<Arc<OwnedFd>>,
-    /// What its connections have in common.
+    /// The common settings of its connections.
     pub settings: ListenerSettings,
-    /// … and what QUIC needs.
+    /// The settings of QUIC.
     pub config: QuicConfig,
 }
 
@@ -110,7 +111,7 @@ pub struct QuicListener {
 /// the same socket. A bind without `SO_REUSEPORT` comes first and proves that the port is free.
 ///
 /// # Errors
-/// What the system reports, `AddrInUse` above all.
+/// Returns the error of the system, `AddrInUse` above all.
 pub fn bind_udp(address: SocketAddr, workers: usize) -> io::Result<Vec<OwnedFd>> {
     let proof = udp_socket(address, false)?;
     let address = local_address(&proof).unwrap_or(address);
@@ -132,12 +133,12 @@ fn udp_socket(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The address a TCP listener got, useful when its port was 0.
+/// Returns the local address of a TCP listener, which is useful if its port was 0.
 pub fn local_address(socket: &OwnedFd) -> Option<SocketAddr> {
     net::getsockname(socket).ok().and_then(|address| SocketAddr::try_from(address).ok())
 }
 
-/// What a descriptor is that was passed to this process.
+/// The kind of a descriptor that was passed to this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PassedSocket {
     /// A TCP socket that listens, at this address.
@@ -153,7 +154,7 @@ pub enum PassedSocket {
 }
 
 impl PassedSocket {
-    /// Looks at a descriptor.
+    /// Returns the kind of a descriptor.
     pub fn of(socket: &OwnedFd) -> Self {
         let Ok(kind) = sockopt::socket_type(socket) else { return Self::Other };
         let Ok(address) = net::getsockname(socket) else { return Self::Other };
@@ -170,7 +171,7 @@ impl PassedSocket {
     }
 }
 
-/// The path of a Unix socket, or `@` and its abstract name.
+/// Returns the path of a Unix socket, or `@` and its abstract name.
 fn name(address: &SocketAddrUnix) -> PathBuf {
     let path = address.path_bytes().unwrap_or_default();
     let name = match address.abstract_name() {
@@ -180,7 +181,7 @@ fn name(address: &SocketAddrUnix) -> PathBuf {
     OsString::from_vec(name).into()
 }
 
-/// Sets the options of [`bind_tcp`] for a socket that another process has bound. Without them
+/// Sets the options of [`bind_tcp`] on a socket that another process has bound. Without them
 /// everything works, with more delay and memory.
 pub fn prepare_passed_tcp(socket: &OwnedFd) {
     let _best_effort = sockopt::set_tcp_nodelay(socket, true);
@@ -190,14 +191,14 @@ pub fn prepare_passed_tcp(socket: &OwnedFd) {
 /// Makes a UDP socket that another process has bound non-blocking, as those of [`bind_udp`] are.
 ///
 /// # Errors
-/// What the system reports.
+/// Returns the error of the system.
 pub fn prepare_passed_udp(socket: &OwnedFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(socket, true)?)
 }
 
-/// Binds; the new file has mode 0777 less the umask (unix(7)).
+/// Binds a socket; the new file has mode 0777 less the umask (unix(7)).
 fn bind_for_all(socket: &OwnedFd, address: &SocketAddrUnix) -> rustix::io::Result<()> {
-    /// Two at a time would each take the other's umask for the one to go back to.
+    /// Serializes the calls: of two at the same time, each would restore the other's umask.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let before = umask(Mode::XUSR | Mode::XGRP | Mode::XOTH);
@@ -206,15 +207,15 @@ fn bind_for_all(socket: &OwnedFd, address: &SocketAddrUnix) -> rustix::io::Resul
     bound
 }
 
-/// Returns whether a file is that of a Unix socket on which no process listens any more. One that
-/// is bound and does not listen yet counts as such, so a lock must keep those who bind away.
+/// Returns whether a file is that of a Unix socket on which no process listens any more. A socket
+/// that is bound and does not listen yet counts as such, so a lock must exclude others that bind.
 #[must_use]
 pub fn is_stale_unix(path: &Path) -> bool {
     SocketAddrUnix::new(path).is_ok_and(|address| is_abandoned(path, &address))
 }
 
-/// A socket file without a listener refuses connections. One with more clients than it can take up
-/// lets them wait, so the attempt must not.
+/// Returns whether a socket file has no listener: it refuses connections then. One whose accept
+/// queue is full lets clients wait, so the attempt must not wait.
 fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
     if !path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()) {
         return false;

@@ -1,5 +1,5 @@
-//! Connections that carry many exchanges at once, over HTTP/2 or HTTP/3: what both do alike. How
-//! frames are made is in `http2` and `http3`.
+//! Multiplexed connections, which carry many exchanges at once over HTTP/2 or HTTP/3: the common
+//! part of both protocols. Their frames are made in `http2` and `http3`.
 
 mod stream;
 
@@ -18,14 +18,14 @@ use pinion_http::limits::DECODED_HEAD_MAX_BYTES;
 use pinion_http::request::RequestHead;
 pub(crate) use stream::MultiplexedStream;
 
-/// What such a connection has beside others.
+/// The state of a multiplexed connection.
 pub(crate) enum Multiplexed {
     Http2(Box<Http2>),
     Http3(Box<Http3>),
 }
 
 impl Multiplexed {
-    /// The stream with this number, if it is open.
+    /// Returns the stream with this number, if it is open.
     #[inline]
     pub(crate) fn stream(&mut self, id: u32) -> Option<&mut MultiplexedStream> {
         match self {
@@ -34,7 +34,7 @@ impl Multiplexed {
         }
     }
 
-    /// The first open stream of which `find` makes something.
+    /// Returns the first result of `find` for an open stream.
     pub(crate) fn find<R>(
         &mut self,
         mut find: impl FnMut(u32, &mut MultiplexedStream) -> Option<R>,
@@ -47,7 +47,7 @@ impl Multiplexed {
         }
     }
 
-    /// The numbers of open streams for which something is so.
+    /// Returns the numbers of the open streams for which `is_so` holds.
     pub(crate) fn all(&mut self, is_so: impl Fn(&MultiplexedStream) -> bool) -> Vec<u32> {
         let mut ids = Vec::new();
         self.find(|id, stream| {
@@ -59,7 +59,7 @@ impl Multiplexed {
         ids
     }
 
-    /// Takes any stream that is open away, with its number; `None` when there is none.
+    /// Removes any open stream, and returns it with its number; `None` if there is none.
     pub(crate) fn pop(&mut self) -> Option<(u32, MultiplexedStream)> {
         match self {
             Self::Http2(http2) => http2.pop(),
@@ -67,7 +67,7 @@ impl Multiplexed {
         }
     }
 
-    /// Ends a stream whose response cannot be completed; gives back what was kept with it.
+    /// Resets a stream whose response cannot be completed; returns the state that was kept with it.
     pub(crate) fn reset(
         &mut self,
         id: u32,
@@ -80,7 +80,7 @@ impl Multiplexed {
         }
     }
 
-    /// Ends a stream whose response is complete and all on its way; later, when it is not.
+    /// Ends a stream whose response is complete, as soon as all of it is on its way.
     pub(crate) fn finish(&mut self, id: u32, link: &mut TransportLink, buffers: &mut Buffers) {
         // Over HTTP/3 it ends when QUIC has taken the last of it.
         if let Self::Http2(http2) = self {
@@ -88,7 +88,8 @@ impl Multiplexed {
         }
     }
 
-    /// The application has consumed content of a stream: the client may send more.
+    /// Returns window for content of a stream that the application has consumed: the client may
+    /// send more.
     pub(crate) fn consumed(
         &mut self,
         id: u32,
@@ -96,13 +97,14 @@ impl Multiplexed {
         link: &mut TransportLink,
         buffers: &mut Buffers,
     ) {
-        // Over HTTP/3 nothing is read that is not wanted, and reading gives the window back.
+        // Over HTTP/3 only wanted content is read, and reading gives the window back.
         if let Self::Http2(http2) = self {
             http2.consumed(id, bytes, link, buffers);
         }
     }
 
-    /// Says that no further requests are taken; said again, that those on their way are not either.
+    /// Announces with GOAWAY that no further requests are accepted; called again, that those on
+    /// their way are not accepted either.
     pub(crate) fn go_away(
         &mut self,
         is_stopping: bool,
@@ -115,8 +117,7 @@ impl Multiplexed {
         }
     }
 
-    /// Gives back what a stream that was taken away has held; returns how many bytes of its
-    /// response waited.
+    /// Gives back the resources of a removed stream; returns how many bytes of its response waited.
     pub(crate) fn release(&mut self, stream: MultiplexedStream, buffers: &mut Buffers) -> u64 {
         let bytes = release(stream, buffers);
         *self.queued_bytes_mut() -= bytes;
@@ -145,8 +146,7 @@ impl Multiplexed {
         *self.open_head_bytes_mut() += bytes;
     }
 
-    /// Counts the heads that are kept. Until then, those of requests that have ended are counted,
-    /// too.
+    /// Counts the heads that are kept. Until then, those of ended requests are counted too.
     fn count_open_heads(&mut self) {
         let mut bytes = 0;
         self.find(|_, stream| {
@@ -165,8 +165,8 @@ impl Multiplexed {
         }
     }
 
-    /// Keeps content that the application has not wanted yet. False when there is no memory, or no
-    /// such stream.
+    /// Keeps content that the application has not wanted yet. Returns false if there is no memory,
+    /// or no such stream.
     pub(crate) fn keep(&mut self, id: u32, bytes: &[u8], pool: &mut Pool) -> bool {
         let keep = |stream: &mut MultiplexedStream| {
             stream.unread.keep_up_to(pool, bytes, UNREAD_MAX_BYTES)
@@ -174,8 +174,8 @@ impl Multiplexed {
         bytes.is_empty() || self.stream(id).is_some_and(keep)
     }
 
-    /// Returns the earliest deadline that the application has asked for on a stream, in
-    /// milliseconds; 0 when there is none.
+    /// Returns the earliest deadline that the application has set on a stream, in milliseconds; 0
+    /// if there is none.
     pub(crate) fn asked_ms(&mut self) -> u64 {
         let mut earliest_ms = u64::MAX;
         self.find(|_, stream| {
@@ -187,7 +187,7 @@ impl Multiplexed {
         if earliest_ms == u64::MAX { 0 } else { earliest_ms }
     }
 
-    /// How many streams are open.
+    /// Returns the number of open streams.
     pub(crate) fn open_streams(&self) -> usize {
         match self {
             Self::Http2(http2) => http2.session.open_streams(),
@@ -195,7 +195,7 @@ impl Multiplexed {
         }
     }
 
-    /// Bytes that wait on all streams.
+    /// Returns the bytes that wait on all streams.
     #[inline]
     pub(crate) fn queued_bytes(&self) -> u64 {
         match self {
@@ -211,7 +211,7 @@ impl Multiplexed {
         }
     }
 
-    /// Bytes beside the streams that are counted against the budget for buffers.
+    /// Returns the bytes beside the streams that are counted against the memory budget for buffers.
     pub(crate) fn counted_bytes(&self) -> usize {
         match self {
             Self::Http2(http2) => http2.counted_bytes,
@@ -219,13 +219,13 @@ impl Multiplexed {
         }
     }
 
-    /// Whether nothing more comes of its exchanges without the peer's doing, once what is in frames
-    /// has left.
+    /// Returns whether its exchanges make no more output without input of the peer, once the framed
+    /// output has left.
     pub(crate) fn waits_for_peer(&self) -> bool {
         self.queued_bytes() > 0 || self.open_streams() == 0
     }
 
-    /// Bytes of the budget for buffers that it holds.
+    /// Returns the bytes of the memory budget for buffers that it holds.
     pub(crate) fn held_bytes(&mut self, outputs: &mut Outputs, encoders: &Encoders) -> usize {
         let mut bytes = self.counted_bytes();
         self.find(|_, stream| {
@@ -237,12 +237,12 @@ impl Multiplexed {
         bytes
     }
 
-    /// Whether the first frames of a head have come, and not the last.
+    /// Returns whether the first frames of a head have arrived, and not the last.
     pub(crate) fn is_within_head(&self) -> bool {
         matches!(self, Self::Http2(http2) if http2.session.is_within_head())
     }
 
-    /// When the first stream is late with what it waits for, in milliseconds.
+    /// Returns when the first stream is late, in milliseconds.
     pub(crate) fn due_ms(&mut self, settings: &WorkerSettings) -> Option<u64> {
         let mut first_ms = None;
         self.find(|_, stream| {
@@ -253,7 +253,7 @@ impl Multiplexed {
         first_ms
     }
 
-    /// What a deadline has to watch, beside output that does not leave.
+    /// Returns the condition that a deadline has to watch, besides output that does not leave.
     pub(crate) fn wanted_watch(&mut self, nothing_kept: bool) -> DeadlineWatch {
         if !nothing_kept || self.is_within_head() {
             return DeadlineWatch::Head;
@@ -265,7 +265,7 @@ impl Multiplexed {
         }
     }
 
-    /// What the exchanges by themselves ask a deadline to watch.
+    /// Returns the condition that the exchanges alone ask a deadline to watch.
     fn watch(&mut self) -> DeadlineWatch {
         if self.open_streams() == 0 {
             return DeadlineWatch::Idle;
@@ -274,21 +274,21 @@ impl Multiplexed {
         if self.find(waits).is_some() {
             return DeadlineWatch::Body;
         }
-        // What waits, waits for a window.
+        // Queued output waits for a window.
         let queues = |_, stream: &mut MultiplexedStream| stream.awaits_window().then_some(());
         let is_watched = self.queued_bytes() > 0 && self.find(queues).is_some();
         if is_watched { DeadlineWatch::Window } else { DeadlineWatch::Nothing }
     }
 }
 
-/// Gives back what a stream has held; returns how many bytes of its response waited.
+/// Gives back the resources of a stream; returns how many bytes of its response waited.
 pub(crate) fn release(mut stream: MultiplexedStream, buffers: &mut Buffers) -> u64 {
     let Buffers { outputs, pool, mappings, encoders, ended, .. } = buffers;
     encoders.give_back(&mut stream.state.encoder, pool);
     stream.give_back(outputs, pool, mappings, ended)
 }
 
-/// Why nothing can be queued on a stream that is not open. Who writes has just seen that it is.
+/// Returns the error of queueing on a stream that is not open. The caller has just seen that it is.
 #[cold]
 pub(crate) fn no_stream() -> Gone {
     debug_assert!(false, "an exchange that is open has a stream");

@@ -1,6 +1,6 @@
-//! What waits to be sent on one connection, in order.
+//! The output queue of one connection.
 //!
-//! A connection has a queue only while something waits; queues are reused, so a request costs no
+//! A connection has a queue only while output waits. Queues are reused, so a request costs no
 //! allocation. At most one send is in flight per queue.
 
 mod next;
@@ -23,13 +23,13 @@ pub(crate) use queues::{NO_OUTPUT, Outputs, QUEUE_BYTES};
 pub(crate) enum Segment {
     /// Bytes in a pooled chunk, sent from `start`.
     Chunk { chunk: Vec<u8>, start: usize },
-    /// Bytes the application gave away, or shares with others.
+    /// Bytes that the application gave away, or shares with others.
     Shared { bytes: Bytes, start: usize },
     /// A range of a mapped archive.
     Mapped { mapping: MappingId, offset: u64, bytes: u64 },
     /// A range of an external file of an archive.
     External { mapping: MappingId, range: ExternalRange },
-    /// A range of a file the application handed over.
+    /// A range of a file that the application handed over.
     File { file: Arc<File>, offset: u64, bytes: u64 },
 }
 
@@ -58,34 +58,35 @@ impl Segment {
     }
 }
 
-/// The queue of one connection.
+/// The output queue of one connection or stream.
 #[derive(Default)]
 pub(crate) struct OutputQueue {
     segments: VecDeque<Segment>,
     /// Bytes queued and not yet taken by the kernel.
     pub(crate) bytes: u64,
-    /// The kernel works on a send and holds memory of the first segments.
+    /// Whether the kernel works on a send and holds memory of the first segments.
     pub(crate) in_flight: bool,
-    /// How many of the first segments that send may hold.
+    /// The number of the first segments of which that send may hold memory.
     held: usize,
 }
 
 impl OutputQueue {
-    /// The kernel has got a send and works on it; it holds memory of what is queued now.
+    /// Marks the queue as lent to a send on which the kernel works; the kernel holds memory of the
+    /// segments that are queued now.
     #[inline]
     pub(crate) fn lend(&mut self) {
         self.in_flight = true;
         self.held = self.segments.len();
     }
 
-    /// Whether the kernel holds nothing of the last segment.
+    /// Returns whether the kernel holds no memory of the last segment.
     #[inline]
     fn tail_is_ours(&self) -> bool {
         !self.in_flight || self.segments.len() > self.held
     }
 
-    /// The chunk at the tail with room for `room` more bytes, if there is one that the kernel does
-    /// not hold.
+    /// Returns whether the last segment is a chunk with room for `room` more bytes that the kernel
+    /// does not hold.
     #[inline]
     fn tail_has_room(&self, room: usize) -> bool {
         self.tail_is_ours()
@@ -93,8 +94,8 @@ impl OutputQueue {
                 if chunk.capacity() - chunk.len() >= room)
     }
 
-    /// Lets `write` append at most `room` bytes. False when the budget for buffers is spent;
-    /// nothing was written then.
+    /// Lets `write` append at most `room` bytes. Returns false, and writes nothing, if the budget
+    /// for buffers is spent.
     #[inline]
     pub(crate) fn append(
         &mut self,
@@ -113,8 +114,8 @@ impl OutputQueue {
         true
     }
 
-    /// As [`Self::append`], for a few bytes between what is no chunk: they get no whole chunk for
-    /// themselves.
+    /// Appends as [`Self::append`] does, for a few bytes between segments that are no chunks: they
+    /// get no whole chunk for themselves.
     pub(crate) fn append_small(
         &mut self,
         pool: &mut Pool,
@@ -126,7 +127,7 @@ impl OutputQueue {
         has_room && self.append(pool, room, write)
     }
 
-    /// Queues an empty chunk; false when the budget is spent.
+    /// Queues an empty chunk; returns false if the budget is spent.
     #[inline]
     fn add_chunk(
         &mut self,
@@ -160,8 +161,8 @@ impl OutputQueue {
         true
     }
 
-    /// Queues bytes without copying them; they count once for all queues that hold the same. False
-    /// when the budget is spent; they are dropped then.
+    /// Queues bytes without copying them; they count once for all queues that hold the same.
+    /// Returns false, and drops them, if the budget is spent.
     pub(crate) fn push_shared(&mut self, pool: &mut Pool, bytes: Bytes) -> bool {
         if !self.has_place(pool) || !pool.share(&bytes) {
             return false;
@@ -171,14 +172,15 @@ impl OutputQueue {
         true
     }
 
-    /// Whether a file can have this range, and what waits can still be counted with it.
+    /// Returns whether a file can have this range, and the sum of the queued bytes does not
+    /// overflow with it.
     pub(crate) fn can_count(&self, offset: u64, bytes: u64) -> bool {
         let end = offset.checked_add(bytes).filter(|&end| end <= FILE_MAX_BYTES);
         end.is_some() && self.bytes <= FILE_MAX_BYTES - bytes
     }
 
-    /// Queues a range of a file, one that [`Self::can_count`]. False when there is no memory for
-    /// it.
+    /// Queues a range of a file, one that [`Self::can_count`]. Returns false if there is no memory
+    /// for it.
     pub(crate) fn push_file(
         &mut self,
         pool: &mut Pool,
@@ -194,8 +196,8 @@ impl OutputQueue {
         true
     }
 
-    /// Makes room for one more segment; false when there is no memory for it. What the queue itself
-    /// takes counts against the budget, and the next who asks feels it.
+    /// Makes room for one more segment; returns false if there is no memory for it. The memory of
+    /// the queue itself counts against the budget without a check; the next allocation notices it.
     #[inline]
     fn has_place(&mut self, pool: &mut Pool) -> bool {
         let before = self.segments.capacity();
@@ -209,8 +211,8 @@ impl OutputQueue {
         true
     }
 
-    /// Queues a range of a mapping, which stays alive until it has left. False when there is no
-    /// memory for it.
+    /// Queues a range of a mapping, which stays alive until the range has left. Returns false if
+    /// there is no memory for it.
     pub(crate) fn push_mapped(
         &mut self,
         pool: &mut Pool,
@@ -228,7 +230,7 @@ impl OutputQueue {
         true
     }
 
-    /// Queues a range of an external file. False when there is no memory for it.
+    /// Queues a range of an external file. Returns false if there is no memory for it.
     pub(crate) fn push_external(
         &mut self,
         pool: &mut Pool,
@@ -245,14 +247,15 @@ impl OutputQueue {
         true
     }
 
-    /// Whether files wait that are no mappings: what is next of them is found out by the kernel.
+    /// Returns whether files wait that are no mappings: only a call of the kernel finds out their
+    /// next bytes.
     pub(crate) fn has_files(&self) -> bool {
         let is_file =
             |segment: &_| matches!(segment, Segment::File { .. } | Segment::External { .. });
         self.segments.iter().any(is_file)
     }
 
-    /// Whether a mapping of what is queued has lost a part.
+    /// Returns whether a queued mapping has lost a part.
     pub(crate) fn is_damaged(&self, mappings: &Mappings) -> bool {
         self.segments.iter().any(|segment| match segment {
             Segment::Mapped { mapping, .. } => {
@@ -262,7 +265,7 @@ impl OutputQueue {
         })
     }
 
-    /// Bytes of the budget for buffers that the queue holds.
+    /// Returns the bytes of the memory budget for buffers that the queue holds.
     pub(crate) fn held_bytes(&self) -> usize {
         let held = |segment: &Segment| match segment {
             Segment::Chunk { chunk, .. } => chunk.capacity(),
@@ -272,7 +275,7 @@ impl OutputQueue {
         self.segments.iter().map(held).sum()
     }
 
-    /// Bytes counted for the queue itself.
+    /// Returns the bytes that are counted for the queue itself.
     #[cfg(feature = "sim")]
     fn own_bytes(&self) -> usize {
         self.segments.capacity() * size_of::<Segment>()
@@ -297,8 +300,8 @@ impl OutputQueue {
         debug_assert_eq!(sent, 0, "the kernel cannot send more than it was given");
     }
 
-    /// Moves the first `bytes` of what waits to the end of another queue. False when the budget is
-    /// spent; they are dropped then.
+    /// Moves the first `bytes` of the queue to the end of another queue. Returns false, and drops
+    /// them, if the budget is spent.
     fn move_to(
         &mut self,
         other: &mut OutputQueue,
@@ -337,7 +340,7 @@ impl OutputQueue {
         true
     }
 
-    /// Drops everything that waits.
+    /// Drops the whole queue.
     pub(crate) fn clear(&mut self, pool: &mut Pool, mappings: &mut Mappings) {
         while let Some(segment) = self.segments.pop_front() {
             release(segment, pool, mappings);
@@ -362,10 +365,10 @@ fn release(segment: Segment, pool: &mut Pool, mappings: &mut Mappings) {
     }
 }
 
-/// Bytes of the longest file there can be: the kernel's offsets are signed.
+/// Bytes of the longest possible file: the kernel's offsets are signed.
 const FILE_MAX_BYTES: u64 = i64::MAX as u64;
 
-/// Segments an empty queue keeps room for; one that grew larger gives its memory back.
+/// Segments for which an empty queue keeps room; one that grew larger gives its memory back.
 const KEPT_SEGMENTS: usize = 8;
 
 #[cfg(test)]

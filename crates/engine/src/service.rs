@@ -1,5 +1,5 @@
-//! What a worker does with one connection: input to the protocol, output to the kernel, and what
-//! the application hears of it.
+//! The work of a worker on one connection: input to the protocol, output to the kernel, and the
+//! events of the application.
 
 pub(crate) mod ended;
 pub(crate) mod http1;
@@ -42,7 +42,7 @@ use ended::tell_ended;
 use input::drive_kept_input;
 pub(crate) use input::take_in;
 
-/// How far [`Worker::flush`] came.
+/// The result of [`Worker::flush`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flush {
     Empty,
@@ -50,7 +50,7 @@ pub(crate) enum Flush {
     Broken(Gone),
 }
 
-/// Tells the application that what it has open on a connection is over, once.
+/// Informs the application, once, that its exchanges or its stream on a connection are over.
 pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut Core, slot: Slot, gone: Gone) {
     let conn = core.conns.get(slot);
     if conn.protocol.multiplexed().is_some() {
@@ -80,7 +80,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             rest = proxy_header::take_in(app, core, shared, slot, socket_peer, input);
         }
         if rest.is_empty() {
-            // All of it was the front of a header.
+            // All of the input was the front of a header.
         } else if core.conns.get(slot).opens_input() {
             has_ended = tls_io::received(app, core, slot, rest);
         } else {
@@ -97,13 +97,13 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.settle(slot);
     }
 
-    /// Sends what is queued and moves the connection on until it has to wait for somebody, or until
-    /// its turn is over.
+    /// Sends the queued output and moves the connection on until it has to wait, or until its turn
+    /// is over.
     #[inline]
     pub(crate) fn settle(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
         if conn.is_closing() {
-            // It waits for nothing but the kernel, or QUIC.
+            // It waits only for the kernel, or for QUIC.
             return;
         }
         if conn.http3().is_some() {
@@ -157,8 +157,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.watch(slot);
     }
 
-    /// What the end of the peer's bytes means once those before it are used. True: the connection
-    /// was moved on.
+    /// Handles the end of the peer's input once the bytes in front of it are used. Returns true if
+    /// the connection was moved on.
     #[cold]
     fn after_end(&mut self, slot: Slot) -> bool {
         let framed = self.core.framed_bytes(slot);
@@ -212,8 +212,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         true
     }
 
-    /// Hands the queue to the kernel as far as it goes. `turn_bytes` counts what has left in this
-    /// turn of the connection.
+    /// Hands the queue to the kernel as far as the kernel takes it. `turn_bytes` counts the bytes
+    /// that have left in this turn of the connection.
     #[inline]
     fn flush(&mut self, slot: Slot, turn_bytes: &mut usize) -> Flush {
         if self.core.conns.get(slot).link.tls.is_some() {
@@ -297,10 +297,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.settle(slot);
     }
 
-    /// A send has failed. On a connection that the server has opened, the peer may have responded
-    /// before it had read everything, and have closed the connection, which its system resets then:
-    /// the response still waits to be read (RFC 9112 §9.6). Returns true, and drops what is queued,
-    /// if the application may still read.
+    /// Handles a failed send. On a connection that the server has opened, the peer may have
+    /// responded and closed the connection before it had read everything; its system resets the
+    /// connection then, and the response still waits to be read (RFC 9112 §9.6). Returns true, and
+    /// drops the queued output, if the application may still read.
     #[cold]
     fn reads_on(&mut self, slot: Slot, why: Gone) -> bool {
         let Core { conns, buffers, .. } = &mut self.core;
@@ -322,7 +322,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         true
     }
 
-    /// The last answer has left: close, or read on for a while (RFC 9112 §9.6).
+    /// Handles the departure of the last response: closes the connection, or reads on for a while
+    /// (RFC 9112 §9.6).
     fn last_sent(&mut self, slot: Slot) {
         let Conn { link, protocol, .. } = self.core.conns.get(slot);
         let Protocol::Linger(linger) = protocol else {
@@ -337,7 +338,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         self.backend.finish(slot);
         let Self { app, core, .. } = self;
-        // Content that was kept for the application would hold back what follows it.
+        // Content that was kept for the application would hold back the input behind it.
         if !core.conns.get(slot).link.input.is_empty() {
             drive_kept_input(app, core, slot);
         }
@@ -348,7 +349,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Tells the application that nothing waits any more, if it has yet to hear that.
+    /// Informs the application that no output waits any more, if it has yet to be informed.
     #[inline]
     pub(crate) fn tell_sent(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
@@ -358,7 +359,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Puts content of exchanges that share the connection into its queue.
+    /// Moves content of exchanges that share the connection into its queue.
     #[inline]
     fn pump(&mut self, slot: Slot) -> bool {
         let Some((http2, link, buffers)) = self.core.http2(slot) else { return false };
@@ -372,7 +373,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         is_finished
     }
 
-    /// Tells the application that there is room again, if it was told that there was none.
+    /// Informs the application that there is room again, if it was informed that there was none.
     fn tell_writable(&mut self, slot: Slot) -> bool {
         if let Protocol::Multiplexed(_) = self.core.conns.get(slot).protocol {
             let Self { app, core, .. } = self;
@@ -392,7 +393,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         true
     }
 
-    /// Reads on while what comes can be used or kept.
+    /// Turns receiving on or off: it is on while input can be used or kept.
     #[inline]
     fn update_receiving(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
@@ -430,7 +431,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.settle(slot);
     }
 
-    /// Ends a connection now, whatever it is doing.
+    /// Ends a connection now, in any state.
     pub(crate) fn cut(&mut self, slot: Slot, gone: Gone) {
         let conn = self.core.conns.get(slot);
         if conn.is_closing() {
@@ -439,8 +440,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.http3().is_some() {
             return self.cut_quic(slot, gone);
         }
-        // An orderly end of what is not complete could look like a complete answer, and the kernel
-        // would keep what it has of it for a peer that may never read it.
+        // An orderly end of an incomplete response could look like a complete one, and the kernel
+        // would keep its part of it for a peer that may never read it.
         let unfinished = match &conn.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.stage == ExchangeStage::Streaming,
             Protocol::Raw(_) => true,
@@ -470,7 +471,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         notify_gone(app, core, slot, gone);
     }
 
-    /// The kernel holds nothing of the slot any more.
+    /// Releases a slot of which the kernel holds nothing any more.
     pub(crate) fn released(&mut self, slot: Slot) {
         let address = self.core.address(slot);
         self.core.close_protocol(slot);
@@ -499,13 +500,13 @@ impl<B: Backend, A: App> Worker<B, A> {
             ConnectionSide::Opened => self.core.outgoing.leave(),
         }
         let Self { app, core, .. } = self;
-        // A connection that was cut for lack of memory has streams of which nothing was said yet.
+        // A connection that was cut for lack of memory has streams whose end was not reported yet.
         tell_ended(app, core);
         end_number.into_iter().for_each(|number| app.ended(number));
         app.closed(address, unsent_bytes);
     }
 
-    /// Tells the application of the exchange or the stream that is open on a connection.
+    /// Sends an event to the exchange or the stream that is open on a connection.
     pub(crate) fn notify(&mut self, slot: Slot, notice: Notice) {
         let Self { app, core, .. } = self;
         match core.conns.get(slot).protocol {

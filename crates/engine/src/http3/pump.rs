@@ -1,5 +1,5 @@
-//! From the queues of streams to QUIC: the most urgent first, and of those what is incremental in
-//! turn (RFC 9218 §10), as far as the windows of the client and of the path have room.
+//! From the queues of streams to QUIC: the most urgent first, and the incremental ones of the same
+//! urgency in turn (RFC 9218 §10), as far as the windows of the client and of the path have room.
 
 use std::os::unix::fs::FileExt as _;
 
@@ -18,28 +18,31 @@ use crate::multiplexed::{MultiplexedStream, release};
 use crate::output::{Next, OutputQueue, Outputs};
 use crate::send::piece;
 
-/// How far a stream has come.
+/// The outcome of a stream's turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PumpOutcome {
     /// It waits for the application, or for QUIC.
     Waits,
     /// Its turn is over.
     Turn,
-    /// All of the answer is with QUIC.
+    /// QUIC has all of the response.
     Whole,
-    /// It cannot become whole: what is queued is not what it was, or the client does not read on.
+    /// The response cannot be completed: its queued data has changed, or the client does not read
+    /// on.
     Lost(Gone),
 }
 
-/// A stream whose answer cannot become whole, with its number and why.
+/// A stream whose response cannot be completed, with its number and the reason.
 pub(crate) type Lost = (u32, MultiplexedStream, Gone);
 
-/// In the order of a stream: above are its urgency and whether it is incremental.
+/// The bit position, in the sort key of a stream, above which are its urgency and whether it is
+/// incremental.
 const CLASS_SHIFT: u32 = 40;
 
 impl Http3 {
-    /// Hands what waits on streams to QUIC; returns the streams that were lost by that. `external`
-    /// is where bytes of files are looked at first, `turns` where streams are put in order.
+    /// Hands the queues of streams to QUIC; returns the streams that were lost during that.
+    /// `external` is the buffer in which bytes of files are checked first, `turns` the one in which
+    /// streams are sorted.
     pub(crate) fn pump(
         &mut self,
         link: &mut TransportLink,
@@ -54,7 +57,7 @@ impl Http3 {
         loop {
             turns.clear();
             self.waiting(&buffers.outputs, turns);
-            // Whoever is less urgent waits until those before have nothing, or no window.
+            // Less urgent streams wait until the ones before have no output, or no window.
             let mut again = None;
             for &(order, number) in turns.iter() {
                 if again.is_some_and(|class| class != order >> CLASS_SHIFT) {
@@ -74,8 +77,8 @@ impl Http3 {
         lost
     }
 
-    /// The streams with something to hand over, in the order of their turns, each with what that
-    /// order is by.
+    /// Collects the streams with something to hand over, in the order of their turns, each with its
+    /// sort key.
     fn waiting(&mut self, outputs: &Outputs, waiting: &mut Vec<(u64, u32)>) {
         let turn = self.turn;
         for (number, open) in self.streams.numbered() {
@@ -85,7 +88,7 @@ impl Http3 {
                 continue;
             }
             let priority = open.request.priority();
-            // What is not incremental goes in the order in which it was asked for.
+            // Streams that are not incremental have the order of their requests.
             let is_behind = priority.incremental && number <= turn;
             let class = [priority.urgency, priority.incremental.into(), is_behind.into()];
             let class = class.iter().fold(0, |class, part| class << 8 | u64::from(*part));
@@ -94,7 +97,7 @@ impl Http3 {
         waiting.sort_unstable();
     }
 
-    /// Hands over what waits on one stream. True when it waits for its next turn.
+    /// Hands over the queue of one stream. Returns true if it waits for its next turn.
     fn serve(
         &mut self,
         number: u32,
@@ -109,7 +112,7 @@ impl Http3 {
         let priority = open.request.priority();
         if open.urgency != priority.urgency {
             open.urgency = priority.urgency;
-            // What is given overtakes what was given before and is less urgent.
+            // New data of a stream overtakes less urgent data that was given before.
             let _over = quic.send_stream(id).set_priority(-i32::from(priority.urgency));
         }
         let room = if priority.incremental { QUIC_TURN_BYTES } else { u64::MAX };
@@ -144,7 +147,7 @@ impl Http3 {
     }
 }
 
-/// Hands the queue of a stream to QUIC as far as that takes it, but hardly more than `room` bytes.
+/// Hands the queue of a stream to QUIC as far as QUIC takes it, but hardly more than `room` bytes.
 fn send_piece(
     quic: &mut Connection,
     open: &mut Open,
@@ -164,7 +167,7 @@ fn send_piece(
         if left == 0 {
             return PumpOutcome::Turn;
         }
-        // What is read or looked at for nothing costs, each time that a stream waits.
+        // Reading and checking a file in vain has a cost each time that a stream waits.
         if output.has_files() {
             let room = quic.send_stream(open.id).write(&[]);
             if room == Err(WriteError::Blocked) {
@@ -189,7 +192,7 @@ fn send_piece(
     if is_done { PumpOutcome::Whole } else { PumpOutcome::Waits }
 }
 
-/// Gives QUIC the front of a queue, up to `room` bytes. `None` when it is not what it was.
+/// Gives QUIC the front of a queue, up to `room` bytes. Returns `None` if its data has changed.
 fn write(
     quic: &mut Connection,
     open: &mut Open,

@@ -1,18 +1,17 @@
-//! Content that waits in QUIC until it is read, and its share of the budget for buffers.
+//! Content that waits in QUIC until it is read, and its share of the memory budget for buffers.
 //!
 //! **Windows.** QUIC returns the credit of a client as its content is read (RFC 9000 §4.1), and all
 //! streams have windows of the same size. The window of the connection is as large as those of all
 //! streams together that may be open, and never changes ([`QUIC_CONNECTION_WINDOW_BYTES`]). So a
 //! client always has credit for all that its streams may still send within their own windows, in
-//! bytes as the streams count them, headers of frames included. Content that is not read stops its
-//! own stream, and takes nothing from heads and from streams that are read. The only window that
-//! ever closes is that of a stream whose content is not wanted, and no deadline runs for such a
-//! stream.
+//! bytes as the streams count them, headers of frames included. Unread content stops its own
+//! stream, and takes no credit from heads and from streams that are read. The only window that ever
+//! closes is that of a stream whose content is not wanted, and no deadline runs for such a stream.
 //!
-//! **Memory.** A window only permits. What has come and was not read is counted against the budget
-//! for buffers, and if that runs low, requests whose content is not read are given up
-//! (`memory_pressure.rs`). QUIC does not say how much it holds, so an upper bound is counted: each
-//! frame of a stream takes as much as the longest datagram that has come in the meantime.
+//! **Memory.** A window only permits. Bytes that have arrived and were not read are counted against
+//! the memory budget for buffers, and if that runs low, requests with unread content are ended
+//! (`memory_pressure.rs`). QUIC does not report how much it holds, so an upper bound is counted:
+//! each frame of a stream takes as much as the longest datagram that has arrived in the meantime.
 //!
 //! [`QUIC_CONNECTION_WINDOW_BYTES`]: crate::limits::QUIC_CONNECTION_WINDOW_BYTES
 
@@ -22,20 +21,20 @@ use super::{Http3, Open, number};
 use crate::buffers::Buffers;
 use crate::limits::{QUIC_FRAME_OVERHEAD_BYTES, QUIC_STREAM_WINDOW_BYTES};
 
-/// What a stream has received and the engine has not read.
+/// The count of the bytes that a stream has received and the engine has not read.
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
-    /// An upper bound, when it was last counted.
+    /// An upper bound of the bytes, at the time of the last count.
     bytes: usize,
-    /// Frames that have come since then.
+    /// Frames that have arrived since then.
     frames: usize,
     /// Bytes that were read since then.
     read_bytes: usize,
-    /// Nothing was left to be read behind them.
+    /// Whether no more bytes could be read behind them.
     is_drained: bool,
 }
 
-/// The datagrams that have come since what is unread was last counted.
+/// The datagrams that have arrived since the last count of unread bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Datagrams {
     longest_bytes: usize,
@@ -43,28 +42,28 @@ pub(super) struct Datagrams {
 }
 
 impl Unread {
-    /// A stream begins with its first frame.
+    /// Creates the count of a stream, which begins with its first frame.
     pub(crate) fn opened() -> Self {
         Self { frames: 1, ..Self::default() }
     }
 
-    /// A frame has come.
+    /// Counts a frame that has arrived.
     pub(super) fn frame(&mut self) {
         self.frames += 1;
     }
 
-    /// Bytes were read.
+    /// Counts bytes that were read.
     pub(crate) fn read(&mut self, bytes: usize) {
         self.read_bytes += bytes;
         self.is_drained = false;
     }
 
-    /// What comes next on the stream has not arrived yet. Bytes behind a gap may have.
+    /// Notes that the next bytes of the stream have not arrived yet. Bytes behind a gap may have.
     pub(crate) fn drained(&mut self) {
         self.is_drained = true;
     }
 
-    /// All of the stream was read.
+    /// Resets the count: all of the stream was read.
     pub(crate) fn ended(&mut self) {
         *self = Self::default();
     }
@@ -74,12 +73,13 @@ impl Unread {
         self.bytes
     }
 
-    /// Counts what has come with `datagrams`, and returns an upper bound of what is unread.
+    /// Counts the bytes that arrived with `datagrams`, and returns an upper bound of the unread
+    /// bytes.
     ///
     /// Frames are shorter than their datagrams. The difference would add up on a stream that is
-    /// read for long, so it is taken off when all has been read that can be: less than half of what
-    /// was read, and as much as headers usually take. Bytes behind a gap that somebody hides in
-    /// this way cost many times as many that are read.
+    /// read for long, so it is subtracted when all available bytes have been read: less than half
+    /// of the bytes read, and as much as headers usually take. To hide bytes behind a gap in this
+    /// way, a client must send many times as many that are read.
     fn count(&mut self, datagrams: Datagrams) -> usize {
         let Self { bytes, frames, read_bytes, is_drained } = std::mem::take(self);
         let came_bytes = datagrams.all_bytes.min(frames * datagrams.longest_bytes);
@@ -94,8 +94,8 @@ impl Unread {
 }
 
 impl Open {
-    /// Returns an upper bound of the bytes that wait in QUIC and are not wanted, if nothing was for
-    /// so many milliseconds.
+    /// Returns an upper bound of the bytes that wait in QUIC and are not wanted, if none were
+    /// wanted for so many milliseconds.
     fn unwanted_bytes(&self, now_ms: u64, idle_ms: u64) -> usize {
         let is_unwanted = self.own.state.stage.is_unanswered() && !self.own.waits_for_content();
         let is_idle = self.own.waits_since_ms.saturating_add(idle_ms) <= now_ms;
@@ -104,7 +104,7 @@ impl Open {
 }
 
 impl Http3 {
-    /// A datagram of so many bytes has come for the connection.
+    /// Passes a datagram of `bytes` bytes to the connection.
     pub(crate) fn on_datagram(&mut self, event: ConnectionEvent, bytes: usize) {
         self.quic.handle_event(event);
         let Datagrams { longest_bytes, all_bytes } = self.datagrams;
@@ -114,7 +114,7 @@ impl Http3 {
         };
     }
 
-    /// A frame of a stream has come.
+    /// Counts a frame of a stream that has arrived.
     pub(crate) fn on_frame(&mut self, id: StreamId) {
         let unread = match id.dir() {
             Dir::Bi => match self.streams.get(number(id)) {
@@ -128,7 +128,7 @@ impl Http3 {
         }
     }
 
-    /// Counts what has come, and returns an upper bound of what QUIC holds that was not read.
+    /// Counts the new arrivals, and returns an upper bound of the unread bytes that QUIC holds.
     pub(super) fn count_unread(&mut self) -> usize {
         let datagrams = std::mem::take(&mut self.datagrams);
         let streams = self.streams.iter_mut().map(|open| &mut open.unread);
@@ -137,7 +137,7 @@ impl Http3 {
         streams.chain(unis).chain(discarded).map(|unread| unread.count(datagrams)).sum()
     }
 
-    /// Gives back what is counted for a request whose content is about to be dropped.
+    /// Releases the counted bytes of a request whose content is about to be dropped.
     pub(crate) fn release_unread(&mut self, id: StreamId, buffers: &mut Buffers) {
         let Some(open) = self.streams.get(number(id)) else { return };
         let bytes = std::mem::take(&mut open.unread).bytes();
@@ -147,7 +147,7 @@ impl Http3 {
     }
 
     /// Returns the request streams with at least `least_bytes` of content that was not wanted for
-    /// `idle_ms`, each with how much that is.
+    /// `idle_ms`, each with the number of its bytes.
     pub(crate) fn unwanted(
         &mut self,
         least_bytes: usize,

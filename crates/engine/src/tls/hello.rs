@@ -1,5 +1,5 @@
-//! What the first bytes of a client say: of its machine, by the order of its cipher suites, and
-//! whether the name that it asks for is one.
+//! The information in the first bytes of a client: the cipher that suits its machine, by the order
+//! of its cipher suites, and whether the server name that it requests is a valid name.
 
 use std::ops::Range;
 
@@ -8,54 +8,53 @@ use rustls::pki_types::ServerName;
 
 use crate::limits::HANDSHAKE_MAX_BYTES;
 
-/// Which cipher a client puts first.
+/// The cipher that a client puts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preference {
-    /// AES: its machine has instructions for AES, and how long the keys are is for the server to
-    /// say.
+    /// AES: its machine has instructions for AES, and the server decides the length of the keys.
     Aes,
-    /// ChaCha20, or nothing that is known.
+    /// ChaCha20, or no known cipher.
     Other,
     /// The bytes end before the suites do.
     Unknown,
 }
 
-/// The name that a client asks for (RFC 6066 §3).
+/// The server name that a client requests (RFC 6066 §3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestedName {
-    /// The library takes it, or refuses it for another reason than its form; or there is none.
+    /// The library accepts it, or refuses it for another reason than its form; or there is none.
     Readable,
-    /// It is no name of DNS and no address. It stands here in the ClientHello.
+    /// It is neither a DNS name nor an address. The range is its position in the ClientHello.
     Unreadable(Range<usize>),
-    /// The record with the ClientHello, or a ClientHello without records, has not arrived whole.
+    /// The record with the ClientHello, or a ClientHello without records, has not arrived in full.
     Unknown,
 }
 
-/// Which of its settings a listener has for a client.
+/// The choice among the TLS settings of a listener for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// Those by which the order of the client holds.
+    /// The settings that follow the order of the client.
     ByClient,
-    /// Those with short keys of AES first.
+    /// The settings that put AES with short keys first.
     AesFirst,
-    /// Those for a name that is hidden from the library. It stands here in the ClientHello, without
-    /// the header of a record.
+    /// The settings for a name that is hidden from the library. The range is its position in the
+    /// ClientHello, without the header of a record.
     HiddenName(Range<usize>),
 }
 
 pub(super) const RECORD_HEADER_BYTES: usize = 5;
-/// The longest record (RFC 8446 §5.2).
+/// The maximum number of bytes of a record (RFC 8446 §5.2).
 const RECORD_MAX_BYTES: usize = (1 << 14) + 256;
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 
-/// Returns which settings suit a client whose first bytes are `input`, or `None` as long as they do
-/// not tell.
+/// Returns the choice of settings for a client whose first bytes are `input`, or `None` as long as
+/// the bytes do not suffice.
 pub(super) fn choice(input: &[u8]) -> Option<Choice> {
     choice_by(preference(input), name(input))
 }
 
-/// The same of a client whose ClientHello comes without records, as in QUIC.
+/// Returns the choice for a client whose ClientHello comes without records, as in QUIC.
 pub(crate) fn bare_choice(message: &[u8]) -> Option<Choice> {
     choice_by(message_preference(message, false), bare_name(message))
 }
@@ -69,7 +68,7 @@ fn choice_by(preference: Preference, name: RequestedName) -> Option<Choice> {
     }
 }
 
-/// Returns which cipher a client puts first whose first bytes are `input`: one or more records that
+/// Returns the preferred cipher of a client whose first bytes are `input`: one or more records that
 /// hold a ClientHello (RFC 8446 §4.1.2, §5.1), or the beginning of them.
 pub(super) fn preference(input: &[u8]) -> Preference {
     let Some((header, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() else {
@@ -90,8 +89,9 @@ pub(super) fn preference(input: &[u8]) -> Preference {
     }
 }
 
-/// Returns the content of records in a row, as far as it has come. `None` if one of them is no part
-/// of a message: records of other types, and empty ones, must not come in between (RFC 8446 §5.1).
+/// Returns the content of consecutive records, as far as it has arrived, or `None` if one of them
+/// is no part of a message: records of other types, and empty ones, must not come in between (RFC
+/// 8446 §5.1).
 fn joined(mut input: &[u8]) -> Option<Vec<u8>> {
     let mut message = Vec::new();
     while let Some((header, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() {
@@ -106,7 +106,7 @@ fn joined(mut input: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the preference of a ClientHello without its records. If it `is_whole` as far as records
-/// have come, what is missing may still come in another record.
+/// have arrived, the rest may still come in another record.
 fn message_preference(message: &[u8], is_whole: bool) -> Preference {
     let message_bytes = message_bytes(message).unwrap_or(usize::MAX);
     let (suites, is_complete) = suites(message).unwrap_or_default();
@@ -121,14 +121,14 @@ fn message_preference(message: &[u8], is_whole: bool) -> Preference {
     }
 }
 
-/// Returns how many bytes a message has in all, by its header (RFC 8446 §4).
+/// Returns the total number of bytes of a message, by its header (RFC 8446 §4).
 fn message_bytes(message: &[u8]) -> Option<usize> {
     const HEADER_BYTES: usize = 4;
     let length = message.get(1..HEADER_BYTES)?;
     Some(HEADER_BYTES + length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
 }
 
-/// Returns the suites, as far as they have come, and whether that is all of them.
+/// Returns the suites, as far as they have arrived, and whether they are complete.
 fn suites(message: &[u8]) -> Option<(&[[u8; 2]], bool)> {
     // A length of 24 bits, a version, and 32 bytes of randomness.
     const BEFORE_SESSION_BYTES: usize = 3 + 2 + 32;
@@ -140,7 +140,7 @@ fn suites(message: &[u8]) -> Option<(&[[u8; 2]], bool)> {
     (*kind == CLIENT_HELLO).then_some((suites, rest.len() >= bytes))
 }
 
-/// Returns what the name is that a client asks for whose first bytes are `input`.
+/// Returns the kind of the name that a client requests whose first bytes are `input`.
 pub(super) fn name(input: &[u8]) -> RequestedName {
     let Some((header, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() else {
         return RequestedName::Unknown;
@@ -153,8 +153,8 @@ pub(super) fn name(input: &[u8]) -> RequestedName {
     rest.get(..record_bytes).map_or(RequestedName::Unknown, whole_name)
 }
 
-/// Returns what the name is in a ClientHello without records that begins with these bytes. One that
-/// is longer than it may be is for the library to refuse.
+/// Returns the kind of the name in a ClientHello without records that begins with these bytes. The
+/// library refuses one that is too long.
 fn bare_name(message: &[u8]) -> RequestedName {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return RequestedName::Readable;
@@ -166,7 +166,7 @@ fn bare_name(message: &[u8]) -> RequestedName {
     }
 }
 
-/// Returns what the name is in a whole ClientHello.
+/// Returns the kind of the name in a complete ClientHello.
 fn whole_name(message: &[u8]) -> RequestedName {
     let place = name_place(message);
     let bytes = place.clone().and_then(|place| message.get(place)).unwrap_or_default();
@@ -176,13 +176,13 @@ fn whole_name(message: &[u8]) -> RequestedName {
     }
 }
 
-/// Whether a name is as long as one of DNS may be (RFC 1035 §2.3.4), and is none.
+/// Returns whether a name has a valid length for DNS (RFC 1035 §2.3.4), but is no DNS name.
 fn is_unreadable(name: &[u8]) -> bool {
     const NAME_MAX_BYTES: usize = 253;
     (1..=NAME_MAX_BYTES).contains(&name.len()) && ServerName::try_from(name).is_err()
 }
 
-/// Returns where the name stands in a record with one whole ClientHello, if it has one name
+/// Returns the position of the name in a record with one complete ClientHello, if it has one name
 /// (RFC 8446 §4.1.2, RFC 6066 §3).
 fn name_place(record: &[u8]) -> Option<Range<usize>> {
     const VERSION_AND_RANDOM_BYTES: usize = 2 + 32;
@@ -211,7 +211,7 @@ fn name_place(record: &[u8]) -> Option<Range<usize>> {
     }
 }
 
-/// Reads numbers in network byte order.
+/// A reader of numbers in network byte order.
 struct HelloReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -231,7 +231,7 @@ impl HelloReader<'_> {
     }
 }
 
-/// Whether a suite is one of AES, or of ChaCha20; `None` when we do not have it.
+/// Returns whether a suite uses AES rather than ChaCha20; `None` if we do not have the suite.
 fn is_aes(suite: CipherSuite) -> Option<bool> {
     use CipherSuite as S;
     match suite {
