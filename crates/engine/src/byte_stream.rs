@@ -1,71 +1,72 @@
-//! Byte streams: connections of a raw listener, those that were upgraded, and those that the server
-//! has opened.
+//! Byte streams: connections of a raw listener, upgraded ones, and those that the server has
+//! opened.
 
 use crate::deadline::DeadlineWatch;
 use crate::remote::{ConnectTls, RemoteOrigin};
 
-/// What a byte stream is for the application.
+/// The state of a byte stream for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamState {
-    /// The application has heard of it and not ended it: it is owed `Gone` if nothing else ends it.
+    /// The application knows of it and has not ended it: `Gone` is owed if nothing else ends it.
     Open,
-    /// The application has closed it: it ends behind what is queued.
+    /// The application has closed it: it ends behind the queued output.
     Closed,
-    /// The application has cut it, or has heard that it is gone.
+    /// The application has cut it, or was informed that it is gone.
     Gone,
 }
 
-/// How far a byte stream has come.
+/// The state of a byte stream.
 pub(crate) struct ByteStream {
     pub(crate) state: StreamState,
-    /// The queue went over its high water; `Writable` is owed.
+    /// Whether the queue exceeded its high water, so that `Writable` is owed.
     pub(crate) owes_writable: bool,
-    /// The peer has ended; `End` is owed behind the bytes that came before.
+    /// Whether the peer has ended its side, so that `End` is owed behind the bytes that came
+    /// before.
     pub(crate) owes_end: bool,
-    /// Bytes that the application will take.
+    /// The number of bytes that the application will take.
     pub(crate) wanted: u64,
-    /// What the application calls it, if the server has opened it.
+    /// The application's tag of it, if the server has opened it.
     pub(crate) tag: Option<u64>,
     /// The lower half of the backend's progress at the last deadline of the application.
     pub(crate) progress: u32,
-    /// The application sends no more: the end of our side goes out behind what is queued.
+    /// Whether the application sends no more: the end of our side is sent behind the queued output.
     pub(crate) owes_finish: bool,
-    /// … and was asked for.
+    /// Whether the end of our side was requested.
     pub(crate) finished: bool,
-    /// A send has failed because the peer has reset the connection: the end of what it has sent
-    /// before is no orderly one.
+    /// Whether a send has failed because the peer has reset the connection: the end of the peer's
+    /// input is no orderly one.
     pub(crate) is_reset: bool,
-    /// The first byte of the peer has not come, and its listener has a time for it.
+    /// Whether the first byte of the peer has not arrived, and its listener has a timeout for it.
     pub(crate) awaits_first_byte: bool,
 }
 
 /// A connection that is being opened.
 pub(crate) struct Connecting {
-    /// What it will be.
+    /// The byte stream that it will be.
     pub(crate) stream: ByteStream,
     pub(crate) origin: RemoteOrigin,
-    /// How it is encrypted, if it is, until the handshake begins.
+    /// The TLS settings, if it is encrypted, until the handshake begins.
     pub(crate) tls: Option<ConnectTls>,
-    /// When it must be open, in milliseconds.
+    /// The time by which it must be open, in milliseconds.
     pub(crate) due_ms: u64,
     pub(crate) step: ConnectStep,
-    /// Why the handshake has failed.
+    /// The reason for which the handshake has failed.
     pub(crate) failure: Option<Box<rustls::Error>>,
 }
 
-/// How far the opening of a connection has come.
+/// The step in the opening of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectStep {
-    /// The system knows nothing of it yet.
+    /// The system has no request for it yet.
     Wanted,
     /// The system works on it.
     Begun,
-    /// It is open, and the handshake of TLS is not over.
+    /// The connection is open, and the TLS handshake is not over.
     Handshake,
 }
 
 impl ByteStream {
-    /// A fresh one, whose peer may have `ended` already.
+    /// Creates a byte stream, whose peer may have `ended` already.
     pub(crate) fn new(ended: bool) -> Self {
         Self {
             state: StreamState::Open,
@@ -81,18 +82,19 @@ impl ByteStream {
         }
     }
 
-    /// What its deadline watches.
+    /// Returns the condition that its deadline watches.
     pub(crate) fn watch(&self) -> DeadlineWatch {
         let awaits_byte = self.awaits_first_byte && self.wanted > 0;
         if awaits_byte { DeadlineWatch::FirstByte } else { DeadlineWatch::StreamIdle }
     }
 
-    /// One of a connection that the server opens, which the application calls `tag`.
+    /// Creates the byte stream of a connection that the server opens, with the application's `tag`.
     pub(crate) fn opened(tag: u64) -> Self {
         Self { tag: Some(tag), ..Self::new(false) }
     }
 
-    /// The connection goes: returns whether the application is owed `Gone`, once.
+    /// Abandons the byte stream because its connection goes: returns whether the application is
+    /// owed `Gone`, once.
     pub(crate) fn abandon(&mut self) -> bool {
         std::mem::replace(&mut self.state, StreamState::Gone) == StreamState::Open
     }

@@ -32,8 +32,8 @@ pub const fn worker_bytes(io: Io) -> usize {
 }
 
 /// Returns the bytes of one worker that are mapped directly and are in no heap: its stack, and the
-/// memory that it lends to the kernel for input with io_uring, where each worker has this budget for
-/// buffers.
+/// memory that it lends to the kernel for input with io_uring, where each worker has this budget
+/// for buffers.
 pub const fn worker_mapped_bytes(io: Io, budget_bytes: usize) -> usize {
     WORKER_STACK_BYTES
         + match io {

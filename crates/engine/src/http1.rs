@@ -1,5 +1,5 @@
-//! HTTP/1 on one connection: the exchange that it carries, what is read of its request (`input`),
-//! and the bytes of its response (`response`). The wire machine itself is `pinion_http::h1`.
+//! HTTP/1 on one connection: the exchange that it carries, the input of its request (`input`), and
+//! the bytes of its response (`response`). The wire machine itself is `pinion_http::h1`.
 
 pub(crate) mod input;
 pub(crate) mod response;
@@ -18,37 +18,38 @@ use crate::exchange::state::{ExchangeStage, ExchangeState};
 use crate::limits::CLOSE_AT_ONCE_MAX_BYTES;
 use crate::linger::Remaining;
 
-/// How far HTTP/1 has come on a connection: it carries one exchange at a time.
+/// The state of HTTP/1 on a connection: it carries one exchange at a time.
 pub(crate) enum Http1 {
-    /// Waits for a request head, or for the rest of one, of which so many bytes were looked through
+    /// It waits for a request head, or for the rest of one, of which `scanned` bytes were searched
     /// for its end.
     Head { scanned: u32 },
-    /// A request that the application answers.
+    /// A request to which the application responds.
     Exchange(OpenExchange),
-    /// The client was told 101: the connection becomes a byte stream behind the event.
+    /// The client got 101: the connection becomes a byte stream behind the event.
     Upgraded,
-    /// The request was answered without its content, which is dropped; so many bytes were so far.
+    /// The request got its response without its content, which is dropped; `dropped` bytes of it
+    /// were so far.
     Discard { content: BodyReader, dropped: u32 },
 }
 
-/// The exchange of a connection of HTTP/1.
+/// The exchange of an HTTP/1 connection.
 pub(crate) struct OpenExchange {
     pub(crate) state: ExchangeState,
-    /// Reads the content of the request, until that is complete.
+    /// The reader of the request's content, until that is complete.
     pub(crate) content: Option<BodyReader>,
-    /// The connection may live on after this response.
+    /// Whether the connection may stay open after this response.
     pub(crate) keep_alive: bool,
-    /// The client said that it would send no further request.
+    /// Whether the client has announced that it sends no further request.
     pub(crate) client_closes: bool,
-    /// The response has no length and goes out in chunks.
+    /// Whether the response has no length and is sent in chunks.
     pub(crate) is_chunked: bool,
 }
 
 impl Http1 {
-    /// Waits for a request.
+    /// The state in which it waits for a request.
     pub(crate) const IDLE: Self = Self::Head { scanned: 0 };
 
-    /// What a deadline has to watch, beside output that does not leave.
+    /// Returns the condition that a deadline has to watch, besides output that does not leave.
     #[inline]
     pub(crate) fn watch(&self, nothing_kept: bool) -> DeadlineWatch {
         match self {
@@ -60,13 +61,13 @@ impl Http1 {
         }
     }
 
-    /// Goes on with what is still to come of the content of the request, which is dropped.
+    /// Continues with the rest of the request's content, which is dropped.
     pub(crate) fn discard_content(&mut self) {
         let content = self.exchange().and_then(|open| open.content.take());
         *self = content.map_or(Self::IDLE, |content| Self::Discard { content, dropped: 0 });
     }
 
-    /// The exchange, if one is open.
+    /// Returns the exchange, if one is open.
     #[inline]
     pub(crate) fn exchange(&mut self) -> Option<&mut OpenExchange> {
         match self {
@@ -76,19 +77,19 @@ impl Http1 {
     }
 }
 
-/// What becomes of a connection whose response is complete.
+/// The next step of a connection whose response is complete.
 pub(crate) enum AfterResponse {
     /// It waits for the next request.
     Idle,
-    /// It lives on, and first drops the content of the request that was not read.
+    /// It stays open, and first drops the unread content of the request.
     Discard,
     /// It ends, and the client may still send this.
     End(Remaining),
 }
 
 impl OpenExchange {
-    /// The exchange of a request whose head has come. With `may_stay` the connection may live on
-    /// after it, if the client agrees.
+    /// Creates the exchange of a request whose head has arrived. With `may_stay` the connection may
+    /// stay open after it, if the client agrees.
     #[inline(always)]
     pub(crate) fn new(head: &RequestHead<'_>, content_max_bytes: u64, may_stay: bool) -> Self {
         let has_content = !matches!(head.framing, Framing::None);
@@ -104,9 +105,8 @@ impl OpenExchange {
             },
             ..ExchangeState::default()
         };
-        // Behind CONNECT a client may send what is meant for its tunnel without waiting for the
-        // response. There is no tunnel, and those bytes must not be read as requests (RFC 9110
-        // §9.3.6).
+        // Behind CONNECT a client may send bytes for its tunnel without waiting for the response.
+        // There is no tunnel, and those bytes must not be read as requests (RFC 9110 §9.3.6).
         let is_tunnel = head.method == Method::Connect;
         Self {
             state,
@@ -117,14 +117,14 @@ impl OpenExchange {
         }
     }
 
-    /// Decides what becomes of the connection, now that the response is complete; `out_bytes`
-    /// returns how many bytes of output there have been on it.
+    /// Decides the next step of the connection, now that the response is complete; `out_bytes`
+    /// returns the total number of output bytes on it.
     #[inline]
     pub(crate) fn after_response(&self, out_bytes: impl FnOnce() -> u64) -> AfterResponse {
         let is_unread = self.content.as_ref().is_some_and(|content| !content.is_at_end());
         if !self.keep_alive {
-            // A client that asked to close should send nothing more, but some send a line end too
-            // many (RFC 9112 §2.2). It costs nothing once the responses have reached them.
+            // A client that asked to close should send nothing more, but some send an extra line
+            // end (RFC 9112 §2.2). It costs nothing once the responses have reached them.
             let may_send = !self.client_closes;
             return AfterResponse::End(match () {
                 () if is_unread => Remaining::Content,
@@ -139,8 +139,8 @@ impl OpenExchange {
         }
     }
 
-    /// Whether the content of the request is waited for: it is wanted, or what comes next is no
-    /// content but frames it.
+    /// Returns whether the content of the request is waited for: it is wanted, or the next input is
+    /// no content but frames it.
     #[inline]
     pub(crate) fn awaits_content(&self) -> bool {
         let Some(content) = &self.content else { return false };
@@ -151,7 +151,7 @@ impl OpenExchange {
         }
     }
 
-    /// Whether what comes from the peer can be used or kept now.
+    /// Returns whether input of the peer can be used or kept now.
     #[inline]
     pub(crate) fn takes_input(&self, nothing_kept: bool) -> bool {
         match &self.content {
@@ -160,40 +160,40 @@ impl OpenExchange {
         }
     }
 
-    /// Whether the application has the whole request, has not responded to it yet, and does not
-    /// know that the client sends no more.
+    /// Returns whether the application has the whole request, has not responded to it yet, and does
+    /// not know that the client sends no more.
     pub(crate) fn owes_input_end(&self) -> bool {
         self.content.is_none() && self.state.awaits_input_end()
     }
 
-    /// Whether the content that the request announces is within its limit.
+    /// Returns whether the announced content of the request is within its limit.
     #[inline]
     pub(crate) fn fits(&self) -> bool {
         self.content.as_ref().is_none_or(BodyReader::fits)
     }
 
-    /// Whether the application wants content that is announced to be over its limit.
+    /// Returns whether the application wants content that is announced to be over its limit.
     #[inline]
     pub(crate) fn wants_too_much(&self) -> bool {
         self.state.wanted.is_some() && !self.fits()
     }
 
-    /// Whether the connection can become a byte stream in response: the client speaks HTTP/1.1, the
-    /// request has no content, and there is no response yet.
+    /// Returns whether the connection can become a byte stream in response: the client speaks
+    /// HTTP/1.1, the request has no content, and there is no response yet.
     pub(crate) fn can_upgrade(&self) -> bool {
         self.can_be_taken_over() && !self.state.http10
     }
 
-    /// Whether the connection can become a byte stream without a response: the request has no
-    /// content, and there is no response yet.
+    /// Returns whether the connection can become a byte stream without a response: the request has
+    /// no content, and there is no response yet.
     pub(crate) fn can_be_taken_over(&self) -> bool {
         self.state.stage == ExchangeStage::Open && self.content.is_none()
     }
 
-    /// Whether the response that is being given must be the last one, because of request content
-    /// that is still to come. Whether an unanswered expectation is followed by its content is the
-    /// client's choice, so the bytes that come next could be read two ways (RFC 9110 §10.1.1); and
-    /// content over the limit costs more to read than a new connection.
+    /// Returns whether the current response must be the last one, because of request content that
+    /// is still to come. A client that has expected 100 and got no reply may send its content or
+    /// not, so the next bytes could be read two ways (RFC 9110 §10.1.1); and content over the limit
+    /// costs more to read than a new connection.
     #[inline]
     pub(crate) fn must_end_behind_content(&self) -> bool {
         self.content.as_ref().is_some_and(|content| {

@@ -262,8 +262,8 @@ pub(crate) const PERMIT_BATCH_DIVISOR: usize = 64;
 /// Milliseconds after which a worker that found too few connections to close looks again.
 pub(crate) const PERMIT_RELIEF_PAUSE_MS: u64 = ACCEPT_PAUSE_MS;
 
-/// Milliseconds by which a worker comes too late to a deadline if it must have been held up: no pass
-/// takes so long, and no client notices a shorter delay.
+/// Milliseconds by which a worker comes too late to a deadline if it must have been held up: no
+/// pass takes so long, and no client notices a shorter delay.
 pub(crate) const HELD_UP_MS: u64 = 1000;
 
 /// Passes without a result after which nothing is left in the kernel's queues. There are two,
@@ -295,8 +295,8 @@ pub(crate) const INBOX_DATAGRAMS_MAX: usize = INBOX_MAX_MESSAGES / 4;
 
 /// The maximum number of milliseconds until a worker that has died is started again. The pause
 /// begins with [`ACCEPT_PAUSE_MS`] and doubles with each worker that has not lived for this
-/// maximum. A longer pause would keep clients waiting; a shorter one would write more log lines than
-/// are read.
+/// maximum. A longer pause would keep clients waiting; a shorter one would write more log lines
+/// than are read.
 pub(crate) const RESTART_PAUSE_MAX_MS: u64 = 1_600;
 
 /// Messages delivered before a worker looks at its connections again.

@@ -3,11 +3,12 @@
 //!
 //! Connections behind their last response, whose clients still send, are closed before all others.
 //! Then the connections of the client that holds most are closed, until it holds as many as the
-//! next client; of each client those that have been idle longest. What a client may lose is what it
-//! does not use: a connection between two requests at any time, and one whose handshake or request
-//! has not arrived completely after [`RELIEF_STALL_MS`]. A client that holds most connections of a
-//! worker loses those as well on which a response or an upload has stalled for that time; any other
-//! client does after [`RELIEF_LONG_STALL_MS`], so that several cannot do together what one cannot.
+//! next client; of each client those that have been idle longest. A client may lose the connections
+//! that it does not use: a connection between two requests at any time, and one whose handshake or
+//! request has not arrived completely after [`RELIEF_STALL_MS`]. A client that holds most
+//! connections of a worker also loses those on which a response or an upload has stalled for that
+//! time. Any other client does after [`RELIEF_LONG_STALL_MS`], so that several clients together
+//! cannot do more than one.
 
 use std::cmp::Reverse;
 
@@ -20,7 +21,7 @@ use crate::gone::Gone;
 use crate::limits::{PERMIT_RELIEF_PAUSE_MS, RELIEF_LONG_STALL_MS, RELIEF_STALL_MS};
 use crate::worker::Worker;
 
-/// Why a worker is to close connections.
+/// The reason for which a worker is to close connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// Few permits are left. Other workers are asked as well if this one cannot close enough.
@@ -31,10 +32,11 @@ pub(crate) enum Shortage {
     Descriptors,
 }
 
-/// Why a connection may be closed; the first are closed before the others of the same client.
+/// The use of a connection, which decides whether it may be closed; the first are closed before the
+/// others of the same client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
-    /// Its last response has left some time ago, and what it sends is dropped.
+    /// Its last response has left some time ago, and its input is dropped.
     Lingering,
     /// It has had a request and waits for the next.
     Idle,
@@ -42,27 +44,27 @@ enum Use {
     Silent,
     /// A response or an upload has stalled: of a client that holds most connections, or for long.
     Stalled,
-    /// It may turn out to be silent or stalled soon: it stays, but until then no other client loses
-    /// an idle connection in its place.
+    /// It may become silent or stalled soon: it stays, but until then no other client loses an idle
+    /// connection in its place.
     Fresh,
-    /// The client is waited for, and has not stalled yet.
+    /// The connection waits for its client, and has not stalled yet.
     InProgress,
     /// It is in use and stays.
     Busy,
 }
 
-/// One connection of a survey.
+/// One connection of the survey.
 struct Holding {
     client: Option<ClientKey>,
     used: Use,
     stalled_ms: u64,
     slot: Slot,
-    /// How many connections its client holds, less those that are closed before this one.
+    /// The number of connections that its client holds, less those that are closed before this one.
     rank: usize,
 }
 
 impl<B: Backend, A: App> Worker<B, A> {
-    /// Notes that permits may run short; [`Self::relieve_permits`] looks at the end of the pass,
+    /// Notes that permits may run short; [`Self::relieve_permits`] checks at the end of the pass,
     /// when all input that has arrived was used.
     pub(crate) fn check_permits(&mut self) {
         if self.shared.permits.wanted() == 0 {
@@ -80,8 +82,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// A worker that was held up has not seen yet what its clients have sent, and one that stops
-    /// closes what is idle anyway.
+    /// Closes unused connections. A worker that was held up has not seen its clients' latest input
+    /// yet, and one that stops closes idle connections anyway, so both skip this.
     #[cold]
     fn close_unused(&mut self, shortage: Shortage) {
         let now_ms = self.core.now.monotonic_ms;
@@ -101,7 +103,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let is_enough = unused.len() >= wanted;
         if unused.len() > wanted {
-            // A lingering connection is of no use to its client, whatever that holds.
+            // A lingering connection is of no use to its client, regardless of the client's others.
             let order = |holding: &Holding| {
                 let is_used = holding.used != Use::Lingering;
                 (is_used, Reverse(holding.rank), holding.used, Reverse(holding.stalled_ms))
@@ -123,8 +125,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Returns the connections that may be closed, and how many are being closed already; `None`
-    /// when no memory is left for the list.
+    /// Returns the connections that may be closed, and how many are being closed already; `None` if
+    /// no memory is left for the list.
     fn survey_permits(&mut self) -> Option<(Vec<Holding>, usize)> {
         let mut holdings = Vec::new();
         holdings.try_reserve_exact(self.core.conns.len()).ok()?;
@@ -148,7 +150,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let all = holdings.len();
         let now_ms = self.core.now.monotonic_ms;
         let since_ms = *self.permit_shortage_since_ms.get_or_insert(now_ms);
-        // What is in progress has had time to stall then.
+        // Connections in progress have had time to stall by then.
         let is_new = now_ms.saturating_sub(since_ms) <= RELIEF_STALL_MS + PERMIT_RELIEF_PAUSE_MS;
         for of_client in holdings.chunk_by_mut(|one, other| one.client == other.client) {
             let held = of_client.len();
@@ -204,8 +206,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Closes a connection. A client of HTTP/2 is told which requests were processed (RFC 9113
-    /// §6.8), as far as the kernel takes that at once.
+    /// Closes a connection. An HTTP/2 client gets the number of the last processed request (RFC
+    /// 9113 §6.8), as far as the kernel takes it at once.
     fn close_holding(&mut self, slot: Slot, used: Use) {
         if let Some((http2, link, buffers)) = self.core.http2(slot) {
             http2.finish_all(link, buffers);

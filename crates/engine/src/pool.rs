@@ -1,10 +1,10 @@
-//! Buffers under one budget: output chunks that are reused, and input buffers for what is not
-//! complete yet.
+//! Buffers under one memory budget: output chunks that are reused, and input buffers for incomplete
+//! input.
 //!
 //! All buffers of a worker are counted against its share of `--memory-budget`. Part of that is a
-//! reserve: when it is touched, the worker closes connections that hold buffers and do not get on
-//! (`memory_pressure.rs`). Should the whole budget be spent all the same, `None` comes back and the
-//! connection that asked pays (503 or closed).
+//! reserve: when it is touched, the worker closes connections that hold buffers without progress
+//! (`memory_pressure.rs`). If the whole budget is spent nevertheless, allocations return `None` and
+//! the connection that asked fails (with 503 or a close).
 
 use std::collections::hash_map::Entry;
 
@@ -15,22 +15,23 @@ use crate::limits::{
     CHUNK_BYTES, INPUT_BUFFER_MIN_BYTES, RESERVE_DIVISOR, RESERVE_MIN_BYTES, SPARE_CHUNKS,
 };
 
-/// Buffers of one worker.
+/// The buffers of one worker.
 pub(crate) struct Pool {
     spare: Vec<Vec<u8>>,
-    /// A chunk for when the system gives no memory: one client after the other is answered from it.
+    /// A chunk for the time when the system gives no memory: one client after the other gets its
+    /// response from it.
     last: Option<Vec<u8>>,
     used_bytes: usize,
     budget_bytes: usize,
     /// Bytes that are to stay free.
     reserve_bytes: usize,
-    /// Use above which the worker is to look for relief.
+    /// The use in bytes above which the worker has to release memory.
     alarm_bytes: usize,
-    /// How many queues hold bytes that may be shared, by where they are and how many.
+    /// The number of queues that hold bytes that may be shared, by address and length.
     shared: FxHashMap<(usize, usize), usize>,
 }
 
-/// Bytes of memory that shared bytes take beside themselves, in the table of them.
+/// Bytes of memory that shared bytes take beside themselves, in their table.
 const SHARED_ENTRY_BYTES: usize = 2 * size_of::<((usize, usize), usize)>();
 
 impl Pool {
@@ -45,39 +46,39 @@ impl Pool {
         Self { spare, last, used_bytes: 0, budget_bytes, reserve_bytes, alarm_bytes, shared }
     }
 
-    /// Whether the reserve is touched, and nobody has heard of it yet.
+    /// Returns whether the reserve is touched, and the worker has not reacted to that yet.
     #[inline]
     pub(crate) fn is_low(&self) -> bool {
         self.used_bytes > self.alarm_bytes
     }
 
-    /// Bytes that must come back before the reserve counts as whole: twice as much is free then, so
-    /// that relief is looked for once in a while and not for each buffer.
+    /// Returns the bytes that must come back before the reserve counts as whole. Twice as much is
+    /// free then, so that memory is released once in a while and not for each buffer.
     pub(crate) fn missing_bytes(&self) -> usize {
         let wanted = self.budget_bytes.saturating_sub(2 * self.reserve_bytes);
         self.used_bytes.saturating_sub(wanted)
     }
 
-    /// The alarm was heard: it goes off again when the reserve is touched deeper.
+    /// Silences the alarm: it goes off again when the reserve is touched deeper.
     pub(crate) fn silence(&mut self) {
         self.alarm_bytes = self.alarm_bytes.max(self.used_bytes + self.reserve_bytes / 4);
     }
 
-    /// The alarm goes off when the reserve is touched, or deeper than it is now.
+    /// Arms the alarm: it goes off when the reserve is touched, or deeper than it is now.
     pub(crate) fn arm(&mut self) {
         let low = self.budget_bytes - self.reserve_bytes;
         let deeper = self.used_bytes + self.reserve_bytes / 4;
         self.alarm_bytes = low.max(self.alarm_bytes.min(deeper));
     }
 
-    /// Gives back what is kept for reuse.
+    /// Frees the chunks that are kept for reuse.
     pub(crate) fn drop_spares(&mut self) {
         self.used_bytes -= self.spare.len() * CHUNK_BYTES;
         self.spare.clear();
     }
 
-    /// An empty output chunk of [`CHUNK_BYTES`], or of `room` bytes if that is more, or `None` when
-    /// the budget is spent.
+    /// Returns an empty output chunk of [`CHUNK_BYTES`], or of `room` bytes if that is more, or
+    /// `None` if the budget is spent.
     #[inline]
     pub(crate) fn take_chunk(&mut self, room: usize) -> Option<Vec<u8>> {
         if room <= CHUNK_BYTES
@@ -88,7 +89,8 @@ impl Pool {
         self.fresh_chunk(room.max(CHUNK_BYTES))
     }
 
-    /// An empty chunk of at least `room` bytes, and not many more; `None` when the budget is spent.
+    /// Returns an empty chunk of at least `room` bytes, and not many more; `None` if the budget is
+    /// spent.
     pub(crate) fn take_small(&mut self, room: usize) -> Option<Vec<u8>> {
         self.fresh_chunk(room)
     }
@@ -105,7 +107,7 @@ impl Pool {
             }
             return last;
         }
-        // The allocator may give more than was asked for; count what is really held.
+        // The allocator may give more than requested; the held size counts.
         self.count(chunk.capacity() - bytes);
         Some(chunk)
     }
@@ -126,8 +128,8 @@ impl Pool {
         }
     }
 
-    /// Appends to a buffer, which grows in powers of two up to `max_bytes`. False when the budget
-    /// or the limit does not allow it; the buffer is unchanged then.
+    /// Appends to a buffer, which grows in powers of two up to `max_bytes`. Returns false, and
+    /// leaves the buffer unchanged, if the budget or the limit does not allow it.
     pub(crate) fn keep_input(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -148,43 +150,43 @@ impl Pool {
                 self.used_bytes -= capacity - before;
                 return false;
             }
-            // The allocator may give more than was asked for; count what is really held.
+            // The allocator may give more than requested; the held size counts.
             self.used_bytes += buffer.capacity() - capacity;
         }
         buffer.extend_from_slice(input);
         true
     }
 
-    /// Hands a buffer's memory back.
+    /// Frees a buffer.
     pub(crate) fn drop_input_buffer(&mut self, buffer: Vec<u8>) {
         self.used_bytes -= buffer.capacity();
         drop(buffer);
     }
 
-    /// Bytes of buffers in use or kept for reuse.
+    /// Returns the bytes of buffers in use or kept for reuse.
     #[cfg(test)]
     pub(crate) fn used_bytes(&self) -> usize {
         self.used_bytes
     }
 
-    /// Bytes of buffers in use.
+    /// Returns the bytes of buffers in use.
     #[cfg(feature = "sim")]
     pub(crate) fn lent_bytes(&self) -> usize {
         self.used_bytes - self.spare_bytes()
     }
 
-    /// Bytes of chunks that are kept for reuse, at most [`SPARE_CHUNKS`] of them.
+    /// Returns the bytes of chunks that are kept for reuse, at most [`SPARE_CHUNKS`] of them.
     #[cfg(feature = "sim")]
     pub(crate) fn spare_bytes(&self) -> usize {
         self.spare.len() * CHUNK_BYTES
     }
 
-    /// Counts bytes that are taken already; the next who asks feels it.
+    /// Counts bytes that are allocated already, without a check; the next allocation notices them.
     pub(crate) fn count(&mut self, bytes: usize) {
         self.used_bytes += bytes;
     }
 
-    /// Counts `bytes` of a buffer that lives elsewhere; false when the budget is spent.
+    /// Counts `bytes` of a buffer that lives elsewhere; returns false if the budget is spent.
     pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
         let fits = self.used_bytes.saturating_add(bytes) <= self.budget_bytes;
         if fits {
@@ -193,13 +195,13 @@ impl Pool {
         fits
     }
 
-    /// As [`Self::reserve`], for what can be done without: the reserve stays whole.
+    /// Counts as [`Self::reserve`] does, for optional buffers: the reserve stays whole.
     pub(crate) fn reserve_outside_reserve(&mut self, bytes: usize) -> bool {
         let most = self.budget_bytes - self.reserve_bytes;
         self.used_bytes.saturating_add(bytes) <= most && self.reserve(bytes)
     }
 
-    /// Counts bytes that a queue holds, once for all queues; false when the budget is spent.
+    /// Counts bytes that a queue holds, once for all queues; returns false if the budget is spent.
     pub(crate) fn share(&mut self, bytes: &Bytes) -> bool {
         if let Some(holders) = self.shared.get_mut(&key(bytes)) {
             *holders += 1;
@@ -213,7 +215,7 @@ impl Pool {
         true
     }
 
-    /// A queue does not hold any more what [`Self::share`] counted.
+    /// Ends the hold of a queue that [`Self::share`] counted.
     pub(crate) fn unshare(&mut self, bytes: &Bytes) {
         let Entry::Occupied(mut holders) = self.shared.entry(key(bytes)) else {
             unreachable!("it was counted")
@@ -225,13 +227,13 @@ impl Pool {
         }
     }
 
-    /// Hands back what [`Self::reserve`] counted.
+    /// Releases bytes that [`Self::reserve`] counted.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.used_bytes -= bytes;
     }
 }
 
-/// What tells shared bytes from others, as long as somebody holds them.
+/// Returns the key that distinguishes shared bytes from others, as long as they are held.
 fn key(bytes: &Bytes) -> (usize, usize) {
     (bytes.as_ptr() as usize, bytes.len())
 }

@@ -1,4 +1,4 @@
-//! What a server can be told: limits, timeouts, what its listeners speak.
+//! The settings of a server: limits, timeouts, and the protocols of its listeners.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,17 +11,17 @@ use crate::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, STREAM_ID
 use crate::side::ConnectionSide;
 use crate::tls::TlsConfig;
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP, in these versions.
     Http(Protocols),
-    /// A byte stream that the application reads by itself.
+    /// A byte stream that the application itself reads.
     Raw,
 }
 
-/// Versions of HTTP that clients may speak on a listener. Over TLS the two sides agree on one
-/// (ALPN); otherwise the first bytes tell, or there is but one.
+/// The versions of HTTP that clients may use on a listener. Over TLS the two sides negotiate one
+/// (ALPN); otherwise the first bytes decide, or there is only one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protocols {
     /// HTTP/1.0 and 1.1.
@@ -35,37 +35,37 @@ impl Protocols {
     pub const ALL: Self = Self { http1: true, http2: true };
 }
 
-/// What a listener's connections have in common.
+/// The common settings of a listener's connections.
 #[derive(Debug, Clone)]
 pub struct ListenerSettings {
-    /// What it speaks.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Whole field lines (`Name: value\r\n`) sent with every answer, such as `Server`.
+    /// Complete field lines (`Name: value\r\n`) sent with every response, such as `Server`.
     pub fields: Vec<u8>,
-    /// TLS, if its connections are encrypted.
+    /// The TLS settings, if its connections are encrypted.
     pub tls: Option<TlsConfig>,
-    /// How long its byte streams wait: those of a raw listener, and connections that the
+    /// The timeouts of its byte streams: those of a raw listener, and connections that the
     /// application has upgraded or taken over.
     pub streams: StreamTimeouts,
-    /// The proxies whose connections begin with a header of the PROXY protocol, if there are any.
+    /// The proxies whose connections begin with a PROXY protocol header, if there are any.
     pub proxy_protocol: Option<ProxySources>,
 }
 
 impl ListenerSettings {
-    /// A listener that is not encrypted and adds no fields.
+    /// Creates the settings of a listener without encryption and added fields.
     pub fn plain(protocol: Protocol) -> Self {
         let streams = StreamTimeouts::default();
         Self { protocol, fields: Vec::new(), tls: None, streams, proxy_protocol: None }
     }
 }
 
-/// How long the byte streams of a listener wait. A stream that has waited too long is cut, and its
-/// application hears why. A peer that does not take what was sent to it is cut earlier
+/// The timeouts of the byte streams of a listener. A stream that has waited too long is cut, and
+/// its application gets the reason. A peer that does not take its output is cut earlier
 /// ([`SEND_STALL_MS`](crate::limits::SEND_STALL_MS)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamTimeouts {
-    /// Milliseconds for the first byte of a client, from when the application wants bytes on a
-    /// stream of a raw listener; [`Gone::Stalled`](crate::app::Gone::Stalled). `None` is for
+    /// Milliseconds for the first byte of a client, from the time when the application wants bytes
+    /// on a stream of a raw listener; [`Gone::Stalled`](crate::app::Gone::Stalled). `None` is for
     /// protocols in which the server speaks first, or the client need not.
     pub first_byte_ms: Option<u64>,
     /// Milliseconds in which neither side sends a byte; [`Gone::Idle`](crate::app::Gone::Idle).
@@ -79,21 +79,22 @@ impl Default for StreamTimeouts {
     }
 }
 
-/// The proxies that a listener trusts to tell the addresses of their clients.
+/// The proxies that a listener trusts to send the addresses of their clients.
 ///
-/// A connection from one of them must begin with a header of the PROXY protocol
+/// A connection from one of them must begin with a PROXY protocol header
 /// ([`pinion_http::proxy_protocol`]), else it is cut. A connection from anywhere else has the
 /// address of its socket, and a header on it is no request and no handshake.
 #[derive(Clone)]
 pub struct ProxySources(Arc<dyn Fn(Option<SocketAddr>) -> bool + Send + Sync>);
 
 impl ProxySources {
-    /// Those for whose address `contains` returns true; `None` is a Unix socket.
+    /// Creates the set of proxies for whose address `contains` returns true; `None` is a Unix
+    /// socket.
     pub fn new(contains: impl Fn(Option<SocketAddr>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(contains))
     }
 
-    /// Whether a proxy connects from there.
+    /// Returns whether this is the address of a trusted proxy.
     pub(crate) fn contains(&self, address: Option<SocketAddr>) -> bool {
         (self.0)(address)
     }
@@ -110,32 +111,34 @@ impl fmt::Debug for ProxySources {
 pub struct WorkerSettings {
     /// Limits of the protocol.
     pub limits: Limits,
-    /// Milliseconds for a head, from its first byte (or from accept).
+    /// Milliseconds for a request head, from its first byte (or from accept).
     pub head_ms: u64,
     /// Milliseconds that a client may pause while it sends a body.
     pub body_ms: u64,
-    /// Milliseconds an idle connection is kept.
+    /// Milliseconds for which an idle connection is kept.
     pub idle_ms: u64,
-    /// Most connections of the whole server.
+    /// The maximum number of connections of the whole server.
     pub connections: usize,
-    /// Most connections that one client may hold at once; `None` is no limit. A client is an IPv4
-    /// address or a /64 prefix of IPv6.
+    /// The maximum number of connections that one client may hold at once; `None` is no limit. A
+    /// client is an IPv4 address or a /64 prefix of IPv6.
     pub connections_per_client: Option<u32>,
-    /// Proxies that this limit is not for, since their connections have requests of many clients.
+    /// Proxies that are exempt from this limit, since their connections carry requests of many
+    /// clients.
     pub trusted_proxies: Option<ProxySources>,
-    /// Most connections that the server opens by itself, at once.
+    /// The maximum number of connections that the server itself opens at once.
     pub outgoing: usize,
-    /// Most requests of one connection; `None` is no bound.
+    /// The maximum number of requests of one connection; `None` is no bound.
     pub requests_per_connection: Option<u32>,
-    /// Most bytes of this worker's buffers.
+    /// The maximum number of bytes of this worker's buffers.
     pub buffer_bytes: usize,
-    /// By index of listener.
+    /// The settings of the listeners, by index.
     pub listeners: Vec<ListenerSettings>,
 }
 
 impl WorkerSettings {
-    /// How long the byte stream of a connection waits for what `watch` says, in milliseconds;
-    /// `None` is for ever. What the server has opened is watched by the application.
+    /// Returns how long the byte stream of a connection may be in the condition of `watch`, in
+    /// milliseconds; `None` is for ever. Streams that the server has opened are watched by the
+    /// application.
     pub(crate) fn stream_timeout_ms(
         &self,
         side: ConnectionSide,

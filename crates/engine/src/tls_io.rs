@@ -1,6 +1,6 @@
-//! A connection over TLS: what arrives is opened before its protocol sees it, what is queued is
-//! sealed before it leaves. Records are made only as the kernel takes them, so what waits is
-//! content, in the queue that every connection has.
+//! A connection over TLS: input is decrypted before its protocol sees it, and queued output is
+//! encrypted before it leaves. Records are made only as the kernel takes them, so waiting output is
+//! plaintext content, in the queue that every connection has.
 
 use std::io::IoSlice;
 use std::os::unix::fs::FileExt as _;
@@ -25,7 +25,7 @@ use crate::side::ConnectionSide;
 use crate::tls::{Brought, TlsSession};
 use crate::worker::Worker;
 
-/// Takes bytes of the peer. True when they say that it will send no more.
+/// Takes bytes of the peer. Returns true if they announce that the peer will send no more.
 pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool {
     let Some(mut session) = session(app, core, slot, input) else { return false };
     let mut buffer = std::mem::take(&mut core.opening);
@@ -57,8 +57,8 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
     is_ended
 }
 
-/// The session of a connection, made when its first byte says that the peer speaks TLS: a record of
-/// the type handshake (RFC 8446 §5.1).
+/// Returns the session of a connection. It is created when the first byte shows that the peer
+/// speaks TLS: a record of the type handshake (RFC 8446 §5.1).
 fn session<A: App>(
     app: &mut A,
     core: &mut Core,
@@ -85,11 +85,11 @@ fn session<A: App>(
     None
 }
 
-/// Ends a connection whose first byte begins no record of a handshake, with the alert that RFC 8446
-/// §5.1 asks for.
+/// Ends a connection whose first byte begins no handshake record, with the alert that RFC 8446 §5.1
+/// requires.
 #[cold]
 fn refuse_record(core: &mut Core, slot: Slot) {
-    /// A record of the type alert, fatal: unexpected_message (RFC 8446 §6).
+    /// A record with the fatal alert unexpected_message (RFC 8446 §6).
     const UNEXPECTED_MESSAGE: [u8; 7] = [21, 3, 3, 0, 2, 2, 10];
     let Core { conns, buffers, .. } = core;
     let Buffers { outputs, pool, .. } = buffers;
@@ -101,8 +101,8 @@ fn refuse_record(core: &mut Core, slot: Slot) {
     }
 }
 
-/// Ends a connection whose peer broke the rules of TLS. The alert that says how waits in the
-/// session; it is sent before the connection closes (RFC 8446 §6.2), and what else was queued is
+/// Ends a connection whose peer broke the rules of TLS. The alert with the reason waits in the
+/// session; it is sent before the connection closes (RFC 8446 §6.2), and other queued output is
 /// dropped, because nothing may follow an alert.
 #[cold]
 fn end_with_alert<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
@@ -123,7 +123,7 @@ fn end_with_alert<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 }
 
 impl<B: Backend, A: App> Worker<B, A> {
-    /// As [`Worker::flush`], for a connection over TLS.
+    /// Flushes the queue as [`Worker::flush`] does, for a connection over TLS.
     pub(crate) fn flush_sealed(&mut self, slot: Slot, turn_bytes: &mut usize) -> Flush {
         let link = &mut self.core.conns.get(slot).link;
         if link.blocked.is_some() {
@@ -175,7 +175,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             pool.release(session.emptied(sealing));
             if let Protocol::Connecting(_) = conn.protocol {
-                // What the application has written waits for the end of the handshake.
+                // Output of the application waits for the end of the handshake.
                 return Flush::Waits;
             }
             if let Some(output) = outputs.get(conn.link.output) {
@@ -199,7 +199,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Tells the peer that the connection ends in good order, if the kernel takes it at once.
+    /// Informs the peer that the connection ends in good order, if the kernel takes that at once.
     pub(crate) fn say_goodbye(&mut self, slot: Slot) {
         let Self { backend, core, .. } = self;
         let link = &mut core.conns.get(slot).link;
@@ -213,9 +213,10 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 }
 
-/// Seals what is queued, as much as is done at once, and says how much; 0 is all there was. `None`
-/// when it is not what it was when the archive was made, cannot be read, or cannot be sealed any
-/// more. Bytes of files, and those that are not in one place, are put in `buffer`.
+/// Encrypts queued output, as much as is done at once, and returns the number of its bytes; 0 if
+/// the queue is empty. Returns `None` if a file has changed since the archive was made, cannot be
+/// read, or its bytes cannot be encrypted any more. Bytes of files, and those that are not
+/// contiguous, are put in `buffer`.
 fn seal(
     session: &mut TlsSession,
     output: &OutputQueue,
@@ -229,7 +230,7 @@ fn seal(
         Next::Changed | Next::File { .. } => return None,
         Next::One(bytes) => bytes,
         Next::Memory { parts, .. } => match parts.as_slice() {
-            // It is as long as a record, or alone.
+            // It is as long as a record, or the only part.
             [first, ..] if first.len() >= RECORD_BYTES => first,
             [only] => only,
             parts => gathered(buffer, parts)?,
@@ -251,7 +252,7 @@ fn seal(
     sealed.then_some(content.len())
 }
 
-/// The front of the parts, in one place.
+/// Copies the front of the parts into one contiguous piece.
 fn gathered<'b>(buffer: &'b mut Vec<u8>, parts: &[IoSlice<'_>]) -> Option<&'b [u8]> {
     let bytes: usize = parts.iter().map(|part| part.len()).sum();
     let whole = piece(buffer, bytes as u64)?;

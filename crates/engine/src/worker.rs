@@ -1,5 +1,5 @@
-//! One worker: a backend, an application, and the loop between them. A pass is: wait, take
-//! completions one by one, expire deadlines. Nothing in it blocks but the wait.
+//! One worker: a backend, an application, and the loop between them. In one pass it waits, takes
+//! completions one by one, and expires deadlines. Only the wait blocks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,26 +32,26 @@ use crate::service::{preface, requests};
 use crate::settings::WorkerSettings;
 use crate::side::ConnectionSide;
 
-/// What the workers of a server know of each other.
+/// The state that the workers of a server share.
 pub(crate) struct SharedByWorkers {
     pub(crate) permits: ConnectionPermits,
     pub(crate) client_limit: ClientLimit,
-    /// How many connections the server has opened by itself.
+    /// The number of connections that the server itself has opened.
     pub(crate) outgoing: Arc<AtomicUsize>,
-    /// No new connections; end those that fall idle.
+    /// Whether there are no new connections, and those that become idle end.
     pub(crate) draining: AtomicBool,
-    /// The grace is over: end all.
+    /// Whether the grace period is over and all connections end.
     pub(crate) stopping: AtomicBool,
     pub(crate) inboxes: Arc<[Inbox]>,
-    /// What a worker starts with; empty once the server drains, so that the last worker which gives
-    /// them up closes them.
+    /// The listening sockets that a worker starts with; empty once the server drains, so that the
+    /// last worker which drops them closes them.
     pub(crate) sockets: Mutex<Vec<Arc<OwnedFd>>>,
-    /// What the endpoints of each worker are made of.
+    /// The plans for the QUIC endpoints of each worker.
     pub(crate) endpoints: Vec<EndpointPlan>,
 }
 
 impl SharedByWorkers {
-    /// What `workers` share that have these `settings`, from `sockets`.
+    /// Creates the shared state of `workers` with these `settings`, from `sockets`.
     pub(crate) fn new(
         workers: usize,
         settings: &WorkerSettings,
@@ -74,13 +74,13 @@ impl SharedByWorkers {
         }
     }
 
-    /// Has the workers that accept, other than this one, see whether somebody waits.
+    /// Makes the other accepting workers check whether a client waits.
     #[cold]
     fn pass_on(&self, worker: u16) {
         self.permits.pass_on(worker, |other| self.inboxes[other].wake());
     }
 
-    /// The listening sockets for a worker.
+    /// Returns the listening sockets for a worker.
     pub(crate) fn listening(&self) -> Vec<Arc<OwnedFd>> {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -92,27 +92,28 @@ impl SharedByWorkers {
     }
 }
 
-/// See the module's head.
+/// A worker: one thread with its own connections.
 pub struct Worker<B: Backend, A: App> {
     pub(crate) backend: B,
     pub(crate) app: A,
     pub(crate) core: Core,
     pub(crate) shared: Arc<SharedByWorkers>,
     accepting: bool,
-    /// No accepting before this time: the system ran out of something.
+    /// The time before which nothing is accepted, because the system ran out of a resource.
     accept_pause_until_ms: u64,
-    /// Clients that had gone before they were taken, one after the other.
+    /// The number of consecutive clients that had gone before they were accepted.
     gone_before: u32,
-    /// Until then the others are to take who comes: this worker has enough.
+    /// The time until which the other workers are to accept new clients, because this one has
+    /// enough.
     enough_until_ms: u64,
-    /// Why connections are to be closed at the end of this pass, if they are.
+    /// The reason for which connections are to be closed at the end of this pass, if they are.
     pub(crate) permit_shortage: Option<Shortage>,
-    /// No connection is closed for its permit before this time: too few could be.
+    /// The time before which no connection is closed for its permit, because too few could be.
     pub(crate) permit_relief_after_ms: u64,
-    /// Since when permits are short, in milliseconds, if they are.
+    /// The time since which permits are short, in milliseconds, if they are.
     pub(crate) permit_shortage_since_ms: Option<u64>,
     pub(crate) punctuality: Punctuality,
-    /// Taken out of the inbox and not delivered yet.
+    /// Messages that were taken out of the inbox and are not delivered yet.
     messages: Messages,
 }
 
@@ -150,13 +151,13 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Runs until the server has drained.
     ///
     /// # Errors
-    /// When the backend cannot wait any more.
+    /// Fails if the backend cannot wait any more.
     pub fn run(&mut self) -> io::Result<()> {
         while self.pass()? {}
         Ok(())
     }
 
-    /// One pass; false when the worker is done.
+    /// Runs one pass; returns false if the worker is done.
     pub(crate) fn pass(&mut self) -> io::Result<bool> {
         if !self.accepting {
             self.balance();
@@ -187,8 +188,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             brought_any = true;
             self.check_shared_state();
         }
-        // After the completions, so that what they have posted is delivered in this pass. What
-        // deadlines post is delivered in the next one, which does not wait.
+        // Messages are delivered after the completions, so that those posted by the latter are
+        // delivered in this pass. Messages posted by deadlines are delivered in the next pass,
+        // which does not wait.
         if self.shared.inboxes[index].take_message_flag() {
             brought_any = true;
             self.deliver();
@@ -209,12 +211,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         Ok(!self.drained(brought))
     }
 
-    /// How long the next wait may take.
+    /// Returns how long the next wait may take, in milliseconds.
     fn patience_ms(&mut self) -> Option<u64> {
         let now = self.core.now.monotonic_ms;
         let deadline = self.core.wheel.wait_ms(now);
         self.punctuality.expect(deadline.map(|wait_ms| now + wait_ms));
-        // Somebody else's connections, or time, decide when to accept again: look regularly.
+        // Connections of other workers, or time, decide when to accept again: check regularly.
         let accept = (!self.accepting).then_some(ACCEPT_PAUSE_MS);
         let short = self.core.enobufs_retry_at_ms.map(|until| until.saturating_sub(now));
         let is_emptying = matches!(self.core.ending, WorkerEnding::Emptying { .. });
@@ -222,7 +224,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if is_emptying && self.accepting || self.punctuality.is_catching_up() || has_more {
             return Some(0);
         }
-        // Whether somebody else has a place to spare is seen by looking.
+        // Whether another worker has a permit to spare is found out by a check.
         let place = is_emptying.then_some(TICK_MS);
         let quic = self.core.quic.as_ref().and_then(|quic| quic.wait_ms(self.backend.instant()));
         let alarm = self.app.alarm_ms().map(|at_ms| at_ms.saturating_sub(now));
@@ -235,7 +237,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn balance(&mut self) {
         self.check_permits();
         let (worker, now_ms) = (self.core.worker, self.core.now.monotonic_ms);
-        // At the end everybody takes whoever waits: the others may be done already.
+        // At the end every worker accepts any waiting client: the others may be done already.
         let going_on = self.core.ending == WorkerEnding::No;
         let has_enough = going_on && self.shared.permits.has_enough(worker);
         if has_enough && self.accepting {
@@ -259,12 +261,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Whether it has a place in hand and takes who comes.
+    /// Returns whether it holds a reserved permit and accepts clients.
     pub(crate) fn is_accepting(&self) -> bool {
         self.accepting
     }
 
-    /// Turns accepting `on`, with a place in hand, or off.
+    /// Turns accepting `on`, with a reserved permit, or off.
     pub(crate) fn accept(&mut self, on: bool) {
         if !on {
             self.shared.permits.put_back(self.core.worker);
@@ -295,7 +297,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Completion::Sent { slot, result } => self.sent(slot, result),
             Completion::Released { slot } => self.released(slot),
             Completion::Datagrams { number } => self.datagrams(number),
-            // The inbox says what for, behind the other completions.
+            // The inbox has the reason, behind the other completions.
             Completion::Woken => {}
         }
     }
@@ -305,7 +307,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let settings = &self.core.settings.listeners[usize::from(listener)];
         let has_header =
             settings.proxy_protocol.as_ref().is_some_and(|from| from.contains(socket_peer));
-        // The header is to tell whose connection it is, and it is counted then.
+        // The header carries the address of the client, which is counted then.
         let peer = if has_header { None } else { socket_peer };
         if !self.admits(peer) {
             return;
@@ -321,7 +323,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.opened(slot, socket);
     }
 
-    /// Counts a new connection of a client, unless it holds as many as it may.
+    /// Counts a new connection of a client, unless the client holds as many as it may.
     #[inline]
     pub(crate) fn admits(&mut self, peer: Option<SocketAddr>) -> bool {
         let is_admitted = self.shared.client_limit.admit(self.core.worker, peer);
@@ -355,8 +357,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.watch(slot);
     }
 
-    /// A client that has gone again is no failure of ours, unless nothing else comes; anything else
-    /// means that the system lacks descriptors or memory, and trying at once would only burn CPU.
+    /// Handles a failed accept. A client that has gone again is no failure of ours, unless no other
+    /// client comes. Any other error means that the system lacks descriptors or memory, and trying
+    /// at once would only burn CPU.
     #[cold]
     fn accept_failed(&mut self, error: Errno) {
         self.gone_before += 1;
@@ -407,7 +410,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.shared.inboxes[index].mark_messages_pending();
     }
 
-    /// Whether somebody has posted what it has not delivered.
+    /// Returns whether posted messages are not delivered yet.
     pub(crate) fn has_messages(&self) -> bool {
         let inbox = &self.shared.inboxes[usize::from(self.core.worker)];
         !self.messages.is_empty() || !inbox.is_empty()
@@ -443,8 +446,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 }
 
-/// Whether accepting failed for the one client whose turn it was. Linux hands errors of a new
-/// socket that are pending already, and those of a firewall, to accept (accept(2)).
+/// Returns whether accepting failed for the one client whose turn it was. Linux hands pending
+/// errors of a new socket, and those of a firewall, to accept (accept(2)).
 fn concerns_one_client(error: Errno) -> bool {
     matches!(
         error,

@@ -1,9 +1,9 @@
-//! What the engine asks of the kernel, and how the kernel answers: completions, whatever the system
-//! interface underneath.
+//! The interface between the engine and the kernel: requests of the engine, and completions of the
+//! kernel, independent of the system interface underneath.
 //!
-//! One pass of a worker: [`Backend::wait`], then [`Backend::next`] until it is `None`. The engine
-//! never blocks anywhere else. A connection is named by its slot; results of a slot's former tenant
-//! never come out.
+//! One pass of a worker calls [`Backend::wait`], then [`Backend::next`] until it is `None`. The
+//! engine never blocks anywhere else. A connection is identified by its slot; results of a slot's
+//! former connection are never returned.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -30,17 +30,17 @@ pub use probe::probe_uring;
 /// Index of a connection in a worker's tables.
 pub type Slot = u32;
 
-/// Input the backend has lent; goes back by [`Backend::give_back`]. Not `Copy`, so that it is given
-/// back once.
+/// Input that the backend has lent. It is returned by [`Backend::give_back`], and is not `Copy`, so
+/// that it is returned once.
 #[derive(Debug)]
 pub struct Lent {
-    /// Which buffer.
+    /// The index of the buffer.
     pub(crate) buffer: u16,
-    /// How many bytes of it are filled.
+    /// The number of filled bytes in it.
     pub(crate) bytes: u32,
 }
 
-/// What the kernel had to say.
+/// A result of the kernel.
 #[derive(Debug)]
 pub enum Completion<S> {
     /// A client connected.
@@ -49,33 +49,33 @@ pub enum Completion<S> {
         listener: usize,
         /// The new socket, not attached yet.
         socket: S,
-        /// Where the client is; `None` for a Unix socket.
+        /// The address of the client; `None` for a Unix socket.
         peer: Option<SocketAddr>,
     },
-    /// Accepting failed: the client has gone again (harmless) or the system lacks something.
+    /// Accepting failed: the client has gone again (harmless) or the system lacks a resource.
     AcceptFailed {
-        /// Why.
+        /// The error of the system.
         error: Errno,
     },
     /// A listener cannot be watched. Accepting has to be turned off and on again.
     ListenerLost {
-        /// Why.
+        /// The error of the system.
         error: Errno,
     },
-    /// Accepting is off, and the kernel may have told this worker, and no other, of a client.
+    /// Accepting is off, and the kernel may have notified this worker, and no other, of a client.
     /// Another worker finds it by turning accepting off and on again.
     ClientMissed,
-    /// A connection that was [asked for](Backend::connect) is open and receives as one that was
-    /// attached; or it cannot be opened, and is to be closed all the same.
+    /// A [requested](Backend::connect) connection is open and receives as an attached one does; or
+    /// it cannot be opened, and is to be closed all the same.
     Connected {
         /// The connection.
         slot: Slot,
-        /// Why not.
+        /// The error of the system, if it cannot be opened.
         result: Result<(), Errno>,
     },
-    /// Bytes arrived. More may follow without asking until [`Backend::receive`] turns it off; up to
-    /// one lent buffer may still come after that. In one pass there are not many more of a
-    /// connection than its turn has; see [`Backend::expect_content`].
+    /// Bytes arrived. More may follow without a request until [`Backend::receive`] turns it off; up
+    /// to one lent buffer may still come after that. In one pass a connection gets not many more
+    /// bytes than its turn has; see [`Backend::expect_content`].
     Received {
         /// The connection.
         slot: Slot,
@@ -91,7 +91,7 @@ pub enum Completion<S> {
     Failed {
         /// The connection.
         slot: Slot,
-        /// Why.
+        /// The error of the system.
         error: Errno,
     },
     /// A send that reported [`Sending::Blocked`] can be tried again.
@@ -99,43 +99,43 @@ pub enum Completion<S> {
         /// The connection.
         slot: Slot,
     },
-    /// A send that reported [`Sending::Pending`] is done; its memory is ours again.
+    /// A send that reported [`Sending::Pending`] is done; its memory belongs to the engine again.
     Sent {
         /// The connection.
         slot: Slot,
-        /// Bytes taken by the kernel.
+        /// The number of bytes that the kernel took.
         result: Result<usize, Errno>,
     },
-    /// After [`Backend::close`]: the kernel holds nothing of this slot any more.
+    /// The kernel holds nothing of this slot any more. This follows [`Backend::close`].
     Released {
         /// The connection.
         slot: Slot,
     },
-    /// Datagrams stand in a socket; see [`Backend::await_datagrams`].
+    /// Datagrams wait in a socket; see [`Backend::await_datagrams`].
     Datagrams {
-        /// Its number.
+        /// The number of the socket.
         number: u32,
     },
     /// Another thread called [`Waker::wake`].
     Woken,
 }
 
-/// How far a connection is that is to be opened.
+/// The state of a connection that is to be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpeningState {
-    /// It is open, and receives as one that was attached: a Unix socket, whose peer is on this
-    /// machine.
+    /// The connection is open, and receives as an attached one does: a Unix socket, whose peer is
+    /// on this machine.
     Done,
     /// [`Completion::Connected`] follows, unless it is closed before.
     Pending,
 }
 
-/// How a send went.
+/// The outcome of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sending {
-    /// The kernel took this many bytes; the memory is ours again.
+    /// The kernel took this many bytes; the memory belongs to the engine again.
     Done(usize),
-    /// The kernel takes nothing now; [`Completion::Writable`] follows.
+    /// The kernel takes no bytes now; [`Completion::Writable`] follows.
     Blocked,
     /// The kernel works on it and holds the memory until [`Completion::Sent`].
     Pending,
@@ -151,32 +151,32 @@ pub trait Backend: Sized {
     /// Whether [`Self::send_file`] exists; otherwise ranges of mapped files leave as memory.
     const SENDS_FILES: bool;
 
-    /// The clocks, read once per pass.
+    /// Returns the clocks, read once per pass.
     fn now(&self) -> Now;
 
-    /// The same time in the form and with the precision that QUIC needs.
+    /// Returns the same time in the form and with the precision that QUIC needs.
     fn instant(&self) -> Instant;
 
-    /// A handle with which any thread ends a [`Self::wait`].
+    /// Returns a handle with which any thread ends a [`Self::wait`].
     fn waker(&self) -> Waker;
 
-    /// Turns accepting on or off for all listeners. Turned off, not one client more is taken.
+    /// Turns accepting on or off for all listeners. Once it is off, no further client is accepted.
     fn accept(&mut self, on: bool);
 
-    /// Gives the listeners up; accepting is off, and stays so.
+    /// Closes the listeners; accepting is off, and stays so.
     fn close_listeners(&mut self);
 
-    /// Hands what was asked for to the kernel and waits until something is ready, or for
-    /// `timeout_ms` (`None`: as long as it takes; `Some(0)`: not at all).
+    /// Hands all requests to the kernel and waits until a result is ready, or for `timeout_ms`
+    /// (`None`: as long as it takes; `Some(0)`: not at all).
     ///
     /// # Errors
-    /// Only what makes the backend unusable; interruptions are not errors.
+    /// Returns only errors that make the backend unusable; interruptions are not errors.
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()>;
 
-    /// The next result of this pass.
+    /// Returns the next result of this pass.
     fn next(&mut self) -> Option<Completion<Self::Socket>>;
 
-    /// The bytes of a lent buffer.
+    /// Returns the bytes of a lent buffer.
     fn input(&self, lent: &Lent) -> &[u8];
 
     /// Returns a lent buffer to the backend.
@@ -187,33 +187,34 @@ pub trait Backend: Sized {
     /// for a simulated socket, which only the simulated backend can watch.
     ///
     /// # Errors
-    /// When the system cannot watch one more socket.
+    /// Fails if the system cannot watch one more socket.
     fn await_datagrams(&mut self, socket: Option<BorrowedFd<'_>>, number: u32) -> io::Result<()>;
 
-    /// Takes a socket over as `slot` and starts to receive.
+    /// Attaches a socket as `slot` and starts to receive.
     ///
     /// # Errors
-    /// When the system cannot watch one more socket; the socket is closed then.
+    /// Fails if the system cannot watch one more socket; the socket is closed then.
     fn attach(&mut self, slot: Slot, socket: Self::Socket) -> io::Result<()>;
 
     /// Opens a connection as `slot`.
     ///
     /// # Errors
-    /// When the system cannot begin; the slot is free then.
+    /// Fails if the system cannot begin; the slot is free then.
     fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<OpeningState, Errno>;
 
-    /// Takes a socket over as `slot` that is connected already. [`Completion::Connected`] follows,
-    /// as for one that is opened.
+    /// Attaches a socket that is connected already as `slot`. [`Completion::Connected`] follows, as
+    /// for one that is opened.
     ///
     /// # Errors
-    /// When the system cannot watch one more socket; the socket is closed and the slot free then.
+    /// Fails if the system cannot watch one more socket; the socket is closed and the slot free
+    /// then.
     fn adopt(&mut self, slot: Slot, socket: OwnedFd) -> Result<(), Errno>;
 
     /// Turns receiving on or off (back-pressure). A socket that the system cannot watch any more is
-    /// told as [`Completion::Failed`]; so it is in [`Self::await_writable`].
+    /// reported as [`Completion::Failed`]; this holds for [`Self::await_writable`] too.
     fn receive(&mut self, slot: Slot, on: bool);
 
-    /// Whether what a connection receives is content, most of it. Its turn in a pass is
+    /// Sets whether most of a connection's input is content. Its turn in a pass is
     /// [`CONTENT_TURN_BYTES`] then, and else [`INPUT_TURN_BYTES`], as from the beginning.
     fn expect_content(&mut self, slot: Slot, on: bool);
 
@@ -225,30 +226,30 @@ pub trait Backend: Sized {
     /// [`Completion::Sent`] or [`Completion::Released`] of this slot.
     unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending;
 
-    /// Sends what the kernel takes at once of `parts`: never [`Sending::Pending`], so their memory
-    /// is ours again. No other send of the slot may be in flight.
+    /// Sends the part of `parts` that the kernel takes at once: never [`Sending::Pending`], so
+    /// their memory belongs to the engine again. No other send of the slot may be in flight.
     fn send_now(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending;
 
-    /// Asks for one [`Completion::Writable`], as a send that was [`Sending::Blocked`] does.
+    /// Requests one [`Completion::Writable`], as a send that was [`Sending::Blocked`] does.
     fn await_writable(&mut self, slot: Slot);
 
-    /// Sends `bytes` of a file from `offset`. Only called when [`Self::SENDS_FILES`].
+    /// Sends `bytes` of a file from `offset`. Only called if [`Self::SENDS_FILES`].
     fn send_file(&mut self, slot: Slot, file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Sending;
 
     /// Sends the peer our end of stream; receiving goes on.
     fn finish(&mut self, slot: Slot);
 
-    /// A number above 0 that grows when the peer takes bytes, if the system tells. It may fall when
-    /// a send has taken bytes, which is progress as well.
+    /// Returns a number above 0 that grows when the peer takes bytes, if the system reports them.
+    /// It may fall when a send has taken bytes, which is progress as well.
     fn progress(&self, slot: Slot) -> Option<u64>;
 
-    /// Closes the connection; `abruptly` resets it, so that what went out never looks like a
-    /// complete answer. True: the slot is free now. False: the kernel still holds memory of it;
-    /// [`Completion::Released`] follows.
+    /// Closes the connection; `abruptly` resets it, so that an incomplete response never looks like
+    /// a complete one. Returns true if the slot is free now, and false if the kernel still holds
+    /// memory of it; [`Completion::Released`] follows then.
     fn close(&mut self, slot: Slot, abruptly: bool) -> bool;
 }
 
-/// Ends the wait of one worker from any thread.
+/// A handle that ends the wait of one worker from any thread.
 #[derive(Clone)]
 pub struct Waker(pub(crate) Arc<dyn Fn() + Send + Sync>);
 
@@ -259,14 +260,14 @@ impl Waker {
     }
 }
 
-/// Bytes of a connection's turn in a pass; see [`Backend::expect_content`].
+/// Returns the bytes of a connection's turn in a pass; see [`Backend::expect_content`].
 #[inline]
 fn turn_bytes(is_content: bool) -> usize {
     if is_content { CONTENT_TURN_BYTES } else { INPUT_TURN_BYTES }
 }
 
-/// Takes a client off the queue of a non-blocking listener, with `flags` and close-on-exec for its
-/// socket; `None` when nobody waits.
+/// Takes a client off the accept queue of a non-blocking listener, with `flags` and close-on-exec
+/// for its socket; returns `None` if no client waits.
 fn take_client(
     listener: &OwnedFd,
     flags: SocketFlags,
@@ -281,15 +282,15 @@ fn take_client(
     }
 }
 
-/// See [`Backend::progress`].
+/// Returns the number of [`Backend::progress`] for a socket.
 pub(crate) fn progress_of(socket: BorrowedFd<'_>) -> Option<u64> {
     tcp_bytes_acknowledged(socket).or_else(|| Some(u64::MAX - bytes_unread(socket)?))
 }
 
-/// `tcpi_bytes_acked` of a TCP socket; `None` for other sockets.
+/// Returns `tcpi_bytes_acked` of a TCP socket; `None` for other sockets.
 fn tcp_bytes_acknowledged(socket: BorrowedFd<'_>) -> Option<u64> {
-    // SAFETY: a zeroed tcp_info is a valid value; the kernel writes at most `bytes` of it and says
-    // how many it wrote.
+    // SAFETY: a zeroed tcp_info is a valid value; the kernel writes at most `bytes` of it and
+    // returns how many it wrote.
     unsafe {
         let mut info: TcpInfo = std::mem::zeroed();
         let mut bytes = size_of::<TcpInfo>() as libc::socklen_t;
@@ -304,7 +305,7 @@ fn tcp_bytes_acknowledged(socket: BorrowedFd<'_>) -> Option<u64> {
     }
 }
 
-/// Bytes of memory for what was sent and the peer has not read, of a Unix socket (unix(7)).
+/// Returns the bytes of memory for sent data that the peer of a Unix socket has not read (unix(7)).
 fn bytes_unread(socket: BorrowedFd<'_>) -> Option<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one integer.
@@ -314,7 +315,7 @@ fn bytes_unread(socket: BorrowedFd<'_>) -> Option<u64> {
     (outcome == 0).then(|| u64::try_from(bytes).ok()).flatten()
 }
 
-/// The head of the kernel's `struct tcp_info` (linux/tcp.h) up to the one field we read.
+/// The head of the kernel's `struct tcp_info` (linux/tcp.h) up to the one field that is read.
 #[repr(C)]
 struct TcpInfo {
     before: [u8; 120],

@@ -1,15 +1,15 @@
 //! The io_uring backend: multishot receive into lent buffers, one send in flight per connection,
-//! everything asked for in a pass handed over by the one `io_uring_enter` that also waits.
+//! and all requests of a pass handed over by the one `io_uring_enter` that also waits.
 //!
-//! Memory the kernel holds stays in place until its completion: buffers of the lent ring belong to
-//! this room, output belongs to the connection's queue until `Sent` or `Released`. A closed slot is
-//! released only when nothing of it is in flight any more.
+//! Memory that the kernel holds stays in place until its completion: buffers of the lent ring
+//! belong to this module, and output belongs to the connection's queue until `Sent` or `Released`.
+//! A closed slot is released only when none of its operations is in flight any more.
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | `operation` | what a completion belongs to |
+//! | `operation` | the operation to which a completion belongs |
 //! | `entry` | a connection as the kernel knows it |
-//! | `accept`, `connect`, `receive`, `send` | what is asked for |
+//! | `accept`, `connect`, `receive`, `send` | the requested operations |
 //! | `lent` | the buffers that are received into |
 
 mod accept;
@@ -43,8 +43,8 @@ use operation::{GENERATION_MASK, Op, slot_of, user_data};
 
 /// Submission entries: what a busy pass asks for; a full queue is handed over early.
 const SUBMISSIONS: u32 = 1024;
-/// Completion entries: room for the receives and sends of several thousand busy connections;
-/// beyond, the kernel keeps them for us.
+/// Completion entries: room for the receives and sends of several thousand busy connections; beyond
+/// that, the kernel keeps them.
 const COMPLETIONS: u32 = 8192;
 /// Bytes of a ring: its two queues (64 bytes and an index for each submission, 16 for each
 /// completion), the completions of a pass and those set apart.
@@ -54,11 +54,11 @@ pub(crate) const WORKER_BYTES: usize =
 pub(crate) const fn lent_bytes(budget_bytes: usize) -> usize {
     lent::ring_bytes(budget_bytes)
 }
-/// Results of one connection in one pass: of a receive, a send, a poll and a cancel. More of them,
-/// and what has nothing to do with connections, go to the places that are there from the start.
+/// Results of one connection in one pass: of a receive, a send, a poll and a cancel. Further
+/// results, and those unrelated to connections, use the entries that are there from the start.
 const RESULTS_PER_CONNECTION: usize = 4;
-/// Bytes of one connection: its entry, the message of a send in flight with its place among the
-/// spare ones, its results, also where they are set apart, and its place among those that are to
+/// Bytes of one connection: its entry, the message of a send in flight with its entry among the
+/// spare ones, its results, also where they are set apart, and its entry among those that are to
 /// receive again.
 pub(crate) const CONNECTION_BYTES: usize = size_of::<UringEntry>()
     + MESSAGE_BYTES
@@ -72,46 +72,48 @@ type Completed = (u64, i32, u32);
 /// The group of the lent buffers.
 const GROUP: u16 = 0;
 
-/// See the module's head.
+/// The backend of one worker with io_uring.
 pub struct Uring {
     /// Dropped before the memory it works on.
     ring: IoUring,
     lent: LentRing,
     listeners: Vec<Listener>,
     accepting: bool,
-    /// Listener whose clients are taken now, and how many more in this pass.
+    /// The listener whose clients are accepted now, and how many more in this pass.
     accept_from: Option<(usize, u32)>,
     entries: Vec<UringEntry>,
-    /// Results of this pass, taken off the ring before any is looked at. Grows with `entries` only.
+    /// The results of this pass, taken off the ring before any is processed. It grows with
+    /// `entries` only.
     ready: Vec<Completed>,
     position: usize,
-    /// The number of this pass, to tell what belongs to it.
+    /// The number of this pass, which identifies its results.
     pass: u16,
-    /// Receives that wait for the next pass. Has as many places as `ready`.
+    /// Receives that wait for the next pass. It has the capacity of `ready`.
     later: Vec<Completed>,
-    /// A closed slot whose last send has been told; to be released.
+    /// A closed slot whose last send was reported; it is to be released.
     quiet: Option<Slot>,
     /// Slots whose receive has ended, each once: armed again at the end of the pass, if more is
-    /// wanted by then. Grows with `entries` only.
+    /// wanted by then. It grows with `entries` only.
     ended: Vec<Slot>,
     #[expect(clippy::vec_box, reason = "the kernel needs each at a fixed address")]
     spare_messages: Vec<Box<Message>>,
     wake: Arc<OwnedFd>,
     wake_count: Box<u64>,
-    /// Entries handed over whose last completion has not come.
+    /// The number of submitted entries whose last completion has not arrived.
     outstanding: usize,
-    /// Where connections are opened to; the kernel reads it when it takes the entries.
+    /// The addresses to which connections are opened; the kernel reads each when it takes the
+    /// entry.
     #[expect(clippy::vec_box, reason = "the kernel needs each at a fixed address")]
     remotes: Vec<Box<SocketAddrAny>>,
 }
 
 impl Uring {
-    /// A ring over non-blocking `listeners`, which may be shared with other workers. Must be made
-    /// on the thread that uses it (the ring has a single issuer), whose worker has this budget for
-    /// buffers.
+    /// Creates a ring over non-blocking `listeners`, which may be shared with other workers. It
+    /// must be created on the thread that uses it (the ring has a single issuer), whose worker has
+    /// this budget for buffers.
     ///
     /// # Errors
-    /// When the system has no io_uring, forbids it, or lacks a feature this backend needs.
+    /// Fails if the system has no io_uring, forbids it, or lacks a feature that this backend needs.
     pub fn new(listeners: Vec<Arc<OwnedFd>>, budget_bytes: usize) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
@@ -154,22 +156,23 @@ impl Uring {
         self.queue(entry);
     }
 
-    /// Queues an entry; hands the queue over when it is full.
+    /// Queues an entry; hands the queue over if it is full.
     #[inline]
     fn queue(&mut self, entry: &squeue::Entry) {
         loop {
-            // SAFETY: the memory an entry names lives until its completion; see the module's head.
+            // SAFETY: the memory an entry names lives until its completion; see the documentation
+            // of the module.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
             }
-            // A full queue: hand it over. Failing is transient (the completion queue is full);
+            // A full queue is handed over. A failure is transient (the completion queue is full);
             // taking completions off makes room.
             let _ = self.ring.submit();
             self.reap();
         }
     }
 
-    /// Takes completions off the ring. Those that find no place stay there until they do.
+    /// Takes completions off the ring. Those for which there is no room stay on it until there is.
     fn reap(&mut self) {
         let taken = self.ready.len() + self.later.len();
         let places = self.ready.capacity().min(self.later.capacity()).saturating_sub(taken);
@@ -183,7 +186,7 @@ impl Uring {
         }
     }
 
-    /// Makes room for so many connections; false when there is no memory for them.
+    /// Makes room for so many connections; returns false if there is no memory for them.
     fn has_room(&mut self, connections: usize) -> bool {
         let results = COMPLETIONS as usize + RESULTS_PER_CONNECTION * connections;
         has_places(&mut self.entries, connections)
@@ -192,7 +195,7 @@ impl Uring {
             && has_places(&mut self.later, results)
     }
 
-    /// Takes a socket over as `slot`; false when there is no memory for it.
+    /// Attaches a socket as `slot`; returns false if there is no memory for it.
     fn fill(&mut self, slot: Slot, socket: Socket) -> bool {
         let index = slot as usize;
         if index >= self.entries.len() {
@@ -222,7 +225,7 @@ impl Uring {
         self.push(&cancel.user_data(user_data(Op::Cancel, 0, 0)));
     }
 
-    /// The slot a completion belongs to, unless it has a new tenant.
+    /// Returns the slot to which a completion belongs, unless the slot has a new connection.
     fn tenant(&self, data: u64) -> Option<Slot> {
         let (slot, generation) = slot_of(data);
         let entry = self.entries.get(slot as usize)?;
@@ -238,8 +241,8 @@ impl Uring {
         Some(Completion::Released { slot })
     }
 
-    /// Has the socket of a quiet slot closed with all that is handed over next. A system call of
-    /// its own costs as much again as what it does.
+    /// Requests the close of the socket of a quiet slot, with the next submission. A system call of
+    /// its own would double the cost.
     fn close_socket(&mut self, slot: Slot) {
         let Some(fd) = self.entries[slot as usize].fd.take() else { return };
         let close = opcode::Close::new(Fd(fd.into_raw_fd())).build();
@@ -273,7 +276,7 @@ impl Backend for Uring {
     }
 
     fn close_listeners(&mut self) {
-        // What is queued names descriptors; it must reach the kernel before they are closed.
+        // Queued entries name descriptors; they must reach the kernel before those are closed.
         let _ = self.ring.submit();
         self.listeners.clear();
     }
@@ -324,7 +327,7 @@ impl Backend for Uring {
                 Some(Op::Receive) => self.received(data, result, flags),
                 Some(Op::Send) => self.sent(data, result),
                 Some(Op::Accept) => match self.listener_polled(data, result) {
-                    // Somebody waits there.
+                    // A client waits there.
                     None => self.next_client(),
                     failed => failed,
                 },
@@ -384,10 +387,11 @@ impl Backend for Uring {
         self.entries[slot as usize].content = on;
     }
 
-    // SAFETY: needs what `Backend::send` asks of its caller: the entry names the memory of `parts`.
+    // SAFETY: requires the contract of `Backend::send` from its caller: the entry names the memory
+    // of `parts`.
     #[inline]
     unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: the promise of the caller is the required one.
         unsafe { self.send_parts(slot, parts) }
     }
 
@@ -433,8 +437,8 @@ impl Backend for Uring {
 }
 
 impl Drop for Uring {
-    /// Closing a ring cancels its work in the background; memory could be freed under it. So cancel
-    /// everything here and wait until the kernel is done with it.
+    /// Cancels everything and waits until the kernel is done with it. Closing a ring cancels its
+    /// work in the background, so memory could be freed while it is in use.
     fn drop(&mut self) {
         self.accepting = false;
         for entry in &mut self.entries {

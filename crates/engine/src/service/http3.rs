@@ -1,4 +1,5 @@
-//! HTTP/3 meets the application: what QUIC has to tell, and what it means for the exchanges.
+//! The connection between HTTP/3 and the application: the events of QUIC, and their effects on the
+//! exchanges.
 
 mod input;
 
@@ -20,7 +21,7 @@ use crate::gone::Gone;
 use crate::http3::uni::{self, Uni};
 pub(crate) use input::{read, read_wanted};
 
-/// Acts upon everything that QUIC has to tell.
+/// Acts upon all pending events of QUIC.
 pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     while let Some(event) = core.http3(slot).0.quic.poll() {
         let is_open = !core.conns.get(slot).is_closing();
@@ -33,13 +34,13 @@ pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
             quinn_proto::Event::Stream(event) if is_open => {
                 stream_event(app, core, slot, &event);
             }
-            // What we have closed has nothing more to tell.
+            // A connection that we have closed has no further events of use.
             _ => {}
         }
     }
 }
 
-/// The handshake is over.
+/// Handles the end of the handshake.
 fn connected(core: &mut Core, slot: Slot) {
     core.conns.get(slot).link.received();
     core.http3(slot).0.write_control();
@@ -48,15 +49,15 @@ fn connected(core: &mut Core, slot: Slot) {
     }
 }
 
-/// Closes the connection, with what stands in its streams.
+/// Closes the connection, with the data in its streams.
 pub(crate) fn close(core: &mut Core, slot: Slot, code: ErrorCode) {
     let now = core.instant;
     core.http3(slot).0.close(now, code);
-    // No deadline passes while QUIC keeps it.
+    // No deadline expires while QUIC keeps it.
     core.wheel.cancel(slot);
 }
 
-/// The connection was closed by the client, or lost.
+/// Handles a connection that was closed by the client, or lost.
 fn lost(core: &mut Core, slot: Slot) {
     core.http3(slot).0.is_closed = true;
     core.wheel.cancel(slot);
@@ -84,12 +85,12 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
         }
         StreamEvent::Stopped { id, .. } => stopped(app, core, slot, id),
         StreamEvent::Available { .. } => core.http3(slot).0.write_control(),
-        // What waits is written behind all events.
+        // Queued output is written behind all events.
         StreamEvent::Writable { .. } | StreamEvent::Finished { .. } => {}
     }
 }
 
-/// The client wants nothing more of one of our streams.
+/// Handles a client that wants no more of one of our streams.
 fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let http3 = core.http3(slot).0;
     if [http3.control, http3.encoder].contains(&Some(id)) {
@@ -99,7 +100,7 @@ fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     input::reset_by_peer(app, core, slot, id);
 }
 
-/// What the deadline watched has not come. With a code the connection is to be closed with it.
+/// Handles an expired deadline. If it returns a code, the connection is to be closed with it.
 #[cold]
 pub(crate) fn stalled<A: App>(
     app: &mut A,
@@ -113,7 +114,7 @@ pub(crate) fn stalled<A: App>(
             heads_stalled(app, core, slot);
         }
         DeadlineWatch::Quiet => core.http3(slot).0.quic.ping(),
-        // Who is late with what is dropped is told to stop, as after each event.
+        // A client that is late with dropped content is asked to stop, as after each event.
         DeadlineWatch::Discard => {}
         DeadlineWatch::Window => {
             app.flooded(core.address(slot));
@@ -124,7 +125,7 @@ pub(crate) fn stalled<A: App>(
     None
 }
 
-/// Heads have not come whole in time.
+/// Refuses the requests whose heads have not arrived in full in time.
 #[cold]
 fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let now_ms = core.now.monotonic_ms;
@@ -153,7 +154,7 @@ fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
     abandon(app, core, slot, Gone::Refused);
 }
 
-/// Reads a stream of one direction.
+/// Reads a unidirectional stream.
 fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
     if let Err(fatal) = uni::read(core.http3(slot).0, id, now_ms) {
@@ -161,7 +162,7 @@ fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     }
 }
 
-/// Hands what waits on streams to QUIC.
+/// Hands the queues of streams to QUIC.
 pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let Core { conns, buffers, external, turns, now, .. } = core;
     let now_ms = now.monotonic_ms;
