@@ -23,23 +23,23 @@ use crate::raw::RawStream;
 use crate::remote::{Connect, ConnectError, RemoteAddress, RemoteOrigin};
 use crate::side::ConnectionSide;
 
-/// See the module's head.
+/// The connections of a worker.
 pub struct Connections<'w> {
     pub(crate) core: &'w mut Core,
 }
 
-/// What became of a [broadcast](Connections::broadcast): each stream is counted once.
+/// The result of a [broadcast](Connections::broadcast): each stream is counted once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Broadcast {
     /// Streams that have the message in their queue.
     pub queued: usize,
-    /// Streams that are cut instead, and hear why.
+    /// Streams that are cut instead, and whose applications get the reason.
     pub cut: usize,
     /// Streams that were over before, or whose side was finished.
     pub over: usize,
 }
 
-/// What becomes of a message for one stream.
+/// The outcome of a message for one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Queued,
@@ -48,7 +48,7 @@ enum Delivery {
 }
 
 impl RawStream<'_> {
-    /// Queues a message, or has the stream cut.
+    /// Queues a message, or cuts the stream.
     fn deliver(&mut self, message: &Bytes) -> Delivery {
         let Conn { link, protocol, .. } = self.core.conns.get(self.slot);
         let is_finished = protocol.byte_stream().is_none_or(|stream| stream.finished);
@@ -67,43 +67,42 @@ impl RawStream<'_> {
 }
 
 impl Connections<'_> {
-    /// The time of this pass.
+    /// Returns the time of this pass.
     pub fn now(&self) -> Now {
         self.core.now
     }
 
-    /// Whether the server has begun to stop.
+    /// Returns whether the server has begun to stop.
     pub fn is_stopping(&self) -> bool {
         self.core.ending != WorkerEnding::No
     }
 
-    /// The mappings this worker holds.
+    /// Returns the mappings that this worker holds.
     pub fn mappings(&mut self) -> &mut Mappings {
         &mut self.core.buffers.mappings
     }
 
-    /// Opens a connection, as a byte stream with the address that is returned. Its first event is
-    /// [`Open`](crate::app::RawEvent::Open) when it is there, or
-    /// [`Gone`](crate::app::RawEvent::Gone); neither comes before the event has ended that this is
-    /// called in. What is written before it is open is sent then.
+    /// Opens a connection, as a byte stream with the returned address. Its first event is
+    /// [`Open`](crate::app::RawEvent::Open) when it is open, or
+    /// [`Gone`](crate::app::RawEvent::Gone); neither comes before the end of the event in which
+    /// this is called. Output that is written before the connection is open is sent then.
     ///
     /// # Errors
-    /// When the server has opened as many as it may, or there is no memory for one more.
+    /// Fails if the server has opened as many as it may, or there is no memory for one more.
     pub fn connect(&mut self, connect: Connect) -> Result<Address, ConnectError> {
         self.core.connect(connect)
     }
 
     /// Makes a byte stream of a socket that is connected already, such as one end of a socket pair
-    /// whose other end a program has. What [`Self::connect`] says of events and of what is written
-    /// early applies.
+    /// whose other end a program has. Events and early output are as for [`Self::connect`].
     ///
     /// # Errors
-    /// As for [`Self::connect`]; the socket is closed then.
+    /// Fails as [`Self::connect`] does; the socket is closed then.
     pub fn adopt(&mut self, socket: OwnedFd, tag: u64) -> Result<Address, ConnectError> {
         self.core.adopt(socket, tag)
     }
 
-    /// The byte stream with this address; `None` when it is over. What is done with it takes effect
+    /// Returns the byte stream with this address; `None` if it is over. Actions on it take effect
     /// at the end of this pass.
     pub fn stream(&mut self, address: Address) -> Option<RawStream<'_>> {
         let (core, slot) = (&mut *self.core, address.slot);
@@ -122,15 +121,15 @@ impl Connections<'_> {
     }
 
     /// Sends a message to each of these byte streams. All of them share its bytes, which count once
-    /// against the budget for buffers; each is flushed once at the end of the pass, whatever was
-    /// written to it. Costs a look at each stream.
+    /// against the memory budget for buffers; each stream is flushed once at the end of the pass,
+    /// regardless of the number of writes. The cost is a look at each stream.
     ///
-    /// No message is lost in silence: a stream whose peer is
-    /// [too far behind](crate::limits::BROADCAST_QUEUE_MAX_BYTES) is cut, and hears
-    /// [`Gone::SlowReader`]; so is one for which there is no memory ([`Gone::Overload`]).
+    /// No message is lost silently: a stream whose peer is [too far
+    /// behind](crate::limits::BROADCAST_QUEUE_MAX_BYTES) is cut with [`Gone::SlowReader`]; so is
+    /// one for which there is no memory, with [`Gone::Overload`].
     ///
     /// To reach the streams of all workers, post the message to their applications
-    /// ([`Poster::post_to_apps`](crate::Poster::post_to_apps)), and have each call this.
+    /// ([`Poster::post_to_apps`](crate::Poster::post_to_apps)), and call this in each.
     pub fn broadcast(
         &mut self,
         streams: impl IntoIterator<Item = Address>,
@@ -149,7 +148,7 @@ impl Connections<'_> {
         sent
     }
 
-    /// The exchange with this address; `None` when it is over. What is done with it takes effect at
+    /// Returns the exchange with this address; `None` if it is over. Actions on it take effect at
     /// the end of this pass. It stays open unless it is responded to.
     pub fn exchange(&mut self, address: Address) -> Option<Exchange<'_>> {
         let (core, slot) = (&mut *self.core, address.slot);
@@ -177,7 +176,7 @@ impl Connections<'_> {
 }
 
 impl Core {
-    /// See [`Connections::connect`].
+    /// Opens a connection for [`Connections::connect`].
     fn connect(&mut self, connect: Connect) -> Result<Address, ConnectError> {
         let Connect { remote, tls, timeout_ms, tag } = connect;
         let peer = match remote {
@@ -190,7 +189,7 @@ impl Core {
         self.begin_opening(Connecting { stream, origin, tls, due_ms, step, failure: None }, peer)
     }
 
-    /// See [`Connections::adopt`].
+    /// Begins a byte stream for [`Connections::adopt`].
     fn adopt(&mut self, socket: OwnedFd, tag: u64) -> Result<Address, ConnectError> {
         let connecting = Connecting {
             stream: ByteStream::opened(tag),
@@ -223,7 +222,7 @@ impl Core {
         Ok(self.address(slot))
     }
 
-    /// Has the worker look at a connection at the end of this pass.
+    /// Marks a connection as dirty, so that the worker settles it at the end of this pass.
     pub(crate) fn mark_dirty(&mut self, slot: Slot) {
         if !std::mem::replace(&mut self.conns.get(slot).link.dirty, true) {
             self.dirty.push(slot);

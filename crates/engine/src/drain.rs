@@ -1,15 +1,16 @@
 //! The end of a worker. A client that came in time is not turned away, and the port is free for a
-//! successor as soon as the last of them has been taken.
+//! successor as soon as the last such client has been accepted.
 //!
-//! 1. *Emptying.* Clients that connected before the end began wait in the queue of a listener, and
-//!    a request may stand unread in a socket that looks idle. The worker goes on as before, but
-//!    without waiting, until passes bring neither. Answers say from now on that the connection
-//!    closes. Whoever has an exchange or a stream open is told: it may have no end of its own. If
-//!    no place is free for those who wait, connections between two requests give theirs up, and
-//!    for a moment whoever leaves is followed by the next.
-//! 2. *Finishing.* The listeners are closed. Connections between two requests are closed,
-//!    newcomers have a moment to speak, and clients that are to be told to send no more have one to
-//!    say that they have read why. What runs is finished, with the work of the application that
+//! 1. *Emptying.* Clients that connected before the end began wait in the accept queue of a
+//!    listener, and a request may wait unread in a socket that looks idle. The worker goes on as
+//!    before, but without waiting, until passes bring neither. Responses announce from now on that
+//!    the connection closes. Applications are informed on each open exchange and stream, which may
+//!    have no end of its own. If no permit is free for waiting clients, connections between two
+//!    requests are closed, and for a moment each departing client makes room for the next.
+//! 2. *Finishing.* The listeners are closed. Connections between two requests are closed. Newcomers
+//!    have a moment to send a request, and clients that are to stop sending have one to confirm
+//!    that they have read the reason. Open exchanges are finished, with the work of the application
+//!    that belongs to no exchange.
 //!    belongs to no exchange.
 
 use std::sync::atomic::Ordering;
@@ -30,7 +31,7 @@ use crate::service::requests;
 use crate::worker::Worker;
 
 impl<B: Backend, A: App> Worker<B, A> {
-    /// Begins the end, once.
+    /// Begins the end of the worker, once.
     pub(crate) fn drain(&mut self) {
         if self.core.ending != WorkerEnding::No {
             return;
@@ -44,7 +45,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             if let Some(open) = conn.protocol.http1().and_then(Http1::exchange) {
                 open.keep_alive = false;
             }
-            // Who is still shaking hands is told behind that, and has come in time.
+            // A client in a handshake gets GOAWAY behind that, and has come in time.
             let is_new = conn.http3().is_some_and(|http3| http3.quic.is_handshaking());
             if !is_new && !conn.is_closing() && conn.protocol.multiplexed().is_some() {
                 self.core.go_away(slot);
@@ -55,8 +56,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.app.stopping();
     }
 
-    /// Tells the application of every exchange and stream that is open. Each connection has its
-    /// turn once, so what it begins behind that is not told, and can ask.
+    /// Informs the application on every open exchange and stream. Each connection has its turn
+    /// once, so later exchanges are not informed, and can ask.
     fn tell_stopping(&mut self) {
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
@@ -76,7 +77,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Whether a completion brings what the end waits for.
+    /// Returns whether a completion brings an event that the end waits for.
     pub(crate) fn brings(completion: &Completion<B::Socket>) -> bool {
         matches!(
             completion,
@@ -86,13 +87,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         )
     }
 
-    /// Moves the end on behind a pass, which has `brought` somebody or a request.
+    /// Moves the end on behind a pass; `brought` is whether it brought a client or a request.
+    /// Returns whether the worker is done.
     pub(crate) fn drained(&mut self, brought: bool) -> bool {
         match self.core.ending {
             WorkerEnding::No => return false,
             WorkerEnding::Emptying { mut backlog, places_until_ms } => {
                 let is_over = backlog.is_over(brought);
-                // Without a place in hand a pass brings nobody, whoever waits.
+                // Without a reserved permit a pass accepts no client, even if some wait.
                 let is_full = !self.is_accepting() && self.core.now.monotonic_ms < places_until_ms;
                 if is_over && is_full {
                     self.close_idle(false);
@@ -107,8 +109,8 @@ impl<B: Backend, A: App> Worker<B, A> {
                 let is_time = newcomers_until_ms <= self.core.now.monotonic_ms;
                 if is_time && !self.punctuality.is_catching_up() {
                     self.core.ending = WorkerEnding::Finishing { newcomers_until_ms: u64::MAX };
-                    // What is on its way is not taken any more. Over HTTP/2 the client's answer to
-                    // a ping says when that is fair; here it has had its moment.
+                    // Requests on their way are not accepted any more. Over HTTP/2 the client's
+                    // reply to a PING shows when that is fair; here the client has had its moment.
                     self.each_quic(false, |worker, slot| {
                         worker.core.go_away(slot);
                         worker.settle(slot);
@@ -127,7 +129,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
         }
         let finishing = matches!(self.core.ending, WorkerEnding::Finishing { .. });
-        // What stands in the inbox may begin work.
+        // Messages in the inbox may begin work.
         let is_busy = || self.app.is_busy() || self.has_messages();
         finishing && self.core.conns.len() == 0 && (is_over || !is_busy())
     }
@@ -144,7 +146,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.close_idle(false);
     }
 
-    /// Does something with every connection of QUIC that is closed, or with every other.
+    /// Acts on every QUIC connection that is `closed`, or on every other.
     fn each_quic(&mut self, closed: bool, act: impl Fn(&mut Self, Slot)) {
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
@@ -156,8 +158,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Closes the connections between two requests. With `all` those too that have had none yet,
-    /// and those whose client is to be told to stop, and has not said that it has read why.
+    /// Closes the connections between two requests. With `all` it also closes those that have had
+    /// none yet, and those whose client is to stop, and has not confirmed that it has read the
+    /// reason.
     fn close_idle(&mut self, all: bool) {
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
@@ -195,7 +198,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                         false => self.core.end(slot, Remaining::Strays),
                     }
                 }
-                // A server that stops waits for what it drops no longer than for stray bytes.
+                // A server that stops waits for dropped content no longer than for stray bytes.
                 Protocol::Http1(Http1::Discard { .. }) => {
                     self.core.end(slot, Remaining::Strays);
                     self.settle(slot);

@@ -1,9 +1,9 @@
-//! What answers are cut from: a file or a sealed memfd, mapped read-only, the files too large to be
+//! The sources of responses: a file or a sealed memfd, mapped read-only, the files too large to be
 //! part of it, and the generations of both that a worker serves.
 //!
-//! A mapped file can be truncated by somebody else: [`guard_lost_pages`] keeps the server alive
-//! then and marks the mapping, so that it answers 500 for that generation. A `send` from a lost
-//! page gives EFAULT instead, which ends that one answer. The whole story is docs/reliability.md.
+//! Another process can truncate a mapped file: [`guard_lost_pages`] keeps the server alive then and
+//! marks the mapping, so that responses from that generation are 500. A `send` from a lost page
+//! fails with EFAULT instead, which ends that one response. docs/reliability.md has the details.
 
 mod external;
 mod lost_pages;
@@ -20,10 +20,10 @@ pub use external::ExternalFile;
 use lost_pages::GuardedRange;
 pub use lost_pages::guard_lost_pages;
 
-/// An archive as answers are cut from it: its own bytes, and the files too large to be copied in.
+/// An archive as the source of responses: its own bytes, and the files too large to be copied in.
 pub struct Mapping {
     archive: Region,
-    /// In the order of the archive's external table.
+    /// The external files in the order of the archive's external table.
     externals: Vec<ExternalFile>,
 }
 
@@ -31,30 +31,31 @@ impl Mapping {
     /// Maps the archive in `file`; `externals` are the files it names.
     ///
     /// # Errors
-    /// What `fstat` and `mmap` report; an empty file is `InvalidData`.
+    /// Returns the errors of `fstat` and `mmap`; an empty file is `InvalidData`.
     pub fn new(file: File, externals: Vec<File>) -> io::Result<Self> {
         let archive = Region::new(file)?;
         let externals = externals.into_iter().map(ExternalFile::new).collect();
         Ok(Self { archive, externals })
     }
 
-    /// The archive's bytes.
+    /// Returns the archive's bytes.
     ///
-    /// Whoever can write the file can change them at any time; readers copy what they check before
-    /// they trust it. `--memory copy` holds the archive in a sealed memfd, where nobody can.
+    /// A process that can write the file can change them at any time; readers copy the bytes that
+    /// they check before they trust them. `--memory copy` holds the archive in a sealed memfd,
+    /// which cannot be changed.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.archive.bytes()
     }
 
-    /// A range of the archive; `None` when it ends before that.
+    /// Returns a range of the archive; `None` if the archive ends before that.
     #[inline]
     pub(crate) fn range(&self, offset: u64, bytes: u64) -> Option<&[u8]> {
         let end = usize::try_from(offset.checked_add(bytes)?).ok()?;
         self.bytes().get(usize::try_from(offset).ok()?..end)
     }
 
-    /// The archive's file, for `sendfile`.
+    /// Returns the archive's file, for `sendfile`.
     #[inline]
     pub fn file(&self) -> BorrowedFd<'_> {
         self.archive.file.as_fd()
@@ -69,26 +70,27 @@ impl Mapping {
         std::hint::black_box(sum);
     }
 
-    /// An external file of the archive, if there is one with that index.
+    /// Returns an external file of the archive, if there is one with that index.
     #[inline]
     pub fn external(&self, index: u32) -> Option<&ExternalFile> {
         self.externals.get(index as usize)
     }
 
-    /// How many external files there are; each is an open descriptor.
+    /// Returns the number of external files; each is an open descriptor.
     pub fn external_count(&self) -> usize {
         self.externals.len()
     }
 
-    /// True once a part of the archive was lost: it was truncated, or its disk failed. External
-    /// files do not count: each is looked at when it is sent, and costs its own answers alone.
+    /// Returns true once a part of the archive was lost: it was truncated, or its disk failed.
+    /// External files do not count: each is checked when it is sent, and a loss affects its own
+    /// responses alone.
     #[inline]
     pub fn is_damaged(&self) -> bool {
         self.archive.guard.is_damaged()
     }
 
-    /// Looks whether the file has become shorter. What is left of its last page reads as zeros and
-    /// raises no signal, so somebody has to look from time to time; a second is often enough.
+    /// Checks whether the file has become shorter. The rest of its last page reads as zeros and
+    /// raises no signal, so this must be called from time to time; a second is often enough.
     pub fn look_for_truncation(&self) {
         let whole = self.archive.bytes as u64;
         if rustix::fs::fstat(self.file()).is_ok_and(|stat| (stat.st_size as u64) < whole) {
@@ -145,7 +147,7 @@ impl Drop for Region {
     }
 }
 
-/// Names a mapping within one worker, and never another that takes its place.
+/// The ID of a mapping within one worker, which is not reused for another mapping in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappingId {
     index: u32,
@@ -154,22 +156,22 @@ pub struct MappingId {
 
 struct Held {
     mapping: Arc<Mapping>,
-    /// Slices of it that wait in output queues.
+    /// The number of its slices that wait in output queues.
     slices: usize,
-    /// The application still cuts answers from it.
+    /// Whether the application still makes responses from it.
     current: bool,
 }
 
-/// Where a mapping is held, or was.
+/// The entry of a present or former mapping.
 #[derive(Default)]
 struct MappingSlot {
-    /// How many mappings were held here before.
+    /// The number of mappings that were held here before.
     generation: u32,
     held: Option<Held>,
 }
 
 impl MappingSlot {
-    /// Lets the mapping go once nobody needs it.
+    /// Drops the mapping once it is not needed any more.
     fn tidy(&mut self) {
         if self.held.as_ref().is_some_and(|held| held.slices == 0 && !held.current) {
             self.held = None;
@@ -186,7 +188,7 @@ pub struct Mappings {
 }
 
 impl Mappings {
-    /// Takes a mapping up; answers may name it until [`Self::retire`].
+    /// Adds a mapping; responses may use it until [`Self::retire`].
     pub fn add(&mut self, mapping: Arc<Mapping>) -> MappingId {
         let free = self.places.iter().position(|place| place.held.is_none());
         let index = free.unwrap_or_else(|| {
@@ -198,12 +200,12 @@ impl Mappings {
         MappingId { index: index as u32, generation: place.generation }
     }
 
-    /// No new answer will name it; it goes when its last slice has left.
+    /// Retires a mapping: no new response uses it, and it is dropped when its last slice has left.
     pub fn retire(&mut self, id: MappingId) {
         self.change(id, |held| held.current = false);
     }
 
-    /// The mapping, while it is current or has slices in flight.
+    /// Returns the mapping, while it is current or has slices in flight.
     #[inline]
     pub fn get(&self, id: MappingId) -> Option<&Mapping> {
         let place = self.places.get(id.index as usize)?;
@@ -221,7 +223,7 @@ impl Mappings {
         self.change(id, |held| held.slices -= 1);
     }
 
-    /// Changes what is known of a mapping, unless it has gone.
+    /// Changes the entry of a mapping, unless the mapping has gone.
     #[inline]
     fn change(&mut self, id: MappingId, change: impl FnOnce(&mut Held)) {
         if let Some(place) = self.places.get_mut(id.index as usize)
@@ -237,18 +239,18 @@ impl Mappings {
         self.places.iter().filter_map(|place| place.held.as_ref())
     }
 
-    /// Slices that wait in output queues.
+    /// Returns the number of slices that wait in output queues.
     #[cfg(feature = "sim")]
     pub(crate) fn slices(&self) -> usize {
         self.held().map(|held| held.slices).sum()
     }
 
-    /// How many mappings are held, for tests and status.
+    /// Returns how many mappings are held, for tests and status.
     pub fn len(&self) -> usize {
         self.held().count()
     }
 
-    /// True when none is held.
+    /// Returns true if no mapping is held.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,5 +1,5 @@
-//! A worker without a thread on the simulated backend: whoever runs a simulation makes its passes
-//! and looks at what it holds between two of them.
+//! A worker without a thread on the simulated backend: the driver of a simulation runs its passes
+//! and checks its resources between two of them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,18 +17,18 @@ use crate::quic::table::Quic;
 use crate::settings::WorkerSettings;
 use crate::worker::{SharedByWorkers, Worker};
 
-/// See the module's head. `READINESS` is that of [`Sim`].
+/// A worker that runs pass by pass. `READINESS` is that of [`Sim`].
 pub struct Stepped<const READINESS: bool, A: App> {
     worker: Worker<Sim<READINESS>, A>,
     shared: Arc<SharedByWorkers>,
 }
 
-/// What a worker holds. All of it is 0 once the last connection is gone.
+/// The resources that a worker holds. All of them are 0 once the last connection is gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Holdings {
-    /// Connections, and slots the backend has not released.
+    /// Connections, and slots that the backend has not released.
     pub connections: usize,
-    /// Bytes of buffers in use: counted against the budget and not kept for reuse, as spare
+    /// Bytes of buffers in use: counted against the memory budget and not kept for reuse, as spare
     /// chunks and empty queues are.
     pub buffer_bytes: usize,
     /// Output queues in use.
@@ -37,25 +37,25 @@ pub struct Holdings {
     pub timers: usize,
     /// Slices of mappings that wait to be sent.
     pub slices: usize,
-    /// Answers that are compressed.
+    /// Responses that are being compressed.
     pub encoders: usize,
-    /// What QUIC has beside its connections: timers, handshakes and their steps, and what its
-    /// endpoints know of connections.
+    /// Entries of QUIC beside its connections: timers, handshakes and their steps, and the
+    /// connections that its endpoints know.
     pub quic: usize,
 }
 
-/// A listener of QUIC on the simulated network.
+/// A QUIC listener on the simulated network.
 pub struct SimulatedQuic {
-    /// What its connections have in common.
+    /// The common settings of its connections.
     pub config: QuicConfig,
-    /// Index of its settings.
+    /// The index of its settings.
     pub listener: u16,
-    /// Datagrams that one send may be cut into.
+    /// The maximum number of datagrams into which one send may be cut.
     pub segments_max: usize,
 }
 
 impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
-    /// A worker on `network`; its application gets what posts messages to it.
+    /// Creates a worker on `network`; its application gets the handle that posts messages to it.
     pub fn new(
         network: Network,
         settings: WorkerSettings,
@@ -67,10 +67,10 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
         Self { worker, shared }
     }
 
-    /// Adds a listener of QUIC, the only one.
+    /// Adds a QUIC listener, the only one.
     ///
     /// # Panics
-    /// Never: the simulated backend can always watch a socket.
+    /// Never panics: the simulated backend can always watch a socket.
     pub fn listen_quic(&mut self, network: &Network, quic: &SimulatedQuic) {
         let socket = SimulatedSocket::open(network, quic.segments_max);
         let endpoint = ListenerEndpoint::new(Box::new(socket), &quic.config, 0, quic.listener);
@@ -86,22 +86,23 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
         places.filter_map(|(_, slot)| core.conns.get(slot).peer).collect()
     }
 
-    /// One pass; false when the worker has drained.
+    /// Runs one pass; returns false if the worker has drained.
     ///
     /// # Errors
-    /// When the backend cannot wait; the simulated one always can.
+    /// Fails if the backend cannot wait; the simulated one always can.
     pub fn pass(&mut self) -> io::Result<bool> {
         let quic = self.worker.core.quic.as_ref();
         let has_steps = quic.is_some_and(|quic| !quic.steps.is_empty());
         if self.worker.has_messages() || has_steps {
-            // A worker that is awake needs no wake-up, but the simulated kernel takes a pass that
-            // neither waits nor brings anything for a loop that burns a processor.
+            // A worker that is awake needs no wake-up, but the simulated kernel mistakes a pass
+            // that neither waits nor has a result for a loop that burns a processor.
             self.worker.backend.waker().wake();
         }
         self.worker.pass()
     }
 
-    /// No new connections; open exchanges go on, idle connections close.
+    /// Begins to drain: there are no new connections, open exchanges go on, and idle connections
+    /// close.
     pub fn drain(&self) {
         self.shared.drain();
         self.shared.inboxes[0].wake();
@@ -113,18 +114,18 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
         self.drain();
     }
 
-    /// The application.
+    /// Returns the application.
     pub fn app(&mut self) -> &mut A {
         &mut self.worker.app
     }
 
-    /// Bytes of buffers that the worker keeps for reuse. Their number is bounded, but how many
-    /// there are is up to the most that were in use at once.
+    /// Returns the bytes of buffers that the worker keeps for reuse. Their number is bounded, and
+    /// depends on the most that were in use at once.
     pub fn spare_bytes(&self) -> usize {
         self.worker.core.buffers.pool.spare_bytes()
     }
 
-    /// What the worker holds now.
+    /// Returns the resources that the worker holds now.
     pub fn holdings(&self) -> Holdings {
         let core = &self.worker.core;
         Holdings {

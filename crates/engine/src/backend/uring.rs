@@ -41,7 +41,7 @@ use entry::{Message, UringEntry};
 use lent::LentRing;
 use operation::{GENERATION_MASK, Op, slot_of, user_data};
 
-/// Submission entries: what a busy pass asks for; a full queue is handed over early.
+/// Submission entries: enough for a busy pass; a full queue is handed over early.
 const SUBMISSIONS: u32 = 1024;
 /// Completion entries: room for the receives and sends of several thousand busy connections; beyond
 /// that, the kernel keeps them.

@@ -1,5 +1,5 @@
-//! Content that is compressed as it goes out: what stands between the actions of an exchange and
-//! the protocol that carries it ([`encode`](crate::encode)).
+//! Content that is compressed as it is sent: the part between the actions of an exchange and the
+//! protocol that carries it ([`encode`](crate::encode)).
 
 use std::os::unix::fs::FileExt;
 
@@ -13,14 +13,14 @@ use crate::gone::Gone;
 use crate::limits::{ENCODE_PIECE_MAX_BYTES, EXTERNAL_READ_BYTES};
 
 impl Exchange<'_> {
-    /// Allows the answer to be compressed as it goes out by [`Self::write`], in the coding that
-    /// [`encode::choose`](crate::encode::choose) gave for the request. To be called before
-    /// [`Self::head`], which looks whether the answer is suited: see [`encode`](crate::encode) for
-    /// that, and for what becomes of its fields. An answer is sent as it is when the worker
-    /// compresses enough others, or to a client of HTTP/1.0, which would lose its connection.
+    /// Allows the response to be compressed as it is sent by [`Self::write`], in the coding that
+    /// [`encode::choose`](crate::encode::choose) gave for the request. It must be called before
+    /// [`Self::head`], which checks whether the response is suited: see [`encode`](crate::encode)
+    /// for that, and for the changes of its fields. A response is sent uncompressed if the worker
+    /// compresses enough others, or to an HTTP/1.0 client, which would lose its connection.
     ///
-    /// What is written then stays inside until there is enough of it: [`Self::flush`] sends it.
-    /// A piece of a mapping or a file is read and compressed at once; one of more than
+    /// Written content then stays in the encoder until there is enough of it: [`Self::flush`] sends
+    /// it. A piece of a mapping or a file is read and compressed at once; one of more than
     /// [`ENCODE_PIECE_MAX_BYTES`] breaks the exchange ([`Gone::Broken`]).
     pub fn compress(&mut self, coding: Coding) {
         if let Some(state) = self.state().filter(|state| state.stage == ExchangeStage::Open) {
@@ -28,9 +28,9 @@ impl Exchange<'_> {
         }
     }
 
-    /// Sends on what was written so far, so that the client can decode it: for events that must
-    /// arrive now. Each time costs some bytes. Does nothing where nothing waits, as in an answer
-    /// that is not compressed.
+    /// Sends the content written so far, so that the client can decode it: for events that must
+    /// arrive now. Each call costs some bytes. It has no effect if nothing waits, as in an
+    /// uncompressed response.
     pub fn flush(&mut self) -> ContentRoom {
         let state = self.state().filter(|state| state.stage == ExchangeStage::Streaming);
         let Some(state) = state else { return ContentRoom::Gone };
@@ -43,7 +43,7 @@ impl Exchange<'_> {
         self.room()
     }
 
-    /// Begins an answer that may be compressed in this coding.
+    /// Begins a response that may be compressed in this coding.
     pub(super) fn head_in<'f>(
         &mut self,
         coding: Coding,
@@ -94,7 +94,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Compresses what is not in memory that stays, a piece at a time.
+    /// Compresses data that does not stay in memory, a piece at a time.
     fn encode_pieces(
         &mut self,
         offset: u64,
@@ -115,7 +115,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Gives content to the encoder and queues what comes out.
+    /// Gives content to the encoder and queues its output.
     pub(super) fn encode(
         &mut self,
         content: &[u8],
@@ -144,8 +144,8 @@ impl Exchange<'_> {
         encoded
     }
 
-    /// Gives the encoder back behind the last of the content. What is cut gives it back when the
-    /// connection or the stream does with all it holds.
+    /// Gives the encoder back behind the last of the content. A response that is cut gives it back
+    /// when the connection or the stream gives back all its resources.
     pub(super) fn drop_encoder(&mut self) {
         let mut encoder = self.state().and_then(|state| state.encoder.take());
         let Buffers { encoders, pool, .. } = &mut self.core.buffers;

@@ -1,4 +1,4 @@
-//! The connection itself, beside its exchanges: its beginning, its end, and what it holds.
+//! The connection itself, beside its exchanges: its beginning, its end, and its memory.
 
 use std::time::Instant;
 
@@ -11,8 +11,8 @@ use crate::deadline::DeadlineWatch;
 use crate::link::TransportLink;
 
 impl Http3 {
-    /// Counts what QUIC holds in both directions, and what the session takes by the work of its
-    /// client, against the budget for buffers.
+    /// Counts the bytes that QUIC holds in both directions, and the memory of the session that its
+    /// client causes, against the memory budget for buffers.
     pub(crate) fn count(&mut self, buffers: &mut Buffers) {
         let bytes = self.weigh() + self.session.memory_bytes() + self.count_unread();
         if bytes != self.counted_bytes {
@@ -26,9 +26,10 @@ impl Http3 {
         if self.is_closed { None } else { self.quic.streams().accept(dir) }
     }
 
-    /// Says that no further requests are taken; said again, that those on their way are not either.
-    /// When the server goes on, and the client has merely had all its requests, it hears both at
-    /// once: it may ask for the others again on its next connection (RFC 9114 §5.2).
+    /// Announces with GOAWAY that no further requests are accepted; called again, that those on
+    /// their way are not accepted either. If the server goes on, and the client has merely used up
+    /// its requests, both are sent at once: it may repeat the others on its next connection (RFC
+    /// 9114 §5.2).
     pub(crate) fn go_away(&mut self, is_stopping: bool) {
         self.is_stopping = is_stopping;
         self.session.go_away(&mut self.control_out);
@@ -38,8 +39,8 @@ impl Http3 {
         self.write_control();
     }
 
-    /// Has a deadline begin anew when what it watches has gone on. A window is found shut as soon
-    /// as QUIC was given what it takes, and that leaves by and by.
+    /// Restarts a deadline if its condition has made progress. A window is found shut as soon as
+    /// QUIC has taken all it can, and that leaves little by little.
     pub(crate) fn watch_anew(&self, link: &mut TransportLink) {
         let watch = link.deadline.watch();
         let is_watched = matches!(watch, DeadlineWatch::Window | DeadlineWatch::Last);
@@ -48,7 +49,7 @@ impl Http3 {
         }
     }
 
-    /// Closes the connection, with what stands in its streams. QUIC keeps it for a while (RFC 9000
+    /// Closes the connection, with the data in its streams. QUIC keeps it for a while (RFC 9000
     /// §10.2).
     pub(crate) fn close(&mut self, now: Instant, code: ErrorCode) {
         self.is_closed = true;

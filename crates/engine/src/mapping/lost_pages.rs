@@ -1,5 +1,5 @@
-//! Pages that a mapped file has lost: it was truncated, or its disk failed. The kernel raises
-//! SIGBUS at the first touch of one; the handler puts a zero page there and marks the range.
+//! Lost pages of a mapped file: it was truncated, or its disk failed. The kernel raises SIGBUS at
+//! the first access to such a page; the handler maps a zero page there and marks the range.
 
 use std::ffi::c_void;
 use std::io;
@@ -7,14 +7,14 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// Ranges in one block of the table. A server has one for each archive that is mapped; older ones
-/// live until their last answer has left, so a second block is rare.
+/// Ranges in one block of the table. A server has one for each mapped archive; older ones live
+/// until their last response has left, so a second block is rare.
 const BLOCK_RANGES: usize = 64;
 
-/// A mapped range that the handler may mend.
+/// A mapped range that the handler may repair.
 pub(super) struct GuardedRange {
     claimed: AtomicBool,
-    /// Address of the first byte; 0 while the range is nobody's.
+    /// The address of the first byte; 0 while the range is unused.
     start: AtomicUsize,
     bytes: AtomicUsize,
     damaged: AtomicBool,
@@ -29,23 +29,24 @@ struct RangeBlock {
 
 static FIRST: RangeBlock = RangeBlock::new();
 
-/// What SIGBUS did before us: its handler, with the flags and the mask that this one expects.
+/// The action of SIGBUS before ours: its handler, with the flags and the mask that this one
+/// expects.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Bytes of a page; asked for at start, because a handler should not ask.
+/// Bytes of a page; read at start, because a handler should not read it.
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
 
 /// Installs the SIGBUS handler for the whole process. Call it before the first archive is read.
 ///
 /// # Errors
-/// What `sigaction` reports.
+/// Returns the error of `sigaction`.
 pub fn guard_lost_pages() -> io::Result<()> {
     PAGE_BYTES.store(rustix::param::page_size(), Ordering::Relaxed);
     // SAFETY: a zeroed sigaction is a valid value; the handler is async-signal-safe (see there).
     let outcome = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let mut previous: libc::sigaction = std::mem::zeroed();
-        // Known before ours can run.
+        // The previous action must be known before ours can run.
         if libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut previous) != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -70,7 +71,7 @@ impl GuardedRange {
         }
     }
 
-    /// Watches over a range of a mapping until [`Self::release`].
+    /// Guards a range of a mapping until [`Self::release`].
     pub(super) fn claim(start: usize, bytes: usize) -> &'static Self {
         let mut block = &FIRST;
         loop {
@@ -81,7 +82,7 @@ impl GuardedRange {
             if let Some(range) = free {
                 range.damaged.store(false, Ordering::Relaxed);
                 range.bytes.store(bytes, Ordering::Relaxed);
-                // The last: from now on the handler believes the two above.
+                // This store is the last: from now on the handler uses the two above.
                 range.start.store(start, Ordering::Release);
                 return range;
             }
@@ -89,19 +90,19 @@ impl GuardedRange {
         }
     }
 
-    /// The range is about to be unmapped.
+    /// Releases the range, which is about to be unmapped.
     pub(super) fn release(&self) {
         self.start.store(0, Ordering::Release);
         self.claimed.store(false, Ordering::Release);
     }
 
-    /// Whether a page of it was lost.
+    /// Returns whether a page of it was lost.
     #[inline]
     pub(super) fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Marks it, for whoever finds the loss in another way.
+    /// Marks it, for a loss that is found in another way.
     pub(super) fn mark_damaged(&self) {
         self.damaged.store(true, Ordering::Relaxed);
     }
@@ -109,7 +110,7 @@ impl GuardedRange {
     fn holds(&self, address: usize) -> bool {
         let start = self.start.load(Ordering::Acquire);
         let bytes = self.bytes.load(Ordering::Acquire);
-        // The range may have gone to somebody else between the two loads.
+        // The entry may have been reused for another range between the two loads.
         start != 0
             && self.start.load(Ordering::Acquire) == start
             && (start..start.saturating_add(bytes)).contains(&address)
@@ -154,29 +155,29 @@ fn guard_of(address: usize) -> Option<&'static GuardedRange> {
         .find_map(|block| block.ranges.iter().find(|range| range.holds(address)))
 }
 
-/// Puts a zero page over a lost page of a guarded mapping. Any other fault takes its former way;
-/// who sends this signal wants the process to end. Only atomics and `mmap`, `sigaction`, `raise`,
-/// all safe in a signal handler.
+/// Maps a zero page over a lost page of a guarded mapping. Any other fault gets the previous
+/// action; the sender of this signal wants the process to end. The handler uses only atomics and
+/// `mmap`, `sigaction`, `raise`, which are all safe in a signal handler.
 extern "C" fn on_lost_page(signal: i32, info: *mut libc::siginfo_t, _context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler; only a fault has an
     // address, and only the kernel's codes are above 0 (sigaction(2)).
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    // Memory that failed and that nobody touches is told, and does not repeat.
+    // Failed memory that no access has hit is reported, and does not repeat.
     let is_fault = code > 0 && code != libc::BUS_MCEERR_AO;
     if is_fault && mend(address) {
         return;
     }
-    // SAFETY: a former action as the kernel told it, or the default one, which is all zeros.
+    // SAFETY: a former action as the kernel returned it, or the default one, which is all zeros.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
         if is_fault {
-            // The former action is put back, the fault repeats and takes that way.
+            // The former action is restored; the fault repeats and gets that action.
             let former = PREVIOUS.get().unwrap_or(&default);
             libc::sigaction(signal, former, ptr::null_mut());
         } else {
-            // Never the former way: the handler of Rust's standard library makes room for the
-            // default action and returns, because it expects a fault that repeats. A sent signal
-            // does not, and the process would live on without a guard.
+            // The former action must not be used here: the handler of Rust's standard library
+            // restores the default action and returns, because it expects a fault that repeats. A
+            // sent signal does not, and the process would live on without a guard.
             libc::sigaction(signal, &raw const default, ptr::null_mut());
             // Not blocked here (SA_NODEFER): the process ends now.
             libc::raise(signal);
@@ -184,13 +185,13 @@ extern "C" fn on_lost_page(signal: i32, info: *mut libc::siginfo_t, _context: *m
     }
 }
 
-/// Puts a zero page over the lost page at `address`, if it is one of ours.
+/// Maps a zero page over the lost page at `address`, if it is one of ours.
 fn mend(address: usize) -> bool {
     let Some(range) = guard_of(address) else { return false };
     let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
     let page = address & !(page_bytes - 1);
-    // SAFETY: replaces one page inside a range that we mapped read-only and still hold; what was
-    // there cannot be read any more.
+    // SAFETY: replaces one page inside a range that we mapped read-only and still hold; its former
+    // content cannot be read any more.
     let mended = unsafe {
         libc::mmap(
             page as *mut c_void,

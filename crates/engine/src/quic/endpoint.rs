@@ -1,5 +1,5 @@
-//! A QUIC listener of one worker: datagrams of its socket, of other workers and of a take-over come
-//! in by one function, and reach the connection they are for.
+//! The endpoint of a QUIC listener on one worker: datagrams of its socket, of other workers and of
+//! a take-over enter by one function, and reach their connection.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -18,22 +18,22 @@ use super::socket::{DatagramSocket, Inlet};
 use crate::backend::Slot;
 use crate::limits::{QUIC_DATAGRAM_MAX_BYTES, TURN_BYTES};
 
-/// A datagram, wherever it came in.
+/// A datagram of any origin.
 #[derive(Debug)]
 pub(crate) struct Datagram<B> {
     pub(crate) from: SocketAddr,
-    /// The address it was sent to.
+    /// The address to which it was sent.
     pub(crate) to: Option<IpAddr>,
     pub(crate) ecn: Option<EcnCodepoint>,
     pub(crate) bytes: B,
 }
 
-/// Bytes of one that is kept, beside its content.
+/// Bytes of a kept datagram, beside its content.
 pub(crate) const DATAGRAM_BYTES: usize = size_of::<Datagram<Vec<u8>>>();
 
-/// What a datagram was.
+/// The result of a received datagram.
 pub(crate) enum Received {
-    /// Nothing to act upon, or answered already.
+    /// There is nothing to act upon, or a reply was sent already.
     Nothing,
     /// It is for a connection of this worker.
     For(Slot, ConnectionEvent),
@@ -43,37 +43,38 @@ pub(crate) enum Received {
     Newcomer(Incoming),
 }
 
-/// How far a connection came with sending.
+/// The state of a connection's output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendProgress {
-    /// It has nothing more to send now.
+    /// It has no more output now.
     All,
-    /// Others have their turn.
+    /// Other connections have their turn.
     Turn,
     /// The kernel has no room at the moment.
     Blocked,
 }
 
-/// Most bytes of a send, however it is to be cut: those of the longest datagram, over IPv4.
+/// The maximum number of bytes of a send, however it is to be cut: those of the longest datagram,
+/// over IPv4.
 const UDP_PAYLOAD_MAX_BYTES: usize = 65_507;
 
-/// In place of the slot of a connection that is no more.
+/// The value in place of the slot of a connection that no longer exists.
 const NOBODY: Slot = Slot::MAX;
 
-/// See the module's head.
+/// The QUIC endpoint of one listener on one worker.
 pub(crate) struct ListenerEndpoint {
     socket: Box<dyn DatagramSocket>,
     endpoint: Endpoint,
     key: IdKey,
     place: ConnectionHome,
     predecessors: Predecessors,
-    /// By handle of the connection.
+    /// The slots of the connections, by handle.
     slots: Vec<Slot>,
-    /// Index of the listener.
+    /// The index of the listener.
     pub(crate) listener: u16,
-    /// What goes out next; kept for its memory.
+    /// The buffer of the next output; kept for its memory.
     outlet: Vec<u8>,
-    /// … unless the kernel had no room for it: it goes out before anything else, while its
+    /// Output for which the kernel had no room: it is sent before anything else, while its
     /// connection is known.
     blocked: Option<(ConnectionHandle, Transmit, Vec<u8>)>,
 }
@@ -110,23 +111,25 @@ impl ListenerEndpoint {
         self.socket.fd()
     }
 
-    /// Receives what stands in the socket, up to a batch. False when no more does.
+    /// Receives the datagrams that wait in the socket, up to a batch. Returns false if no more
+    /// wait.
     pub(crate) fn receive(&self, inlet: &mut Inlet) -> bool {
         self.socket.receive(inlet)
     }
 
-    /// Looks at a datagram. What the endpoint answers by itself (version negotiation, a stateless
-    /// reset) is sent.
+    /// Processes a datagram. Replies of the endpoint itself (version negotiation, a stateless
+    /// reset) are sent.
     pub(crate) fn enter(&mut self, datagram: &Datagram<&[u8]>, now: Instant) -> Received {
         match self.place_of(datagram.bytes) {
-            // Another process with these keys has it. While that lives, nothing is said about it:
-            // a stateless reset would end it there. Afterwards it gets one (RFC 9000 §10.3).
+            // It belongs to another process with these keys. While that lives, nothing is sent: a
+            // stateless reset would end the connection there. Afterwards the client gets one (RFC
+            // 9000 §10.3).
             Some(place) if place.epoch != self.place.epoch => {
                 if !self.predecessors.have_ended(place.epoch, now) {
                     return Received::Nothing;
                 }
             }
-            // The other worker keeps it for a while; nobody who is served sends longer ones.
+            // The other worker keeps it for a while; no served client sends longer ones.
             Some(place) if place.worker != self.place.worker => {
                 let is_too_long = datagram.bytes.len() > usize::from(QUIC_DATAGRAM_MAX_BYTES);
                 let elsewhere = Received::Elsewhere(place.worker);
@@ -152,9 +155,9 @@ impl ListenerEndpoint {
         }
     }
 
-    /// Where the connection of a datagram with a short header lives (RFC 9000 §17.3). Long headers
-    /// come before the client has seen an id of ours, or from the address that it began with, which
-    /// the kernel brings to the same worker.
+    /// Returns the home of the connection of a datagram with a short header (RFC 9000 §17.3). Long
+    /// headers come before the client has seen a connection ID of ours, or from the address that it
+    /// began with, which the kernel delivers to the same worker.
     fn place_of(&self, bytes: &[u8]) -> Option<ConnectionHome> {
         const LONG_HEADER: u8 = 0x80;
         let (first, rest) = bytes.split_first()?;
@@ -164,7 +167,7 @@ impl ListenerEndpoint {
         self.key.place(rest.get(..ID_BYTES)?)
     }
 
-    /// Takes a newcomer, who gets `slot`.
+    /// Accepts a newcomer, which gets `slot`.
     pub(crate) fn accept(
         &mut self,
         incoming: Incoming,
@@ -189,7 +192,8 @@ impl ListenerEndpoint {
         }
     }
 
-    /// Has a newcomer prove its address first (RFC 9000 §8.1.2), if that was not asked before.
+    /// Makes a newcomer prove its address first (RFC 9000 §8.1.2), if that was not requested
+    /// before.
     pub(crate) fn retry(&mut self, incoming: Incoming) {
         self.outlet.clear();
         match self.endpoint.retry(incoming, &mut self.outlet) {
@@ -198,14 +202,14 @@ impl ListenerEndpoint {
         }
     }
 
-    /// Sends a newcomer away.
+    /// Refuses a newcomer.
     pub(crate) fn refuse(&mut self, incoming: Incoming) {
         self.outlet.clear();
         let transmit = self.endpoint.refuse(incoming, &mut self.outlet);
         self.send(&transmit);
     }
 
-    /// What a connection has to say to its endpoint, and back.
+    /// Passes an event of a connection to its endpoint, and returns the reply.
     pub(crate) fn tell(
         &mut self,
         handle: ConnectionHandle,
@@ -219,7 +223,7 @@ impl ListenerEndpoint {
         if let Some(slot) = self.slots.get_mut(handle.0) {
             *slot = NOBODY;
         }
-        // Nobody would try to send it again.
+        // It would not be sent again.
         self.blocked.take_if(|(blocked, ..)| *blocked == handle);
         if !is_drained {
             let _no_answer = self.endpoint.handle_event(handle, EndpointEvent::drained());
@@ -232,7 +236,7 @@ impl ListenerEndpoint {
         self.endpoint.open_connections() + usize::from(self.blocked.is_some())
     }
 
-    /// Sends what a connection has to send, in this turn.
+    /// Sends the output of a connection, in this turn.
     pub(crate) fn transmit(
         &mut self,
         handle: ConnectionHandle,
@@ -261,15 +265,15 @@ impl ListenerEndpoint {
         SendProgress::Turn
     }
 
-    /// Datagrams in one send. Asked for each time: their size grows, and a system that turns out
-    /// not to cut them apart says so later.
+    /// Returns the number of datagrams in one send. It is computed each time: their size grows, and
+    /// a system that cannot segment a send may show that later.
     fn segments_max(&self, datagram_bytes: u16) -> usize {
         let fitting = UDP_PAYLOAD_MAX_BYTES / usize::from(datagram_bytes.max(1));
         self.socket.segments_max().min(fitting).max(1)
     }
 
     fn send(&self, transmit: &Transmit) {
-        // What is lost here, the peer asks for again.
+        // The peer requests lost data again.
         let _sent = self.socket.send(transmit, &self.outlet[..transmit.size]);
     }
 }

@@ -1,4 +1,4 @@
-//! What a worker does with QUIC: datagrams in, connections driven, datagrams out, deadlines.
+//! The work of a worker on QUIC: datagrams in, connections driven, datagrams out, deadlines.
 
 use std::io;
 use std::sync::Arc;
@@ -27,21 +27,22 @@ use crate::service::{self, requests};
 use crate::side::ConnectionSide;
 use crate::worker::Worker;
 
-/// How soon to try again when the kernel had no room for a datagram.
+/// The time after which a send is tried again if the kernel had no room for a datagram.
 const SEND_AGAIN: Duration = Duration::from_millis(1);
 
-/// Where datagrams for other workers are posted to: a slot that no connection has, less the number
-/// of the endpoint.
+/// The slot to which datagrams for other workers are posted: one that no connection has, less the
+/// number of the endpoint.
 const DATAGRAM_SLOT: Slot = Slot::MAX;
 
-/// Why QUIC of a worker is in its place: it is taken out while datagrams are looked at alone.
+/// The reason for which the QUIC state of a worker is in place: it is taken out only while
+/// datagrams are processed.
 const QUIC_IS_BACK: &str = "connections are driven when all datagrams have been looked at";
 
 impl<B: Backend, A: App> Worker<B, A> {
     /// Opens the endpoints of all listeners.
     ///
     /// # Errors
-    /// When the system cannot use or watch a socket.
+    /// Fails if the system cannot use or watch a socket.
     pub(crate) fn open_endpoints(&mut self) -> io::Result<()> {
         let (plans, worker) = (&self.shared.endpoints, self.core.worker);
         let quic = Quic::new(plans, worker)?;
@@ -49,10 +50,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.watch_endpoints(quic, |number| is_read.get(number) == Some(&true))
     }
 
-    /// Begins to watch the sockets of these endpoints, as far as they are read by this worker.
+    /// Begins to watch the sockets of these endpoints, as far as this worker reads them.
     ///
     /// # Errors
-    /// When the system cannot watch one.
+    /// Fails if the system cannot watch one.
     pub(crate) fn watch_endpoints(
         &mut self,
         quic: Option<Box<Quic>>,
@@ -67,7 +68,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         Ok(())
     }
 
-    /// Datagrams stand in the socket of an endpoint.
+    /// Receives the datagrams that wait in the socket of an endpoint.
     pub(crate) fn datagrams(&mut self, number: u32) {
         let Some(mut quic) = self.core.quic.take() else { return };
         let endpoint = number as usize;
@@ -91,8 +92,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.drive_dirty();
     }
 
-    /// A datagram, wherever it came in. Those of handshakes wait, but for longer ones than are
-    /// usual.
+    /// Processes a datagram of any origin. Those of handshakes wait, except for ones of unusual
+    /// length.
     fn enter(&mut self, quic: &mut Quic, endpoint: usize, datagram: &Datagram<&[u8]>) {
         let bytes = datagram.bytes.len();
         let is_usual = bytes <= usize::from(QUIC_DATAGRAM_MAX_BYTES);
@@ -113,7 +114,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Tells a connection what has come for it, in a datagram of so many bytes.
+    /// Passes an event to its connection; the datagram had `bytes` bytes.
     fn deliver_event(&mut self, quic: &mut Quic, slot: Slot, event: ConnectionEvent, bytes: usize) {
         self.core.http3(slot).0.on_datagram(event, bytes);
         quic.mark_dirty(slot);
@@ -130,13 +131,13 @@ impl<B: Backend, A: App> Worker<B, A> {
             {
                 self.deliver_event(quic, slot, event, bytes);
             }
-            // Its connection is no more.
+            // Its connection no longer exists.
             Some(HandshakeWork::GoOn(..)) | None => {}
         }
     }
 
-    /// Handshakes get on by one step in a pass, so that whoever is connected waits for no more than
-    /// one. A server that stops has no time for that.
+    /// Advances handshakes by one step in a pass, so that existing connections wait for no more
+    /// than one step. A server that stops takes all steps at once, because it has no time for that.
     pub(crate) fn quic_handshakes(&mut self) {
         if self.core.quic.as_ref().is_none_or(|quic| quic.steps.is_empty()) {
             return;
@@ -161,7 +162,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let _lost_if_full = poster.post_up_to(INBOX_DATAGRAMS_MAX, address, Box::new(owned));
     }
 
-    /// Takes a message that is a datagram of another worker; gives back what is none.
+    /// Takes a message that is a datagram of another worker; returns any other message.
     pub(crate) fn take_datagram(&mut self, to: Address, message: Message) -> Option<Message> {
         let endpoint = (DATAGRAM_SLOT - to.slot) as usize;
         let endpoints = self.core.quic.as_ref().map_or(0, |quic| quic.endpoints.len());
@@ -181,7 +182,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         None
     }
 
-    /// Somebody wants to connect.
+    /// Begins a connection of a client, refuses it, or makes it prove its address.
     fn newcomer(&mut self, quic: &mut Quic, endpoint: usize, incoming: Incoming) {
         let worker = self.core.worker;
         let unproven = !incoming.remote_address_validated();
@@ -228,7 +229,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         quic.mark_dirty(slot);
     }
 
-    /// Puts the permit of a newcomer that was not accepted back, unless the worker keeps one in
+    /// Gives back the permit of a newcomer that was not accepted, unless the worker keeps one in
     /// reserve for others.
     fn put_unused_permit_back(&self) {
         if !self.is_accepting() {
@@ -236,7 +237,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Drives the connections that something has happened to.
+    /// Drives the connections that have new events.
     fn drive_dirty(&mut self) {
         if let Some(quic) = &mut self.core.quic {
             quic.order_dirty();
@@ -246,7 +247,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         {
             if quic.places[slot as usize].is_some_and(|place| place.is_dirty) {
                 self.drive_quic(slot);
-                // What has come for one connection must not take the memory of the next.
+                // Input for one connection must not take the memory of the next.
                 if self.core.buffers.pool.is_low() {
                     self.relieve();
                 }
@@ -254,11 +255,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Looks at connections whose time has come.
+    /// Handles the connections whose timers have expired.
     pub(crate) fn quic_timers(&mut self) {
         let Some(quic) = &mut self.core.quic else { return };
         let now = self.core.instant;
-        // All of them before any is driven: whose turn is over comes again in the next pass.
+        // All of them are collected before any is driven: a connection whose turn is over comes
+        // again in the next pass.
         let due = quic.timers.iter().take_while(|(next, _)| *next <= now);
         quic.due.extend(due.map(|(_, slot)| *slot));
         quic.due.reverse();
@@ -275,15 +277,15 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Moves a connection on: its events to the application, what that has written to QUIC, and
-    /// datagrams to the kernel.
+    /// Moves a connection on: its events go to the application, the output of the application to
+    /// QUIC, and datagrams to the kernel.
     pub(crate) fn drive_quic(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
         service::http3::events(app, core, slot);
         if !core.conns.get(slot).is_closing() {
             service::http3::read_wanted(app, core, slot);
         }
-        // What was read may have ended it.
+        // The input may have ended it.
         if !core.conns.get(slot).is_closing() {
             loop {
                 service::http3::pump(app, core, slot);
@@ -310,21 +312,21 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Why a connection is to be ended now, if it is.
+    /// Returns the reason for which a connection is to be ended now, if there is one.
     fn end_of(&mut self, slot: Slot) -> Option<Gone> {
         let is_finishing = matches!(self.core.ending, WorkerEnding::Finishing { .. });
         let conn = self.core.conns.get(slot);
         if conn.link.cut.is_some() {
             return conn.link.cut;
         }
-        // Those that have asked for nothing yet have a moment to do so.
+        // Clients that have sent no request yet have a moment to do so.
         let may_rest = is_finishing && conn.begun > 0;
         let (http3, ..) = self.core.http3(slot);
         let rests = if may_rest { http3.is_idle() } else { http3.is_done() };
         rests.then_some(Gone::Stopping)
     }
 
-    /// Sends what a connection has to send. True when nothing more is said about it.
+    /// Sends the output of a connection. Returns true if the connection is over.
     fn transmit(&mut self, slot: Slot) -> bool {
         let now = self.core.instant;
         let Core { conns, quic: Some(quic), ending, .. } = &mut self.core else {
@@ -332,7 +334,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         };
         let Quic { endpoints, places, handshakes, .. } = &mut **quic;
         let conn = conns.get(slot);
-        // A client that does not hear of the end finds out by itself; nobody waits for that.
+        // A client that misses the end notices it on its own; the server does not wait for that.
         let is_last = conn.is_closing() && *ending != WorkerEnding::No;
         let (Some(Http3 { quic: connection, .. }), Some(place)) =
             (conn.http3(), &mut places[slot as usize])
@@ -363,7 +365,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         over
     }
 
-    /// A connection has ended, and nothing is said about it any more.
+    /// Releases a connection that has ended and has no further output.
     fn quic_over(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
         requests::abandon(app, core, slot, Gone::Peer);
@@ -378,7 +380,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.released(slot);
     }
 
-    /// Ends a connection, whatever it is doing.
+    /// Ends a connection in any state.
     pub(crate) fn cut_quic(&mut self, slot: Slot, gone: Gone) {
         let code = match gone {
             Gone::Overload => ErrorCode::ExcessiveLoad,
@@ -388,7 +390,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.close_quic(slot, gone, code);
     }
 
-    /// … with this code.
+    /// Ends a connection with this code.
     pub(crate) fn close_quic(&mut self, slot: Slot, gone: Gone, code: ErrorCode) {
         let Self { app, core, .. } = self;
         requests::abandon(app, core, slot, gone);

@@ -1,12 +1,11 @@
-//! Clients that ask for a name which is no DNS name, such as `localhost:8443` or `a..b`. RFC 6066
-//! §3 lets a server ignore a name that it does not know; the library refuses a ClientHello with one
-//! that it cannot read, and has no setting for it. So it is shown another name of the same length,
-//! which is in no certificate, and what it hashes of the hello is what the client has sent. Both
-//! sides have the same transcript then, and the handshake is as safe as any other: if this went
-//! wrong, it would fail.
+//! Clients that request a server name which is no DNS name, such as `localhost:8443` or `a..b`. RFC
+//! 6066 §3 lets a server ignore an unknown name; the library refuses a ClientHello with a name that
+//! it cannot parse, and has no setting for that. So the library gets another name of the same
+//! length, which is in no certificate, and its hashes of the ClientHello cover the bytes that the
+//! client has sent. Both sides have the same transcript then, and the handshake is as safe as any
+//! other: if this went wrong, it would fail.
 //!
-//! Not for a hello in several records, and not for the second hello after a HelloRetryRequest:
-//! these stay refused.
+//! A ClientHello in several records, and the second one after a HelloRetryRequest, stay refused.
 
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
@@ -18,18 +17,18 @@ use rustls::{SupportedCipherSuite, Tls12CipherSuite, Tls13CipherSuite};
 /// A ClientHello whose name is hidden, up to the end of the name.
 #[derive(Debug)]
 pub(crate) struct HiddenName {
-    /// What the client has sent.
+    /// The bytes that the client has sent.
     sent: Vec<u8>,
-    /// What the library is shown.
+    /// The bytes that the library gets.
     shown: Vec<u8>,
 }
 
 thread_local! {
-    /// The name whose connection is at work.
+    /// The hidden name of the connection that is being processed.
     static AT_WORK: RefCell<Option<Arc<HiddenName>>> = const { RefCell::new(None) };
 }
 
-/// As long as it lives, hashes of this thread are of what the client has sent.
+/// A guard: while it lives, hashes of this thread cover the bytes that the client has sent.
 pub(crate) struct Restored(());
 
 impl Drop for Restored {
@@ -49,17 +48,17 @@ impl HiddenName {
         Some(Arc::new(Self { sent, shown }))
     }
 
-    /// From now on what is hashed is what the client has sent.
+    /// Makes hashes cover the bytes that the client has sent, as long as the guard lives.
     pub(crate) fn restored(self: &Arc<Self>) -> Restored {
         AT_WORK.set(Some(Arc::clone(self)));
         Restored(())
     }
 }
 
-/// Bytes of a label with its dot; RFC 1035 §2.3.4 has up to 64.
+/// Bytes of a label with its dot; RFC 1035 §2.3.4 allows up to 64.
 const LABEL_BYTES: usize = 32;
 
-/// A provider with the suites of another one, whose hashes see names that are hidden.
+/// Creates a provider with the suites of another one, whose hashes restore hidden names.
 pub(super) fn provider(of: CryptoProvider) -> CryptoProvider {
     let restoring = |suite: SupportedCipherSuite| {
         SUITES.iter().copied().find(|restoring| restoring.suite() == suite.suite())
@@ -68,7 +67,7 @@ pub(super) fn provider(of: CryptoProvider) -> CryptoProvider {
     CryptoProvider { cipher_suites, ..of }
 }
 
-/// All suites of the library. It wants them to live for ever.
+/// All suites of the library, which requires that they live for ever.
 static SUITES: LazyLock<Vec<SupportedCipherSuite>> = LazyLock::new(|| {
     let suites = rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES.iter();
     suites.map(|suite| restoring(*suite)).collect()
@@ -92,7 +91,7 @@ fn restoring(suite: SupportedCipherSuite) -> SupportedCipherSuite {
     }
 }
 
-/// A hash function that is given hellos as they were sent.
+/// A hash function over ClientHellos as they were sent.
 struct RestoringHash(&'static dyn Hash);
 
 impl Hash for RestoringHash {
@@ -134,7 +133,8 @@ impl Context for RestoringContext {
         self.0.finish()
     }
 
-    /// The library hashes a hello whole, or up to its binders (RFC 8446 §4.2.11.2).
+    /// Hashes `data`, in which a hidden name is restored. The library hashes a ClientHello as a
+    /// whole, or up to its binders (RFC 8446 §4.2.11.2).
     fn update(&mut self, data: &[u8]) {
         AT_WORK.with_borrow(|name| {
             let hidden = name.as_ref().and_then(|name| {
