@@ -1,24 +1,25 @@
-//! Working off what stands in the kernel: passes that do not wait, until some bring nothing. A wait
-//! brings a batch, so what one pass has not brought may still be there.
+//! The processing of the kernel's backlog: passes that do not wait, until some have no result. A
+//! wait brings a batch, so more may be left than one pass has brought.
 //!
 //! It is done at the end of a worker ([`crate::drain`]), and when a worker was held up: stopped by
-//! a signal or a debugger, or in the way of others on its machine. Its clients were not. What they
-//! have sent in time is worked off before any deadline counts, so that nobody is cut because the
+//! a signal or a debugger, or by the load of its machine. Its clients were not. Their input that
+//! came in time is processed before any deadline counts, so that no client is cut because the
 //! server was late.
 
 use crate::limits::{BACKLOG_PASSES_MAX, BACKLOG_QUIET_PASSES, HELD_UP_MS};
 
-/// How far it has come.
+/// The progress of the processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Backlog {
     /// Passes so far.
     passes: u32,
-    /// How many of them, to the last, brought nothing.
+    /// The number of the last passes in a row that had no result.
     quiet: u32,
 }
 
 impl Backlog {
-    /// Counts a pass that has `brought` something, or not; true when no more are needed.
+    /// Counts a pass; `brought` is whether it had a result. Returns true if no more passes are
+    /// needed.
     pub(crate) fn is_over(&mut self, brought: bool) -> bool {
         self.passes += 1;
         self.quiet = if brought { 0 } else { self.quiet + 1 };
@@ -26,35 +27,35 @@ impl Backlog {
     }
 }
 
-/// Whether a worker comes to its deadlines in time. Times are milliseconds of a clock that never
-/// goes back.
+/// A check whether a worker comes to its deadlines in time. Times are milliseconds of a monotonic
+/// clock.
 #[derive(Debug, Default)]
 pub(crate) struct Punctuality {
-    /// When it should look at its deadlines next, if it has any.
+    /// The time at which it should check its deadlines next, if it has any.
     due_ms: Option<u64>,
-    /// What it works off, having been held up.
+    /// The backlog that it processes, if it was held up.
     backlog: Option<Backlog>,
 }
 
 impl Punctuality {
-    /// A wait begins that should end at `due_ms`.
+    /// Notes the beginning of a wait that should end at `due_ms`.
     pub(crate) fn expect(&mut self, due_ms: Option<u64>) {
         self.due_ms = due_ms;
     }
 
-    /// The wait has ended at `now_ms`.
+    /// Checks the end of the wait, at `now_ms`.
     pub(crate) fn check(&mut self, now_ms: u64) {
         if self.due_ms.is_some_and(|due_ms| now_ms >= due_ms + HELD_UP_MS) {
             self.backlog.get_or_insert_default();
         }
     }
 
-    /// Deadlines do not count yet, and no pass waits.
+    /// Returns whether deadlines do not count yet, and no pass waits.
     pub(crate) fn is_catching_up(&self) -> bool {
         self.backlog.is_some()
     }
 
-    /// A pass ends that has `brought` something, or not.
+    /// Notes the end of a pass; `brought` is whether it had a result.
     pub(crate) fn passed(&mut self, brought: bool) {
         if self.backlog.as_mut().is_some_and(|backlog| backlog.is_over(brought)) {
             self.backlog = None;

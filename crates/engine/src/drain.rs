@@ -11,7 +11,6 @@
 //!    have a moment to send a request, and clients that are to stop sending have one to confirm
 //!    that they have read the reason. Open exchanges are finished, with the work of the application
 //!    that belongs to no exchange.
-//!    belongs to no exchange.
 
 use std::sync::atomic::Ordering;
 

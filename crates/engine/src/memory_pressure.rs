@@ -1,12 +1,12 @@
-//! What a worker does when its buffers run low: connections that hold many and do not get on give
-//! them up, so that those which do get on are answered.
+//! The reaction of a worker to buffers that run low: connections that hold many buffers without
+//! progress are closed, so that those with progress get their responses.
 //!
 //! Connections that linger behind their last response come first. Before any other is closed,
-//! requests over HTTP/3 are given up whose content waits in QUIC because it is not wanted, those
-//! with most of it first. The other requests of their connections go on.
+//! requests over HTTP/3 are ended whose content waits in QUIC because it is not wanted, those with
+//! most of it first. The other requests of their connections go on.
 //!
-//! A client that is slow costs little: large files of a site are slices of their archive, and take
-//! no buffers. What fills them is heads that never end and answers that nobody reads.
+//! A slow client costs little: large files of a site are slices of their archive, and take no
+//! buffers. Buffers are filled by heads that never end and responses that are not read.
 
 use std::cmp::Reverse;
 
@@ -22,16 +22,16 @@ use crate::limits::{QUIC_UNREAD_MIN_BYTES, RELIEF_STALL_MS};
 use crate::service::{self, requests};
 use crate::worker::Worker;
 
-/// Who is asked next, when those before were not enough.
+/// The group of connections that is closed next, if the groups before were not enough.
 #[derive(Clone, Copy)]
 enum Holders {
     /// Connections behind their last response.
     Lingering,
-    /// Whoever has not got on for a while.
+    /// Connections without progress for a while.
     Stalled,
-    /// Whoever is in the middle of a head.
+    /// Connections in the middle of a head.
     Heads,
-    /// Everybody.
+    /// All connections.
     All,
 }
 
@@ -59,9 +59,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Gives up requests over HTTP/3 whose content is not wanted, those with most of it first,
-    /// until the reserve of the pool is whole again; first those of which nothing was wanted for a
-    /// while.
+    /// Ends requests over HTTP/3 whose content is not wanted, those with most of it first, until
+    /// the reserve of the pool is whole again. Requests whose content was not wanted for a while
+    /// come first.
     fn give_up_unread(&mut self) {
         for idle_ms in [RELIEF_STALL_MS, 0] {
             let (_, wanted_bytes) = self.survey(Holders::All);
@@ -92,15 +92,15 @@ impl<B: Backend, A: App> Worker<B, A> {
                     continue;
                 }
                 requests::give_up_unread(app, core, slot, http3::number(id));
-                // What waits of it is not wanted any more, and is passed over.
+                // The rest of its input is not wanted any more, and is skipped.
                 service::http3::read(app, core, slot, id);
                 self.settle(slot);
             }
         }
     }
 
-    /// Returns the requests of which much waits unread and nothing was wanted for so long, each
-    /// with how much that is.
+    /// Returns the requests with much unread content that was not wanted for `idle_ms`, each with
+    /// the number of its bytes.
     fn unwanted(&mut self, idle_ms: u64) -> Vec<(Slot, StreamId, usize)> {
         let now_ms = self.core.now.monotonic_ms;
         let (mut all, mut next) = (Vec::new(), 0);
@@ -114,8 +114,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         all
     }
 
-    /// Returns the most that one of the holders has, and what must still come back beside what
-    /// closed connections will give back.
+    /// Returns the most bytes that one of the holders has, and the bytes that are missing beside
+    /// those that closing connections will give back.
     fn survey(&mut self, holders: Holders) -> (usize, usize) {
         let (mut most_bytes, mut leaving_bytes, mut next) = (0, 0, 0);
         while let Some(slot) = self.core.conns.next_live(next) {

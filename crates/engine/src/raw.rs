@@ -1,5 +1,5 @@
-//! Byte streams: connections of a raw listener, and those that were upgraded. What comes on them,
-//! and what an application can do with one.
+//! Byte streams: connections of a raw listener, and upgraded ones. Their events, and the actions
+//! that an application can take on one.
 
 use std::net::SocketAddr;
 
@@ -22,22 +22,22 @@ pub struct RawStream<'w> {
 }
 
 impl RawStream<'_> {
-    /// Where to post to, from any thread or any event.
+    /// Returns the address for messages to this stream, from any thread or any event.
     pub fn address(&mut self) -> Address {
         self.core.address(self.slot)
     }
 
-    /// The time of this pass.
+    /// Returns the time of this pass.
     pub fn now(&self) -> Now {
         self.core.now
     }
 
-    /// Whether the server has begun to stop. What never ends by itself should not begin then.
+    /// Returns whether the server has begun to stop. Endless streams should not begin then.
     pub fn is_stopping(&self) -> bool {
         self.core.ending != WorkerEnding::No
     }
 
-    /// The client's address; `None` on a Unix socket.
+    /// Returns the client's address; `None` on a Unix socket.
     pub fn peer(&mut self) -> Option<SocketAddr> {
         self.core.conns.get(self.slot).peer
     }
@@ -61,34 +61,34 @@ impl RawStream<'_> {
         ContentRoom::Full
     }
 
-    /// Takes `bytes` more from the peer. Nothing is read before.
+    /// Requests `bytes` more from the peer. Nothing is read before the first call.
     pub fn want(&mut self, bytes: u64) {
         if let Some(stream) = self.stream() {
             stream.wanted = stream.wanted.saturating_add(bytes);
         }
     }
 
-    /// What the application called the connection when it opened it, or later; `None` for one of a
-    /// client that was not called anything.
+    /// Returns the tag that the application gave the connection when it opened it, or later; `None`
+    /// for a client's connection without one.
     pub fn tag(&mut self) -> Option<u64> {
         self.stream()?.tag
     }
 
-    /// Gives the stream of a client a tag, by which the application finds it in later events.
+    /// Sets the tag of a client's stream, by which the application finds it in later events.
     pub fn set_tag(&mut self, tag: u64) {
         if let Some(stream) = self.stream() {
             stream.tag = Some(tag);
         }
     }
 
-    /// Returns the number of the listener that the client came by, in the order of the kit; `None`
-    /// for a connection that the server opens.
+    /// Returns the index of the listener that accepted the client, in the order of the
+    /// configuration of the server; `None` for a connection that the server opens.
     pub fn listener(&mut self) -> Option<usize> {
         self.core.conns.get(self.slot).accepted_by().map(usize::from)
     }
 
-    /// Why the handshake of TLS has failed with the server that the application wanted to connect
-    /// to; known as long as the application is told that the stream is gone.
+    /// Returns the reason for which the TLS handshake has failed with the server that the
+    /// application wanted to connect to; known during the event that the stream is gone.
     pub fn tls_error(&mut self) -> Option<&rustls::Error> {
         match &self.core.conns.get(self.slot).protocol {
             Protocol::Connecting(connecting) => connecting.failure.as_deref(),
@@ -96,12 +96,12 @@ impl RawStream<'_> {
         }
     }
 
-    /// All connections of the worker, to open one or to do something with another stream.
+    /// Returns all connections of the worker, to open one or to act on another stream.
     pub fn connections(&mut self) -> Connections<'_> {
         Connections { core: self.core }
     }
 
-    /// Ends our side of the stream once everything written has left: nothing is sent behind that,
+    /// Ends our side of the stream once all written bytes have left: nothing is sent behind that,
     /// and the peer can still send.
     pub fn finish(&mut self) {
         if let Some(stream) = self.stream() {
@@ -110,7 +110,7 @@ impl RawStream<'_> {
         }
     }
 
-    /// Asks for a `Deadline` event `after_ms` from now; `None` takes it back.
+    /// Requests a `Deadline` event `after_ms` from now; `None` cancels it.
     pub fn wait(&mut self, after_ms: Option<u64>) {
         let now = self.core.now.monotonic_ms;
         let at_ms = after_ms.map_or(0, |after| now.saturating_add(after.max(1)));
@@ -118,14 +118,14 @@ impl RawStream<'_> {
     }
 
     /// Returns a number that changes when the peer acknowledges bytes, as it was at the last
-    /// `Deadline` event; 0 before the first one, or if the system does not tell. It also counts
-    /// what the kernel had taken long before, so an upload over a slow path is seen to go on until
-    /// its end.
+    /// `Deadline` event; 0 before the first one, or if the system does not report it. It also
+    /// counts bytes that the kernel had taken long before, so an upload over a slow path is seen to
+    /// go on until its end.
     pub fn acknowledged(&mut self) -> u32 {
         self.stream().map_or(0, |stream| stream.progress)
     }
 
-    /// Closes the connection once everything written has left. The stream is over for the
+    /// Closes the connection once all written bytes have left. The stream is over for the
     /// application. One that is not open yet is cut.
     pub fn close(&mut self) {
         if let Protocol::Connecting(_) = self.core.conns.get(self.slot).protocol {

@@ -1,4 +1,4 @@
-//! Connections that the server opens: where to, and why none came about.
+//! Connections that the server opens: their addresses, and the reasons of failures.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ impl fmt::Display for RemoteAddress {
     }
 }
 
-/// What a connection of the server's own is made of.
+/// The origin of a connection that the server opens.
 #[derive(Debug)]
 pub(crate) enum RemoteOrigin {
     /// It is opened to an address.
@@ -39,27 +39,27 @@ pub(crate) enum RemoteOrigin {
 /// A connection to be opened.
 #[derive(Debug, Clone)]
 pub struct Connect {
-    /// Where to.
+    /// The address.
     pub remote: RemoteAddress,
-    /// How it is encrypted, if it is.
+    /// The TLS settings, if it is encrypted.
     pub tls: Option<ConnectTls>,
     /// Milliseconds within which it must be open, with its handshake.
     pub timeout_ms: u64,
-    /// What the application calls the connection: [`RawStream::tag`](crate::raw::RawStream::tag)
-    /// returns it.
+    /// The application's tag of the connection, which
+    /// [`RawStream::tag`](crate::raw::RawStream::tag) returns.
     pub tag: u64,
 }
 
-/// How a connection is encrypted that is opened.
+/// The TLS settings of a connection that is opened.
 #[derive(Debug, Clone)]
 pub struct ConnectTls {
-    /// Whom to trust, what to offer.
+    /// The trusted authorities, and the offered versions, suites and protocols.
     pub config: Arc<rustls::ClientConfig>,
-    /// Whose certificate the server must have.
+    /// The name that the server's certificate must have.
     pub name: ServerName<'static>,
 }
 
-/// Why no connection is opened.
+/// The reason for which no connection is begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectError {
     /// The server has opened as many connections as it may
@@ -69,7 +69,7 @@ pub enum ConnectError {
     NoMemory,
 }
 
-/// Why a connection that was to be opened did not come about.
+/// The reason for which a connection was not opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotConnected {
     /// Nothing listens at the address, or a firewall refuses it.
@@ -82,19 +82,19 @@ pub enum NotConnected {
     NoSuchSocket,
     /// The system does not allow it.
     Denied,
-    /// The queue of new connections of the Unix socket is full.
+    /// The accept queue of the Unix socket is full.
     Busy,
     /// The system has no descriptor, port or memory for it.
     Exhausted,
-    /// The handshake of TLS failed: [`RawStream::tls_error`](crate::raw::RawStream::tls_error) says
-    /// why, as long as `Gone` is told.
+    /// The TLS handshake failed: [`RawStream::tls_error`](crate::raw::RawStream::tls_error) returns
+    /// the reason, during the event `Gone`.
     Tls,
     /// The connection ended while it was opened, or the system cannot open one of this kind.
     Failed,
 }
 
 impl From<Errno> for NotConnected {
-    /// What an error of connect(2) or socket(2) means.
+    /// Returns the meaning of an error of connect(2) or socket(2).
     fn from(error: Errno) -> Self {
         match error {
             Errno::CONNREFUSED => Self::Refused,
@@ -104,7 +104,7 @@ impl From<Errno> for NotConnected {
             Errno::TIMEDOUT => Self::TimedOut,
             Errno::NOENT | Errno::NOTDIR => Self::NoSuchSocket,
             Errno::ACCESS | Errno::PERM => Self::Denied,
-            // connect(2): a TCP socket without a free port says EADDRNOTAVAIL.
+            // connect(2): a TCP socket without a free port fails with EADDRNOTAVAIL.
             Errno::AGAIN => Self::Busy,
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::ADDRNOTAVAIL => {
                 Self::Exhausted

@@ -9,13 +9,13 @@ use rustix::io::Errno;
 /// A signal the server acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// SIGHUP: take up the archive anew, reopen the logs.
+    /// SIGHUP: reload the archive and reopen the logs.
     Reload,
     /// SIGUSR1: reopen the logs and nothing else.
     ReopenLogs,
     /// SIGTERM: drain and stop.
     Terminate,
-    /// SIGINT: the same, from a terminal.
+    /// SIGINT: drain and stop, from a terminal.
     Interrupt,
 }
 
@@ -24,11 +24,11 @@ pub struct Signals {
     set: libc::sigset_t,
 }
 
-/// Blocks the signals in this thread and in all it starts later: call it before the first thread.
-/// Others that would end the process for no good reason are ignored.
+/// Blocks the signals in this thread and in all that it starts later: call it before the first
+/// thread. Other signals that would end the process for no good reason are ignored.
 ///
 /// # Errors
-/// What `pthread_sigmask` reports.
+/// Returns the error of `pthread_sigmask`.
 pub fn block() -> io::Result<Signals> {
     // A write beyond a limit on the size of files fails with EFBIG instead, as on a full disk.
     ignore(libc::SIGXFSZ);
@@ -37,19 +37,19 @@ pub fn block() -> io::Result<Signals> {
     block_these(set_of([libc::SIGHUP, libc::SIGUSR1, libc::SIGTERM, libc::SIGINT]))
 }
 
-/// Blocks the signals that end a verb, as [`block`] does: SIGHUP, SIGTERM and SIGINT.
+/// Blocks the signals that end a subcommand, as [`block`] does: SIGHUP, SIGTERM and SIGINT.
 ///
 /// # Errors
-/// What `pthread_sigmask` reports.
+/// Returns the error of `pthread_sigmask`.
 pub fn block_ends() -> io::Result<Signals> {
     block_these(set_of([libc::SIGHUP, libc::SIGTERM, libc::SIGINT]))
 }
 
-/// Blocks SIGTERM alone, as [`block`] does: the others do what they do to any program. A write
-/// beyond a limit on the size of files fails here too.
+/// Blocks SIGTERM alone, as [`block`] does: the others have their default actions. A write beyond a
+/// limit on the size of files fails here too.
 ///
 /// # Errors
-/// What `pthread_sigmask` reports.
+/// Returns the error of `pthread_sigmask`.
 pub fn block_terminate() -> io::Result<Signals> {
     ignore(libc::SIGXFSZ);
     block_these(set_of([libc::SIGTERM]))
@@ -64,7 +64,7 @@ fn ignore(signal: libc::c_int) {
 }
 
 fn block_these(set: libc::sigset_t) -> io::Result<Signals> {
-    // SAFETY: reads a valid set; the old mask is not asked for.
+    // SAFETY: reads a valid set; the old mask is not requested.
     match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } {
         0 => Ok(Signals { set }),
         error => Err(io::Error::from_raw_os_error(error)),
@@ -72,7 +72,7 @@ fn block_these(set: libc::sigset_t) -> io::Result<Signals> {
 }
 
 impl Signals {
-    /// Waits for the next one.
+    /// Waits for the next signal and returns it.
     pub fn wait(&self) -> Signal {
         loop {
             let mut signal = 0;
@@ -87,22 +87,22 @@ impl Signals {
     /// Returns the signals as a descriptor that can be polled with others.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// Fails if no descriptor is left.
     pub fn queue(&self) -> io::Result<SignalQueue> {
         signal_descriptor(&self.set, libc::SFD_NONBLOCK).map(SignalQueue)
     }
 
     /// Waits until SIGTERM or SIGINT has come, or the writing end of the pipe `over` is closed;
-    /// true for a signal. It takes no signal: the next [`Signals::wait`] returns it.
+    /// returns true for a signal. It takes no signal: the next [`Signals::wait`] returns it.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// Fails if no descriptor is left.
     pub fn wait_for_end(&self, over: BorrowedFd<'_>) -> io::Result<bool> {
         let set = set_of([libc::SIGTERM, libc::SIGINT]);
         let pending = signal_descriptor(&set, 0)?;
         let mut either = [
             PollFd::new(&pending, PollFlags::IN),
-            // A closed end is told without being asked for.
+            // A closed end is reported without a request.
             PollFd::from_borrowed_fd(over, PollFlags::empty()),
         ];
         loop {
@@ -115,7 +115,7 @@ impl Signals {
     }
 }
 
-/// Signals that are readable: the descriptor is for polling, [`SignalQueue::next`] takes one.
+/// A queue of signals: its descriptor is for polling, and [`SignalQueue::next`] takes a signal.
 pub struct SignalQueue(OwnedFd);
 
 impl SignalQueue {
@@ -164,7 +164,7 @@ fn signal_descriptor(set: &libc::sigset_t, flags: libc::c_int) -> io::Result<Own
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it was made just now, and nobody else knows it.
+    // SAFETY: it was made just now, and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

@@ -1,5 +1,5 @@
-//! The fields of an answer that is made on demand: whether it is suited to be compressed, and what
-//! they become when it is.
+//! The fields of a generated response: whether it is suited to be compressed, and their changes if
+//! it is.
 
 use pinion_http::coding::Coding;
 use pinion_http::field::Field;
@@ -9,8 +9,8 @@ use pinion_http::status::never_has_content;
 
 use crate::limits::ENCODE_MIN_BYTES;
 
-/// Fields of an answer whose content must stay as it is: it is in a coding already, a part of
-/// something, or comes with a digest (RFC 9530, and those before it).
+/// Fields of a response whose content must stay as it is: it is in a coding already, is partial, or
+/// comes with a digest (RFC 9530, and those before it).
 const FIXED: [&[u8]; 6] = [
     b"Content-Encoding",
     b"Content-Range",
@@ -20,12 +20,12 @@ const FIXED: [&[u8]; 6] = [
     b"Content-MD5",
 ];
 
-/// The answer that has nothing new; its fields are those of a 200 (RFC 9110 §15.4.5).
+/// The status without new content; its fields are those of a 200 (RFC 9110 §15.4.5).
 const NOT_MODIFIED: u16 = 304;
 const PARTIAL_CONTENT: u16 = 206;
 
-/// Whether an answer may be compressed, and is worth it. That depends on nothing but the answer, so
-/// that its `Vary` is the same for all clients.
+/// Returns whether a response may be compressed, and is worth it. That depends on nothing but the
+/// response, so that its `Vary` is the same for all clients.
 pub(crate) fn is_suited<'f>(
     status: u16,
     fields: impl Iterator<Item = Field<'f>>,
@@ -36,7 +36,7 @@ pub(crate) fn is_suited<'f>(
     if !has_content && status != NOT_MODIFIED {
         return false;
     }
-    // What has no content need not say what it would be.
+    // A response without content need not have a content type.
     let mut gets_smaller = status == NOT_MODIFIED;
     for Field { name, value } in fields {
         if FIXED.iter().any(|fixed| fixed.eq_ignore_ascii_case(name)) {
@@ -53,11 +53,11 @@ pub(crate) fn is_suited<'f>(
     gets_smaller
 }
 
-/// What fields become of an answer that is suited.
+/// The changed fields of a suited response.
 pub(crate) struct Recoded {
-    /// What the content goes out in.
+    /// The coding in which the content is sent.
     coding: Coding,
-    /// Whether it has content that is in that coding.
+    /// Whether it has content in that coding.
     has_content: bool,
     /// The value of `Vary`, the application's own members first.
     vary: Vec<u8>,
@@ -66,7 +66,7 @@ pub(crate) struct Recoded {
 }
 
 impl Recoded {
-    /// For the fields of an answer with this status.
+    /// Computes the changes for the fields of a response with this status.
     pub(crate) fn new<'f>(
         coding: Coding,
         status: u16,
@@ -92,7 +92,7 @@ impl Recoded {
         Self { coding, has_content: status != NOT_MODIFIED, vary, weak_tag }
     }
 
-    /// The fields that go out in their place.
+    /// Returns the fields that are sent in their place.
     pub(crate) fn apply<'s, 'f: 's>(
         &'s self,
         fields: impl Iterator<Item = Field<'f>> + Clone,

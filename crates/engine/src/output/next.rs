@@ -1,4 +1,4 @@
-//! What of a queue the next send is made of.
+//! The selection of the next send from an output queue.
 
 use std::fs::File;
 use std::io::IoSlice;
@@ -10,22 +10,22 @@ use super::{OutputQueue, Segment};
 use crate::limits::{LARGE_MIN_BYTES, SEND_MAX_BYTES, SEND_PARTS_MAX};
 use crate::mapping::{ExternalFile, Mappings};
 
-/// What the next send is made of.
+/// The data of the next send.
 #[expect(clippy::large_enum_variant, reason = "made and used up within one send")]
 pub(crate) enum Next<'q> {
-    /// Nothing waits.
+    /// The queue is empty.
     Nothing,
-    /// One stretch of memory and nothing behind it: the common case.
+    /// One contiguous piece of memory and nothing behind it: the common case.
     One(&'q [u8]),
-    /// Memory; `large_behind` says that a file, or a range as large, follows.
+    /// Pieces of memory; `large_behind` is whether a file, or a range as large, follows.
     Memory { parts: SendParts<'q>, large_behind: bool },
     /// A range of a file, for a backend that sends files.
     File { file: BorrowedFd<'q>, offset: u64, bytes: u64 },
-    /// … and for one that does not.
+    /// A range of a file, for a backend that does not send files.
     Read { file: &'q File, offset: u64, bytes: u64 },
-    /// A range of an external file, to be looked at before and while it is sent.
+    /// A range of an external file, to be checked before and while it is sent.
     External { file: &'q ExternalFile, range: ExternalRange },
-    /// What is to be sent is not what it was when the archive was made.
+    /// The queued data has changed since the archive was made.
     Changed,
 }
 
@@ -43,8 +43,8 @@ impl<'q> SendParts<'q> {
 }
 
 impl OutputQueue {
-    /// What to send next: as much memory as fits into one call, or the file at the front. `files`:
-    /// large ranges of a mapped file leave as files.
+    /// Returns the data of the next send: as much memory as fits into one call, or the file at the
+    /// front. With `files`, large ranges of a mapped file leave as files.
     pub(crate) fn next<'q>(&'q self, mappings: &'q Mappings, files: bool) -> Next<'q> {
         if let [Segment::Chunk { chunk, start }] = self.segments.as_slices().0
             && self.segments.len() == 1

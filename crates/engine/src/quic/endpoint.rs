@@ -39,7 +39,7 @@ pub(crate) enum Received {
     For(Slot, ConnectionEvent),
     /// It is for a connection of another worker of this process.
     Elsewhere(u16),
-    /// Somebody wants to connect.
+    /// A client wants to connect.
     Newcomer(Incoming),
 }
 

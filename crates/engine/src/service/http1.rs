@@ -1,5 +1,5 @@
-//! HTTP/1 meets the application: requests from bytes, and what becomes of the connection behind
-//! each event.
+//! The connection between HTTP/1 and the application: requests from bytes, and the next step of the
+//! connection behind each event.
 
 use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::glance::glance;
@@ -26,11 +26,11 @@ use crate::http1::{AfterResponse, Http1, OpenExchange};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
 
-/// Why a connection speaks HTTP/1 here.
+/// The reason for which a connection speaks HTTP/1 here.
 const IS_HTTP1: &str = "input goes to the protocol of its connection, and events come from it";
 
-/// Reads one request head and lets the application respond. Returns the bytes used, 0 when the head
-/// is not whole yet.
+/// Reads one request head and lets the application respond. Returns the number of bytes used, 0 if
+/// the head is not complete yet.
 #[inline]
 pub(crate) fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
     if core.queued_bytes(slot) >= OUTPUT_HIGH_WATER_BYTES {
@@ -65,21 +65,21 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     let may_stay = *ending == WorkerEnding::No && !is_last;
     let Protocol::Http1(http1) = &mut conn.protocol else { unreachable!("its head was read") };
     *http1 = Http1::Exchange(OpenExchange::new(head, settings.limits.body_bytes, may_stay));
-    // The one before it.
+    // The end of the previous exchange.
     if let Some(number) = take_http1_end(core, slot) {
         app.ended(number);
     }
     tell(app, core, slot, Event::Head(head));
 }
 
-/// Tells the application of the exchange, and moves the connection on.
+/// Passes an event of the exchange to the application, and moves the connection on.
 #[inline]
 pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: Event<'_>) {
     app.exchange(event, &mut Exchange { core, slot, carrier: Carrier::Connection });
     after_event(app, core, slot);
 }
 
-/// Looks at what the application did with an event and moves the connection on.
+/// Checks the actions of the application on an event and moves the connection on.
 #[inline]
 pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
@@ -109,7 +109,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     }
 }
 
-/// The response is complete: ends the connection, or has it wait for the next request.
+/// Ends the connection behind its complete response, or makes it wait for the next request.
 #[inline]
 fn complete(core: &mut Core, slot: Slot) {
     let Core { conns, buffers, .. } = core;
@@ -124,7 +124,7 @@ fn complete(core: &mut Core, slot: Slot) {
     }
 }
 
-/// Takes bytes of content: to the application as far as it wants them, or away.
+/// Takes bytes of content: the application gets those that it wants, the others are dropped.
 pub(crate) fn content<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
     let Core { conns, content_bytes, .. } = core;
     let Conn { link, protocol, .. } = conns.get(slot);
@@ -148,7 +148,7 @@ pub(crate) fn content<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &
     used
 }
 
-/// The content is complete; `section` is what stands behind chunked content.
+/// Ends the content; `section` is the trailer section behind chunked content.
 fn content_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8]) {
     let mut storage = std::mem::take(&mut core.heads);
     match trailers::read(section, &mut storage) {
@@ -164,13 +164,13 @@ fn content_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8])
     core.heads = storage;
 }
 
-/// The content is malformed, too long or late. The application may answer, which knows the request;
-/// a head that is out already cannot be taken back: cut.
+/// Refuses content that is malformed, too long or late. The application may respond, since it knows
+/// the request. If a head was sent already, it cannot be taken back, and the connection is cut.
 #[cold]
 pub(crate) fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refusal) {
     let carrier = Carrier::Connection;
     let Some(open) = exchange_of(core, slot) else { return core.give_up(slot, Gone::Peer) };
-    // Where the next request would begin is not certain, whoever answers (RFC 9112 §9.6).
+    // The beginning of the next request is not certain, regardless of the response (RFC 9112 §9.6).
     (open.keep_alive, open.client_closes) = (false, false);
     if open.state.stage == ExchangeStage::Open {
         app.exchange(Event::Refused(refusal), &mut Exchange { core, slot, carrier });
@@ -195,18 +195,18 @@ pub(crate) fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, 
     }
 }
 
-/// What comes behind the response to a request whose content is not complete. A client that was
-/// late once is not waited for as long as others.
+/// Returns the input that follows the response to a request whose content is not complete. A client
+/// that was late once gets less time than others.
 fn remaining_behind(status: u16) -> Remaining {
     if status == Refusal::Timeout.status() { Remaining::Strays } else { Remaining::Content }
 }
 
-/// The exchange that is open on a connection.
+/// Returns the exchange that is open on a connection.
 fn exchange_of(core: &mut Core, slot: Slot) -> Option<&mut OpenExchange> {
     core.conns.get(slot).protocol.http1().and_then(Http1::exchange)
 }
 
-/// Refuses what is no request at all with a page of its own.
+/// Refuses bytes that are no request at all with a page of their own.
 #[cold]
 pub(crate) fn refuse_with<A: App>(
     app: &mut A,
@@ -217,9 +217,9 @@ pub(crate) fn refuse_with<A: App>(
     send_last(app, core, slot, Remaining::Strays, false, |app| page(app.page_fields()));
 }
 
-/// Answers with the page of a status and ends the connection: of bytes that are no request, of a
-/// request that cannot be handed on, or of one that the application does not answer (RFC 9112 §2.2,
-/// §9.6).
+/// Responds with the page of a status and ends the connection: to bytes that are no request, to a
+/// request that cannot be handed on, or to one without a response of the application (RFC 9112
+/// §2.2, §9.6).
 #[cold]
 pub(crate) fn send_page<A: App>(
     app: &mut A,
@@ -234,7 +234,7 @@ pub(crate) fn send_page<A: App>(
     send_last(app, core, slot, remaining, head_only, |app| app.error_page(status, request));
 }
 
-/// Answers with a page and ends the connection.
+/// Responds with a page and ends the connection.
 fn send_last<A: App>(
     app: &mut A,
     core: &mut Core,
@@ -245,8 +245,8 @@ fn send_last<A: App>(
 ) {
     let conn = core.conns.get(slot);
     let peer = conn.peer;
-    // In a handshake nothing is sealed yet. What a listener tells its clients of TLS is worth
-    // nothing where anybody could have written it (RFC 6797 §7.2).
+    // In a handshake nothing is encrypted yet. Fields of a TLS listener have no value on a
+    // connection that anybody could have forged (RFC 6797 §7.2).
     let in_clear = matches!(conn.protocol, Protocol::Handshake);
     core.end(slot, remaining);
     let queued_bytes = core.queued_bytes(slot);

@@ -1,5 +1,5 @@
-//! How a connection begins. What the peer speaks is decided here and nowhere else: by what its
-//! listener was declared to speak, and by the first bytes. Requests cost nothing for it.
+//! The beginning of a connection. The protocol of the peer is decided only here: by the protocol of
+//! its listener, and by the first bytes. Requests cost nothing for it.
 
 use pinion_http::page;
 use pinion_http::refusal::{Refusal, RefusedRequest};
@@ -14,8 +14,9 @@ use crate::http1::Http1;
 use crate::settings::{Protocol as Spoken, Protocols};
 use crate::tls::Inside;
 
-/// Begins what a connection is for: at once, or behind its handshake, which may have said what is
-/// spoken `inside`. A byte stream begins without a byte of the peer, who may be waiting for ours.
+/// Begins the protocol of a connection: at once, or behind its handshake, which may have negotiated
+/// the protocol `inside`. A byte stream begins without a byte of the peer, which may be waiting for
+/// ours.
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
     let conn = core.conns.get(slot);
     match core.settings.listeners[usize::from(conn.listener())].protocol {
@@ -36,8 +37,8 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
     }
 }
 
-/// Looks at the first bytes of a connection and moves it on, unless more of them are needed. None
-/// is used up.
+/// Checks the first bytes of a connection and moves it on, unless more of them are needed. None is
+/// used up.
 pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
     match PeerPreface::of(input) {
         PeerPreface::Unclear => {}
@@ -53,28 +54,28 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
     }
 }
 
-/// Whether a connection may speak HTTP/2 by its first bytes alone. Over TLS it would have said so
-/// in its handshake (RFC 9113 §3.2).
+/// Returns whether a connection may use HTTP/2 by its first bytes alone. Over TLS it would have
+/// been negotiated in the handshake (RFC 9113 §3.2).
 fn speaks_http2(core: &mut Core, slot: Slot) -> bool {
     let listener = core.listener(slot);
     let has_it = matches!(listener.protocol, Spoken::Http(Protocols { http2: true, .. }));
     has_it && listener.tls.is_none()
 }
 
-/// What a peer of an HTTP listener speaks.
+/// The protocol of a peer of an HTTP listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PeerPreface {
-    /// HTTP/1, or something that its parser can say no to.
+    /// HTTP/1, or bytes that its parser can reject.
     Http1,
     /// HTTP/2 with prior knowledge (RFC 9113 §3.4).
     Http2,
-    /// TLS (RFC 8446 §5.1), where nobody has the key.
+    /// TLS (RFC 8446 §5.1), for which the listener has no key.
     Tls,
-    /// Too few bytes to tell.
+    /// Too few bytes to decide.
     Unclear,
 }
 
-/// The request line with which every HTTP/2 connection begins. It is none of HTTP/1.
+/// The request line with which every HTTP/2 connection begins. It is no request line of HTTP/1.
 const HTTP2_LINE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 impl PeerPreface {

@@ -1,5 +1,5 @@
-//! Requests of connections that carry many: their heads, their content as far as it is wanted, and
-//! what becomes of them behind each event.
+//! Requests of multiplexed connections: their heads, their content as far as it is wanted, and
+//! their next step behind each event.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::protocol::Response;
 
 use super::ended::tell_ended;
 
-/// Opens an exchange for `head`; `end` says that no content follows.
+/// Opens an exchange for `head`; `end` is whether no content follows.
 pub(crate) fn begin<A: App>(
     app: &mut A,
     core: &mut Core,
@@ -64,27 +64,28 @@ pub(crate) fn begin<A: App>(
     core.multiplexed(slot).0.count_head(id, head);
 }
 
-/// Returns the stream with this number, while it is open: it may end within any event that the
-/// application hears, and before what the client has sent for it is used.
+/// Returns the stream with this number, while it is open: it may end within any event of the
+/// application, and before its input is used.
 #[inline]
 fn find_stream(core: &mut Core, slot: Slot, id: u32) -> Option<&mut MultiplexedStream> {
     core.multiplexed(slot).0.stream(id)
 }
 
-/// Ends a stream whose response is complete and all on its way, or our side of a tunnel; later,
-/// when it is not.
+/// Ends a stream whose response is complete, or our side of a tunnel, as soon as all output is on
+/// its way.
 fn finish(core: &mut Core, slot: Slot, id: u32) {
     let (multiplexed, link, buffers) = core.multiplexed(slot);
     multiplexed.finish(id, link, buffers);
 }
 
-/// The application has consumed content of a stream: the client may send more.
+/// Returns window for content of a stream that the application has consumed: the client may send
+/// more.
 fn consumed(core: &mut Core, slot: Slot, id: u32, bytes: usize) {
     let (multiplexed, link, buffers) = core.multiplexed(slot);
     multiplexed.consumed(id, bytes, link, buffers);
 }
 
-/// Begins a fresh stream, and counts it.
+/// Begins a new stream, and counts it.
 #[inline]
 fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut MultiplexedStream)) {
     let last_allowed = core.settings.requests_per_connection;
@@ -101,7 +102,7 @@ fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Multiplexe
     }
 }
 
-/// Answers a request that cannot be handed on.
+/// Responds to a request that cannot be handed on.
 #[cold]
 pub(crate) fn refuse<A: App>(
     app: &mut A,
@@ -125,7 +126,7 @@ pub(crate) fn refuse<A: App>(
     answer_page(app, core, slot, id, refusal.status(), request);
 }
 
-/// Looks at what the application did with an event and moves the exchange on.
+/// Checks the actions of the application on an event and moves the exchange on.
 pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     loop {
         let Some(stream) = find_stream(core, slot, id) else { return };
@@ -151,14 +152,14 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
     }
 }
 
-/// Looks at what the application did with the exchanges of a connection outside of their events.
+/// Checks the actions of the application on the exchanges of a connection outside of their events.
 pub(crate) fn after_events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     for id in core.multiplexed(slot).0.all(|stream| !stream.awaits_head()) {
         after_event(app, core, slot, id);
     }
 }
 
-/// Content of a request has come; `end` says that it was the last.
+/// Takes content of a request that has arrived; `end` is whether it was the last.
 pub(crate) fn content<A: App>(
     app: &mut A,
     core: &mut Core,
@@ -175,7 +176,7 @@ pub(crate) fn content<A: App>(
     stream.came_bytes += bytes.len() as u64;
     stream.ended |= end;
     if !stream.state.stage.is_unanswered() {
-        // It was answered without its content.
+        // The request got its response without its content.
         return;
     }
     if stream.state.wanted.is_some() && stream.is_too_much() {
@@ -203,7 +204,7 @@ pub(crate) fn content<A: App>(
     }
 }
 
-/// The fields behind the content.
+/// Takes the trailers behind the content.
 pub(crate) fn trailers<A: App>(
     app: &mut A,
     core: &mut Core,
@@ -223,7 +224,7 @@ pub(crate) fn trailers<A: App>(
     }
 }
 
-/// Hands the next piece of kept content on, or the end of it; false when none is wanted or there.
+/// Hands on the next piece of kept content, or its end; returns false if none is wanted or there.
 fn deliver<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) -> bool {
     let Some(stream) = find_stream(core, slot, id) else { return false };
     let Some(wanted) = &mut stream.state.wanted else { return false };
@@ -255,7 +256,7 @@ fn deliver<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) -> bool {
     true
 }
 
-/// Tells that the content is complete, unless there was none.
+/// Informs the application that the content is complete, unless there was none.
 fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     let Some(stream) = find_stream(core, slot, id) else { return };
     if stream.announced_bytes == Some(0) && stream.came_bytes == 0 {
@@ -266,7 +267,7 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
         section.extend_from_slice(b"\r\n");
     }
     let mut storage = std::mem::take(&mut core.heads);
-    // They were read once already, so they can be read.
+    // The trailers were parsed once already, so they are valid.
     let fields = trailers::read(&section, &mut storage).unwrap_or(Fields::EMPTY);
     app.exchange(
         Event::BodyEnd(fields),
@@ -275,8 +276,8 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     core.heads = storage;
 }
 
-/// The content is too long, or late. The application may answer, which knows the request; a head
-/// that is out already cannot be taken back: cut.
+/// Refuses content that is too long, or late. The application may respond, since it knows the
+/// request. If a head was sent already, it cannot be taken back, and the stream is cut.
 #[cold]
 fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, refusal: Refusal) {
     let carrier = Carrier::Stream(id);
@@ -300,8 +301,8 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, re
     }
 }
 
-/// Memory is short, and the content of a request waits unread: the request is answered with 503,
-/// or its stream is reset if the response has begun.
+/// Ends a request whose content waits unread while memory is short: it gets a response of 503, or
+/// its stream is reset if the response has begun.
 #[cold]
 pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     let Some(stream) = find_stream(core, slot, id) else { return };
@@ -316,8 +317,8 @@ pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut Core, slot: Slot, i
     answer_page(app, core, slot, id, 503, &request);
 }
 
-/// The peer sends no more: tells the application of each exchange whose request has come as a
-/// whole, once. True when there were any.
+/// Informs the application, once for each exchange with a complete request, that the peer sends no
+/// more. Returns true if there were any.
 #[cold]
 pub(crate) fn tell_input_end<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
     let owes = |stream: &MultiplexedStream| stream.ended && stream.state.awaits_input_end();
@@ -335,8 +336,8 @@ pub(crate) fn tell_input_end<A: App>(app: &mut A, core: &mut Core, slot: Slot) -
     !waiting.is_empty()
 }
 
-/// The peer sends no more: requests that are waited for can never be complete, others go on. True
-/// when there were any.
+/// Ends the requests whose content is waited for, because the peer sends no more: they can never be
+/// complete, others go on. Returns true if there were any.
 #[cold]
 pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
     let (multiplexed, ..) = core.multiplexed(slot);
@@ -347,8 +348,8 @@ pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> 
     !waiting.is_empty()
 }
 
-/// Content that is waited for has not come in time, unless that of others has begun to be waited
-/// for since.
+/// Refuses the requests whose awaited content is late. Requests whose wait has begun since then
+/// have their full time.
 #[cold]
 pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let now_ms = core.now.monotonic_ms;
@@ -361,7 +362,7 @@ pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) 
     }
 }
 
-/// The exchange cannot go on; `behind` is done then.
+/// Marks an exchange that cannot continue; `behind` is called then.
 #[cold]
 fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(&mut Core)) {
     if let Some(stream) = find_stream(core, slot, id) {
@@ -370,7 +371,7 @@ fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(
     }
 }
 
-/// Ends a stream whose answer cannot be completed.
+/// Resets a stream whose response cannot be completed.
 #[cold]
 fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     let (multiplexed, link, buffers) = core.multiplexed(slot);
@@ -380,7 +381,7 @@ fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     }
 }
 
-/// Answers an exchange with the page of a status.
+/// Responds to an exchange with the page of a status.
 #[cold]
 fn answer_page<A: App>(
     app: &mut A,
@@ -410,7 +411,7 @@ fn answer_page<A: App>(
     finish(core, slot, id);
 }
 
-/// A stream has gone under its exchange.
+/// Ends the exchange of a stream that has gone.
 pub(crate) fn lose<A: App>(
     app: &mut A,
     core: &mut Core,
@@ -431,14 +432,14 @@ pub(crate) fn lose<A: App>(
     tell_ended(app, core);
 }
 
-/// Ends all exchanges, because the connection does.
+/// Ends all exchanges, because the connection ends.
 pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gone) {
     while let Some(stream) = core.multiplexed(slot).0.pop() {
         lose(app, core, slot, stream, why);
     }
 }
 
-/// Tells the application of one exchange.
+/// Passes an event of one exchange to the application.
 pub(crate) fn notify<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, notice: Notice) {
     if !find_stream(core, slot, id).is_some_and(|stream| stream.state.stage.is_open()) {
         return;
@@ -447,8 +448,8 @@ pub(crate) fn notify<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, 
     after_event(app, core, slot, id);
 }
 
-/// Tells the application of exchanges that have something coming. `take` finds out what that is,
-/// with the bytes that wait on the stream, and takes it away. True when there was any.
+/// Passes due events of exchanges to the application. `take` returns the event of a stream, given
+/// the bytes that wait on it, and marks it as delivered. Returns true if there were any.
 pub(crate) fn notify_each<A: App>(
     app: &mut A,
     core: &mut Core,
@@ -468,7 +469,7 @@ pub(crate) fn notify_each<A: App>(
     }
 }
 
-/// Tells the application that there is room again on streams that had none.
+/// Informs the application that there is room again on streams that had none.
 pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
     notify_each(app, core, slot, |stream, queued_bytes| {
         let is_due = stream.state.owes_writable && queued_bytes <= STREAM_LOW_WATER_BYTES;
@@ -477,8 +478,8 @@ pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut Core, slot: Slot) ->
     })
 }
 
-/// Tells the application of exchanges whose deadline has passed. False when it has
-/// but one at a time.
+/// Passes the deadlines that have passed to their exchanges. Returns false if the connection has
+/// only one exchange at a time.
 pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
     if core.conns.get(slot).protocol.multiplexed().is_none() {
         return false;
@@ -496,7 +497,7 @@ pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool
     true
 }
 
-/// Tells the application of every open exchange that the server stops.
+/// Informs the application on every open exchange that the server stops.
 pub(crate) fn tell_stopping<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     for id in core.multiplexed(slot).0.all(|_| true) {
         notify(app, core, slot, id, Notice::Stopping);

@@ -1,4 +1,5 @@
-//! PEM (RFC 7468) → a certificate with its key. What is wrong is found here, before a client comes.
+//! The step from PEM (RFC 7468) to a certificate with its key. Errors are found here, before a
+//! client connects.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -26,12 +27,12 @@ pub struct Certificate {
     has_alternative_names: bool,
 }
 
-/// What a certificate is for (RFC 5280 §4.2.1.6).
+/// A subject of a certificate (RFC 5280 §4.2.1.6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificateName {
     /// A host name in lower case, or `*.` and a host name for one label below it.
     Dns(String),
-    /// An address.
+    /// An IP address.
     Ip(IpAddr),
 }
 
@@ -44,17 +45,19 @@ impl fmt::Display for CertificateName {
     }
 }
 
-/// Why there is no certificate. The chain and the key may stand in two files; each reason is a
-/// phrase that follows the name of the one it is about ([`CertificateError::is_about_key`]).
+/// The reason for which there is no certificate. The chain and the key may be in two files; each
+/// message is a phrase that follows the name of the file concerned
+/// ([`CertificateError::is_about_key`]).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CertificateError {
-    /// Lines that begin like PEM and are damaged, in the file of the certificate or of the key.
+    /// A file with lines that begin like PEM and are damaged: that of the certificate or of the
+    /// key.
     #[error("damaged PEM file: {1}; copy the file again")]
     DamagedPem(PemFile, &'static str),
     /// PEM without a certificate.
     #[error("has no certificate (-----BEGIN CERTIFICATE-----)")]
     NoCertificate,
-    /// A certificate that cannot be read; the number is its place in the file, from 1.
+    /// A certificate that cannot be read; the number is its position in the file, from 1.
     #[error(
         "certificate {0} of the file cannot be read: it is damaged, or not an X.509 certificate of \
          version 3"
@@ -66,7 +69,7 @@ pub enum CertificateError {
     /// A key that needs a password.
     #[error("the private key is encrypted; remove the password with `openssl pkey`")]
     EncryptedKey,
-    /// A key of a kind that TLS or its library has no use for, or a damaged one.
+    /// A key of a kind that TLS or its library does not support, or a damaged one.
     #[error(
         "the private key cannot be used: it is damaged, or none of RSA (2048 bits or more), \
          ECDSA on P-256, P-384 or P-521, Ed25519"
@@ -83,17 +86,17 @@ pub enum CertificateError {
     WrongOrder(usize),
 }
 
-/// Which of two files of PEM is meant; they may be the same one.
+/// The file concerned, of two PEM files; they may be the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PemFile {
-    /// That of the certificate and its chain.
+    /// The file of the certificate and its chain.
     Certificate,
-    /// That of the private key.
+    /// The file of the private key.
     Key,
 }
 
 impl CertificateError {
-    /// Whether it is about the file of the key, if that is another one.
+    /// Returns whether the error concerns the file of the key, if that is another one.
     pub fn is_about_key(&self) -> bool {
         match self {
             Self::NoKey | Self::EncryptedKey | Self::UnusableKey | Self::WrongKey => true,
@@ -105,11 +108,11 @@ impl CertificateError {
 }
 
 impl Certificate {
-    /// Reads a chain, the certificate of the server first, and its key. Where both stand in one
-    /// file, its text is given twice.
+    /// Reads a chain, the certificate of the server first, and its key. If both are in one file,
+    /// its text is passed twice.
     ///
     /// # Errors
-    /// The first thing that keeps it from being served. That its time is over does not.
+    /// Returns the first error that keeps it from being served. An expired certificate is no error.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         let chain = certificates(chain)?;
         let Facts { names, not_before, not_after, must_staple, has_alternative_names } =
@@ -120,7 +123,7 @@ impl Certificate {
         match certified.keys_match() {
             Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(rustls::Error::InconsistentKeys(_)) => return Err(mismatch(&certified)),
-            // Of a version that no client of today takes.
+            // The version is one that no client of today accepts.
             Err(_) => return Err(CertificateError::BadCertificate(1)),
         }
         Ok(Self {
@@ -133,12 +136,12 @@ impl Certificate {
         })
     }
 
-    /// What it is for, in its own order.
+    /// Returns the names of the certificate, in its own order.
     pub fn names(&self) -> &[CertificateName] {
         &self.names
     }
 
-    /// Whether a client that asks for `host`, in lower case, finds it named (RFC 9525 §6.3).
+    /// Returns whether the certificate is valid for `host`, in lower case (RFC 9525 §6.3).
     pub fn names_host(&self, host: &str) -> bool {
         let parent = host.split_once('.').map(|(_, parent)| parent);
         self.names.iter().any(|name| match name {
@@ -149,45 +152,46 @@ impl Certificate {
         })
     }
 
-    /// The first second in which it is valid, in seconds since 1970.
+    /// Returns the first second in which it is valid, in seconds since 1970.
     pub fn not_before(&self) -> i64 {
         self.not_before
     }
 
-    /// The last second in which it is valid, in seconds since 1970.
+    /// Returns the last second in which it is valid, in seconds since 1970.
     pub fn not_after(&self) -> i64 {
         self.not_after
     }
 
-    /// Whether clients that heed it refuse the certificate without an OCSP response beside it
-    /// (RFC 7633), which this server does not send.
+    /// Returns whether clients that honour it refuse the certificate without an OCSP response (RFC
+    /// 7633), which this server does not send.
     pub fn must_staple(&self) -> bool {
         self.must_staple
     }
 
-    /// Whether it names hosts as clients read them, in its subject alternative names
-    /// (RFC 9525 §2); without them, [`Self::names`] has its common name, which clients ignore.
+    /// Returns whether it names hosts as clients read them, in its subject alternative names (RFC
+    /// 9525 §2); without them, [`Self::names`] has its common name, which clients ignore.
     pub fn has_alternative_names(&self) -> bool {
         self.has_alternative_names
     }
 
-    /// SHA-256 of the certificate, as browsers show it.
+    /// Returns the SHA-256 of the certificate, as browsers show it.
     pub fn fingerprint(&self) -> [u8; 32] {
         let certificate = self.key.cert.first().map_or(&[][..], |first| first.as_ref());
         sha256(certificate)
     }
 
-    /// Whether a client would get the same bytes. The chain belongs to it: an authority may be
-    /// renewed below the same certificate.
+    /// Returns whether a client would get the same bytes. The chain is compared too: an
+    /// intermediate certificate may be renewed below the same certificate.
     pub fn is_same(&self, other: &Self) -> bool {
         self.key.cert == other.key.cert
     }
 }
 
-/// The certificates of authorities, such as those that clients have theirs from.
+/// Returns the certificates in a PEM file, such as those of authorities that issue client
+/// certificates.
 ///
 /// # Errors
-/// There are none, or one cannot be read.
+/// Fails if there are none, or one cannot be read.
 pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
     let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     let found = found.map_err(|error| damaged(PemFile::Certificate, &error))?;
@@ -202,7 +206,7 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     sum
 }
 
-/// What is to be known of a certificate beside its key.
+/// The facts of a certificate that are needed beside its key.
 struct Facts {
     names: Vec<CertificateName>,
     not_before: i64,
@@ -246,7 +250,7 @@ fn must_staple(certificate: &X509Certificate<'_>) -> bool {
 /// Returns the names, and whether they are subject alternative names; `None` if the extension is
 /// there and cannot be read.
 ///
-/// A common name alone is not a name of a host any more for any client (RFC 9525 §2); to choose
+/// No client accepts a common name alone as the name of a host any more (RFC 9525 §2); to choose
 /// between certificates it is good enough.
 fn names(certificate: &X509Certificate<'_>) -> Option<(Vec<CertificateName>, bool)> {
     let mut names = Vec::new();
@@ -267,7 +271,7 @@ fn names(certificate: &X509Certificate<'_>) -> Option<(Vec<CertificateName>, boo
     Some((names, has_alternative_names))
 }
 
-/// What a client can ask for: anything else would only be in the way.
+/// Returns a DNS name that a client can request; any other text has no use.
 fn dns_name(text: &str) -> Option<CertificateName> {
     let host = text.strip_prefix("*.").unwrap_or(text);
     let label = |label: &str| {
@@ -290,7 +294,7 @@ fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, CertificateError> 
     });
     let encrypted = b"-----BEGIN ENCRYPTED PRIVATE KEY-----";
     let is_encrypted = |text: &[u8]| {
-        // The older form is a plain key by its name, with a field that says otherwise.
+        // The older format has the name of a plain key, and a field that shows the encryption.
         [&encrypted[..], b"Proc-Type: 4,ENCRYPTED"]
             .iter()
             .any(|mark| text.windows(mark.len()).any(|window| window == *mark))
@@ -303,7 +307,7 @@ fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, CertificateError> 
     }
 }
 
-/// What the key belongs to instead.
+/// Returns the error for a key that belongs to another certificate.
 fn mismatch(certified: &CertifiedKey) -> CertificateError {
     let is_its_own = |der: &CertificateDer<'static>| {
         CertifiedKey::new(vec![der.clone()], Arc::clone(&certified.key)).keys_match().is_ok()

@@ -1,17 +1,17 @@
 //! TLS 1.2 and 1.3 (RFC 8446) on rustls and aws-lc-rs.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | [`certificates`] | PEM → a certificate with its key, its names, its time |
-//! | [`resolver`] | which certificate a client gets; all of them are replaced at once |
-//! | [`tickets`] | session tickets: keys, their rotation, what they seal |
-//! | [`config`] | what the connections of a listener have in common |
-//! | `hello` | which cipher suites suit a client |
-//! | `hidden_name` | names that the library does not read |
+//! | [`resolver`] | the choice of a client's certificate; all of them are replaced at once |
+//! | [`tickets`] | session tickets: keys, their rotation, the sealed data |
+//! | [`config`] | the common settings of a listener's connections |
+//! | `hello` | the cipher suites that suit a client |
+//! | `hidden_name` | names that the library cannot parse |
 //! | `sessions` | one connection, on either side |
-//! | `session`, `client_session` | … of a client; that the server has opened |
+//! | `session`, `client_session` | a connection of a client; one that the server has opened |
 //!
-//! Bytes come in; what has a name in the file system is read by whoever calls.
+//! The module works on bytes; the caller reads files.
 
 pub mod certificates;
 pub mod config;
@@ -36,19 +36,20 @@ pub(crate) use sessions::TlsSession;
 /// Fills `bytes` with randomness of the system.
 ///
 /// # Panics
-/// When the system has none: there is no security without it.
+/// Panics if the system has none: there is no security without it.
 #[expect(clippy::expect_used, reason = "there is nothing to go on with")]
 pub(crate) fn fill_random(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the system has no randomness");
 }
 
-/// What the connections of a TLS listener have in common: certificates, protocols, tickets.
+/// The common settings of a TLS listener's connections: certificates, protocols, tickets.
 #[derive(Debug, Clone)]
 pub struct TlsConfig {
-    /// For clients whose order of cipher suites holds.
+    /// The settings for clients whose order of cipher suites is followed.
     pub(crate) by_client: Arc<rustls::ServerConfig>,
-    /// For those that put AES first; the same but for the order of suites.
+    /// The settings for clients that put AES first; they differ only in the order of suites.
     pub(crate) aes_first: Arc<rustls::ServerConfig>,
-    /// For those that ask for a name which is no DNS name, and is hidden from the library.
+    /// The settings for clients that request a name which is no DNS name, and is hidden from the
+    /// library.
     pub(crate) hidden_name: Arc<rustls::ServerConfig>,
 }

@@ -1,8 +1,8 @@
-//! The shape of io_uring: the kernel works on what it was asked for while the engine does other
-//! things, goes on with receives until it hears a cancel, and holds the memory of sends.
+//! The shape of io_uring: the kernel works on submitted requests while the engine goes on,
+//! continues receives until their cancel takes effect, and holds the memory of sends.
 //!
-//! What the kernel has done lies in the queue until the engine looks at it. In between the slot
-//! still counts as busy, and the engine may close it: both orders of every race happen.
+//! Results of the kernel wait in the queue until the engine takes them. In between the slot still
+//! counts as busy, and the engine may close it: both orders of every race happen.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -16,21 +16,21 @@ use super::{
     Buffers, Client, Completion, Lent, ReadyEntry, Sending, Sim, SimSocket, Slot, is_late,
 };
 
-/// Buffers that one receive fills before the engine sees the first.
+/// The number of buffers that one receive fills before the engine sees the first.
 const BUFFERS_AT_ONCE: u64 = 6;
 
-/// What the kernel works on for one slot.
+/// The requests that the kernel works on for one slot.
 #[derive(Default)]
 pub(super) struct Flight {
-    /// The kernel will bring more input.
+    /// Whether the kernel will bring more input.
     pub(super) receive_armed: bool,
-    /// The engine's side has not seen the last result of the receive.
+    /// Whether the engine has not seen the last result of the receive.
     pub(super) receiving: bool,
     cancelling: bool,
-    /// Results of the receive nobody has looked at: input (or the end), and whether more follows.
+    /// Results of the receive that were not taken: input (or the end), and whether more follows.
     results: VecDeque<(Result<Option<Lent>, Errno>, bool)>,
     pub(super) send: Option<InFlight>,
-    /// The kernel waits for room to write; done, when the engine has yet to look at it.
+    /// The wait of the kernel for room to write; `Done` if the engine has yet to take the result.
     poll: Option<Poll>,
 }
 
@@ -45,17 +45,17 @@ pub(super) struct InFlight {
     held: Held,
     /// Bytes that have left.
     done: usize,
-    /// How it went, until the engine looks at it.
+    /// The result of the send, until the engine takes it.
     result: Option<Result<usize, Errno>>,
 }
 
 impl Flight {
-    /// Nothing is in flight, nothing to be looked at.
+    /// Returns whether nothing is in flight and no result waits.
     pub(super) fn is_quiet(&self) -> bool {
         !self.receiving && self.send.is_none() && self.poll.is_none()
     }
 
-    /// A fresh slot, with its receive `armed` or not.
+    /// Creates the state of a new slot, with its receive `armed` or not.
     pub(super) fn new(armed: bool) -> Self {
         Self { receive_armed: armed, receiving: armed, ..Self::default() }
     }
@@ -67,7 +67,7 @@ impl Flight {
 }
 
 impl<const READINESS: bool> Sim<READINESS> {
-    /// Lets the kernel work on what was asked for one slot.
+    /// Lets the kernel work on the requests of one slot.
     pub(super) fn work_on(&mut self, slot: Slot, due: &mut Option<u64>) {
         let Self { network, entries, buffers, ready, .. } = self;
         let entry = &mut entries[slot as usize];
@@ -109,7 +109,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
     }
 
-    /// Asks to be told when there is room to write.
+    /// Requests a report when there is room to write.
     pub(super) fn poll(&mut self, slot: Slot) {
         self.entries[slot as usize].flight.poll.get_or_insert(Poll::Waits);
     }
@@ -139,7 +139,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
     }
 
-    /// Asks again for receives that found no buffer.
+    /// Repeats receives that found no buffer.
     pub(super) fn feed_the_starved(&mut self) {
         for slot in std::mem::take(&mut self.starved) {
             let entry = &mut self.entries[slot as usize];
@@ -196,7 +196,7 @@ impl<const READINESS: bool> Sim<READINESS> {
     pub(super) unsafe fn begin_send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
         let entry = &mut self.entries[slot as usize];
         assert!(entry.flight.send.is_none(), "one send in flight per connection");
-        // SAFETY: what this function asks of its caller.
+        // SAFETY: the caller keeps the contract of this function.
         let held = unsafe { Held::new(parts) };
         entry.flight.send = Some(InFlight { held, done: 0, result: None });
         Sending::Pending
@@ -229,7 +229,7 @@ impl<const READINESS: bool> Sim<READINESS> {
     }
 }
 
-/// A receive comes as far as it can; `ending`: its cancel is under way.
+/// Completes as much of a receive as possible; `ending` is whether its cancel is under way.
 fn receive(
     state: &mut State,
     client: Client,
@@ -256,7 +256,8 @@ fn receive(
     }
 }
 
-/// One result of a receive and whether more follows unasked; `None` when there is nothing.
+/// Returns one result of a receive and whether more follow without a request; `None` if there is
+/// none.
 fn receive_once(
     state: &mut State,
     client: Client,
@@ -290,7 +291,7 @@ fn receive_once(
 }
 
 impl InFlight {
-    /// The kernel goes on with it.
+    /// Lets the kernel go on with the send.
     fn work(&mut self, state: &mut State, client: Client, closing: bool) {
         let so_far = |done: usize, error| if done > 0 { Ok(done) } else { Err(error) };
         if let Some(error) = state.connections[client.0].broken {

@@ -1,6 +1,6 @@
-//! Input: one receive for each connection, into buffers of the lent ring. The first of a connection
-//! brings one buffer, so that one with a single request has nothing to cancel at its end; those
-//! that follow are multishot.
+//! Input: one receive for each connection, into buffers of the lent ring. The first receive of a
+//! connection brings one buffer, so that a connection with a single request has nothing to cancel
+//! at its end; those that follow are multishot.
 
 use std::os::fd::AsRawFd;
 
@@ -39,25 +39,25 @@ impl Uring {
         ready.append(later);
     }
 
-    /// Whether a connection has had its turn in this pass: who sends without end must not keep
-    /// those waiting who come behind. The kernel may have filled 32 buffers for it. Counts what
-    /// comes else.
+    /// Returns whether a connection has had its turn in this pass: a client that sends without end
+    /// must not block the clients behind it. The kernel may have filled 32 buffers for it. Counts
+    /// the bytes if the turn is not over.
     #[inline]
     pub(super) fn is_turn_over(&mut self, data: u64, result: i32) -> bool {
         let Some(entry) = self.entries.get_mut(slot_of(data).0 as usize) else { return false };
-        // The end, or a fault, comes behind the bytes before it.
+        // The end, or an error, comes behind the bytes before it.
         let bytes = u16::try_from(result).unwrap_or(0);
         if entry.brought.0 != self.pass {
             entry.brought = (self.pass, 0);
         }
-        // What comes for one that is closed is dropped, and takes no turn.
+        // Input of a closed connection is dropped, and takes no turn.
         let is_over = !entry.closing && usize::from(entry.brought.1) >= turn_bytes(entry.content);
         entry.brought.1 = entry.brought.1.saturating_add(if is_over { 0 } else { bytes });
         is_over
     }
 
-    /// Leaves a receive to a later pass. Until then no more is received for its connection, or it
-    /// could take all the buffers. What ends the receive comes behind what it has brought.
+    /// Defers a receive to a later pass. Until then no more is received for its connection, or it
+    /// could take all the buffers. The end of the receive comes behind its deferred results.
     pub(super) fn put_off(&mut self, receive: Completed) {
         self.later.push(receive);
         let Some(slot) = self.tenant(receive.0) else { return };
@@ -100,8 +100,8 @@ impl Uring {
         self.push(&receive.user_data(data));
     }
 
-    /// Goes on receiving where a receive has ended and the engine wants more. More buffers are lent
-    /// for those that found none.
+    /// Continues to receive where a receive has ended and the engine wants more. More buffers are
+    /// lent if a receive found none.
     pub(super) fn arm_ended(&mut self) {
         let mut ended = std::mem::take(&mut self.ended);
         for slot in ended.drain(..) {
@@ -118,7 +118,7 @@ impl Uring {
         self.ended = ended;
     }
 
-    /// Remembers that a receive has ended.
+    /// Notes that a receive has ended.
     fn list_ended(&mut self, slot: Slot) {
         if !std::mem::replace(&mut self.entries[slot as usize].listed, true) {
             self.ended.push(slot);
