@@ -9,40 +9,40 @@ use crate::address::Address;
 use crate::backend::Waker;
 use crate::limits::INBOX_MAX_MESSAGES;
 
-/// What is posted to an exchange, a stream or an application ([`Poster`](crate::Poster)).
+/// A message that is posted to an exchange, a stream or an application ([`Poster`](crate::Poster)).
 pub type Message = Box<dyn Any + Send>;
 
-/// Whose a message is.
+/// The recipient of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recipient {
     /// An exchange or a stream, as long as it lives.
     Tenant(Address),
-    /// The application of the worker, whatever it is busy with.
+    /// The application of the worker, regardless of its exchanges.
     App,
 }
 
-/// Messages and whose they are.
+/// Messages with their recipients.
 pub(crate) type Messages = VecDeque<(Recipient, Message)>;
 
 /// Bytes of one worker's messages: those that wait, and those it has taken and not delivered.
 pub(crate) const WORKER_BYTES: usize = 2 * INBOX_MAX_MESSAGES * size_of::<(Recipient, Message)>();
 
-/// The worker waits for its backend, or is about to. Only then does a message need its waker, which
-/// costs system calls.
+/// The flag of a worker that waits for its backend, or is about to. Only then does a message need
+/// its waker, which costs system calls.
 const ASLEEP: u8 = 1;
-/// There are messages.
+/// The flag of waiting messages.
 const MESSAGES: u8 = 2;
-/// Something that the workers share has changed: the worker makes one more pass.
+/// The flag of changed state that the workers share: the worker makes one more pass.
 const CHANGES: u8 = 4;
-/// Somebody asks whether the worker still makes passes: the next one clears it.
+/// The flag of a probe whether the worker still makes passes: the next pass clears it.
 const PROBE: u8 = 8;
 
 /// One worker's inbox.
 #[derive(Default)]
 pub(crate) struct Inbox {
     inner: Mutex<Inner>,
-    /// `ASLEEP`, `MESSAGES`, `CHANGES` and `PROBE`. The thread that sets the first bit beside
-    /// `ASLEEP` wakes the worker, so a busy worker is never woken, and a sleeping one once.
+    /// The flags `ASLEEP`, `MESSAGES`, `CHANGES` and `PROBE`. The thread that sets the first flag
+    /// beside `ASLEEP` wakes the worker, so a busy worker is never woken, and a sleeping one once.
     state: AtomicU8,
 }
 
@@ -56,15 +56,16 @@ struct Inner {
 
 impl Inbox {
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        // A panic while the lock is held leaves a whole list behind; go on with it.
+        // A panic while the lock is held leaves a whole list behind, which is still usable.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The worker that reads the inbox from now on; returns its number among those that did. The
-    /// inbox outlives a worker that panics, and the number tells their connections apart.
+    /// Attaches the worker that reads the inbox from now on; returns its number among those that
+    /// did. The inbox outlives a worker that panics, and the number distinguishes their
+    /// connections.
     ///
-    /// It makes one more pass than it would: what was changed before had no worker to wake, and a
-    /// drain that is not seen would wait for the end of the grace.
+    /// The worker makes one more pass than it would: earlier changes had no worker to wake, and a
+    /// drain that is not seen would wait for the end of the grace period.
     pub(crate) fn attach(&self, waker: Waker) -> u32 {
         let number = {
             let mut inner = self.lock();
@@ -72,7 +73,7 @@ impl Inbox {
             inner.workers = inner.workers.wrapping_add(1);
             inner.workers
         };
-        // The worker before may have ended in its sleep.
+        // The worker before may have ended while it was asleep.
         self.state.swap(MESSAGES | CHANGES, Ordering::AcqRel);
         number
     }
@@ -88,13 +89,13 @@ impl Inbox {
         self.state.fetch_and(!(ASLEEP | CHANGES | PROBE), Ordering::AcqRel) & CHANGES != 0
     }
 
-    /// Clears the flag that says that there are messages. Returns whether it was set.
+    /// Clears the flag of waiting messages. Returns whether it was set.
     pub(crate) fn take_message_flag(&self) -> bool {
         self.state.load(Ordering::Acquire) & MESSAGES != 0
             && self.state.fetch_and(!MESSAGES, Ordering::AcqRel) & MESSAGES != 0
     }
 
-    /// Gives all messages, in the order they came, for a list that is `empty`.
+    /// Returns all messages, in the order of their arrival, in exchange for a list that is `empty`.
     pub(crate) fn take(&self, empty: Messages) -> Messages {
         std::mem::replace(&mut self.lock().messages, empty)
     }
@@ -116,22 +117,22 @@ impl Inbox {
         Ok(())
     }
 
-    /// Has the worker make one more pass.
+    /// Makes the worker run one more pass.
     pub(crate) fn wake(&self) {
         self.notify(CHANGES);
     }
 
-    /// Asks whether the worker still makes passes: it is probed until it has made one.
+    /// Probes whether the worker still makes passes: it is probed until it has made one.
     pub(crate) fn probe(&self) {
         self.notify(PROBE);
     }
 
-    /// Returns whether the worker has made no pass since it was asked.
+    /// Returns whether the worker has made no pass since it was probed.
     pub(crate) fn is_probed(&self) -> bool {
         self.state.load(Ordering::Acquire) & PROBE != 0
     }
 
-    /// Has the worker take messages that it has left for its next pass.
+    /// Makes the worker take messages that it has left for its next pass.
     pub(crate) fn mark_messages_pending(&self) {
         self.notify(MESSAGES);
     }
@@ -146,37 +147,39 @@ impl Inbox {
     }
 }
 
-/// Posts messages to the exchanges, streams and applications of a server: from any thread, and from
-/// inside of any event, to the own worker too. They are delivered in the order they came, each in
-/// an event of its own, never inside of the one that posted it. A worker that is awake is posted to
-/// without a system call, and delivers what its completions have posted in the same pass.
+/// A handle that posts messages to the exchanges, streams and applications of a server: from any
+/// thread, and from inside of any event, to the own worker too. They are delivered in the order of
+/// their arrival, each in an event of its own, never inside of the event that posted it. Posting to
+/// an awake worker needs no system call, and a worker delivers messages that were posted by its
+/// completions in the same pass.
 #[derive(Clone)]
 pub struct Poster {
     pub(crate) inboxes: Arc<[Inbox]>,
 }
 
 impl Poster {
-    /// How many workers the server has; they are numbered from 0.
+    /// Returns the number of workers of the server; they are numbered from 0.
     pub fn workers(&self) -> u16 {
         self.inboxes.len() as u16
     }
 
-    /// Delivers `message` as a `Posted` event. Dropped silently when the exchange or stream is
+    /// Delivers `message` as a `Posted` event. It is dropped silently if the exchange or stream is
     /// over. Many messages share one wake.
     ///
     /// # Errors
-    /// The message, when too many wait for the worker already, or there is no memory for one more.
+    /// Returns the message, if too many wait for the worker already, or there is no memory for one
+    /// more.
     pub fn post(&self, to: Address, message: Message) -> Result<(), Message> {
         self.post_up_to(INBOX_MAX_MESSAGES, to, message)
     }
 
-    /// Delivers `message` to the application of a worker, whichever exchanges it has
+    /// Delivers `message` to the application of a worker, independent of its exchanges
     /// ([`App::posted`](crate::app::App::posted)). It waits for the next application of that worker
-    /// when this one panics before it takes its messages up, and is lost when the worker has ended.
+    /// if this one panics before it takes its messages, and is lost if the worker has ended.
     ///
     /// # Errors
-    /// The message, when there is no such worker, too many wait for it already, or there is no
-    /// memory for one more.
+    /// Returns the message, if there is no such worker, too many wait for it already, or there is
+    /// no memory for one more.
     pub fn post_to_app(&self, worker: u16, message: Message) -> Result<(), Message> {
         match self.inboxes.get(usize::from(worker)) {
             None => Err(message),
@@ -195,7 +198,7 @@ impl Poster {
         (0..self.workers()).filter_map(post).collect()
     }
 
-    /// As [`Self::post`], unless so many messages wait already.
+    /// Posts as [`Self::post`] does, unless `messages_max` messages wait already.
     pub(crate) fn post_up_to(
         &self,
         messages_max: usize,

@@ -1,5 +1,5 @@
-//! Input of one connection that cannot be used yet: a head that is not whole, or what came behind
-//! an answer that is not ready.
+//! Input of one connection that cannot be used yet: an incomplete head, or input behind a response
+//! that is not ready.
 
 use crate::limits::INPUT_OVERRUN_MAX_BYTES;
 use crate::pool::Pool;
@@ -12,13 +12,13 @@ pub(crate) struct InputBuffer {
 }
 
 impl InputBuffer {
-    /// What waits to be used.
+    /// Returns the bytes that wait to be used.
     #[inline]
     pub(crate) fn unused(&self) -> &[u8] {
         &self.bytes[self.used..]
     }
 
-    /// How many bytes that is.
+    /// Returns the number of bytes that wait to be used.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.used
@@ -29,16 +29,16 @@ impl InputBuffer {
         self.len() == 0
     }
 
-    /// Keeps `input` behind the rest. False when the budget for buffers or the limit of the buffer
-    /// does not allow it; nothing is kept then.
+    /// Keeps `input` behind the rest. Returns false, and keeps nothing, if the memory budget for
+    /// buffers or the limit of the buffer does not allow it.
     pub(crate) fn keep(&mut self, pool: &mut Pool, input: &[u8]) -> bool {
         self.keep_up_to(pool, input, INPUT_OVERRUN_MAX_BYTES)
     }
 
-    /// As [`Self::keep`], for a buffer with a limit of its own.
+    /// Keeps `input` as [`Self::keep`] does, for a buffer with a limit of its own.
     pub(crate) fn keep_up_to(&mut self, pool: &mut Pool, input: &[u8], max_bytes: usize) -> bool {
-        // What was used goes only now that its room is needed: to move the rest for each of many
-        // small requests would cost the square of their number.
+        // Used bytes are removed only now that their room is needed: moving the rest for each of
+        // many small requests would cost the square of their number.
         if self.used > 0 && self.bytes.len() + input.len() > self.bytes.capacity() {
             self.bytes.drain(..self.used);
             self.used = 0;
@@ -46,7 +46,7 @@ impl InputBuffer {
         pool.keep_input(&mut self.bytes, input, max_bytes)
     }
 
-    /// The first `bytes` of the rest are used; the last of it takes the memory along.
+    /// Marks the first `bytes` of the rest as used; the last of it frees the memory.
     pub(crate) fn advance(&mut self, bytes: usize, pool: &mut Pool) {
         self.used += bytes;
         if self.is_empty() {
@@ -54,12 +54,12 @@ impl InputBuffer {
         }
     }
 
-    /// Hands the memory back.
+    /// Frees the memory.
     pub(crate) fn give_back(self, pool: &mut Pool) {
         pool.drop_input_buffer(self.bytes);
     }
 
-    /// Bytes of memory it takes.
+    /// Returns the bytes of memory that it takes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.bytes.capacity()
     }

@@ -6,18 +6,18 @@
 //! | File | Task |
 //! |---|---|
 //! | [`app`], [`exchange`], [`raw`] | the contract with an application: events and actions |
-//! | [`connections`] | the same outside of the events of a connection |
+//! | [`connections`] | the actions outside of the events of a connection |
 //! | [`encode`] | compression of dynamic responses |
-//! | [`server`] | threads, restart after a panic (`restart_pause`), graceful stop |
+//! | [`server`] | threads, restart after a panic (`restart_pause`), graceful shutdown |
 //! | [`worker`] | the loop of one worker: completions, deadlines, messages |
-//! | `service` | what happens on one connection; only its files call the application |
-//! | `tls_io` | the same for TLS |
-//! | `conn`, `side` | connections: a `link` (transport) and a protocol each; who has begun one |
+//! | `service` | the work on one connection; only its files call the application |
+//! | `tls_io` | the input and output of a connection over TLS |
+//! | `conn`, `side` | connections: a `link` (transport) and a protocol each; the side that opened one |
 //! | `http1`, `http2`, `http3`, `multiplexed` | the protocols: their state and their responses |
-//! | `byte_stream`, `linger` | … of upgraded connections, and of those that end |
-//! | `protocol` | the response of an exchange, whatever protocol carries it |
-//! | `core`, `buffers` | what connections share: all of it, and what protocols write to |
-//! | `input_buffer`, `output`, `tails` | kept input; send queues; ends of response heads |
+//! | `byte_stream`, `linger` | the state of upgraded connections, and of those that end |
+//! | `protocol` | the response of an exchange, independent of its protocol |
+//! | `core`, `buffers` | the shared state of connections: all of it, and the part for output |
+//! | `input_buffer`, `output`, `tails` | kept input; output queues; ends of response heads |
 //! | `send` | a piece of output, from the queue to the kernel |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
 //! | `connection_permits`, `outgoing_permits`, `client_limit` | how many connections there may be |
@@ -25,18 +25,18 @@
 //! | `enobufs_retry` | sends for which the kernel had no memory |
 //! | `drain`, `ending`, `backlog` | the end of a worker |
 //! | [`tls`] | encryption of connections, certificates, tickets |
-//! | `tables` | growth of the tables that have a place for each connection |
+//! | `tables` | growth of the tables that have an entry for each connection |
 //! | [`quic`] | QUIC: datagrams, endpoints, connections |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
 //! | [`executable_memory`] | whether code that was made at run time may run |
 //! | [`residency`] | memory given back after a build |
-//! | [`footprint`] | the most memory that all of it takes |
+//! | [`footprint`] | the maximum memory of the engine |
 //! | `stepped` | a worker without a thread, for the simulator (feature `sim`) |
 //! | [`stderr`] | lines for stderr that never block |
-//! | [`remote`] | connections that the server opens: where to, and why none came about |
+//! | [`remote`] | connections that the server opens: their addresses, and the reasons of failures |
 //! | [`settings`] | settings of a server |
-//! | `socket_options` | options of sockets that rustix does not know |
+//! | `socket_options` | options of sockets that rustix does not have |
 //! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
 //! | [`service_manager`] | sockets and variables that a service manager passes |
 //! | [`limits`] | every limit with its reason |

@@ -1,4 +1,4 @@
-//! The end of a connection behind its last response. What the peer still sends is read and dropped
+//! The end of a connection behind its last response. Further input of the peer is read and dropped
 //! for a while: a plain close would reset the connection under the response (RFC 9112 §9.6). Many
 //! clients read nothing before they have sent all.
 
@@ -9,23 +9,23 @@ use crate::limits::{
     LINGER_CONTENT_MS, LINGER_MAX_BYTES, LINGER_MAX_MS, LINGER_MS, LINGER_PERMIT_DIVISOR,
 };
 
-/// What the peer may still send behind the last response.
+/// The input that the peer may still send behind the last response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remaining {
-    /// Nothing: it has said so, or has ended its side.
+    /// No input: the peer has announced that, or has ended its side.
     Nothing,
-    /// Nothing of use: a line end too many, a request that came too late.
+    /// No useful input: an extra line end, or a request that came too late.
     Strays,
     /// The rest of a request, of any length.
     Content,
 }
 
-/// How far the end of a connection has come.
+/// The state of a lingering connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LingerState {
     /// The last response has not left in full.
     Sending,
-    /// It has, and what comes is dropped until this time at most, in milliseconds.
+    /// It has left, and input is dropped until this time at the latest, in milliseconds.
     Dropping { until_ms: u64 },
 }
 
@@ -33,9 +33,9 @@ enum LingerState {
 pub(crate) struct Linger {
     state: LingerState,
     pub(crate) remaining: Remaining,
-    /// It spoke HTTP/2, where a client goes on speaking while it reads.
+    /// Whether it had HTTP/2, where a client goes on sending while it reads.
     pub(crate) was_http2: bool,
-    /// Bytes that were dropped.
+    /// The number of dropped bytes.
     dropped_bytes: u64,
 }
 
@@ -44,13 +44,13 @@ impl Linger {
         Self { state: LingerState::Sending, remaining, was_http2, dropped_bytes: 0 }
     }
 
-    /// The last response has left.
+    /// Begins to drop input: the last response has left.
     pub(crate) fn begin(&mut self, now_ms: u64) {
         self.state = LingerState::Dropping { until_ms: now_ms + LINGER_MAX_MS };
     }
 
-    /// When the connection is closed if nothing comes, in milliseconds. While the last response is
-    /// on its way, that has a deadline of its own.
+    /// Returns when the connection is closed if no input comes, in milliseconds. While the last
+    /// response is on its way, that has a deadline of its own.
     pub(crate) fn due_ms(&self, now_ms: u64) -> u64 {
         let patience_ms = match self.remaining {
             Remaining::Content => LINGER_CONTENT_MS,
@@ -62,17 +62,17 @@ impl Linger {
         }
     }
 
-    /// Whether the last response has not left in full.
+    /// Returns whether the last response has not left in full.
     pub(crate) fn is_sending(&self) -> bool {
         self.state == LingerState::Sending
     }
 
-    /// Whether the last response has left.
+    /// Returns whether the last response has left.
     pub(crate) fn has_begun(&self) -> bool {
         !self.is_sending()
     }
 
-    /// How long ago the last response left, in milliseconds; 0 if it has not.
+    /// Returns how long ago the last response left, in milliseconds; 0 if it has not.
     pub(crate) fn age_ms(&self, now_ms: u64) -> u64 {
         match self.state {
             LingerState::Sending => 0,
@@ -80,32 +80,34 @@ impl Linger {
         }
     }
 
-    /// Counts bytes that were dropped. Returns false when they are too many.
+    /// Counts dropped bytes. Returns false if they are too many.
     pub(crate) fn drops(&mut self, bytes: usize) -> bool {
         self.dropped_bytes += bytes as u64;
         self.dropped_bytes <= LINGER_MAX_BYTES
     }
 }
 
-/// The connections of a worker that linger, so that they never hold many permits.
+/// The lingering connections of a worker, limited so that they never hold many permits.
 pub(crate) struct Lingering {
-    /// In the order in which they began, with their generations; some have ended since.
+    /// The connections in the order in which they began, with their generations; some have ended
+    /// since.
     order: VecDeque<(Slot, u64)>,
-    /// How many there are.
+    /// The number of lingering connections.
     count: usize,
-    /// How many there may be.
+    /// The maximum number of lingering connections.
     max: usize,
 }
 
 impl Lingering {
-    /// The share of one of `workers` in the permits of a server.
+    /// Creates the list with the share of one of `workers` in the permits of a server.
     pub(crate) fn new(permits: usize, workers: usize) -> Self {
         let max = (permits / LINGER_PERMIT_DIVISOR / workers).max(1);
         Self { order: VecDeque::new(), count: 0, max }
     }
 
-    /// A connection begins to linger. Returns the one that has to end for it, if there are too
-    /// many or no memory is left; `is_lingering` says whether a connection still is.
+    /// Adds a connection that begins to linger. Returns the one that has to end for it, if there
+    /// are too many or no memory is left; `is_lingering` returns whether a connection still
+    /// lingers.
     pub(crate) fn begin(
         &mut self,
         slot: Slot,
@@ -131,7 +133,7 @@ impl Lingering {
         None
     }
 
-    /// A connection lingers no more.
+    /// Counts the end of a lingering connection.
     pub(crate) fn end(&mut self) {
         self.count -= 1;
     }

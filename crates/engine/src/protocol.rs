@@ -1,5 +1,5 @@
-//! What an exchange asks of the protocol that carries it: its state, the limits of its request, and
-//! its response. No other place tells the protocols apart for that.
+//! The interface between an exchange and the protocol that carries it: its state, the limits of its
+//! request, and its response. No other module distinguishes the protocols for that.
 
 use pinion_http::field::Field;
 use pinion_http::prepared::Prepared;
@@ -19,19 +19,19 @@ use crate::multiplexed::Multiplexed;
 use crate::settings::WorkerSettings;
 use crate::tails::Tails;
 
-/// Where the bytes of a response go: its connection, and what the connections of a worker share.
+/// The destination of a response: its connection, and the shared state of a worker's connections.
 pub(crate) struct Sink<'c> {
     pub(crate) link: &'c mut TransportLink,
     pub(crate) buffers: &'c mut Buffers,
     pub(crate) tails: &'c Tails,
     pub(crate) settings: &'c WorkerSettings,
-    /// Index of the listener of the connection.
+    /// The index of the listener of the connection.
     pub(crate) listener: u16,
-    /// Exchanges that have begun on the connection.
+    /// The number of exchanges that have begun on the connection.
     pub(crate) begun: u32,
 }
 
-/// What carries an exchange: a connection of HTTP/1, or a stream with its number.
+/// The carrier of an exchange: an HTTP/1 connection, or a stream with its number.
 enum ExchangeCarrier<'c> {
     Http1(&'c mut OpenExchange),
     Http2(&'c mut Http2, u32),
@@ -44,7 +44,7 @@ pub(crate) struct Response<'c> {
     sink: Sink<'c>,
 }
 
-/// Returns the state of the exchange that `carrier` names, while it is open.
+/// Returns the state of the exchange on `carrier`, while it is open.
 #[inline]
 pub(crate) fn state(protocol: &mut Protocol, carrier: Carrier) -> Option<&mut ExchangeState> {
     match (protocol, carrier) {
@@ -59,8 +59,8 @@ pub(crate) fn state(protocol: &mut Protocol, carrier: Carrier) -> Option<&mut Ex
     }
 }
 
-/// Returns whether the content that the request of an open exchange announces is within its limit;
-/// true when the exchange is over.
+/// Returns whether the announced content of an open exchange's request is within its limit; true if
+/// the exchange is over.
 pub(crate) fn content_fits(protocol: &mut Protocol, carrier: Carrier) -> bool {
     match (protocol, carrier) {
         (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => open.fits(),
@@ -74,7 +74,7 @@ pub(crate) fn content_fits(protocol: &mut Protocol, carrier: Carrier) -> bool {
     }
 }
 
-/// Sets how many bytes of content the request of an open exchange may have.
+/// Sets the maximum number of bytes of content of an open exchange's request.
 pub(crate) fn set_content_max(protocol: &mut Protocol, carrier: Carrier, bytes: u64) {
     match (protocol, carrier) {
         (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => {
@@ -91,15 +91,15 @@ pub(crate) fn set_content_max(protocol: &mut Protocol, carrier: Carrier, bytes: 
     }
 }
 
-/// The response of an exchange was [`Response::upgrade`], or it has none and is taken over: behind
-/// this event its connection becomes a byte stream.
+/// Makes the connection a byte stream behind this event. The response of its exchange was
+/// [`Response::upgrade`], or it has none and is taken over.
 pub(crate) fn upgraded(protocol: &mut Protocol) {
     *protocol = Protocol::Http1(Http1::Upgraded);
 }
 
-/// Asserts that no exchange of this kind can be open on a connection: an exchange of HTTP/1 ends
-/// before its connection waits for the next request, lingers, becomes a byte stream or closes; one
-/// on a stream, when it is closed.
+/// Asserts that no exchange of this kind can be open on a connection. An HTTP/1 exchange ends
+/// before its connection waits for the next request, lingers, becomes a byte stream or closes. An
+/// exchange on a stream ends when its connection lingers or closes.
 #[cold]
 fn assert_is_over(protocol: &Protocol, carrier: Carrier) {
     let is_over = match carrier {
@@ -113,8 +113,8 @@ fn assert_is_over(protocol: &Protocol, carrier: Carrier) {
 }
 
 impl<'c> Response<'c> {
-    /// Returns the response of the exchange that `carrier` names, while its connection speaks the
-    /// protocol of the exchange.
+    /// Returns the response of the exchange on `carrier`, while its connection has the protocol of
+    /// the exchange.
     #[inline(always)]
     pub(crate) fn of(core: &'c mut Core, slot: Slot, carrier: Carrier) -> Option<Self> {
         let Core { conns, buffers, tails, settings, .. } = core;
@@ -139,7 +139,7 @@ impl<'c> Response<'c> {
         Some(Self { carried, sink: Sink { link, buffers, tails, settings, listener, begun } })
     }
 
-    /// Returns the state of the exchange; `None` when its stream has ended.
+    /// Returns the state of the exchange; `None` if its stream has ended.
     #[inline(always)]
     pub(crate) fn state(&mut self) -> Option<&mut ExchangeState> {
         match &mut self.carried {
@@ -153,10 +153,10 @@ impl<'c> Response<'c> {
         }
     }
 
-    /// Queues a whole response.
+    /// Queues a complete response.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Returns the reason for which that is not possible.
     #[inline(always)]
     pub(crate) fn prepared(
         &mut self,
@@ -178,7 +178,7 @@ impl<'c> Response<'c> {
     /// Queues an interim response.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Returns the reason for which that is not possible.
     pub(crate) fn interim<'f>(
         &mut self,
         status: u16,
@@ -199,7 +199,7 @@ impl<'c> Response<'c> {
     /// Queues the head of a response whose content follows.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Returns the reason for which that is not possible.
     pub(crate) fn head<'f>(
         &mut self,
         status: u16,
@@ -223,7 +223,7 @@ impl<'c> Response<'c> {
     /// Queues content; at least one byte.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Returns the reason for which that is not possible.
     pub(crate) fn content(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
         let Self { carried, sink } = self;
         match carried {
@@ -233,10 +233,10 @@ impl<'c> Response<'c> {
         }
     }
 
-    /// Marks the end of a response, behind what is queued.
+    /// Marks the end of a response, behind its queued part.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Returns the reason for which that is not possible.
     pub(crate) fn end<'f>(
         &mut self,
         trailers: impl Iterator<Item = Field<'f>> + Clone,
@@ -249,8 +249,8 @@ impl<'c> Response<'c> {
         }
     }
 
-    /// Whether the connection can become a byte stream instead of a response: it speaks HTTP/1, the
-    /// request has no content, and there is no response yet.
+    /// Returns whether the connection can become a byte stream instead of a response: it has
+    /// HTTP/1, the request has no content, and there is no response yet.
     pub(crate) fn can_be_taken_over(&mut self) -> bool {
         match &self.carried {
             ExchangeCarrier::Http1(open) => open.can_be_taken_over(),
@@ -258,8 +258,9 @@ impl<'c> Response<'c> {
         }
     }
 
-    /// Queues the response behind which the connection is a byte stream. `None` when the exchange
-    /// cannot be upgraded: only one of HTTP/1.1 can, before its response and without content.
+    /// Queues the response behind which the connection is a byte stream. Returns `None` if the
+    /// exchange cannot be upgraded: only one of HTTP/1.1 can, before its response and without
+    /// content.
     pub(crate) fn upgrade<'f>(
         &mut self,
         fields: impl Iterator<Item = Field<'f>> + Clone,

@@ -12,8 +12,8 @@ use crate::limits::{EXTERNAL_READ_BYTES, TURN_BYTES};
 use crate::mapping::ExternalFile;
 use crate::output::Next;
 
-/// Hands one piece of output to the kernel; `None` when it is not what it was when the archive was
-/// made, or cannot be read. `buffer` is where bytes of files stand that are looked at first.
+/// Hands one piece of output to the kernel; `None` if its file has changed since the archive was
+/// made, or cannot be read. `buffer` is for bytes of files that are checked first.
 #[inline]
 pub(crate) fn send_piece<B: Backend>(
     backend: &mut B,
@@ -48,8 +48,8 @@ pub(crate) fn send_piece<B: Backend>(
     })
 }
 
-/// Sends of an external file. The bytes that complete an answer are read, then the file is looked
-/// at, then they are sent: an answer that is whole was cut from the file as it was. What comes
+/// Sends a part of an external file. The bytes that complete a response are read, then the file is
+/// checked, then they are sent: so a complete response was made from the unchanged file. The bytes
 /// before them may leave unread where the backend can do that.
 fn send_external<B: Backend>(
     backend: &mut B,
@@ -67,7 +67,8 @@ fn send_external<B: Backend>(
     send_read(backend, slot, range.bytes, buffer, |piece| file.read_unchanged(range, piece))
 }
 
-/// Sends what `fill` reads of a file: the first of its `bytes`, as many as the buffer takes.
+/// Sends bytes that `fill` reads from a file: the first of its `bytes`, as many as the buffer
+/// takes.
 fn send_read<B: Backend>(
     backend: &mut B,
     slot: Slot,
@@ -80,14 +81,14 @@ fn send_read<B: Backend>(
     Some(backend.send_now(slot, &[IoSlice::new(piece)]))
 }
 
-/// Room for the next of `bytes` of a file in `buffer`; `None` without memory for it.
+/// Returns room for the next of `bytes` of a file in `buffer`; `None` without memory for it.
 pub(crate) fn piece(buffer: &mut Vec<u8>, bytes: u64) -> Option<&mut [u8]> {
     buffer.try_reserve_exact(EXTERNAL_READ_BYTES - buffer.len()).ok()?;
     buffer.resize(EXTERNAL_READ_BYTES, 0);
     buffer.get_mut(..bytes.min(EXTERNAL_READ_BYTES as u64) as usize)
 }
 
-/// Whose fault it is that a send failed.
+/// Returns the reason of a failed send: the file or the peer.
 #[cold]
 pub(crate) fn why_failed(error: Errno) -> Gone {
     match error {

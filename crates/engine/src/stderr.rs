@@ -1,4 +1,4 @@
-//! Lines on standard error, that nobody has to read.
+//! Lines on standard error that never block the server.
 
 use std::fmt::{self, Display, Write as _};
 use std::io::{self, Write};
@@ -7,23 +7,22 @@ use std::os::fd::AsFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Writes one line, in one piece up to 4 KiB. A reader that has gone, or a full disk, must not end
-/// the thread that has something to say, as `eprintln!` would: a server could not be stopped any
-/// more. Nor must a reader who has stopped reading: what is not taken within `PATIENCE_MS` is lost.
-/// Of a line that is longer than `LINE_MAX_BYTES`, or without memory for it, the beginning is
-/// written.
+/// the thread that writes, as `eprintln!` would: a server could not be stopped any more. Nor must a
+/// reader that has stopped reading: output that is not taken within `PATIENCE_MS` is lost. Of a
+/// line that is longer than `LINE_MAX_BYTES`, or without memory for it, the beginning is written.
 pub fn line(text: impl Display) {
     let mut line = StderrLine(Vec::new());
     let _beginning = writeln!(line, "{text}");
     write(&mut io::stderr().lock(), &line.0);
 }
 
-/// Most bytes of a line: several times what an error with its place takes.
+/// The maximum number of bytes of a line: several times the size of an error with its position.
 const LINE_MAX_BYTES: usize = 16 * 1024;
 
-/// What a pipe that is ready takes without waiting, at once and whole (POSIX: `PIPE_BUF`).
+/// Bytes that a ready pipe takes without waiting, at once and as a whole (POSIX: `PIPE_BUF`).
 const PIECE_BYTES: usize = libc::PIPE_BUF;
 
-/// Writes a line as far as it is taken.
+/// Writes a line as far as the reader takes it.
 fn write(out: &mut (impl Write + AsFd), line: &[u8]) {
     let (beginning, end) = match line.get(..LINE_MAX_BYTES) {
         Some(beginning) if line.len() > LINE_MAX_BYTES => (beginning, &b"\n"[..]),
@@ -37,15 +36,16 @@ fn write(out: &mut (impl Write + AsFd), line: &[u8]) {
     }
 }
 
-/// Milliseconds that a line waits for its reader: long for a reader who is busy, short for a worker
-/// whose clients wait.
+/// Milliseconds that a line waits for its reader: long for a busy reader, short for a worker whose
+/// clients wait.
 const PATIENCE_MS: i64 = 100;
 
-/// Whether a line can be written without waiting. A pipe says so while it has room for 4 KiB.
+/// Returns whether a line can be written without waiting. A pipe is ready while it has room for 4
+/// KiB.
 fn takes(out: &impl AsFd) -> bool {
     let patience = Timespec { tv_sec: 0, tv_nsec: PATIENCE_MS * 1_000_000 };
     let mut asked = [PollFd::new(out, PollFlags::OUT)];
-    // Interrupted, or no such descriptor: the write will tell.
+    // If the poll was interrupted, or there is no such descriptor, the write will show that.
     !matches!(poll(&mut asked, Some(&patience)), Ok(0))
 }
 

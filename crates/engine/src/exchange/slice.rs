@@ -1,4 +1,4 @@
-//! Content as an application gives it.
+//! The content that an application writes.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -8,47 +8,47 @@ use bytes::Bytes;
 use crate::mapping::MappingId;
 
 /// Content given to [`Exchange::write`](crate::exchange::Exchange::write) without a copy, or with
-/// one. What waits in memory counts against the worker's budget for buffers.
+/// one. Waiting content in memory counts against the worker's memory budget for buffers.
 pub enum Slice<'a> {
-    /// Copied into pooled buffers.
+    /// Bytes that are copied into pooled buffers.
     Copied(&'a [u8]),
-    /// Given away, or shared with whoever else has a handle, such as other exchanges that get the
-    /// same. What several queues of a worker hold counts once.
+    /// Bytes that are given away, or shared with other handles, such as other exchanges that get
+    /// the same. Bytes that several queues of a worker hold count once.
     Shared(Bytes),
     /// A range of a file, read as the client takes it: by `sendfile` where the backend has it, else
-    /// in pieces. The worker waits for the disk when the range is not in the page cache. A file
-    /// that has become shorter, cannot be read, or is no regular file breaks the exchange
-    /// ([`Gone::Broken`](crate::app::Gone::Broken)): what went out never looks complete. So does a
+    /// in pieces. The worker waits for the disk if the range is not in the page cache. A file that
+    /// has become shorter, cannot be read, or is no regular file breaks the exchange
+    /// ([`Gone::Broken`](crate::app::Gone::Broken)): the sent part never looks complete. So does a
     /// range no file can have, or more at once than the longest file (`i64::MAX` bytes).
     File {
         /// The file, open for reading. Its own position is neither used nor moved.
         file: Arc<File>,
-        /// From its start, in bytes.
+        /// The offset from its start, in bytes.
         offset: u64,
-        /// Length in bytes.
+        /// The length in bytes.
         bytes: u64,
     },
     /// A range of a mapping that the worker holds.
     Mapped {
-        /// Which mapping.
+        /// The ID of the mapping.
         mapping: MappingId,
-        /// From its start, in bytes.
+        /// The offset from its start, in bytes.
         offset: u64,
-        /// Length in bytes.
+        /// The length in bytes.
         bytes: u64,
     },
 }
 
-/// What the ranges of a prepared response are ranges of.
+/// The source of the ranges of a prepared response.
 #[derive(Clone, Copy)]
 pub(crate) enum RangeSource<'f> {
-    /// Nothing: it has none.
+    /// The response has no ranges.
     None,
     /// A mapping that the worker holds.
     Mapping(MappingId),
-    /// An open file: each range of an external file is one of it.
+    /// An open file: each range of an external file is a range of it.
     File(&'f Arc<File>),
-    /// Bytes in memory: each range of an external file is one of them.
+    /// Bytes in memory: each range of an external file is a range of them.
     Shared(&'f Bytes),
 }
 
@@ -59,19 +59,19 @@ impl RangeSource<'static> {
     }
 }
 
-/// Whether more content is welcome.
+/// The answer to a write: whether the application may write more content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentRoom {
-    /// Go on.
+    /// The application may write more.
     Free,
-    /// Enough is queued; stop until `Writable`.
+    /// The queue is full; the application must stop until `Writable`.
     Full,
     /// The exchange is over; nothing is sent any more.
     Gone,
 }
 
 impl Slice<'_> {
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Copied(bytes) => bytes.len() as u64,

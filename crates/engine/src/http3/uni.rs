@@ -1,5 +1,5 @@
-//! What comes on the client's streams of one direction: its control stream, those of QPACK, and
-//! whatever nobody knows (RFC 9114 §6.2).
+//! Input of the client's unidirectional streams: its control stream, those of QPACK, and streams of
+//! unknown types (RFC 9114 §6.2).
 
 use bytes::Bytes;
 use pinion_http::h3::control::UniState;
@@ -10,38 +10,38 @@ use quinn_proto::{ReadError, StreamId};
 use super::unread::Unread;
 use super::{Http3, number, var_int};
 
-/// A stream of one direction.
+/// A unidirectional stream.
 pub(crate) struct Uni {
     pub(super) id: StreamId,
     state: UniState,
-    /// What QUIC holds of it.
+    /// The count of its bytes that QUIC holds.
     pub(super) unread: Unread,
 }
 
 impl Uni {
-    /// A stream that the client has opened.
+    /// Creates the state of a stream that the client has opened.
     pub(crate) fn opened(id: StreamId) -> Self {
         Self { id, state: UniState::default(), unread: Unread::opened() }
     }
 }
 
-/// Reads a stream as far as there is something.
+/// Reads a stream as far as it has input.
 ///
 /// # Errors
-/// When the client breaks a rule that ends the connection.
+/// Fails if the client breaks a rule that ends the connection.
 pub(crate) fn read(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), Fatal> {
     loop {
         let Some(at) = http3.unis.iter().position(|uni| uni.id == id) else { return Ok(()) };
         let mut stream = http3.quic.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else { return Ok(()) };
         let next = chunks.next(usize::MAX);
-        // What there is to transmit goes out behind all events.
+        // Frames that have to be sent leave behind all events.
         let _transmit = chunks.finalize();
         match next {
             Ok(Some(chunk)) => {
                 http3.unis[at].unread.read(chunk.bytes.len());
                 if take(http3, at, &chunk.bytes, false, now_ms)? {
-                    // QUIC says nothing more of a stream that was stopped.
+                    // QUIC reports no more events of a stream that was stopped.
                     http3.unis.swap_remove(at);
                     return Ok(());
                 }
@@ -62,7 +62,7 @@ pub(crate) fn read(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), F
     }
 }
 
-/// Uses all that has come. True when nothing more of the stream is wanted.
+/// Uses all input. Returns true if no more of the stream is wanted.
 fn take(
     http3: &mut Http3,
     at: usize,

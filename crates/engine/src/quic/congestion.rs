@@ -1,5 +1,5 @@
-//! How much a connection of QUIC may have on its way: a controller of quinn-proto, chosen by the
-//! operator (docs/decisions/0037).
+//! The congestion control of QUIC: how much a connection may have on its way. It is a controller of
+//! quinn-proto, chosen by the operator (docs/decisions/0037).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use quinn_proto::congestion::{
 
 use crate::limits::{QUIC_BBR_WINDOW_BYTES, QUIC_CUBIC_WINDOW_BYTES};
 
-/// What decides how much a connection of QUIC may have on its way.
+/// The algorithm that decides how much a QUIC connection may have on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
-    /// CUBIC (RFC 9438): takes every lost packet as a sign that the path is full, as TCP does.
+    /// CUBIC (RFC 9438): treats every lost packet as a sign that the path is full, as TCP does.
     #[default]
     Cubic,
     /// BBR, version 1: measures the rate and the round trip of the path, and ignores lost packets.
@@ -23,7 +23,7 @@ pub enum CongestionControl {
 }
 
 impl CongestionControl {
-    /// Makes a controller for each connection.
+    /// Creates the factory of a controller for each connection.
     pub(super) fn factory(self) -> Arc<dyn ControllerFactory + Send + Sync> {
         match self {
             Self::Cubic => {
@@ -36,7 +36,7 @@ impl CongestionControl {
     }
 }
 
-/// Makes [`ValidatedBbr`].
+/// The factory of [`ValidatedBbr`].
 struct ValidatedBbrConfig;
 
 impl ControllerFactory for ValidatedBbrConfig {
@@ -48,17 +48,17 @@ impl ControllerFactory for ValidatedBbrConfig {
     }
 }
 
-/// BBR with a window that is at most twice what the connection has ever had on its way.
+/// BBR with a window that is at most twice the bytes that the connection has ever had on its way.
 ///
 /// The window of BBR grows by every byte that is acknowledged before the path was full once. A
-/// connection with nothing but small responses would come to a window of all that it ever sent, and
-/// send the first large response in one burst. A window that was not used says nothing about the
+/// connection with only small responses would reach a window of all the bytes that it ever sent,
+/// and send the first large response in one burst. An unused window gives no information on the
 /// path (RFC 7661, section 1).
 struct ValidatedBbr {
     inner: Box<dyn Controller>,
     /// The most bytes that were on their way at once.
     used_bytes: u64,
-    /// Of the acknowledgements that are being read.
+    /// Bytes of the acknowledgements that are being read.
     acknowledged_bytes: u64,
 }
 

@@ -1,16 +1,16 @@
 //! QUIC (RFC 9000) on quinn-proto: datagrams in, streams out, and back.
 //!
-//! | Module | Holds |
+//! | Module | Contents |
 //! |---|---|
-//! | [`config`] | what the connections of a listener have in common; keys |
+//! | [`config`] | the common settings of a listener's connections; keys |
 //! | [`congestion`] | how much a connection may have on its way |
-//! | `ids` | connection ids that say who has the connection |
+//! | `ids` | connection IDs that name the worker of the connection |
 //! | `predecessors` | processes that had the same keys before, whose connections are reset |
-//! | `suites` | TLS inside of QUIC, by what the client's machine is good at |
+//! | `suites` | TLS inside QUIC, by the cipher that suits the client's machine |
 //! | `socket` | the socket of an endpoint |
 //! | `simulated` | sockets and clients of the simulator (feature `sim`) |
-//! | `null_session` | what the simulator has in place of TLS (feature `sim`) |
-//! | `service` | what a worker does with all of it |
+//! | `null_session` | the simulator's replacement of TLS (feature `sim`) |
+//! | `service` | the work of a worker on QUIC |
 //! | `endpoint` | a listener of one worker: its socket and its endpoint |
 
 pub mod config;

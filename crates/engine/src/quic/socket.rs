@@ -1,6 +1,6 @@
-//! The sockets of QUIC: what an endpoint needs of one, and UDP sockets of the kernel, which take
-//! many datagrams in one call (GSO, GRO), with marks of congestion (ECN) and the address a datagram
-//! was sent to.
+//! The sockets of QUIC: the interface that an endpoint needs, and UDP sockets of the kernel, which
+//! take many datagrams in one call (GSO, GRO), with marks of congestion (ECN) and the destination
+//! address of a datagram.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -47,15 +47,15 @@ pub(crate) struct UdpSocket {
 /// One or more datagrams of one peer, all of `stride` bytes but the last, which may be shorter.
 pub(crate) struct Arrived<'b> {
     pub(crate) from: SocketAddr,
-    /// The address they were sent to.
+    /// The address to which they were sent.
     pub(crate) to: Option<IpAddr>,
     pub(crate) ecn: Option<EcnCodepoint>,
     pub(crate) bytes: &'b [u8],
     pub(crate) stride: usize,
 }
 
-/// Where datagrams are received: one buffer for each of a batch, each large enough for what the
-/// kernel may have put together.
+/// The receive buffers for datagrams: one for each of a batch, each large enough for the most that
+/// the kernel may have coalesced.
 pub(crate) struct Inlet {
     bytes: Box<[u8]>,
     metas: [RecvMeta; DATAGRAM_BATCH],
@@ -65,7 +65,7 @@ pub(crate) struct Inlet {
 const _: () = assert!(DATAGRAM_BATCH <= BATCH_SIZE);
 
 impl Default for Inlet {
-    /// Without room, for whoever has lent the other.
+    /// Creates an inlet without buffers, in place of the one that is lent.
     fn default() -> Self {
         Self { bytes: Box::default(), metas: [RecvMeta::default(); DATAGRAM_BATCH], filled: 0 }
     }
@@ -80,7 +80,7 @@ impl Inlet {
         }
     }
 
-    /// Holds these runs of datagrams, at most a batch, which were sent to an address.
+    /// Holds these runs of datagrams, at most a batch, which were sent to this address.
     #[cfg(feature = "sim")]
     pub(crate) fn fill(&mut self, runs: &[DatagramRun], to: IpAddr) {
         let buffers = self.bytes.chunks_mut(DATAGRAM_MAX_BYTES);
@@ -93,7 +93,7 @@ impl Inlet {
         self.filled = runs.len();
     }
 
-    /// What the last [`DatagramSocket::receive`] brought.
+    /// Returns the datagrams of the last [`DatagramSocket::receive`].
     pub(crate) fn arrived(&self) -> impl Iterator<Item = Arrived<'_>> {
         let buffers = self.bytes.chunks(DATAGRAM_MAX_BYTES);
         self.metas[..self.filled].iter().zip(buffers).map(|(meta, buffer)| Arrived {
@@ -107,14 +107,14 @@ impl Inlet {
 }
 
 impl UdpSocket {
-    /// Takes a bound socket and sets the options that QUIC wants, as far as the system has them.
+    /// Wraps a bound socket and sets the options that QUIC wants, as far as the system has them.
     ///
     /// # Errors
-    /// What the system reports.
+    /// Returns the error of the system.
     pub(crate) fn new(fd: Arc<OwnedFd>) -> io::Result<Self> {
         let state = UdpSocketState::new((&fd).into())?;
-        // The library asks for times that nobody reads, and then has no room for all that comes
-        // with a run of datagrams: the mark of congestion was cut off.
+        // The library requests timestamps that are not read, and then lacks room for all control
+        // messages of a run of datagrams: the mark of congestion was cut off.
         let _off = set_integer(&fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0);
         // Larger than the default, which loses datagrams; the system caps it.
         let _as_far_as_allowed = state.set_recv_buffer_size((&fd).into(), UDP_BUFFER_BYTES);
@@ -133,7 +133,7 @@ impl DatagramSocket for UdpSocket {
         let mut chunks = bytes.chunks_mut(DATAGRAM_MAX_BYTES);
         let mut buffers: [IoSliceMut<'_>; DATAGRAM_BATCH] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        // An error belongs to one datagram of ours that somebody refused: nothing to act upon.
+        // An error belongs to one sent datagram that was refused: there is nothing to act upon.
         *filled = self.state.recv((&self.fd).into(), &mut buffers, metas).unwrap_or(0);
         *filled == DATAGRAM_BATCH
     }

@@ -1,4 +1,4 @@
-//! What it means that a deadline has passed.
+//! The actions behind an expired deadline.
 
 use pinion_http::h1::glance::glance;
 use pinion_http::refusal::Refusal;
@@ -26,15 +26,15 @@ impl<B: Backend, A: App> Worker<B, A> {
             return self.asked_deadline(slot);
         }
         if conn.link.deadline.at_ms() > now {
-            // The application had an earlier deadline and has taken it back.
+            // The application had an earlier deadline and has cancelled it.
             if conn.link.deadline.at_ms() < u64::MAX {
                 self.core.wheel.arm(slot, conn.link.deadline.at_ms());
             }
             return;
         }
         let watch = conn.link.deadline.pause();
-        // Over HTTP/2 a client goes on speaking while it reads. What it says to a connection that
-        // is closed would cost it what the kernel still has for it.
+        // Over HTTP/2 a client goes on sending while it reads. If it sends to a closed connection,
+        // it loses the data that the kernel still has for it.
         let speaks = matches!(&conn.protocol, Protocol::Linger(linger) if linger.was_http2);
         if watch == DeadlineWatch::Linger && speaks && self.has_moved_on(slot) {
             return self.settle(slot);
@@ -85,7 +85,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.settle(slot);
     }
 
-    /// The deadline that the application has asked for.
+    /// Handles the deadline that the application has set.
     fn asked_deadline(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
         conn.link.asked_ms = 0;
@@ -101,14 +101,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.settle(slot);
     }
 
-    /// Whether the peer has taken some of what the kernel has for it, since this was asked or the
-    /// kernel took no more.
+    /// Returns whether the peer has taken some of the kernel's data for it, since the last call or
+    /// since the kernel took no more.
     fn has_moved_on(&mut self, slot: Slot) -> bool {
         let progress = self.backend.progress(slot).unwrap_or(0) as u32;
         std::mem::replace(&mut self.core.conns.get(slot).link.progress, progress) != progress
     }
 
-    /// A head is not whole in time.
+    /// Refuses a head that is not complete in time.
     fn refuse_late(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
         let kept = std::mem::take(&mut core.conns.get(slot).link.input);

@@ -1,4 +1,4 @@
-//! What the connections of a TLS listener have in common.
+//! The common settings of a TLS listener's connections.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,31 +22,31 @@ use super::tickets::Tickets;
 use crate::limits::TLS13_TICKETS;
 use crate::settings::Protocols;
 
-/// Who clients have to have a certificate from.
+/// The authorities of which clients must have a certificate.
 #[derive(Debug, Clone)]
 pub struct ClientAuthorities {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
-/// Why there are no settings.
+/// The reason for which there are no settings.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TlsError {
-    /// The certificates of the authorities.
+    /// An error in the certificates of the authorities.
     #[error(transparent)]
     Authorities(#[from] CertificateError),
-    /// A certificate that is none of an authority; the number is its place in the file, from 1.
+    /// A certificate that is none of an authority; the number is its position in the file, from 1.
     #[error("certificate {0} of the file cannot be used as that of an authority")]
     NoAuthority(usize),
-    /// The cryptographic library is not what it should be.
+    /// An unexpected error of the cryptographic library.
     #[error("TLS cannot be set up: {0}")]
     Library(String),
 }
 
 impl ClientAuthorities {
-    /// From PEM.
+    /// Reads the authorities' certificates from PEM.
     ///
     /// # Errors
-    /// Each phrase follows the name of the file.
+    /// Returns a phrase that follows the name of the file.
     pub fn from_pem(text: &[u8]) -> Result<Self, TlsError> {
         let mut roots = RootCertStore::empty();
         for (der, number) in certificates(text)?.into_iter().zip(1..) {
@@ -61,28 +61,28 @@ impl ClientAuthorities {
     }
 }
 
-/// Whether a certificate can let anybody in: as an authority, or itself, when nobody else has
-/// signed it. With that of a client or a server alone, given by mistake, all would be refused, and
-/// would not be told why.
+/// Returns whether a certificate can authenticate a client: as an authority, or itself, if it is
+/// self-signed. With that of a client or a server alone, given by mistake, all clients would be
+/// refused without a reason.
 fn vouches(der: &[u8]) -> bool {
     X509Certificate::from_der(der).is_ok_and(|(_, certificate)| {
         certificate.is_ca() || certificate.subject() == certificate.issuer()
     })
 }
 
-/// What a client gets.
+/// The settings that suit a client.
 pub(crate) struct Suiting<'a> {
     pub(crate) settings: &'a Arc<rustls::ServerConfig>,
-    /// Where the name is, in the first record behind its header, if it is to be hidden.
+    /// The position of the name, in the first record behind its header, if it is to be hidden.
     pub(super) hidden: Option<Range<usize>>,
 }
 
 impl TlsConfig {
-    /// Settings of a listener. With `clients`, whoever has no certificate of them is refused, at
-    /// each connection: there are no tickets.
+    /// Creates the settings of a listener. With `clients`, clients without a certificate of these
+    /// authorities are refused, at each connection: there are no tickets.
     ///
     /// # Errors
-    /// [`TlsError::Library`].
+    /// Returns [`TlsError::Library`].
     pub fn new(
         store: &Arc<CertificateStore>,
         tickets: &Arc<Tickets>,
@@ -92,11 +92,11 @@ impl TlsConfig {
         Self::speaking(&alpn(protocols), store, tickets, clients)
     }
 
-    /// Settings of a listener of QUIC: TLS 1.3 inside of it, and HTTP/3 inside of that (RFC 9114
-    /// §3.1).
+    /// Creates the settings of a QUIC listener: TLS 1.3 inside QUIC, with HTTP/3 as its protocol
+    /// (RFC 9114 §3.1).
     ///
     /// # Errors
-    /// [`TlsError::Library`].
+    /// Returns [`TlsError::Library`].
     pub fn for_quic(
         store: &Arc<CertificateStore>,
         tickets: &Arc<Tickets>,
@@ -123,9 +123,9 @@ impl TlsConfig {
         Ok(Self { by_client, aes_first: Arc::new(aes_first), hidden_name })
     }
 
-    /// Returns the settings for a client whose first bytes are `input`, or `None` as long as they
-    /// do not tell. All clients of a kind get the same, since a session is resumed with the suite
-    /// it had.
+    /// Returns the settings for a client whose first bytes are `input`, or `None` as long as the
+    /// bytes do not suffice. All clients of a kind get the same, since a session is resumed with
+    /// the suite that it had.
     pub(crate) fn suiting(&self, input: &[u8]) -> Option<Suiting<'_>> {
         Some(match choice(input)? {
             Choice::ByClient => Suiting { settings: &self.by_client, hidden: None },
@@ -137,9 +137,9 @@ impl TlsConfig {
     }
 }
 
-/// Suites with AES-128 in front of those with AES-256: nobody breaks either, and SHA-384, which
-/// goes with the longer keys, is a good part of a handshake on processors without instructions for
-/// it.
+/// Returns a provider with AES-128 suites in front of those with AES-256: neither can be broken,
+/// and SHA-384, which belongs to the longer keys, takes a good part of a handshake on processors
+/// without instructions for it.
 fn short_keys_first() -> CryptoProvider {
     let mut provider = default_provider();
     provider.cipher_suites.sort_by_key(|suite| {
@@ -159,7 +159,7 @@ fn common(
     tickets: &Arc<Tickets>,
     clients: Option<&ClientAuthorities>,
 ) -> Result<rustls::ServerConfig, TlsError> {
-    // With X25519MLKEM768 in front.
+    // X25519MLKEM768 is in front.
     let builder = rustls::ServerConfig::builder_with_provider(Arc::new(provider));
     let builder = builder.with_protocol_versions(&[&TLS13, &TLS12]);
     let builder = builder.map_err(|error| TlsError::Library(error.to_string()))?;
@@ -169,11 +169,11 @@ fn common(
     };
     let resolver = Arc::<CertificateStore>::clone(store);
     let mut config = builder.with_cert_resolver(resolver);
-    // Sessions live in tickets, in the memory of clients.
+    // Sessions are kept in tickets, in the memory of clients.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     if clients.is_some() {
-        // A session that goes on takes over who the client is, and each one gives the ticket of the
-        // next: a certificate that has ended would be good for ever.
+        // A resumed session keeps the identity of the client, and each one gives the ticket of the
+        // next: an expired certificate would be valid for ever.
         config.send_tls13_tickets = 0;
     } else {
         config.ticketer = Arc::<Tickets>::clone(tickets);
@@ -182,7 +182,7 @@ fn common(
     Ok(config)
 }
 
-/// By preference (RFC 7301).
+/// Returns the ALPN protocols by preference (RFC 7301).
 fn alpn(protocols: Protocols) -> Vec<Vec<u8>> {
     let mut offered = Vec::new();
     if protocols.http2 {
@@ -190,7 +190,7 @@ fn alpn(protocols: Protocols) -> Vec<Vec<u8>> {
     }
     if protocols.http1 {
         offered.push(b"http/1.1".to_vec());
-        // What `curl --http1.0` offers, alone.
+        // `curl --http1.0` offers this protocol alone.
         offered.push(b"http/1.0".to_vec());
     }
     offered

@@ -12,23 +12,23 @@ use crate::backend::Sending;
 
 /// The encryption of one connection.
 pub(crate) enum TlsSession {
-    /// A client has connected.
+    /// The session with a client that has connected.
     Server(ServerSession),
-    /// The server has opened the connection.
+    /// The session of a connection that the server has opened.
     Client(ClientSession),
 }
 
 impl TlsSession {
-    /// A session with a client whose first bytes are `input`, which are still to be
-    /// [taken](Self::take); `None` when there can be none.
+    /// Creates a session with a client whose first bytes are `input`, which are still to be
+    /// [taken](Self::take); `None` if the library cannot create one.
     pub(crate) fn accept(config: &TlsConfig, input: &[u8]) -> Option<Box<Self>> {
         ServerSession::new(config, input).map(|session| Box::new(Self::Server(session)))
     }
 
-    /// A session with a server; its first message waits to be sent.
+    /// Creates a session with a server; its first message waits to be sent.
     ///
     /// # Errors
-    /// When there can be none with these settings.
+    /// Fails if the library cannot create one with these settings.
     pub(crate) fn connect(
         config: Arc<rustls::ClientConfig>,
         name: ServerName<'static>,
@@ -36,12 +36,12 @@ impl TlsSession {
         ClientSession::new(config, name).map(|session| Box::new(Self::Client(session)))
     }
 
-    /// Takes all of `input` and tells what it brings, having opened it in `buffer`, as long as
-    /// `tell` says that what follows is read. Behind the peer's close_notify nothing is (RFC 8446
-    /// §6.1). Gives the bytes at the end that nobody reads.
+    /// Takes all of `input`, decrypts it in `buffer`, and reports its contents to `tell`, as long
+    /// as `tell` returns that further content is read. Input behind the peer's close_notify is not
+    /// read (RFC 8446 §6.1). Returns the number of bytes at the end that are not read.
     ///
     /// # Errors
-    /// When the session cannot go on.
+    /// Fails if the session cannot continue.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -55,7 +55,7 @@ impl TlsSession {
         }
     }
 
-    /// Why a session with a server cannot go on, if that is for the library to say.
+    /// Returns the error for which a session with a server cannot continue, if the library has one.
     pub(crate) fn failure(&self) -> Option<&rustls::Error> {
         match self {
             Self::Server(_) => None,
@@ -63,7 +63,7 @@ impl TlsSession {
         }
     }
 
-    /// Whether the peer has said that it will send no more.
+    /// Returns whether the peer has announced that it will send no more.
     pub(crate) fn is_ended(&self) -> bool {
         match self {
             Self::Server(session) => session.is_ended(),
@@ -71,8 +71,8 @@ impl TlsSession {
         }
     }
 
-    /// Encrypts content; false when that is not possible. Only called when nothing waits, and
-    /// behind the handshake. Records are made in `spare`, if there is memory in it, which
+    /// Encrypts content; returns false if that is not possible. Only called when no record waits,
+    /// and behind the handshake. Records are made in `spare`, if there is memory in it, which
     /// [`Self::emptied`] gives back.
     #[inline]
     pub(crate) fn seal(&mut self, content: &[u8], spare: &mut Vec<u8>) -> bool {
@@ -82,7 +82,7 @@ impl TlsSession {
         }
     }
 
-    /// Bytes of content that wait in records.
+    /// Returns the bytes of content that wait in records.
     #[inline]
     pub(crate) fn sealed_bytes(&self) -> usize {
         match self {
@@ -91,7 +91,7 @@ impl TlsSession {
         }
     }
 
-    /// Whether records wait to be sent.
+    /// Returns whether records wait to be sent.
     #[inline]
     pub(crate) fn has_records(&self) -> bool {
         match self {
@@ -100,7 +100,7 @@ impl TlsSession {
         }
     }
 
-    /// Sends records that wait, by one call of `send`.
+    /// Sends waiting records with one call of `send`.
     #[inline]
     pub(crate) fn send(&mut self, send: impl FnOnce(&[IoSlice<'_>]) -> Sending) -> Sending {
         match self {
@@ -109,18 +109,18 @@ impl TlsSession {
         }
     }
 
-    /// What waits has to wait longer: it keeps no more memory than it needs, and `spare` gets the
-    /// rest, if there is none.
+    /// Shrinks the memory of records that have to wait longer to the size that they need. `spare`
+    /// gets the rest, if it has no memory.
     pub(crate) fn hold(&mut self, spare: &mut Vec<u8>) {
         match self {
             Self::Server(session) => session.hold(spare),
-            // The library keeps what it has to.
+            // The library keeps its own records.
             Self::Client(_) => {}
         }
     }
 
-    /// All records have left; the content that was in them is no longer held. Their memory goes to
-    /// `spare`, if there is none.
+    /// Releases the records after all have left, and returns the bytes of the content that was in
+    /// them. Their memory goes to `spare`, if it has none.
     #[inline]
     pub(crate) fn emptied(&mut self, spare: &mut Vec<u8>) -> usize {
         match self {
@@ -129,7 +129,7 @@ impl TlsSession {
         }
     }
 
-    /// Tells the peer that nothing follows (RFC 8446 §6.1); false when there is nothing to send.
+    /// Queues close_notify for the peer (RFC 8446 §6.1); returns false if there is nothing to send.
     pub(crate) fn close(&mut self) -> bool {
         match self {
             Self::Server(session) => session.close(),

@@ -1,9 +1,10 @@
-//! Session tickets (RFC 5077, RFC 8446 §4.6.1): what a client brings back to go on without a whole
-//! handshake, sealed with AES-256-GCM. All workers have the same keys, so it may come to any.
+//! Session tickets (RFC 5077, RFC 8446 §4.6.1), which a client sends back to resume without a full
+//! handshake, sealed with AES-256-GCM. All workers have the same keys, so any worker accepts a
+//! ticket.
 //!
-//! A ticket is the name of its key (16 bytes), a nonce (12), what is sealed, and the tag (16). The
-//! name is authenticated with it. Listeners that ask clients for certificates neither give tickets
-//! nor take any: see [`TlsConfig::new`](super::TlsConfig::new).
+//! A ticket is the name of its key (16 bytes), a nonce (12), the sealed state, and the tag (16).
+//! The name is authenticated with it. Listeners that require client certificates neither issue nor
+//! accept tickets: see [`TlsConfig::new`](super::TlsConfig::new).
 //!
 //! Keys are plain values ([`TicketKey`]), so that they can be handed to another process.
 
@@ -20,20 +21,20 @@ use crate::limits::{TICKET_KEY_SECONDS, TICKET_KEYS_MAX};
 const NAME_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
 
-/// What tickets are sealed with.
+/// A key that seals tickets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TicketKey {
-    /// What a ticket says of its key; random.
+    /// The name by which a ticket identifies its key; random.
     pub name: [u8; NAME_BYTES],
-    /// AES-256.
+    /// The AES-256 key.
     pub secret: [u8; 32],
-    /// When it was made, in seconds since 1970.
+    /// The time at which it was made, in seconds since 1970.
     pub made_unix_seconds: u64,
 }
 
-/// The keys of a server, and when there is another one.
+/// The ticket keys of a server, with their rotation.
 pub struct Tickets {
-    /// The newest first; never empty.
+    /// The keys, the newest first; never empty.
     keys: RwLock<Vec<ReadyKey>>,
     now: fn() -> u64,
 }
@@ -45,10 +46,10 @@ struct ReadyKey {
 }
 
 impl TicketKey {
-    /// A new one.
+    /// Creates a new key.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// Fails if the system has no random bytes.
     pub fn new(now_unix_seconds: u64) -> Result<Self, Unspecified> {
         let mut key =
             Self { name: [0; NAME_BYTES], secret: [0; 32], made_unix_seconds: now_unix_seconds };
@@ -63,7 +64,7 @@ fn random(bytes: &mut [u8]) -> Result<(), Unspecified> {
     getrandom::fill(bytes).map_err(|_| Unspecified)
 }
 
-/// Without the secret.
+/// Formats the key without its secret.
 impl fmt::Debug for TicketKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TicketKey").field("name", &self.name).finish_non_exhaustive()
@@ -77,15 +78,16 @@ impl fmt::Debug for Tickets {
 }
 
 impl Tickets {
-    /// With keys that were handed on, the newest first; without any, with a new one.
+    /// Creates the tickets with keys that were handed on, the newest first; without any, with a new
+    /// key.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// Fails if the system has no random bytes.
     pub fn new(keys: Vec<TicketKey>) -> Result<Self, Unspecified> {
         Self::at(keys, unix_seconds)
     }
 
-    /// The keys as they are now, the newest first, to be handed on.
+    /// Returns the current keys, the newest first, to be handed on.
     pub fn keys(&self) -> Vec<TicketKey> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.iter().map(|ready| ready.key.clone()).collect()
@@ -132,7 +134,7 @@ impl Tickets {
         Some(sealed)
     }
 
-    /// Another key when the newest has had its time. Without random bytes the old one stays.
+    /// Adds a new key if the newest has expired. Without random bytes the old one stays.
     fn rotate(&self) {
         let now = (self.now)();
         let is_due = |keys: &[ReadyKey]| keys.first().is_none_or(|ready| !ready.key.seals(now));
@@ -173,7 +175,8 @@ impl ProducesTickets for Tickets {
         true
     }
 
-    /// As long as the last ticket of a key is good: while there are newer keys.
+    /// Returns the lifetime in seconds for which the last ticket of a key is valid: while there are
+    /// newer keys.
     fn lifetime(&self) -> u32 {
         (TICKET_KEY_SECONDS * (TICKET_KEYS_MAX as u64 - 1)) as u32
     }

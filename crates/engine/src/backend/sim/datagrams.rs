@@ -1,5 +1,5 @@
-//! Datagrams on their way between the sockets of the server and their peers, which are the clients
-//! of QUIC. A path delays, reorders, loses, duplicates, marks and damages datagrams, as the faults
+//! Datagrams on their way between the sockets of the server and their peers, which are the QUIC
+//! clients. A path delays, reorders, loses, duplicates, marks and damages datagrams, as the faults
 //! of the network say, and drops those that are longer than it carries.
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,17 +14,17 @@ use super::network::{Network, State};
 
 /// The address of all sockets of the server; its port is that of HTTPS.
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 443);
-/// The first port of a peer; each time that its address changes it has the next one.
+/// The first port of a peer; each change of its address gives it the next one.
 const FIRST_PORT: u16 = 1024;
 
-/// Names a client of QUIC.
+/// The handle of a QUIC client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SimPeer(usize);
 
 /// A datagram that a peer has received.
 #[derive(Debug)]
 pub struct PeerDatagram {
-    /// The mark of congestion.
+    /// The ECN mark of congestion.
     pub ecn: Option<EcnCodepoint>,
     /// The payload.
     pub bytes: Vec<u8>,
@@ -50,7 +50,7 @@ type Arrivals = BTreeMap<(u64, u64), Packet>;
 
 struct PeerState {
     port: u16,
-    /// Nothing of it is lost or damaged.
+    /// Whether none of its datagrams is lost or damaged.
     protected: bool,
     is_bound: bool,
     arrivals: Arrivals,
@@ -59,7 +59,7 @@ struct PeerState {
 /// All datagrams of a network.
 #[derive(Default)]
 pub(super) struct Datagrams {
-    /// By the number of the server's socket.
+    /// The datagrams for the server, by the number of its socket.
     sockets: Vec<Arrivals>,
     peers: Vec<PeerState>,
     /// Datagrams sent so far.
@@ -69,7 +69,7 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    /// The server waits, so its pass is over.
+    /// Notes that the server waits, so its pass is over.
     pub(super) fn begin_wait(&mut self) {
         self.sent_in_pass.clear();
     }
@@ -85,7 +85,7 @@ impl Datagrams {
         (Ipv4Addr::new(10, 0, a, b), self.peers[peer.0].port).into()
     }
 
-    /// Returns the peer that has an address now.
+    /// Returns the peer that has this address now.
     fn peer_at(&self, address: SocketAddr) -> Option<SimPeer> {
         let IpAddr::V4(ip) = address.ip() else { return None };
         let [.., a, b] = ip.octets();
@@ -95,7 +95,7 @@ impl Datagrams {
     }
 }
 
-/// Where a datagram goes.
+/// The destination of a datagram.
 #[derive(Debug, Clone, Copy)]
 enum To {
     Socket(usize),
@@ -150,7 +150,8 @@ impl Network {
         sockets.len() - 1
     }
 
-    /// Receives what has arrived at a socket of the server, in at most `runs_max` runs.
+    /// Receives the datagrams that have arrived at a socket of the server, in at most `runs_max`
+    /// runs.
     pub(crate) fn receive_runs(&self, socket: usize, runs_max: usize) -> Vec<DatagramRun> {
         let mut state = self.0.borrow_mut();
         let now_ms = state.now.monotonic_ms;
@@ -204,12 +205,12 @@ impl Network {
         true
     }
 
-    /// Returns the address of the server for clients of QUIC.
+    /// Returns the address of the server for QUIC clients.
     pub fn server_address(&self) -> SocketAddr {
         SERVER
     }
 
-    /// Opens the socket of a peer; no chance loses or damages a datagram of a `protected` one.
+    /// Opens the socket of a peer; no datagram of a `protected` one is lost or damaged.
     pub fn bind(&self, protected: bool) -> SimPeer {
         let peers = &mut self.0.borrow_mut().datagrams.peers;
         let arrivals = Arrivals::new();
@@ -222,8 +223,8 @@ impl Network {
         self.0.borrow().datagrams.address(peer)
     }
 
-    /// Gives a peer another address, as a router does that has forgotten it. What is on its way to
-    /// the old one is lost, but what has been sent from there arrives.
+    /// Gives a peer another address, as a router does that has forgotten it. Datagrams on their way
+    /// to the old one are lost, but those that were sent from there arrive.
     pub fn rebind(&self, peer: SimPeer) {
         let mut state = self.0.borrow_mut();
         let peer_state = &mut state.datagrams.peers[peer.0];
@@ -232,7 +233,7 @@ impl Network {
         state.note(format_args!("{peer:?} has another address"));
     }
 
-    /// Closes the socket of a peer. What is sent to it vanishes.
+    /// Closes the socket of a peer. Datagrams that are sent to it vanish.
     pub fn unbind(&self, peer: SimPeer) {
         let mut state = self.0.borrow_mut();
         let peer_state = &mut state.datagrams.peers[peer.0];
@@ -270,7 +271,7 @@ impl Network {
 }
 
 impl DatagramRun {
-    /// Whether a kernel may put this datagram behind the others.
+    /// Returns whether a kernel may coalesce this datagram with the others.
     fn takes(&self, packet: &Packet) -> bool {
         let is_open = self.bytes.len().is_multiple_of(self.stride);
         let fits = packet.bytes.len() <= self.stride && !packet.bytes.is_empty();

@@ -1,22 +1,23 @@
-//! The wall clock: set now and then, either way, while the clock of the deadlines goes on. It
-//! remembers what it has shown, so that a run can say whether a date was ever right.
+//! The wall clock: set now and then, in either direction, while the clock of the deadlines goes on.
+//! It remembers the times that it has shown, so that a run can check whether a date was ever right.
 
 use super::random::Random;
 
 /// The wall clock of a run. Moments are milliseconds of the monotonic clock.
 #[derive(Debug)]
 pub(super) struct Wall {
-    /// Since when it was ahead of the monotonic clock by how many milliseconds; in order.
+    /// The times since which it was ahead of the monotonic clock, and by how many milliseconds; in
+    /// order.
     settings: Vec<(u64, i64)>,
 }
 
 impl Wall {
-    /// A clock that shows `unix_seconds` at `now_ms`.
+    /// Creates a clock that shows `unix_seconds` at `now_ms`.
     pub(super) fn new(now_ms: u64, unix_seconds: i64) -> Self {
         Self { settings: vec![(now_ms, unix_seconds * 1000 - now_ms as i64)] }
     }
 
-    /// Sets it by at most so many milliseconds, forward or back, often by few; says by how many.
+    /// Sets it by at most so many milliseconds, forward or back, often by few; returns by how many.
     pub(super) fn set(&mut self, now_ms: u64, random: &mut Random, most_ms: u64) -> i64 {
         let magnitudes = u64::from(most_ms.max(1).ilog2()) + 1;
         let bound = most_ms.max(1) >> random.below(magnitudes);
@@ -27,17 +28,17 @@ impl Wall {
         by_ms
     }
 
-    /// What it shows, in seconds since 1970.
+    /// Returns the time that it shows, in seconds since 1970.
     pub(super) fn seconds(&self, now_ms: u64) -> i64 {
         self.settings.last().map_or(0, |(_, ahead_ms)| seconds(now_ms, *ahead_ms))
     }
 
-    /// What it shows, in milliseconds since 1970.
+    /// Returns the time that it shows, in milliseconds since 1970.
     pub(super) fn milliseconds(&self, now_ms: u64) -> u64 {
         self.settings.last().map_or(0, |(_, ahead_ms)| now_ms.saturating_add_signed(*ahead_ms))
     }
 
-    /// Whether it showed a second at some moment of these.
+    /// Returns whether it showed a second at some moment from `from_ms` to `to_ms`.
     pub(super) fn showed(&self, second: i64, from_ms: u64, to_ms: u64) -> bool {
         let mut to_ms = to_ms;
         for (since_ms, ahead_ms) in self.settings.iter().rev() {

@@ -1,8 +1,8 @@
-//! What a submission was asked for, told by the number that its completion brings back.
+//! The operation of a submission, identified by the number that its completion brings back.
 
 use super::super::Slot;
 
-/// What an entry was asked for, in the top byte of its user data.
+/// The operation of an entry, in the top byte of its user data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Op {
@@ -35,16 +35,16 @@ impl Op {
     }
 }
 
-/// Bits of a generation: what is left between the operation and the slot.
+/// The bits of a generation: those between the operation and the slot.
 pub(super) const GENERATION_MASK: u32 = (1 << 24) - 1;
 
-/// Operation, generation (or place) and slot (or listener) as one number.
+/// Returns operation, generation (or number) and slot (or listener) as one number.
 #[inline]
 pub(super) fn user_data(op: Op, generation: u32, index: u32) -> u64 {
     (op as u64) << 56 | u64::from(generation & GENERATION_MASK) << 32 | u64::from(index)
 }
 
-/// The slot and the generation of a number.
+/// Returns the slot and the generation of a number.
 #[inline]
 pub(super) fn slot_of(user_data: u64) -> (Slot, u32) {
     (user_data as u32, (user_data >> 32) as u32 & GENERATION_MASK)

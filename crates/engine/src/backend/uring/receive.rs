@@ -21,8 +21,8 @@ fn is_receive(result: &Completed) -> bool {
 const _: () = assert!(CONTENT_TURN_BYTES + BUFFER_BYTES <= u16::MAX as usize, "they are counted");
 
 impl Uring {
-    /// Receives that were put off come before those that are new. What is no receive comes first
-    /// then: it may give memory back, and a receive needs some.
+    /// Begins a pass. Deferred receives come before new ones. All other results come first then:
+    /// they may give memory back, and a receive needs some.
     pub(super) fn begin_pass(&mut self) {
         self.pass = self.pass.wrapping_add(1);
         let Self { ready, later, .. } = self;
