@@ -1,6 +1,5 @@
-//! The buffers that the connections of a worker share: queues of output, the budget for their
-//! memory, the mappings that they send from, and the encoders that compress content on its way
-//! there.
+//! The buffers that the connections of a worker share: output queues, the budget for their memory,
+//! the mappings that they send from, and the encoders that compress content before it is queued.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -17,20 +16,21 @@ use crate::mapping::{MappingId, Mappings};
 use crate::output::Outputs;
 use crate::pool::Pool;
 
-/// See the module's head.
+/// The shared buffers of one worker.
 pub(crate) struct Buffers {
     pub(crate) outputs: Outputs,
     pub(crate) pool: Pool,
     pub(crate) mappings: Mappings,
     pub(crate) encoders: Encoders,
-    /// Where a connection writes frames of its own; taken out while it does.
+    /// The buffer in which a connection writes frames of its own; taken out during each use.
     pub(crate) control: Vec<u8>,
-    /// Numbers of exchanges on streams that have ended, of which the application has yet to hear.
+    /// Numbers of exchanges on streams that have ended, whose ends have yet to be reported to the
+    /// application.
     pub(crate) ended: Vec<NonZeroU32>,
 }
 
 impl Buffers {
-    /// Empty buffers that take at most `budget_bytes` of memory.
+    /// Creates empty buffers that take at most `budget_bytes` of memory.
     pub(crate) fn new(budget_bytes: usize) -> Self {
         Self {
             outputs: Outputs::default(),
@@ -42,18 +42,19 @@ impl Buffers {
         }
     }
 
-    /// Returns the bytes that wait to be sent on a connection, whatever its exchanges have beside.
+    /// Returns the bytes that wait to be sent on a connection, without those in the queues of its
+    /// exchanges.
     #[inline]
     pub(crate) fn waiting_bytes(&self, link: &TransportLink) -> u64 {
         let sealed_bytes = link.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
         self.outputs.bytes(link.output) + sealed_bytes as u64
     }
 
-    /// Queues what an application writes on the queue with this index, which is taken up when there
-    /// is none yet.
+    /// Queues an application's content on the queue with this index, which is allocated if there is
+    /// none yet.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Returns the reason for which that is not possible.
     pub(crate) fn queue(&mut self, index: &mut u32, slice: Slice<'_>) -> Result<(), Gone> {
         let (output, pool) = (self.outputs.of(index), &mut self.pool);
         let queued = match slice {
@@ -70,10 +71,10 @@ impl Buffers {
         or_overload(queued)
     }
 
-    /// Queues the content of a prepared answer.
+    /// Queues the content of a prepared response.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Returns the reason for which that is not possible.
     pub(crate) fn queue_body(
         &mut self,
         index: &mut u32,
@@ -115,7 +116,7 @@ impl Buffers {
     /// Queues a range of bytes in memory: copied while that is cheaper than a slice of its own.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Returns the reason for which that is not possible.
     #[inline]
     fn queue_shared(
         &mut self,
@@ -135,7 +136,7 @@ impl Buffers {
     /// Queues a range of a mapping: copied while that is cheaper than a slice of its own.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Returns the reason for which that is not possible.
     #[inline]
     fn queue_mapped(
         &mut self,
@@ -157,10 +158,10 @@ impl Buffers {
     }
 }
 
-/// What has no place in the budget for buffers overloads it.
+/// Converts output without room in the memory budget for buffers to an error.
 ///
 /// # Errors
-/// [`Gone::Overload`] when it was not `queued`.
+/// Returns [`Gone::Overload`] if it was not `queued`.
 #[inline]
 pub(crate) fn or_overload(queued: bool) -> Result<(), Gone> {
     if queued { Ok(()) } else { Err(Gone::Overload) }

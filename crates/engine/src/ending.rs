@@ -1,19 +1,20 @@
-//! How far the end of a worker has come: see `drain`.
+//! The state of a worker's shutdown: see `drain`.
 
 use crate::backlog::Backlog;
 
-/// How far the end of a worker has come.
+/// The state of a worker's shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerEnding {
     /// It has not begun.
     No,
-    /// Whoever waits is taken.
+    /// Waiting clients are accepted.
     Emptying {
         backlog: Backlog,
-        /// Until then places are waited for that clients could have, in milliseconds.
+        /// The time until which the worker waits for permits that clients could use, in
+        /// milliseconds.
         places_until_ms: u64,
     },
-    /// What runs is finished. Newcomers that have not spoken, and others who have not said what was
-    /// waited for, are closed at this time, in milliseconds; `u64::MAX` once that is done.
+    /// Open exchanges are finished. Newcomers without a request, and clients without the awaited
+    /// confirmation, are closed at this time, in milliseconds; `u64::MAX` once that is done.
     Finishing { newcomers_until_ms: u64 },
 }

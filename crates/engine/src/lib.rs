@@ -12,7 +12,7 @@
 //! | [`worker`] | the loop of one worker: completions, deadlines, messages |
 //! | `service` | the work on one connection; only its files call the application |
 //! | `tls_io` | the input and output of a connection over TLS |
-//! | `conn`, `side` | connections: a `link` (transport) and a protocol each; the side that opened one |
+//! | `conn`, `side` | connections: a `link` (transport) and a protocol; the opening side |
 //! | `http1`, `http2`, `http3`, `multiplexed` | the protocols: their state and their responses |
 //! | `byte_stream`, `linger` | the state of upgraded connections, and of those that end |
 //! | `protocol` | the response of an exchange, independent of its protocol |

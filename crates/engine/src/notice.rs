@@ -1,9 +1,10 @@
-//! What an exchange is told as well as a byte stream, and what does not come from the peer's bytes.
+//! The events that exchanges and byte streams have in common, and that do not come from the peer's
+//! bytes.
 
 use crate::app::{Event, RawEvent};
 use crate::inbox::Message;
 
-/// See the module's head.
+/// An event of an exchange or a byte stream.
 pub(crate) enum Notice {
     Writable,
     Posted(Message),

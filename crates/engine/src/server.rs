@@ -20,7 +20,7 @@ use crate::restart_pause::RestartPause;
 use crate::settings::WorkerSettings;
 use crate::worker::{SharedByWorkers, Worker};
 
-/// Which system interface the workers use.
+/// The system interface that the workers use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Io {
     /// epoll.
@@ -29,18 +29,18 @@ pub enum Io {
     Uring,
 }
 
-/// Everything that the workers need, prepared before any thread starts (docs/ARCHITECTURE.md,
-/// "Start and threads").
+/// All that the workers need, prepared before any thread starts (docs/ARCHITECTURE.md, "Start and
+/// threads").
 pub struct Kit {
     /// The listening sockets; every worker accepts from all of them.
     pub listeners: Vec<Listener>,
     /// The listening addresses of QUIC, with a socket for each worker.
     pub quic: Vec<QuicListener>,
-    /// Settings of the workers; its `listeners` are replaced by those above.
+    /// The settings of the workers; their `listeners` are replaced by those above.
     pub settings: WorkerSettings,
-    /// How many workers.
+    /// The number of workers.
     pub workers: usize,
-    /// Which system interface.
+    /// The system interface.
     pub io: Io,
 }
 
@@ -50,27 +50,27 @@ pub struct RunningServer {
     shared: Arc<SharedByWorkers>,
 }
 
-/// Ends a running server, from any thread.
+/// A handle that ends a running server, from any thread.
 #[derive(Clone)]
 pub struct Control {
     shared: Arc<SharedByWorkers>,
 }
 
 impl Control {
-    /// Takes whoever has connected by now, and then nobody: the listening sockets are closed. Open
-    /// exchanges go on, idle connections close.
+    /// Drains the server: clients that have connected by now are still accepted, then the listening
+    /// sockets are closed. Open exchanges go on, and idle connections close.
     pub fn drain(&self) {
         self.shared.drain();
         self.wake_all();
     }
 
-    /// The grace is over: everything ends now.
+    /// Ends everything now, because the grace period is over.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         self.drain();
     }
 
-    /// Whether the server ends: [`Self::drain`] or [`Self::stop`] was called.
+    /// Returns whether the server ends: [`Self::drain`] or [`Self::stop`] was called.
     pub fn is_ending(&self) -> bool {
         self.shared.draining.load(Ordering::Acquire)
     }
@@ -82,12 +82,12 @@ impl Control {
         }
     }
 
-    /// Asks every worker whether it still makes passes; see [`Self::silent_workers`].
+    /// Probes whether every worker still makes passes; see [`Self::silent_workers`].
     pub fn probe_workers(&self) {
         self.shared.inboxes.iter().for_each(Inbox::probe);
     }
 
-    /// Returns the numbers of the workers that have made no pass since they were asked. A server
+    /// Returns the numbers of the workers that have made no pass since they were probed. A server
     /// that drains has none: its workers end one after the other.
     pub fn silent_workers(&self) -> Vec<u16> {
         if self.shared.draining.load(Ordering::Acquire) {
@@ -97,7 +97,7 @@ impl Control {
         (0..).zip(self.shared.inboxes.iter()).filter_map(silent).collect()
     }
 
-    /// Connections open at the moment.
+    /// Returns the number of connections that are open at the moment.
     pub fn connections(&self) -> usize {
         self.shared.permits.connections()
     }
@@ -105,11 +105,12 @@ impl Control {
 
 impl RunningServer {
     /// Starts the workers. `make_app` is called on each worker's thread, and again when the worker
-    /// is restarted after a panic. It gets the number of the worker and what posts messages: to
-    /// exchanges of any worker, its own too, and to the applications of all.
+    /// is restarted after a panic. It gets the number of the worker and a handle that posts
+    /// messages: to exchanges of any worker, its own too, and to the applications of all.
     ///
     /// # Errors
-    /// When a thread cannot be started, or a worker cannot talk to the kernel; none is left then.
+    /// Fails if a thread cannot be started, or a worker cannot set up its backend; no thread is
+    /// left then.
     pub fn start<A, F>(kit: Kit, make_app: F) -> io::Result<Self>
     where
         A: App,
@@ -118,7 +119,7 @@ impl RunningServer {
         let Kit { listeners, quic, mut settings, workers, io } = kit;
         let sockets: Vec<_> = listeners.iter().map(|listener| listener.socket.clone()).collect();
         for socket in &sockets {
-            // An inherited one may be in either state, and the state is that of all who have it.
+            // An inherited one may be in either state, and all its holders share the state.
             rustix::io::ioctl_fionbio(socket, true)?;
         }
         settings.listeners = listeners.into_iter().map(|listener| listener.settings).collect();
@@ -147,7 +148,7 @@ impl RunningServer {
         }
         drop(told);
         let server = Self { threads, shared };
-        // Ends when each has told, or died without a word.
+        // The loop ends when each worker has reported, or died without a report.
         if let Some(error) = started.iter().find_map(Result::err) {
             server.control().stop();
             server.join();
@@ -156,12 +157,12 @@ impl RunningServer {
         Ok(server)
     }
 
-    /// A handle that ends the server.
+    /// Returns a handle that ends the server.
     pub fn control(&self) -> Control {
         Control { shared: self.shared.clone() }
     }
 
-    /// A handle that posts messages.
+    /// Returns a handle that posts messages.
     pub fn poster(&self) -> Poster {
         Poster { inboxes: self.shared.inboxes.clone() }
     }
@@ -175,7 +176,7 @@ impl RunningServer {
     }
 }
 
-/// What one worker's thread starts from, again after a panic.
+/// The state from which one worker's thread starts, again after a panic.
 struct WorkerSeat {
     index: u16,
     settings: Arc<WorkerSettings>,
@@ -183,7 +184,7 @@ struct WorkerSeat {
 }
 
 impl WorkerSeat {
-    /// Works until the server has drained. Tells once whether it could begin; if not, that is all.
+    /// Runs until the server has drained. Reports once whether it could begin; if not, it returns.
     fn work<A: App>(
         &self,
         io: Io,
@@ -226,7 +227,7 @@ impl WorkerSeat {
         }
     }
 
-    /// Waits, but not for longer than the server goes on; whether it has begun to drain.
+    /// Waits, but not for longer than the server goes on; returns whether it has begun to drain.
     fn has_drained_within(&self, pause_ms: u64) -> bool {
         let end = Instant::now() + Duration::from_millis(pause_ms);
         loop {

@@ -1,4 +1,4 @@
-//! What a service manager passes to the process that it starts: variables of the environment, and
+//! The data that a service manager passes to the process that it starts: environment variables, and
 //! sockets that are open already (sd_listen_fds(3), sd_notify(3)).
 //!
 //! It has `unsafe` code because the environment has no lock, and because descriptors come as
@@ -45,7 +45,7 @@ pub fn take_descriptors(count: u16) -> Vec<(RawFd, OwnedFd)> {
 fn take_descriptor(number: RawFd) -> Option<OwnedFd> {
     // SAFETY: the call takes numbers. One that is no open descriptor is an error.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
-    // An execution closes what has this flag, and all that Rust opens has it.
+    // An execution closes descriptors with this flag, and all that Rust opens have it.
     if flags < 0 || flags & libc::FD_CLOEXEC != 0 {
         return None;
     }

@@ -10,7 +10,7 @@ use crate::settings::ListenerSettings;
 /// The tails of all listeners.
 pub(crate) struct Tails {
     listeners: Vec<Tail>,
-    /// Without fields of a listener.
+    /// The tail without fields of a listener.
     bare: Tail,
     second: i64,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Tails {
 struct Tail {
     h1: Vec<u8>,
     hpack: Vec<u8>,
-    /// Where the fields behind the date begin.
+    /// The index at which the fields behind the date begin.
     hpack_fields_at: usize,
     qpack: Vec<u8>,
     qpack_fields_at: usize,
@@ -45,7 +45,7 @@ impl Tail {
         self.compress();
     }
 
-    /// One of the binary forms, in which the fields behind the date begin at a place.
+    /// Returns one of the binary forms, in which the fields behind the date begin at `fields_at`.
     fn binary<'a>(&'a self, all: &'a [u8], fields_at: usize) -> hpack::encoder::Tail<'a> {
         let date = self.h1.get(DATE_NAME.len()..).and_then(<[u8]>::first_chunk);
         hpack::encoder::Tail {
@@ -55,7 +55,7 @@ impl Tail {
         }
     }
 
-    /// Renders the binary forms, of what HTTP/1 has before its blank line.
+    /// Renders the binary forms of the lines that HTTP/1 has before its blank line.
     fn compress(&mut self) {
         let lines = self.h1.strip_suffix(b"\r\n").unwrap_or_default();
         let (date, fields) = lines.split_at(DATE_LINE_BYTES.min(lines.len()));
@@ -90,25 +90,25 @@ impl Tails {
         self.listeners.iter_mut().chain([&mut self.bare]).for_each(|tail| tail.refresh(&date));
     }
 
-    /// For HTTP/1.
+    /// Returns the tail for HTTP/1.
     #[inline]
     pub(crate) fn line(&self, listener: u16) -> &[u8] {
         &self.listeners[usize::from(listener)].h1
     }
 
-    /// For HTTP/1, with the date alone.
+    /// Returns the tail for HTTP/1, with the date alone.
     pub(crate) fn bare_line(&self) -> &[u8] {
         &self.bare.h1
     }
 
-    /// For HTTP/3.
+    /// Returns the tail for HTTP/3.
     #[inline]
     pub(crate) fn qpack(&self, listener: u16) -> qpack::encoder::Tail<'_> {
         let tail = &self.listeners[usize::from(listener)];
         tail.binary(&tail.qpack, tail.qpack_fields_at)
     }
 
-    /// For HTTP/2.
+    /// Returns the tail for HTTP/2.
     #[inline]
     pub(crate) fn hpack(&self, listener: u16) -> hpack::encoder::Tail<'_> {
         let tail = &self.listeners[usize::from(listener)];

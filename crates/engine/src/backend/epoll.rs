@@ -1,8 +1,8 @@
 //! The epoll backend: level-triggered readiness turned into completions.
 //!
-//! A request costs one `recv` and one `send`; `epoll_wait` is shared by all that are ready. A
-//! socket is watched for input once, when it is attached, and again only when back-pressure turns
-//! reading off or a full socket buffer asks to be told when it drains.
+//! A request costs one `recv` and one `send`; `epoll_wait` is shared by all ready sockets. A socket
+//! is watched for input once, when it is attached, and again only when back-pressure turns reading
+//! off or a full socket buffer needs a report when it drains.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -41,48 +41,51 @@ struct Watched {
     reading: bool,
     writing: bool,
     content: bool,
-    /// It is being opened.
+    /// Whether it is being opened.
     connecting: bool,
-    /// The server has opened it.
+    /// Whether the server has opened it.
     opened: bool,
-    /// It is a Unix socket that the server has opened: a reset would be nothing else than an end.
+    /// Whether it is a Unix socket that the server has opened, for which a reset is the same as an
+    /// end.
     is_local: bool,
-    /// Our side has ended.
+    /// Whether our side has ended.
     finished: bool,
-    /// epoll does not watch it; see [`Epoll::park`].
+    /// Whether epoll does not watch it; see [`Epoll::park`].
     parked: bool,
-    /// The system could not watch it as it should be.
+    /// The error with which the system could not watch it as required.
     failed: Option<Errno>,
 }
 
-/// See the module's head.
+/// The backend of one worker with epoll.
 pub struct Epoll {
     poll: OwnedFd,
     wake: Arc<OwnedFd>,
     listeners: Vec<Arc<OwnedFd>>,
     accepting: bool,
-    /// A listener could not be watched.
+    /// The error with which a listener could not be watched.
     listener_lost: Option<Errno>,
     sockets: Vec<Watched>,
-    /// How many of them have failed and were not told of.
+    /// The number of sockets that have failed without a report.
     failed: usize,
     events: Vec<Event>,
     position: usize,
-    /// Listener that still may have connections in this pass, and how many more are taken from it.
+    /// The listener that still may have connections in this pass, and how many more are accepted
+    /// from it.
     accept_from: Option<(usize, u32)>,
-    /// The event at `position` was writable too and its input is still to be looked at.
+    /// Whether the event at `position` was writable too, so that its input is still to be
+    /// processed.
     input_next: bool,
     input: Box<[u8]>,
-    /// The numbers of the sockets for datagrams that are watched.
+    /// The numbers of the datagram sockets that are watched.
     datagrams: Vec<u32>,
 }
 
 impl Epoll {
-    /// A poller over non-blocking `listeners`, which may be shared with other workers. Accepting is
-    /// off at first.
+    /// Creates a poller over non-blocking `listeners`, which may be shared with other workers.
+    /// Accepting is off at first.
     ///
     /// # Errors
-    /// When the system gives no epoll or event descriptor.
+    /// Fails if the system gives no epoll or event descriptor.
     pub fn new(listeners: Vec<Arc<OwnedFd>>) -> io::Result<Self> {
         let poll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
@@ -128,7 +131,7 @@ impl Epoll {
         }
     }
 
-    /// The slot an event belongs to, unless its socket is gone.
+    /// Returns the slot to which an event belongs, unless its socket is gone.
     fn tenant(&self, data: u64) -> Option<Slot> {
         let slot = data as u32;
         let watched = self.sockets.get(slot as usize)?;
@@ -155,7 +158,7 @@ impl Epoll {
         }
     }
 
-    /// Stops to watch a socket until something is read or written: epoll would report without end
+    /// Stops watching a socket until it is read or written again: epoll would report without end
     /// that both of its sides have ended.
     #[cold]
     fn park(&mut self, slot: Slot) {
@@ -177,7 +180,7 @@ impl Epoll {
         }
     }
 
-    /// A failure to watch that nobody was told of.
+    /// Returns a failure to watch that was not reported yet.
     #[cold]
     fn next_failed(&mut self) -> Option<Completion<OwnedFd>> {
         if let Some(error) = self.listener_lost.take() {
@@ -189,7 +192,7 @@ impl Epoll {
         Some(Completion::Failed { slot: slot as Slot, error })
     }
 
-    /// A connection that is being opened is writable: it is open, or has failed.
+    /// Handles a connection that was being opened and is writable: it is open, or has failed.
     fn connected(&mut self, slot: Slot) -> Option<Completion<OwnedFd>> {
         let watched = &mut self.sockets[slot as usize];
         let result = net::sockopt::socket_error(watched.fd.as_ref()?).and_then(|result| result);
@@ -200,7 +203,7 @@ impl Epoll {
         Some(Completion::Connected { slot, result })
     }
 
-    /// Watches a socket as `slot` that the server has opened: until it is connected, which makes it
+    /// Watches a socket that the server has opened as `slot`: until it is connected, which makes it
     /// writable, or for input.
     fn add_opened(
         &mut self,
@@ -240,7 +243,8 @@ impl Epoll {
         Ok(())
     }
 
-    /// Looks at the event at `position`; `None` when it holds nothing (more) for the engine.
+    /// Processes the event at `position`; returns `None` if it has no (more) results for the
+    /// engine.
     fn look(&mut self) -> Option<Completion<OwnedFd>> {
         let event = self.events[self.position];
         let (data, flags) = (event.data.u64(), event.flags);
@@ -283,9 +287,9 @@ impl Epoll {
         if watched.reading {
             return self.receive_from(slot);
         }
-        // Nobody reads, nobody waits to write: only a broken connection is reported then. One whose
-        // sides have both ended in order is none; what it has brought may still be read, and so may
-        // the response of a server that has reset the connection behind it.
+        // Without a reader and a waiting writer, only a broken connection is reported. One whose
+        // sides have both ended in order is not broken; its received input may still be read, and
+        // so may the response of a server that has reset the connection behind it.
         if watched.opened || watched.finished && !flags.contains(EventFlags::ERR) {
             self.park(slot);
             return None;
@@ -435,7 +439,8 @@ impl Backend for Epoll {
         self.sockets[slot as usize].content = on;
     }
 
-    // SAFETY: safe for every caller: the kernel has copied what it takes when the call is back.
+    // SAFETY: safe for every caller: the kernel has copied the bytes that it takes when the call
+    // returns.
     #[inline]
     unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
         let Some(fd) = &self.sockets[slot as usize].fd else {
@@ -469,7 +474,7 @@ impl Backend for Epoll {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(SEND_MAX_BYTES);
         let mut position = offset;
         match rustix::fs::sendfile(fd, file, Some(&mut position), bytes) {
-            // Nothing sent although bytes are left: the file is shorter than it was.
+            // If nothing was sent although bytes are left, the file is shorter than it was.
             Ok(0) if bytes > 0 => Sending::Failed(Errno::NODATA),
             other => self.outcome(slot, other),
         }

@@ -1,4 +1,4 @@
-//! One answer's encoder: content in, coded bytes out, piece by piece.
+//! The encoder of one response: content in, coded bytes out, piece by piece.
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 use pinion_brotli::{EncoderMemory, EncoderOperation};
@@ -9,12 +9,12 @@ use crate::limits::{
     GZIP_LEVEL, GZIP_WINDOW_BITS,
 };
 
-/// How far [`ResponseEncoder::step`] came.
+/// The result of [`ResponseEncoder::step`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EncodeStep {
     /// Bytes of the input that were taken.
     pub(crate) used: usize,
-    /// All that was asked for is done; else there is more to come out.
+    /// Whether the operation is complete; else there is more output.
     pub(crate) is_done: bool,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum ResponseEncoder {
 }
 
 impl ResponseEncoder {
-    /// An encoder of a coding, if it can be made on demand.
+    /// Creates an encoder of a coding, if it can be made on demand.
     pub(super) fn new(coding: Coding) -> Option<Self> {
         match coding {
             Coding::Gzip => {
@@ -42,7 +42,7 @@ impl ResponseEncoder {
         }
     }
 
-    /// Bytes that an encoder of a coding takes at most.
+    /// Returns the maximum number of bytes that an encoder of a coding takes.
     pub(super) const fn bytes_of(coding: Coding) -> usize {
         match coding {
             Coding::Gzip => GZIP_ENCODER_BYTES,
@@ -51,7 +51,7 @@ impl ResponseEncoder {
         }
     }
 
-    /// Bytes that it takes at most.
+    /// Returns the maximum number of bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Gzip(_) => GZIP_ENCODER_BYTES,
@@ -59,9 +59,9 @@ impl ResponseEncoder {
         }
     }
 
-    /// Takes content and puts what comes out into `out`, which is emptied before and holds
-    /// [`CHUNK_BYTES`] at most. To be called again, with the rest of the input, until it is done;
-    /// `None` when it is broken.
+    /// Takes content and puts the output into `out`, which is emptied before and holds
+    /// [`CHUNK_BYTES`] at most. It must be called again, with the rest of the input, until it is
+    /// done; `None` if the encoder is broken.
     pub(crate) fn step(
         &mut self,
         input: &[u8],
@@ -95,7 +95,7 @@ fn gzip(
     let used = (compress.total_in() - before) as usize;
     let is_done = match operation {
         EncoderOperation::Process => used == input.len(),
-        // What fills the room may not be all.
+        // Output that fills the room may be incomplete.
         EncoderOperation::Flush => used == input.len() && out.len() < out.capacity(),
         EncoderOperation::Finish => status == Status::StreamEnd,
     };

@@ -1,11 +1,12 @@
-//! Fields that an application adds to the final response of an exchange, whatever gives it.
+//! The fields that an application adds to the final response of an exchange, regardless of its
+//! origin.
 
 use pinion_http::field::Field;
 use pinion_http::prepared::SharedFields;
 
-/// Whole lines of fields, as HTTP/1 has them, of each name one. They take the place of fields of
-/// the response with the same names, except that `Vary` has what both say (RFC 9110 §12.5.5). A
-/// line without a value is not sent and only takes the place of others.
+/// Complete field lines, in the form of HTTP/1, at most one of each name. They replace fields of
+/// the response with the same names, except that `Vary` has the values of both (RFC 9110 §12.5.5).
+/// A line without a value is not sent and only removes others.
 #[derive(Debug, Clone, Default)]
 pub struct AddedFields {
     lines: Vec<u8>,
@@ -13,18 +14,18 @@ pub struct AddedFields {
 }
 
 impl AddedFields {
-    /// Adds lines.
+    /// Adds field lines.
     pub fn append(&mut self, lines: &[u8]) {
         self.lines.extend_from_slice(lines);
     }
 
-    /// Lets no cache keep a prepared response that several users share (RFC 9111 §3.5): a response
+    /// Forbids caches to keep a prepared response for several users (RFC 9111 §3.5): a response
     /// with `public` gets `private` instead, and no `s-maxage`.
     pub fn set_private(&mut self) {
         self.is_private = true;
     }
 
-    /// Whether a response stays as it is.
+    /// Returns whether a response stays unchanged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty() && !self.is_private
@@ -52,12 +53,12 @@ impl AddedFields {
         lines.filter_map(field)
     }
 
-    /// Whether a field of the response is left out because of one of these.
+    /// Returns whether a field of the response is left out because of one of these.
     pub(crate) fn replace(&self, name: &[u8]) -> bool {
         self.all().any(|field| field.name.eq_ignore_ascii_case(name))
     }
 
-    /// Returns the lines of a prepared response with these.
+    /// Returns the field lines of a prepared response with these.
     #[must_use]
     pub fn with(&self, shared: &SharedFields<'_>) -> Vec<u8> {
         let mut lines = Vec::with_capacity(shared.h1.len() + self.lines.len());
@@ -87,7 +88,7 @@ fn is_caching(field: &Field<'_>) -> bool {
     field.name.eq_ignore_ascii_case(b"Cache-Control")
 }
 
-/// Returns the line of a `Cache-Control` without what is for caches that several users share.
+/// Returns the line of a `Cache-Control` without the directives for shared caches.
 fn private_line(field: &Field<'_>) -> Vec<u8> {
     let directives = field.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let kept = directives.filter_map(|directive| {

@@ -1,4 +1,4 @@
-//! What is read of requests of HTTP/1, as events.
+//! The parsing of HTTP/1 requests into events.
 
 use pinion_http::h1::body::BodyStep;
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
@@ -7,19 +7,19 @@ use pinion_http::refusal::Refusal;
 
 use super::{Http1, OpenExchange};
 
-/// What came of input that was no head.
+/// The result of input that was no head.
 pub(crate) enum ContentStep<'i> {
-    /// Nothing yet: more bytes are needed, or the application has to want some first.
+    /// There is nothing yet: more bytes are needed, or the application has to want some first.
     Nothing,
     /// Content of the request, as much as the application wants.
     Bytes(&'i [u8]),
-    /// The content is complete; the fields behind it, as lines.
+    /// The content is complete; these are the trailers, as field lines.
     End(&'i [u8]),
-    /// The content is malformed, or more than it may be.
+    /// The content is malformed, or exceeds its limit.
     Refused(Refusal),
-    /// So many bytes of content that nobody wants were dropped.
+    /// So many bytes of unwanted content were dropped.
     Dropped(usize),
-    /// More has come than is dropped, or something that is no content: the connection ends.
+    /// More content has arrived than is dropped, or input that is no content: the connection ends.
     TooMuch(usize),
 }
 
@@ -27,7 +27,7 @@ impl Http1 {
     /// Reads a request head.
     ///
     /// # Errors
-    /// When the bytes are no request.
+    /// Fails if the bytes are no request.
     #[inline]
     pub(crate) fn head<'i>(
         &mut self,
@@ -43,8 +43,8 @@ impl Http1 {
         parsed
     }
 
-    /// Reads content of the request, as far as the application wants it, or drops it. Returns how
-    /// many bytes of `input` were used as well.
+    /// Reads content of the request, as far as the application wants it, or drops it. Also returns
+    /// how many bytes of `input` were used.
     pub(crate) fn content<'i>(&mut self, input: &'i [u8]) -> (usize, ContentStep<'i>) {
         match self {
             Self::Head { .. } | Self::Upgraded => (0, ContentStep::Nothing),

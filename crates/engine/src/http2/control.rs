@@ -1,4 +1,4 @@
-//! Frames of a connection itself, beside those of its exchanges.
+//! The frames of a connection itself, beside those of its exchanges.
 
 use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::{Session, SessionSettings};
@@ -11,7 +11,7 @@ use crate::link::TransportLink;
 use crate::multiplexed::MultiplexedStream;
 
 impl Http2 {
-    /// Begins HTTP/2 on a connection whose first bytes are still to come.
+    /// Begins HTTP/2 on a connection whose first bytes are still to arrive.
     pub(crate) fn begin(
         limits: Limits,
         extended_connect: bool,
@@ -26,7 +26,8 @@ impl Http2 {
         Self { session, queued_bytes: 0, open_head_bytes: 0, counted_bytes: 0 }
     }
 
-    /// Counts what the session takes, by the work of its client, against the budget for buffers.
+    /// Counts the memory of the session that its client causes against the memory budget for
+    /// buffers.
     pub(crate) fn count(&mut self, buffers: &mut Buffers) {
         if buffers.pool.missing_bytes() > 0 {
             self.session.shrink_windows();
@@ -38,17 +39,18 @@ impl Http2 {
         }
     }
 
-    /// Says that no further requests are taken; said again, that those on their way are not either.
+    /// Announces with GOAWAY that no further requests are accepted; called again, that those on
+    /// their way are not accepted either.
     pub(crate) fn go_away(&mut self, link: &mut TransportLink, buffers: &mut Buffers) {
         self.with_control(link, buffers, Session::go_away);
     }
 
-    /// Says all that is left to say, to a client that is not waited for any longer.
+    /// Queues the last frames for a client for which the server does not wait any longer.
     pub(crate) fn finish_all(&mut self, link: &mut TransportLink, buffers: &mut Buffers) {
         self.with_control(link, buffers, Session::finish);
     }
 
-    /// Ends a stream whose response cannot be completed; gives back what was kept with it.
+    /// Resets a stream whose response cannot be completed; returns the state that was kept with it.
     pub(crate) fn reset(
         &mut self,
         id: u32,
@@ -62,7 +64,8 @@ impl Http2 {
         })
     }
 
-    /// The application has consumed content of a stream: the client may send more.
+    /// Returns window for content of a stream that the application has consumed: the client may
+    /// send more.
     pub(crate) fn consumed(
         &mut self,
         id: u32,
@@ -73,7 +76,7 @@ impl Http2 {
         self.with_control(link, buffers, |session, control| session.consumed(id, bytes, control));
     }
 
-    /// Has the session write frames of the connection itself, and queues them.
+    /// Makes the session write frames of the connection itself, and queues them.
     pub(crate) fn with_control<R>(
         &mut self,
         link: &mut TransportLink,

@@ -1,5 +1,5 @@
-//! Content from the queues of streams into frames on the connection: the most urgent first, in
-//! turn, as far as the windows and the connection's queue have room (RFC 9113 §6.9, RFC 9218 §10).
+//! The step from the queues of streams to frames on the connection: the most urgent first, in turn,
+//! as far as the windows and the connection's queue have room (RFC 9113 §6.9, RFC 9218 §10).
 
 use super::Http2;
 use crate::buffers::Buffers;
@@ -11,7 +11,7 @@ use crate::link::TransportLink;
 use pinion_http::h2::frame::{ErrorCode, FRAME_HEADER_BYTES};
 
 impl Http2 {
-    /// Makes frames of what waits. True when there were any.
+    /// Makes frames of the queued content. Returns true if there were any.
     pub(crate) fn pump(&mut self, link: &mut TransportLink, buffers: &mut Buffers) -> bool {
         let mut moved = false;
         loop {
@@ -20,7 +20,7 @@ impl Http2 {
             }
             let Some(id) = self.session.next_ready() else { return moved };
             if !self.frame(id, link, buffers) {
-                // It is cut before anything else.
+                // The connection is cut before anything else happens on it.
                 link.cut = Some(Gone::Overload);
                 return true;
             }
@@ -30,7 +30,7 @@ impl Http2 {
         }
     }
 
-    /// One frame of a stream's content. False when the budget for buffers is spent.
+    /// Makes one frame of a stream's content. Returns false if the budget for buffers is spent.
     fn frame(&mut self, id: u32, link: &mut TransportLink, buffers: &mut Buffers) -> bool {
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let Self { session, queued_bytes, .. } = self;
@@ -50,7 +50,7 @@ impl Http2 {
             session.data(id, bytes as usize, ends, out);
         });
         let moved = framed && outputs.transfer(&mut source, link.output, bytes, pool, mappings);
-        // What could not be moved still waits.
+        // Bytes that could not be moved still wait.
         *queued_bytes -= waits - outputs.bytes(source);
         if let Some(stream) = session.own(id) {
             stream.output = source;
@@ -59,7 +59,7 @@ impl Http2 {
     }
 
     /// Ends a stream whose response is complete and all in frames, or our side of a tunnel; does
-    /// nothing while it is not.
+    /// nothing before that.
     pub(crate) fn finish(&mut self, id: u32, link: &mut TransportLink, buffers: &mut Buffers) {
         let Buffers { outputs, pool, mappings, ended, .. } = buffers;
         let Self { session, queued_bytes, .. } = self;

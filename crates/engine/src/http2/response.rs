@@ -1,5 +1,5 @@
-//! Responses of HTTP/2: a head, content behind it in frames as the windows allow. Each function
-//! says why not, when something cannot be queued.
+//! Responses of HTTP/2: a head, and content behind it in frames as the windows allow. Each function
+//! returns the reason if it cannot queue its output.
 
 use pinion_http::field::Field;
 use pinion_http::hpack::encode;
@@ -15,10 +15,10 @@ use crate::mapping::{Mapping, Mappings};
 use crate::multiplexed::no_stream;
 use crate::protocol::Sink;
 
-/// Queues a whole response.
+/// Queues a complete response.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 #[inline]
 pub(crate) fn prepared(
     http2: &mut Http2,
@@ -34,7 +34,7 @@ pub(crate) fn prepared(
     let bodiless = stream.state.head_only || matches!(response.body, PreparedBody::None);
     let content = if bodiless { Some(&b""[..]) } else { short(response.body, source, mappings) };
     let output = outputs.of(&mut sink.link.output);
-    // What waits on other streams may be more urgent.
+    // Output that waits on other streams may be more urgent.
     let fits =
         |bytes: usize| bytes == 0 || bytes <= session.room(id) && output.bytes < FRAMED_MAX_BYTES;
     let content = content.filter(|content| fits(content.len()));
@@ -57,7 +57,7 @@ pub(crate) fn prepared(
     on_stream(http2, id, sink, |buffers, index| buffers.queue_body(index, response.body, source))
 }
 
-/// Content that is cheaper to copy than to queue, if it is all in one place.
+/// Returns content that is cheaper to copy than to queue, if it is contiguous.
 fn short<'a>(
     body: PreparedBody<'a>,
     source: RangeSource<'_>,
@@ -76,10 +76,10 @@ fn short<'a>(
     (content.len() as u64 <= COPY_BODY_MAX_BYTES).then_some(content)
 }
 
-/// Queues something on a stream.
+/// Queues output on a stream.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 fn on_stream(
     http2: &mut Http2,
     id: u32,
@@ -99,7 +99,7 @@ fn on_stream(
 /// Queues an interim response.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 pub(crate) fn interim<'f>(
     http2: &mut Http2,
     id: u32,
@@ -117,7 +117,7 @@ pub(crate) fn interim<'f>(
 /// Queues the head of a response whose content follows.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 pub(crate) fn head<'f>(
     http2: &mut Http2,
     id: u32,
@@ -139,7 +139,7 @@ pub(crate) fn head<'f>(
 /// Queues content; at least one byte.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 pub(crate) fn content(
     http2: &mut Http2,
     id: u32,
@@ -149,10 +149,10 @@ pub(crate) fn content(
     on_stream(http2, id, sink, |buffers, index| buffers.queue(index, slice))
 }
 
-/// Marks the end of a response, behind what is queued.
+/// Marks the end of a response, behind its queued part.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 pub(crate) fn end<'f>(
     http2: &mut Http2,
     id: u32,

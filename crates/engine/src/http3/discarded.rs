@@ -1,6 +1,6 @@
-//! The rest of requests that were answered early. It is read and dropped for a while, because some
-//! clients read nothing before they have sent all; then the client is told to stop (RFC 9114
-//! §4.1.1). The bounds are those of lingering over HTTP/1, but for the bytes.
+//! The rest of requests that were responded to early. It is read and dropped for a while, because
+//! some clients read nothing before they have sent all; then the client is asked to stop (RFC 9114
+//! §4.1.1). The bounds are those of lingering over HTTP/1, except for the bytes.
 
 use pinion_http::h3::frame::ErrorCode;
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
@@ -10,20 +10,20 @@ use super::unread::Unread;
 use super::{Http3, Open, number, var_int};
 use crate::limits::{LINGER_CONTENT_MS, LINGER_MAX_MS};
 
-/// A request that was answered before all of it had come.
+/// A request whose response was complete before all of the request had arrived.
 pub(super) struct Discarded {
     id: StreamId,
-    /// Bytes that are read and dropped, before the client is told to stop.
+    /// Bytes that are read and dropped before the client is asked to stop.
     left_bytes: u64,
-    /// When something last came, and when the client is told to stop whatever comes, in
-    /// milliseconds.
+    /// The time at which input last arrived; the next field is the time at which the client is
+    /// asked to stop in any case. Both are in milliseconds.
     came_ms: u64,
     until_ms: u64,
     pub(super) unread: Unread,
 }
 
 impl Discarded {
-    /// When the client is told to stop if nothing comes, in milliseconds.
+    /// Returns when the client is asked to stop if no input arrives, in milliseconds.
     fn due_ms(&self) -> u64 {
         self.until_ms.min(self.came_ms.saturating_add(LINGER_CONTENT_MS))
     }
@@ -50,8 +50,8 @@ impl Http3 {
         Some(open)
     }
 
-    /// Drops what came of a request that was answered early. Returns false if this is none, or
-    /// nothing came.
+    /// Drops input of a request that was responded to early. Returns false if this is none, or no
+    /// input has arrived.
     pub(crate) fn discard(&mut self, id: StreamId, now_ms: u64) -> bool {
         let Some(index) = self.discarded.iter().position(|discarded| discarded.id == id) else {
             return false;
@@ -88,19 +88,19 @@ impl Http3 {
         has_come
     }
 
-    /// What is unread of a request that was answered early, if this is one.
+    /// Returns the count of unread bytes of a request that was responded to early, if this is one.
     pub(super) fn discarded_unread(&mut self, id: StreamId) -> Option<&mut Unread> {
         let discarded = self.discarded.iter_mut().find(|discarded| discarded.id == id);
         discarded.map(|discarded| &mut discarded.unread)
     }
 
-    /// When the first client of a request that was answered early is told to stop, in milliseconds,
-    /// if nothing comes.
+    /// Returns when the first client of a request that was responded to early is asked to stop if
+    /// no input arrives, in milliseconds.
     pub(crate) fn discard_due_ms(&self) -> Option<u64> {
         self.discarded.iter().map(Discarded::due_ms).min()
     }
 
-    /// Tells clients to stop that have sent nothing for long, or have sent for too long.
+    /// Asks clients to stop that have sent nothing for long, or have sent for too long.
     pub(crate) fn stop_late_discards(&mut self, now_ms: u64) {
         let Self { discarded, quic, .. } = self;
         discarded.retain(|discarded| {

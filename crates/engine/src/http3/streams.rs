@@ -1,4 +1,4 @@
-//! The open request streams of a connection, by their number.
+//! The open request streams of an HTTP/3 connection, by their number.
 
 use pinion_http::h3::request::RequestStream;
 use quinn_proto::StreamId;
@@ -13,15 +13,15 @@ pub(crate) struct Open {
     pub(crate) id: StreamId,
     pub(crate) own: MultiplexedStream,
     pub(crate) request: RequestStream,
-    /// The urgency that QUIC knows of; lower is more urgent.
+    /// The urgency that QUIC has for it; lower is more urgent.
     pub(super) urgency: u8,
-    /// The client has ended its side, and all of it was read.
+    /// Whether the client has ended its side, and all of it was read.
     pub(crate) fin: bool,
-    /// QUIC knows that our side of the tunnel has ended.
+    /// Whether the end of our side of the tunnel was given to QUIC.
     pub(super) is_finished: bool,
-    /// Bytes of a file that are read for it at once: about what QUIC will take.
+    /// Bytes of a file that are read for it at once: about as many as QUIC will take.
     pub(super) read_bytes: u64,
-    /// What QUIC holds of the request.
+    /// The count of the request's bytes that QUIC holds.
     pub(crate) unread: Unread,
 }
 
@@ -33,19 +33,19 @@ impl Open {
         Self { id, own, request, urgency: 0, fin: false, is_finished: false, read_bytes, unread }
     }
 
-    /// Returns whether content comes next, behind what was used of the request.
+    /// Returns whether content comes next, behind the used part of the request.
     pub(crate) fn is_in_content(&self) -> bool {
         self.request.is_in_content(self.own.held.unused())
     }
 
-    /// Whether nothing is left to be sent in a tunnel but the end of our side.
+    /// Returns whether only the end of our side is left to be sent in a tunnel.
     pub(super) fn owes_end(&self, outputs: &Outputs) -> bool {
         let is_empty = outputs.bytes(self.own.output) == 0;
         self.own.state.has_finished && !self.is_finished && is_empty
     }
 
-    /// QUIC has taken so many of the bytes that were read: the next time it may take twice as many,
-    /// and hardly more.
+    /// Notes that QUIC has taken `taken_bytes` of the bytes that were read: the next time it may
+    /// take twice as many, and hardly more.
     pub(super) fn has_taken(&mut self, taken_bytes: usize, read_bytes: usize) {
         if taken_bytes < read_bytes || read_bytes as u64 >= self.read_bytes {
             let twice = 2 * taken_bytes as u64;
@@ -54,7 +54,7 @@ impl Open {
     }
 }
 
-/// See the module's head. They begin in the order of their numbers.
+/// The open request streams of a connection. They begin in the order of their numbers.
 #[derive(Default)]
 pub(crate) struct Streams {
     open: Vec<(u32, Box<Open>)>,
@@ -66,7 +66,7 @@ impl Streams {
     }
 
     fn place(&self, number: u32) -> Option<usize> {
-        // Numbers follow one another, so this far behind the first, or before that.
+        // Numbers are consecutive, so the position is this far behind the first, or before that.
         let (first, _) = self.open.first()?;
         let guess = number.wrapping_sub(*first) as usize;
         if self.open.get(guess).is_some_and(|(at, _)| *at == number) {
@@ -93,7 +93,7 @@ impl Streams {
         self.open.len()
     }
 
-    /// In the order of their numbers.
+    /// Returns the streams in the order of their numbers.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Open> {
         self.open.iter_mut().map(|(_, open)| &mut **open)
     }

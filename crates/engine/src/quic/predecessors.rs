@@ -1,4 +1,4 @@
-//! Other processes with the same keys, of which each has its epoch: whether they live.
+//! Other processes with the same keys, each with its own epoch, and whether they live.
 
 use super::config::HasEnded;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Processes that one worker remembers: several restarts within the time that clients keep a
-/// connection. With more, the one that was asked about longest ago is asked about again.
+/// connection. With more, the one that was checked longest ago is checked again.
 const REMEMBERED_MAX: usize = 16;
 
-/// What one worker knows about other processes.
+/// The knowledge of one worker about other processes.
 pub(super) struct Predecessors {
     has_ended: HasEnded,
-    /// At most [`REMEMBERED_MAX`], in the order in which they were asked about.
+    /// At most [`REMEMBERED_MAX`] processes, in the order in which they were checked.
     asked: Vec<AskedEpoch>,
 }
 
@@ -30,7 +30,7 @@ impl Predecessors {
         Self { has_ended, asked: Vec::new() }
     }
 
-    /// Whether the process with this epoch has ended.
+    /// Returns whether the process with this epoch has ended.
     pub(super) fn have_ended(&mut self, epoch: u16, now: Instant) -> bool {
         let known = self.asked.iter().position(|asked| asked.epoch == epoch);
         if let Some(asked) = known.and_then(|place| self.asked.get(place)) {

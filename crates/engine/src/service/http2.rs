@@ -1,4 +1,5 @@
-//! HTTP/2 meets the application: frames in, and what they mean for its exchanges.
+//! The connection between HTTP/2 and the application: frames in, and their effects on the
+//! exchanges.
 
 use pinion_http::binary_head::refused_request;
 use pinion_http::h2::event::Event as Happened;
@@ -13,7 +14,7 @@ use crate::gone::Gone;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
 
-/// Uses as much of `input` as the connection can take now; returns how many bytes that was.
+/// Uses as much of `input` as the connection can take now; returns the number of bytes.
 pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -46,11 +47,11 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
     }
 }
 
-/// Acts upon an event. False when it needs more input.
+/// Acts upon an event. Returns false if it needs more input.
 fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'_>) -> bool {
     match *event {
         Happened::NeedMore => return false,
-        // What can be sent now is, behind all of the input.
+        // Output is sent behind all of the input.
         Happened::Nothing | Happened::Opened => {}
         Happened::Head { stream, head, end } => requests::begin(app, core, slot, stream, head, end),
         Happened::HeadRefused { stream, refusal, fields, end } => {
@@ -81,7 +82,7 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'
     true
 }
 
-/// What the peer should have done did not come in time.
+/// Handles a deadline of the peer that has expired.
 #[cold]
 pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: DeadlineWatch) {
     if watch == DeadlineWatch::Body {
@@ -93,7 +94,7 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: D
     if matches!(watch, DeadlineWatch::Idle | DeadlineWatch::Last) {
         http2.finish_all(link, buffers);
     } else {
-        // A frame that is not whole, or a window that stays shut.
+        // The cause is an incomplete frame, or a window that stays shut.
         let code = ErrorCode::EnhanceYourCalm;
         http2.with_control(link, buffers, |session, control| session.fail(code, control));
         app.flooded(core.address(slot));

@@ -1,4 +1,4 @@
-//! Connections that the server opens, and what the application does with streams outside of their
+//! Connections that the server opens, and actions of the application on streams outside of their
 //! own events.
 
 use rustix::io::Errno;
@@ -14,7 +14,7 @@ use crate::remote::{ConnectTls, NotConnected, RemoteOrigin};
 use crate::tls::TlsSession;
 use crate::worker::Worker;
 
-/// A connection that the server opens is open.
+/// Begins the byte stream of a connection that the server has opened.
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     let Protocol::Connecting(connecting) = std::mem::replace(&mut conn.protocol, Protocol::Closing)
@@ -26,8 +26,9 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 }
 
 impl<B: Backend, A: App> Worker<B, A> {
-    /// Moves on what the application has opened, written to or ended outside of its own events.
-    /// What it does meanwhile has its turn in the next pass, which does not wait.
+    /// Moves on the connections that the application has opened, written to or ended outside of
+    /// their own events. Its actions during this have their turn in the next pass, which does not
+    /// wait.
     #[inline]
     pub(crate) fn settle_dirty(&mut self) {
         if !self.core.to_connect.is_empty() {
@@ -42,7 +43,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let waiting = self.core.to_connect.len();
         for at in 0..waiting {
             let slot = self.core.to_connect[at];
-            // It may have ended meanwhile, and its slot have another tenant.
+            // It may have ended meanwhile, and its slot may have another connection.
             let conn = self.core.conns.get(slot);
             let Protocol::Connecting(connecting) = &mut conn.protocol else { continue };
             if connecting.step != ConnectStep::Wanted {
@@ -95,7 +96,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.dirty.drain(..waiting);
     }
 
-    /// The system has opened a connection, or cannot.
+    /// Handles the result of opening a connection.
     pub(crate) fn connected(&mut self, slot: Slot, result: Result<(), Errno>) {
         if let Err(error) = result {
             return self.cut(slot, Gone::NotConnected(NotConnected::from(error)));
@@ -122,7 +123,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Moves a connection on that is being opened: nothing happens on it but its end.
+    /// Moves on a connection that is being opened: only its end can happen.
     #[cold]
     pub(crate) fn settle_connecting(&mut self, slot: Slot) {
         match self.core.conns.get(slot).link.cut {
@@ -131,7 +132,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Ends our side of a byte stream whose application sends no more, now that all of it has left.
+    /// Ends our side of a byte stream whose application sends no more, now that all output has
+    /// left.
     #[inline]
     pub(crate) fn finish_stream(&mut self, slot: Slot) {
         let Protocol::Raw(stream) = &mut self.core.conns.get(slot).protocol else { return };

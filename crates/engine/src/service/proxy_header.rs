@@ -1,5 +1,5 @@
-//! The header of the PROXY protocol, with which the connections of a trusted proxy begin, before
-//! TLS and before requests. From then on the client's address is the one in the header.
+//! The PROXY protocol header, with which the connections of a trusted proxy begin, before TLS and
+//! before requests. From then on the client's address is the one in the header.
 
 use std::net::SocketAddr;
 
@@ -14,8 +14,8 @@ use crate::core::Core;
 use crate::gone::Gone;
 use crate::worker::SharedByWorkers;
 
-/// Takes bytes of a proxy that has connected from `socket_peer`. Returns what follows the header;
-/// nothing while it is not whole, and when the connection is to be cut.
+/// Takes bytes of a proxy that has connected from `socket_peer`. Returns the bytes behind the
+/// header; none while it is not complete, and if the connection is to be cut.
 #[cold]
 pub(super) fn take_in<'i, A: App>(
     app: &mut A,
@@ -28,7 +28,7 @@ pub(super) fn take_in<'i, A: App>(
     let link = &mut core.conns.get(slot).link;
     let mut kept = std::mem::take(&mut link.input);
     let kept_bytes = kept.len();
-    // What is a front of a header is shorter than the longest one.
+    // The front of a header is shorter than the longest header.
     let front = &input[..input.len().min(PROXY_HEADER_MAX_BYTES - kept_bytes)];
     if !kept.keep(&mut core.buffers.pool, front) {
         link.input = kept;
@@ -58,7 +58,7 @@ pub(super) fn take_in<'i, A: App>(
     &[]
 }
 
-/// Begins the connection of a client. Returns false when the client holds as many as it may.
+/// Begins the connection of a client. Returns false if the client holds as many as it may.
 fn begin<A: App>(
     app: &mut A,
     core: &mut Core,

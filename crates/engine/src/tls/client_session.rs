@@ -1,4 +1,4 @@
-//! One TLS connection that the server has opened: the client's side, on the buffers of the library.
+//! One TLS connection that the server has opened: the client side, on the buffers of the library.
 //! There are few of these, and most of them are busy.
 
 use std::io::{self, IoSlice, Read, Write};
@@ -11,30 +11,31 @@ use super::session::{Brought, Inside, TlsFault};
 use crate::backend::Sending;
 use crate::limits::SEND_PARTS_MAX;
 
-/// See the module's head.
+/// The client side of one TLS connection.
 pub(crate) struct ClientSession {
     connection: ClientConnection,
-    /// Bytes of content in records that wait to be sent: all since none waited.
+    /// Bytes of content in the records that were queued since the queue was last empty.
     sealed_bytes: usize,
     has_begun: bool,
-    /// The server has said that it will send no more, or nobody reads what it sends.
+    /// Whether the server has announced that it will send no more, or its input is not read any
+    /// more.
     is_over: bool,
-    /// The server was told that nothing follows.
+    /// Whether close_notify was queued for the server.
     closed: bool,
     failure: Option<rustls::Error>,
 }
 
 impl ClientSession {
-    /// A session with the server of this name; its first message waits to be sent.
+    /// Creates a session with the server of this name; its first message waits to be sent.
     ///
     /// # Errors
-    /// When there can be none with these settings.
+    /// Fails if the library cannot create one with these settings.
     pub(super) fn new(
         config: Arc<rustls::ClientConfig>,
         name: ServerName<'static>,
     ) -> Result<Self, rustls::Error> {
         let mut connection = ClientConnection::new(config, name)?;
-        // What is written is bounded by whoever writes.
+        // The caller bounds the bytes that it writes.
         connection.set_buffer_limit(None);
         Ok(Self {
             connection,
@@ -46,7 +47,7 @@ impl ClientSession {
         })
     }
 
-    /// As [`super::TlsSession::take`].
+    /// Takes input as [`super::TlsSession::take`] does.
     pub(super) fn take(
         &mut self,
         mut input: &[u8],
@@ -82,7 +83,7 @@ impl ClientSession {
         Ok(if self.is_ended() { 0 } else { input.len() })
     }
 
-    /// Why the session cannot go on, if that is for the library to say.
+    /// Returns the error for which the session cannot continue, if the library has one.
     pub(super) fn failure(&self) -> Option<&rustls::Error> {
         self.failure.as_ref()
     }
@@ -126,7 +127,7 @@ impl ClientSession {
     }
 }
 
-/// Where the library writes records to.
+/// The writer to which the library writes records.
 struct Socket<F> {
     send: Option<F>,
     outcome: Sending,

@@ -1,17 +1,18 @@
-//! The buffers the simulated kernel receives into. Each is free, filled and not looked at yet, or
-//! with the engine; one that was given back is overwritten, so that nobody reads it unnoticed.
+//! The buffers into which the simulated kernel receives. Each is free, filled and not processed
+//! yet, or with the engine. One that was given back is overwritten, so that a later read of it is
+//! noticed.
 
 use super::Lent;
 
-/// What stands in a buffer that the engine no longer has.
+/// The byte that fills a buffer which the engine no longer has.
 const GIVEN_BACK: u8 = 0xdd;
 
-/// See the module's head.
+/// The receive buffers of the simulated kernel.
 pub(super) struct Buffers {
     memory: Vec<Vec<u8>>,
-    /// Those the kernel may fill.
+    /// The buffers that the kernel may fill.
     free: Vec<u16>,
-    /// Those the engine has.
+    /// Whether the engine has a buffer, by index.
     lent: Vec<bool>,
 }
 
@@ -24,7 +25,7 @@ impl Buffers {
         }
     }
 
-    /// Bytes that fit into one.
+    /// Returns the number of bytes that fit into one buffer.
     pub(super) fn capacity(&self) -> usize {
         self.memory[0].len()
     }
@@ -33,8 +34,8 @@ impl Buffers {
         self.free.is_empty()
     }
 
-    /// A buffer with the bytes of `input`; there is one, and they fit. The engine gets it by
-    /// [`Self::hand_over`].
+    /// Fills a buffer with the bytes of `input`; there is a free one, and they fit. The engine gets
+    /// it by [`Self::hand_over`].
     pub(super) fn fill(&mut self, input: impl ExactSizeIterator<Item = u8>) -> Lent {
         let buffer = self.free.pop().expect("looked before");
         let bytes = input.len();
@@ -44,7 +45,7 @@ impl Buffers {
         Lent { buffer, bytes: bytes as u32 }
     }
 
-    /// The engine has it from now on.
+    /// Hands the buffer over to the engine.
     pub(super) fn hand_over(&mut self, lent: &Lent) {
         let before = std::mem::replace(&mut self.lent[usize::from(lent.buffer)], true);
         assert!(!before, "a buffer is handed over once");
@@ -55,14 +56,14 @@ impl Buffers {
         &self.memory[usize::from(lent.buffer)][..lent.bytes as usize]
     }
 
-    /// The engine gives it back.
+    /// Takes the buffer back from the engine.
     pub(super) fn give_back(&mut self, lent: Lent) {
         let index = usize::from(lent.buffer);
         assert!(std::mem::take(&mut self.lent[index]), "a buffer is given back once");
         self.discard(lent);
     }
 
-    /// Nobody is going to look at it.
+    /// Frees a buffer that will not be read.
     #[expect(clippy::needless_pass_by_value, reason = "taking it is what forbids a second use")]
     pub(super) fn discard(&mut self, lent: Lent) {
         self.memory[usize::from(lent.buffer)][..lent.bytes as usize].fill(GIVEN_BACK);

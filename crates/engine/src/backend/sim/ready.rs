@@ -1,4 +1,4 @@
-//! The shape of epoll: what is ready is reported, and transfers are done when the engine asks.
+//! The shape of epoll: readiness is reported, and transfers are done at the request of the engine.
 
 use rustix::io::Errno;
 
@@ -8,14 +8,15 @@ use super::{
 };
 
 impl<const READINESS: bool> Sim<READINESS> {
-    /// Finds out what one socket is ready for.
+    /// Finds the readiness of one socket.
     pub(super) fn collect_ready(&mut self, slot: Slot, due: &mut Option<u64>) {
         let entry = &mut self.entries[slot as usize];
         let Some(socket) = &entry.socket else { return };
         let mut state = self.network.0.borrow_mut();
         let connection = &state.connections[socket.client.0];
         let broken = connection.broken.is_some();
-        // Level-triggered pollers report a socket whose two directions have ended, asked or not.
+        // Level-triggered pollers report a socket whose two directions have ended even without a
+        // request.
         let hung_up = broken || connection.client_ended && entry.finished;
         let output = entry.writing && (connection.room() > 0 || broken);
         let input = if entry.wanted { connection.has_input() } else { hung_up };
