@@ -1,4 +1,4 @@
-//! Limits how many connections one client holds at once, over all workers.
+//! The limit of connections that one client holds at once, over all workers.
 
 use crate::settings::ProxySources;
 use std::collections::HashMap;
@@ -31,12 +31,12 @@ impl ClientKey {
 
 /// The connections of each client, if their number is limited.
 pub(crate) struct ClientLimit {
-    /// Most connections of one client; `None` is no limit.
+    /// The maximum number of connections of one client; `None` is no limit.
     max: Option<u32>,
-    /// Proxies, whose connections have requests of many clients and are not limited.
+    /// Proxies, whose connections carry requests of many clients and are not limited.
     trusted_proxies: Option<ProxySources>,
-    /// The connections that each worker has of each client, by worker. A map for each of them, so
-    /// that the connections of a worker which has panicked are forgotten together.
+    /// The number of connections of each client, by worker. There is a map for each worker, so that
+    /// the connections of one that has panicked are forgotten together.
     workers: Box<[Mutex<HashMap<ClientKey, u32>>]>,
 }
 
@@ -50,8 +50,8 @@ impl ClientLimit {
     }
 
     /// Counts a connection of `peer` that `worker` has accepted. Returns false, and counts nothing,
-    /// when the client holds as many as it may, or when no memory is left to count it. Two workers
-    /// that ask at the same time for the last one may both be refused, but never both succeed.
+    /// if the client holds as many as it may, or if no memory is left to count it. Two workers that
+    /// ask at the same time for the last one may both be refused, but never both succeed.
     ///
     /// Clients on Unix sockets have no address and are not limited, nor are trusted proxies.
     pub(crate) fn admit(&self, worker: u16, peer: Option<SocketAddr>) -> bool {
@@ -71,7 +71,7 @@ impl ClientLimit {
         held <= max
     }
 
-    /// A connection of `peer` has ended that `worker` had.
+    /// Counts the end of a connection of `peer` on `worker`.
     pub(crate) fn leave(&self, worker: u16, peer: Option<SocketAddr>) {
         let Some((_, key)) = self.limit_of(peer) else { return };
         if let Entry::Occupied(mut held) = self.connections_of(worker).entry(key) {
@@ -90,7 +90,7 @@ impl ClientLimit {
         (!is_proxy).then(|| (max, ClientKey::of(address)))
     }
 
-    /// The worker has ended, with all its connections.
+    /// Forgets all connections of a worker that has ended.
     pub(crate) fn leave_all(&self, worker: u16) {
         self.connections_of(worker).clear();
     }

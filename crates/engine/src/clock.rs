@@ -1,15 +1,15 @@
-//! The two clocks a worker reads once per pass.
+//! The two clocks that a worker reads once per pass.
 
 use rustix::time::{ClockId, clock_gettime};
 
 /// The time of one pass of the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// Milliseconds of a clock that never goes back; all deadlines are on it.
+    /// Milliseconds of the monotonic clock; all deadlines use it.
     pub monotonic_ms: u64,
-    /// Seconds since 1970 of the wall clock; dates in fields are on it.
+    /// Seconds since 1970 of the wall clock; dates in fields use it.
     pub unix_seconds: i64,
-    /// Milliseconds since 1970 of the wall clock, some of them late; times of the store are on it.
+    /// Milliseconds since 1970 of the wall clock, late by some of them; times of the store use it.
     pub unix_ms: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Permits for connections: as many as the server may hold, whatever the number of its workers and
-//! listeners.
+//! Permits for connections: as many as the server may hold, regardless of the number of its workers
+//! and listeners.
 //!
 //! A worker that accepts holds one permit in reserve for the next client, so no connection is ever
 //! without a permit. While a permit is free, some worker accepts: a worker that holds one in
-//! reserve also accepts the clients of whom the kernel has notified a worker without a permit.
+//! reserve also accepts clients for which the kernel has notified a worker without a permit.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -12,7 +12,7 @@ use crate::limits::{
     PERMIT_RESERVE_DIVISOR, QUIC_RETRY_HANDSHAKES, QUIC_UNPROVEN_DIVISOR,
 };
 
-/// The permits of a server and who holds them.
+/// The permits of a server and their holders.
 pub(crate) struct ConnectionPermits {
     /// Permits of the server.
     all: usize,
@@ -26,9 +26,9 @@ pub(crate) struct ConnectionPermits {
 struct Share {
     connections: AtomicUsize,
     has_reserve: AtomicBool,
-    /// Another worker asks this one to accept waiting clients.
+    /// Whether another worker asks this one to accept waiting clients.
     accept: AtomicBool,
-    /// Another worker asks this one to close connections that may be closed under pressure.
+    /// Whether another worker asks this one to close connections that may be closed under pressure.
     relieve: AtomicBool,
 }
 
@@ -138,8 +138,8 @@ impl ConnectionPermits {
         if free >= reserve { 0 } else { reserve - free + self.batch() }
     }
 
-    /// Returns how many connections are closed at once beyond what is needed, so that a survey of
-    /// all connections serves several newcomers.
+    /// Returns how many connections are closed at once beyond the need, so that a survey of all
+    /// connections serves several newcomers.
     pub(crate) fn batch(&self) -> usize {
         self.all / PERMIT_BATCH_DIVISOR
     }

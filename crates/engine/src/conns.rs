@@ -1,5 +1,5 @@
 //! The connections of one worker: a slab whose slots carry a generation, so that a late message or
-//! completion never reaches the next tenant.
+//! completion never reaches the next connection in a slot.
 
 use std::net::SocketAddr;
 
@@ -20,22 +20,22 @@ pub(crate) struct Conns {
 }
 
 impl Conns {
-    /// No connections. Those to come have other generations than those of another `incarnation` of
-    /// the worker, whose addresses may still be known somewhere.
+    /// Creates an empty slab. Its connections have other generations than those of another
+    /// `incarnation` of the worker, whose addresses may still be known somewhere.
     pub(crate) fn new(incarnation: u32) -> Self {
         Self { origin: u64::from(incarnation) << 32, slots: Vec::new(), free: Vec::new(), live: 0 }
     }
 
-    /// Makes room for one connection more and says how many places a table needs that has one for
-    /// each; `None` when there is no memory for it.
+    /// Makes room for one more connection and returns how many entries a table needs that has one
+    /// for each; `None` if there is no memory for it.
     pub(crate) fn make_room(&mut self) -> Option<usize> {
         let places = if self.free.is_empty() { self.slots.len() + 1 } else { self.slots.len() };
-        // A slot must always find its way back.
+        // Giving a slot back must never fail.
         (has_places(&mut self.slots, places) && has_places(&mut self.free, places))
             .then_some(places)
     }
 
-    /// A fresh connection, which is `receiving` on a socket of its own or not;
+    /// Opens a slot for a new connection, which is `receiving` on a socket of its own or not;
     /// [`Self::make_room`] has made room for it.
     pub(crate) fn open(
         &mut self,
@@ -70,29 +70,29 @@ impl Conns {
         self.free.push(slot);
     }
 
-    /// The connection in a live slot.
+    /// Returns the connection in a live slot.
     #[inline]
     pub(crate) fn get(&mut self, slot: Slot) -> &mut Conn {
         &mut self.slots[slot as usize]
     }
 
-    /// True while `slot` holds a connection with this generation.
+    /// Returns true while `slot` holds a connection with this generation.
     pub(crate) fn is(&self, slot: Slot, generation: u64) -> bool {
         self.slots.get(slot as usize).is_some_and(|conn| conn.live && conn.generation == generation)
     }
 
-    /// How many connections there are.
+    /// Returns how many connections there are.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
-    /// The first slot in use from `from` on.
+    /// Returns the first slot in use from `from` on.
     pub(crate) fn next_live(&self, from: Slot) -> Option<Slot> {
         let rest = self.slots.get(from as usize..)?;
         rest.iter().position(|conn| conn.live).map(|at| from + at as Slot)
     }
 }
 
-/// Bytes of one slot, used or free, with its place in the list of free ones.
+/// Bytes of one slot, used or free, with its entry in the list of free ones.
 pub(crate) const SLOT_BYTES: usize = size_of::<Conn>() + size_of::<Slot>();

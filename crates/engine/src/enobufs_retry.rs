@@ -1,6 +1,6 @@
-//! Sends that found no memory in the kernel. Their sockets may well have room, so nobody tells when
-//! to try again: time does. A send that has waited for as long as a stalled one is given up like
-//! one.
+//! Sends that found no memory in the kernel. Their sockets may well have room, so no event reports
+//! when to try again: a timer does. A send that has waited for as long as a stalled one ends its
+//! connection like one.
 
 use rustix::io::Errno;
 
@@ -12,13 +12,13 @@ use crate::limits::ENOBUFS_RETRY_MS;
 use crate::link::Blocked;
 use crate::worker::Worker;
 
-/// Whether a send failed only because the system lacks memory at the moment.
+/// Returns whether a send failed only because the system lacks memory at the moment.
 pub(crate) fn is_shortage(error: Errno) -> bool {
     matches!(error, Errno::NOBUFS | Errno::NOMEM)
 }
 
 impl Core {
-    /// Has the output of a connection wait for memory.
+    /// Makes the output of a connection wait for memory.
     #[cold]
     pub(crate) fn await_memory(&mut self, slot: Slot) {
         self.conns.get(slot).link.blocked = Some(Blocked::NoMemory);
@@ -28,7 +28,7 @@ impl Core {
 }
 
 impl<B: Backend, A: App> Worker<B, A> {
-    /// Tries again what has waited for memory long enough.
+    /// Tries sends again that have waited for memory long enough.
     pub(crate) fn try_short_sends(&mut self) {
         if self.core.enobufs_retry_at_ms.is_none_or(|until| until > self.core.now.monotonic_ms) {
             return;

@@ -1,15 +1,16 @@
-//! Whether this process may run what it has written itself, as compilers at run time do. systemd's
-//! `MemoryDenyWriteExecute`, `PR_SET_MDWE`, SELinux and some containers forbid it.
+//! A check whether this process may execute code that it has written itself, as compilers at run
+//! time do. systemd's `MemoryDenyWriteExecute`, `PR_SET_MDWE`, SELinux and some containers forbid
+//! it.
 
 use std::io;
 use std::ptr;
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
-/// Asks the kernel by doing it: maps memory, makes it executable, and writable again.
+/// Checks it by trying: maps memory, makes it executable, and writable again.
 ///
 /// # Errors
-/// The kernel's reason for refusing one of these steps.
+/// Returns the kernel's error for one of these steps.
 pub fn probe() -> io::Result<()> {
     let bytes = rustix::param::page_size();
     let writable = ProtFlags::READ | ProtFlags::WRITE;
@@ -17,7 +18,7 @@ pub fn probe() -> io::Result<()> {
     let mapped = unsafe { mmap_anonymous(ptr::null_mut(), bytes, writable, MapFlags::PRIVATE)? };
     let executable = MprotectFlags::READ | MprotectFlags::EXEC;
     let writable = MprotectFlags::READ | MprotectFlags::WRITE;
-    // SAFETY: the mapping made above, whole; nobody reads, writes or runs it.
+    // SAFETY: the mapping made above, whole; it is neither read, written nor executed.
     let outcome = unsafe {
         mprotect(mapped, bytes, executable).and_then(|()| mprotect(mapped, bytes, writable))
     };

@@ -12,21 +12,21 @@ use pinion_http::h2::session::Session;
 use crate::deadline::DeadlineWatch;
 use crate::multiplexed::MultiplexedStream;
 
-/// See the module's head.
+/// The state of HTTP/2 on one connection.
 pub(crate) struct Http2 {
     pub(crate) session: Session<MultiplexedStream>,
     /// Bytes of content that wait on all streams.
     pub(crate) queued_bytes: u64,
-    /// At least the bytes of the heads that handlers keep.
+    /// An upper bound of the bytes of the heads that handlers keep.
     pub(crate) open_head_bytes: usize,
-    /// Bytes of the session that are counted against the budget for buffers.
+    /// Bytes of the session that are counted against the memory budget for buffers.
     pub(crate) counted_bytes: usize,
 }
 
 impl Http2 {
-    /// What a deadline has to watch, when the exchanges by themselves ask for `watch`.
+    /// Returns the condition that a deadline has to watch if the exchanges alone ask for `watch`.
     pub(crate) fn watch(&self, watch: DeadlineWatch) -> DeadlineWatch {
-        // Who knows that the server leaves has nothing more to ask for here.
+        // A client that knows that the server leaves has no further requests here.
         if watch == DeadlineWatch::Idle && self.session.is_leaving() {
             DeadlineWatch::Last
         } else {
@@ -34,7 +34,7 @@ impl Http2 {
         }
     }
 
-    /// Takes an open stream away, without a word to the peer.
+    /// Removes an open stream, without a frame to the peer.
     pub(crate) fn pop(&mut self) -> Option<(u32, MultiplexedStream)> {
         let (id, _) = self.session.each_own().next()?;
         let stream = self.session.reset(id, ErrorCode::Cancel, &mut Vec::new())?;

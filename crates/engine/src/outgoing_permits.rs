@@ -1,4 +1,4 @@
-//! Permits for connections that the server opens: as many as it may hold at once, whatever the
+//! Permits for connections that the server opens: as many as it may hold at once, regardless of the
 //! number of its workers.
 
 use std::sync::Arc;
@@ -12,12 +12,12 @@ pub(crate) struct OutgoingPermits {
 }
 
 impl OutgoingPermits {
-    /// `all` permits, of which the workers of a server share the count `taken`.
+    /// Creates `all` permits, of which the workers of a server share the count `taken`.
     pub(crate) fn new(all: usize, taken: Arc<AtomicUsize>) -> Self {
         Self { all, taken, own: 0 }
     }
 
-    /// Takes a permit; false when none is free.
+    /// Takes a permit; returns false if none is free.
     pub(crate) fn take(&mut self) -> bool {
         let one_more = |taken| (taken < self.all).then_some(taken + 1);
         let relaxed = Ordering::Relaxed;
@@ -34,7 +34,7 @@ impl OutgoingPermits {
 }
 
 impl Drop for OutgoingPermits {
-    /// A worker that panics loses all its connections.
+    /// Frees all permits of the worker: one that panics loses all its connections.
     fn drop(&mut self) {
         self.taken.fetch_sub(self.own, Ordering::Relaxed);
     }

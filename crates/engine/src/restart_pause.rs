@@ -1,5 +1,5 @@
-//! How long a worker that has died stays away. One that dies at once, again and again, must neither
-//! burn a processor nor fill a log.
+//! The pause before a worker that has died is started again. One that dies at once, again and
+//! again, must neither burn a processor nor fill a log.
 
 use crate::limits::{ACCEPT_PAUSE_MS, RESTART_PAUSE_MAX_MS};
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Default for RestartPause {
 }
 
 impl RestartPause {
-    /// Milliseconds to wait, after a worker has lived for so long.
+    /// Returns the milliseconds to wait, after a worker has lived for `lifetime`.
     pub(crate) fn after(&mut self, lifetime: Duration) -> u64 {
         if lifetime >= Duration::from_millis(RESTART_PAUSE_MAX_MS) {
             self.next_ms = ACCEPT_PAUSE_MS;

@@ -1,13 +1,13 @@
-//! Who has begun a connection: a client or the server.
+//! The side that has opened a connection: a client or the server.
 
 use std::num::NonZeroU16;
 
-/// Who has begun a connection.
+/// The side that has opened a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionSide {
-    /// A client, by a listener.
+    /// A client opened it, to a listener.
     Accepted(ListenerIndex),
-    /// The server.
+    /// The server opened it.
     Opened,
 }
 
@@ -16,7 +16,7 @@ pub(crate) enum ConnectionSide {
 pub(crate) struct ListenerIndex(NonZeroU16);
 
 impl ListenerIndex {
-    /// The index.
+    /// Returns the index.
     #[inline]
     pub(crate) fn get(self) -> u16 {
         self.0.get() - 1
@@ -24,7 +24,7 @@ impl ListenerIndex {
 }
 
 impl ConnectionSide {
-    /// The side of a client that came by the listener with this index.
+    /// Returns the side of a client that was accepted by the listener with this index.
     #[inline]
     pub(crate) fn accepted(listener: u16) -> Self {
         Self::Accepted(ListenerIndex(NonZeroU16::MIN.saturating_add(listener)))

@@ -1,10 +1,10 @@
 //! A hierarchical timer wheel over connection slots (Varghese & Lauck 1987): O(1) to arm and to
-//! cancel. Re-arming costs one store as long as the bucket the slot stands in is looked at in time,
+//! cancel. Re-arming costs one store as long as the bucket that holds the slot is checked in time,
 //! because expiry compares the deadline again: a busy connection moves between deadlines of 30 s
 //! and 60 s with every request.
 //!
-//! Four levels of 64 buckets; one tick is [`TICK_MS`], so the levels span 1 s, 65 s, 70 min and
-//! 74 h. A deadline beyond that waits in the last bucket and is looked at again.
+//! It has four levels of 64 buckets; one tick is [`TICK_MS`], so the levels span 1 s, 65 s, 70 min
+//! and 74 h. A deadline beyond that waits in the last bucket and is checked again.
 
 use crate::limits::TICK_MS;
 use crate::tables::has_places;
@@ -15,15 +15,15 @@ const BUCKETS: usize = 1 << BUCKET_BITS;
 const NONE: u32 = u32::MAX;
 const UNLINKED: u16 = u16::MAX;
 
-/// Bytes of one deadline, with its place among those that have passed.
+/// Bytes of one deadline, with its entry among those that have passed.
 pub(crate) const NODE_BYTES: usize = size_of::<WheelNode>() + size_of::<u32>();
 
-/// One slot's place in the wheel: 32 bytes.
+/// The entry of one slot in the wheel: 32 bytes.
 #[derive(Clone)]
 struct WheelNode {
-    /// Absolute time in milliseconds; 0 means "no deadline".
+    /// The absolute time in milliseconds; 0 means "no deadline".
     deadline_ms: u64,
-    /// When the bucket it stands in is looked at, in milliseconds.
+    /// The time at which its bucket is checked, in milliseconds.
     looked_at_ms: u64,
     next: u32,
     previous: u32,
@@ -31,8 +31,7 @@ struct WheelNode {
     place: u16,
 }
 
-/// Deadlines of the connections of one worker. Times are milliseconds of a clock that never goes
-/// back.
+/// The deadlines of one worker's connections. Times are milliseconds of a monotonic clock.
 pub(crate) struct Wheel {
     nodes: Vec<WheelNode>,
     heads: [[u32; BUCKETS]; LEVELS],
@@ -54,12 +53,12 @@ impl Wheel {
         }
     }
 
-    /// Makes room for the deadlines of so many slots; false when there is no memory for them.
+    /// Makes room for the deadlines of so many slots; returns false if there is no memory for them.
     pub(crate) fn make_room(&mut self, slots: usize) -> bool {
         has_places(&mut self.nodes, slots) && has_places(&mut self.due, slots)
     }
 
-    /// Sets the deadline of `slot`. A node that is looked at in time stays where it is linked, and
+    /// Sets the deadline of `slot`. A node that is checked in time stays where it is linked, and
     /// moves on when that bucket expires. [`Self::make_room`] has made room for the slot.
     #[inline]
     pub(crate) fn arm(&mut self, slot: u32, deadline_ms: u64) {
@@ -82,7 +81,7 @@ impl Wheel {
         }
     }
 
-    /// Takes the deadline of `slot` away.
+    /// Removes the deadline of `slot`.
     #[inline]
     pub(crate) fn cancel(&mut self, slot: u32) {
         if (slot as usize) < self.nodes.len() {
@@ -91,13 +90,13 @@ impl Wheel {
         }
     }
 
-    /// How many slots have a deadline.
+    /// Returns how many slots have a deadline.
     #[cfg(feature = "sim")]
     pub(crate) fn armed(&self) -> usize {
         self.nodes.iter().filter(|node| node.place != UNLINKED).count()
     }
 
-    /// Takes every deadline away that is not after `now_ms`; [`Self::next_due`] gives their slots.
+    /// Removes every deadline that is not after `now_ms`; [`Self::next_due`] returns their slots.
     pub(crate) fn expire(&mut self, now_ms: u64) {
         let target = now_ms / TICK_MS;
         while self.tick < target {
@@ -111,14 +110,14 @@ impl Wheel {
         }
     }
 
-    /// A slot whose deadline has passed.
+    /// Returns a slot whose deadline has passed.
     pub(crate) fn next_due(&mut self) -> Option<u32> {
         self.due.pop()
     }
 
-    /// Milliseconds from `now_ms` until [`Self::expire`] may have something to do; `None` if no
-    /// deadline is set. May be early (a node of an upper level must move down), never late by more
-    /// than a tick.
+    /// Returns the milliseconds from `now_ms` until [`Self::expire`] may have work; `None` if no
+    /// deadline is set. The time may be early (a node of an upper level must move down), never late
+    /// by more than a tick.
     pub(crate) fn wait_ms(&self, now_ms: u64) -> Option<u64> {
         let mut nearest: Option<u64> = None;
         for level in 0..LEVELS {
@@ -127,7 +126,7 @@ impl Wheel {
             }
             let shift = BUCKET_BITS * level as u32;
             let position = self.tick >> shift;
-            // Buckets are looked at after the current one; distance 64 means a whole turn.
+            // Buckets are checked after the current one; distance 64 means a whole turn.
             let turned =
                 self.occupied[level].rotate_right(((position + 1) % BUCKETS as u64) as u32);
             let distance = u64::from(turned.trailing_zeros()) + 1;
@@ -147,7 +146,7 @@ impl Wheel {
         }
     }
 
-    /// Takes every node out of a bucket: due ones go to `due`, the others are linked anew.
+    /// Takes every node out of a bucket: due ones go to `due`, the others are linked again.
     fn empty_bucket(&mut self, level: usize, bucket: usize, now_ms: u64) {
         let mut slot = std::mem::replace(&mut self.heads[level][bucket], NONE);
         self.occupied[level] &= !(1 << bucket);
@@ -166,7 +165,7 @@ impl Wheel {
     }
 
     fn link(&mut self, slot: u32) {
-        // A bucket holds what is due within its tick, so it is looked at one tick later.
+        // A bucket holds the deadlines within its tick, so it is checked one tick later.
         let wanted = self.nodes[slot as usize].deadline_ms.div_ceil(TICK_MS).max(self.tick + 1);
         let distance = wanted - self.tick;
         let mut level = 0;

@@ -1,4 +1,4 @@
-//! Sockets of connections that are opened to other servers.
+//! Sockets for connections that are opened to other servers.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,11 +11,12 @@ use rustix::net::{
 use crate::remote::RemoteAddress;
 use crate::socket_options::limit_unsent;
 
-/// A socket for a connection to `remote`, with `flags` and close-on-exec, and the address in the
-/// form of the system.
+/// Creates a socket for a connection to `remote`, with `flags` and close-on-exec; returns it with
+/// the address in the form of the system.
 ///
 /// # Errors
-/// When the system has no descriptor, or no sockets of this kind, or the path is too long for one.
+/// Fails if the system has no descriptor, or no sockets of this kind, or the path is too long for
+/// one.
 pub(super) fn socket_for(
     remote: &RemoteAddress,
     flags: SocketFlags,

@@ -1,5 +1,5 @@
-//! Whether io_uring works here, found out by doing: containers forbid it, older kernels lack parts
-//! of it, and no version number tells.
+//! A check whether io_uring works here, by trying: containers forbid it, older kernels lack parts
+//! of it, and no version number shows that.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -12,12 +12,12 @@ use super::{Backend, Completion};
 /// Milliseconds to wait for a byte that is already there.
 const PATIENCE_MS: u64 = 1_000;
 
-/// Sets up as many rings as there will be workers, since each takes memory that may be limited;
-/// with one of them it receives two bytes into lent buffers, the second by a multishot receive, and
+/// Sets up as many rings as there will be workers, since each takes memory that may be limited.
+/// With one of them it receives two bytes into lent buffers, the second by a multishot receive, and
 /// closes.
 ///
 /// # Errors
-/// The first thing that did not work, in words for the log.
+/// Returns the first step that did not work, in words for the log.
 pub fn probe_uring(workers: usize) -> Result<(), String> {
     // The memory that a ring lends is not touched here.
     let ring = |_| Uring::new(Vec::new(), usize::MAX);
@@ -52,7 +52,7 @@ fn close(ring: &mut Uring, far: &mut UnixStream) -> io::Result<()> {
             return Err(io::ErrorKind::TimedOut.into());
         }
     }
-    // What was asked for is handed over by a wait.
+    // Requests are submitted by a wait.
     ring.wait(Some(0))?;
     far.set_read_timeout(Some(Duration::from_millis(PATIENCE_MS)))?;
     match far.read(&mut [0])? {

@@ -18,7 +18,7 @@ pub(crate) struct EncodeStep {
     pub(crate) is_done: bool,
 }
 
-/// See the module's head.
+/// The encoder of one response.
 pub(crate) enum ResponseEncoder {
     Gzip(Compress),
     Brotli(pinion_brotli::BrotliEncoder),

@@ -1,4 +1,5 @@
-//! The encoders of one worker: at most so many, each counted against the budget for buffers.
+//! The encoders of one worker: a limited number, each counted against the memory budget for
+//! buffers.
 
 use std::num::NonZeroU16;
 
@@ -8,10 +9,10 @@ use super::encoder::ResponseEncoder;
 use crate::limits::ENCODERS_MAX;
 use crate::pool::Pool;
 
-/// Which encoder of a worker; an exchange without one has none.
+/// The ID of an encoder of a worker; an exchange without one has none.
 pub(crate) type EncoderId = NonZeroU16;
 
-/// See the module's head. It has no memory until the first is taken.
+/// The encoders of one worker. The table has no memory until the first is taken.
 #[derive(Default)]
 pub(crate) struct Encoders {
     places: Vec<EncoderSlot>,
@@ -19,17 +20,17 @@ pub(crate) struct Encoders {
 
 #[derive(Default)]
 struct EncoderSlot {
-    /// Bytes counted for whoever has it; 0 when it is free.
+    /// Bytes counted for the exchange that has it; 0 if it is free.
     bytes: usize,
-    /// Content has gone in, and not all of it has come out again.
+    /// Whether content was put in of which not all output has come out.
     holds_content: bool,
-    /// Out of its place while it is at work.
+    /// The encoder, which is taken out of its entry during work.
     encoder: Option<ResponseEncoder>,
 }
 
 impl Encoders {
-    /// An encoder for one answer; `None` when there are enough of them already, or no memory but
-    /// the reserve.
+    /// Takes an encoder for one response; `None` if there are enough of them already, or no memory
+    /// but the reserve.
     pub(crate) fn take(&mut self, coding: Coding, pool: &mut Pool) -> Option<EncoderId> {
         let free = self.places.iter().position(|place| place.bytes == 0);
         let index = free.unwrap_or(self.places.len());
@@ -48,7 +49,7 @@ impl Encoders {
         NonZeroU16::new(index as u16 + 1)
     }
 
-    /// Gives back what an exchange had, if it had one.
+    /// Gives back the encoder of an exchange, if it had one.
     #[inline]
     pub(crate) fn give_back(&mut self, id: &mut Option<EncoderId>, pool: &mut Pool) {
         let Some(place) = id.take().and_then(|id| self.place(id)) else { return };
@@ -56,18 +57,18 @@ impl Encoders {
         *place = EncoderSlot::default();
     }
 
-    /// Bytes of the budget for buffers that an exchange holds with its encoder.
+    /// Returns the bytes of the memory budget for buffers that an exchange holds with its encoder.
     pub(crate) fn bytes(&self, id: Option<EncoderId>) -> usize {
         let place = id.and_then(|id| self.places.get(usize::from(id.get()) - 1));
         place.map_or(0, |place| place.bytes)
     }
 
-    /// Takes an encoder out of its place, to work with it.
+    /// Takes an encoder out of its entry, to work with it.
     pub(crate) fn lift(&mut self, id: EncoderId) -> Option<ResponseEncoder> {
         self.place(id)?.encoder.take()
     }
 
-    /// Puts it back; it `holds_content` that has not come out.
+    /// Puts it back; `holds_content` is whether it has content that has not come out.
     pub(crate) fn put_back(
         &mut self,
         id: EncoderId,
@@ -81,12 +82,12 @@ impl Encoders {
         }
     }
 
-    /// Whether there is anything to flush.
+    /// Returns whether there is anything to flush.
     pub(crate) fn holds_content(&mut self, id: EncoderId) -> bool {
         self.place(id).is_some_and(|place| place.holds_content)
     }
 
-    /// How many are in use.
+    /// Returns how many are in use.
     #[cfg(feature = "sim")]
     pub(crate) fn in_use(&self) -> usize {
         self.places.iter().filter(|place| place.bytes > 0).count()

@@ -13,9 +13,9 @@ use super::{Carrier, Exchange, ExchangeStage};
 
 impl Exchange<'_> {
     /// Responds to an extended CONNECT with 200 and these fields, and makes a tunnel of its stream.
-    /// No time limit holds any more for what the client sends and takes; the application has its
-    /// own ([`Exchange::wait`]). Only over HTTP/2 and HTTP/3, before there is a response; otherwise
-    /// the exchange is aborted.
+    /// The timeouts for input and output of the client do not hold any more; the application has
+    /// its own ([`Exchange::wait`]). This works only over HTTP/2 and HTTP/3, before there is a
+    /// response; otherwise the exchange is aborted.
     pub fn open_tunnel<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
         let is_stream = matches!(self.carrier, Carrier::Stream(_));
         let state = self.state().filter(|state| is_stream && state.stage == ExchangeStage::Open);
@@ -24,7 +24,7 @@ impl Exchange<'_> {
         self.head(200, fields, None);
     }
 
-    /// Ends our side of a tunnel once everything written has left: nothing is sent behind that, and
+    /// Ends our side of a tunnel once all written bytes have left: nothing is sent behind that, and
     /// the client can still send.
     pub fn finish(&mut self) {
         let state = self.state().filter(|state| state.stage == ExchangeStage::Streaming);

@@ -1,5 +1,5 @@
-//! Responses of HTTP/3: frames in the queue of their stream, from there to QUIC. Each function says
-//! why not, when something cannot be queued.
+//! Responses of HTTP/3: frames in the queue of their stream, from there to QUIC. Each function
+//! returns the reason if it cannot queue its output.
 
 use pinion_http::field::Field;
 use pinion_http::h3::send;
@@ -15,10 +15,10 @@ use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::multiplexed::no_stream;
 use crate::protocol::Sink;
 
-/// Queues a whole response.
+/// Queues a complete response.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 pub(crate) fn prepared(
     http3: &mut Http3,
     number: u32,
@@ -48,7 +48,7 @@ pub(crate) fn prepared(
 /// Queues an interim response.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 pub(crate) fn interim<'f>(
     http3: &mut Http3,
     number: u32,
@@ -67,7 +67,7 @@ pub(crate) fn interim<'f>(
 /// Queues the head of a response whose content follows.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 pub(crate) fn head<'f>(
     http3: &mut Http3,
     number: u32,
@@ -90,7 +90,7 @@ pub(crate) fn head<'f>(
 /// Queues content; at least one byte.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 pub(crate) fn content(
     http3: &mut Http3,
     number: u32,
@@ -106,10 +106,10 @@ pub(crate) fn content(
     })
 }
 
-/// Queues the fields behind the content, if there are any.
+/// Queues the trailers behind the content, if there are any.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 pub(crate) fn end<'f>(
     http3: &mut Http3,
     number: u32,
@@ -121,7 +121,7 @@ pub(crate) fn end<'f>(
     }
     let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
     on_stream(http3, number, sink, |buffers, (index, head_only), _| {
-        // There is no content that they could stand behind (RFC 9110 §6.5).
+        // There is no content behind which they could be sent (RFC 9110 §6.5).
         if head_only {
             return Ok(());
         }
@@ -141,11 +141,11 @@ fn append(
     or_overload(outputs.of(index).append(pool, room, write))
 }
 
-/// Queues something on a stream; `queue` gets its queue, whether the request was HEAD, the encoder
-/// of the connection, and the number that QUIC has for the stream.
+/// Queues output on a stream; `queue` gets its queue, whether the request was HEAD, the encoder of
+/// the connection, and the number that QUIC has for the stream.
 ///
 /// # Errors
-/// Why that is not possible.
+/// Returns the reason for which that is not possible.
 fn on_stream(
     http3: &mut Http3,
     number: u32,

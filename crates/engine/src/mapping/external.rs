@@ -1,4 +1,4 @@
-//! A file outside of the archive: one of a served folder that was too large to be copied in.
+//! Files outside of the archive: those of a served folder that were too large to be copied in.
 
 use std::fs::File;
 use std::io;
@@ -19,13 +19,14 @@ impl ExternalFile {
         Self { file }
     }
 
-    /// The file itself, for `sendfile`.
+    /// Returns the file itself, for `sendfile`.
     #[inline]
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// Whether the file still has the size and the time of modification that `range` was made for.
+    /// Returns whether the file still has the size and the modification time that `range` was made
+    /// for.
     pub fn is_unchanged(&self, range: &ExternalRange) -> bool {
         rustix::fs::fstat(&self.file).is_ok_and(|stat| {
             let modified = stat.st_mtime.saturating_mul(1_000_000_000);
@@ -34,11 +35,11 @@ impl ExternalFile {
         })
     }
 
-    /// Fills `into` from the start of `range`. The bytes are those the archive was made of: the
-    /// file is looked at after they were read, and whoever writes to a file moves its time first.
+    /// Fills `into` from the start of `range`. The bytes are those that the archive was made of:
+    /// the file is checked after they were read, and a write to a file changes its time first.
     ///
     /// # Errors
-    /// The file is shorter, has changed, or cannot be read.
+    /// Fails if the file is shorter, has changed, or cannot be read.
     pub(crate) fn read_unchanged(&self, range: &ExternalRange, into: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(into, range.offset)?;
         match self.is_unchanged(range) {

@@ -1,31 +1,32 @@
-//! The queues of one worker.
+//! The output queues of one worker.
 
 use super::OutputQueue;
 use crate::mapping::Mappings;
 use crate::pool::Pool;
 use crate::tables::has_places;
 
-/// Queues of one worker; a connection names its queue by index.
+/// The output queues of one worker; a connection refers to its queue by index.
 #[derive(Default)]
 pub(crate) struct Outputs {
     queues: Vec<OutputQueue>,
     free: Vec<u32>,
 }
 
-/// Bytes of the queue of one connection, with its place in the list of free ones.
+/// Bytes of the queue of one connection, with its entry in the list of free ones.
 pub(crate) const QUEUE_BYTES: usize = size_of::<OutputQueue>() + size_of::<u32>();
 
-/// "No queue": nothing waits.
+/// The index for "no queue": no output waits.
 pub(crate) const NO_OUTPUT: u32 = u32::MAX;
 
 impl Outputs {
-    /// Makes room for the queues of so many connections; false when there is no memory for them.
+    /// Makes room for the queues of so many connections; returns false if there is no memory for
+    /// them.
     pub(crate) fn make_room(&mut self, connections: usize) -> bool {
         has_places(&mut self.queues, connections) && has_places(&mut self.free, connections)
     }
 
-    /// The queue of a connection, taken up when it has none yet. [`Self::make_room`] has made room
-    /// for it.
+    /// Returns the queue of a connection, which is allocated if it has none yet.
+    /// [`Self::make_room`] has made room for it.
     #[inline]
     pub(crate) fn of(&mut self, index: &mut u32) -> &mut OutputQueue {
         if *index == NO_OUTPUT {
@@ -37,32 +38,32 @@ impl Outputs {
         &mut self.queues[*index as usize]
     }
 
-    /// The queue with this index, if it is one.
+    /// Returns the queue with this index, if it is one.
     #[inline]
     pub(crate) fn get(&mut self, index: u32) -> Option<&mut OutputQueue> {
         self.queues.get_mut(index as usize)
     }
 
-    /// Bytes that wait in the queue with this index.
+    /// Returns the bytes that wait in the queue with this index.
     #[inline]
     pub(crate) fn bytes(&self, index: u32) -> u64 {
         self.queues.get(index as usize).map_or(0, |queue| queue.bytes)
     }
 
-    /// How many queues connections have.
+    /// Returns how many queues connections have.
     #[cfg(feature = "sim")]
     pub(crate) fn in_use(&self) -> usize {
         self.queues.len() - self.free.len()
     }
 
-    /// Bytes counted for the queues themselves.
+    /// Returns the bytes that are counted for the queues themselves.
     #[cfg(feature = "sim")]
     pub(crate) fn own_bytes(&self) -> usize {
         self.queues.iter().map(OutputQueue::own_bytes).sum()
     }
 
-    /// Moves the first `bytes` of one queue to the end of another; an empty one is given back.
-    /// False when the budget is spent.
+    /// Moves the first `bytes` of one queue to the end of another; an empty queue is given back.
+    /// Returns false if the budget is spent.
     pub(crate) fn transfer(
         &mut self,
         from: &mut u32,

@@ -1,4 +1,4 @@
-//! What the connections of a QUIC listener have in common.
+//! The common settings of a QUIC listener's connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,27 +20,28 @@ use {
     crate::backend::sim::{Random, SharedClock},
 };
 
-/// Whether the process with this epoch has ended, so that its connections are lost.
+/// A function that returns whether the process with this epoch has ended, so that its connections
+/// are lost.
 pub type HasEnded = Arc<dyn Fn(u16) -> bool + Send + Sync>;
 
-/// The keys of a server's QUIC, as values: whoever takes its connections over needs them.
+/// The keys of a server's QUIC, as values: a process that takes over its connections needs them.
 #[derive(Clone)]
 pub struct QuicKeys {
-    /// Of connection ids.
+    /// The key of connection IDs.
     pub ids: [u8; 16],
-    /// Of stateless resets (RFC 9000 §10.3).
+    /// The key of stateless resets (RFC 9000 §10.3).
     pub reset: [u8; 64],
-    /// Of the tokens of Retry and NEW_TOKEN (RFC 9000 §8.1).
+    /// The key of the tokens of Retry and NEW_TOKEN (RFC 9000 §8.1).
     pub tokens: [u8; 64],
-    /// Which process made a connection, in its ids.
+    /// The epoch of the process, which the IDs of its connections carry.
     pub epoch: u16,
-    /// Asked about other processes with these keys: by each worker at most once a second about
+    /// The check of other processes with these keys. Each worker calls it at most once a second for
     /// each of them, unless there are very many.
     pub has_ended: HasEnded,
 }
 
 impl QuicKeys {
-    /// Fresh keys, which no other process has.
+    /// Creates new keys, which no other process has.
     pub fn random() -> Self {
         let has_ended: HasEnded = Arc::new(|_| false);
         let (ids, reset, tokens, epoch) = ([0; 16], [0; 64], [0; 64], 0);
@@ -54,7 +55,7 @@ impl QuicKeys {
     }
 }
 
-/// QUIC as a listener speaks it.
+/// The QUIC settings of a listener.
 #[derive(Clone)]
 pub struct QuicConfig {
     server: Arc<ServerConfig>,
@@ -63,10 +64,10 @@ pub struct QuicConfig {
 }
 
 impl QuicConfig {
-    /// With the certificates and tickets of `tls`, which must offer TLS 1.3 and the ALPN of HTTP/3.
-    /// `idle_ms` is how long a connection may be silent.
+    /// Creates the settings with the certificates and tickets of `tls`, which must offer TLS 1.3
+    /// and the ALPN of HTTP/3. `idle_ms` is how long a connection may be silent.
     ///
-    /// `None` when `tls` has no cipher suite that QUIC can use.
+    /// Returns `None` if `tls` has no cipher suite that QUIC can use.
     pub fn new(
         tls: &TlsConfig,
         keys: QuicKeys,
@@ -124,7 +125,7 @@ impl QuicConfig {
     }
 }
 
-/// What the connections of a listener have in common, with this session in place of TLS.
+/// Returns the common settings of a listener's connections, with this session in place of TLS.
 fn server(
     crypto: Arc<dyn quinn_proto::crypto::ServerConfig>,
     keys: &QuicKeys,
@@ -134,8 +135,8 @@ fn server(
     let tokens = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&keys.tokens);
     let mut server = ServerConfig::new(crypto, Arc::new(tokens));
     let mut transport = TransportConfig::default();
-    // A connection with open exchanges is kept alive by PINGs; one without is closed when
-    // `idle_ms` are over, before this.
+    // A connection with open exchanges is kept alive by PINGs; one without is closed when `idle_ms`
+    // are over, before this.
     let idle_ms = idle_ms.max(2 * QUIC_PING_MS);
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(QUIC_STREAMS.into()))
@@ -143,7 +144,7 @@ fn server(
         .stream_receive_window(VarInt::from_u32(QUIC_STREAM_WINDOW_BYTES))
         .receive_window(VarInt::from_u32(QUIC_CONNECTION_WINDOW_BYTES))
         .send_window(QUIC_SEND_WINDOW_BYTES)
-        // Turns are given before: see `http3/pump.rs`.
+        // Turns are scheduled earlier: see `http3/pump.rs`.
         .send_fairness(false)
         .congestion_controller_factory(congestion.factory())
         .datagram_receive_buffer_size(None)
@@ -157,7 +158,7 @@ fn server(
 
 impl std::fmt::Debug for QuicConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Keys are nobody's business.
+        // Keys are secret.
         f.debug_struct("QuicConfig").finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
-//! Connection ids that say which worker has the connection, and in which process it lives, to whom
-//! knows the key; to all others they are random (RFC 9000 §5.1).
+//! Connection IDs that contain the worker of the connection, and the process in which it lives.
+//! Only holders of the key can read that; to all others the IDs are random (RFC 9000 §5.1).
 //!
-//! An id is eight random bytes, then worker and epoch of the process, masked by a keyed hash of the
-//! random bytes, then two bytes of that hash, by which foreign ids are known at sight.
+//! An ID is eight random bytes, then worker and epoch of the process, masked by a keyed hash of the
+//! random bytes, then two bytes of that hash, by which foreign IDs are recognized.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
 use siphasher::sip::SipHasher24;
 
 const RANDOM_BYTES: usize = 8;
-/// Worker, then epoch.
+/// Bytes of the worker, then of the epoch.
 const PLACE_BYTES: usize = 4;
 const CHECK_BYTES: usize = 2;
-/// Bytes of every connection id of ours.
+/// Bytes of every connection ID of ours.
 pub(crate) const ID_BYTES: usize = RANDOM_BYTES + PLACE_BYTES + CHECK_BYTES;
 
-/// Where a connection lives.
+/// The home of a connection: a worker of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionHome {
     pub(crate) worker: u16,
-    /// Of the process; another one after a take-over.
+    /// The epoch of the process; another one after a take-over.
     pub(crate) epoch: u16,
 }
 
-/// The key of the ids of a server; a take-over hands it on.
+/// The key of the IDs of a server; a take-over hands it on.
 #[derive(Clone)]
 pub(crate) struct IdKey(SipHasher24);
 
 impl IdKey {
-    /// From random bytes.
+    /// Creates the key from random bytes.
     pub(crate) fn new(bytes: &[u8; 16]) -> Self {
         Self(SipHasher24::new_with_key(bytes))
     }
@@ -39,7 +39,7 @@ impl IdKey {
         mask
     }
 
-    /// An id for a connection in `place`.
+    /// Returns an ID for a connection in `place`.
     fn id(&self, random: [u8; RANDOM_BYTES], place: ConnectionHome) -> [u8; ID_BYTES] {
         let mut id = [0; ID_BYTES];
         let (front, back) = id.split_at_mut(RANDOM_BYTES);
@@ -50,7 +50,7 @@ impl IdKey {
         id
     }
 
-    /// Where the connection with an id lives; `None` when the id is none of ours.
+    /// Returns the home of the connection with an ID; `None` if the ID is none of ours.
     pub(crate) fn place(&self, id: &[u8]) -> Option<ConnectionHome> {
         let (random, masked) = id.split_at_checked(RANDOM_BYTES)?;
         let mask = self.mask(random);
@@ -64,7 +64,7 @@ impl IdKey {
     }
 }
 
-/// Where the random bytes of a listener come from.
+/// The source of the random bytes of a listener.
 #[derive(Clone)]
 pub(crate) enum RandomSource {
     System,
@@ -83,7 +83,7 @@ impl RandomSource {
         }
     }
 
-    /// Returns the random bytes of the next id.
+    /// Returns the random bytes of the next ID.
     fn id_bytes(&mut self) -> [u8; RANDOM_BYTES] {
         match self {
             Self::System => {
@@ -97,7 +97,7 @@ impl RandomSource {
     }
 }
 
-/// Makes the ids of one worker.
+/// The generator of one worker's IDs.
 pub(crate) struct Ids {
     pub(crate) key: IdKey,
     pub(crate) place: ConnectionHome,

@@ -41,12 +41,12 @@ const RETRY_TAG_BYTES: usize = 16;
 /// AES-128-GCM (RFC 9001 §6.6).
 const CONFIDENTIALITY_LIMIT: u64 = 1 << 23;
 const INTEGRITY_LIMIT: u64 = 1 << 52;
-/// The version of QUIC that is spoken (RFC 9000 §15).
+/// The version of QUIC that is used (RFC 9000 §15).
 const VERSION: u32 = 1;
 /// The ALPN of HTTP/3 (RFC 9114 §3.1).
 const ALPN: &[u8] = b"h3";
-/// The alerts of a client that offers another protocol, and of messages that are out of order or
-/// cannot be read (RFC 8446 §6).
+/// The alerts for messages that are out of order, for a client that offers another protocol, and
+/// for messages that cannot be read (RFC 8446 §6).
 const UNEXPECTED_MESSAGE: u8 = 10;
 const NO_APPLICATION_PROTOCOL: u8 = 120;
 const DECODE_ERROR: u8 = 50;
@@ -69,7 +69,7 @@ pub(super) struct NullServer {
 pub(super) struct NullClient {
     /// Bytes of padding in the first message, as long key exchanges have them.
     pub(super) hello_bytes: usize,
-    /// The protocol that is offered.
+    /// The offered protocol (ALPN).
     pub(super) alpn: Vec<u8>,
 }
 
@@ -100,13 +100,13 @@ impl ClientConfig for NullClient {
     }
 }
 
-/// What the first message of a side contains.
+/// The content of the first message of a side.
 struct Outgoing {
     parameters: TransportParameters,
     padding_bytes: usize,
 }
 
-/// How far a handshake has come.
+/// The next step of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandshakeStep {
     /// The client has to send its first message, or the server waits for it.
@@ -122,13 +122,13 @@ enum HandshakeStep {
     Done,
 }
 
-/// See the module's head.
+/// A session of either side, without cryptography.
 struct NullSession {
     side: Side,
     step: HandshakeStep,
     outgoing: Outgoing,
     alpn: Vec<u8>,
-    /// The beginning of a message that is not whole.
+    /// The beginning of an incomplete message.
     input: Vec<u8>,
     peer: Option<TransportParameters>,
     /// The generation of the last 1-RTT keys (RFC 9001 §6).
@@ -141,7 +141,7 @@ impl NullSession {
         Self { side, step, outgoing, alpn, input, peer: None, generation: 0 }
     }
 
-    /// Takes a whole message, and returns whether the data of the handshake are known now.
+    /// Takes a complete message, and returns whether the data of the handshake are known now.
     fn message(&mut self, kind: u8, mut payload: &[u8]) -> Result<bool, TransportError> {
         match (self.side, self.step, kind) {
             (Side::Server, HandshakeStep::Begin, CLIENT_HELLO) => {
@@ -173,7 +173,7 @@ impl NullSession {
         }
     }
 
-    /// Reads the transport parameters of the peer: their length, then themselves.
+    /// Reads the transport parameters of the peer: their length, then the parameters.
     fn parameters(&self, payload: &[u8]) -> Result<TransportParameters, TransportError> {
         let (length, rest) = payload.split_first_chunk().ok_or_else(|| alert(DECODE_ERROR))?;
         let length = usize::from(u16::from_be_bytes(*length));
@@ -230,7 +230,7 @@ impl Session for NullSession {
             let Some(payload) = behind.get(..length) else { break };
             has_data |= self.message(kind, payload)?;
             rest = &behind[length..];
-            // The client answers each message before it reads the next: its keys change between.
+            // The client replies to each message before it reads the next: its keys change between.
             if self.step == HandshakeStep::HandshakeKeys {
                 break;
             }
@@ -300,7 +300,7 @@ impl Session for NullSession {
     }
 }
 
-/// The error of a handshake that ends with an alert of TLS.
+/// Returns the error of a handshake that ends with a TLS alert.
 fn alert(code: u8) -> TransportError {
     TransportError {
         code: TransportErrorCode::crypto(code),
@@ -351,7 +351,7 @@ fn retry_tag(id: &ConnectionId, packet: &[u8]) -> [u8; RETRY_TAG_BYTES] {
     u128::from(hasher.finish()).to_be_bytes()
 }
 
-/// Tags packets without encrypting them.
+/// A key that tags packets without encrypting them.
 struct NullPacketKey(SipHasher13);
 
 impl NullPacketKey {
@@ -399,7 +399,7 @@ impl PacketKey for NullPacketKey {
     }
 }
 
-/// Leaves headers as they are.
+/// A key that leaves headers unchanged.
 struct NullHeaderKey;
 
 impl HeaderKey for NullHeaderKey {

@@ -3,8 +3,8 @@
 use super::config::HasEnded;
 use std::time::{Duration, Instant};
 
-/// How long a process that lives is believed to: what it costs to ask is some system calls, which
-/// clients cause, and a connection that is lost is reset so much later at most.
+/// The time for which a living process is believed to live: a check costs some system calls, which
+/// clients cause, and a lost connection is reset at most so much later.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Processes that one worker remembers: several restarts within the time that clients keep a

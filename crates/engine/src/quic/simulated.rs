@@ -1,5 +1,5 @@
-//! What stands in for the outside world of QUIC in the simulator: sockets on the simulated network,
-//! and clients. All that is random elsewhere comes from a seed. It is compiled with the feature
+//! The simulator's replacement of the outside world of QUIC: sockets on the simulated network, and
+//! clients. All values that are random elsewhere come from a seed. It is compiled with the feature
 //! `sim` alone.
 
 use std::os::fd::BorrowedFd;
@@ -17,18 +17,17 @@ use super::socket::{DatagramSocket, Inlet};
 use crate::backend::sim::{Network, Random, SharedClock};
 use crate::limits::DATAGRAM_BATCH;
 
-/// Bytes of the connection ids of clients.
+/// Bytes of the connection IDs of clients.
 const ID_BYTES: usize = 8;
-/// Bytes of the id that a client makes up for the server (RFC 9000 §7.2).
+/// Bytes of the ID that a client chooses for the server (RFC 9000 §7.2).
 const FIRST_ID_BYTES: usize = 18;
 
-/// A client of QUIC, as its seed decides.
+/// A QUIC client, determined by its seed.
 #[derive(Debug, Clone)]
 pub struct SimulatedClient {
-    /// Decides connection ids and everything else that is random in QUIC.
+    /// The seed of connection IDs and everything else that is random in QUIC.
     pub seed: u64,
-    /// Bytes by which its first message is longer than it needs to be, as long key exchanges make
-    /// it.
+    /// Bytes by which its first message is longer than it needs to be, as with long key exchanges.
     pub hello_bytes: usize,
     /// The protocol that it offers (ALPN).
     pub alpn: Vec<u8>,
@@ -60,7 +59,7 @@ impl SimulatedClient {
     }
 }
 
-/// Connection ids of a client.
+/// The generator of a client's connection IDs.
 struct SeededIds(Random);
 
 impl ConnectionIdGenerator for SeededIds {
@@ -81,7 +80,7 @@ impl ConnectionIdGenerator for SeededIds {
     }
 }
 
-/// The time in tokens of Retry packets (RFC 9000 §8.1.2).
+/// The time source of the tokens in Retry packets (RFC 9000 §8.1.2).
 impl TimeSource for SharedClock {
     fn now(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_millis(self.monotonic_ms())

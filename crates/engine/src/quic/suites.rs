@@ -1,7 +1,7 @@
-//! TLS inside of QUIC: as over TCP, which settings a client gets depends on its first bytes. The
-//! library has one for all, so a session begins with those that suit everybody, and another takes
-//! its place before it has read anything. A name that is no DNS name is hidden from the library as
-//! over TCP ([`HiddenName`]).
+//! TLS inside QUIC: as over TCP, the settings of a client depend on its first bytes. The library
+//! has one for all, so a session begins with those that suit every client, and another takes its
+//! place before it has read anything. A name that is no DNS name is hidden from the library as over
+//! TCP ([`HiddenName`]).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct BySuites {
 }
 
 impl BySuites {
-    /// `None` when there is no cipher suite that QUIC can use.
+    /// Creates the settings; `None` if there is no cipher suite that QUIC can use.
     pub(super) fn new(tls: &TlsConfig) -> Option<Self> {
         let settings = |tls| QuicServerConfig::try_from(Arc::clone(tls)).ok().map(Arc::new);
         Some(Self {
@@ -56,12 +56,12 @@ impl ServerConfig for BySuites {
     }
 }
 
-/// A session, and what may take its place.
+/// A session, and the state for its replacement.
 struct Suited {
     session: Box<dyn Session>,
-    /// Until the first bytes show which settings the client gets.
+    /// The state for the replacement, until the first bytes show the settings of the client.
     undecided: Option<Box<Undecided>>,
-    /// The name that the library does not see, until the handshake is over.
+    /// The server name that is hidden from the library until the handshake is over.
     hidden_name: Option<Arc<HiddenName>>,
 }
 
@@ -82,7 +82,7 @@ impl Undecided {
 }
 
 impl Suited {
-    /// Has the library read a part of the handshake, which it may hash.
+    /// Makes the library read a part of the handshake, which it may hash.
     fn read(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
         let read = {
             let _restored = self.hidden_name.as_ref().map(HiddenName::restored);

@@ -1,4 +1,4 @@
-//! What one worker has of QUIC: its endpoints, and the timers and places of its connections.
+//! The QUIC state of one worker: its endpoints, and the timers and entries of its connections.
 
 use super::config::QuicConfig;
 use super::endpoint::ListenerEndpoint;
@@ -11,18 +11,18 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What the endpoints of a listener are made of, one for each worker.
+/// The plan for the endpoints of a listener, one for each worker.
 pub(crate) struct EndpointPlan {
-    /// At least one, and at most one for each worker.
+    /// The sockets: at least one, and at most one for each worker.
     pub(crate) sockets: Vec<Arc<OwnedFd>>,
     pub(crate) config: QuicConfig,
-    /// Index of its settings.
+    /// The index of the listener's settings.
     pub(crate) listener: u16,
 }
 
 impl EndpointPlan {
-    /// Returns the socket of a worker, and whether the worker reads it. A worker without one has
-    /// the first, for an endpoint in the same place as that of the others: it never gets a
+    /// Returns the socket of a worker, and whether the worker reads it. A worker without one gets
+    /// the first, so that its endpoint has the same index as those of the others: it never gets a
     /// connection, so it never sends.
     fn socket(&self, worker: u16) -> (Option<&Arc<OwnedFd>>, bool) {
         let own = self.sockets.get(usize::from(worker));
@@ -38,15 +38,15 @@ impl EndpointPlan {
 /// Nanoseconds of a millisecond.
 const NANOSECONDS_PER_MS: u128 = 1_000_000;
 
-/// QUIC of one worker.
+/// The QUIC state of one worker.
 pub(crate) struct Quic {
     pub(crate) endpoints: Vec<ListenerEndpoint>,
     pub(crate) inlet: Inlet,
-    /// When connections are to be looked at.
+    /// The times at which connections are to be processed.
     pub(crate) timers: BTreeSet<(Instant, Slot)>,
     /// Connections whose time has come, in this pass.
     pub(crate) due: Vec<Slot>,
-    /// By slot: where its timer stands, and how its endpoint knows it.
+    /// The entries of the connections by slot: the timer, and the handle of the endpoint.
     pub(crate) places: Vec<Option<ConnectionSlot>>,
     /// Connections to be driven behind a batch.
     pub(crate) dirty: Vec<Slot>,
@@ -62,23 +62,23 @@ pub(crate) struct ConnectionSlot {
     pub(crate) timer: Option<Instant>,
     pub(crate) is_dirty: bool,
     pub(crate) is_handshaking: bool,
-    /// Datagrams that have come since it was driven last.
+    /// Datagrams that have arrived since it was last driven.
     pub(crate) brought: u32,
 }
 
 /// A step of a handshake. It takes as long as many requests, and cannot be divided.
 pub(crate) enum HandshakeWork {
-    /// Somebody wants to connect by this endpoint.
+    /// A client wants to connect by this endpoint.
     Begin(usize, Incoming),
-    /// For a connection, by slot and generation, in a datagram of so many bytes.
+    /// An event for a connection, by slot and generation, from a datagram of so many bytes.
     GoOn(Slot, u64, ConnectionEvent, usize),
 }
 
 impl Quic {
-    /// With an endpoint for each listener; `None` when there is none.
+    /// Creates the state with an endpoint for each listener; `None` if there is none.
     ///
     /// # Errors
-    /// When a socket cannot be used.
+    /// Fails if a socket cannot be used.
     pub(crate) fn new(plans: &[EndpointPlan], worker: u16) -> io::Result<Option<Box<Self>>> {
         let endpoint = |plan: &EndpointPlan| {
             let (socket, _) = plan.socket(worker);
@@ -105,7 +105,7 @@ impl Quic {
         is_needed.then(|| Box::new(quic))
     }
 
-    /// How long until there is something to do, in milliseconds, rounded up.
+    /// Returns how long until the next work, in milliseconds, rounded up.
     pub(crate) fn wait_ms(&self, now: Instant) -> Option<u64> {
         if !self.steps.is_empty() {
             return Some(0);
@@ -114,7 +114,7 @@ impl Quic {
         Some(ms_until(*next, now))
     }
 
-    /// Returns how much it has beside its connections; 0 when the last of them is gone.
+    /// Returns the number of entries beside its connections; 0 if the last of them is gone.
     #[cfg(feature = "sim")]
     pub(crate) fn holdings(&self) -> usize {
         let known: usize = self.endpoints.iter().map(ListenerEndpoint::holdings).sum();
@@ -135,7 +135,8 @@ impl Quic {
         }
     }
 
-    /// Has those come first who have brought least: whoever floods is not waited for.
+    /// Orders the connections so that those with the fewest datagrams come first: they do not wait
+    /// for a client that floods.
     pub(crate) fn order_dirty(&mut self) {
         let brought = |slot: &Slot| self.places[*slot as usize].map_or(0, |place| place.brought);
         self.dirty.sort_unstable_by_key(|slot| std::cmp::Reverse(brought(slot)));

@@ -1,4 +1,4 @@
-//! The ends of exchanges, for applications that want to hear of them
+//! The ends of exchanges, for applications that request reports of them
 //! ([`Exchange::notify_end`](crate::exchange::Exchange::notify_end)).
 
 use std::num::NonZeroU32;
@@ -11,8 +11,8 @@ use crate::http1::Http1;
 use crate::limits::FRAMED_MAX_BYTES;
 use crate::worker::Worker;
 
-/// Tells the application of exchanges on streams that have ended, if it wants to hear of that. Call
-/// it before the client can know of the end.
+/// Reports the exchanges on streams that have ended to the application, if it requested that. It
+/// must be called before the client can know of the end.
 #[inline]
 pub(crate) fn tell_ended<A: App>(app: &mut A, core: &mut Core) {
     while let Some(number) = core.buffers.ended.pop() {
@@ -20,8 +20,8 @@ pub(crate) fn tell_ended<A: App>(app: &mut A, core: &mut Core) {
     }
 }
 
-/// Takes the number of the exchange of HTTP/1 on a connection whose end the application has yet to
-/// hear of, if there is one.
+/// Takes the number of a connection's HTTP/1 exchange whose end has yet to be reported to the
+/// application, if there is one.
 #[inline]
 pub(crate) fn take_http1_end(core: &mut Core, slot: Slot) -> Option<NonZeroU32> {
     let is_owed = std::mem::take(&mut core.conns.get(slot).link.owes_end);
@@ -29,7 +29,7 @@ pub(crate) fn take_http1_end(core: &mut Core, slot: Slot) -> Option<NonZeroU32> 
 }
 
 impl<B: Backend, A: App> Worker<B, A> {
-    /// Tells the application that exchanges of a connection have ended, if it wants to hear of
+    /// Reports the exchanges of a connection that have ended to the application, if it requested
     /// that: those on streams, and one of HTTP/1 of whose response little waits.
     #[inline]
     pub(crate) fn tell_ended(&mut self, slot: Slot) {
@@ -42,7 +42,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 }
 
-/// Whether the last exchange of a connection of HTTP/1 has ended.
+/// Returns whether the last exchange of an HTTP/1 connection has ended.
 #[cold]
 fn has_ended(core: &mut Core, slot: Slot) -> bool {
     let is_over = match &core.conns.get(slot).protocol {

@@ -1,4 +1,4 @@
-//! Input that is used, and input that is kept because it cannot be used yet.
+//! The use of input, and the buffering of input that cannot be used yet.
 
 use pinion_http::h1::glance::glance;
 
@@ -22,7 +22,8 @@ pub(crate) fn take_in<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &
     }
 }
 
-/// Keeps input that cannot be used yet. False when there is no room: the connection pays.
+/// Keeps input that cannot be used yet. Returns false if there is no room: the connection is ended
+/// then.
 #[inline]
 fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool {
     if input.is_empty() {
@@ -38,7 +39,7 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
     false
 }
 
-/// No memory for a half request: tell the client, if nothing else is under way.
+/// Responds with 503 if there is no memory for an incomplete request and nothing else is under way.
 #[cold]
 fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
@@ -51,7 +52,7 @@ fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     }
 }
 
-/// Goes on with input that was kept; returns how many bytes were used.
+/// Continues with input that was kept; returns how many bytes were used.
 pub(super) fn drive_kept_input<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
     let mut kept = std::mem::take(&mut core.conns.get(slot).link.input);
     let used = drive(app, core, slot, kept.unused());
@@ -60,8 +61,8 @@ pub(super) fn drive_kept_input<A: App>(app: &mut A, core: &mut Core, slot: Slot)
     used
 }
 
-/// Uses as much of `input` as the connection can take now; returns how many bytes that was. The
-/// rest waits in the kept: an incomplete head, or what comes behind an answer that is not ready.
+/// Uses as much of `input` as the connection can take now; returns the number of bytes. The rest
+/// stays in the input buffer: an incomplete head, or input behind a response that is not ready.
 #[inline]
 fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
     let mut at = 0;

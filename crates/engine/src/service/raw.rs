@@ -1,4 +1,4 @@
-//! Byte streams meet the application.
+//! The connection between byte streams and the application.
 
 use crate::app::{App, RawEvent};
 use crate::backend::Slot;
@@ -9,18 +9,18 @@ use crate::deadline::DeadlineWatch;
 use crate::linger::Remaining;
 use crate::raw::RawStream;
 
-/// Tells the application of a stream that has begun.
+/// Informs the application of a stream that has begun.
 pub(crate) fn open<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     tell(app, core, slot, RawEvent::Open);
 }
 
-/// Tells the application of a stream, and moves the connection on.
+/// Passes an event of a stream to the application, and moves the connection on.
 pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: RawEvent<'_>) {
     app.raw(event, &mut RawStream { core, slot });
     after_event(core, slot);
 }
 
-/// Looks at what the application did with a stream, and moves the connection on.
+/// Checks the actions of the application on a stream, and moves the connection on.
 pub(crate) fn after_event(core: &mut Core, slot: Slot) {
     let stream = core.conns.get(slot).protocol.byte_stream();
     if stream.is_some_and(|stream| stream.state == StreamState::Closed) {
@@ -28,7 +28,7 @@ pub(crate) fn after_event(core: &mut Core, slot: Slot) {
     }
 }
 
-/// Hands bytes to the application, as far as it wants them; returns how many that were.
+/// Hands bytes to the application, as far as it wants them; returns the number of bytes.
 pub(crate) fn input<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
     let Conn { link, protocol, .. } = core.conns.get(slot);
     let Some(stream) = protocol.byte_stream() else {

@@ -1,5 +1,5 @@
-//! Which certificate a client gets: by the host it names (SNI, RFC 6066 §3) and the signatures it
-//! can check. Every worker asks the same store, so that a reload is one step for all of them.
+//! The choice of a client's certificate: by the host it names (SNI, RFC 6066 §3) and the signatures
+//! it can check. Every worker uses the same store, so that a reload is one step for all of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,18 +13,18 @@ use super::certificates::{Certificate, CertificateName};
 /// The certificates of a server.
 #[derive(Debug)]
 pub struct CertificateStore {
-    /// Held for a look-up, once a handshake; written by a reload.
+    /// The current certificates: read-locked for a lookup, once a handshake; written by a reload.
     current: RwLock<Arc<Directory>>,
 }
 
 impl CertificateStore {
-    /// With these certificates, the one for clients that name no host first. Without any, every
-    /// handshake fails.
+    /// Creates a store with these certificates, the one for clients that name no host first.
+    /// Without any, every handshake fails.
     pub fn new(certificates: &[Certificate]) -> Self {
         Self { current: RwLock::new(Arc::new(Directory::new(certificates))) }
     }
 
-    /// Makes these the certificates, for every handshake that begins from now on.
+    /// Replaces the certificates, for every handshake that begins from now on.
     pub fn replace(&self, certificates: &[Certificate]) {
         let next = Arc::new(Directory::new(certificates));
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
@@ -46,7 +46,7 @@ impl ResolvesServerCert for CertificateStore {
 struct Directory {
     certificates: Vec<Arc<CertifiedKey>>,
     exact: HashMap<String, Vec<usize>>,
-    /// By what stands behind `*.`.
+    /// The certificates by the part of the name behind `*.`.
     wildcards: HashMap<String, Vec<usize>>,
 }
 
@@ -68,9 +68,9 @@ impl Directory {
         Self { certificates: keys.collect(), exact, wildcards }
     }
 
-    /// In this order: the host itself, a wildcard that covers it, the first of all. Of several, the
-    /// first whose key signs in a way that the client understands; if there is none, the handshake
-    /// will say so.
+    /// Returns the certificate for a host, in this order: that of the host itself, a wildcard that
+    /// covers it, the first of all. Of several, it is the first whose key signs in a way that the
+    /// client understands; if there is none, the handshake fails.
     fn find(&self, host: Option<&str>, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let host = host.map(str::to_ascii_lowercase);
         let named = host.iter().flat_map(|host| {

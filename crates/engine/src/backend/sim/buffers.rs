@@ -70,7 +70,7 @@ impl Buffers {
         self.free.push(lent.buffer);
     }
 
-    /// Between two passes the engine has none: it copies what it keeps.
+    /// Checks that the engine has no buffer between two passes: it copies the bytes that it keeps.
     pub(super) fn check_none_lent(&self) {
         assert!(!self.lent.contains(&true), "the engine keeps a lent buffer");
     }

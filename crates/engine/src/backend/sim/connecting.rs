@@ -1,4 +1,4 @@
-//! Connections that the engine opens.
+//! The connections that the engine opens.
 
 use rustix::io::Errno;
 
@@ -8,8 +8,8 @@ use super::{Completion, OpeningState, ReadyEntry, Sim, SimEntry, SimSocket, Slot
 use crate::remote::RemoteAddress;
 
 impl<const READINESS: bool> Sim<READINESS> {
-    /// See [`super::Backend::connect`]. Those of Unix sockets are open at once, or later: the
-    /// engine must not rely on either.
+    /// Opens a connection for [`super::Backend::connect`]. Those of Unix sockets are open at once,
+    /// or later: the engine must not rely on either.
     pub(super) fn open_connection(
         &mut self,
         slot: Slot,
@@ -31,7 +31,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         Ok(OpeningState::Done)
     }
 
-    /// Begins to open a connection, which is told of later.
+    /// Begins to open a connection, which is reported later.
     pub(super) fn begin_opening(
         &mut self,
         slot: Slot,
@@ -61,7 +61,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         Ok(())
     }
 
-    /// Finds out whether a connection that is opened has its result. io_uring cancels one that is
+    /// Checks whether a connection that is opened has its result. io_uring cancels one that is
     /// closed meanwhile.
     pub(super) fn collect_connected(&mut self, slot: Slot, due: &mut Option<u64>) {
         let entry = &mut self.entries[slot as usize];

@@ -1,18 +1,18 @@
-//! What the simulated kernel does to the engine: how often it is slow, short, out of order, or out
-//! of something.
+//! The behaviour of the simulated kernel: how often it is slow, short, out of order, or out of a
+//! resource.
 
 use rustix::io::Errno;
 
 use super::random::Random;
 
-/// Chances are per mille. The default is a kernel at its best.
+/// The faults of a simulated kernel. Chances are per mille. The default is a kernel without faults.
 #[derive(Debug, Clone)]
 pub struct Faults {
     /// A transfer moves fewer bytes than it could, down to one.
     pub short: u32,
-    /// Something that is ready is reported later than it could be.
+    /// A ready event is reported later than it could be.
     pub late: u32,
-    /// … by at most so many milliseconds.
+    /// The maximum delay of such an event, in milliseconds.
     pub late_ms: u64,
     /// An operation is interrupted (EINTR), or reported without reason.
     pub interrupt: u32,
@@ -28,19 +28,20 @@ pub struct Faults {
     pub broken: u32,
     /// A send finds no memory for a moment (ENOBUFS, ENOMEM).
     pub shortage: u32,
-    /// A receive that could go on ends and has to be asked for again.
+    /// A receive that could go on ends and has to be requested again.
     pub disarm: u32,
-    /// Buffers the kernel may fill at once, in the shape of io_uring; 0 stands for many.
+    /// Buffers that the kernel may fill at once, in the shape of io_uring; 0 stands for many.
     pub buffers: u16,
-    /// Ready things that one wait brings at most, as a poller's batch is bounded; 0 stands for all.
+    /// The maximum number of ready events that one wait brings, as a poller's batch is bounded; 0
+    /// stands for all.
     pub batch: u16,
     /// The clock leaps forward when a wait ends.
     pub leap: u32,
-    /// … by at most so many milliseconds.
+    /// The maximum leap, in milliseconds.
     pub leap_ms: u64,
     /// The wall clock is set before a wait, forward or back.
     pub set: u32,
-    /// … by at most so many milliseconds.
+    /// The maximum change of the wall clock, in milliseconds.
     pub set_ms: u64,
     /// A datagram is lost, unless its peer is a protected one.
     pub loss: u32,
@@ -48,13 +49,13 @@ pub struct Faults {
     pub duplicate: u32,
     /// A bit of a datagram is changed, unless its peer is a protected one.
     pub damage: u32,
-    /// A datagram is marked to say that its path is congested, if it may be marked.
+    /// A datagram gets the ECN mark of a congested path, if it may be marked.
     pub congested: u32,
     /// A send of datagrams finds no room at the moment.
     pub full: u32,
     /// Milliseconds that a datagram is on its way.
     pub path_ms: u64,
-    /// … and at most so many more, so that others overtake it.
+    /// The maximum additional delay of a datagram, in milliseconds, so that others overtake it.
     pub jitter_ms: u64,
     /// Bytes of the longest datagram that is not lost for its length.
     pub path_bytes: usize,
@@ -99,7 +100,7 @@ impl Default for Faults {
 /// Bytes of the longest datagram over IPv4 on Ethernet.
 const ETHERNET_PAYLOAD_BYTES: usize = 1472;
 
-/// An operation the kernel may refuse.
+/// An operation that the kernel may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fallible {
     Accept,
@@ -112,7 +113,7 @@ pub(super) enum Fallible {
 }
 
 impl Fallible {
-    /// How it can fail.
+    /// Returns the errors with which it can fail.
     fn errors(self) -> &'static [Errno] {
         match self {
             Self::Accept => &[
@@ -135,21 +136,21 @@ impl Fallible {
     }
 }
 
-/// Whether accepting failed for something that has to do with the client, which is gone then.
+/// Returns whether accepting failed for a reason of the client, which is gone then.
 pub(super) fn loses_client(error: Errno) -> bool {
     !matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::INTR)
 }
 
-/// Whether operations fail.
+/// The random decision whether operations fail.
 #[derive(Debug)]
 pub(super) struct Dice {
     pub(super) faults: Faults,
-    /// Fallible operations so far.
+    /// The number of fallible operations so far.
     pub(super) operations: u64,
 }
 
 impl Dice {
-    /// The error of this operation, if it is to fail.
+    /// Returns the error of this operation, if it is to fail.
     pub(super) fn roll(
         &mut self,
         random: &mut Random,

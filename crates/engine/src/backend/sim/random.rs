@@ -1,17 +1,17 @@
-//! The simulator's only source of chance: SplitMix64 (Steele, Lea, Flood 2014), eight bytes of
+//! The simulator's only source of randomness: SplitMix64 (Steele, Lea, Flood 2014), eight bytes of
 //! state, the same numbers on every machine.
 
-/// A stream of numbers that its seed decides.
+/// A stream of numbers that its seed determines.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of `seed`.
+    /// Creates the stream of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -20,7 +20,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Bytes of chance.
+    /// Returns random bytes.
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         for part in bytes.chunks_mut(size_of::<u64>()) {
@@ -29,29 +29,29 @@ impl Random {
         bytes
     }
 
-    /// A number below `bound`, which is not 0. The bias of the remainder is far below what a
-    /// simulation could show.
+    /// Returns a number below `bound`, which is not 0. The bias of the remainder is far below the
+    /// level that a simulation could show.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.number() % bound
     }
 
-    /// A number from `low` to `high`, both possible.
+    /// Returns a number from `low` to `high`, both possible.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// True in `per_mille` of a thousand cases.
+    /// Returns true in `per_mille` of a thousand cases.
     pub fn chance(&mut self, per_mille: u32) -> bool {
         per_mille > 0 && self.below(1000) < u64::from(per_mille)
     }
 
-    /// One of `choices`, of which there is at least one.
+    /// Returns one of `choices`, of which there is at least one.
     pub fn pick<'c, T>(&mut self, choices: &'c [T]) -> &'c T {
         &choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// How much of `possible` (at least 1) happens: all of it, or with a chance of `per_mille`
-    /// less; then often a single byte, because ends and beginnings are where mistakes are.
+    /// Returns how much of `possible` (at least 1) happens: all of it, or with a chance of
+    /// `per_mille` less; then often a single byte, because mistakes are at ends and beginnings.
     pub fn part_of(&mut self, possible: usize, per_mille: u32) -> usize {
         if possible <= 1 || !self.chance(per_mille) {
             return possible;
@@ -63,7 +63,7 @@ impl Random {
         }
     }
 
-    /// Puts a list into an order of chance (Fisher and Yates).
+    /// Shuffles a list (Fisher and Yates).
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for at in (1..list.len()).rev() {
             list.swap(at, self.below(at as u64 + 1) as usize);

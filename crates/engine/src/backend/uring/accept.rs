@@ -1,5 +1,5 @@
-//! Connections from the listeners: each is polled, and who came is taken by plain system calls, one
-//! at a time, so that nobody is taken whom the engine has no place for (decisions/0009).
+//! Connections from the listeners: each is polled, and clients are accepted by plain system calls,
+//! one at a time, so that no client is accepted without a permit of the engine (decisions/0009).
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::operation::{Op, user_data};
 use super::{Socket, Uring};
 use crate::limits::ACCEPTS_PER_PASS;
 
-/// What a listener is polled for. Of the workers that share one, a client wakes one.
+/// The events for which a listener is polled. Of the workers that share one, a client wakes one.
 const CLIENTS: u32 = libc::EPOLLIN as u32 | libc::EPOLLEXCLUSIVE as u32;
 
 /// A listener and the poll that is armed on it.
@@ -30,7 +30,7 @@ impl Listener {
 }
 
 impl Uring {
-    /// Asks for connections, or takes that back.
+    /// Turns accepting on or off for all listeners.
     pub(super) fn accept_all(&mut self, on: bool) {
         if self.accepting == on {
             return;
@@ -48,8 +48,8 @@ impl Uring {
         }
     }
 
-    /// Asks whether somebody waits at a listener. A poll whose cancel is under way goes on when it
-    /// is heard.
+    /// Polls a listener for waiting clients. A poll whose cancel is under way goes on when the
+    /// cancel is reported.
     fn poll_listener(&mut self, listener: usize) {
         let at = &mut self.listeners[listener];
         if std::mem::replace(&mut at.polling, true) {
@@ -59,13 +59,13 @@ impl Uring {
         self.push(&poll.user_data(user_data(Op::Accept, 0, listener as u32)));
     }
 
-    /// The poll of a listener is over: somebody waits there, or it was cancelled.
+    /// Handles the end of a listener's poll: a client waits there, or it was cancelled.
     pub(super) fn listener_polled(&mut self, data: u64, result: i32) -> Option<Completion<Socket>> {
         let listener = data as u32 as usize;
         let at = self.listeners.get_mut(listener)?;
         at.polling = false;
         if !self.accepting {
-            // A cancelled poll may have been woken as well, which nobody is told of.
+            // A cancelled poll may have been woken as well, and no worker would notice the client.
             return Some(Completion::ClientMissed);
         }
         match result {
@@ -78,7 +78,7 @@ impl Uring {
         None
     }
 
-    /// The next client of the listener whose turn it is.
+    /// Returns the next client of the listener whose turn it is.
     pub(super) fn next_client(&mut self) -> Option<Completion<Socket>> {
         let (listener, left) = self.accept_from.take()?;
         if left > 0

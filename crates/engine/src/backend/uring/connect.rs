@@ -1,4 +1,4 @@
-//! Connections that are opened.
+//! The connections that the server opens, over io_uring.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -15,7 +15,7 @@ use crate::remote::RemoteAddress;
 use crate::tables::has_places;
 
 impl Uring {
-    /// See [`super::super::Backend::connect`].
+    /// Opens a connection for [`super::super::Backend::connect`].
     pub(super) fn open_connection(
         &mut self,
         slot: Slot,
@@ -47,7 +47,7 @@ impl Uring {
     }
 
     /// Opens a connection to a Unix socket, which is done in the call. The call must not block if
-    /// the queue of the socket is full, and sends must.
+    /// the accept queue of the socket is full, and sends must.
     fn open_local(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<OpeningState, Errno> {
         let (fd, address) = socket_for(remote, SocketFlags::NONBLOCK)?;
         net::connect(&fd, &address)?;
@@ -59,7 +59,7 @@ impl Uring {
         Ok(OpeningState::Done)
     }
 
-    /// See [`super::super::Backend::adopt`].
+    /// Adopts a connected socket for [`super::super::Backend::adopt`].
     pub(super) fn adopt_socket(&mut self, slot: Slot, fd: OwnedFd) -> Result<(), Errno> {
         if !self.fill(slot, Socket { fd, is_tcp: false }) {
             return Err(Errno::NOMEM);
@@ -71,7 +71,7 @@ impl Uring {
         Ok(())
     }
 
-    /// A connection is open, or cannot be opened.
+    /// Handles the result of opening a connection.
     pub(super) fn connected(&mut self, data: u64, result: i32) -> Option<Completion<Socket>> {
         let slot = self.tenant(data)?;
         let entry = &mut self.entries[slot as usize];

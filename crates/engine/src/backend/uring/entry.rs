@@ -10,13 +10,13 @@ use crate::limits::SEND_PARTS_MAX;
 #[derive(Debug)]
 pub struct Socket {
     pub(super) fd: OwnedFd,
-    /// It is one of TCP. Of such a socket the kernel tells how far the peer is, so that a send may
-    /// take as long as it likes; and the peer sees how it ends.
+    /// Whether it is a TCP socket. Of such a socket the kernel reports how far the peer is, so that
+    /// a send may take any time; and the peer sees how the connection ends.
     pub(super) is_tcp: bool,
 }
 
 impl From<OwnedFd> for Socket {
-    /// Of a socket nothing is known.
+    /// Wraps a socket of an unknown kind.
     fn from(fd: OwnedFd) -> Self {
         Self { fd, is_tcp: false }
     }
@@ -25,32 +25,33 @@ impl From<OwnedFd> for Socket {
 /// One connection as the kernel knows it.
 pub(super) struct UringEntry {
     pub(super) fd: Option<OwnedFd>,
-    /// See [`Socket::is_tcp`].
+    /// Whether it is a TCP socket; see [`Socket::is_tcp`].
     pub(super) is_tcp: bool,
     pub(super) generation: u32,
-    /// A receive is armed; its last completion is still to come.
+    /// Whether a receive is armed; its last completion is still to come.
     pub(super) receiving: bool,
-    /// Nothing was received yet.
+    /// Whether no bytes were received yet.
     pub(super) fresh: bool,
-    /// A pass, and the bytes that it has brought in it.
+    /// A pass, and the number of bytes that were received in it.
     pub(super) brought: (u16, u16),
-    /// See [`Backend::expect_content`](super::super::Backend::expect_content).
+    /// Whether most of its input is content; see
+    /// [`Backend::expect_content`](super::super::Backend::expect_content).
     pub(super) content: bool,
-    /// The engine wants to receive.
+    /// Whether the engine wants to receive.
     pub(super) wanted: bool,
-    /// It stands among those whose receive has ended.
+    /// Whether it is listed among those whose receive has ended.
     pub(super) listed: bool,
-    /// Its receive found no buffer.
+    /// Whether its receive found no buffer.
     pub(super) starved: bool,
-    /// A cancel of the receive is under way.
+    /// Whether a cancel of the receive is under way.
     pub(super) cancelling: bool,
     pub(super) sending: bool,
-    /// It is being opened.
+    /// Whether it is being opened.
     pub(super) connecting: bool,
-    /// A poll for room in the socket is armed.
+    /// Whether a poll for room in the socket is armed.
     pub(super) polling: bool,
     pub(super) closing: bool,
-    /// The vectors of the send in flight, when it has more than one part.
+    /// The vectors of the send in flight, if it has more than one part.
     pub(super) message: Option<Box<Message>>,
 }
 
@@ -61,7 +62,7 @@ pub(super) struct Message {
 }
 
 impl UringEntry {
-    /// Whether a completion of it is still to come.
+    /// Returns whether a completion of it is still to come.
     pub(super) fn is_busy(&self) -> bool {
         self.receiving || self.sending || self.polling || self.connecting
     }
@@ -89,17 +90,17 @@ impl UringEntry {
 }
 
 impl Message {
-    /// An empty one; `None` when there is no memory for it.
+    /// Creates an empty message; `None` if there is no memory for it.
     pub(super) fn boxed() -> Option<Box<Self>> {
         // SAFETY: a message has a size, and all-zero headers and vectors are valid and empty; a box
-        // frees what was allocated with the layout of its type.
+        // frees its allocation with the layout of its type.
         unsafe {
             let memory = alloc::alloc_zeroed(Layout::new::<Self>()).cast::<Self>();
             (!memory.is_null()).then(|| Box::from_raw(memory))
         }
     }
 
-    /// The header, for the kernel.
+    /// Returns the header, for the kernel.
     pub(super) fn header(&self) -> *const libc::msghdr {
         &raw const self.header
     }

@@ -1,7 +1,7 @@
-//! The buffers a ring receives into: a provided-buffer ring of fixed-size buffers.
+//! The buffers into which a ring receives: a provided-buffer ring of fixed-size buffers.
 //!
 //! The memory for all of them is reserved at start and touched only when a buffer is first lent, so
-//! a quiet worker holds little; the number lent grows when receives find none.
+//! a quiet worker holds little; the number of lent buffers grows when receives find none.
 
 use std::io;
 use std::ptr::NonNull;
@@ -16,15 +16,15 @@ use crate::limits::INPUT_TURN_BYTES;
 
 /// Bytes of one buffer: larger input comes in pieces.
 pub(super) const BUFFER_BYTES: usize = INPUT_TURN_BYTES;
-/// Most buffers lent: 4 MiB (a power of two, as the kernel wants).
+/// The maximum number of lent buffers: 4 MiB (a power of two, as the kernel wants).
 const BUFFERS_MAX: u16 = 1024;
 /// Buffers lent at first, and added whenever receives found none.
 const BUFFERS_STEP: u16 = 128;
-/// A ring takes at most one byte for so many of the budget for buffers of its worker, or as much as
-/// it lends at first.
+/// The divisor of a worker's memory budget for buffers: a ring takes at most this fraction of it,
+/// or as much as it lends at first.
 const BUDGET_DIVISOR: usize = 8;
 
-/// Returns how many buffers a ring lends at most: a power of two, as the kernel wants.
+/// Returns the maximum number of buffers that a ring lends: a power of two, as the kernel wants.
 const fn buffers_max(budget_bytes: usize) -> u16 {
     let mut buffers = BUFFERS_MAX;
     while buffers > BUFFERS_STEP && buffers as usize * BUFFER_BYTES > budget_bytes / BUDGET_DIVISOR
@@ -39,7 +39,7 @@ pub(super) const fn ring_bytes(budget_bytes: usize) -> usize {
     buffers_max(budget_bytes) as usize * (BUFFER_BYTES + size_of::<BufRingEntry>())
 }
 
-/// See the module's head.
+/// The lent buffers of one ring.
 pub(super) struct LentRing {
     memory: NonNull<u8>,
     bytes: usize,
@@ -51,8 +51,8 @@ pub(super) struct LentRing {
 }
 
 impl LentRing {
-    /// Reserves the memory and tells the kernel of it as `group`. The worker has this budget for
-    /// buffers, which the ring is no part of.
+    /// Reserves the memory and registers it with the kernel as `group`. The worker has this budget
+    /// for buffers, which does not include the ring.
     pub(super) fn register(ring: &IoUring, group: u16, budget_bytes: usize) -> io::Result<Self> {
         let (buffers, bytes) = (buffers_max(budget_bytes), ring_bytes(budget_bytes));
         // SAFETY: a fresh private mapping touches no memory of ours.
@@ -82,12 +82,12 @@ impl LentRing {
         self.given = until;
     }
 
-    /// The filled part of a buffer.
+    /// Returns the filled part of a buffer.
     #[inline]
     pub(super) fn bytes(&self, lent: &Lent) -> &[u8] {
         assert!(lent.buffer < self.given && lent.bytes as usize <= BUFFER_BYTES);
         // SAFETY: within the mapping by the assertion; the kernel does not touch a buffer between
-        // its completion and `give_back`, which takes the `Lent` away.
+        // its completion and `give_back`, which takes the `Lent`.
         unsafe { std::slice::from_raw_parts(self.start_of(lent.buffer), lent.bytes as usize) }
     }
 
@@ -128,7 +128,7 @@ impl LentRing {
 
 impl Drop for LentRing {
     fn drop(&mut self) {
-        // SAFETY: exactly what `register` mapped; the ring that wrote to it is gone.
+        // SAFETY: exactly the range that `register` mapped; the ring that wrote to it is gone.
         let unmapped = unsafe { munmap(self.memory.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "unmapping our own range cannot fail");
     }

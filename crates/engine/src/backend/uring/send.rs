@@ -16,7 +16,7 @@ use crate::limits::SEND_MAX_BYTES;
 use crate::tables::has_places;
 
 impl Uring {
-    /// Queues one send; see [`super::super::Backend::send`].
+    /// Queues one send for [`super::super::Backend::send`].
     ///
     /// # Safety
     /// The memory of `parts` stays in place and unchanged until the completion.
@@ -26,15 +26,15 @@ impl Uring {
         let Some(fd) = entry.fd.as_ref().map(|fd| Fd(fd.as_raw_fd())) else {
             return Sending::Failed(Errno::BADF);
         };
-        // WAITALL: the kernel goes on after a short send by itself. That is not for a socket which
-        // does not tell how far it has come: a peer that reads slowly would look like none.
+        // With WAITALL, the kernel continues after a short send on its own. That is not for a
+        // socket which does not report its progress: a slow reader would look like none.
         let waits = if entry.is_tcp { libc::MSG_WAITALL } else { 0 };
         let flags = libc::MSG_NOSIGNAL | waits;
         let message = match parts {
             [_] => None,
             _ => self.spare_messages.pop().or_else(Message::boxed),
         };
-        // Without memory for a message the first part goes alone.
+        // Without memory for a message the first part is sent alone.
         let Some(mut message) = message else {
             let Some(one) = parts.first() else { return Sending::Done(0) };
             debug_assert!(one.len() <= SEND_MAX_BYTES);
@@ -49,7 +49,7 @@ impl Uring {
         self.queue_send(slot, &send)
     }
 
-    /// Sends what the kernel takes at once, without the ring.
+    /// Sends the bytes that the kernel takes at once, without the ring.
     pub(super) fn send_at_once(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
         let Some(fd) = &self.entries[slot as usize].fd else {
             return Sending::Failed(Errno::BADF);
@@ -70,7 +70,7 @@ impl Uring {
         }
     }
 
-    /// Asks when there is room in the socket.
+    /// Requests a report when there is room in the socket.
     pub(super) fn arm_poll(&mut self, slot: Slot) {
         let entry = &mut self.entries[slot as usize];
         let Some(fd) = &entry.fd else { return };
@@ -113,7 +113,7 @@ impl Uring {
         entry.polling = false;
         match entry.closing {
             true => self.release_if_quiet(slot),
-            // A socket that failed is writable as well: the next send tells.
+            // A socket that failed is writable as well: the next send returns the error.
             false => Some(Completion::Writable { slot }),
         }
     }
