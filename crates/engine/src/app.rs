@@ -34,7 +34,7 @@ pub enum Event<'a> {
     /// first `want`. It does not come for a request without content
     /// ([`Framing::None`](pinion_http::request::Framing)).
     ///
-    /// The event carries the trailers: fields that the client sent behind the content. They are not
+    /// The event carries the trailers: fields that the client sent after the content. They are not
     /// part of the head and must never be merged into it, nor be looked up in place of a field of
     /// the head (RFC 9110 §6.5.1). Those that are dangerous when mistaken for fields of the head
     /// ([`trailers::is_forbidden`](pinion_http::h1::trailers::is_forbidden)) are left out.
@@ -48,7 +48,7 @@ pub enum Event<'a> {
     /// The client of an HTTP/1 or HTTP/2 connection will send no more, and its request is complete.
     /// Most clients that do this have left, but over HTTP/1 it is also how a client says that no
     /// other request follows (RFC 9112 §9.6). The event comes at most once for each exchange that
-    /// [waits](Exchange::wait), also if the exchange has begun behind the end of the input, and not
+    /// [waits](Exchange::wait), also if the exchange has begun after the end of the input, and not
     /// while a pipelined request waits.
     InputEnd,
     /// Most of the queued output has left; there is room for more.
@@ -116,7 +116,7 @@ pub trait App {
     /// ([`Self::alarm_ms`]).
     fn pass(&mut self, connections: &mut Connections<'_>);
 
-    /// Called once at the end of every pass, behind all events. Here the application does work once
+    /// Called once at the end of every pass, after all events. Here the application does work once
     /// for all events of the pass, such as messages that have several requests. Output that is
     /// written here leaves in this pass. Some events come later in the pass, such as the next
     /// request of a connection whose response has ended: an application with work left by them sets
@@ -143,7 +143,7 @@ pub trait App {
     fn stopping(&mut self) {}
 
     /// Returns whether work that belongs to no exchange is unfinished. A worker that ends calls
-    /// this behind each of its passes. It waits for the work, as for open exchanges, as long as the
+    /// this after each of its passes. It waits for the work, as for open exchanges, as long as the
     /// grace period lasts.
     fn is_busy(&self) -> bool {
         false

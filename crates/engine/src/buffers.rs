@@ -54,7 +54,7 @@ impl Buffers {
     /// none yet.
     ///
     /// # Errors
-    /// Returns the reason for which that is not possible.
+    /// Returns the reason if that is not possible.
     pub(crate) fn queue(&mut self, index: &mut u32, slice: Slice<'_>) -> Result<(), Gone> {
         let (output, pool) = (self.outputs.of(index), &mut self.pool);
         let queued = match slice {
@@ -74,7 +74,7 @@ impl Buffers {
     /// Queues the content of a prepared response.
     ///
     /// # Errors
-    /// Returns the reason for which that is not possible.
+    /// Returns the reason if that is not possible.
     pub(crate) fn queue_body(
         &mut self,
         index: &mut u32,
@@ -116,7 +116,7 @@ impl Buffers {
     /// Queues a range of bytes in memory: copied while that is cheaper than a slice of its own.
     ///
     /// # Errors
-    /// Returns the reason for which that is not possible.
+    /// Returns the reason if that is not possible.
     #[inline]
     fn queue_shared(
         &mut self,
@@ -136,7 +136,7 @@ impl Buffers {
     /// Queues a range of a mapping: copied while that is cheaper than a slice of its own.
     ///
     /// # Errors
-    /// Returns the reason for which that is not possible.
+    /// Returns the reason if that is not possible.
     #[inline]
     fn queue_mapped(
         &mut self,

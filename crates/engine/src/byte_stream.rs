@@ -9,7 +9,7 @@ use crate::remote::{ConnectTls, RemoteOrigin};
 pub(crate) enum StreamState {
     /// The application knows of it and has not ended it: `Gone` is owed if nothing else ends it.
     Open,
-    /// The application has closed it: it ends behind the queued output.
+    /// The application has closed it: it ends after the queued output.
     Closed,
     /// The application has cut it, or was informed that it is gone.
     Gone,
@@ -20,8 +20,7 @@ pub(crate) struct ByteStream {
     pub(crate) state: StreamState,
     /// Whether the queue exceeded its high water, so that `Writable` is owed.
     pub(crate) owes_writable: bool,
-    /// Whether the peer has ended its side, so that `End` is owed behind the bytes that came
-    /// before.
+    /// Whether the peer has ended its side, so that `End` is owed after the bytes that came before.
     pub(crate) owes_end: bool,
     /// The number of bytes that the application will take.
     pub(crate) wanted: u64,
@@ -29,7 +28,7 @@ pub(crate) struct ByteStream {
     pub(crate) tag: Option<u64>,
     /// The lower half of the backend's progress at the last deadline of the application.
     pub(crate) progress: u32,
-    /// Whether the application sends no more: the end of our side is sent behind the queued output.
+    /// Whether the application sends no more: the end of our side is sent after the queued output.
     pub(crate) owes_finish: bool,
     /// Whether the end of our side was requested.
     pub(crate) finished: bool,
@@ -50,7 +49,7 @@ pub(crate) struct Connecting {
     /// The time by which it must be open, in milliseconds.
     pub(crate) due_ms: u64,
     pub(crate) step: ConnectStep,
-    /// The reason for which the handshake has failed.
+    /// The reason why the handshake has failed.
     pub(crate) failure: Option<Box<rustls::Error>>,
 }
 

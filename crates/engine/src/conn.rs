@@ -221,7 +221,7 @@ impl Conn {
         self.protocol.http3()
     }
 
-    /// Returns whether input is to be decrypted as TLS records. Behind the last response the input
+    /// Returns whether input is to be decrypted as TLS records. After the last response the input
     /// is not read: decrypting it would cost more than sending it did.
     #[inline]
     pub(crate) fn opens_input(&self) -> bool {
@@ -238,7 +238,7 @@ impl Conn {
         matches!(&self.protocol, Protocol::Linger(linger) if linger.is_sending())
     }
 
-    /// Returns whether our side ends behind the queued output.
+    /// Returns whether our side ends after the queued output.
     #[inline]
     pub(crate) fn sends_no_more(&self) -> bool {
         match &self.protocol {

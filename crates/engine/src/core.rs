@@ -249,7 +249,7 @@ impl Core {
         self.give_up(slot, Gone::Overload);
     }
 
-    /// Ends the protocol of a connection behind its queued output, and gives its resources back.
+    /// Ends the protocol of a connection after its queued output, and gives its resources back.
     /// `remaining` is the input that the peer may still send.
     pub(crate) fn end(&mut self, slot: Slot, remaining: Remaining) {
         let Self { conns, buffers, ending, .. } = self;

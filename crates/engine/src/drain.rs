@@ -44,7 +44,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             if let Some(open) = conn.protocol.http1().and_then(Http1::exchange) {
                 open.keep_alive = false;
             }
-            // A client in a handshake gets GOAWAY behind that, and has come in time.
+            // A client in a handshake gets GOAWAY after that, and has come in time.
             let is_new = conn.http3().is_some_and(|http3| http3.quic.is_handshaking());
             if !is_new && !conn.is_closing() && conn.protocol.multiplexed().is_some() {
                 self.core.go_away(slot);
@@ -86,7 +86,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         )
     }
 
-    /// Moves the end on behind a pass; `brought` is whether it brought a client or a request.
+    /// Moves the end on after a pass; `brought` is whether it brought a client or a request.
     /// Returns whether the worker is done.
     pub(crate) fn drained(&mut self, brought: bool) -> bool {
         match self.core.ending {

@@ -319,8 +319,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// Ends a response that cannot be completed, behind the queued part of it. It never looks like
-    /// a complete one: the connection ends inside the content, or the stream is reset. If only the
+    /// Ends a response that cannot be completed, after the queued part of it. It never looks like a
+    /// complete one: the connection ends inside the content, or the stream is reset. If only the
     /// end of the connection would end the content, and over HTTP/3, where a reset discards
     /// unacknowledged bytes, the response is [aborted](Self::abort).
     pub fn cut_short(&mut self) {
@@ -429,7 +429,7 @@ impl Exchange<'_> {
 
     /// Turns the connection into a byte stream without a response; the application gets its events
     /// by `raw` and sends the bytes that the client expects, such as the `200` that opens a tunnel
-    /// for CONNECT (RFC 9110 §9.3.6). Bytes that the client has sent behind its request come as
+    /// for CONNECT (RFC 9110 §9.3.6). Bytes that the client has sent after its request come as
     /// bytes of the stream, and responses to earlier requests leave before the output of the
     /// stream. This works only over HTTP/1, before there is a response and without content;
     /// otherwise the exchange is aborted.

@@ -1,4 +1,4 @@
-//! The maximum memory of the engine beside mappings and the memory budget for buffers: the parts
+//! The maximum memory of the engine besides mappings and the memory budget for buffers: the parts
 //! that grow with workers and with connections, each in one place.
 
 use std::net::SocketAddr;
@@ -17,13 +17,13 @@ use crate::quic::endpoint;
 use crate::server::Io;
 use crate::wheel;
 
-/// Returns the bytes of one worker without connections, beside [`worker_mapped_bytes`].
+/// Returns the bytes of one worker without connections, besides [`worker_mapped_bytes`].
 pub const fn worker_bytes(io: Io) -> usize {
     let backend = match io {
         Io::Epoll => epoll::WORKER_BYTES,
         Io::Uring => uring::WORKER_BYTES,
     };
-    // The buffers in which TLS decrypts and encrypts; the records have their headers beside.
+    // The buffers in which TLS decrypts and encrypts; the headers of the records come in addition.
     let tls = TLS_RECORD_MAX_BYTES + CHUNK_BYTES + SEAL_MAX_BYTES + 1024;
     // The buffer for compressed content, and one for a piece of a file before compression.
     let encoding = CHUNK_BYTES + EXTERNAL_READ_BYTES;
@@ -42,7 +42,7 @@ pub const fn worker_mapped_bytes(io: Io, budget_bytes: usize) -> usize {
         }
 }
 
-/// Returns the bytes of one connection, beside its buffers: its slot, its queue, its deadline, its
+/// Returns the bytes of one connection, besides its buffers: its slot, its queue, its deadline, its
 /// entry in the backend.
 pub const fn connection_bytes(io: Io) -> usize {
     let backend = match io {
@@ -52,11 +52,11 @@ pub const fn connection_bytes(io: Io) -> usize {
     conns::SLOT_BYTES + output::QUEUE_BYTES + wheel::NODE_BYTES + backend
 }
 
-/// Bytes of one connection of a proxy that sends the address of its client, beside those of every
+/// Bytes of one connection of a proxy that sends the address of its client, besides those of every
 /// connection: the address of the proxy itself.
 pub const PROXY_ADDRESS_BYTES: usize = size_of::<Option<SocketAddr>>();
 
-/// The maximum number of bytes of one connection's TLS, beside encrypted output, which counts as a
+/// The maximum number of bytes of one connection's TLS, besides encrypted output, which counts as a
 /// buffer: keys and state, an incomplete handshake or record, and the reply to a handshake. An idle
 /// connection has an eighth of that.
 pub const TLS_CONNECTION_BYTES: usize = {
@@ -70,8 +70,8 @@ pub const TLS_CONNECTION_BYTES: usize = {
 /// client also keeps the certificates of the server.
 pub const TLS_OUTGOING_BYTES: usize = TLS_CONNECTION_BYTES + HANDSHAKE_MAX_BYTES;
 
-/// The maximum number of bytes of one QUIC connection, beside queued output and unread input, which
-/// count as buffers: keys and state of QUIC and HTTP/3.
+/// The maximum number of bytes of one QUIC connection, besides queued output and unread input,
+/// which count as buffers: keys and state of QUIC and HTTP/3.
 pub const QUIC_CONNECTION_BYTES: usize = {
     const STATE_BYTES: usize = 40 * 1024;
     STATE_BYTES + QUIC_UNCOUNTED_BYTES

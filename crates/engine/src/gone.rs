@@ -1,10 +1,10 @@
-//! The reasons for which an exchange or a stream ends without an action of the application.
+//! The reasons why an exchange or a stream ends without an action of the application.
 
 use pinion_http::refusal::Refusal;
 
 use crate::remote::NotConnected;
 
-/// The reason for which an exchange or a stream ended early.
+/// The reason why an exchange or a stream ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {
     /// The peer closed or reset the connection, or stopped in the middle of a body.
@@ -35,7 +35,7 @@ pub enum Gone {
 }
 
 impl From<Refusal> for Gone {
-    /// Returns the reason for which an exchange ends whose content is refused.
+    /// Returns the reason why an exchange ends whose content is refused.
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Timeout => Self::Stalled,

@@ -25,7 +25,7 @@ pub(crate) enum Http1 {
     Head { scanned: u32 },
     /// A request to which the application responds.
     Exchange(OpenExchange),
-    /// The client got 101: the connection becomes a byte stream behind the event.
+    /// The client got 101: the connection becomes a byte stream after the event.
     Upgraded,
     /// The request got its response without its content, which is dropped; `dropped` bytes of it
     /// were so far.
@@ -105,7 +105,7 @@ impl OpenExchange {
             },
             ..ExchangeState::default()
         };
-        // Behind CONNECT a client may send bytes for its tunnel without waiting for the response.
+        // After CONNECT a client may send bytes for its tunnel without waiting for the response.
         // There is no tunnel, and those bytes must not be read as requests (RFC 9110 §9.3.6).
         let is_tunnel = head.method == Method::Connect;
         Self {

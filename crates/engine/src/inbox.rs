@@ -42,7 +42,7 @@ const PROBE: u8 = 8;
 pub(crate) struct Inbox {
     inner: Mutex<Inner>,
     /// The flags `ASLEEP`, `MESSAGES`, `CHANGES` and `PROBE`. The thread that sets the first flag
-    /// beside `ASLEEP` wakes the worker, so a busy worker is never woken, and a sleeping one once.
+    /// besides `ASLEEP` wakes the worker, so a busy worker is never woken, and a sleeping one once.
     state: AtomicU8,
 }
 
@@ -104,7 +104,7 @@ impl Inbox {
         self.lock().messages.is_empty()
     }
 
-    /// Adds a message behind the others, unless `messages_max` wait already.
+    /// Adds a message after the others, unless `messages_max` wait already.
     fn push(&self, messages_max: usize, to: Recipient, message: Message) -> Result<(), Message> {
         let mut inner = self.lock();
         let full = inner.messages.len() >= messages_max;

@@ -1,4 +1,4 @@
-//! Input of one connection that cannot be used yet: an incomplete head, or input behind a response
+//! Input of one connection that cannot be used yet: an incomplete head, or input after a response
 //! that is not ready.
 
 use crate::limits::INPUT_OVERRUN_MAX_BYTES;
@@ -29,7 +29,7 @@ impl InputBuffer {
         self.len() == 0
     }
 
-    /// Keeps `input` behind the rest. Returns false, and keeps nothing, if the memory budget for
+    /// Keeps `input` after the rest. Returns false, and keeps nothing, if the memory budget for
     /// buffers or the limit of the buffer does not allow it.
     pub(crate) fn keep(&mut self, pool: &mut Pool, input: &[u8]) -> bool {
         self.keep_up_to(pool, input, INPUT_OVERRUN_MAX_BYTES)

@@ -16,7 +16,7 @@ pub const INPUT_TURN_BYTES: usize = 4 * 1024;
 /// as many as a lent buffer has room for. Bytes of content cost little.
 pub const CONTENT_TURN_BYTES: usize = CHUNK_BYTES;
 
-/// The largest body, in bytes, that is copied behind its head instead of becoming a slice of its
+/// The largest body, in bytes, that is copied after its head instead of becoming a slice of its
 /// own: one contiguous send costs less than an I/O vector until the copy shows
 /// (docs/decisions/0002).
 pub const COPY_BODY_MAX_BYTES: u64 = 4 * 1024;
@@ -107,7 +107,7 @@ pub const LINGER_MAX_MS: u64 = 300_000;
 /// the oldest lingering connection is closed.
 pub(crate) const LINGER_PERMIT_DIVISOR: usize = 4;
 
-/// Bytes that a connection may have sent in total and still be closed at once behind its last
+/// Bytes that a connection may have sent in total and still be closed at once after its last
 /// response, if the client asked for that: about the amount that leaves without waiting for the
 /// peer (RFC 6928: ten segments). If more were sent, some may wait in the kernel at the close, and
 /// would be lost if the peer sent anything at all.

@@ -1,4 +1,4 @@
-//! The end of a connection behind its last response. Further input of the peer is read and dropped
+//! The end of a connection after its last response. Further input of the peer is read and dropped
 //! for a while: a plain close would reset the connection under the response (RFC 9112 §9.6). Many
 //! clients read nothing before they have sent all.
 
@@ -9,7 +9,7 @@ use crate::limits::{
     LINGER_CONTENT_MS, LINGER_MAX_BYTES, LINGER_MAX_MS, LINGER_MS, LINGER_PERMIT_DIVISOR,
 };
 
-/// The input that the peer may still send behind the last response.
+/// The input that the peer may still send after the last response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remaining {
     /// No input: the peer has announced that, or has ended its side.
@@ -29,7 +29,7 @@ enum LingerState {
     Dropping { until_ms: u64 },
 }
 
-/// A connection behind its last response.
+/// A connection that has sent, or is sending, its last response.
 pub(crate) struct Linger {
     state: LingerState,
     pub(crate) remaining: Remaining,

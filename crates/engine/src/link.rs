@@ -9,7 +9,7 @@ use crate::limits::{INPUT_TURN_BYTES, RECORD_BYTES};
 use crate::output::NO_OUTPUT;
 use crate::tls::TlsSession;
 
-/// The reason for which the kernel takes no output.
+/// The reason why the kernel takes no output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blocked {
     /// The buffer of the socket is full.
@@ -24,7 +24,7 @@ pub(crate) struct TransportLink {
     pub(crate) ended: bool,
     /// Whether receiving is on. A QUIC connection has no socket of its own to receive from.
     pub(crate) receiving: bool,
-    /// The reason for which the kernel takes no output at the moment; `None` if it may.
+    /// The reason why the kernel takes no output at the moment; `None` if it may.
     pub(crate) blocked: Option<Blocked>,
     /// Whether the kernel works on a send.
     pub(crate) sending: bool,
@@ -34,7 +34,7 @@ pub(crate) struct TransportLink {
     /// Whether the application has yet to be informed of the end of an HTTP/1 exchange, whose
     /// number is in [`Core::http1_ends`](crate::core::Core).
     pub(crate) owes_end: bool,
-    /// The reason for which the connection is to be cut before anything else happens on it.
+    /// The reason why the connection is to be cut before anything else happens on it.
     pub(crate) cut: Option<Gone>,
     /// Whether the application has acted on it outside of its own events.
     pub(crate) dirty: bool,

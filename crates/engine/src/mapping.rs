@@ -132,8 +132,8 @@ impl Region {
     #[inline]
     fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is valid for `bytes` bytes until drop. A page lost by truncation is
-        // replaced by a zero page in the SIGBUS handler. Concurrent writers are outside of what
-        // the language can express; the archive's readers copy, then check, then use.
+        // replaced by a zero page in the SIGBUS handler. Concurrent writers are outside the
+        // guarantees of the language; the archive's readers copy, then check, then use.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }

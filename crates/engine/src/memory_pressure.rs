@@ -1,7 +1,7 @@
 //! The reaction of a worker to buffers that run low: connections that hold many buffers without
 //! progress are closed, so that those with progress get their responses.
 //!
-//! Connections that linger behind their last response come first. Before any other is closed,
+//! Connections that linger after their last response come first. Before any other is closed,
 //! requests over HTTP/3 are ended whose content waits in QUIC because it is not wanted, those with
 //! most of it first. The other requests of their connections go on.
 //!
@@ -25,7 +25,7 @@ use crate::worker::Worker;
 /// The group of connections that is closed next, if the groups before were not enough.
 #[derive(Clone, Copy)]
 enum Holders {
-    /// Connections behind their last response.
+    /// Connections that have sent their last response.
     Lingering,
     /// Connections without progress for a while.
     Stalled,
@@ -114,7 +114,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         all
     }
 
-    /// Returns the most bytes that one of the holders has, and the bytes that are missing beside
+    /// Returns the most bytes that one of the holders has, and the bytes that are missing besides
     /// those that closing connections will give back.
     fn survey(&mut self, holders: Holders) -> (usize, usize) {
         let (mut most_bytes, mut leaving_bytes, mut next) = (0, 0, 0);

@@ -88,7 +88,7 @@ impl Multiplexed {
         }
     }
 
-    /// Returns window for content of a stream that the application has consumed: the client may
+    /// Returns flow-control credit for content that the application has consumed: the client may
     /// send more.
     pub(crate) fn consumed(
         &mut self,
@@ -124,7 +124,7 @@ impl Multiplexed {
         bytes
     }
 
-    /// Returns whether there is room for a head beside those that handlers of the connection keep.
+    /// Returns whether there is room for a head besides those that handlers of the connection keep.
     #[inline]
     pub(crate) fn has_room_for_head(&mut self, head: &RequestHead<'_>) -> bool {
         const ALWAYS_BYTES: usize = OPEN_HEADS_MAX_BYTES - DECODED_HEAD_MAX_BYTES;
@@ -211,7 +211,8 @@ impl Multiplexed {
         }
     }
 
-    /// Returns the bytes beside the streams that are counted against the memory budget for buffers.
+    /// Returns the bytes besides the streams that are counted against the memory budget for
+    /// buffers.
     pub(crate) fn counted_bytes(&self) -> usize {
         match self {
             Self::Http2(http2) => http2.counted_bytes,

@@ -31,7 +31,7 @@ pub(crate) struct Pool {
     shared: FxHashMap<(usize, usize), usize>,
 }
 
-/// Bytes of memory that shared bytes take beside themselves, in their table.
+/// Bytes of memory that shared bytes take besides themselves, in their table.
 const SHARED_ENTRY_BYTES: usize = 2 * size_of::<((usize, usize), usize)>();
 
 impl Pool {

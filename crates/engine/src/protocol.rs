@@ -91,7 +91,7 @@ pub(crate) fn set_content_max(protocol: &mut Protocol, carrier: Carrier, bytes: 
     }
 }
 
-/// Makes the connection a byte stream behind this event. The response of its exchange was
+/// Makes the connection a byte stream after this event. The response of its exchange was
 /// [`Response::upgrade`], or it has none and is taken over.
 pub(crate) fn upgraded(protocol: &mut Protocol) {
     *protocol = Protocol::Http1(Http1::Upgraded);
@@ -156,7 +156,7 @@ impl<'c> Response<'c> {
     /// Queues a complete response.
     ///
     /// # Errors
-    /// Returns the reason for which that is not possible.
+    /// Returns the reason if that is not possible.
     #[inline(always)]
     pub(crate) fn prepared(
         &mut self,
@@ -178,7 +178,7 @@ impl<'c> Response<'c> {
     /// Queues an interim response.
     ///
     /// # Errors
-    /// Returns the reason for which that is not possible.
+    /// Returns the reason if that is not possible.
     pub(crate) fn interim<'f>(
         &mut self,
         status: u16,
@@ -199,7 +199,7 @@ impl<'c> Response<'c> {
     /// Queues the head of a response whose content follows.
     ///
     /// # Errors
-    /// Returns the reason for which that is not possible.
+    /// Returns the reason if that is not possible.
     pub(crate) fn head<'f>(
         &mut self,
         status: u16,
@@ -223,7 +223,7 @@ impl<'c> Response<'c> {
     /// Queues content; at least one byte.
     ///
     /// # Errors
-    /// Returns the reason for which that is not possible.
+    /// Returns the reason if that is not possible.
     pub(crate) fn content(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
         let Self { carried, sink } = self;
         match carried {
@@ -233,10 +233,10 @@ impl<'c> Response<'c> {
         }
     }
 
-    /// Marks the end of a response, behind its queued part.
+    /// Marks the end of a response, after its queued part.
     ///
     /// # Errors
-    /// Returns the reason for which that is not possible.
+    /// Returns the reason if that is not possible.
     pub(crate) fn end<'f>(
         &mut self,
         trailers: impl Iterator<Item = Field<'f>> + Clone,
@@ -258,7 +258,7 @@ impl<'c> Response<'c> {
         }
     }
 
-    /// Queues the response behind which the connection is a byte stream. Returns `None` if the
+    /// Queues the response after which the connection is a byte stream. Returns `None` if the
     /// exchange cannot be upgraded: only one of HTTP/1.1 can, before its response and without
     /// content.
     pub(crate) fn upgrade<'f>(

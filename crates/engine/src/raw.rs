@@ -42,7 +42,7 @@ impl RawStream<'_> {
         self.core.conns.get(self.slot).peer
     }
 
-    /// Sends bytes. Nothing is sent behind the [end of our side](Self::finish).
+    /// Sends bytes. Nothing is sent after the [end of our side](Self::finish).
     pub fn write(&mut self, slice: Slice<'_>) -> ContentRoom {
         if self.stream().is_none_or(|stream| stream.finished) {
             return ContentRoom::Gone;
@@ -87,8 +87,8 @@ impl RawStream<'_> {
         self.core.conns.get(self.slot).accepted_by().map(usize::from)
     }
 
-    /// Returns the reason for which the TLS handshake has failed with the server that the
-    /// application wanted to connect to; known during the event that the stream is gone.
+    /// Returns the reason why the TLS handshake has failed with the server that the application
+    /// wanted to connect to; known during the event that the stream is gone.
     pub fn tls_error(&mut self) -> Option<&rustls::Error> {
         match &self.core.conns.get(self.slot).protocol {
             Protocol::Connecting(connecting) => connecting.failure.as_deref(),
@@ -101,7 +101,7 @@ impl RawStream<'_> {
         Connections { core: self.core }
     }
 
-    /// Ends our side of the stream once all written bytes have left: nothing is sent behind that,
+    /// Ends our side of the stream once all written bytes have left: nothing is sent after that,
     /// and the peer can still send.
     pub fn finish(&mut self) {
         if let Some(stream) = self.stream() {

@@ -59,7 +59,7 @@ pub struct ConnectTls {
     pub name: ServerName<'static>,
 }
 
-/// The reason for which no connection is begun.
+/// The reason why no connection is begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectError {
     /// The server has opened as many connections as it may
@@ -69,7 +69,7 @@ pub enum ConnectError {
     NoMemory,
 }
 
-/// The reason for which a connection was not opened.
+/// The reason why a connection was not opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotConnected {
     /// Nothing listens at the address, or a firewall refuses it.

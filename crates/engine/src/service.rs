@@ -338,7 +338,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         self.backend.finish(slot);
         let Self { app, core, .. } = self;
-        // Content that was kept for the application would hold back the input behind it.
+        // Content that was kept for the application would hold back the input after it.
         if !core.conns.get(slot).link.input.is_empty() {
             drive_kept_input(app, core, slot);
         }

@@ -39,7 +39,7 @@ pub struct Holdings {
     pub slices: usize,
     /// Responses that are being compressed.
     pub encoders: usize,
-    /// Entries of QUIC beside its connections: timers, handshakes and their steps, and the
+    /// Entries of QUIC besides its connections: timers, handshakes and their steps, and the
     /// connections that its endpoints know.
     pub quic: usize,
 }

@@ -19,7 +19,7 @@ pub(crate) struct Tails {
 struct Tail {
     h1: Vec<u8>,
     hpack: Vec<u8>,
-    /// The index at which the fields behind the date begin.
+    /// The index at which the fields after the date begin.
     hpack_fields_at: usize,
     qpack: Vec<u8>,
     qpack_fields_at: usize,
@@ -45,7 +45,7 @@ impl Tail {
         self.compress();
     }
 
-    /// Returns one of the binary forms, in which the fields behind the date begin at `fields_at`.
+    /// Returns one of the binary forms, in which the fields after the date begin at `fields_at`.
     fn binary<'a>(&'a self, all: &'a [u8], fields_at: usize) -> hpack::encoder::Tail<'a> {
         let date = self.h1.get(DATE_NAME.len()..).and_then(<[u8]>::first_chunk);
         hpack::encoder::Tail {

@@ -106,7 +106,7 @@ pub struct Worker<B: Backend, A: App> {
     /// The time until which the other workers are to accept new clients, because this one has
     /// enough.
     enough_until_ms: u64,
-    /// The reason for which connections are to be closed at the end of this pass, if they are.
+    /// The reason why connections are to be closed at the end of this pass, if they are.
     pub(crate) permit_shortage: Option<Shortage>,
     /// The time before which no connection is closed for its permit, because too few could be.
     pub(crate) permit_relief_after_ms: u64,
@@ -297,7 +297,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Completion::Sent { slot, result } => self.sent(slot, result),
             Completion::Released { slot } => self.released(slot),
             Completion::Datagrams { number } => self.datagrams(number),
-            // The inbox has the reason, behind the other completions.
+            // The inbox has the reason, after the other completions.
             Completion::Woken => {}
         }
     }

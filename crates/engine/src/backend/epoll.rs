@@ -289,7 +289,7 @@ impl Epoll {
         }
         // Without a reader and a waiting writer, only a broken connection is reported. One whose
         // sides have both ended in order is not broken; its received input may still be read, and
-        // so may the response of a server that has reset the connection behind it.
+        // so may the response of a server that has reset the connection after it.
         if watched.opened || watched.finished && !flags.contains(EventFlags::ERR) {
             self.park(slot);
             return None;

@@ -31,7 +31,7 @@ impl AddedFields {
         self.lines.is_empty() && !self.is_private
     }
 
-    /// Returns the fields that are sent beside those of the response, and beside `Vary`.
+    /// Returns the fields that are sent besides those of the response, and besides `Vary`.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> + Clone {
         self.all().filter(|field| !field.value.is_empty() && !is_vary(field))
     }

@@ -144,7 +144,7 @@ impl Exchange<'_> {
         encoded
     }
 
-    /// Gives the encoder back behind the last of the content. A response that is cut gives it back
+    /// Gives the encoder back after the last of the content. A response that is cut gives it back
     /// when the connection or the stream gives back all its resources.
     pub(super) fn drop_encoder(&mut self) {
         let mut encoder = self.state().and_then(|state| state.encoder.take());

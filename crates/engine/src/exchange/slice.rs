@@ -59,7 +59,7 @@ impl RangeSource<'static> {
     }
 }
 
-/// The answer to a write: whether the application may write more content.
+/// The result of a write: whether the application may write more content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentRoom {
     /// The application may write more.

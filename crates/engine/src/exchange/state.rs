@@ -94,7 +94,7 @@ pub(crate) struct ExchangeState {
     pub(crate) is_tunnel: bool,
     /// Whether the application has ended our side of the tunnel.
     pub(crate) has_finished: bool,
-    /// Whether the response is incomplete: behind the queued part of it, the stream is reset.
+    /// Whether the response is incomplete: after the queued part of it, the stream is reset.
     pub(crate) is_cut_short: bool,
     /// Whether the queue exceeded its high water, so that `Writable` is owed.
     pub(crate) owes_writable: bool,
@@ -124,7 +124,7 @@ impl ExchangeState {
         self.stage == ExchangeStage::Streaming && !self.has_finished
     }
 
-    /// Returns whether our side ends behind the queued content.
+    /// Returns whether our side ends after the queued content.
     #[inline]
     pub(crate) fn sends_no_more(&self) -> bool {
         self.stage == ExchangeStage::Done || self.has_finished

@@ -24,7 +24,7 @@ impl Exchange<'_> {
         self.head(200, fields, None);
     }
 
-    /// Ends our side of a tunnel once all written bytes have left: nothing is sent behind that, and
+    /// Ends our side of a tunnel once all written bytes have left: nothing is sent after that, and
     /// the client can still send.
     pub fn finish(&mut self) {
         let state = self.state().filter(|state| state.stage == ExchangeStage::Streaming);

@@ -1,5 +1,5 @@
-//! Responses of HTTP/1: a head, content behind it, chunks if it has no length. Each function
-//! returns the reason if it cannot queue its output.
+//! Responses of HTTP/1: a head, content after it, chunks if it has no length. Each function returns
+//! the reason if it cannot queue its output.
 
 use pinion_http::field::Field;
 use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
@@ -14,14 +14,14 @@ use crate::limits::COPY_BODY_MAX_BYTES;
 use crate::mapping::MappingId;
 use crate::protocol::Sink;
 
-/// Bytes that a response head may need beside its variable parts: status line, lengths, dates, the
+/// Bytes that a response head may need besides its variable parts: status line, lengths, dates, the
 /// connection's own fields. A test checks them against the longest head.
 pub(crate) const HEAD_FIXED_BYTES: usize = 512;
 
 /// Queues a complete response.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 #[inline]
 pub(crate) fn prepared(
     open: &OpenExchange,
@@ -47,7 +47,7 @@ pub(crate) fn prepared(
 /// Queues an interim response, or the one that turns the connection into a byte stream.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn interim<'f>(
     sink: &mut Sink<'_>,
     status: u16,
@@ -60,7 +60,7 @@ pub(crate) fn interim<'f>(
 /// Queues the head of a response whose content follows.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn head<'f>(
     open: &mut OpenExchange,
     sink: &mut Sink<'_>,
@@ -87,7 +87,7 @@ pub(crate) fn head<'f>(
 /// Queues content; at least one byte.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn content(
     open: &OpenExchange,
     sink: &mut Sink<'_>,
@@ -105,7 +105,7 @@ pub(crate) fn content(
 /// Queues the end of a response.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn end<'f>(
     open: &OpenExchange,
     sink: &mut Sink<'_>,
@@ -139,7 +139,7 @@ fn connection_fields(open: &OpenExchange, sink: &Sink<'_>) -> ConnectionFields {
     ConnectionFields::KeepAlive { timeout_seconds, max_requests }
 }
 
-/// Queues the head and, in the same chunk, the `content` that is copied behind it.
+/// Queues the head and, in the same chunk, the `content` that is copied after it.
 #[inline]
 fn prepared_head(
     sink: &mut Sink<'_>,

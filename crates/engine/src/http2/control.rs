@@ -1,4 +1,4 @@
-//! The frames of a connection itself, beside those of its exchanges.
+//! The frames of a connection itself, besides those of its exchanges.
 
 use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::{Session, SessionSettings};
@@ -64,7 +64,7 @@ impl Http2 {
         })
     }
 
-    /// Returns window for content of a stream that the application has consumed: the client may
+    /// Returns flow-control credit for content that the application has consumed: the client may
     /// send more.
     pub(crate) fn consumed(
         &mut self,

@@ -1,4 +1,4 @@
-//! Responses of HTTP/2: a head, and content behind it in frames as the windows allow. Each function
+//! Responses of HTTP/2: a head, and content after it in frames as the windows allow. Each function
 //! returns the reason if it cannot queue its output.
 
 use pinion_http::field::Field;
@@ -18,7 +18,7 @@ use crate::protocol::Sink;
 /// Queues a complete response.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 #[inline]
 pub(crate) fn prepared(
     http2: &mut Http2,
@@ -79,7 +79,7 @@ fn short<'a>(
 /// Queues output on a stream.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 fn on_stream(
     http2: &mut Http2,
     id: u32,
@@ -99,7 +99,7 @@ fn on_stream(
 /// Queues an interim response.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn interim<'f>(
     http2: &mut Http2,
     id: u32,
@@ -117,7 +117,7 @@ pub(crate) fn interim<'f>(
 /// Queues the head of a response whose content follows.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn head<'f>(
     http2: &mut Http2,
     id: u32,
@@ -139,7 +139,7 @@ pub(crate) fn head<'f>(
 /// Queues content; at least one byte.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn content(
     http2: &mut Http2,
     id: u32,
@@ -149,10 +149,10 @@ pub(crate) fn content(
     on_stream(http2, id, sink, |buffers, index| buffers.queue(index, slice))
 }
 
-/// Marks the end of a response, behind its queued part.
+/// Marks the end of a response, after its queued part.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn end<'f>(
     http2: &mut Http2,
     id: u32,

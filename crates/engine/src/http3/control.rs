@@ -1,4 +1,4 @@
-//! The connection itself, beside its exchanges: its beginning, its end, and its memory.
+//! The connection itself, besides its exchanges: its beginning, its end, and its memory.
 
 use std::time::Instant;
 

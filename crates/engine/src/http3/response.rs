@@ -18,7 +18,7 @@ use crate::protocol::Sink;
 /// Queues a complete response.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn prepared(
     http3: &mut Http3,
     number: u32,
@@ -48,7 +48,7 @@ pub(crate) fn prepared(
 /// Queues an interim response.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn interim<'f>(
     http3: &mut Http3,
     number: u32,
@@ -67,7 +67,7 @@ pub(crate) fn interim<'f>(
 /// Queues the head of a response whose content follows.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn head<'f>(
     http3: &mut Http3,
     number: u32,
@@ -90,7 +90,7 @@ pub(crate) fn head<'f>(
 /// Queues content; at least one byte.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn content(
     http3: &mut Http3,
     number: u32,
@@ -106,10 +106,10 @@ pub(crate) fn content(
     })
 }
 
-/// Queues the trailers behind the content, if there are any.
+/// Queues the trailers after the content, if there are any.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 pub(crate) fn end<'f>(
     http3: &mut Http3,
     number: u32,
@@ -121,7 +121,7 @@ pub(crate) fn end<'f>(
     }
     let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
     on_stream(http3, number, sink, |buffers, (index, head_only), _| {
-        // There is no content behind which they could be sent (RFC 9110 §6.5).
+        // There is no content after which they could be sent (RFC 9110 §6.5).
         if head_only {
             return Ok(());
         }
@@ -145,7 +145,7 @@ fn append(
 /// the connection, and the number that QUIC has for the stream.
 ///
 /// # Errors
-/// Returns the reason for which that is not possible.
+/// Returns the reason if that is not possible.
 fn on_stream(
     http3: &mut Http3,
     number: u32,

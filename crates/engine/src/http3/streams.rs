@@ -33,7 +33,7 @@ impl Open {
         Self { id, own, request, urgency: 0, fin: false, is_finished: false, read_bytes, unread }
     }
 
-    /// Returns whether content comes next, behind the used part of the request.
+    /// Returns whether content comes next, after the used part of the request.
     pub(crate) fn is_in_content(&self) -> bool {
         self.request.is_in_content(self.own.held.unused())
     }

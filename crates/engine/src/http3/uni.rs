@@ -35,7 +35,7 @@ pub(crate) fn read(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), F
         let mut stream = http3.quic.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else { return Ok(()) };
         let next = chunks.next(usize::MAX);
-        // Frames that have to be sent leave behind all events.
+        // Frames that have to be sent leave after all events.
         let _transmit = chunks.finalize();
         match next {
             Ok(Some(chunk)) => {

@@ -30,7 +30,7 @@ pub(crate) struct Unread {
     frames: usize,
     /// Bytes that were read since then.
     read_bytes: usize,
-    /// Whether no more bytes could be read behind them.
+    /// Whether no more bytes could be read after them.
     is_drained: bool,
 }
 
@@ -58,7 +58,7 @@ impl Unread {
         self.is_drained = false;
     }
 
-    /// Notes that the next bytes of the stream have not arrived yet. Bytes behind a gap may have.
+    /// Notes that the next bytes of the stream have not arrived yet. Bytes after a gap may have.
     pub(crate) fn drained(&mut self) {
         self.is_drained = true;
     }
@@ -78,7 +78,7 @@ impl Unread {
     ///
     /// Frames are shorter than their datagrams. The difference would add up on a stream that is
     /// read for long, so it is subtracted when all available bytes have been read: less than half
-    /// of the bytes read, and as much as headers usually take. To hide bytes behind a gap in this
+    /// of the bytes read, and as much as headers usually take. To hide bytes after a gap in this
     /// way, a client must send many times as many that are read.
     fn count(&mut self, datagrams: Datagrams) -> usize {
         let Self { bytes, frames, read_bytes, is_drained } = std::mem::take(self);

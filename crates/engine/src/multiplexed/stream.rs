@@ -18,7 +18,7 @@ pub(crate) struct MultiplexedStream {
     pub(crate) state: ExchangeState,
     /// The size of the request's head, in bytes, if the handler keeps it.
     pub(crate) head_bytes: u32,
-    /// The reason for which the engine ended the exchange, if it did.
+    /// The reason why the engine ended the exchange, if it did.
     pub(crate) given_up: Option<Gone>,
     /// Whether the application was informed that the request's content is complete.
     pub(crate) told_end: bool,
@@ -169,7 +169,7 @@ impl MultiplexedStream {
         self.content_max_bytes = 0;
     }
 
-    /// Ends an exchange that cannot continue: the stream is reset behind this event.
+    /// Ends an exchange that cannot continue: the stream is reset after this event.
     #[cold]
     pub(crate) fn give_up(&mut self, why: Gone) {
         self.state.stage.give_up();

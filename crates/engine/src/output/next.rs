@@ -15,7 +15,7 @@ use crate::mapping::{ExternalFile, Mappings};
 pub(crate) enum Next<'q> {
     /// The queue is empty.
     Nothing,
-    /// One contiguous piece of memory and nothing behind it: the common case.
+    /// One contiguous piece of memory and nothing after it: the common case.
     One(&'q [u8]),
     /// Pieces of memory; `large_behind` is whether a file, or a range as large, follows.
     Memory { parts: SendParts<'q>, large_behind: bool },

@@ -28,7 +28,7 @@ pub(crate) struct Datagram<B> {
     pub(crate) bytes: B,
 }
 
-/// Bytes of a kept datagram, beside its content.
+/// Bytes of a kept datagram, besides its content.
 pub(crate) const DATAGRAM_BYTES: usize = size_of::<Datagram<Vec<u8>>>();
 
 /// The result of a received datagram.

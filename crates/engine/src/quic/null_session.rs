@@ -30,7 +30,7 @@ use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
 use siphasher::sip::SipHasher13;
 
-/// Bytes of the tag behind each packet, and bytes that are sampled for the protection of a header
+/// Bytes of the tag after each packet, and bytes that are sampled for the protection of a header
 /// (RFC 9001 §5.3, §5.4.2). They decide how short a packet may be, so there are as many as with
 /// TLS.
 const TAG_BYTES: usize = 16;

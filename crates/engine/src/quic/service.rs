@@ -34,8 +34,8 @@ const SEND_AGAIN: Duration = Duration::from_millis(1);
 /// number of the endpoint.
 const DATAGRAM_SLOT: Slot = Slot::MAX;
 
-/// The reason for which the QUIC state of a worker is in place: it is taken out only while
-/// datagrams are processed.
+/// The reason why the QUIC state of a worker is in place: it is taken out only while datagrams are
+/// processed.
 const QUIC_IS_BACK: &str = "connections are driven when all datagrams have been looked at";
 
 impl<B: Backend, A: App> Worker<B, A> {
@@ -312,7 +312,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Returns the reason for which a connection is to be ended now, if there is one.
+    /// Returns the reason why a connection is to be ended now, if there is one.
     fn end_of(&mut self, slot: Slot) -> Option<Gone> {
         let is_finishing = matches!(self.core.ending, WorkerEnding::Finishing { .. });
         let conn = self.core.conns.get(slot);

@@ -16,7 +16,7 @@ use crate::limits::{DATAGRAM_BATCH, DATAGRAM_MAX_BYTES, UDP_BUFFER_BYTES};
 use crate::socket_options::set_integer;
 
 /// A socket for datagrams. It is called once for each batch of received datagrams and once for each
-/// send, so that dynamic dispatch costs nothing beside the system calls.
+/// send, so that dynamic dispatch costs nothing compared with the system calls.
 pub(crate) trait DatagramSocket {
     /// Returns the file descriptor by which a backend watches the socket, or `None` for a simulated
     /// socket, which the simulated backend watches by its number.

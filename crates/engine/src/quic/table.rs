@@ -48,7 +48,7 @@ pub(crate) struct Quic {
     pub(crate) due: Vec<Slot>,
     /// The entries of the connections by slot: the timer, and the handle of the endpoint.
     pub(crate) places: Vec<Option<ConnectionSlot>>,
-    /// Connections to be driven behind a batch.
+    /// Connections to be driven after a batch.
     pub(crate) dirty: Vec<Slot>,
     /// Steps of handshakes that wait until others have had their turn.
     pub(crate) steps: VecDeque<HandshakeWork>,
@@ -114,7 +114,7 @@ impl Quic {
         Some(ms_until(*next, now))
     }
 
-    /// Returns the number of entries beside its connections; 0 if the last of them is gone.
+    /// Returns the number of entries besides its connections; 0 if the last of them is gone.
     #[cfg(feature = "sim")]
     pub(crate) fn holdings(&self) -> usize {
         let known: usize = self.endpoints.iter().map(ListenerEndpoint::holdings).sum();

@@ -1,5 +1,5 @@
 //! The connection between HTTP/1 and the application: requests from bytes, and the next step of the
-//! connection behind each event.
+//! connection after each event.
 
 use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::glance::glance;
@@ -26,7 +26,7 @@ use crate::http1::{AfterResponse, Http1, OpenExchange};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
 
-/// The reason for which a connection speaks HTTP/1 here.
+/// The reason why a connection speaks HTTP/1 here.
 const IS_HTTP1: &str = "input goes to the protocol of its connection, and events come from it";
 
 /// Reads one request head and lets the application respond. Returns the number of bytes used, 0 if
@@ -109,7 +109,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     }
 }
 
-/// Ends the connection behind its complete response, or makes it wait for the next request.
+/// Ends the connection after its complete response, or makes it wait for the next request.
 #[inline]
 fn complete(core: &mut Core, slot: Slot) {
     let Core { conns, buffers, .. } = core;
@@ -148,7 +148,7 @@ pub(crate) fn content<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &
     used
 }
 
-/// Ends the content; `section` is the trailer section behind chunked content.
+/// Ends the content; `section` is the trailer section after chunked content.
 fn content_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8]) {
     let mut storage = std::mem::take(&mut core.heads);
     match trailers::read(section, &mut storage) {

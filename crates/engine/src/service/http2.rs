@@ -51,7 +51,7 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
 fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'_>) -> bool {
     match *event {
         Happened::NeedMore => return false,
-        // Output is sent behind all of the input.
+        // Output is sent after all of the input.
         Happened::Nothing | Happened::Opened => {}
         Happened::Head { stream, head, end } => requests::begin(app, core, slot, stream, head, end),
         Happened::HeadRefused { stream, refusal, fields, end } => {

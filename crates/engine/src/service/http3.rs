@@ -85,7 +85,7 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
         }
         StreamEvent::Stopped { id, .. } => stopped(app, core, slot, id),
         StreamEvent::Available { .. } => core.http3(slot).0.write_control(),
-        // Queued output is written behind all events.
+        // Queued output is written after all events.
         StreamEvent::Writable { .. } | StreamEvent::Finished { .. } => {}
     }
 }

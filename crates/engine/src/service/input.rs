@@ -62,7 +62,7 @@ pub(super) fn drive_kept_input<A: App>(app: &mut A, core: &mut Core, slot: Slot)
 }
 
 /// Uses as much of `input` as the connection can take now; returns the number of bytes. The rest
-/// stays in the input buffer: an incomplete head, or input behind a response that is not ready.
+/// stays in the input buffer: an incomplete head, or input after a response that is not ready.
 #[inline]
 fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
     let mut at = 0;

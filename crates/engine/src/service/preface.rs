@@ -14,7 +14,7 @@ use crate::http1::Http1;
 use crate::settings::{Protocol as Spoken, Protocols};
 use crate::tls::Inside;
 
-/// Begins the protocol of a connection: at once, or behind its handshake, which may have negotiated
+/// Begins the protocol of a connection: at once, or after its handshake, which may have negotiated
 /// the protocol `inside`. A byte stream begins without a byte of the peer, which may be waiting for
 /// ours.
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {

@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::gone::Gone;
 use crate::worker::SharedByWorkers;
 
-/// Takes bytes of a proxy that has connected from `socket_peer`. Returns the bytes behind the
+/// Takes bytes of a proxy that has connected from `socket_peer`. Returns the bytes after the
 /// header; none while it is not complete, and if the connection is to be cut.
 #[cold]
 pub(super) fn take_in<'i, A: App>(

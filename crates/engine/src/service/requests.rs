@@ -1,5 +1,5 @@
 //! Requests of multiplexed connections: their heads, their content as far as it is wanted, and
-//! their next step behind each event.
+//! their next step after each event.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn finish(core: &mut Core, slot: Slot, id: u32) {
     multiplexed.finish(id, link, buffers);
 }
 
-/// Returns window for content of a stream that the application has consumed: the client may send
+/// Returns flow-control credit for content that the application has consumed: the client may send
 /// more.
 fn consumed(core: &mut Core, slot: Slot, id: u32, bytes: usize) {
     let (multiplexed, link, buffers) = core.multiplexed(slot);
@@ -204,7 +204,7 @@ pub(crate) fn content<A: App>(
     }
 }
 
-/// Takes the trailers behind the content.
+/// Takes the trailers after the content.
 pub(crate) fn trailers<A: App>(
     app: &mut A,
     core: &mut Core,

@@ -1,4 +1,4 @@
-//! The actions behind an expired deadline.
+//! The actions of a worker when a deadline has expired.
 
 use pinion_http::h1::glance::glance;
 use pinion_http::refusal::Refusal;

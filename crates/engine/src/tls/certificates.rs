@@ -45,9 +45,8 @@ impl fmt::Display for CertificateName {
     }
 }
 
-/// The reason for which there is no certificate. The chain and the key may be in two files; each
-/// message is a phrase that follows the name of the file concerned
-/// ([`CertificateError::is_about_key`]).
+/// The reason why there is no certificate. The chain and the key may be in two files; each message
+/// is a phrase that follows the name of the file concerned ([`CertificateError::is_about_key`]).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CertificateError {
     /// A file with lines that begin like PEM and are damaged: that of the certificate or of the
@@ -206,7 +205,7 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     sum
 }
 
-/// The facts of a certificate that are needed beside its key.
+/// The facts of a certificate that are needed besides its key.
 struct Facts {
     names: Vec<CertificateName>,
     not_before: i64,

@@ -83,7 +83,7 @@ impl ClientSession {
         Ok(if self.is_ended() { 0 } else { input.len() })
     }
 
-    /// Returns the error for which the session cannot continue, if the library has one.
+    /// Returns the error because of which the session cannot continue, if the library has one.
     pub(super) fn failure(&self) -> Option<&rustls::Error> {
         self.failure.as_ref()
     }

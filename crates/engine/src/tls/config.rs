@@ -28,7 +28,7 @@ pub struct ClientAuthorities {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
-/// The reason for which there are no settings.
+/// The reason why there are no settings.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TlsError {
     /// An error in the certificates of the authorities.
@@ -73,7 +73,7 @@ fn vouches(der: &[u8]) -> bool {
 /// The settings that suit a client.
 pub(crate) struct Suiting<'a> {
     pub(crate) settings: &'a Arc<rustls::ServerConfig>,
-    /// The position of the name, in the first record behind its header, if it is to be hidden.
+    /// The position of the name, in the first record after its header, if it is to be hidden.
     pub(super) hidden: Option<Range<usize>>,
 }
 

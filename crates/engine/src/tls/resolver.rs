@@ -46,7 +46,7 @@ impl ResolvesServerCert for CertificateStore {
 struct Directory {
     certificates: Vec<Arc<CertifiedKey>>,
     exact: HashMap<String, Vec<usize>>,
-    /// The certificates by the part of the name behind `*.`.
+    /// The certificates by the part of the name after `*.`.
     wildcards: HashMap<String, Vec<usize>>,
 }
 

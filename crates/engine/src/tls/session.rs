@@ -111,7 +111,7 @@ impl ServerSession {
     }
 
     /// Takes all of `input`, decrypts it in `buffer`, and reports its contents to `tell`, as long
-    /// as `tell` returns that further content is read. Input behind the peer's close_notify is not
+    /// as `tell` returns that further content is read. Input after the peer's close_notify is not
     /// read (RFC 8446 §6.1). Returns the number of bytes at the end that are not read.
     ///
     /// # Errors
@@ -246,7 +246,7 @@ impl ServerSession {
             return TlsFault;
         }
         let mut said = &[][..];
-        // Called again behind the alert, the library would look at the bad bytes again.
+        // Called again after the alert, the library would look at the bad bytes again.
         while !is_alert(said) {
             let start = self.wire.end;
             match self.records.process_tls_records(unused).state {
@@ -290,7 +290,7 @@ impl ServerSession {
         sealed
     }
 
-    /// Makes `write` put content in records, behind the library's own messages; returns false if
+    /// Makes `write` put content in records, after the library's own messages; returns false if
     /// that is not possible.
     fn write(
         &mut self,
@@ -372,7 +372,7 @@ impl ServerSession {
     }
 }
 
-/// Bytes of memory that a session holds beside its state.
+/// Bytes of memory that a session holds besides its state.
 #[cfg(test)]
 impl ServerSession {
     pub(super) fn buffer_bytes(&self) -> usize {
@@ -411,7 +411,7 @@ type ServerData = rustls::server::ServerConnectionData;
 /// The queue of records that wait to be sent.
 #[derive(Default)]
 struct Wire {
-    /// The records, with zeros behind them, which cost something to make and are kept.
+    /// The records, with zeros after them, which cost something to make and are kept.
     bytes: Vec<u8>,
     start: usize,
     end: usize,

@@ -37,7 +37,7 @@ impl TlsSession {
     }
 
     /// Takes all of `input`, decrypts it in `buffer`, and reports its contents to `tell`, as long
-    /// as `tell` returns that further content is read. Input behind the peer's close_notify is not
+    /// as `tell` returns that further content is read. Input after the peer's close_notify is not
     /// read (RFC 8446 §6.1). Returns the number of bytes at the end that are not read.
     ///
     /// # Errors
@@ -55,7 +55,8 @@ impl TlsSession {
         }
     }
 
-    /// Returns the error for which a session with a server cannot continue, if the library has one.
+    /// Returns the error because of which a session with a server cannot continue, if the library
+    /// has one.
     pub(crate) fn failure(&self) -> Option<&rustls::Error> {
         match self {
             Self::Server(_) => None,
@@ -72,7 +73,7 @@ impl TlsSession {
     }
 
     /// Encrypts content; returns false if that is not possible. Only called when no record waits,
-    /// and behind the handshake. Records are made in `spare`, if there is memory in it, which
+    /// and after the handshake. Records are made in `spare`, if there is memory in it, which
     /// [`Self::emptied`] gives back.
     #[inline]
     pub(crate) fn seal(&mut self, content: &[u8], spare: &mut Vec<u8>) -> bool {

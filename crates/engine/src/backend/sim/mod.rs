@@ -454,8 +454,8 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         self.open_connection(slot, remote)
     }
 
-    /// Opens a connection to a simulated peer, behind [`ADOPTED`], in place of the real socket,
-    /// which has no use here.
+    /// Opens a connection to a simulated peer, which has the address [`ADOPTED`], in place of the
+    /// real socket, which has no use here.
     fn adopt(&mut self, slot: Slot, _socket: OwnedFd) -> Result<(), Errno> {
         self.begin_opening(slot, &RemoteAddress::Unix(ADOPTED.into()))
     }

@@ -282,7 +282,7 @@ impl State {
         client
     }
 
-    /// Opens a connection of the engine. The player of its server decides whether it succeeds.
+    /// Opens a connection for the engine. The player of its server decides whether it succeeds.
     pub(super) fn open(&mut self, remote: &RemoteAddress) -> Client {
         let local = matches!(remote, RemoteAddress::Unix(_));
         let window_bytes = OPENED_WINDOW_BYTES;
@@ -496,7 +496,7 @@ impl Network {
         state.note(format_args!("{client:?} ends"));
     }
 
-    /// Closes the client's socket; bytes that are still sent to it are answered by a reset.
+    /// Closes the client's socket; bytes that are still sent to it cause a reset.
     pub fn leave(&self, client: Client) {
         let mut state = self.0.borrow_mut();
         let connection = &mut state.connections[client.0];

@@ -121,7 +121,7 @@ impl LentRing {
 
     fn start_of(&self, buffer: u16) -> *mut u8 {
         let entries_bytes = usize::from(self.buffers) * size_of::<BufRingEntry>();
-        // SAFETY: buffers lie behind the entries within the one mapping.
+        // SAFETY: buffers lie after the entries within the one mapping.
         unsafe { self.memory.as_ptr().add(entries_bytes + usize::from(buffer) * BUFFER_BYTES) }
     }
 }

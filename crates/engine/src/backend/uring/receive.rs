@@ -40,12 +40,12 @@ impl Uring {
     }
 
     /// Returns whether a connection has had its turn in this pass: a client that sends without end
-    /// must not block the clients behind it. The kernel may have filled 32 buffers for it. Counts
+    /// must not block the clients after it. The kernel may have filled 32 buffers for it. Counts
     /// the bytes if the turn is not over.
     #[inline]
     pub(super) fn is_turn_over(&mut self, data: u64, result: i32) -> bool {
         let Some(entry) = self.entries.get_mut(slot_of(data).0 as usize) else { return false };
-        // The end, or an error, comes behind the bytes before it.
+        // The end, or an error, comes after the bytes before it.
         let bytes = u16::try_from(result).unwrap_or(0);
         if entry.brought.0 != self.pass {
             entry.brought = (self.pass, 0);
@@ -57,7 +57,7 @@ impl Uring {
     }
 
     /// Defers a receive to a later pass. Until then no more is received for its connection, or it
-    /// could take all the buffers. The end of the receive comes behind its deferred results.
+    /// could take all the buffers. The end of the receive comes after its deferred results.
     pub(super) fn put_off(&mut self, receive: Completed) {
         self.later.push(receive);
         let Some(slot) = self.tenant(receive.0) else { return };

@@ -64,7 +64,7 @@ pub(crate) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamI
     }
 }
 
-/// Reads the input behind the kept part.
+/// Reads the input after the kept part.
 fn read_on<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     loop {
         let (Http3 { quic, streams, .. }, _, buffers) = core.http3(slot);
@@ -102,7 +102,7 @@ enum Came {
 fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
     let Open { unread, own: MultiplexedStream { held, .. }, .. } = open;
     let mut stream = quic.recv_stream(open.id);
-    // Frames that have to be sent when these are dropped leave behind all events.
+    // Frames that have to be sent when these are dropped leave after all events.
     let Ok(mut chunks) = stream.read(true) else { return Came::Nothing };
     let first = match chunks.next(CHUNK_BYTES) {
         Err(ReadError::Blocked) => {
@@ -180,7 +180,7 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
         };
         let Some(Open { request, own, fin, .. }) = streams.get(number(id)) else { return at };
         if request.is_ended() {
-            // Input behind the end of the request is not wanted.
+            // Input after the end of the request is not wanted.
             return input.len();
         }
         if !own.takes_input(request.is_in_content(&input[at..])) {
