@@ -1,5 +1,5 @@
-//! Which addresses connections may be opened to. A script that fetches a URL of a client must not
-//! reach the services of the private network for it (server-side request forgery).
+//! The policy of the addresses that connections may be opened to. A script that fetches a URL of a
+//! client must not reach the services of the private network for it (server-side request forgery).
 //!
 //! The policy decides about addresses, never about names: a name may resolve to another address
 //! each time. So the caller checks the address that it connects to, directly before it does so, and
@@ -21,7 +21,8 @@ pub const ALLOWED_NETWORKS_KEY: &str = "fetch-network";
 /// The key that lists allowed Unix sockets.
 pub const ALLOWED_SOCKETS_KEY: &str = "fetch-socket";
 
-/// Decides which addresses connections may be opened to. The default allows global addresses only.
+/// The policy of the addresses that connections may be opened to. The default allows global
+/// addresses only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddressPolicy {
     private: PrivateAddresses,
@@ -39,7 +40,7 @@ pub enum PrivateAddresses {
     Allowed,
 }
 
-/// What makes a connection to a refused address possible.
+/// The setting that would allow a refused address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Remedy {
     /// The key for private addresses, or a network.
@@ -69,7 +70,7 @@ pub struct AddressRefused {
 pub struct SocketRefused(pub PathBuf);
 
 impl AddressPolicy {
-    /// Makes a policy that allows global addresses, private ones as chosen, and those of
+    /// Creates a policy that allows global addresses, private ones as chosen, and those of
     /// `networks`.
     ///
     /// Networks also allow link-local addresses and those of documentation, benchmarks and
@@ -96,7 +97,7 @@ impl AddressPolicy {
     /// them have to be allowed.
     ///
     /// # Errors
-    /// The address is not allowed. The error names its class and the setting that would allow it.
+    /// Returns the class of the address, if it is not allowed, and the setting that would allow it.
     pub fn check(&self, address: IpAddr) -> Result<(), AddressRefused> {
         let inside = match address {
             IpAddr::V4(_) => Vec::new(),
@@ -108,11 +109,11 @@ impl AddressPolicy {
         inside.into_iter().try_for_each(|inner| self.judge(address, inner.into()))
     }
 
-    /// Checks the path of a Unix socket that a connection is about to be opened to. Only listed
-    /// paths are allowed, byte by byte as they are listed.
+    /// Checks the path of a Unix socket to which a connection is about to be opened. Only listed
+    /// paths are allowed, compared byte by byte.
     ///
     /// # Errors
-    /// The path is not listed.
+    /// Fails if the path is not listed.
     pub fn check_socket(&self, path: &Path) -> Result<(), SocketRefused> {
         let is_listed = self.sockets.iter().any(|socket| socket.as_os_str() == path.as_os_str());
         if is_listed { Ok(()) } else { Err(SocketRefused(path.to_owned())) }
@@ -155,7 +156,8 @@ impl AddressRefused {
         self.address
     }
 
-    /// Returns why the address is refused and what would allow it, to follow its name.
+    /// Returns the reason why the address is refused and the setting that would allow it, as text
+    /// that follows the address.
     #[must_use]
     pub fn reason(&self) -> String {
         let Self { address, judged, class, remedy } = *self;
@@ -175,7 +177,7 @@ fn inner(address: IpAddr, judged: IpAddr) -> String {
 }
 
 impl Remedy {
-    /// Returns the end of the message: what to set.
+    /// Returns the end of the message: the setting.
     fn text(self, judged: IpAddr) -> String {
         match self {
             Self::AllowPrivate => format!(

@@ -19,15 +19,15 @@ use crate::certificate_pin::{CertificatePin, PinVerifier};
 use crate::limits::TLS_SESSIONS_MAX;
 use crate::system_roots::{NoSystemRoots, system_roots};
 
-/// Which servers are trusted.
+/// The servers that are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerTrust {
-    /// Those with a certificate that a root certificate of the system vouches for.
+    /// Servers with a certificate that is signed by a root certificate of the system.
     SystemRoots,
-    /// Those with a certificate that one of these authorities vouches for, and no others.
+    /// Servers with a certificate that is signed by one of these authorities, and no others.
     Authorities(ServerAuthorities),
-    /// Those whose certificate or public key has one of these pins. Their names, the dates of their
-    /// certificates and the authorities do not count: the operator has chosen the key.
+    /// Servers whose certificate or public key has one of these pins. Their names, the dates of
+    /// their certificates and the authorities do not count: the operator has chosen the key.
     Pins(Vec<CertificatePin>),
 }
 
@@ -37,7 +37,7 @@ pub struct ServerAuthorities {
     certificates: Vec<CertificateDer<'static>>,
 }
 
-/// Why there are no TLS settings.
+/// The reason why there are no TLS settings.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ClientTlsError {
     /// The file of authorities is damaged.
@@ -56,7 +56,7 @@ pub enum ClientTlsError {
     /// The system has no root certificates.
     #[error(transparent)]
     NoSystemRoots(#[from] NoSystemRoots),
-    /// The cryptographic library is not what it should be.
+    /// An unexpected error of the cryptographic library.
     #[error("TLS cannot be set up: {0}")]
     Library(String),
 }
@@ -69,8 +69,8 @@ pub struct ClientTls {
     server_name: Option<ServerName<'static>>,
 }
 
-/// Identifies TLS settings: connections are shared only between requests with equal ones. Equal
-/// settings have equal identities, also after a reload.
+/// The identity of TLS settings: connections are shared only between requests with equal ones.
+/// Equal settings have equal identities, also after a reload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TlsIdentity([u8; 32]);
 
@@ -91,7 +91,7 @@ impl ServerAuthorities {
     /// Reads certificates in PEM (RFC 7468).
     ///
     /// # Errors
-    /// There is none, or one cannot be used. Each message follows the name of the file.
+    /// Fails if there is none, or one cannot be used. Each message follows the name of the file.
     pub fn from_pem(text: &[u8]) -> Result<Self, ClientTlsError> {
         let certificates = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>();
         let certificates =
@@ -115,14 +115,14 @@ impl ServerAuthorities {
 }
 
 impl ClientTls {
-    /// Makes settings with the protocols of ALPN (RFC 7301) that are offered, the best one first;
-    /// without any, the extension is not sent.
+    /// Creates settings with these ALPN protocols (RFC 7301), the best one first; without any, the
+    /// extension is not sent.
     ///
     /// The root certificates of the system are read when they are needed first, and then kept for
     /// all settings.
     ///
     /// # Errors
-    /// The system has no root certificates, or the trust is in nothing.
+    /// Fails if the system has no root certificates, or no server would be trusted.
     pub fn new(trust: &ServerTrust, alpn: &[&[u8]]) -> Result<Self, ClientTlsError> {
         let provider = provider();
         let verifier = verifier(trust, &provider)?;
@@ -150,8 +150,8 @@ impl ClientTls {
         self.identity
     }
 
-    /// Returns settings with which a server has this name, whatever the URL says: it is sent in the
-    /// handshake (SNI, RFC 6066 §3), and the certificate has to be for it.
+    /// Returns settings with which a server has this name, regardless of the URL: it is sent in the
+    /// handshake (SNI, RFC 6066 §3), and the certificate has to be valid for it.
     #[must_use]
     pub(crate) fn named(
         self,
@@ -163,15 +163,15 @@ impl ClientTls {
         Self { identity, server_name: Some(server_name), ..self }
     }
 
-    /// Returns the name that servers have whatever the URL says, if there is one.
+    /// Returns the name that servers have regardless of the URL, if there is one.
     #[must_use]
     pub fn server_name(&self) -> Option<&ServerName<'static>> {
         self.server_name.as_ref()
     }
 }
 
-/// Returns the cryptography of outgoing connections. Which library it is, is decided by the
-/// features of rustls in the manifest of the workspace, for servers and clients alike.
+/// Returns the cryptography of outgoing connections. The features of rustls in the manifest of the
+/// workspace decide the library, for servers and clients alike.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(default_provider())
 }
@@ -200,7 +200,7 @@ fn library(error: impl fmt::Display) -> ClientTlsError {
 impl TlsIdentity {
     fn of(trust: &ServerTrust, alpn: &[&[u8]], server_name: Option<&ServerName<'static>>) -> Self {
         let mut hash = Context::new(&SHA256);
-        // Each part is behind its length, so that no two settings have the same bytes.
+        // Each part follows its length, so that no two settings have the same bytes.
         let mut add = |part: &[u8]| {
             hash.update(&(part.len() as u64).to_be_bytes());
             hash.update(part);
@@ -230,7 +230,7 @@ impl TlsIdentity {
     }
 }
 
-/// Returns the message for a failed handshake: the reason, and what to do.
+/// Returns the message for a failed handshake: the reason, and the remedy.
 #[must_use]
 pub fn handshake_message(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(reason) = error else {

@@ -5,9 +5,9 @@
 //!
 //! - A request gets the connection that was released last, since the server is least likely to have
 //!   closed it.
-//! - The number of connections is bounded, for each key and in all. If an unused connection is in
-//!   the way of a new one, the oldest is closed.
-//! - Requests that cannot have a connection wait in the order in which they came, each until its
+//! - The number of connections is bounded, for each key and in total. If an unused connection
+//!   prevents a new one, the oldest is closed.
+//! - Requests that cannot have a connection wait in the order of their arrival, each until its
 //!   deadline. The number of those that wait for one key is bounded.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,7 +22,7 @@ use crate::client_tls::TlsIdentity;
 use crate::limits::{CONNECTIONS_PER_KEY_MAX, POOL_IDLE_TIMEOUT_MS, POOL_WAITERS_PER_KEY_MAX};
 use crate::target::ConnectTarget;
 
-/// What connections have to have in common so that requests may share them.
+/// The key that connections must have in common so that requests may share them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PoolKey {
     /// The site whose requests share connections.
@@ -38,13 +38,14 @@ pub struct PoolKey {
 /// The bounds of a [`ConnectionPool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// See [`CONNECTIONS_PER_KEY_MAX`].
+    /// The maximum number of connections of one key; see [`CONNECTIONS_PER_KEY_MAX`].
     pub connections_per_key_max: usize,
-    /// Most connections of all keys together.
+    /// The maximum number of connections of all keys together.
     pub connections_max: usize,
-    /// See [`POOL_WAITERS_PER_KEY_MAX`].
+    /// The maximum number of requests that wait for one key; see [`POOL_WAITERS_PER_KEY_MAX`].
     pub waiters_per_key_max: usize,
-    /// See [`POOL_IDLE_TIMEOUT_MS`].
+    /// The time for which an unused connection is kept, in milliseconds; see
+    /// [`POOL_IDLE_TIMEOUT_MS`].
     pub idle_timeout_ms: u64,
 }
 
@@ -59,33 +60,33 @@ impl Default for PoolSettings {
     }
 }
 
-/// The bounds of the connections of one key, where they are less than those of the pool.
+/// The bounds of the connections of one key, if they are lower than those of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyLimits {
-    /// Most connections, also unused ones and those that are being opened.
+    /// The maximum number of connections, including unused ones and those that are being opened.
     pub connections_max: usize,
-    /// Most unused connections. An application with few processes serves nobody else by a process
-    /// that waits for the next request of a connection.
+    /// The maximum number of unused connections. An application with few processes can serve no
+    /// other client by a process that waits for the next request of a connection.
     pub idle_max: usize,
 }
 
 impl KeyLimits {
-    /// No bounds but those of the pool.
+    /// The limits of a key without bounds besides those of the pool.
     pub const NONE: Self = Self { connections_max: usize::MAX, idle_max: usize::MAX };
 }
 
-/// Which connections a request may have.
+/// The connections that a request may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// One that was used before, or a new one.
+    /// A connection that was used before, or a new one.
     Allowed,
-    /// Only a new one: the request is repeated because an old connection was dead
+    /// Only a new connection: the request is repeated because an old connection was dead
     /// ([`crate::retry`]).
     Refused,
 }
 
-/// What the caller has to do next. Each request gets exactly one of [`Self::Open`],
-/// [`Self::Assign`] and [`Self::TimedOut`], unless it was cancelled or refused.
+/// The next action of the caller. Each request gets exactly one of [`Self::Open`], [`Self::Assign`]
+/// and [`Self::TimedOut`], unless it was cancelled or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolAction<C, W> {
     /// Opens a connection for this request, and reports its end by [`ConnectionPool::opened`] or
@@ -105,24 +106,25 @@ pub enum PoolAction<C, W> {
     TimedOut(W),
 }
 
-/// The queue of a key is full.
+/// The error of a request for which the queue of its key is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("too many requests wait for a connection (at most {0}); try again later")]
 pub struct PoolQueueFull(pub usize);
 
-/// A pool of connections. See the head of the module. `K` stands for a [`PoolKey`], and hashes
-/// itself with a secret, since the table has none; `C` identifies a connection, and `W` a request.
+/// A pool of connections, which is a state machine without I/O. `K` stands for a [`PoolKey`], and
+/// hashes itself with a secret, since the table has none; `C` identifies a connection, and `W` a
+/// request.
 #[derive(Debug)]
 pub struct ConnectionPool<K, C, W> {
     settings: PoolSettings,
     keys: FxHashMap<K, KeyConnections<C, W>>,
-    /// Connections of all keys, also those that are being opened.
+    /// The number of connections of all keys, including those that are being opened.
     connections: usize,
-    /// Requests of all keys that wait.
+    /// The number of requests of all keys that wait.
     waiting: usize,
     /// The deadlines of waiting requests and of unused connections: time and serial number.
     deadlines: BTreeMap<(u64, u64), K>,
-    /// Numbers requests and releases in their order.
+    /// The next serial number of requests and releases.
     next_serial: u64,
     actions: VecDeque<PoolAction<C, W>>,
 }
@@ -131,10 +133,10 @@ pub struct ConnectionPool<K, C, W> {
 #[derive(Debug)]
 struct KeyConnections<C, W> {
     limits: KeyLimits,
-    /// Those that are being opened.
+    /// The number of connections that are being opened.
     opening: usize,
     in_use: Vec<C>,
-    /// Those that are not in use, the one that was released last at the end.
+    /// The connections that are not in use, the one that was released last at the end.
     idle: Vec<IdleConnection<C>>,
     waiters: VecDeque<PoolWaiter<W>>,
 }
@@ -168,7 +170,7 @@ impl<C, W> Default for KeyConnections<C, W> {
 }
 
 impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
-    /// Makes an empty pool.
+    /// Creates an empty pool.
     #[must_use]
     pub fn new(settings: PoolSettings) -> Self {
         Self {
@@ -182,16 +184,16 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         }
     }
 
-    /// Sets the bounds of a key. [`Self::acquire`] has to follow: they are forgotten when the key
-    /// has neither connections nor requests that wait.
+    /// Sets the bounds of a key. [`Self::acquire`] has to follow: the bounds are forgotten when the
+    /// key has neither connections nor waiting requests.
     pub fn limit(&mut self, key: &K, limits: KeyLimits) {
         self.keys.entry(key.clone()).or_default().limits = limits;
     }
 
-    /// Asks for a connection for a request. The answer is an action, now or later.
+    /// Requests a connection for a request. The reply is an action, now or later.
     ///
     /// # Errors
-    /// No connection is free, and the queue is full. The request is not kept.
+    /// Fails if no connection is free and the queue is full. The request is not kept.
     pub fn acquire(
         &mut self,
         key: &K,
@@ -213,22 +215,22 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         let max = self.settings.waiters_per_key_max;
         let is_full = self.keys.get(key).is_some_and(|entry| entry.waiters.len() > max);
         if is_full {
-            // All before it wait, so it is the last one.
+            // All requests before it wait, so it is the last one.
             self.remove_waiter(key, |entry| entry.serial == serial);
         }
         self.forget_if_empty(key);
         if is_full { Err(PoolQueueFull(max)) } else { Ok(()) }
     }
 
-    /// A request that waits does not need a connection any more. Returns false for one that has got
-    /// an action already, which has to be answered all the same.
+    /// Cancels a waiting request. Returns false for a request that has got an action already, to
+    /// which the caller has to react all the same.
     pub fn cancel(&mut self, key: &K, waiter: W) -> bool {
         let is_cancelled = self.remove_waiter(key, |entry| entry.waiter == waiter).is_some();
         self.forget_if_empty(key);
         is_cancelled
     }
 
-    /// The connection that [`PoolAction::Open`] has asked for is open, and is used by its request.
+    /// Notes that the connection of [`PoolAction::Open`] is open, and is used by its request.
     pub fn opened(&mut self, key: &K, connection: C) {
         let Some(entry) = self.keys.get_mut(key) else { return };
         debug_assert!(entry.opening > 0, "an action has asked for it");
@@ -239,7 +241,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         }
     }
 
-    /// The connection that [`PoolAction::Open`] has asked for could not be opened.
+    /// Notes that the connection of [`PoolAction::Open`] could not be opened.
     pub fn not_opened(&mut self, key: &K, now_ms: u64) {
         let Some(entry) = self.keys.get_mut(key) else { return };
         debug_assert!(entry.opening > 0, "an action has asked for it");
@@ -249,8 +251,8 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         }
     }
 
-    /// A connection is not used any more and can serve another request. A connection that is not in
-    /// use is ignored.
+    /// Releases a connection that can serve another request. A connection that is not in use is
+    /// ignored.
     pub fn release(&mut self, key: &K, connection: C, now_ms: u64) {
         let end_ms = now_ms.saturating_add(self.settings.idle_timeout_ms);
         let serial = self.serial();
@@ -265,13 +267,13 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         while self.keys.get(key).is_some_and(|entry| entry.idle.len() > idle_max) {
             self.close_oldest_idle(key);
         }
-        // Another key may wait for the number of all connections.
+        // Another key may wait for the total number of connections.
         self.dispatch_all(now_ms);
         self.forget_if_empty(key);
     }
 
-    /// A connection has ended, or cannot serve another request and is closed by the caller: one in
-    /// use, or an unused one that the server has closed.
+    /// Notes that a connection has ended, or cannot serve another request and is closed by the
+    /// caller: one in use, or an unused one that the server has closed.
     pub fn closed(&mut self, key: &K, connection: C, now_ms: u64) {
         let Some(entry) = self.keys.get_mut(key) else { return };
         if let Some(idle) = take(&mut entry.idle, |idle| idle.connection == connection) {
@@ -310,13 +312,13 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         }
     }
 
-    /// Returns the next thing to do. The caller takes actions until there are none, after each call
-    /// of another function.
+    /// Returns the next action. The caller takes actions until there are none, after each call of
+    /// another function.
     pub fn next_action(&mut self) -> Option<PoolAction<C, W>> {
         self.actions.pop_front()
     }
 
-    /// Returns whether there is something to do.
+    /// Returns whether there are actions.
     #[inline]
     #[must_use]
     pub fn has_actions(&self) -> bool {
@@ -364,7 +366,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         }
     }
 
-    /// A connection of a key is gone.
+    /// Handles the end of a connection of a key.
     fn freed(&mut self, key: &K, now_ms: u64) {
         self.connections -= 1;
         self.dispatch(key, now_ms);
@@ -448,7 +450,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         true
     }
 
-    /// Gives an unused connection to a request at once if no other one waits for it.
+    /// Assigns an unused connection to a request at once if no other one waits for it.
     fn assign_idle(&mut self, key: &K, waiter: W, now_ms: u64) -> bool {
         if self.keys.get(key).is_none_or(|entry| !entry.waiters.is_empty()) {
             return false;
@@ -461,8 +463,8 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         true
     }
 
-    /// Takes the connection of a key that was released last, unless its time has passed. Then it is
-    /// closed, and so are all others, which are older.
+    /// Takes the connection of a key that was released last, unless its time has passed. In that
+    /// case it is closed, and so are all others, which are older.
     fn take_idle(&mut self, key: &K, now_ms: u64) -> Option<C> {
         let entry = self.keys.get_mut(key)?;
         let is_fresh = entry.idle.last()?.end_ms > now_ms;
@@ -475,7 +477,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         None
     }
 
-    /// Makes sure that a connection for a key may be opened, if need be by closing an unused one:
+    /// Makes sure that a connection for a key may be opened, if necessary by closing an unused one:
     /// of the key itself if it has as many as it may, else the oldest of all.
     fn make_room(&mut self, key: &K) -> bool {
         let entry = self.keys.get(key);
@@ -500,7 +502,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
     }
 }
 
-/// Removes the item that is meant, and keeps the order of the others.
+/// Removes the first matching item, and keeps the order of the others.
 fn take<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
     let position = items.iter().position(is_it)?;
     Some(items.remove(position))

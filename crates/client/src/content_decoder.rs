@@ -1,5 +1,5 @@
-//! Decodes the content of responses (RFC 9110 §8.4): gzip and brotli, with bounds on what a short
-//! response may become.
+//! Decoding of the content of responses (RFC 9110 §8.4): gzip and brotli, with bounds on the growth
+//! of a short response.
 
 use std::fmt;
 
@@ -9,19 +9,19 @@ use thiserror::Error;
 
 use crate::limits::{DECODED_FREE_BYTES, DECODED_RATIO_MAX};
 
-/// The value of `Accept-Encoding` for what is decoded here.
+/// The value of `Accept-Encoding` for the codings that are decoded here.
 pub const ACCEPTED_CODINGS: &[u8] = b"gzip, br";
 
-/// The same when no more brotli can be decoded
+/// The value of `Accept-Encoding` when no more brotli can be decoded
 /// ([`BROTLI_DECODERS_MAX`](crate::limits::BROTLI_DECODERS_MAX)).
 pub const ACCEPTED_WITHOUT_BROTLI: &[u8] = b"gzip";
 
 /// A content coding that is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentCoding {
-    /// RFC 9110 §8.4.1.3; also under its old name `x-gzip`.
+    /// gzip (RFC 9110 §8.4.1.3); also under its old name `x-gzip`.
     Gzip,
-    /// RFC 7932.
+    /// brotli (RFC 7932).
     Brotli,
 }
 
@@ -49,19 +49,19 @@ impl fmt::Display for ContentCoding {
     }
 }
 
-/// Why content is not decoded.
+/// The reason why content is not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// The content is not what its coding says.
+    /// The content is not valid in its coding.
     #[error("the response's content is not valid {0}")]
     Malformed(ContentCoding),
     /// The content ends within its coding.
     #[error("the response's content ends in the middle of its {0} data")]
     Incomplete(ContentCoding),
-    /// The window of brotli takes more memory than is given to it.
+    /// The window of brotli needs more memory than it may have.
     #[error("the response's content has a brotli window above 4 MiB; ask for another coding")]
     Window,
-    /// So much comes of so little that it is an attack (a decompression bomb).
+    /// The content grows so much that it is an attack (a decompression bomb).
     #[error(
         "the response's content grows more than {DECODED_RATIO_MAX}-fold when it is decoded, which \
          is refused"
@@ -69,18 +69,18 @@ pub enum DecodeError {
     Ratio,
 }
 
-/// Decodes the content of one response.
+/// The decoder of one response's content.
 #[derive(Debug)]
 pub struct ContentDecoder {
     machine: Machine,
     /// Encoded bytes that were used.
     used_bytes: u64,
-    /// Content that has come of them.
+    /// Bytes of content that were decoded from them.
     decoded_bytes: u64,
     is_at_end: bool,
-    /// Something else has followed the end, and so does whatever comes.
+    /// Whether other bytes have followed the end, so that all further input is ignored.
     is_over: bool,
-    /// What was wrong. The machine is not asked again then: its state means nothing any more.
+    /// The error, if there was one. The machine is not used again then: its state is invalid.
     failed: Option<DecodeError>,
 }
 
@@ -130,7 +130,7 @@ impl Machine {
 }
 
 impl ContentDecoder {
-    /// Makes a decoder of this coding.
+    /// Creates a decoder of this coding.
     #[must_use]
     pub fn new(coding: ContentCoding) -> Self {
         let machine = match coding {
@@ -148,10 +148,11 @@ impl ContentDecoder {
     }
 
     /// Appends at most `room` bytes of content to `out`. Returns how many bytes at the front of
-    /// `input` were used; the others have to be given again.
+    /// `input` were used; the others have to be passed again.
     ///
     /// # Errors
-    /// The data is malformed, or becomes too much. The error is the same each time from then on.
+    /// Fails if the data is malformed, or grows too much. The error is the same each time from then
+    /// on.
     pub fn decode(
         &mut self,
         input: &[u8],
@@ -176,8 +177,8 @@ impl ContentDecoder {
         loop {
             let rest = input.get(used..).unwrap_or_default();
             if self.is_at_end {
-                // Several members of gzip count as one (RFC 1952 §2.2). What else follows is
-                // padding of some servers, and nonsense in any case.
+                // Several members of gzip count as one (RFC 1952 §2.2). Any other bytes that follow
+                // are padding of some servers, and invalid in any case.
                 let Machine::Gzip(machine) = &mut self.machine else { return Ok(input.len()) };
                 if self.is_over {
                     return Ok(input.len());
@@ -221,7 +222,7 @@ impl ContentDecoder {
     /// Checks that the data is complete, once all of it was given and used.
     ///
     /// # Errors
-    /// More of it was to come. Nothing at all counts as empty content.
+    /// Fails if the data is incomplete. No data at all counts as empty content.
     pub fn end(&self) -> Result<(), DecodeError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -236,10 +237,10 @@ impl ContentDecoder {
 /// The window of gzip (RFC 1952 with RFC 1951 §2: 32 KiB).
 const WINDOW_BITS: u8 = 15;
 
-/// What each member of gzip begins with (RFC 1952 §2.3.1).
+/// The first bytes of each member of gzip (RFC 1952 §2.3.1).
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// Content that one step of a decoder makes at most.
+/// The maximum number of bytes of content that one step of a decoder makes.
 const PIECE_BYTES: usize = 16 * 1024;
 
 #[cfg(test)]

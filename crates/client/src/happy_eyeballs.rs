@@ -1,4 +1,4 @@
-//! Happy Eyeballs (RFC 8305): connects to the first address of a name that answers, over IPv6 or
+//! Happy Eyeballs (RFC 8305): connects to the first address of a name that responds, over IPv6 or
 //! IPv4, without a long wait for one that does not.
 //!
 //! This is a state machine: results of name resolution and of connections go in, with the time in
@@ -13,7 +13,7 @@ use crate::limits::{
     ADDRESSES_PER_FAMILY_MAX, ATTEMPT_DELAY_MS, CONNECT_TIMEOUT_MS, RESOLUTION_DELAY_MS,
 };
 
-/// A family of addresses. Each is a question of its own to the DNS.
+/// A family of addresses. Each needs a DNS query of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressFamily {
     /// A records (RFC 1035 §3.4.1).
@@ -49,11 +49,11 @@ impl fmt::Display for AddressFamily {
 /// The times of a [`HappyEyeballs`], in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectTimes {
-    /// See [`ATTEMPT_DELAY_MS`].
+    /// The delay until the next attempt; see [`ATTEMPT_DELAY_MS`].
     pub attempt_delay_ms: u64,
-    /// See [`RESOLUTION_DELAY_MS`].
+    /// The wait of IPv4 addresses for IPv6 ones; see [`RESOLUTION_DELAY_MS`].
     pub resolution_delay_ms: u64,
-    /// See [`CONNECT_TIMEOUT_MS`].
+    /// The time for all attempts; see [`CONNECT_TIMEOUT_MS`].
     pub timeout_ms: u64,
 }
 
@@ -67,7 +67,7 @@ impl Default for ConnectTimes {
     }
 }
 
-/// What the caller has to do next. An index names an address: [`HappyEyeballs::address`].
+/// The next action of the caller. An index identifies an address: [`HappyEyeballs::address`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectAction<E> {
     /// Opens a connection to this address, and reports its end by [`HappyEyeballs::connected`] or
@@ -75,22 +75,22 @@ pub enum ConnectAction<E> {
     Connect(usize),
     /// Cancels this attempt. Reports about it are ignored from now on.
     Cancel(usize),
-    /// Calls [`HappyEyeballs::tick`] at this time. It replaces the time given before.
+    /// Calls [`HappyEyeballs::tick`] at this time. It replaces the earlier time.
     WaitUntil(u64),
-    /// This attempt is the connection. Nothing follows.
+    /// This attempt is the connection. No action follows.
     Won(usize),
-    /// There is no connection. Nothing follows.
+    /// There is no connection. No action follows.
     Failed(ConnectFailure<E>),
 }
 
-/// Why no connection was opened.
+/// The reasons why no connection was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectFailure<E> {
     /// The addresses that were tried and have failed, in the order of their failures.
     pub attempts: Vec<(IpAddr, E)>,
     /// The families whose resolution has failed.
     pub resolution: Vec<(AddressFamily, E)>,
-    /// The time of all of it was over, in milliseconds.
+    /// The time limit of all attempts in milliseconds, if it has passed.
     pub timeout_ms: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ impl<E: fmt::Display> fmt::Display for ConnectFailure<E> {
             write!(f, "{separator}{address}: {error}")?;
             separator = "; ";
         }
-        // Both questions usually fail for the same reason.
+        // Both queries usually fail for the same reason.
         let mut last = None;
         for (_, error) in &self.resolution {
             let text = error.to_string();
@@ -121,7 +121,7 @@ impl<E: fmt::Display> fmt::Display for ConnectFailure<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for ConnectFailure<E> {}
 
-/// The attempts to connect to one name. See the head of the module.
+/// The attempts to connect to one name, as a state machine without I/O.
 #[derive(Debug)]
 pub struct HappyEyeballs<E> {
     times: ConnectTimes,
@@ -132,11 +132,11 @@ pub struct HappyEyeballs<E> {
     in_flight: Vec<usize>,
     /// The family of the last attempt.
     last_family: Option<AddressFamily>,
-    /// When the next attempt may begin. The first one has no such time before addresses are known.
+    /// The time at which the next attempt may begin. There is none before addresses are known.
     next_attempt_ms: Option<u64>,
     failure: ConnectFailure<E>,
     actions: VecDeque<ConnectAction<E>>,
-    /// The last time that the caller was asked to wait for.
+    /// The last time for which the caller was asked to wait.
     wait_ms: Option<u64>,
     has_ended: bool,
 }
@@ -193,13 +193,13 @@ impl<E> HappyEyeballs<E> {
         self.addresses.get(index).copied()
     }
 
-    /// Returns the next thing to do. The caller takes actions until there are none, after each call
-    /// of another function.
+    /// Returns the next action. The caller takes actions until there are none, after each call of
+    /// another function.
     pub fn next_action(&mut self) -> Option<ConnectAction<E>> {
         self.actions.pop_front()
     }
 
-    /// The addresses of one family have been looked up. Only the first result of a family counts;
+    /// Takes the result of the lookup of one family. Only the first result of a family counts;
     /// addresses of another family and those above [`ADDRESSES_PER_FAMILY_MAX`] are left out.
     pub fn resolved(&mut self, family: AddressFamily, result: Result<&[IpAddr], E>, now_ms: u64) {
         if self.has_ended || self.family(family).is_resolved {
@@ -215,7 +215,7 @@ impl<E> HappyEyeballs<E> {
         self.proceed(now_ms);
     }
 
-    /// The attempt with this index has become a connection. The others are cancelled.
+    /// Notes that the attempt with this index has become a connection. The others are cancelled.
     pub fn connected(&mut self, index: usize, now_ms: u64) {
         if !self.take_in_flight(index) {
             return;
@@ -225,7 +225,7 @@ impl<E> HappyEyeballs<E> {
         self.proceed(now_ms);
     }
 
-    /// The attempt with this index has failed. The next address is tried at once.
+    /// Notes that the attempt with this index has failed. The next address is tried at once.
     pub fn failed(&mut self, index: usize, error: E, now_ms: u64) {
         if !self.take_in_flight(index) {
             return;
@@ -237,9 +237,9 @@ impl<E> HappyEyeballs<E> {
         self.proceed(now_ms);
     }
 
-    /// Does what is due at this time.
+    /// Does the steps that are due at this time.
     pub fn tick(&mut self, now_ms: u64) {
-        // The time that was waited for has passed, so it is asked for again if it still counts.
+        // The awaited time has passed, so it is requested again if it still counts.
         if self.wait_ms.is_some_and(|wait_ms| wait_ms <= now_ms) {
             self.wait_ms = None;
         }

@@ -1,10 +1,10 @@
-//! A client of HTTP/1.1 for the requests of one worker: it opens connections, keeps them, sends
+//! An HTTP/1.1 client for the requests of one worker: it opens connections, keeps them, sends
 //! requests and reads responses.
 //!
-//! The caller begins a request with [`HttpClient::start`] and asks how far it is with
-//! [`HttpClient::response`] and [`HttpClient::read`], whenever [`HttpClient::next_news`] names it.
-//! None of these touches a connection: what is to be done on connections is done by
-//! [`HttpClient::flush`], which the caller calls behind them, and at the end of each event of a
+//! The caller begins a request with [`HttpClient::start`] and checks its progress with
+//! [`HttpClient::response`] and [`HttpClient::read`], whenever [`HttpClient::next_news`] returns
+//! it. None of these touches a connection: all work on connections is done by
+//! [`HttpClient::flush`], which the caller calls after them, and at the end of each event of a
 //! connection ([`HttpClient::raw`]).
 //!
 //! | Module | Task |
@@ -16,8 +16,8 @@
 //! | `connection` | an open connection, and the response that is read from it |
 //! | `response_start` | the head of a response, and redirects |
 //! | `sending` | the head and the content of a request |
-//! | `server_protocol` | what servers speak: HTTP/1.1, FastCGI or SCGI |
-//! | `transfer` | what comes on connections, and which request it is for |
+//! | `server_protocol` | the protocols of servers: HTTP/1.1, FastCGI or SCGI |
+//! | `transfer` | the input of connections, and the requests that get it |
 //! | `alarms` | requests that wait for too long |
 //! | `request_memory` | how much memory requests take that no connection bounds |
 //! | `brotli_permit` | how many responses may be in brotli |
@@ -77,7 +77,7 @@ use request_key::{RequestKey, RequestKeys};
 use request_memory::RequestMemory;
 pub use settings::HttpClientSettings;
 
-/// Names a request, as long as it lives and afterwards.
+/// The ID of a request, as long as it lives and afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(u64);
 
@@ -95,11 +95,11 @@ impl RequestId {
     }
 }
 
-/// Names a connection; it is the tag of the engine's stream.
+/// The ID of a connection; it is the tag of the engine's stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct ConnectionId(u64);
 
-/// See the head of the module.
+/// An HTTP/1.1 client of one worker.
 pub struct HttpClient {
     resolver: Resolver,
     mailbox: Arc<Mailbox>,
@@ -109,19 +109,21 @@ pub struct HttpClient {
     keys: RequestKeys,
     memory: RequestMemory,
     brotli: BrotliPermits,
-    /// Of forwarded requests.
+    /// The budget for repetitions of forwarded requests.
     retry_budget: RetryBudget,
     requests: FxHashMap<RequestId, PendingRequest>,
     connections: FxHashMap<ConnectionId, ClientConnection>,
-    /// Connections that are being opened, and for which request.
+    /// Connections that are being opened, and their requests.
     opening: FxHashMap<ConnectionId, RequestId>,
     /// Requests that ended while the pool had an action for them.
     abandoned: FxHashMap<RequestId, RequestKey>,
-    /// When requests have to be looked at, in monotonic milliseconds: at most one time for each.
+    /// The times at which requests have to be checked, in monotonic milliseconds: at most one time
+    /// for each.
     deadlines: BTreeSet<(u64, RequestId)>,
-    /// Connections whose responses are thrown away, and until when, in monotonic milliseconds.
+    /// Connections whose responses are discarded, and the time of the limit, in monotonic
+    /// milliseconds.
     draining: BTreeSet<(u64, ConnectionId)>,
-    /// What has to be done on connections.
+    /// The queued work on connections.
     commands: VecDeque<ConnectionCommand>,
     news: VecDeque<RequestId>,
     next_request: u64,
@@ -133,17 +135,17 @@ pub struct HttpClient {
     storage: HeadStorage,
 }
 
-/// What has to be done on connections.
+/// A command for work on a connection.
 #[derive(Debug)]
 enum ConnectionCommand {
-    /// Goes on with a request: sends more of its content, or reads more of its response.
+    /// Continues a request: sends more of its content, or reads more of its response.
     Continue(RequestId),
-    /// Goes on to open a connection.
+    /// Continues to open a connection.
     Open(RequestId),
     /// Cuts connections that were being opened.
     Abandon(OpeningConnection),
-    /// Goes on with a connection that no request uses any more: what is left of its response is
-    /// thrown away.
+    /// Continues with a connection that no request uses any more: the rest of its response is
+    /// discarded.
     Drain(ConnectionId),
     /// Cuts a connection that has left the pool.
     Cut(Address),
@@ -153,7 +155,7 @@ enum ConnectionCommand {
 }
 
 impl HttpClient {
-    /// Makes a client for a worker. Names are resolved by `resolver`, which all workers share.
+    /// Creates a client for a worker. Names are resolved by `resolver`, which all workers share.
     #[must_use]
     pub fn new(
         resolver: Resolver,
@@ -191,7 +193,7 @@ impl HttpClient {
     /// Begins a request. Its first news are the head of the response, or an error.
     ///
     /// # Errors
-    /// The request cannot be sent at all, or too many wait.
+    /// Fails if the request cannot be sent at all, or too many wait.
     pub fn start(
         &mut self,
         request: ClientRequest,
@@ -203,11 +205,11 @@ impl HttpClient {
         self.start_again(request, now_ms)
     }
 
-    /// Begins a request once more that has failed ([`Self::take_failed`]): it does not count as
-    /// another one in the budget for repetitions.
+    /// Begins a failed request again ([`Self::take_failed`]): it does not count as another one in
+    /// the budget for repetitions.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// Fails as [`Self::start`] does.
     pub fn start_again(
         &mut self,
         request: ClientRequest,
@@ -234,10 +236,10 @@ impl HttpClient {
         Ok(id)
     }
 
-    /// Returns the head of the response once it is there, or why there is none.
+    /// Returns the head of the response once it has arrived.
     ///
     /// # Errors
-    /// The request has failed.
+    /// Returns the reason if the request has failed.
     pub fn response(
         &mut self,
         id: RequestId,
@@ -252,7 +254,7 @@ impl HttpClient {
         }
     }
 
-    /// Gives the next content of the response, at most `max` bytes.
+    /// Passes the next content of the response to `give`, at most `max` bytes.
     pub fn read(&mut self, id: RequestId, max: usize, give: impl FnOnce(&[u8])) -> ReadOutcome {
         let Some(pending) = self.requests.get_mut(&id) else { return ReadOutcome::End };
         let outcome = pending.read(max, give);
@@ -265,15 +267,15 @@ impl HttpClient {
         outcome
     }
 
-    /// Whether [`Self::write`] may be called now; if not, there are news when it may.
+    /// Returns whether [`Self::write`] may be called now; if not, the request has news when it may.
     pub fn takes_content(&mut self, id: RequestId) -> bool {
         let Some(pending) = self.requests.get_mut(&id) else { return false };
         pending.is_announced = false;
         pending.takes_content()
     }
 
-    /// Adds a piece of the request's content; `None` is its end. What comes when it is not needed
-    /// any more is thrown away: the request has ended, or a redirect has taken its content.
+    /// Adds a piece of the request's content; `None` is its end. Content that is not needed any
+    /// more is discarded: the request has ended, or a redirect has removed its content.
     pub fn write(&mut self, id: RequestId, piece: Option<&[u8]>) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let is_needed = matches!(pending.request.content, RequestBody::Pieces { .. })
@@ -288,7 +290,7 @@ impl HttpClient {
         self.go_on_soon(id);
     }
 
-    /// Ends the content of the request with these trailers; they are sent only behind content of
+    /// Ends the content of the request with these trailers; they are sent only after content of
     /// unknown length.
     pub fn write_end(&mut self, id: RequestId, trailers: OwnedFields) {
         if let Some(pending) = self.requests.get_mut(&id) {
@@ -309,13 +311,13 @@ impl HttpClient {
     }
 
     /// Returns the trailers of the response to a [forwarded](ForwardedRequest) request; they are
-    /// there when all content was read.
+    /// complete when all content was read.
     pub fn trailers(&mut self, id: RequestId) -> OwnedFields {
         let pending = self.requests.get_mut(&id);
         pending.map(|one| std::mem::take(&mut one.trailers)).unwrap_or_default()
     }
 
-    /// Ends a request that is not wanted any more, whatever it waits for.
+    /// Ends a request that is not wanted any more, in any state.
     pub fn close(&mut self, id: RequestId) {
         let Some(pending) = self.remove(id) else { return };
         if let Some(tunnel) = &pending.tunnel {
@@ -324,8 +326,8 @@ impl HttpClient {
         self.leave(&pending.key, pending.stage, id);
     }
 
-    /// Returns a request that has failed without a response, to be sent to another server, and
-    /// ends it here. Content that came in pieces is not in it.
+    /// Returns a request that has failed without a response, to be sent to another server, and ends
+    /// it here. It does not include content that came in pieces.
     pub fn take_failed(&mut self, id: RequestId) -> Option<ClientRequest> {
         let has_failed = |one: &PendingRequest| one.error.is_some() && one.response.is_none();
         self.requests.get(&id).filter(|one| has_failed(one))?;
@@ -334,8 +336,8 @@ impl HttpClient {
         Some(pending.request)
     }
 
-    /// Returns what the application of a request has written to its error stream since the last
-    /// call, for the log.
+    /// Returns the text that the application of a request has written to its error stream since the
+    /// last call, for the log.
     pub fn take_stderr(&mut self, id: RequestId) -> Vec<u8> {
         let pending = self.requests.get_mut(&id);
         pending.map(|one| std::mem::take(&mut one.stderr)).unwrap_or_default()
@@ -351,14 +353,14 @@ impl HttpClient {
         self.news.pop_front()
     }
 
-    /// Whether [`Self::flush`] or [`Self::next_news`] has something to do.
+    /// Returns whether [`Self::flush`] or [`Self::next_news`] has work.
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
         !self.commands.is_empty() || !self.news.is_empty() || self.pool.has_actions()
     }
 
-    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    /// Returns when [`Self::pass`] has work, in monotonic milliseconds.
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
         if self.has_work() {
@@ -370,13 +372,13 @@ impl HttpClient {
         first.into_iter().chain(pool).chain(draining).min()
     }
 
-    /// The server stops: connections are not kept any more for other requests.
+    /// Prepares for the stop of the server: connections are not kept any more for other requests.
     pub fn stop(&mut self) {
         self.is_stopping = true;
         self.pool.close_idle();
     }
 
-    /// Does what is due, and what names that were resolved make possible.
+    /// Does the due work, and continues the requests whose names were resolved.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         self.now_ms = connections.now().monotonic_ms;
         self.take_names();
@@ -391,7 +393,7 @@ impl HttpClient {
         self.flush(connections);
     }
 
-    /// Something has happened on a connection that this client has opened.
+    /// Handles an event of a connection that this client has opened.
     pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         let Some(id) = stream.tag().map(ConnectionId) else { return };
         self.now_ms = stream.now().monotonic_ms;
@@ -421,7 +423,7 @@ impl HttpClient {
         self.flush(&mut stream.connections());
     }
 
-    /// Does on connections what is to be done.
+    /// Does the queued work on connections.
     pub fn flush(&mut self, connections: &mut Connections<'_>) {
         loop {
             while let Some(action) = self.pool.next_action() {
@@ -452,7 +454,7 @@ impl HttpClient {
         }
     }
 
-    /// Has the pool find a connection for a request that has none.
+    /// Makes the pool find a connection for a request that has none.
     fn acquire(&mut self, id: RequestId) -> Result<(), HttpClientError> {
         let Self { requests, pool, .. } = self;
         let Some(pending) = requests.get_mut(&id) else { return Ok(()) };
@@ -477,7 +479,7 @@ impl HttpClient {
                 self.abandoned.remove(&id);
                 let Some(pending) = self.requests.get_mut(&id) else { return };
                 if let RequestProgress::Waiting = pending.stage {
-                    // The pool has nothing for it any more.
+                    // The pool has no connection for it any more.
                     pending.stage = RequestProgress::Done;
                     let timeout_ms = pending.request.timeout_ms;
                     self.fail(id, HttpClientError::QueueTimeout(timeout_ms));
@@ -550,7 +552,7 @@ impl HttpClient {
         self.assign(id, connection, connections);
     }
 
-    /// Has [`Self::flush`] go on with a request.
+    /// Makes [`Self::flush`] continue a request.
     fn go_on_soon(&mut self, id: RequestId) {
         if let Some(pending) = self.requests.get_mut(&id)
             && !std::mem::replace(&mut pending.is_continued, true)

@@ -1,20 +1,20 @@
-//! Outgoing connections: what opens, checks and keeps connections to other servers, and a client of
-//! HTTP/1.1 over them.
+//! Outgoing connections: the parts that open, check and keep connections to other servers, and an
+//! HTTP/1.1 client over them.
 //!
-//! Everything but the lookups of [`resolver`], the files of [`system_roots`] and [`http_client`] is
-//! free of I/O: values and the time go in, actions come out. [`http_client`] does what they say on
-//! connections of the engine, so it also runs in the simulator.
+//! All parts except the lookups of [`resolver`], the files of [`system_roots`] and [`http_client`]
+//! are free of I/O: values and the time go in, actions come out. [`http_client`] performs the
+//! actions on connections of the engine, so it also runs in the simulator.
 //!
 //! | Module | Task |
 //! |---|---|
-//! | [`target`] | what a connection is opened to: the origin of a URL, or a Unix socket |
+//! | [`target`] | the target of a connection: the origin of a URL, or a Unix socket |
 //! | [`address_policy`] | which addresses connections may be opened to |
 //! | [`address_class`], [`ip_network`] | special addresses, and networks of settings |
 //! | [`happy_eyeballs`] | which address of a name is tried when (RFC 8305) |
 //! | `address_order` | the order of addresses (RFC 6724) |
-//! | [`resolver`] | host names become addresses, by tasks beside the workers |
+//! | [`resolver`] | the resolution of host names, by tasks besides the workers |
 //! | [`client_tls`] | TLS settings: which servers are trusted |
-//! | [`lazy_client_tls`] | TLS settings that are made when they are needed |
+//! | [`lazy_client_tls`] | TLS settings that are created when they are needed |
 //! | [`certificate_pin`] | servers that are trusted by their certificate or key |
 //! | [`system_roots`] | root certificates of the system |
 //! | [`connection_pool`] | connections that are kept for further requests |
@@ -22,7 +22,7 @@
 //! | [`content_decoder`] | gzip and brotli of responses |
 //! | [`http_client`] | requests and their responses, over connections of the engine |
 //! | [`retry`] | which requests are repeated when a kept connection was dead |
-//! | [`footprint`] | the memory that open requests take |
+//! | [`footprint`] | the memory of open requests |
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The URL of a request (RFC 9110 §4): what is connected to, and what is asked for there.
+//! The URL of a request (RFC 9110 §4): the target of the connection, and the resource.
 
 use std::fmt;
 use std::path::Path;
@@ -20,54 +20,55 @@ struct UrlParts {
     target: ConnectTarget,
 }
 
-/// Why a text is not the URL of a request.
+/// The reason why a text is not the URL of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestUrlError {
-    /// The part that names a server is wrong.
+    /// The part that names a server is invalid.
     #[error(transparent)]
     Target(#[from] UrlError),
     /// Control characters and spaces could end a line of the request.
     #[error("the URL has a space or a control character; encode it, a space as %20")]
     Control,
-    /// It is longer than [`URL_MAX_BYTES`].
+    /// The URL is longer than [`URL_MAX_BYTES`].
     #[error("the URL is longer than {URL_MAX_BYTES} bytes")]
     TooLong,
-    /// It cannot be read.
+    /// The URL cannot be parsed.
     #[error("the URL is malformed: {0}")]
     Malformed(String),
 }
 
 impl RequestUrl {
-    /// Reads a URL with the scheme `http` or `https`. Characters that must be percent-encoded in a
+    /// Parses a URL with the scheme `http` or `https`. Characters that must be percent-encoded in a
     /// path or a query are encoded.
     ///
     /// # Errors
-    /// The text is no URL, or has a user name, or names no host.
+    /// Fails if the text is no URL, or has a user name, or names no host.
     pub fn parse(text: &str) -> Result<Self, RequestUrlError> {
         check_text(text)?;
-        // The URL Standard takes more for a host than is safe, so the text is looked at first.
+        // The URL Standard accepts more as a host than is safe, so the text is checked first.
         ConnectTarget::from_url(text)?;
         Self::of(Url::parse(text))
     }
 
-    /// Reads the value of `Location` in a response to this URL (RFC 9110 §10.2.2).
+    /// Parses the value of `Location` in a response to this URL (RFC 9110 §10.2.2).
     ///
     /// # Errors
-    /// As [`Self::parse`].
+    /// Fails as [`Self::parse`] does.
     pub fn redirected(&self, location: &str) -> Result<Self, RequestUrlError> {
         check_text(location)?;
         let redirected = Self::of(self.0.url.join(location))?;
-        // What was asked for over a socket is asked for there as long as the host is the same.
+        // A request over a socket stays on that socket as long as the host is the same.
         if redirected.0.url.origin() != self.0.url.origin() {
             return Ok(redirected);
         }
         Ok(Self::with(redirected.0.url.clone(), self.0.target.clone()))
     }
 
-    /// Has the request sent over a Unix socket, whatever the host of the URL is.
+    /// Returns the URL of a request that is sent over a Unix socket, regardless of the host of the
+    /// URL.
     ///
     /// # Errors
-    /// The path is not that of a socket.
+    /// Fails if the path is not that of a socket.
     pub fn over_socket(&self, path: &Path) -> Result<Self, RequestUrlError> {
         Ok(Self::with(self.0.url.clone(), ConnectTarget::unix(path)?))
     }
@@ -92,7 +93,7 @@ impl RequestUrl {
         self.0.url.as_str()
     }
 
-    /// Returns what a connection is opened to.
+    /// Returns the target to which a connection is opened.
     #[must_use]
     pub fn target(&self) -> &ConnectTarget {
         &self.0.target
@@ -110,8 +111,8 @@ impl RequestUrl {
         &self.0.url[Position::BeforeHost..Position::AfterPort]
     }
 
-    /// Whether the other URL has the same scheme, host and port, and is asked for in the same way
-    /// (RFC 6454 §5).
+    /// Returns whether the other URL has the same scheme, host and port, and the same connection
+    /// target (RFC 6454 §5).
     #[must_use]
     pub fn has_origin_of(&self, other: &Self) -> bool {
         self.0.url.origin() == other.0.url.origin() && self.0.target == other.0.target
@@ -124,7 +125,7 @@ impl fmt::Display for RequestUrl {
     }
 }
 
-/// Refuses what the URL Standard would drop without a word.
+/// Refuses characters that the URL Standard would drop silently.
 fn check_text(text: &str) -> Result<(), RequestUrlError> {
     if text.len() > URL_MAX_BYTES {
         return Err(RequestUrlError::TooLong);

@@ -2,7 +2,7 @@
 //!
 //! A lookup is a task of a [`TaskThread`], which starts with the first name that needs it. It reads
 //! the hosts file and asks the name servers of resolv.conf itself, so that it works in a static
-//! program, where the C library cannot load its modules. Both families are asked for at the same
+//! program, where the C library cannot load its modules. Both families are queried at the same
 //! time, and each is reported when it is known ([`crate::happy_eyeballs`] begins with the first).
 //!
 //! | Module | Task |
@@ -10,8 +10,8 @@
 //! | `system_config` | resolv.conf and the hosts file, and their changes |
 //! | `hosts_file` | the names of the hosts file |
 //! | `name_cache` | addresses that are kept for their time to live |
-//! | `lookup` | the questions for one name |
-//! | `pending` | names that are being looked up, and who waits for them |
+//! | `lookup` | the DNS queries for one name |
+//! | `pending` | names that are being looked up, and their waiting callers |
 
 mod hosts_file;
 mod lookup;
@@ -50,10 +50,11 @@ pub struct Resolved {
     pub ttl_seconds: u32,
 }
 
-/// Is called once for each family, with its addresses or the reason why there are none.
+/// A function that is called once for each family, with its addresses or the reason why there are
+/// none.
 pub type ResolveCallback = Box<dyn FnMut(AddressFamily, Result<Resolved, ResolveError>) + Send>;
 
-/// Why a name has no addresses of a family.
+/// The reason why a name has no addresses of a family.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ResolveError {
     /// The name does not exist (RFC 1035 §4.1.1, NXDOMAIN).
@@ -70,12 +71,12 @@ pub enum ResolveError {
         /// The response code, in words.
         code: String,
     },
-    /// No name server has answered in time.
+    /// No name server has responded in time.
     #[error("no name server has answered for {name} within {waited_ms} ms")]
     NoAnswer {
         /// The name that was looked up.
         name: String,
-        /// How long the answer was waited for.
+        /// The time waited for a response, in milliseconds.
         waited_ms: u64,
     },
     /// The name servers cannot be reached, or their responses cannot be read.
@@ -83,13 +84,13 @@ pub enum ResolveError {
     Unusable {
         /// The name that was looked up.
         name: String,
-        /// What has failed.
+        /// The reason of the failure.
         reason: String,
     },
     /// Too many names are looked up already.
     #[error("too many names are being looked up (at most {0}); try again later")]
     TooManyLookups(usize),
-    /// The resolver was dropped, or has failed, before the answer was known.
+    /// The resolver was dropped, or has failed, before the result was known.
     #[error("the lookup of {0} was stopped")]
     Stopped(String),
     /// The thread for the lookup cannot be started.
@@ -107,11 +108,11 @@ pub struct ResolverSettings {
     pub hosts: PathBuf,
     /// Name servers to ask instead of those of resolv.conf.
     pub name_servers: Vec<SocketAddr>,
-    /// See [`LOOKUP_TIMEOUT_MS`].
+    /// The time limit of a lookup; see [`LOOKUP_TIMEOUT_MS`].
     pub timeout_ms: u64,
-    /// See [`LOOKUPS_MAX`].
+    /// The maximum number of names that wait; see [`LOOKUPS_MAX`].
     pub lookups_max: usize,
-    /// See [`CONFIG_CHECK_MS`].
+    /// The interval of checks of the files; see [`CONFIG_CHECK_MS`].
     pub config_check_ms: u64,
 }
 
@@ -128,18 +129,19 @@ impl Default for ResolverSettings {
     }
 }
 
-/// Resolves names. Clones share the cache. The lookups end when all clones are dropped.
+/// A resolver of names. Clones share the cache. The lookups end when all clones are dropped.
 #[derive(Clone)]
 pub struct Resolver {
     shared: Arc<ResolverShared>,
 }
 
-/// What callers and lookups share.
+/// The shared state of callers and lookups.
 struct ResolverShared {
     settings: ResolverSettings,
     started: Instant,
     state: Mutex<ResolverState>,
-    /// Only lookups use it, because a client needs the runtime of the thread.
+    /// The client of the name servers. Only lookups use it, because it needs the runtime of the
+    /// thread.
     config: Mutex<SystemConfig>,
     /// A permit for each lookup that may ask name servers.
     permits: Arc<Semaphore>,
@@ -152,13 +154,13 @@ struct ResolverState {
 }
 
 impl Resolver {
-    /// Makes a resolver with a thread of its own. Nothing is read and no thread is started yet.
+    /// Creates a resolver with a thread of its own. Nothing is read and no thread is started yet.
     #[must_use]
     pub fn new(settings: ResolverSettings) -> Self {
         Self::with_thread(settings, &TaskThread::default())
     }
 
-    /// Makes a resolver whose lookups are tasks of this thread, which it may share with other
+    /// Creates a resolver whose lookups are tasks of this thread, which it may share with other
     /// libraries. Nothing is read and no thread is started yet.
     #[must_use]
     pub fn with_thread(settings: ResolverSettings, tasks: &TaskThread) -> Self {
@@ -179,8 +181,8 @@ impl Resolver {
     /// before this function returns if the result is known, else on the thread of the lookups. It
     /// must not block. No lock of the resolver is held meanwhile, so it may call this function.
     ///
-    /// Names that are being looked up already are not asked for again. `localhost` and names below
-    /// it are always the loopback addresses (RFC 6761 §6.3).
+    /// Names that are already being looked up are not queried again. `localhost` and names below it
+    /// are always the loopback addresses (RFC 6761 §6.3).
     pub fn resolve(&self, name: &HostName, callback: ResolveCallback) {
         let mut waiter = LookupWaiter::new(name, callback);
         if name.is_localhost() {
@@ -245,7 +247,7 @@ impl ResolverShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reports the answer for one family to all who wait for the name.
+    /// Reports the result for one family to all callers that wait for the name.
     fn deliver(&self, name: &HostName, family: AddressFamily, answer: &FamilyAnswer) {
         let waiting = self.lock().pending.take_waiters(name, family, answer);
         let Some((mut waiters, answers)) = waiting else { return };
@@ -260,8 +262,8 @@ impl ResolverShared {
         waiters.into_iter().for_each(|mut waiter| waiter.fail(error));
     }
 
-    /// Ends the lookup of a name. The answers of both families, if they are known, are kept, and go
-    /// to those who have come after the last delivery.
+    /// Ends the lookup of a name. The results of both families, if they are known, are kept, and go
+    /// to the callers that have come after the last delivery.
     fn finish(&self, name: &HostName) {
         let now_ms = self.now_ms();
         let mut state = self.lock();
@@ -275,7 +277,7 @@ impl ResolverShared {
     }
 }
 
-/// Ends the lookup of a name when it is dropped, also by a panic.
+/// A guard that ends the lookup of a name when it is dropped, also by a panic.
 struct LookupGuard {
     shared: Weak<ResolverShared>,
     name: HostName,

@@ -1,4 +1,4 @@
-//! What a connection is opened to: the origin of a URL (RFC 9110 §4.3.1), or a Unix socket.
+//! The target of a connection: the origin of a URL (RFC 9110 §4.3.1), or a Unix socket.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::limits::{HOST_NAME_MAX_BYTES, LABEL_MAX_BYTES, UNIX_PATH_MAX_BYTES};
 
-/// What a connection is opened to. Equal targets can share connections.
+/// The target of a connection. Equal targets can share connections.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectTarget {
     endpoint: ConnectEndpoint,
@@ -25,14 +25,14 @@ pub enum ConnectEndpoint {
     Address {
         /// The address as it was written; the address policy sees IPv4 addresses inside it.
         address: IpAddr,
-        /// Not 0.
+        /// The port, which is not 0.
         port: u16,
     },
     /// A host name.
     Name {
         /// The name that is resolved.
         name: HostName,
-        /// Not 0.
+        /// The port, which is not 0.
         port: u16,
     },
     /// The absolute path of a Unix socket, or `@` and an abstract name.
@@ -44,23 +44,23 @@ pub enum ConnectEndpoint {
 /// address in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostName {
-    /// Without the dot at the end.
+    /// The name without the dot at the end.
     name: Box<str>,
-    /// A name that was written with a dot at its end is not looked up in the search list of
-    /// resolv.conf.
+    /// Whether the name was written with a dot at its end: it is not looked up in the search list
+    /// of resolv.conf then.
     is_absolute: bool,
 }
 
-/// Why a text is not a target.
+/// The reason why a text is not a target.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
-    /// The text does not begin with a scheme that connections are opened for.
+    /// The text does not begin with a scheme for which connections are opened.
     #[error("the URL has to begin with http:// or https://")]
     Scheme,
     /// User information (RFC 9110 §4.2.4) makes a URL look like that of another host.
     #[error("the URL has a user name or a password; send an Authorization field instead")]
     UserInformation,
-    /// Nothing between `//` and the path.
+    /// There is nothing between `//` and the path.
     #[error("the URL has no host")]
     NoHost,
     /// The host is neither a name nor an address.
@@ -81,7 +81,7 @@ pub enum UrlError {
     /// The text after the colon is not a number from 1 to 65535.
     #[error("`{0}` is not a port from 1 to 65535")]
     Port(String),
-    /// The path of a Unix socket cannot be that of one.
+    /// The path cannot be that of a Unix socket.
     #[error(
         "`{0}` is not the path of a socket: write unix:/run/app.sock, with an absolute path of at \
          most {UNIX_PATH_MAX_BYTES} bytes"
@@ -90,15 +90,15 @@ pub enum UrlError {
 }
 
 impl ConnectTarget {
-    /// Reads the part of a URL that a connection needs. Also returns the rest: the path, the query
+    /// Parses the part of a URL that a connection needs. Also returns the rest: the path, the query
     /// and the fragment, which are not checked here.
     ///
-    /// Host names are converted to lower case, those of other scripts to Punycode (UTS #46). A port
-    /// that is missing or empty is that of the scheme.
+    /// Host names are converted to lower case, those of other scripts to Punycode (UTS #46). A
+    /// missing or empty port is that of the scheme.
     ///
     /// # Errors
-    /// The scheme is not `http` or `https`, or the authority is malformed, has user information or
-    /// port 0.
+    /// Fails if the scheme is not `http` or `https`, or the authority is malformed, has user
+    /// information or port 0.
     pub fn from_url(url: &str) -> Result<(Self, &str), UrlError> {
         let (scheme, rest) = url.split_once("://").ok_or(UrlError::Scheme)?;
         let is_tls = match scheme {
@@ -112,11 +112,11 @@ impl ConnectTarget {
         Ok((Self { endpoint, is_tls }, rest))
     }
 
-    /// Makes a target of the path of a Unix socket, without TLS. `@` and an abstract name (unix(7))
-    /// stand for a socket without a file.
+    /// Creates a target from the path of a Unix socket, without TLS. `@` and an abstract name
+    /// (unix(7)) refer to a socket without a file.
     ///
     /// # Errors
-    /// The path is not absolute, has a NUL byte or is longer than [`UNIX_PATH_MAX_BYTES`].
+    /// Fails if the path is not absolute, has a NUL byte or is longer than [`UNIX_PATH_MAX_BYTES`].
     pub fn unix(path: &Path) -> Result<Self, UrlError> {
         let bytes = path.as_os_str().as_encoded_bytes();
         let fits = bytes.len() <= UNIX_PATH_MAX_BYTES && !bytes.contains(&0);
@@ -158,9 +158,9 @@ impl ConnectTarget {
     }
 
     /// Returns the name or the address that the certificate of the server has to have, if the
-    /// connection is encrypted. A name is sent in the handshake, too (RFC 6066 §3). `None` also for
-    /// a name with a label that certificates cannot have: one that begins or ends with a hyphen, or
-    /// that is empty.
+    /// connection is encrypted. A name is also sent in the handshake (RFC 6066 §3). Returns `None`
+    /// also for a name with a label that certificates cannot have: one that begins or ends with a
+    /// hyphen, or that is empty.
     #[must_use]
     pub fn tls_server_name(&self) -> Option<ServerName<'static>> {
         match &self.endpoint {
@@ -174,7 +174,7 @@ impl ConnectTarget {
     }
 }
 
-/// The origin, as in a URL; a Unix socket as `unix:/path`.
+/// Formats the origin, as in a URL; a Unix socket as `unix:/path`.
 impl fmt::Display for ConnectTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.endpoint {
@@ -186,10 +186,11 @@ impl fmt::Display for ConnectTarget {
 }
 
 impl HostName {
-    /// Reads a host name in ASCII, with or without the dot at its end.
+    /// Parses a host name in ASCII, with or without the dot at its end.
     ///
     /// # Errors
-    /// The text has other characters, an empty label, a number as its last label, or is too long.
+    /// Fails if the text has other characters, an empty label, a number as its last label, or is
+    /// too long.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let (name, is_absolute) = match text.strip_suffix('.') {
             Some(name) => (name, true),
@@ -224,8 +225,8 @@ impl HostName {
         self.is_absolute
     }
 
-    /// Returns whether the name is `localhost` or below it: it is that of this machine, and is not
-    /// looked up (RFC 6761 §6.3).
+    /// Returns whether the name is `localhost` or below it: it is the name of this machine, and is
+    /// not looked up (RFC 6761 §6.3).
     #[must_use]
     pub fn is_localhost(&self) -> bool {
         let below = self.name.strip_suffix("localhost");
@@ -242,7 +243,7 @@ impl fmt::Display for HostName {
 const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
 
-/// Reads `host [ ":" port ]` (RFC 3986 §3.2).
+/// Parses `host [ ":" port ]` (RFC 3986 §3.2).
 fn endpoint(authority: &str, default_port: u16) -> Result<ConnectEndpoint, UrlError> {
     if authority.contains('@') {
         return Err(UrlError::UserInformation);
@@ -273,7 +274,7 @@ fn endpoint(authority: &str, default_port: u16) -> Result<ConnectEndpoint, UrlEr
 
 /// Converts an authority with an internationalized host to ASCII, and checks labels that are in
 /// Punycode already. Characters that UTS #46 maps to digits and dots are converted first, so that
-/// the host is then read like any other.
+/// the host is then parsed like any other.
 fn to_ascii(authority: &str) -> Result<Cow<'_, str>, UrlError> {
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) => (host, Some(port)),
@@ -293,7 +294,7 @@ fn to_ascii(authority: &str) -> Result<Cow<'_, str>, UrlError> {
     })
 }
 
-/// Begins a label in Punycode (RFC 5890 §2.3.2.1).
+/// The prefix of a label in Punycode (RFC 5890 §2.3.2.1).
 const PUNYCODE: &str = "xn--";
 
 fn parse_port(digits: &str, default_port: u16) -> Result<u16, UrlError> {

@@ -19,37 +19,37 @@ use crate::limits::DISCARDED_MAX_BYTES;
 pub(super) struct ClientConnection {
     pub(super) address: Address,
     pub(super) key: RequestKey,
-    /// The request that it serves; `None` if it is unused, or if what is left of a response is
-    /// thrown away.
+    /// The request that it serves; `None` if it is unused, or if the rest of a response is
+    /// discarded.
     pub(super) user: Option<RequestId>,
     /// The response that is read; `None` if it is unused.
     pub(super) reader: Option<ResponseReader>,
     pub(super) framing: Option<RequestFraming>,
-    /// Bytes that have come and were not used yet.
+    /// Bytes that have arrived and were not used yet.
     pub(super) input: Vec<u8>,
     pub(super) end: InputEnd,
-    /// Bytes that the connection may still bring before it is asked for more.
+    /// Bytes that the connection may still bring before more are requested.
     pub(super) credit: u64,
-    /// Content that was thrown away.
+    /// The number of discarded bytes of content.
     discarded_bytes: usize,
-    /// Until when the response may be thrown away, in monotonic milliseconds, if it is.
+    /// The time until which the response may be discarded, in monotonic milliseconds, if it is.
     pub(super) drain_due_ms: u64,
-    /// There is no room for more output until the connection says so.
+    /// Whether there is no room for more output until the connection reports some.
     pub(super) is_blocked: bool,
-    /// The head of the response was read.
+    /// Whether the head of the response was read.
     pub(super) has_response_head: bool,
 }
 
-/// What has become of the response of a connection.
+/// The result of reading the response of a connection.
 #[derive(Debug, PartialEq)]
 pub(super) enum ReadStep {
-    /// More has to come, or to be read by the caller.
+    /// More has to arrive, or to be read by the caller.
     Pending,
     /// The response redirects the request; its head is the last thing that was read.
     Redirected,
-    /// It is complete.
+    /// The response is complete.
     Complete(Persistence),
-    /// Something is wrong.
+    /// The response has failed.
     Failed(HttpClientError),
 }
 
@@ -71,7 +71,7 @@ impl ClientConnection {
         }
     }
 
-    /// Whether another request may be sent (RFC 9112 §9.3).
+    /// Returns whether another request may be sent (RFC 9112 §9.3).
     pub(super) fn is_reusable(&self, persistence: Persistence) -> bool {
         let is_sent = self.framing.as_ref().is_none_or(RequestFraming::is_complete);
         persistence == Persistence::Reuse
@@ -94,8 +94,8 @@ impl ClientConnection {
         self.has_response_head = false;
     }
 
-    /// Reads the response from `bytes`, or from what has come before if there is some, and gives
-    /// it to the request. What cannot be used yet is kept.
+    /// Reads the response from `bytes`, or from earlier bytes if there are some, and passes it to
+    /// the request. Bytes that cannot be used yet are kept.
     pub(super) fn read(
         &mut self,
         bytes: &[u8],
@@ -175,7 +175,7 @@ impl ClientConnection {
         }
     }
 
-    /// Throws away what is left of a response.
+    /// Discards the rest of a response.
     pub(super) fn discard(&mut self, bytes: &[u8], storage: &mut HeadStorage) -> ReadStep {
         self.input.extend_from_slice(bytes);
         let Some(reader) = &mut self.reader else { return ReadStep::Pending };

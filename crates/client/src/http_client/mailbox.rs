@@ -15,14 +15,14 @@ use crate::target::ConnectEndpoint;
 /// The addresses of one family of a request's host, or why there are none.
 #[derive(Debug)]
 pub(super) struct ResolvedName {
-    /// The request, and the number of the opening that has asked.
+    /// The request, and the number of the opening that requested the name.
     pub(super) of: (RequestId, u64),
     pub(super) family: AddressFamily,
     pub(super) result: Result<Vec<IpAddr>, AttemptError>,
 }
 
-/// Tells a worker that names were resolved; [`HttpClient::pass`](super::HttpClient::pass) takes
-/// them.
+/// A message to a worker that names were resolved; [`HttpClient::pass`](super::HttpClient::pass)
+/// takes them.
 #[derive(Debug)]
 pub struct NamesResolved;
 
@@ -38,7 +38,7 @@ impl Mailbox {
         std::mem::take(&mut *self.results.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns what is called with the addresses for an opening.
+    /// Returns the callback for the addresses of an opening.
     pub(super) fn callback(
         self: &Arc<Self>,
         of: (RequestId, u64),
@@ -51,14 +51,14 @@ impl Mailbox {
             let mut results = mailbox.results.lock().unwrap_or_else(PoisonError::into_inner);
             results.push(ResolvedName { of, family, result });
             drop(results);
-            // A worker whose inbox is full is awake, and looks into the mailbox in its next pass.
+            // A worker whose inbox is full is awake, and checks the mailbox in its next pass.
             let _full = poster.post_to_app(worker, Box::new(NamesResolved));
         })
     }
 }
 
 impl HttpClient {
-    /// Has the name of a request's host resolved, if it has one.
+    /// Begins to resolve the name of a request's host, if it has one.
     pub(super) fn resolve(&mut self, id: RequestId) {
         let Some(pending) = self.requests.get(&id) else { return };
         let ConnectEndpoint::Name { name, .. } = pending.request.url.target().endpoint() else {
@@ -68,12 +68,12 @@ impl HttpClient {
         let of = (id, opening.number());
         let callback = self.mailbox.callback(of, self.poster.clone(), self.worker);
         self.resolver.resolve(name, callback);
-        // What was known already is here.
+        // Cached results are here already.
         self.take_names();
     }
 
-    /// Gives names that were resolved to the openings that have asked for them. An opening may be
-    /// over, and its request may be opening a connection to another host: a redirect leads there.
+    /// Passes resolved names to the openings that requested them. An opening may be over, and its
+    /// request may be opening a connection to another host after a redirect.
     pub(super) fn take_names(&mut self) {
         for ResolvedName { of: (id, number), family, result } in self.mailbox.take() {
             let Some(pending) = self.requests.get_mut(&id) else { continue };

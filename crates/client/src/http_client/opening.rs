@@ -1,5 +1,5 @@
 //! A connection that is being opened for a request: to a Unix socket, or to the first address of a
-//! host that answers.
+//! host that responds.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -22,11 +22,11 @@ use crate::target::ConnectEndpoint;
 #[derive(Debug)]
 pub(super) struct OpeningConnection {
     kind: Kind,
-    /// No other opening of the client has it.
+    /// The number of the opening; no other opening of the client has it.
     number: u64,
     /// The connections that are being opened, each with its index in the list of addresses.
     attempts: Vec<Attempt>,
-    /// When the next thing is due, in monotonic milliseconds.
+    /// The time of the next due step, in monotonic milliseconds.
     wait_ms: Option<u64>,
 }
 
@@ -41,18 +41,18 @@ enum Kind {
 struct UnixOpening {
     path: PathBuf,
     is_open: bool,
-    /// When it must be open, in monotonic milliseconds.
+    /// The time by which it must be open, in monotonic milliseconds.
     due_ms: u64,
     /// How long the next attempt waits if this one is too early, in milliseconds.
     retry_after_ms: u64,
-    /// Until when it waits for a socket that is not there, in monotonic milliseconds.
+    /// The time until which it waits for a socket that does not exist, in monotonic milliseconds.
     awaited_until_ms: u64,
 }
 
 impl UnixOpening {
-    /// Returns until when another attempt makes sense after this error: the queue of the socket is
-    /// full, so its server takes the connection when it has taken others; or the server is being
-    /// started.
+    /// Returns until when another attempt makes sense after this error: the accept queue of the
+    /// socket is full, so its server takes the connection when it has taken others; or the server
+    /// is being started.
     fn retry_until_ms(&self, error: &AttemptError) -> u64 {
         match error {
             AttemptError::NotConnected(NotConnected::Busy) => self.due_ms,
@@ -71,27 +71,27 @@ struct Attempt {
     index: usize,
 }
 
-/// What has become of an opening.
+/// The outcome of an opening.
 #[derive(Debug)]
 pub(super) enum OpeningOutcome {
-    /// It goes on.
+    /// The opening goes on.
     Pending,
     /// This connection is open.
     Connection(ConnectionId, Address),
-    /// There is none.
+    /// No connection can be opened.
     Failed(HttpClientError),
 }
 
-/// What an opening needs to go on.
+/// The context that an opening needs to continue.
 pub(super) struct OpeningContext<'c, 'w> {
     pub(super) connections: &'c mut Connections<'w>,
     pub(super) request: &'c ClientRequest,
-    /// Numbers connections.
+    /// The counter that numbers connections.
     pub(super) next_connection: &'c mut u64,
-    /// The request that the connection is for.
+    /// The request for which the connection is opened.
     pub(super) id: RequestId,
-    /// All connections that are being opened, and for which request. Those that this opening
-    /// begins are added, and those that it cuts are removed: they have no event any more.
+    /// All connections that are being opened, with their requests. Those that this opening begins
+    /// are added, and those that it cuts are removed: they have no event any more.
     pub(super) opening: &'c mut FxHashMap<ConnectionId, RequestId>,
 }
 
@@ -123,17 +123,17 @@ impl OpeningConnection {
         Self { kind, number, attempts: Vec::new(), wait_ms: None }
     }
 
-    /// Returns what names that were resolved have to say to be for this opening.
+    /// Returns the number that resolved names must carry to belong to this opening.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// When [`Self::advance`] has something to do, in monotonic milliseconds.
+    /// Returns when [`Self::advance`] has work, in monotonic milliseconds.
     pub(super) fn wait_ms(&self) -> Option<u64> {
         self.wait_ms
     }
 
-    /// The addresses of one family are known, or why there are none.
+    /// Takes the addresses of one family, or the error of their resolution.
     pub(super) fn resolved(
         &mut self,
         family: AddressFamily,
@@ -145,7 +145,7 @@ impl OpeningConnection {
         }
     }
 
-    /// A connection of this opening is open.
+    /// Notes that a connection of this opening is open.
     pub(super) fn connected(&mut self, connection: ConnectionId, now_ms: u64) {
         let Some(attempt) = self.attempt(connection) else { return };
         match &mut self.kind {
@@ -154,7 +154,7 @@ impl OpeningConnection {
         }
     }
 
-    /// A connection of this opening has failed.
+    /// Handles the failure of a connection of this opening.
     pub(super) fn failed(
         &mut self,
         connection: ConnectionId,
@@ -177,7 +177,7 @@ impl OpeningConnection {
         }
     }
 
-    /// Does what is due.
+    /// Does the due steps.
     pub(super) fn advance(&mut self, context: &mut OpeningContext<'_, '_>) -> OpeningOutcome {
         let now_ms = context.connections.now().monotonic_ms;
         if self.wait_ms.is_some_and(|wait_ms| wait_ms <= now_ms) {
@@ -244,7 +244,7 @@ impl OpeningConnection {
                 }
                 Some(ConnectAction::Connect(index)) => {
                     let Some(ip) = eyeballs.address(index) else { continue };
-                    // The address that is connected to is checked, right before that.
+                    // The address of the connection is checked, directly before it is used.
                     let remote = match context.request.policy.check(ip) {
                         Ok(()) => RemoteAddress::Tcp(SocketAddr::new(ip, port)),
                         Err(refused) => {
@@ -291,7 +291,7 @@ impl OpeningConnection {
         Ok(())
     }
 
-    /// Ends it, but for one connection that goes on. Returns the others.
+    /// Ends it, except for one connection that goes on. Returns the others.
     pub(super) fn end(
         self,
         without: Option<ConnectionId>,

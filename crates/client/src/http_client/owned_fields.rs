@@ -1,4 +1,4 @@
-//! Fields of a message, or variables of a request, which are kept beyond what they were read from.
+//! Fields of a message, or variables of a request, which are kept longer than their source.
 
 use pinion_http::field::{Field, Fields};
 
@@ -6,12 +6,12 @@ use pinion_http::field::{Field, Fields};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFields {
     text: Vec<u8>,
-    /// Where each name and each value ends in the text.
+    /// The end of each name and of each value in the text.
     ends: Vec<(u32, u32)>,
 }
 
 impl OwnedFields {
-    /// Makes an empty list with room for so many lines and bytes.
+    /// Creates an empty list with room for so many lines and bytes.
     #[must_use]
     pub fn with_capacity(lines: usize, bytes: usize) -> Self {
         Self { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(lines) }
@@ -25,7 +25,7 @@ impl OwnedFields {
         self.ends.push((name_end, self.text.len() as u32));
     }
 
-    /// Adds a field line whose value is written behind what is there.
+    /// Adds a field line whose value `write_value` appends to the text.
     pub fn push_with(&mut self, name: &[u8], write_value: impl FnOnce(&mut Vec<u8>)) {
         self.text.extend_from_slice(name);
         let name_end = self.text.len() as u32;
@@ -33,7 +33,7 @@ impl OwnedFields {
         self.ends.push((name_end, self.text.len() as u32));
     }
 
-    /// Returns how many lines there are, and how many bytes their names and values have.
+    /// Returns the number of lines, and of the bytes of their names and values.
     pub(super) fn size(&self) -> (usize, usize) {
         (self.ends.len(), self.text.len())
     }
@@ -84,7 +84,7 @@ impl OwnedFields {
         })
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

@@ -32,34 +32,35 @@ pub struct ClientRequest {
     pub site: u64,
     /// The method, a token in its own case.
     pub method: Box<str>,
-    /// Where to.
+    /// The URL.
     pub url: RequestUrl,
-    /// Fields, in addition to those that the client writes itself.
+    /// Fields, in addition to those that the client itself writes.
     pub fields: OwnedFields,
     /// The content.
     pub content: RequestBody,
-    /// Which addresses may be connected to, also after redirects.
+    /// The policy of the addresses that may be connected to, also after redirects.
     pub policy: Arc<AddressPolicy>,
-    /// Which servers are trusted; `None` if the connection cannot be encrypted. Without https, also
-    /// in redirects, the settings are not made.
+    /// The TLS settings with the trusted servers; `None` if the connection cannot be encrypted.
+    /// Without https, also in redirects, the settings are not created.
     pub tls: Option<Arc<LazyClientTls>>,
-    /// Longest time without progress; see
+    /// The longest time without progress in milliseconds; see
     /// [`REQUEST_TIMEOUT_MS`](crate::limits::REQUEST_TIMEOUT_MS).
     pub timeout_ms: u64,
-    /// How many redirects are followed; one more is an error. With 0 a redirect is the response.
+    /// The number of redirects that are followed; one more is an error. With 0 a redirect is the
+    /// response.
     pub redirects_max: u32,
-    /// Most bytes of the response's content, decoded.
+    /// The maximum number of bytes of the response's content, decoded.
     pub content_max_bytes: u64,
-    /// Set for the request of another client that is forwarded.
+    /// The data of the proxy, if this is the request of another client that is forwarded.
     pub forwarded: Option<ForwardedRequest>,
-    /// What the server speaks.
+    /// The protocol of the server.
     pub protocol: ServerProtocol,
-    /// How many connections there may be to the server.
+    /// The limits of the connections to the server.
     pub connections: KeyLimits,
 }
 
-/// What a server speaks. The client sends no fields to an application behind FastCGI or SCGI, but
-/// these variables, with names as they are (RFC 3875 §4.1).
+/// The protocol of a server. The client sends no fields to an application that uses FastCGI or
+/// SCGI, but these variables, with unchanged names (RFC 3875 §4.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServerProtocol {
     /// HTTP/1.1.
@@ -76,8 +77,8 @@ pub enum ServerProtocol {
     Scgi(OwnedFields),
 }
 
-/// What a proxy says of a request that it forwards, in place of the URL. The client adds no fields
-/// of its own to it and decodes nothing, keeps interim responses and trailers for the caller
+/// The data of a proxy for a request that it forwards, in place of the URL. The client adds no
+/// fields of its own to it and decodes nothing, keeps interim responses and trailers for the caller
 /// ([`HttpClient::next_interim`](super::HttpClient::next_interim),
 /// [`HttpClient::trailers`](super::HttpClient::trailers)), and repeats the request only if its
 /// method is safe and it has no content.
@@ -93,26 +94,26 @@ pub struct ForwardedRequest {
     /// switches, the connection is taken by
     /// [`HttpClient::take_tunnel`](super::HttpClient::take_tunnel).
     pub upgrade: Option<Box<str>>,
-    /// How long it may take to open a connection, in milliseconds, if that is less than
+    /// The timeout for opening a connection, in milliseconds, if that is less than
     /// [`CONNECT_TIMEOUT_MS`](crate::limits::CONNECT_TIMEOUT_MS).
     pub connect_timeout_ms: u64,
-    /// Whether a connection waits for a Unix socket that is not there, or that nobody listens on:
-    /// its server is being started. It waits no longer than
+    /// Whether a connection waits for a Unix socket that does not exist, or on which no process
+    /// listens: its server is being started. It waits no longer than
     /// [`ABSENT_SOCKET_WAIT_MS`](crate::limits::ABSENT_SOCKET_WAIT_MS).
     pub waits_for_socket: bool,
 }
 
-/// A connection whose server has switched to another protocol (RFC 9110 §7.8). Its bytes are the
-/// caller's, and so are all further events with its tag.
+/// A connection whose server has switched to another protocol (RFC 9110 §7.8). Its bytes belong to
+/// the caller, and so do all further events with its tag.
 #[derive(Debug)]
 pub struct Tunnel {
     /// The stream.
     pub address: Address,
     /// The tag of the stream.
     pub tag: u64,
-    /// Bytes of the other protocol that have come already.
+    /// Bytes of the other protocol that have already arrived.
     pub input: Vec<u8>,
-    /// Bytes that the connection may still bring before it is asked for more.
+    /// Bytes that the connection may still bring before more are requested.
     pub credit: u64,
 }
 
@@ -128,8 +129,8 @@ impl ClientRequest {
         }
     }
 
-    /// Checks that the connection can be encrypted if the URL says so, and makes the settings for
-    /// that if there are none yet.
+    /// Checks that the connection can be encrypted if the URL requires it, and creates the settings
+    /// for that if there are none yet.
     pub(super) fn check_tls(&self) -> Result<(), HttpClientError> {
         if self.url.target().is_tls() {
             self.tls.as_ref().ok_or(HttpClientError::NoTls)?.get()?;
@@ -138,7 +139,7 @@ impl ClientRequest {
         Ok(())
     }
 
-    /// Returns the name that the certificate of the server has to be for.
+    /// Returns the name for which the certificate of the server has to be valid.
     pub(super) fn tls_server_name(&self) -> Option<ServerName<'static>> {
         let tls = self.tls.as_ref().and_then(|tls| tls.get().ok());
         let named = tls.and_then(|tls| tls.server_name().cloned());
@@ -149,7 +150,7 @@ impl ClientRequest {
 /// The content of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestBody {
-    /// All of it, perhaps nothing. It can be sent again.
+    /// All of the content, perhaps empty. It can be sent again.
     Whole(Arc<[u8]>),
     /// It comes in pieces: [`HttpClient::write`](super::HttpClient::write).
     Pieces {
@@ -163,13 +164,13 @@ pub enum RequestBody {
 pub struct ResponseStart {
     /// The status code.
     pub status: u16,
-    /// The fields. Those of a coding that was decoded are left out, since they describe something
-    /// else than the content that is read.
+    /// The fields. Those of a coding that was decoded are left out, since they do not describe the
+    /// decoded content.
     pub fields: OwnedFields,
     /// The length of the content in bytes, if it was announced and the content was not decoded.
     /// Responses to HEAD and those of status 304 announce it without content.
     pub content_length: Option<u64>,
-    /// The URL that has responded, behind all redirects.
+    /// The URL that has responded, after all redirects.
     pub url: RequestUrl,
 }
 
@@ -182,12 +183,12 @@ pub struct InterimResponse {
     pub fields: OwnedFields,
 }
 
-/// What [`HttpClient::read`](super::HttpClient::read) has found.
+/// The result of [`HttpClient::read`](super::HttpClient::read).
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReadOutcome {
-    /// There is none yet.
+    /// There is no content yet.
     Pending,
-    /// So many bytes were given.
+    /// So many bytes were passed on.
     Bytes(usize),
     /// All content was read.
     End,
@@ -195,11 +196,11 @@ pub enum ReadOutcome {
     Failed(Arc<HttpClientError>),
 }
 
-/// Bytes of a request itself, and of what the client and its caller note of it: entries of tables
-/// and queues, and the addresses of a host while a connection is opened.
+/// Bytes of a request itself, and of the entries of the client and its caller for it: those of
+/// tables and queues, and the addresses of a host while a connection is opened.
 const REQUEST_OWN_BYTES: usize = size_of::<PendingRequest>() + 2048;
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Debug)]
 pub(super) enum RequestProgress {
     /// It waits for a connection of the pool.
@@ -208,7 +209,7 @@ pub(super) enum RequestProgress {
     Opening(OpeningConnection),
     /// It is sent, and its response is read.
     Open(ConnectionId),
-    /// Nothing comes from a connection any more.
+    /// No more input comes from a connection.
     Done,
 }
 
@@ -216,7 +217,7 @@ pub(super) enum RequestProgress {
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) request: ClientRequest,
-    /// Which connections may serve it.
+    /// The key of the connections that may serve it.
     pub(super) key: RequestKey,
     /// Its head, written and not sent yet.
     pub(super) written: Option<WrittenHead>,
@@ -224,51 +225,51 @@ pub(super) struct PendingRequest {
     /// Whether the next connection may be one that was used before.
     pub(super) reuse: Reuse,
     pub(super) redirects: u32,
-    /// Its connection has served another request before.
+    /// Whether its connection has served another request before.
     pub(super) is_connection_reused: bool,
-    /// Some of a response has come.
+    /// Whether some of a response has arrived.
     pub(super) has_response: bool,
-    /// Some of it was given to its connection.
+    /// Whether some of it was given to its connection.
     pub(super) is_sent: bool,
-    /// Content that has to be sent: of pieces, those that have come.
+    /// Content that has to be sent: of pieces, those that have arrived.
     pub(super) unsent: Vec<u8>,
-    /// All pieces have come.
+    /// Whether all pieces have arrived.
     pub(super) has_all_pieces: bool,
-    /// Some piece was taken away to be sent, so that the content is not whole any more.
+    /// Whether some piece was removed to be sent, so that the content is not complete any more.
     pub(super) has_sent_pieces: bool,
     pub(super) response: Option<ResponseStart>,
     /// Interim responses that wait for the caller of a forwarded request.
     pub(super) interim: VecDeque<InterimResponse>,
     /// Its connection, which the server has switched to another protocol.
     pub(super) tunnel: Option<Tunnel>,
-    /// What the application has written to its error stream.
+    /// The text that the application has written to its error stream.
     pub(super) stderr: Vec<u8>,
     /// The trailers of the response to a forwarded request.
     pub(super) trailers: OwnedFields,
     /// The trailers that end the content of the request.
     pub(super) request_trailers: OwnedFields,
     pub(super) decoder: Option<ContentDecoder>,
-    /// Allows the response to be in brotli.
+    /// The permit for a response in brotli.
     pub(super) brotli: Option<BrotliPermit>,
     /// Content in its coding, which waits to be decoded.
     pub(super) encoded: Vec<u8>,
-    /// Content that waits for its reader, behind the part that was read.
+    /// Content that waits for its reader, after the part that was read.
     pub(super) content: Vec<u8>,
     pub(super) read_bytes: usize,
-    /// Content that was decoded, in all.
+    /// The total number of bytes of decoded content.
     pub(super) total_bytes: u64,
-    /// All content has come.
+    /// Whether all content has arrived.
     pub(super) is_complete: bool,
     pub(super) error: Option<Arc<HttpClientError>>,
-    /// The caller has been told of the latest news and has not looked.
+    /// Whether the latest news were announced to the caller, and it has not checked them.
     pub(super) is_announced: bool,
-    /// A command to go on with it waits.
+    /// Whether a command to continue it waits.
     pub(super) is_continued: bool,
-    /// When some of the content came or was sent last, or the request began.
+    /// The time at which content was last received or sent, or the request began.
     pub(super) progress_ms: u64,
-    /// When the client looks at it, in monotonic milliseconds.
+    /// The time at which the client checks it, in monotonic milliseconds.
     pub(super) alarm_ms: Option<u64>,
-    /// What the server had acknowledged of the connection at the last look
+    /// The server's acknowledgements on the connection at the last check
     /// ([`RawStream::acknowledged`](pinion_engine::raw::RawStream::acknowledged)).
     pub(super) acknowledged: u32,
     /// Bytes that [`RequestMemory`](super::request_memory::RequestMemory) has counted for it.
@@ -317,24 +318,25 @@ impl PendingRequest {
         Method::from_token(self.request.method.as_bytes())
     }
 
-    /// When the request has waited for too long, in monotonic milliseconds.
+    /// Returns when the request has waited for too long, in monotonic milliseconds.
     pub(super) fn due_ms(&self) -> u64 {
         self.progress_ms.saturating_add(self.request.timeout_ms)
     }
 
-    /// How long after one look at its content on the way the next one is.
+    /// Returns the interval between two checks of content on its way, in milliseconds.
     pub(super) fn look_ms(&self) -> u64 {
         (self.request.timeout_ms / SEND_LOOKS).max(1)
     }
 
-    /// How much content may come from the connection now.
+    /// Returns how much content may come from the connection now.
     pub(super) fn room(&self) -> usize {
-        // A decoder may need more than what waits for it, such as one byte of a gzip header.
+        // A decoder may need more than the bytes that wait for it, such as one byte of a gzip
+        // header.
         CONTENT_BUFFER_BYTES.saturating_sub(self.unread() + self.encoded.len())
     }
 
-    /// Whether more may come from the connection: half of the buffer is free, so that a reader that
-    /// takes little at a time does not have the rest moved each time.
+    /// Returns whether more may come from the connection: half of the buffer is free, so that a
+    /// reader that takes little at a time does not cause the rest to be moved each time.
     pub(super) fn has_room(&self) -> bool {
         self.room() > CONTENT_BUFFER_BYTES / 2
     }
@@ -343,7 +345,7 @@ impl PendingRequest {
         self.content.len() - self.read_bytes
     }
 
-    /// Whether more of the request's content may be written.
+    /// Returns whether more of the request's content may be written.
     pub(super) fn takes_content(&self) -> bool {
         matches!(self.request.content, RequestBody::Pieces { .. })
             && !self.has_all_pieces
@@ -362,7 +364,7 @@ impl PendingRequest {
         self.decode()
     }
 
-    /// The content is complete in its coding.
+    /// Ends the content, which is complete in its coding.
     pub(super) fn end_content(&mut self) -> Result<(), HttpClientError> {
         self.is_complete = true;
         self.decode()
@@ -387,7 +389,7 @@ impl PendingRequest {
         self.count(self.content.len() - before)
     }
 
-    /// The content is decoded, or will not be: the memory for that is free.
+    /// Frees the memory of the decoder: the content is decoded, or will not be.
     pub(super) fn end_decoding(&mut self) {
         (self.decoder, self.brotli) = (None, None);
     }
@@ -408,7 +410,7 @@ impl PendingRequest {
         }
     }
 
-    /// Whether its content has to be sent, or is.
+    /// Returns whether its content has to be sent, or is being sent.
     pub(super) fn has_content(&self) -> bool {
         match &self.request.content {
             RequestBody::Whole(content) => !content.is_empty(),
@@ -416,8 +418,8 @@ impl PendingRequest {
         }
     }
 
-    /// Returns the bytes of memory that it takes beside its connection and its own content: its
-    /// head, and when its response is complete, what was not read of that.
+    /// Returns the bytes of memory that it takes besides its connection and its own content: its
+    /// head, and the unread part of a complete response.
     pub(super) fn held_bytes(&self) -> usize {
         let request = &self.request;
         let forwarded = request.forwarded.as_ref();
@@ -443,8 +445,7 @@ impl PendingRequest {
         REQUEST_OWN_BYTES + head + program + written + response + content
     }
 
-    /// Keeps what the application has written to its error stream for the log, as far as there is
-    /// room.
+    /// Keeps text of the application's error stream for the log, as far as there is room.
     pub(super) fn take_stderr(&mut self, text: &[u8]) {
         let room = STDERR_KEPT_MAX_BYTES.saturating_sub(self.stderr.len());
         self.stderr.extend_from_slice(text.get(..room).unwrap_or(text));
@@ -461,7 +462,7 @@ impl PendingRequest {
         Ok(())
     }
 
-    /// Gives content to its reader, at most `max` bytes.
+    /// Passes content to its reader, at most `max` bytes.
     pub(super) fn read(&mut self, max: usize, give: impl FnOnce(&[u8])) -> ReadOutcome {
         self.is_announced = false;
         let unread = self.content.get(self.read_bytes..).unwrap_or_default();

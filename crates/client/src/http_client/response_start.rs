@@ -1,5 +1,5 @@
-//! The head of a response as its reader gets it, and the redirects that are followed (RFC 9110
-//! §15.4).
+//! The head of a response in the form that its reader gets, and the redirects that are followed
+//! (RFC 9110 §15.4).
 
 use pinion_http::h1::client::response_framing::ResponseFraming;
 use pinion_http::h1::client::response_head::ResponseHead;
@@ -16,17 +16,18 @@ const CREDENTIALS: [&str; 3] = ["Authorization", "Cookie", "Proxy-Authorization"
 const CONTENT_FIELDS: [&str; 5] =
     ["Content-Encoding", "Content-Language", "Content-Location", "Content-Type", "Digest"];
 
-/// Returns whether a response redirects its request, and is followed.
+/// Returns whether a response redirects its request, and the redirect is followed.
 pub(super) fn is_followed(head: &ResponseHead<'_>, request: &PendingRequest) -> bool {
     request.request.redirects_max > 0
         && matches!(head.status, 301 | 302 | 303 | 307 | 308)
         && head.fields.get(b"Location").is_some()
 }
 
-/// Makes the value for a head, and the decoder of its content if the client has asked for codings.
+/// Creates the value for a head, and the decoder of its content if the client has requested
+/// codings.
 ///
 /// # Errors
-/// The content is in a coding that was not asked for.
+/// Fails if the content is in a coding that was not requested.
 pub(super) fn response_start(
     head: &ResponseHead<'_>,
     request: &mut PendingRequest,
@@ -55,7 +56,7 @@ pub(super) fn response_start(
     Ok(ResponseStart { status: head.status, fields, content_length, url })
 }
 
-/// Changes a request to what its response redirects it to.
+/// Changes a request to the target of its response's redirect.
 pub(super) fn redirect(request: &mut PendingRequest) -> Result<(), HttpClientError> {
     let Some(response) = request.response.take() else { return Ok(()) };
     request.redirects += 1;
@@ -70,7 +71,7 @@ pub(super) fn redirect(request: &mut PendingRequest) -> Result<(), HttpClientErr
     };
     let method = request.method();
     let changes_method = match response.status {
-        // RFC 9110 §15.4.2 and §15.4.3 allow what all clients do.
+        // RFC 9110 §15.4.2 and §15.4.3 allow this behaviour, which all clients have.
         301 | 302 => method == Method::Post,
         303 => method != Method::Head && method != Method::Get,
         _ => false,
@@ -92,7 +93,7 @@ pub(super) fn redirect(request: &mut PendingRequest) -> Result<(), HttpClientErr
     Ok(())
 }
 
-/// Returns the beginning of a text from a server, without what would change a terminal.
+/// Returns the beginning of a text from a server, without characters that control a terminal.
 fn shown(text: &str) -> String {
     text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -20,7 +20,7 @@ use super::request::{ClientRequest, PendingRequest, RequestBody, ServerProtocol}
 use super::server_protocol::{RequestFraming, ResponseReader};
 use crate::limits::COPIED_CONTENT_MAX_BYTES;
 
-/// A head as it is sent, and what belongs to it.
+/// A head in the form in which it is sent, with the state for its response and its content.
 #[derive(Debug)]
 pub(super) struct WrittenHead {
     pub(super) bytes: Vec<u8>,
@@ -35,8 +35,8 @@ pub(super) const ACCEPT_ENCODING: &str = "Accept-Encoding";
 const LINE_BYTES: usize = b": \r\n".len();
 /// Bytes of a variable beside its name and its value: two lengths.
 const VARIABLE_BYTES: usize = 8;
-/// Bytes of what the client writes itself: the request line, `Host`, the framing and, for a request
-/// of its own, the default fields.
+/// Bytes of the parts that the client itself writes: the request line, `Host`, the framing and, for
+/// a request of its own, the default fields.
 const OWN_PARTS_BYTES: usize = 192;
 
 /// Returns the fields that every request has, unless the caller has given others.
@@ -52,7 +52,7 @@ fn default_fields(codings: &'static [u8]) -> [Field<'static>; 3] {
 /// Writes the head of a request, whose response may be in these codings.
 ///
 /// # Errors
-/// A part of it is malformed, or has to be left to the client.
+/// Fails if a part of it is malformed, or must not be set by the caller.
 pub(super) fn write_head(
     request: &ClientRequest,
     codings: &'static [u8],
@@ -121,10 +121,10 @@ fn write_http_head(
     Ok(WrittenHead { bytes, reader, framing: RequestFraming::Http(written.content) })
 }
 
-/// Sends the head, and the content that is there. Returns whether there is room for more.
+/// Sends the head, and the available content. Returns whether there is room for more.
 ///
 /// # Errors
-/// The content is longer than was announced.
+/// Fails if the content is longer than announced.
 pub(super) fn send_head(
     mut bytes: Vec<u8>,
     framing: &mut RequestFraming,
@@ -150,10 +150,10 @@ pub(super) fn send_head(
     Ok(room)
 }
 
-/// Sends pieces of the content that have come, and its end. Returns whether there is room for more.
+/// Sends the available pieces of the content, and its end. Returns whether there is room for more.
 ///
 /// # Errors
-/// The content is longer or shorter than was announced.
+/// Fails if the content is longer or shorter than announced.
 pub(super) fn send_pieces(
     framing: &mut RequestFraming,
     pending: &mut PendingRequest,
@@ -165,7 +165,7 @@ pub(super) fn send_pieces(
         pending.unsent.clear();
         pending.has_sent_pieces = true;
     }
-    // This comes here again and again while the response comes, and the end is written once.
+    // This code runs again and again while the response arrives, and the end is written once.
     if pending.has_all_pieces && !framing.is_complete() {
         framing.end(&mut bytes, pending.request_trailers.iter())?;
     }

@@ -1,5 +1,5 @@
-//! What servers speak: HTTP/1.1, FastCGI or SCGI. The pool and the requests are the same for all of
-//! them; they differ in how a request is written, and how its response is read.
+//! The protocols of servers: HTTP/1.1, FastCGI or SCGI. The pool and the requests are the same for
+//! all of them; they differ in how a request is written, and how its response is read.
 
 use pinion_http::cgi::event::{GatewayEvent, GatewayStep};
 use pinion_http::cgi::response_reader::CgiReader;
@@ -13,17 +13,17 @@ use pinion_http::h1::head::HeadStorage;
 
 use super::error::HttpClientError;
 
-/// Frames the content of a request.
+/// The framing of a request's content.
 #[derive(Debug)]
 pub(super) enum RequestFraming {
-    /// By its length or in chunks; that of SCGI by its length.
+    /// The content is framed by its length or in chunks; that of SCGI by its length.
     Http(ContentWriter),
-    /// In records.
+    /// The content is framed in records.
     FastCgi(FastCgiContentWriter),
 }
 
 impl RequestFraming {
-    /// Whether the request is complete.
+    /// Returns whether the request is complete.
     pub(super) fn is_complete(&self) -> bool {
         match self {
             Self::Http(writer) => writer.is_complete(),
@@ -52,7 +52,7 @@ impl RequestFraming {
     }
 }
 
-/// Reads a response.
+/// The parser of a response.
 #[derive(Debug)]
 pub(super) enum ResponseReader {
     Http(ResponseParser),
@@ -61,8 +61,8 @@ pub(super) enum ResponseReader {
 }
 
 impl ResponseReader {
-    /// Uses bytes at the front of `input`, of content at most `room`. What was not used must be at
-    /// the front of the next input.
+    /// Uses bytes at the front of `input`, of content at most `room`. Unused bytes must be at the
+    /// front of the next input.
     pub(super) fn step<'a>(
         &'a mut self,
         input: &'a [u8],

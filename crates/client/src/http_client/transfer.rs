@@ -1,4 +1,4 @@
-//! What comes on connections, which request it is for, and what becomes of both.
+//! The input of connections, the requests that get it, and the next steps of both.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::limits::{DISCARD_TIMEOUT_MS, READ_BYTES};
 use crate::retry::{FailedRequest, is_safe};
 
 impl HttpClient {
-    /// A request has got a connection: its head is sent.
+    /// Assigns a connection to a request, and sends its head.
     pub(super) fn assign(
         &mut self,
         id: RequestId,
@@ -28,13 +28,13 @@ impl HttpClient {
         connections: &mut Connections<'_>,
     ) {
         let Some(connection) = self.connections.get_mut(&on) else {
-            // It has ended since the pool has chosen it.
+            // The connection has ended since the pool has chosen it.
             return self.acquire_again(id);
         };
         let Some(pending) = self.requests.get_mut(&id) else { return };
         pending.stage = RequestProgress::Open(on);
         (pending.has_response, pending.is_sent) = (false, false);
-        // Brotli is asked for only if it can be decoded.
+        // Brotli is requested only if it can be decoded.
         let request = &pending.request;
         let decodes =
             request.forwarded.is_none() && request.fields.get(sending::ACCEPT_ENCODING).is_none();
@@ -59,7 +59,7 @@ impl HttpClient {
                 });
                 sent.map_err(HttpClientError::from)
             }
-            // It has ended in this pass, and its last event is on the way.
+            // The connection has ended in this pass, and its last event is on the way.
             (Ok(head), None) => {
                 connection.begin(id, head.reader, head.framing);
                 return self.settle(on, ReadStep::Failed(ResponseError::NoResponse.into()));
@@ -119,7 +119,7 @@ impl HttpClient {
         }
     }
 
-    /// Bytes have come on a connection, or its end.
+    /// Handles bytes that have arrived on a connection, or its end.
     pub(super) fn received(&mut self, on: ConnectionId, bytes: &[u8], end: InputEnd) {
         let Self { requests, connections, storage, .. } = self;
         let Some(connection) = connections.get_mut(&on) else { return };
@@ -131,20 +131,20 @@ impl HttpClient {
             Some(pending) => {
                 let step = connection.read(bytes, pending, storage);
                 // All of the head has to come in time, also from a server that sends it byte by
-                // byte, or one interim response behind the other.
+                // byte, or one interim response after the other.
                 if connection.has_response_head {
                     pending.progress_ms = self.now_ms;
                 }
                 step
             }
             None if connection.reader.is_some() => connection.discard(bytes, storage),
-            // Nobody has asked for anything (RFC 9112 §9.2), or the server has closed it.
+            // No request is open (RFC 9112 §9.2), or the server has closed the connection.
             None => return self.lose(on),
         };
         self.settle(on, step);
     }
 
-    /// Throws away more of a response that nobody reads.
+    /// Discards more of a response that is not read.
     pub(super) fn drain(&mut self, on: ConnectionId, connections: &mut Connections<'_>) {
         let Self { connections: open, storage, .. } = self;
         let Some(connection) = open.get_mut(&on).filter(|one| one.user.is_none()) else { return };
@@ -160,7 +160,7 @@ impl HttpClient {
         }
     }
 
-    /// Looks at how far the response of a connection is.
+    /// Acts upon the result of reading a response.
     fn settle(&mut self, on: ConnectionId, step: ReadStep) {
         let Some(connection) = self.connections.get_mut(&on) else { return };
         let user = connection.user;
@@ -206,8 +206,8 @@ impl HttpClient {
         }
     }
 
-    /// The server has switched a connection to another protocol: it leaves the pool, and waits for
-    /// its new owner.
+    /// Handles a connection that the server has switched to another protocol: it leaves the pool,
+    /// and waits for its new owner.
     fn switched(&mut self, on: ConnectionId) {
         let Some(mut connection) = self.connections.remove(&on) else { return };
         self.pool.closed(&connection.key, on, self.now_ms);
@@ -225,7 +225,7 @@ impl HttpClient {
         self.announce(id);
     }
 
-    /// A response is complete: its connection can serve another request, or closes.
+    /// Releases the connection of a complete response: it can serve another request, or closes.
     fn release(&mut self, on: ConnectionId, persistence: Persistence) {
         let Some(connection) = self.connections.get_mut(&on) else { return };
         if self.is_stopping || !connection.is_reusable(persistence) {
@@ -234,20 +234,20 @@ impl HttpClient {
         self.draining.remove(&(connection.drain_due_ms, on));
         connection.finish();
         if connection.credit < READ_BYTES / 2 {
-            // What it brings while it is unused has to be seen, above all its end.
+            // Its input while it is unused has to be noticed, above all its end.
             self.commands.push_back(ConnectionCommand::Drain(on));
         }
         self.pool.release(&connection.key, on, self.now_ms);
     }
 
-    /// What is left of a response is thrown away, so that its connection can serve another request,
+    /// Begins to discard the rest of a response, so that its connection can serve another request,
     /// unless that is not to be expected soon.
     fn begin_drain(&mut self, on: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&on) else { return };
         if !connection.is_sent() || !connection.has_response_head {
             return self.lose(on);
         }
-        // Most of them are here already, so that the next request can have the connection.
+        // Most of the bytes have already arrived, so that the next request can have the connection.
         let step = connection.discard(b"", &mut self.storage);
         if step != ReadStep::Pending {
             return self.settle(on, step);
@@ -257,7 +257,7 @@ impl HttpClient {
         self.commands.push_back(ConnectionCommand::Drain(on));
     }
 
-    /// Ends the connections whose responses were to be thrown away and have not ended in time.
+    /// Ends the connections whose responses were to be discarded and have not ended in time.
     pub(super) fn end_drains(&mut self) {
         while let Some((due_ms, on)) = self.draining.first().copied()
             && due_ms <= self.now_ms
@@ -270,7 +270,7 @@ impl HttpClient {
         }
     }
 
-    /// A connection ends.
+    /// Ends a connection.
     pub(super) fn lose(&mut self, on: ConnectionId) {
         let Some(connection) = self.connections.remove(&on) else { return };
         self.draining.remove(&(connection.drain_due_ms, on));
@@ -278,7 +278,7 @@ impl HttpClient {
         self.commands.push_back(ConnectionCommand::Cut(connection.address));
     }
 
-    /// The pool has no room for an unused connection any more.
+    /// Closes an unused connection for which the pool has no room any more.
     pub(super) fn close_connection(&mut self, on: ConnectionId, connections: &mut Connections<'_>) {
         let Some(connection) = self.connections.remove(&on) else { return };
         if let Some(mut stream) = connections.stream(connection.address) {
@@ -286,7 +286,7 @@ impl HttpClient {
         }
     }
 
-    /// The response has redirected a request.
+    /// Redirects a request to the target of its response.
     fn redirect(&mut self, id: RequestId) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         (pending.stage, pending.reuse) = (RequestProgress::Done, Reuse::Allowed);
@@ -301,14 +301,15 @@ impl HttpClient {
         self.acquire_again(id);
     }
 
-    /// A request needs another connection.
+    /// Requests another connection for a request.
     fn acquire_again(&mut self, id: RequestId) {
         if let Err(error) = self.acquire(id) {
             self.fail(id, error);
         }
     }
 
-    /// The connection of a request has failed: the request is sent again if that is harmless.
+    /// Handles the failure of a request's connection: the request is sent again if that is
+    /// harmless.
     fn failed(&mut self, id: RequestId, error: HttpClientError) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         pending.stage = RequestProgress::Done;
@@ -337,11 +338,11 @@ impl HttpClient {
         self.acquire_again(id);
     }
 
-    /// A request has failed for good.
+    /// Fails a request finally.
     pub(super) fn fail(&mut self, id: RequestId, error: HttpClientError) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         if let RequestProgress::Open(on) = pending.stage {
-            // Nothing good is to be expected of it.
+            // The connection is not usable any more.
             pending.stage = RequestProgress::Done;
             self.lose(on);
         }
@@ -355,7 +356,7 @@ impl HttpClient {
         self.announce(id);
     }
 
-    /// A request does not need any more what it waits for.
+    /// Ends the wait of a request.
     pub(super) fn leave(&mut self, key: &RequestKey, stage: RequestProgress, id: RequestId) {
         match stage {
             RequestProgress::Done => {}
@@ -379,8 +380,8 @@ impl HttpClient {
         }
     }
 
-    /// The request of a FastCGI application is not wanted any more: the application learns that
-    /// (§5.4), also one that is not reading its connection: that closes.
+    /// Ends the request of a FastCGI application that is not wanted any more: the application is
+    /// informed (§5.4), also one that does not read its connection, by the close of the connection.
     fn abort_request(&mut self, on: ConnectionId) {
         let Some(connection) = self.connections.remove(&on) else { return };
         self.draining.remove(&(connection.drain_due_ms, on));
@@ -388,7 +389,7 @@ impl HttpClient {
         self.commands.push_back(ConnectionCommand::AbortRequest(connection.address));
     }
 
-    /// Tells the caller that there is something to look at.
+    /// Announces news of a request to the caller.
     pub(super) fn announce(&mut self, id: RequestId) {
         if let Some(pending) = self.requests.get_mut(&id)
             && !std::mem::replace(&mut pending.is_announced, true)
@@ -399,16 +400,16 @@ impl HttpClient {
 }
 
 impl ClientConnection {
-    /// Whether the whole request was sent.
+    /// Returns whether the whole request was sent.
     fn is_sent(&self) -> bool {
         self.framing.as_ref().is_none_or(RequestFraming::is_complete)
     }
 
-    /// Its response is complete, and it waits for the next request.
+    /// Ends its complete response; it waits for the next request.
     fn finish(&mut self) {
         (self.user, self.reader, self.framing) = (None, None, None);
         self.has_response_head = false;
-        // It may have had to hold a long head.
+        // The buffer may have had to hold a long head.
         self.input = Vec::new();
     }
 }

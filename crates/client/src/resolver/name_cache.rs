@@ -1,5 +1,5 @@
-//! Addresses that are kept for their time to live (RFC 1034 §5.3.3), absent names (RFC 2308) and
-//! failures (RFC 9520), at most [`CACHED_NAMES_MAX`] names. The time is a parameter.
+//! The cache of addresses for their time to live (RFC 1034 §5.3.3), of absent names (RFC 2308) and
+//! of failures (RFC 9520), with at most [`CACHED_NAMES_MAX`] names. The time is a parameter.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -8,23 +8,23 @@ use super::ResolveError;
 use crate::limits::CACHED_NAMES_MAX;
 use crate::target::HostName;
 
-/// What is known of one family of a name.
+/// The resolved addresses of one family of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FamilyAnswer {
     /// At least one address, or the reason why there is none.
     pub(super) result: Result<Vec<IpAddr>, ResolveError>,
-    /// How long it may be kept.
+    /// The time for which the result may be kept.
     pub(super) ttl_seconds: u32,
 }
 
-/// What is known of a name.
+/// The resolved addresses of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameAnswers {
     pub(super) ipv4: FamilyAnswer,
     pub(super) ipv6: FamilyAnswer,
 }
 
-/// The names that are kept.
+/// The cache of names.
 #[derive(Default)]
 pub(super) struct NameCache {
     entries: HashMap<HostName, CachedName>,
@@ -36,7 +36,7 @@ struct CachedName {
     answers: NameAnswers,
     added_ms: u64,
     end_ms: u64,
-    /// How often it was used, by which its addresses rotate.
+    /// The number of its uses, by which its addresses rotate.
     uses: usize,
 }
 
@@ -59,8 +59,8 @@ impl NameCache {
         Some(answers)
     }
 
-    /// Keeps the answers for a name until the first of both has ended. If the cache is full, the
-    /// entry that ends first makes room.
+    /// Keeps the answers for a name until the first of both has expired. If the cache is full, the
+    /// entry that expires first makes room.
     pub(super) fn insert(&mut self, name: &HostName, answers: NameAnswers, now_ms: u64) {
         self.remove(name);
         let ttl_seconds = answers.ipv4.ttl_seconds.min(answers.ipv6.ttl_seconds);
