@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an address is for. The address policy decides by it.
+/// The purpose of an address. The address policy decides by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressClass {
     /// A unicast address that is globally reachable.
@@ -13,7 +13,7 @@ pub enum AddressClass {
     Loopback,
     /// Private networks: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 (RFC 1918).
     Private,
-    /// Networks behind the translators of a provider: 100.64.0.0/10 (RFC 6598).
+    /// Networks after the translators of a provider: 100.64.0.0/10 (RFC 6598).
     Shared,
     /// Unique local addresses: fc00::/7 (RFC 4193).
     UniqueLocal,
@@ -35,8 +35,8 @@ pub enum AddressClass {
     Multicast,
     /// All hosts of a network: 255.255.255.255 (RFC 8190).
     Broadcast,
-    /// Addresses that are not assigned to anything, or discarded: 240.0.0.0/4 (RFC 1112 §4),
-    /// 100::/64 (RFC 6666), IPv6 addresses outside of 2000::/3 (RFC 3513 §4).
+    /// Addresses that are not assigned, or discarded: 240.0.0.0/4 (RFC 1112 §4), 100::/64 (RFC
+    /// 6666), IPv6 addresses outside of 2000::/3 (RFC 3513 §4).
     Reserved,
 }
 
@@ -62,9 +62,8 @@ impl fmt::Display for AddressClass {
 }
 
 impl AddressClass {
-    /// Returns the class of an address. IPv4 addresses within IPv6 addresses are not looked for
-    /// here (the policy looks for them): the prefixes of translators and tunnels are
-    /// [`Self::Protocol`].
+    /// Returns the class of an address. IPv4 addresses within IPv6 addresses are not searched for
+    /// here (the policy does that): the prefixes of translators and tunnels are [`Self::Protocol`].
     #[must_use]
     pub fn of(address: IpAddr) -> Self {
         match address {
@@ -191,8 +190,8 @@ pub(crate) fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     }
 }
 
-/// Finds the addresses in one of 64:ff9b:1::/48. The bits 64 to 71 are skipped by all forms but
-/// that with a prefix of 96 bits (RFC 6052 §2.2), and the bits behind the address are zero.
+/// Finds the addresses in one of 64:ff9b:1::/48. The bits 64 to 71 are skipped by all forms except
+/// the one with a prefix of 96 bits (RFC 6052 §2.2), and the bits after the address are zero.
 fn local_nat64(bits: u128) -> Vec<Ipv4Addr> {
     let without_skipped = (bits >> 64 << 56) | (bits & ((1 << 56) - 1));
     let are_skipped_zero = (bits >> 56) & 0xff == 0;

@@ -1,5 +1,5 @@
-//! Pins: a server is trusted by the hash of its certificate or of its public key, whoever has
-//! issued the certificate.
+//! Certificate pins: a server is trusted by the hash of its certificate or of its public key,
+//! regardless of the issuer of the certificate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ pub enum CertificatePin {
     PublicKey([u8; 32]),
 }
 
-/// The text is not a pin.
+/// The error of a text that is not a pin.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{0}` is not a pin: write the SHA-256 fingerprint of a certificate as 64 hexadecimal digits, \
@@ -33,10 +33,10 @@ pub enum CertificatePin {
 )]
 pub struct PinError(String);
 
-/// Begins the pin of a public key, as in curl's `--pinnedpubkey`.
+/// The prefix of the pin of a public key, as in curl's `--pinnedpubkey`.
 const PUBLIC_KEY: &str = "sha256//";
 
-/// Reads `AB:CD:…` (a certificate) or `sha256//BASE64` (a public key).
+/// Parses `AB:CD:…` (a certificate) or `sha256//BASE64` (a public key).
 impl FromStr for CertificatePin {
     type Err = PinError;
 
@@ -65,7 +65,7 @@ fn base64_hash(text: &str) -> Option<[u8; 32]> {
     STANDARD.decode(text).ok()?.try_into().ok()
 }
 
-/// Reads 32 bytes as pairs of digits, either all with colons between them or none.
+/// Parses 32 bytes as pairs of digits, either all with colons between them or none.
 fn hexadecimal_hash(text: &str) -> Option<[u8; 32]> {
     let pairs: Vec<&[u8]> = if text.contains(':') {
         text.split(':').map(str::as_bytes).collect()
@@ -89,7 +89,7 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     hash
 }
 
-/// The server has another certificate and another key than those that are pinned.
+/// The error of a server with another certificate and another key than the pinned ones.
 #[derive(Debug, Error)]
 #[error(
     "the certificate of the server matches no pin; its fingerprint is {certificate}, that of its \
@@ -100,8 +100,8 @@ struct PinMismatch {
     public_key: CertificatePin,
 }
 
-/// Trusts servers by pins. The server proves with the signature of the handshake that it has the
-/// key of the certificate.
+/// A verifier that trusts servers by pins. The server proves with the signature of the handshake
+/// that it has the key of the certificate.
 #[derive(Debug)]
 pub(crate) struct PinVerifier {
     pins: Box<[CertificatePin]>,

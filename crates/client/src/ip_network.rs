@@ -11,12 +11,12 @@ use crate::address_class::embedded;
 /// A network: all addresses with the same first bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IpNetwork {
-    /// The first address; the bits behind the prefix are zero.
+    /// The first address; the bits after the prefix are zero.
     first: IpAddr,
     prefix_bits: u8,
 }
 
-/// Why a text is not a network.
+/// The reason why a text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum IpNetworkError {
     /// The text before the slash is not an IP address.
@@ -25,15 +25,15 @@ pub enum IpNetworkError {
     /// The text after the slash is not a number of bits that an address has.
     #[error("`{0}` is not the length of a prefix: write a number from 0 to {1}")]
     Prefix(String, u8),
-    /// The address has bits behind the prefix.
+    /// The address has bits after the prefix.
     #[error("{written} is an address within a network: write {network}, or the address alone")]
     HostBits {
-        /// What was written.
+        /// The written text.
         written: String,
         /// The network that has the address.
         network: IpNetwork,
     },
-    /// Addresses of the network have IPv4 addresses inside, and policies look at those alone.
+    /// Addresses of the network contain IPv4 addresses, and policies check only those.
     #[error("addresses in {0} contain IPv4 addresses: write the IPv4 network instead")]
     ContainsIpv4(IpNetwork),
 }
@@ -51,8 +51,8 @@ impl IpNetwork {
         Self { first: address, prefix_bits: bits_of(address) }
     }
 
-    /// Returns whether the network has an address. An IPv4 network has no IPv6 address, and the
-    /// other way round.
+    /// Returns whether the network contains an address. An IPv4 network contains no IPv6 address,
+    /// and vice versa.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address, self.prefix_bits) == self.first
@@ -65,7 +65,7 @@ impl IpNetwork {
     }
 }
 
-/// Reads a network, or one address.
+/// Parses a network, or one address.
 impl FromStr for IpNetwork {
     type Err = IpNetworkError;
 
@@ -100,7 +100,7 @@ impl fmt::Display for IpNetwork {
     }
 }
 
-/// Reads the length of a prefix: digits without a sign.
+/// Parses the length of a prefix: digits without a sign.
 fn prefix_bits(text: &str, max: u8) -> Result<u8, IpNetworkError> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     let bits = text.parse::<u8>().ok().filter(|bits| is_number && *bits <= max);
@@ -111,7 +111,7 @@ fn bits_of(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// Sets all bits behind the prefix to zero. The prefix of an IPv4 address is at most 32 bits long.
+/// Sets all bits after the prefix to zero. The prefix of an IPv4 address is at most 32 bits long.
 fn masked(address: IpAddr, prefix_bits: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {

@@ -1,4 +1,4 @@
-//! TLS settings that are made when a connection needs them first, since that may read the root
+//! TLS settings that are created when a connection first needs them, since that may read the root
 //! certificates of the system.
 
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::client_tls::{ClientTls, ClientTlsError, ServerTrust};
 
-/// TLS settings, made when they are needed first.
+/// TLS settings, created when they are first needed.
 #[derive(Debug)]
 pub struct LazyClientTls {
     trust: ServerTrust,
@@ -23,17 +23,17 @@ pub struct LazyClientTls {
 pub struct ServerNameError(pub String);
 
 impl LazyClientTls {
-    /// Says what the settings will be; the parameters are those of [`ClientTls::new`].
+    /// Sets the parameters of the settings, which are those of [`ClientTls::new`].
     #[must_use]
     pub fn new(trust: ServerTrust, alpn: &'static [&'static [u8]]) -> Self {
         Self { trust, alpn, server_name: None, made: OnceLock::new() }
     }
 
-    /// Gives servers a name, whatever the URL says: it is sent in the handshake (SNI), and the
-    /// certificate has to be for it.
+    /// Sets the name of the server, regardless of the URL: it is sent in the handshake (SNI), and
+    /// the certificate has to be valid for it.
     ///
     /// # Errors
-    /// The text is no name.
+    /// Fails if the text is no name.
     pub fn with_server_name(self, name: &str) -> Result<Self, ServerNameError> {
         let server_name = ServerName::try_from(name.to_owned());
         let server_name = server_name.map_err(|_| ServerNameError(name.to_owned()))?;
@@ -46,11 +46,11 @@ impl LazyClientTls {
         &self.trust
     }
 
-    /// Returns the settings. The first call makes them, which may read files.
+    /// Returns the settings. The first call creates them, which may read files.
     ///
     /// # Errors
-    /// See [`ClientTls::new`]. The next call tries again, as root certificates may be installed
-    /// meanwhile.
+    /// Fails as [`ClientTls::new`] does. The next call tries again, as root certificates may be
+    /// installed meanwhile.
     pub fn get(&self) -> Result<&ClientTls, ClientTlsError> {
         if let Some(tls) = self.made.get() {
             return Ok(tls);

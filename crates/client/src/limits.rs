@@ -62,8 +62,8 @@ pub const CACHED_NAMES_MAX: usize = 1024;
 /// found within an hour.
 pub const TTL_MAX_SECONDS: u32 = 3600;
 
-/// Longest time for which the absence of a name is kept, whatever its SOA record says. RFC 2308 §5
-/// allows up to three hours; operators who have just created a name do not want to wait so long.
+/// The longest time for which the absence of a name is kept, regardless of its SOA record. RFC 2308
+/// §5 allows up to three hours; operators who have just created a name do not want to wait so long.
 pub const NEGATIVE_TTL_MAX_SECONDS: u32 = 300;
 
 /// How long a failed lookup is kept (RFC 9520 §3.2: at least one second), also an absence without a

@@ -1,4 +1,4 @@
-//! Which requests are repeated automatically (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+//! The rules for repeating requests automatically (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 //!
 //! A server may close a kept connection at any time, also while a request is on its way to it. The
 //! client cannot tell whether the server has seen the request. So it repeats a request only if this
@@ -14,24 +14,25 @@ use crate::limits::{RETRY_BUDGET_DIVISOR, RETRY_BUDGET_FREE, RETRY_BUDGET_MAX};
 pub struct FailedRequest {
     /// The method.
     pub method: Method,
-    /// The connection had served another request before.
+    /// Whether the connection had served another request before.
     pub is_connection_reused: bool,
-    /// A part of the request was given to the connection.
+    /// Whether a part of the request was given to the connection.
     pub is_sent: bool,
-    /// A part of the response has come, of any kind.
+    /// Whether a part of the response has arrived, of any kind.
     pub has_response: bool,
-    /// The whole content can be sent again: there is none, or it is still in memory.
+    /// Whether the whole content can be sent again: there is none, or it is still in memory.
     pub is_content_kept: bool,
-    /// The request was repeated before.
+    /// Whether the request was repeated before.
     pub is_repeated: bool,
 }
 
 impl FailedRequest {
-    /// Returns whether the request is sent again, on a new connection
+    /// Returns whether the request is to be sent again, on a new connection
     /// ([`crate::connection_pool::Reuse::Refused`]).
     ///
-    /// It is if the connection came from the pool, no part of a response has come, and the request
-    /// either never left, or is idempotent and can be sent as a whole. A request is repeated once.
+    /// It is if the connection came from the pool, no part of a response has arrived, and the
+    /// request either never left, or is idempotent and can be sent as a whole. A request is
+    /// repeated once.
     #[must_use]
     pub fn is_worth_another_attempt(self) -> bool {
         let is_harmless = !self.is_sent || is_idempotent(self.method);
@@ -43,12 +44,12 @@ impl FailedRequest {
     }
 }
 
-/// How many of the requests that a proxy forwards may be repeated: one in five
+/// The budget for repetitions of the requests that a proxy forwards: one in five may be repeated
 /// ([`RETRY_BUDGET_DIVISOR`]), and a few more at the beginning. When servers fail all the time,
 /// repeated requests would only add to their load.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryBudget {
-    /// In parts of a repetition; a request brings one.
+    /// The budget in parts of a repetition; a request adds one.
     parts: u32,
 }
 
@@ -59,12 +60,12 @@ impl Default for RetryBudget {
 }
 
 impl RetryBudget {
-    /// Notes a request.
+    /// Counts a request.
     pub fn note_request(&mut self) {
         self.parts = (self.parts + 1).min(RETRY_BUDGET_MAX * RETRY_BUDGET_DIVISOR);
     }
 
-    /// Takes one repetition, if there is one.
+    /// Takes one repetition; returns whether there was one.
     pub fn take(&mut self) -> bool {
         let left = self.parts.checked_sub(RETRY_BUDGET_DIVISOR);
         self.parts = left.unwrap_or(self.parts);
@@ -72,14 +73,14 @@ impl RetryBudget {
     }
 }
 
-/// Returns whether a request asks for nothing but a response (RFC 9110 §9.2.1, RFC 10008 §2).
+/// Returns whether a method is safe: it requests only a response (RFC 9110 §9.2.1, RFC 10008 §2).
 #[must_use]
 pub fn is_safe(method: Method) -> bool {
     matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace | Method::Query)
 }
 
 /// Returns whether several identical requests have the same effect as one (RFC 9110 §9.2.2): PUT,
-/// DELETE and the safe methods. Nothing is known of methods that are not named there.
+/// DELETE and the safe methods. Methods that are not named there count as not idempotent.
 #[must_use]
 pub fn is_idempotent(method: Method) -> bool {
     match method {

@@ -6,7 +6,7 @@ use rustls::RootCertStore;
 use rustls_native_certs::{CertificateResult, load_native_certs};
 use thiserror::Error;
 
-/// The system has no root certificates. The field has what has failed, or is empty.
+/// The error of a system without root certificates. The field has the reasons, or is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "the system has no root certificates{}{}; install the package ca-certificates, or set \
@@ -17,12 +17,12 @@ use thiserror::Error;
 )]
 pub struct NoSystemRoots(String);
 
-/// Returns the root certificates of the system. They are read when they are needed first, from the
+/// Returns the root certificates of the system. They are read when they are first needed, from the
 /// usual files of Linux systems, or from the file in the variable `SSL_CERT_FILE` and the folder in
 /// `SSL_CERT_DIR`. All settings share them.
 ///
-/// # Errors There are none. They are looked for again the next time, so that they can be installed
-/// meanwhile.
+/// # Errors
+/// Fails if there are none. The next call tries again, so that they can be installed meanwhile.
 pub fn system_roots() -> Result<Arc<RootCertStore>, NoSystemRoots> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(roots) = ROOTS.get() {

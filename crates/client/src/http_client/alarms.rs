@@ -1,4 +1,4 @@
-//! Requests that wait for too long.
+//! The timeouts of requests.
 
 use pinion_engine::raw::RawStream;
 
@@ -7,7 +7,7 @@ use super::request::{PendingRequest, RequestProgress};
 use super::{ConnectionCommand, ConnectionId, HttpClient, RequestId};
 
 impl HttpClient {
-    /// Has a request looked at not later than at this time, in monotonic milliseconds. A request
+    /// Sets the alarm of a request to this time at the latest, in monotonic milliseconds. A request
     /// has one alarm; it may come early, and is then set again.
     pub(super) fn set_alarm(&mut self, id: RequestId, due_ms: u64) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
@@ -30,7 +30,7 @@ impl HttpClient {
         Some(pending)
     }
 
-    /// Counts the memory of a request again, when it has changed for long.
+    /// Counts the memory of a request again, after a lasting change.
     pub(super) fn count_memory(&mut self, id: RequestId) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let bytes = pending.held_bytes();
@@ -38,7 +38,7 @@ impl HttpClient {
         self.memory.change(pending.request.site, before_bytes, bytes);
     }
 
-    /// Looks whether the server has taken more of a request's content, which is progress.
+    /// Checks whether the server has taken more of a request's content, which is progress.
     pub(super) fn look_at_upload(&mut self, on: ConnectionId, stream: &mut RawStream<'_>) {
         let user = self.connections.get(&on).and_then(|connection| connection.user);
         let Some(pending) = user.and_then(|id| self.requests.get_mut(&id)) else { return };
@@ -52,8 +52,8 @@ impl HttpClient {
         stream.wait(Some(pending.look_ms()));
     }
 
-    /// The alarm of a request: it has waited for too long, or its connection is tried at the next
-    /// address.
+    /// Handles the alarm of a request: it has waited for too long, or its connection is tried at
+    /// the next address.
     pub(super) fn due(&mut self, id: RequestId) {
         let now_ms = self.now_ms;
         let Some(pending) = self.requests.get_mut(&id) else { return };
@@ -66,7 +66,7 @@ impl HttpClient {
         if matches!(pending.stage, RequestProgress::Done) {
             return;
         }
-        // It is the caller that is slow, not the server.
+        // The caller is slow, not the server.
         let waits_for_caller =
             pending.unread() > 0 || (pending.takes_content() && pending.unsent.is_empty());
         if waits_for_caller {

@@ -1,18 +1,19 @@
-//! Bounds how many responses are in brotli at the same time, whose decoders take much memory.
+//! The limit of responses that are in brotli at the same time, because their decoders take much
+//! memory.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// How many requests may still ask for brotli.
+/// The permits of the requests that may still ask for brotli.
 #[derive(Debug)]
 pub(super) struct BrotliPermits(Rc<Cell<usize>>);
 
-/// Allows one request to ask for brotli, and its response to be decoded.
+/// A permit for one request to ask for brotli, and for its response to be decoded.
 #[derive(Debug)]
 pub(super) struct BrotliPermit(Rc<Cell<usize>>);
 
 impl BrotliPermits {
-    /// Makes so many permits.
+    /// Creates so many permits.
     pub(super) fn new(count: usize) -> Self {
         Self(Rc::new(Cell::new(count)))
     }

@@ -1,4 +1,4 @@
-//! Why a request has no response, or not all of one.
+//! The reasons why a request has no response, or an incomplete one.
 
 use pinion_engine::remote::NotConnected;
 use pinion_http::cgi::error::CgiError;
@@ -16,7 +16,7 @@ use crate::happy_eyeballs::ConnectFailure;
 use crate::request_url::RequestUrlError;
 use crate::resolver::ResolveError;
 
-/// Why a request has no response, or not all of one.
+/// The reason why a request has no response, or an incomplete one.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum HttpClientError {
     /// The request cannot be written.
@@ -31,7 +31,7 @@ pub enum HttpClientError {
     /// The path of the socket is not allowed.
     #[error(transparent)]
     Socket(#[from] SocketRefused),
-    /// The URL asks for TLS where there is none.
+    /// The URL requires TLS where there is none.
     #[error("https is not available here")]
     NoTls,
     /// There are no TLS settings.
@@ -49,16 +49,16 @@ pub enum HttpClientError {
     /// All connections to the host were in use for too long.
     #[error("no connection became free within {0} ms; all connections to the host are in use")]
     QueueTimeout(u64),
-    /// No address of the host has answered in time.
+    /// No address of the host has responded in time.
     #[error("cannot connect: no connection within {0} ms")]
     ConnectTimeout(u64),
     /// The server was silent for too long.
     #[error("no response within {0} ms")]
     HeadTimeout(u64),
-    /// The server has stopped to take the content of the request.
+    /// The server has stopped taking the content of the request.
     #[error("the server took nothing of the request's body for {0} ms")]
     SendTimeout(u64),
-    /// The server has stopped to send the content of its response.
+    /// The server has stopped sending the content of its response.
     #[error("the server sent nothing for {0} ms in the middle of its response")]
     ContentTimeout(u64),
     /// The response is malformed, or the connection ended before the response.
@@ -79,27 +79,27 @@ pub enum HttpClientError {
     /// The content cannot be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// The content is in brotli although the request has not asked for that.
+    /// The content is in brotli although the request did not ask for that.
     #[error(
         "the response's content is in brotli, which was not asked for: this server decodes as many \
          responses in brotli as it may; try again later, or send Accept-Encoding: identity"
     )]
     BrotliNotAccepted,
-    /// The content is longer than the caller wants.
+    /// The content is longer than the caller allows.
     #[error("the response's content is longer than {0} bytes; raise max_bytes to allow more")]
     ContentTooLarge(u64),
-    /// A redirect leads nowhere.
+    /// The target of a redirect is invalid.
     #[error("the response redirects to {url}: {error}")]
     Redirect {
         /// The value of `Location`.
         url: String,
-        /// What is wrong with it.
+        /// The error in the URL.
         error: RequestUrlError,
     },
     /// There were too many redirects.
     #[error("more than {0} redirects")]
     TooManyRedirects(u32),
-    /// A redirect asks to send content again that was sent in pieces.
+    /// A redirect requires content that was sent in pieces to be sent again.
     #[error("the response redirects a request whose body came in pieces; send it as one string")]
     RedirectedPieces,
     /// The caller has closed the request.
@@ -108,7 +108,7 @@ pub enum HttpClientError {
 }
 
 impl HttpClientError {
-    /// Whether the connection was closed without a byte of a response.
+    /// Returns whether the connection was closed without a byte of a response.
     #[must_use]
     pub fn is_no_response(&self) -> bool {
         matches!(
@@ -117,7 +117,7 @@ impl HttpClientError {
         )
     }
 
-    /// Whether there are too many requests or connections, whatever the server would say.
+    /// Returns whether there are too many requests or connections, independent of the server.
     #[must_use]
     pub fn is_overload(&self) -> bool {
         let is_full =
@@ -131,7 +131,7 @@ impl HttpClientError {
     }
 }
 
-/// Why an attempt to connect to one address has failed.
+/// The reason why an attempt to connect to one address has failed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum AttemptError {
     /// The address is not allowed.
@@ -140,10 +140,10 @@ pub enum AttemptError {
     /// The name has no addresses.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    /// The system, or the other side, has refused the connection.
+    /// The system, or the peer, has refused the connection.
     #[error("{0}")]
     NotConnected(NotConnected),
-    /// The handshake of TLS has failed.
+    /// The TLS handshake has failed.
     #[error("{0}")]
     Tls(String),
     /// This server has opened as many connections as it may.
@@ -154,7 +154,7 @@ pub enum AttemptError {
     NoMemory,
 }
 
-/// There is no memory for another request.
+/// The error of a request for which there is no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RequestMemoryFull {
     /// The requests of one site take as much as they may.

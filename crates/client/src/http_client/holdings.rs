@@ -1,4 +1,4 @@
-//! What a client holds, for tests: all of it is gone when its requests have ended.
+//! The resources that a client holds, for tests: all of them are gone when its requests have ended.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ impl HttpClient {
         (self.requests.len(), self.connections.len() + self.opening.len())
     }
 
-    /// Returns the number of connections to the target that has most of them, also of those that
+    /// Returns the number of connections to the target that has most of them, including those that
     /// are being opened. It is never more than
     /// [`connections_per_key_max`](crate::connection_pool::PoolSettings::connections_per_key_max)
     /// for a target with one address.

@@ -1,5 +1,5 @@
-//! Counts the memory of requests that no connection bounds: those that wait for one, and those
-//! whose responses are complete and have not been read.
+//! The memory of requests that no connection bounds: those that wait for one, and those whose
+//! responses are complete and have not been read.
 
 use rustc_hash::FxHashMap;
 
@@ -16,7 +16,7 @@ pub(super) struct RequestMemory {
 }
 
 impl RequestMemory {
-    /// Makes room for so many bytes, of which one site may have a part
+    /// Creates the count for at most `max_bytes`, of which one site may have a part
     /// ([`REQUEST_MEMORY_SITE_DIVISOR`]).
     pub(super) fn new(max_bytes: usize) -> Self {
         Self { max_bytes, all_bytes: 0, by_site: FxHashMap::default() }
@@ -25,7 +25,7 @@ impl RequestMemory {
     /// Counts a new request of a site.
     ///
     /// # Errors
-    /// There is no room for it, and it is not counted.
+    /// Fails, and does not count it, if there is no room for it.
     pub(super) fn admit(&mut self, site: u64, bytes: usize) -> Result<(), RequestMemoryFull> {
         let of_site = self.by_site.get(&site).copied().unwrap_or(0) + bytes;
         let site_max_bytes = self.max_bytes / REQUEST_MEMORY_SITE_DIVISOR;
@@ -39,7 +39,7 @@ impl RequestMemory {
         Ok(())
     }
 
-    /// A request of a site takes another number of bytes; 0 is one that has ended.
+    /// Changes the number of bytes of a site's request; 0 is one that has ended.
     pub(super) fn change(&mut self, site: u64, before_bytes: usize, bytes: usize) {
         debug_assert!(self.all_bytes >= before_bytes, "it was counted");
         self.all_bytes = self.all_bytes.saturating_sub(before_bytes) + bytes;

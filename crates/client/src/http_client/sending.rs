@@ -31,9 +31,9 @@ pub(super) struct WrittenHead {
 /// The field that lists the codings that are decoded.
 pub(super) const ACCEPT_ENCODING: &str = "Accept-Encoding";
 
-/// Bytes of a field line beside its name and its value.
+/// Bytes of a field line besides its name and its value.
 const LINE_BYTES: usize = b": \r\n".len();
-/// Bytes of a variable beside its name and its value: two lengths.
+/// Bytes of a variable besides its name and its value: two lengths.
 const VARIABLE_BYTES: usize = 8;
 /// Bytes of the parts that the client itself writes: the request line, `Host`, the framing and, for
 /// a request of its own, the default fields.

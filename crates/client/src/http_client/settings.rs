@@ -6,14 +6,15 @@ use crate::limits::{BROTLI_DECODERS_MAX, REQUEST_MEMORY_MAX_BYTES};
 /// The bounds of an [`HttpClient`](super::HttpClient).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpClientSettings {
-    /// Those of its connections.
+    /// The bounds of its connections.
     pub pool: PoolSettings,
-    /// See [`BROTLI_DECODERS_MAX`]; with 0, brotli is not asked for.
+    /// The maximum number of responses in brotli; see [`BROTLI_DECODERS_MAX`]. With 0, brotli is
+    /// not requested.
     pub brotli_decoders_max: usize,
-    /// See [`REQUEST_MEMORY_MAX_BYTES`].
+    /// The maximum memory of requests, in bytes; see [`REQUEST_MEMORY_MAX_BYTES`].
     pub request_memory_bytes: usize,
-    /// The [tags](pinion_engine::raw::RawStream::tag) of its connections are greater than this, so
-    /// that several clients of a worker can tell theirs apart.
+    /// A lower bound of the [tags](pinion_engine::raw::RawStream::tag) of its connections, which
+    /// are greater, so that several clients of a worker can distinguish theirs.
     pub first_tag: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The hosts file (hosts(5)): lines with an address, and names that have it.
+//! The hosts file (hosts(5)): lines with an address, and the names that have it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,8 +13,8 @@ pub(super) struct HostsFile {
 }
 
 impl HostsFile {
-    /// Reads a file. Lines that are malformed are left out, as the C library does: one line must
-    /// not take all other names away. So are addresses with a zone.
+    /// Parses a file. Malformed lines are left out, as the C library does: one line must not remove
+    /// all other names. So are addresses with a zone.
     pub(super) fn parse(text: &[u8]) -> Self {
         let mut hosts = Self::default();
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);

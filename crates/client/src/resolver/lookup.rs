@@ -1,5 +1,5 @@
-//! The lookup of one name: the hosts file, then the name servers, for the name itself and for those
-//! that the search list makes of it.
+//! The lookup of one name: the hosts file, then the name servers, for the name itself and for the
+//! names that the search list makes of it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -29,7 +29,7 @@ use crate::limits::{
 };
 use crate::target::HostName;
 
-/// How names are looked up: the part of resolv.conf that counts.
+/// The options of lookups: the part of resolv.conf that counts.
 #[derive(Clone, Debug)]
 pub(super) struct DnsOptions {
     pub(super) name_servers: Vec<SocketAddr>,
@@ -39,20 +39,20 @@ pub(super) struct DnsOptions {
     pub(super) timeout_seconds: u32,
     /// How often the name servers are asked, at least once.
     pub(super) attempts: usize,
-    /// The name servers are asked in turn.
+    /// Whether the name servers are asked in turn.
     pub(super) is_rotating: bool,
     pub(super) is_tcp_only: bool,
     pub(super) is_ipv4_only: bool,
 }
 
-/// Looks names up.
+/// A client of the name servers and the hosts file.
 pub(super) struct DnsClient {
     options: DnsOptions,
     hosts: HostsFile,
     hosts_ttl_seconds: u32,
-    /// Of all name servers, or the reason why there is none.
+    /// The resolver of all name servers, or the reason why there is none.
     resolver: Result<TokioResolver, String>,
-    /// One for each name server, if there are several.
+    /// A resolver for each name server, if there are several.
     single: Vec<TokioResolver>,
 }
 
@@ -87,7 +87,7 @@ impl DnsClient {
         candidates
     }
 
-    /// Returns the answers of the hosts file. A name that it has is not asked for, in neither
+    /// Returns the answer of the hosts file. A name in that file is not asked for, in neither
     /// family (hosts(5)).
     fn hosts_answer(&self, name: &HostName, family: AddressFamily) -> Option<FamilyAnswer> {
         let mut addresses = self.hosts.get(name)?.to_vec();
@@ -100,7 +100,7 @@ impl DnsClient {
         Some(FamilyAnswer { result, ttl_seconds: self.hosts_ttl_seconds })
     }
 
-    /// Asks for the addresses of one family. `name` is that of the caller, for messages.
+    /// Queries the addresses of one family. `name` is that of the caller, for messages.
     async fn ask(&self, name: &HostName, candidate: &str, family: AddressFamily) -> FamilyAnswer {
         let started = Instant::now();
         if family == AddressFamily::Ipv6 && self.options.is_ipv4_only {
@@ -121,15 +121,15 @@ impl DnsClient {
         };
         let candidate = match Name::from_ascii(candidate) {
             Ok(candidate) => candidate,
-            // The search list has made it too long.
+            // The search list has made the name too long.
             Err(error) => return unusable(error.to_string()),
         };
         let error = match resolver.lookup(candidate.clone(), record_type).await {
             Ok(lookup) => return answer(name, family, &lookup),
             Err(error) => error,
         };
-        // All servers were asked at once, and the first response has counted. If it says that this
-        // server cannot do it, another one may be able to.
+        // All servers were asked at once, and the first response has counted. If it is an error of
+        // this server, another one may be able to respond.
         if matches!(error, NetError::Dns(DnsError::ResponseCode(_)) | NetError::Proto(_)) {
             for resolver in &self.single {
                 match resolver.lookup(candidate.clone(), record_type).await {
@@ -145,7 +145,7 @@ impl DnsClient {
     }
 }
 
-/// Builds a resolver without a cache, hosts file and search list: those are of this crate.
+/// Builds a resolver without a cache, hosts file and search list: this crate has its own.
 fn build(servers: Vec<NameServerConfig>, options: &DnsOptions) -> Result<TokioResolver, String> {
     let config = ResolverConfig::from_name_servers(servers);
     let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
@@ -182,15 +182,15 @@ impl JobValue for LookupAnswer {
     fn held_bytes(&self) -> usize {
         let of_result = match &self.answer.result {
             Ok(addresses) => addresses.capacity() * size_of::<IpAddr>(),
-            // Its texts are the name and a line.
+            // The texts are the name and a line.
             Err(_) => 0,
         };
         size_of::<Self>() + of_result
     }
 }
 
-/// Looks a name up, and sends the answer for each family once. A permit limits how many lookups ask
-/// at the same time; the timeout includes the wait for it.
+/// Looks a name up, and sends the answer for each family once. A permit limits how many lookups
+/// query at the same time; the timeout includes the wait for it.
 pub(super) async fn look_up(
     client: &DnsClient,
     permits: &Semaphore,
@@ -220,10 +220,10 @@ pub(super) async fn look_up(
     }
 }
 
-/// Delivers each family once.
+/// A delivery that reports each family once.
 struct Delivery<'o> {
     output: &'o mut TaskOutput<LookupAnswer>,
-    /// IPv4, IPv6.
+    /// Whether a family was delivered: IPv4, IPv6.
     is_delivered: [bool; 2],
 }
 
@@ -238,13 +238,12 @@ impl Delivery<'_> {
     }
 }
 
-/// Asks for one candidate after the other, until one has an address, or a server fails: then it is
-/// not known whether the next one is meant.
+/// Queries one candidate after the other, until one has an address, or a server fails: then it is
+/// not known whether the next candidate is meant.
 async fn ask_candidates(client: &DnsClient, name: &HostName, delivery: &mut Delivery<'_>) {
     use AddressFamily::{Ipv4, Ipv6};
     let candidates = client.candidates(name);
-    // What is said if no candidate has an address: that of a candidate that exists, if there is
-    // one.
+    // The answer if no candidate has an address: that of an existing candidate, if there is one.
     let mut absent: Option<(FamilyAnswer, FamilyAnswer)> = None;
     for candidate in &candidates {
         let mut ipv4 = pin!(client.ask(name, candidate, Ipv4));
@@ -278,7 +277,7 @@ async fn ask_candidates(client: &DnsClient, name: &HostName, delivery: &mut Deli
     }
 }
 
-/// Returns whether a name server has said that there are no addresses.
+/// Returns whether a name server has responded that there are no addresses.
 fn is_absent(answer: &FamilyAnswer) -> bool {
     matches!(answer.result, Err(ResolveError::NoSuchName(_) | ResolveError::NoAddress(..)))
 }
@@ -301,7 +300,7 @@ fn answer(name: &HostName, family: AddressFamily, lookup: &Lookup) -> FamilyAnsw
         }
     }
     let ttl = lookup.valid_until().saturating_duration_since(Instant::now());
-    // Rounded up, since some of the TTL has passed since the response has come.
+    // The TTL is rounded up, since some of it has passed since the response arrived.
     let ttl_seconds = u32::try_from(ttl.as_millis().div_ceil(1000)).unwrap_or(TTL_MAX_SECONDS);
     let result = if addresses.is_empty() {
         Err(ResolveError::NoAddress(name.to_string(), family))
@@ -311,7 +310,7 @@ fn answer(name: &HostName, family: AddressFamily, lookup: &Lookup) -> FamilyAnsw
     FamilyAnswer { result, ttl_seconds: ttl_seconds.min(TTL_MAX_SECONDS) }
 }
 
-/// Says why there is no response with addresses.
+/// Returns the reason why there is no response with addresses.
 fn failure(
     name: &HostName,
     family: AddressFamily,

@@ -10,13 +10,13 @@ use super::{ResolveCallback, ResolveError, Resolved};
 use crate::happy_eyeballs::AddressFamily;
 use crate::target::HostName;
 
-/// The answers that are known of a name: IPv4, IPv6.
+/// The known answers for a name: IPv4, IPv6.
 pub(super) type KnownAnswers = [Option<FamilyAnswer>; 2];
 
 const FAMILIES: [AddressFamily; 2] = [AddressFamily::Ipv4, AddressFamily::Ipv6];
 
-/// A caller that waits for a name. Each family is reported once; if it is dropped before, as
-/// [`ResolveError::Stopped`].
+/// A caller that waits for a name. Each family is reported once; if the caller is dropped before,
+/// as [`ResolveError::Stopped`].
 pub(super) struct LookupWaiter {
     name: HostName,
     callback: ResolveCallback,
@@ -29,7 +29,7 @@ impl LookupWaiter {
         Self { name: name.clone(), callback, is_reported: [false; 2] }
     }
 
-    /// Reports the answers that are known and were not reported yet.
+    /// Reports the known answers that were not reported yet.
     pub(super) fn deliver(&mut self, answers: &KnownAnswers) {
         for (family, answer) in FAMILIES.into_iter().zip(answers) {
             if let Some(answer) = answer {
@@ -74,9 +74,9 @@ impl Drop for LookupWaiter {
 #[derive(Default)]
 pub(super) struct PendingLookups {
     names: HashMap<HostName, PendingName>,
-    /// Callers that wait for any of the names.
+    /// The number of callers that wait for any of the names.
     waiters: usize,
-    /// Names that have been looked up.
+    /// The number of names that have been looked up.
     lookups: u64,
 }
 
@@ -84,11 +84,11 @@ pub(super) struct PendingLookups {
 struct PendingName {
     answers: KnownAnswers,
     waiters: Vec<LookupWaiter>,
-    /// All callers that have come, also those that are taken out at the moment.
+    /// The number of all callers that have come, including those that are taken out at the moment.
     count: usize,
     /// The number of the lookup.
     lookup: u64,
-    /// Cancels the lookup when the name is removed.
+    /// The guard that cancels the lookup when the name is removed.
     guard: Option<TaskGuard>,
 }
 
@@ -105,8 +105,8 @@ impl PendingLookups {
         self.waiters
     }
 
-    /// Adds a caller, and returns the number of the lookup that it waits for. What is known already
-    /// is reported to it with the next answer.
+    /// Adds a caller, and returns the number of the lookup that it waits for. Known answers are
+    /// reported to it with the next answer.
     pub(super) fn add(&mut self, name: &HostName, waiter: LookupWaiter) -> u64 {
         let pending = self.names.entry(name.clone()).or_insert_with(|| {
             self.lookups += 1;
@@ -150,7 +150,7 @@ impl PendingLookups {
         }
     }
 
-    /// Removes a name, with its callers and what is known.
+    /// Removes a name, with its callers and the known answers.
     pub(super) fn remove(&mut self, name: &HostName) -> Option<(Vec<LookupWaiter>, KnownAnswers)> {
         let pending = self.names.remove(name)?;
         self.waiters -= pending.count;

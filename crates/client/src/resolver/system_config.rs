@@ -1,4 +1,4 @@
-//! resolv.conf (resolv.conf(5)) and the hosts file, read when they are needed first and again when
+//! resolv.conf (resolv.conf(5)) and the hosts file, read when they are first needed and again when
 //! they have changed.
 
 use std::fs::{self, File};
@@ -20,21 +20,21 @@ use crate::target::HostName;
 const DNS_PORT: u16 = 53;
 /// The longest timeout of resolv.conf: `RES_MAXRETRANS` of the C library.
 const TIMEOUT_MAX_SECONDS: u32 = 30;
-/// The most attempts of resolv.conf: `RES_MAXRETRY` of the C library.
+/// The maximum number of attempts of resolv.conf: `RES_MAXRETRY` of the C library.
 const ATTEMPTS_MAX: u32 = 5;
-/// The most dots of `ndots`: `RES_MAXNDOTS` of the C library.
+/// The maximum of `ndots`: `RES_MAXNDOTS` of the C library.
 const NDOTS_MAX: u32 = 15;
 
 /// The configuration of the system as it was read last.
 #[derive(Default)]
 pub(super) struct SystemConfig {
     client: Option<Arc<DnsClient>>,
-    /// What the files were when they were read.
+    /// The stamps of the files when they were read.
     read: [Option<FileStamp>; 2],
     next_check_ms: u64,
 }
 
-/// What changes when a file is written or replaced.
+/// The properties of a file that change when it is written or replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FileStamp {
     modified: (i64, i64),
@@ -45,7 +45,7 @@ struct FileStamp {
 
 impl SystemConfig {
     /// Returns the client for the present configuration, and whether it has changed since the last
-    /// call. The files are looked at again when the time of the settings has passed.
+    /// call. The files are checked again when the time of the settings has passed.
     pub(super) fn client(
         &mut self,
         settings: &ResolverSettings,
@@ -80,7 +80,8 @@ fn stamp(path: &Path) -> Option<FileStamp> {
     })
 }
 
-/// Reads both files. One that cannot be read is empty: then this machine is asked (resolv.conf(5)).
+/// Reads both files. A file that cannot be read counts as empty: then this machine is asked
+/// (resolv.conf(5)).
 fn load(settings: &ResolverSettings) -> DnsClient {
     let hosts = HostsFile::parse(&read(&settings.hosts));
     let mut options = options(&read(&settings.resolv_conf));
@@ -102,8 +103,8 @@ fn read(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Reads resolv.conf. Lines that are malformed are left out, as the C library does. So are name
-/// servers with a zone, such as `fe80::1%eth0`.
+/// Parses resolv.conf. Malformed lines are left out, as the C library does. So are name servers
+/// with a zone, such as `fe80::1%eth0`.
 fn options(text: &[u8]) -> DnsOptions {
     let (config, _errors) = resolv_conf::Config::parse_with_errors(text);
     let plain = |server: &ScopedIp| match server {
