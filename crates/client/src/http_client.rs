@@ -22,7 +22,7 @@
 //! | `request_memory` | how much memory requests take that no connection bounds |
 //! | `brotli_permit` | how many responses may be in brotli |
 //! | `settings` | the bounds of a client |
-//! | `holdings` | what a client holds, for tests |
+//! | `holdings` | the resources of a client, for tests |
 //! | `mailbox` | names that were resolved |
 //! | `error` | why a request has failed |
 

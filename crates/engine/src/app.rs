@@ -189,7 +189,8 @@ pub trait App {
     }
 
     /// Called when a connection of `peer` was closed as soon as it was accepted: the client holds
-    /// as many as it may ([`WorkerSettings::connections_per_client`](crate::settings::Settings)).
+    /// as many as it may
+    /// ([`WorkerSettings::connections_per_client`](crate::settings::WorkerSettings)).
     #[cold]
     fn connection_refused(&mut self, peer: SocketAddr, now: Now) {
         let _not_asked = (peer, now);

@@ -14,7 +14,8 @@ pub struct Now {
 }
 
 impl Now {
-    /// Reads the system's clocks. The wall clock is the coarse one: its seconds are all we use.
+    /// Reads the system's clocks. The wall clock is the coarse one, which is late by some
+    /// milliseconds.
     pub fn read() -> Self {
         let monotonic = clock_gettime(ClockId::Monotonic);
         let wall = clock_gettime(ClockId::RealtimeCoarse);

@@ -185,7 +185,7 @@ impl Deadline {
         }
     }
 
-    /// Moves the deadline so much sooner.
+    /// Moves the deadline `ms` milliseconds earlier.
     #[cfg(test)]
     pub(crate) fn advance(&mut self, ms: u64) {
         self.at_ms -= ms;

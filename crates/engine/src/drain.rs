@@ -4,8 +4,8 @@
 //! 1. *Emptying.* Clients that connected before the end began wait in the accept queue of a
 //!    listener, and a request may wait unread in a socket that looks idle. The worker goes on as
 //!    before, but without waiting, until passes bring neither. Responses announce from now on that
-//!    the connection closes. Applications are informed on each open exchange and stream, which may
-//!    have no end of its own. If no permit is free for waiting clients, connections between two
+//!    the connection closes. The application gets an event for each open exchange and stream, which
+//!    may have no end of its own. If no permit is free for waiting clients, connections between two
 //!    requests are closed, and for a moment each departing client makes room for the next.
 //! 2. *Finishing.* The listeners are closed. Connections between two requests are closed. Newcomers
 //!    have a moment to send a request, and clients that are to stop sending have one to confirm
@@ -55,8 +55,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.app.stopping();
     }
 
-    /// Informs the application on every open exchange and stream. Each connection has its turn
-    /// once, so later exchanges are not informed, and can ask.
+    /// Sends the event that the server stops to every open exchange and stream. Each connection has
+    /// its turn once, so later exchanges do not get the event, and can ask.
     fn tell_stopping(&mut self) {
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {

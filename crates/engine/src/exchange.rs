@@ -97,8 +97,8 @@ impl Exchange<'_> {
         self.core.ending != WorkerEnding::No
     }
 
-    /// Returns the index of the listener that accepted the client, in the order of the
-    /// configuration of the server.
+    /// Returns the index of the listener that accepted the client, in the order in which the server
+    /// got them, those of QUIC last.
     pub fn listener(&mut self) -> usize {
         self.core.conns.get(self.slot).listener().into()
     }
@@ -371,8 +371,8 @@ impl Exchange<'_> {
         protocol::content_fits(&mut self.core.conns.get(self.slot).protocol, self.carrier)
     }
 
-    /// Allows the request `bytes` of content, regardless of `Settings::limits`: more for an upload,
-    /// less for a form. It has no effect after the first [`Self::want`].
+    /// Allows the request `bytes` of content, regardless of `WorkerSettings::limits`: more for an
+    /// upload, less for a form. It has no effect after the first [`Self::want`].
     pub fn body_limit(&mut self, bytes: u64) {
         if self.state().is_none_or(|state| state.wanted.is_some()) {
             return;

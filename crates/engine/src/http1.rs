@@ -28,7 +28,7 @@ pub(crate) enum Http1 {
     /// The client got 101: the connection becomes a byte stream after the event.
     Upgraded,
     /// The request got its response without its content, which is dropped; `dropped` bytes of it
-    /// were so far.
+    /// were dropped so far.
     Discard { content: BodyReader, dropped: u32 },
 }
 

@@ -93,7 +93,8 @@ pub const ACCEPT_EXTRA_CONNECTIONS: usize = 256;
 /// they have sent all, and a reset would cost them the response (RFC 9112 §9.6).
 pub const LINGER_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Milliseconds of that lingering if the last request has come in full: some round trips.
+/// Milliseconds for which a connection lingers if its last request has come in full: some round
+/// trips.
 pub const LINGER_MS: u64 = 2_000;
 
 /// Milliseconds without a byte for which a connection lingers if its client has more of a request
@@ -289,8 +290,8 @@ pub(crate) const DRAIN_NEWCOMER_MS: u64 = 1000;
 /// worker, so more of them mean that the worker is behind.
 pub const INBOX_MAX_MESSAGES: usize = 4096;
 
-/// Messages that wait for one worker from which on no datagram joins them. Anybody can send
-/// datagrams, and QUIC retransmits lost ones, while other messages are not repeated.
+/// The number of waiting messages of one worker at which no further datagram is added. Anybody can
+/// send datagrams, and QUIC retransmits lost ones, while other messages are not repeated.
 pub(crate) const INBOX_DATAGRAMS_MAX: usize = INBOX_MAX_MESSAGES / 4;
 
 /// The maximum number of milliseconds until a worker that has died is started again. The pause
@@ -308,13 +309,14 @@ pub const WORKER_STACK_BYTES: usize = 1024 * 1024;
 /// Batches of datagrams that are received before a worker looks at its connections again.
 pub(crate) const DATAGRAM_BATCHES_PER_PASS: usize = 8;
 
-/// QUIC handshakes in progress on one worker from which on newcomers must prove their address
-/// first: more than a busy site has, and few enough for a flood of forged addresses to cost little.
+/// The number of QUIC handshakes in progress on one worker at which newcomers have to prove their
+/// address first: more than a busy site has, and few enough for a flood of forged addresses to cost
+/// little.
 pub(crate) const QUIC_RETRY_HANDSHAKES: usize = 256;
 
-/// Divisor of the connection permits for the same limit over all workers together: handshakes with
-/// unproven addresses take no more than this fraction, so that forged clients take no permits from
-/// real ones.
+/// Divisor of the connection permits for handshakes with unproven addresses on all workers
+/// together: they take no more than this fraction, so that forged clients take no permits from real
+/// ones.
 pub(crate) const QUIC_UNPROVEN_DIVISOR: usize = 8;
 
 /// The maximum number of handshake datagrams that wait. When there are more, the first has its turn
@@ -338,7 +340,7 @@ pub(crate) const UDP_BUFFER_BYTES: usize = 4 << 20;
 /// Requests that one QUIC connection may have open: as many as over HTTP/2.
 pub(crate) const QUIC_STREAMS: u16 = 128;
 
-/// The number of the request of a QUIC connection from which on the client is asked to open a new
+/// The number of the request of a QUIC connection at which the client is asked to open a new
 /// connection: half of the range of the counter.
 pub(crate) const QUIC_REQUESTS_MAX: u32 = u32::MAX / 2;
 
@@ -377,8 +379,8 @@ pub(crate) const QUIC_UNCOUNTED_BYTES: usize = 64 * 1024;
 /// datagrams, paced over a round trip. RFC 9002 §7.2 recommends 10; decision 0037 compares them.
 pub(crate) const QUIC_CUBIC_WINDOW_BYTES: u64 = 32 * 1200;
 
-/// The same initial window in bytes with BBR, which takes longer to find the rate of the path when
-/// it begins with more.
+/// Bytes that a new QUIC connection with BBR has on its way before anything is acknowledged. BBR
+/// takes longer to find the rate of the path when it begins with more.
 pub(crate) const QUIC_BBR_WINDOW_BYTES: u64 = 10 * 1200;
 
 /// The maximum number of bytes given to QUIC that the client has not acknowledged: as many as a

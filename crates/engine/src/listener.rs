@@ -1,5 +1,5 @@
-//! Listening sockets. Bound once, on the main thread, before any worker starts, or passed by a
-//! service manager; workers share them.
+//! Listening sockets. They are bound once, on the main thread, before any worker starts, or passed
+//! by a service manager; workers share them.
 
 use std::ffi::OsString;
 use std::io;

@@ -211,8 +211,8 @@ impl Multiplexed {
         }
     }
 
-    /// Returns the bytes besides the streams that are counted against the memory budget for
-    /// buffers.
+    /// Returns the bytes that are counted against the memory budget for buffers, without those of
+    /// the streams.
     pub(crate) fn counted_bytes(&self) -> usize {
         match self {
             Self::Http2(http2) => http2.counted_bytes,

@@ -1,14 +1,14 @@
 //! Closes connections when permits for new ones run short, so that no client can lock out others by
 //! holding connections that it does not use.
 //!
-//! Connections that have sent their last response and whose clients still send, are closed before
+//! Connections that have sent their last response and whose clients still send are closed before
 //! all others. Then the connections of the client that holds most are closed, until it holds as
-//! many as the next client; of each client those that have been idle longest. A client may lose the
-//! connections that it does not use: a connection between two requests at any time, and one whose
-//! handshake or request has not arrived completely after [`RELIEF_STALL_MS`]. A client that holds
-//! most connections of a worker also loses those on which a response or an upload has stalled for
-//! that time. Any other client does after [`RELIEF_LONG_STALL_MS`], so that several clients
-//! together cannot do more than one.
+//! many as the next client. For each client, those that have been idle longest are closed first. A
+//! client may lose the connections that it does not use: a connection between two requests at any
+//! time, and one whose handshake or request has not arrived completely after [`RELIEF_STALL_MS`]. A
+//! client that holds most connections of a worker also loses those on which a response or an upload
+//! has stalled for that time. Any other client does after [`RELIEF_LONG_STALL_MS`], so that several
+//! clients together cannot do more than one.
 
 use std::cmp::Reverse;
 

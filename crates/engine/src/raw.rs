@@ -81,14 +81,14 @@ impl RawStream<'_> {
         }
     }
 
-    /// Returns the index of the listener that accepted the client, in the order of the
-    /// configuration of the server; `None` for a connection that the server opens.
+    /// Returns the index of the listener that accepted the client, in the order in which the server
+    /// got them, those of QUIC last; `None` for a connection that the server opens.
     pub fn listener(&mut self) -> Option<usize> {
         self.core.conns.get(self.slot).accepted_by().map(usize::from)
     }
 
     /// Returns the reason why the TLS handshake has failed with the server that the application
-    /// wanted to connect to; known during the event that the stream is gone.
+    /// wanted to connect to; known during the event `Gone` of the stream.
     pub fn tls_error(&mut self) -> Option<&rustls::Error> {
         match &self.core.conns.get(self.slot).protocol {
             Protocol::Connecting(connecting) => connecting.failure.as_deref(),

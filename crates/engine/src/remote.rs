@@ -63,7 +63,7 @@ pub struct ConnectTls {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectError {
     /// The server has opened as many connections as it may
-    /// ([`WorkerSettings::outgoing`](crate::settings::Settings)).
+    /// ([`WorkerSettings::outgoing`](crate::settings::WorkerSettings)).
     TooMany,
     /// There is no memory for one more.
     NoMemory,

@@ -7,9 +7,10 @@ use std::os::fd::AsFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Writes one line, in one piece up to 4 KiB. A reader that has gone, or a full disk, must not end
-/// the thread that writes, as `eprintln!` would: a server could not be stopped any more. Nor must a
-/// reader that has stopped reading: output that is not taken within `PATIENCE_MS` is lost. Of a
-/// line that is longer than `LINE_MAX_BYTES`, or without memory for it, the beginning is written.
+/// the thread that writes, as `eprintln!` would: a server could not be stopped any more. A reader
+/// that has stopped reading must not block the thread either: output that is not taken within
+/// `PATIENCE_MS` is lost. Of a line that is longer than `LINE_MAX_BYTES`, or without memory for it,
+/// the beginning is written.
 pub fn line(text: impl Display) {
     let mut line = StderrLine(Vec::new());
     let _beginning = writeln!(line, "{text}");

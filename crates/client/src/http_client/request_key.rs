@@ -45,7 +45,7 @@ impl RequestKeys {
     /// Returns the key of a request: requests with equal keys share connections.
     pub(super) fn of(&mut self, request: &ClientRequest) -> RequestKey {
         let target = request.url.target();
-        // Without TLS the settings are not created; the URL was checked for that before.
+        // Without TLS the settings are not created; `check_tls` has checked whether they can be.
         let tls = request.tls.as_ref().filter(|_| target.is_tls());
         let tls = tls.and_then(|tls| Some(tls.get().ok()?.identity()));
         if let Some(last) = self.last.as_ref().filter(|last| last.is_of(request, tls)) {

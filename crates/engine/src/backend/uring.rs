@@ -74,7 +74,7 @@ const GROUP: u16 = 0;
 
 /// The backend of one worker with io_uring.
 pub struct Uring {
-    /// Dropped before the memory it works on.
+    /// The ring, which is dropped before the memory that it works on.
     ring: IoUring,
     lent: LentRing,
     listeners: Vec<Listener>,

@@ -326,7 +326,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         rests.then_some(Gone::Stopping)
     }
 
-    /// Sends the output of a connection. Returns true if the connection is over.
+    /// Sends the output of a connection. Returns true if nothing more will be sent on it.
     fn transmit(&mut self, slot: Slot) -> bool {
         let now = self.core.instant;
         let Core { conns, quic: Some(quic), ending, .. } = &mut self.core else {

@@ -478,8 +478,8 @@ pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut Core, slot: Slot) ->
     })
 }
 
-/// Passes the deadlines that have passed to their exchanges. Returns false if the connection has
-/// only one exchange at a time.
+/// Sends the `Deadline` event to the exchanges whose deadline has passed. Returns false if the
+/// connection has only one exchange at a time.
 pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
     if core.conns.get(slot).protocol.multiplexed().is_none() {
         return false;
@@ -497,7 +497,7 @@ pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool
     true
 }
 
-/// Informs the application on every open exchange that the server stops.
+/// Sends the event that the server stops to every open exchange.
 pub(crate) fn tell_stopping<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     for id in core.multiplexed(slot).0.all(|_| true) {
         notify(app, core, slot, id, Notice::Stopping);

@@ -180,7 +180,7 @@ impl Certificate {
     }
 
     /// Returns whether a client would get the same bytes. The chain is compared too: an
-    /// intermediate certificate may be renewed below the same certificate.
+    /// intermediate certificate may be renewed while the first one stays the same.
     pub fn is_same(&self, other: &Self) -> bool {
         self.key.cert == other.key.cert
     }
