@@ -414,7 +414,7 @@ mod tests {
     use super::*;
     use crate::pool::Pool;
 
-    /// Whenever the peer has sent the rest: it waits with the kernel while what is to be sent does.
+    /// The rest of the head may have arrived at any time: it waits in the kernel during a send.
     #[test]
     fn half_a_head_takes_no_time_while_nothing_is_read() {
         let (settings, mut pool) = (WorkerSettings::default(), Pool::new(1 << 20));

@@ -235,8 +235,8 @@ mod tests {
         });
     }
 
-    /// Else whoever ends one frame with the half of the next would be answered, and have the time
-    /// of a whole head again.
+    /// Otherwise a client that ends one frame with the half of the next would get a reply, and the
+    /// time of a whole head again.
     #[test]
     fn what_is_sent_gives_no_more_time_for_half_a_head() {
         let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
@@ -272,7 +272,7 @@ mod tests {
             begin(deadline, DeadlineWatch::Send, 30);
             deadline.is_over(DeadlineWatch::Send);
             assert_eq!(begin(deadline, DeadlineWatch::Head, 40), 40 + head_ms);
-            // … and with what is sent because of it.
+            // The same holds for output that is sent because of it.
             deadline.is_over(DeadlineWatch::Head);
             begin(deadline, DeadlineWatch::Send, 42);
             deadline.is_over(DeadlineWatch::Send);

@@ -142,7 +142,7 @@ mod tests {
             let mut hpack = hpack::decoder::Decoder::new(4096);
             hpack.decode(tails.hpack(0).all, &mut section, &limits).expect("a block");
             assert_eq!(section.fields().get(b"date"), Some(&date[..]));
-            // What goes before all fields (RFC 9204 §4.5.1).
+            // A prefix precedes all fields (RFC 9204 §4.5.1).
             let block = [&[0, 0], tails.qpack(0).all].concat();
             qpack::decoder::decode(&block, &mut section, &limits).expect("a section");
             assert_eq!(section.fields().get(b"date"), Some(&date[..]));

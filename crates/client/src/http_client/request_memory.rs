@@ -73,7 +73,7 @@ mod tests {
             assert_eq!(memory.admit(site, 1), Err(RequestMemoryFull::Site(max_bytes)));
         }
         assert_eq!(memory.admit(99, 1), Err(RequestMemoryFull::All(800)));
-        // What takes less, or has ended, makes room for others.
+        // A request that takes less, or has ended, makes room for others.
         memory.change(0, 100, 40);
         assert_eq!(memory.admit(99, 61), Err(RequestMemoryFull::All(800)));
         assert_eq!(memory.admit(99, 60), Ok(()));

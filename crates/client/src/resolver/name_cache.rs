@@ -146,7 +146,7 @@ mod tests {
     }
 
     proptest! {
-        /// The cache has what a map with times has, and both of its tables have the same entries.
+        /// The cache has the entries of a map with times, and so have both of its tables.
         #[test]
         fn the_cache_is_a_map_with_times(
             steps in vec((0_usize..4, 0_u32..5, 0_u64..3000, any::<bool>()), 0..50)

@@ -163,7 +163,7 @@ impl Http3 {
 mod tests {
     use super::*;
 
-    /// A datagram of usual size, and what of it is a frame's content.
+    /// Bytes of a datagram of usual size, and of a frame's content in it.
     const DATAGRAM_BYTES: usize = 1252;
     const CONTENT_BYTES: usize = 1210;
 

@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Set in a child process: what it is to do.
+    /// The variable that is set in a child process, with its task.
     const DEED: &str = "PINION_TEST_SIGBUS";
     /// How it ends when the former handler was called as it must be.
     const FORMER: i32 = 42;
@@ -235,7 +235,7 @@ mod tests {
         unsafe {
             let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
-            // Otherwise what a Rust program begins with: the standard library's.
+            // Otherwise the handler is the standard library's, with which a Rust program begins.
             if deed.ends_with("with a handler") {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = former as *const () as usize;
@@ -301,7 +301,7 @@ mod tests {
             range.release();
         }
         assert!((0..ranges.len()).all(|number| guard_of(address(number)).is_none()));
-        // What was given back is used again.
+        // An entry that was given back is used again.
         let again = GuardedRange::claim(address(0), 4096);
         assert!(guard_of(address(0)).is_some_and(|found| ptr::eq(found, again)));
         assert!(!again.is_damaged());

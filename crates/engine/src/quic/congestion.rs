@@ -182,7 +182,7 @@ mod tests {
         config
     }
 
-    /// Sends what a side has to send now.
+    /// Sends the output that a side has now.
     fn send(from: &mut Connection, path: &mut OnItsWay, now: Instant) {
         from.handle_timeout(now);
         let mut bytes = Vec::new();
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Takes what has arrived by now.
+    /// Takes the next datagram that has arrived by now.
     fn arrived(path: &mut OnItsWay, now: Instant) -> Option<BytesMut> {
         path.pop_front_if(|(at, _)| *at <= now).map(|(_, datagram)| datagram)
     }

@@ -306,7 +306,7 @@ mod tests {
         ListenerEndpoint::new(Box::new(socket), config, 0, 0)
     }
 
-    /// A client's datagram of a connection that lives in `place` and that nobody here knows.
+    /// A client's datagram of a connection that lives in `place` and is unknown here.
     fn unknown(config: &QuicConfig, place: ConnectionHome, length: usize) -> Vec<u8> {
         let mut bytes = vec![0x40; length];
         let id = Ids { key: config.id_key(), place, random: RandomSource::System }.generate_cid();

@@ -75,7 +75,7 @@ mod tests {
             assert_eq!(asked.load(Ordering::Relaxed), questions, "{at}");
         }
     }
-    /// Whoever has connections of several processes cannot have each datagram ask.
+    /// A client with connections of several processes cannot cause a check for each datagram.
     #[test]
     fn several_processes_are_remembered_and_not_more_than_a_few() {
         let asked = Arc::new(AtomicUsize::new(0));

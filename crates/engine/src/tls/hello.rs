@@ -272,7 +272,7 @@ mod tests {
             (&[0x1302, 0x1303, 0x1301][..], true),
             (&[0x1301], true),
             (&[0x1303, 0x1301, 0x1302], false),
-            // What Chrome has in front for no purpose (RFC 8701), and suites of old.
+            // The suite that Chrome has in front for no purpose (RFC 8701), and old suites.
             (&[0x8a8a, 0x1301, 0x1303], true),
             (&[0x8a8a, 0x002f, 0x1303, 0x1301], false),
             (&[0xcca9, 0xc02b], false),
@@ -350,13 +350,13 @@ mod tests {
                 assert_eq!(bare_choice(&message[..bytes]), None, "{bytes} of {asked}");
             }
             assert_eq!(bare_choice(message), expected, "{asked}");
-            // What follows changes nothing.
+            // Further bytes change nothing.
             assert_eq!(bare_choice(&[message, &[1, 2, 3]].concat()), expected, "{asked}");
         }
         assert_eq!(bare_choice(&[2]), Some(Choice::ByClient), "a ServerHello");
     }
 
-    /// It is not waited for what would be refused.
+    /// The engine does not wait for the rest of a ClientHello that would be refused.
     #[test]
     fn a_hello_without_records_that_is_too_long_is_known_with_its_suites() {
         let mut message = hello_for(b"a..b").split_off(5);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a client sends, what is found is a part of the first record.
+        /// Whatever a client sends, the found position is inside the first record.
         #[test]
         fn places_of_names_are_inside_of_the_record(
             asked in prop::collection::vec(any::<u8>(), 0..300),
