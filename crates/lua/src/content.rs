@@ -1,5 +1,5 @@
-//! The content of a request as it comes: asked of the engine in small amounts, so that a client
-//! never sends faster than its handler reads.
+//! The content of a request as it arrives: it is requested of the engine in small amounts, so that
+//! a client never sends faster than its handler reads.
 
 use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
@@ -16,33 +16,34 @@ use crate::vm::ScriptFault;
 use pinion_http::multipart::{self, FormReader};
 use std::rc::Rc;
 
-/// What has come of the content of a request, and what its handler wants of it.
+/// The received content of a request, and the demand of its handler.
 #[derive(Debug, Default)]
 pub(crate) struct ReceivedContent {
-    /// Bytes that have come and were not taken.
+    /// Bytes that have arrived and were not read.
     kept: Pieces,
-    /// Bytes that were asked of the engine and have not come.
+    /// Bytes that were requested of the engine and have not arrived.
     wanted: u64,
-    /// The engine was asked for the first time.
+    /// Whether the engine was asked for content.
     has_begun: bool,
-    /// There is no more.
+    /// Whether the content has ended.
     is_over: bool,
-    /// Most bytes that it may have, if that is not the default.
+    /// The most bytes of the content, if that is not the default.
     limit: Option<BodyLimit>,
-    /// More bytes than the limit have come.
+    /// Whether more bytes than the limit have arrived.
     is_over_limit: bool,
     demand: Demand,
-    /// The form that it is.
+    /// The form that the content is.
     upload: Option<Box<Upload>>,
     refusal: Option<ContentRefusal>,
-    /// Bytes that have come in all, and since when they come, in monotonic milliseconds.
+    /// The bytes that have arrived in all, and the time of the first, in monotonic milliseconds.
     received: u64,
     begun_ms: u64,
-    /// Since when its handler waits for more, in monotonic milliseconds.
+    /// The time since when its handler waits for more, in monotonic milliseconds.
     waits_since_ms: u64,
-    /// How much longer the request may take, because its client was slow.
+    /// The time by which the deadline was extended, because the client was slow.
     waited_ms: u64,
-    /// How much it keeps, among that of the worker. Behind all that is kept, to go after it.
+    /// Its share in the content that the worker keeps. The field comes last, so that it is dropped
+    /// after the content.
     share: Share,
 }
 
@@ -53,10 +54,10 @@ pub(crate) struct BodyLimit {
     pub(crate) set_by: LimitSetter,
 }
 
-/// What has set the limit of a body.
+/// The setter of the limit of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitSetter {
-    /// Nothing: it is the default of any body.
+    /// No setter: it is the default of any body.
     Default,
     /// `req:form`: it is the default of a form with files.
     Form,
@@ -71,22 +72,22 @@ impl BodyLimit {
     const FORM: Self = Self { bytes: UPLOAD_MAX_BYTES, set_by: LimitSetter::Form };
 }
 
-/// What a handler waits for.
+/// The content that a handler waits for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Demand {
-    /// Up to so many bytes.
+    /// A piece of up to so many bytes.
     Piece(usize),
-    /// All of it, as one string.
+    /// All content, as one string.
     #[default]
     Whole,
-    /// All of it, as a form.
+    /// All content, as a form.
     Form,
 }
 
-/// Why content cannot be used, which is the fault of its client.
+/// The reason why content cannot be used, which is the fault of its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ContentRefusal {
-    /// The status of an answer that says so; 500 where it is the server that cannot.
+    /// The status of the response; 500 where it is the fault of the server.
     pub(crate) status: u16,
     pub(crate) why: String,
 }
@@ -97,17 +98,17 @@ impl From<multipart::FormFault> for ContentRefusal {
     }
 }
 
-/// What a function that takes content has found.
+/// The result of a function that reads content.
 pub(crate) enum Taken<T> {
-    /// This.
+    /// The content.
     Is(T),
-    /// It has to wait for more.
+    /// The handler has to wait for more.
     Waits,
-    /// It cannot be had: why.
+    /// The content is not available, for this reason.
     Not(String),
 }
 
-/// What a script hears, and the log, of a request that had to give up its content.
+/// Returns the error, for the script and the log, of a request that has lost its content.
 fn no_room(max_bytes: usize) -> String {
     format!(
         "the bodies of all requests of this worker fill {} MiB, and there is no room for this one, \
@@ -118,7 +119,7 @@ fn no_room(max_bytes: usize) -> String {
 
 const IS_FORM: &str = "the body was read with req:form; it cannot be read in another way";
 
-/// Why a body within its limit is not read as one string.
+/// Returns the reason why a body within its limit is not read as one string.
 #[cold]
 fn too_long_for_a_string() -> String {
     format!(
@@ -128,7 +129,7 @@ fn too_long_for_a_string() -> String {
 }
 
 impl ReceivedContent {
-    /// What has come in full.
+    /// Creates content that has arrived in full.
     #[cfg(test)]
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut kept = Pieces::default();
@@ -136,14 +137,14 @@ impl ReceivedContent {
         Self { kept, is_over: true, ..Self::default() }
     }
 
-    /// All of it comes, which its handler waits for.
+    /// Adds all content, for which its handler waits.
     #[cfg(test)]
     pub(crate) fn arrive(&mut self, bytes: &[u8]) {
         bytes.chunks(CONTENT_PIECE_MAX_BYTES).for_each(|piece| self.add(piece));
         self.end();
     }
 
-    /// Sets its limit.
+    /// Sets the limit of the content.
     pub(crate) fn set_limit(
         &mut self,
         bytes: u64,
@@ -156,17 +157,17 @@ impl ReceivedContent {
         Ok(())
     }
 
-    /// Returns the most bytes that it may have.
+    /// Returns the most bytes that the content may have.
     pub(crate) fn limit(&self) -> BodyLimit {
         self.limit.unwrap_or(BodyLimit::DEFAULT)
     }
 
-    /// Returns the limit that it is over, if it is.
+    /// Returns the limit that the content exceeds, if it does.
     pub(crate) fn exceeded(&self) -> Option<BodyLimit> {
         self.is_over_limit.then(|| self.limit())
     }
 
-    /// The next bytes, at most so many; none at the end.
+    /// Returns the next bytes, at most so many; none at the end.
     pub(crate) fn piece<T>(
         &mut self,
         most: usize,
@@ -192,7 +193,7 @@ impl ReceivedContent {
         Taken::Waits
     }
 
-    /// All that is left of it.
+    /// Returns all content that is left.
     pub(crate) fn whole<T>(&mut self, make: impl FnOnce(&[u8]) -> T) -> Taken<T> {
         if self.upload.is_some() {
             return Taken::Not(IS_FORM.to_owned());
@@ -209,7 +210,7 @@ impl ReceivedContent {
         Taken::Waits
     }
 
-    /// All of it as a form, if its type says that it is one with parts.
+    /// Returns all content as a form, if its type is a form with parts.
     pub(crate) fn form(&mut self, content_type: Option<&[u8]>) -> Taken<Option<&Upload>> {
         if self.upload.is_none() && self.refusal.is_none() {
             let boundary = match content_type.and_then(multipart::boundary) {
@@ -241,26 +242,26 @@ impl ReceivedContent {
         }
     }
 
-    /// The form that it was.
+    /// Returns the form of the content.
     pub(crate) fn upload(&self) -> Option<&Upload> {
         self.upload.as_deref()
     }
 
-    /// The request has none.
+    /// Records that the request has no content.
     pub(crate) fn is_none(&mut self) {
         self.is_over = true;
     }
 
-    /// Whether a handler that waits can go on.
+    /// Returns whether a handler that waits can go on.
     fn is_ready(&self) -> bool {
         let has_piece = matches!(self.demand, Demand::Piece(_)) && self.kept.bytes() > 0;
         self.is_over || self.refusal.is_some() || self.is_over_limit || has_piece
     }
 
-    /// Tells the engine the limit, before the first byte is wanted. Content whose length is
-    /// announced is compared with it at once, other content is counted as it comes ([`Self::add`]),
-    /// because a response of the engine would name neither the limit nor the route. The engine
-    /// refuses a single chunk that is much larger than the limit.
+    /// Sets the limit of the engine, before the first byte is wanted. Content whose length is
+    /// announced is compared with it at once, other content is counted as it arrives
+    /// ([`Self::add`]), because a response of the engine would name neither the limit nor the
+    /// route. The engine refuses a single chunk that is much larger than the limit.
     fn open(&mut self, exchange: &mut Exchange<'_>) {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
@@ -273,7 +274,7 @@ impl ReceivedContent {
         }
     }
 
-    /// Asks the engine for more. Half of what was asked for has come before it is asked again, so
+    /// Requests more content of the engine, as soon as half of the last request has arrived, so
     /// that the client need not pause.
     fn ask(&mut self, exchange: &mut Exchange<'_>) {
         let most = match self.demand {
@@ -300,7 +301,7 @@ impl ReceivedContent {
         if let Some(upload) = &mut self.upload {
             self.refusal = upload.push(bytes).err();
             if self.refusal.is_some() {
-                // What is stored goes back at once, whatever the handler does next.
+                // Stored bytes return to their quota at once, whatever the handler does next.
                 self.upload = None;
             }
             return self.count();
@@ -314,45 +315,45 @@ impl ReceivedContent {
         self.count();
     }
 
-    /// Counts what is kept.
+    /// Counts the bytes that are kept.
     fn count(&mut self) {
         let upload_bytes = self.upload.as_ref().map_or(0, |upload| upload.held_bytes());
         self.share.set(self.kept.held_bytes() + upload_bytes);
     }
 
-    /// How much memory it takes.
+    /// Returns the memory that the content takes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.share.bytes()
     }
 
-    /// Whether more of it is to come.
+    /// Returns whether more content can arrive.
     pub(crate) fn is_coming(&self) -> bool {
         !self.is_over && self.refusal.is_none() && !self.is_over_limit
     }
 
-    /// Whether it cannot be used.
+    /// Returns whether the content cannot be used.
     pub(crate) fn is_refused(&self) -> bool {
         self.refusal.is_some()
     }
 
-    /// Returns whether it takes some of the quota of all uploads.
+    /// Returns whether the content takes some of the quota of all uploads.
     pub(crate) fn is_stored(&self) -> bool {
         self.upload.as_ref().is_some_and(|upload| upload.is_stored())
     }
 
-    /// Since when it comes, in monotonic milliseconds.
+    /// Returns the time of the first wait for content, in monotonic milliseconds.
     pub(crate) fn begun_ms(&self) -> u64 {
         self.begun_ms
     }
 
-    /// Whether its client does not get on with it.
+    /// Returns whether the client is too slow with the content.
     pub(crate) fn is_stalled(&self, now_ms: u64) -> bool {
         let usual_ms = CONTENT_STALL_MS + self.received / CONTENT_SLOW_BYTES_PER_MS;
         now_ms.saturating_sub(self.waits_since_ms) >= CONTENT_STALL_MS
             || now_ms.saturating_sub(self.begun_ms) >= usual_ms
     }
 
-    /// Gives up what is kept, so that there is room for others.
+    /// Drops the content that is kept, so that there is room for others.
     pub(crate) fn give_up(&mut self) {
         self.refusal = Some(ContentRefusal { status: 503, why: no_room(self.share.max_bytes()) });
         (self.kept, self.upload) = (Pieces::default(), None);
@@ -372,8 +373,8 @@ impl ReceivedContent {
     }
 }
 
-/// A handler wants content; nothing when what it wants is there. What is kept of it counts in the
-/// stock of the worker.
+/// Begins a wait for content; returns none when the content is there. The kept content counts in
+/// the stock of the worker.
 pub(crate) fn begin(
     task: &mut Task,
     exchange: &mut Exchange<'_>,
@@ -399,8 +400,8 @@ pub(crate) fn begin(
     Some(Waits::Content)
 }
 
-/// Content has come, or its end. While content comes, the time of the request stands still: it is
-/// its client that is slow.
+/// Adds content that has arrived, or ends it. The time of the request stands still while content
+/// arrives, because it is its client that is slow.
 pub(crate) fn came(task: &mut Task, event: &Event<'_>, now_ms: u64) {
     let content = &mut task.content;
     match event {
@@ -417,7 +418,7 @@ pub(crate) fn came(task: &mut Task, event: &Event<'_>, now_ms: u64) {
     task.deadline_ms += granted_ms;
 }
 
-/// Whether a handler that waits for content can go on; more is asked for if not.
+/// Returns whether a handler that waits for content can go on, and requests more if not.
 pub(crate) fn goes_on(task: &mut Task, exchange: &mut Exchange<'_>) -> bool {
     if task.waits != Waits::Content {
         return false;
@@ -429,8 +430,8 @@ pub(crate) fn goes_on(task: &mut Task, exchange: &mut Exchange<'_>) -> bool {
     is_ready
 }
 
-/// The status of an error that is the client's: its content was refused, and the handler has left
-/// it at that.
+/// Returns the status of an error that is the client's: its content was refused, and the handler
+/// has not caught the error.
 pub(crate) fn refused(task: &Task, fault: &ScriptFault) -> Option<u16> {
     let (ScriptFault::Error(text), Some(refusal)) = (fault, &task.content.refusal) else {
         return None;

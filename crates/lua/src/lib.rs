@@ -1,47 +1,47 @@
 //! Lua: one sandboxed VM per worker, with budgets for every request.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`scripts`] | what a worker does with the requests that scripts answer |
+//! | [`scripts`] | the requests of one worker that scripts answer |
 //! | [`program`] | the source of a site's scripts and pages |
-//! | `pages` | pages of templates: their routes, how values are escaped, what is lent to them |
+//! | `pages` | pages of templates: their routes, how values are escaped, functions for them |
 //! | `require` | Lua files of the site as modules |
 //! | `vm` | a script, the routes it has registered, coroutines to answer in |
 //! | `task` | requests that are being answered, and work beside them |
 //! | `clock` | the time, as the functions of a VM have it |
 //! | `schedule` | when work that is repeated is due |
 //! | `lua_job` | work that blocks, on the threads of `pinion-jobs` |
-//! | [`site`] | what the scripts of a site that follow each other have in common |
-//! | `plain`, `kept` | values that leave their VM, and those that outlive it |
+//! | [`site`] | the state that successive scripts of a site share |
+//! | `plain`, `kept` | values that are copied out of their VM, and values that outlive it |
 //! | `letter` | messages between workers |
 //! | `request`, `form` | a request as a script sees it |
 //! | `content`, `upload` | its content as it comes, and files of forms |
-//! | `pieces`, `stock` | what of content is in memory, and how much it is in all |
+//! | `pieces`, `stock` | the content that is in memory, and the worker's quota for it |
 //! | [`fetch`] | requests of scripts to other servers |
 //! | [`store_access`] | the store of the server, for its scripts |
 //! | [`secrets`] | values that scripts need and that do not stand in their code |
 //! | `sent_file` | files that are sent |
-//! | `answer`, `cookie` | an answer as a script makes it |
-//! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
-//! | `grown` | texts that the host makes of others, which have a bound |
+//! | `answer`, `cookie` | a response as a script makes it |
+//! | [`library`] | the modules `pinion.json`, `pinion.codec` and `pinion.crypto` |
+//! | `grown` | bounded texts that the host makes of other texts |
 //! | [`pattern`] | the functions that search strings, on a budget of steps |
 //! | [`sandbox`] | a VM with the libraries that a script may have |
 //! | `unconfined` | a VM with everything, where the operator trusts the script |
-//! | [`budget`] | how a script that has had its CPU is stopped |
+//! | [`budget`] | how a script that has used up its CPU is stopped |
 //! | `stack` | how deep functions of C and of a script may call each other |
 //! | [`router`] | which handler a path gets |
-//! | [`routes`] | the same of a program that handles no requests, and where handlers are written |
-//! | [`script_memory`] | what all scripts have, on a machine with much memory or little |
-//! | [`allowance`], [`footprint`] | what the operator lets scripts take, and what that comes to |
-//! | [`source_names`] | what errors call the files of a site |
-//! | [`problem`] | what is wrong with a script before it answers anything |
-//! | `absent` | what errors say about what only other Luas have |
-//! | `machine_code` | what happens where LuaJIT may not run what it has compiled |
+//! | [`routes`] | routes of a program that handles no requests, and where handlers are written |
+//! | [`script_memory`] | the memory of all scripts, on a machine with much memory or little |
+//! | [`allowance`], [`footprint`] | the operator's limits for scripts, and the memory they need |
+//! | [`source_names`] | the names of the site's files in errors |
+//! | [`problem`] | errors of a script that are found before it answers a request |
+//! | `absent` | hints in errors about functions that only other versions of Lua have |
+//! | `machine_code` | the behaviour where LuaJIT may not run the code that it has compiled |
 //! | [`limits`] | every limit with its reason |
 //!
 //! `prelude.lua`, `answers.lua`, `content.lua`, `work.lua`, `files.lua`, `fetch.lua`, `store.lua`
-//! and `session.lua` are the part of it that is written in Lua: what can wait. `pages/pages.lua` is
-//! what pages are lent.
+//! and `session.lua` hold the part of the runtime that is written in Lua: all functions that can
+//! wait. `pages/pages.lua` holds the functions that pages may call.
 #![deny(unsafe_code)]
 
 // Brings LuaJIT, whose functions mlua calls.

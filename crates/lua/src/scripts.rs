@@ -1,5 +1,5 @@
-//! What a worker does with the requests that scripts answer: events of the engine in, actions on
-//! the exchange out.
+//! Answers the requests of one worker that belong to scripts: it takes events of the engine and
+//! returns actions on the exchange.
 
 mod alone;
 mod background;
@@ -59,18 +59,18 @@ use background::Background;
 #[cfg(feature = "sim")]
 pub use holdings::Holdings;
 
-/// What all workers share for their scripts.
+/// The state that the scripts of all workers share.
 #[derive(Clone)]
 pub struct SharedByScripts {
-    /// Watches what they take.
+    /// Watches the CPU that scripts take.
     pub guard: Arc<Guard>,
-    /// Run work that blocks.
+    /// Runs jobs that block.
     pub jobs: Arc<JobQueues>,
-    /// Of the messages that wait.
+    /// The quota of the messages that wait.
     messages: Arc<ByteQuota>,
-    /// How much memory they may take.
+    /// The limits of memory of all scripts.
     memory: ScriptMemory,
-    /// What uploads take in files.
+    /// The quota of uploads that are stored in files.
     uploads: Arc<UploadQuota>,
     /// Resolves the names of servers that scripts send requests to.
     resolver: Resolver,
@@ -80,8 +80,8 @@ pub struct SharedByScripts {
 }
 
 impl SharedByScripts {
-    /// Makes it for so many workers, whose uploads take from this quota and whose scripts have so
-    /// much memory.
+    /// Creates the shared state for `workers` workers, with the quota of their uploads and the
+    /// memory of their scripts.
     #[must_use]
     pub fn new(workers: usize, uploads: UploadQuota, memory: ScriptMemory) -> Self {
         Self {
@@ -96,31 +96,32 @@ impl SharedByScripts {
         }
     }
 
-    /// Returns what hashes of passwords may cost.
+    /// Returns the cost limits of password hashes.
     #[must_use]
     pub fn password_limits(&self) -> PasswordLimits {
         self.memory.passwords
     }
 
-    /// Returns what resolves names, which others may share.
+    /// Returns the resolver of host names, which other parts of the server may share.
     #[must_use]
     pub fn resolver(&self) -> Resolver {
         self.resolver.clone()
     }
 
-    /// Returns what all uploads may take of the folder for temporary files, which others may share.
+    /// Returns the quota of all uploads in the folder for temporary files, which other parts of the
+    /// server may share.
     #[must_use]
     pub fn uploads(&self) -> Arc<UploadQuota> {
         Arc::clone(&self.uploads)
     }
 
-    /// The same with a process that starts programs.
+    /// Sets the process that starts programs.
     #[must_use]
     pub fn with_spawner(self, spawner: SpawnerAccess) -> Self {
         Self { spawner, ..self }
     }
 
-    /// The same with a store, which all scripts of the server share.
+    /// Sets the store, which all scripts of the server share.
     #[must_use]
     pub fn with_store(self, store: StoreAccess) -> Self {
         Self { store: ScriptStoreChoice::OfServer(store), ..self }
@@ -135,30 +136,30 @@ pub struct Scripts {
     memory: ScriptMemory,
     worker: u16,
     poster: Poster,
-    /// From the first script on.
+    /// The CPU budget, from the first script on.
     budget: Option<Budget>,
     background: Background,
-    /// What sends requests to other servers.
+    /// The client that sends requests to other servers.
     client: Rc<WorkerClient>,
-    /// The VMs of these requests.
+    /// The VMs of the requests to other servers.
     fetches: HashMap<RequestId, Weak<Vm>>,
-    /// What runs programs.
+    /// The runner of programs.
     programs: Rc<WorkerPrograms>,
-    /// The VMs of these programs.
+    /// The VMs of the programs that run.
     runs: HashMap<RunId, Weak<Vm>>,
     store: ScriptStoreChoice,
     store_worker: Rc<StoreWorker>,
-    /// The VMs of jobs of the store, by their numbers.
+    /// The VMs of jobs of the store, by the numbers of the jobs.
     store_jobs: HashMap<u64, Weak<Vm>>,
-    /// The program that runs here without requests.
+    /// The program that runs in this worker without requests.
     alone: Option<StandaloneProgram>,
-    /// What of the content of requests is kept here.
+    /// The worker's quota for content of requests in memory.
     stock: Rc<Stock>,
-    /// No upload is given up before this time, in monotonic milliseconds.
+    /// No upload is cancelled for want of room before this time, in monotonic milliseconds.
     upload_relief_after_ms: u64,
     /// The requests that wait for something.
     waiting: HashMap<Address, (Rc<Vm>, TaskId)>,
-    /// Room for a decoded path, for the lines of a head, and for content that goes out at once.
+    /// Buffers for a decoded path, for the lines of a head, and for content that is sent at once.
     path: Vec<u8>,
     lines: Vec<u8>,
     gathered: Vec<u8>,
@@ -166,81 +167,81 @@ pub struct Scripts {
     ids: Ids,
 }
 
-/// The script of one site, started.
+/// The script of one site, after its start.
 #[derive(Clone)]
 pub struct SiteScript(Rc<Vm>);
 
-/// What a script has for a request.
+/// The result of the search for a handler of a request.
 #[derive(Debug)]
 pub enum Offer {
-    /// A handler.
+    /// A handler was found.
     Handler(Match),
-    /// Handlers of other methods: these.
+    /// Only other methods have a handler: these.
     Methods(Vec<String>),
-    /// Nothing.
+    /// No handler was found.
     Nothing,
 }
 
-/// What has become of a request with an event.
+/// The state of a request after an event.
 #[derive(Debug)]
 pub enum RequestOutcome {
-    /// It is none of a script.
+    /// The request belongs to no script.
     NotOurs,
-    /// Its answer stands in the queue, or has been cut off.
+    /// The response is in the output queue, or has been cut off.
     Answered {
-        /// Its status.
+        /// The status of the response.
         status: u16,
-        /// Bytes of its content.
+        /// The bytes of its content.
         body_bytes: u64,
     },
-    /// It waits.
+    /// The handler waits.
     Waits,
-    /// Nothing was answered: the site's own page has to be.
+    /// The script has sent no response: the caller sends the site's error page.
     Failed(ScriptFailure),
-    /// Its client is gone.
+    /// The client has left.
     Gone,
 }
 
-/// Why a script has not answered.
+/// The reason why a script has sent no response.
 #[derive(Debug)]
 pub struct ScriptFailure {
-    /// The status that fits.
+    /// The status of the error page.
     pub status: u16,
-    /// What the page says in place of the reason.
+    /// The identifier that the page shows in place of the reason.
     pub id: String,
-    /// What happened, with the request, and what the stack was: for the log, and for a page that
-    /// only the developer sees.
+    /// The error with the request and the stack, for the log and for a page that only the developer
+    /// sees.
     pub report: String,
-    /// It is the server that had no room: the same request can do well in
+    /// The server had no room: the same request can succeed after
     /// [`RETRY_AFTER_S`](crate::limits::RETRY_AFTER_S).
     pub can_retry: bool,
 }
 
-/// Where an answer goes and what it has by default.
+/// The destination of a response, with the defaults of its site.
 pub struct Outlet<'a, 'w> {
     /// The exchange.
     pub exchange: &'a mut Exchange<'w>,
-    /// Lines of the fields that answers of the site have.
+    /// The default field lines of the site's responses.
     pub defaults: &'a [u8],
-    /// What stands at the end of every page of HTML.
+    /// The text at the end of every HTML page.
     pub page_end: &'a [u8],
 }
 
 impl SiteScript {
-    /// Whether there is a handler for what neither a route nor the site has.
+    /// Returns whether the script has a handler for paths that neither a route nor the site has.
     #[must_use]
     pub fn has_not_found(&self) -> bool {
         self.0.has(Handler::NotFound)
     }
 }
 
-/// Starts a program and lets it go again: what is wrong with it shows before anybody is answered
-/// by it. Modules that it has yet to require are compiled too. It finds a copy of what earlier
-/// scripts of its site have kept. Returns warnings about what its author may not have meant, each
-/// with file and line.
+/// Starts a program and drops it again, so that its errors show before it answers a request.
+/// Modules that it has yet to require are compiled too. The program sees a copy of the values that
+/// earlier scripts of its site have kept. Returns warnings about likely mistakes of its author,
+/// each with file and line.
 ///
 /// # Errors
-/// As [`Scripts::start`].
+/// Returns the errors of [`Scripts::start`].
 pub fn prove(
     program: &SiteProgram,
     site: &ScriptSite,
@@ -253,18 +254,18 @@ pub fn prove(
     Ok(warnings.iter().map(|warning| program.sources().explained(warning)).collect())
 }
 
-/// Compiles all Lua files of a program and runs none of them. Returns what is wrong, with file and
-/// line, also where something else keeps the program from starting.
+/// Compiles all Lua files of a program and runs none of them. Returns their errors, with file and
+/// line, also where another error keeps the program from starting.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub fn syntax_errors(program: &SiteProgram) -> Result<Vec<ScriptProblem>, ScriptProblem> {
     let lua = sandbox::open().map_err(|error| ScriptProblem::new(&error))?;
     Ok(require::wrong(&lua, program).collect())
 }
 
 impl Scripts {
-    /// For the worker that this thread is, without a script yet.
+    /// Creates the scripts of the worker whose thread calls this, without a script yet.
     #[must_use]
     pub fn new(shared: &SharedByScripts, worker: u16, poster: Poster) -> Self {
         Self {
@@ -300,10 +301,10 @@ impl Scripts {
         }
     }
 
-    /// Starts a program of a site, and what it repeats.
+    /// Starts a program of a site, and its schedules.
     ///
     /// # Errors
-    /// What is wrong with the program, or that there is no thread to watch it.
+    /// Returns the error of the program, or fails if there is no thread to watch it.
     pub fn start(
         &mut self,
         program: &SiteProgram,
@@ -324,13 +325,13 @@ impl Scripts {
         Ok(SiteScript(vm))
     }
 
-    /// A script answers no more. What waits in it goes on there, unless too many such scripts of
-    /// its site are there already.
+    /// Retires a script: it receives no more requests. Its waiting tasks go on, unless too many
+    /// retired scripts of its site are there already.
     pub fn retire(&mut self, script: &SiteScript) {
         self.put_away(&script.0);
     }
 
-    /// Does what is due beside requests.
+    /// Does the work beside requests that is due.
     #[inline]
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         let now = connections.now();
@@ -342,7 +343,7 @@ impl Scripts {
         }
     }
 
-    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    /// Returns when [`Self::pass`] next has work, in monotonic milliseconds.
     #[inline]
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
@@ -351,7 +352,7 @@ impl Scripts {
         client.into_iter().chain(programs).chain(self.background.alarm_ms()).min()
     }
 
-    /// Somebody has posted to this worker.
+    /// Handles a message that was posted to this worker.
     pub fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
         if Self::is_of_client(&message) {
             self.pass_client(connections);
@@ -361,14 +362,14 @@ impl Scripts {
         self.flush(connections);
     }
 
-    /// Whether requests wait for something.
+    /// Returns whether any request waits.
     #[inline]
     #[must_use]
     pub fn is_any_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// What a script has for a request.
+    /// Finds the handler of a request.
     pub fn offer(&mut self, script: &SiteScript, head: &RequestHead<'_>) -> Offer {
         let Some(path) = request::path(head, &mut self.path) else { return Offer::Nothing };
         match script.0.router().find(head.method_token, path) {
@@ -378,7 +379,7 @@ impl Scripts {
         }
     }
 
-    /// Lets a coroutine go on, at the expense of whoever pays for its task.
+    /// Resumes a coroutine, at the expense of the task that pays for it.
     fn resume(
         &mut self,
         vm: &Vm,
@@ -406,13 +407,14 @@ impl Scripts {
     }
 }
 
-/// What has happened, for the log: the first line says it, those of the stack follow.
+/// Logs a failure: the message in the first line, then the lines of the stack.
 #[cold]
 fn tell(id: &str, report: &str) {
     pinion_engine::stderr::line(log_entry(id, report));
 }
 
-/// All lines of a report, to be written at once: those of two workers must not be mixed.
+/// Formats all lines of a report as one log entry, so that the lines of two workers are never
+/// mixed.
 fn log_entry(id: &str, report: &str) -> String {
     let mut lines = report.lines().map(harmless);
     let first = lines.next().unwrap_or_default();
@@ -424,7 +426,7 @@ fn log_entry(id: &str, report: &str) -> String {
     entry
 }
 
-/// Names for failures that nobody can guess anything from, and that are hardly ever the same.
+/// Generates identifiers of failures that disclose nothing and are hardly ever the same.
 #[derive(Debug, Default)]
 struct Ids {
     keys: RandomState,

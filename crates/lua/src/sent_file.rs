@@ -1,4 +1,4 @@
-//! A file as the content of an answer: its fields, and its pieces.
+//! A file as the content of a response: its fields, and its pieces.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -24,17 +24,17 @@ use crate::lua_job::{LuaJob, file_error};
 use crate::plain::Plain;
 use crate::request::HandledRequest;
 
-/// A file that is open, and what it was then.
+/// An open file, with its state at that time.
 #[derive(Debug)]
 pub(crate) struct FileSource {
     file: File,
     size: u64,
     modified: UnixSeconds,
-    /// What no later state of the file has, unless it changes within one tick.
+    /// A text that no later state of the file has, unless it changes within one tick.
     state: String,
 }
 
-/// The file that a request is answered with, and what is left to send of it.
+/// The file that is the content of a response, and the bytes that are left to send.
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
     /// Set by the thread that opens it.
@@ -49,7 +49,7 @@ pub(crate) struct Sending {
 #[derive(Debug)]
 struct FilePieces {
     source: Arc<OnceLock<FileSource>>,
-    /// What is left to read, in this order.
+    /// The parts that are left to read, in this order.
     parts: VecDeque<FilePart>,
 }
 
@@ -71,31 +71,31 @@ impl FilePart {
     }
 }
 
-/// What a client gets of a file.
+/// The part of a file that a client receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentContent {
     /// All of it.
     Whole,
     /// Ranges of it.
     Ranges,
-    /// Nothing: the status says why.
+    /// Nothing: the status is the reason.
     Nothing,
 }
 
-/// What a script says about the file it sends.
+/// The options of a script for the file that it sends.
 #[derive(Debug, Default)]
 pub(crate) struct Said<'s> {
     /// `Content-Type`.
     pub(crate) media_type: Option<&'s [u8]>,
-    /// The name under which a browser is to store it; then it shows it to nobody.
+    /// The name under which a browser stores the file instead of showing it.
     pub(crate) download: Option<&'s [u8]>,
 }
 
-/// What goes without a better type: no browser makes anything of it.
+/// The type of files that have no better one: browsers do not interpret it.
 const UNKNOWN: &str = "application/octet-stream";
 
 impl Sending {
-    /// Opens a file for it.
+    /// Returns the job that opens a file.
     pub(crate) fn opening(&self, folders: &Folders, name: Vec<u8>) -> LuaJob {
         let (source, folders) = (Arc::clone(&self.source), folders.clone());
         BlockingJob::files(name.len(), move || {
@@ -118,30 +118,30 @@ impl Sending {
         self.source.get().map(|_| self.left_bytes)
     }
 
-    /// Reads the next piece; none when all of it has been sent.
+    /// Returns the job that reads the next piece; none when all of it has been sent.
     pub(crate) fn next(&self) -> Option<LuaJob> {
         let pieces = self.pieces.as_ref().filter(|_| self.left_bytes > 0)?;
         Some(pieces.next_piece().map(Plain::Bytes))
     }
 
-    /// So many bytes more have been sent.
+    /// Records that so many more bytes have been sent.
     pub(crate) fn sent(&mut self, sent: u64) {
         self.left_bytes = self.left_bytes.saturating_sub(sent);
     }
 
-    /// Sends these parts of the file.
+    /// Sets the parts of the file to send.
     fn send(&mut self, parts: VecDeque<FilePart>) {
         self.left_bytes = parts.iter().map(FilePart::bytes).sum();
         let source = Arc::clone(&self.source);
         self.pieces = Some(PiecewiseJob::new(FilePieces { source, parts }));
     }
 
-    /// Gives a response the fields of the file, and decides what of it is sent: the preconditions
-    /// and ranges of a request are those of a file that is published (RFC 9110 §13.2.2), as far as
-    /// the script has left the status at 200.
+    /// Gives a response the fields of the file, and decides which part of it is sent: the
+    /// preconditions and ranges of a request are those of a file that is published (RFC 9110
+    /// §13.2.2), as far as the script has left the status at 200.
     ///
     /// # Errors
-    /// What is wrong with what the script says.
+    /// Returns the error in the script's options.
     pub(crate) fn describe(
         &mut self,
         name: &[u8],
@@ -197,7 +197,7 @@ impl Sending {
             self.send(parts);
             return Ok(SentContent::Ranges);
         }
-        // Of an empty file nothing is read.
+        // Nothing is read of an empty file.
         let whole = Some(FilePart::File { at: 0, bytes: total }).filter(|_| total > 0);
         self.send(whole.into_iter().collect());
         Ok(SentContent::Whole)
@@ -220,7 +220,7 @@ fn asked(
     (verdict, ranges)
 }
 
-/// Turns a response into an error without content, which nobody stores.
+/// Turns a response into an error without content, which no cache stores.
 fn refuse(answer: &mut ScriptResponse, status: u16) -> SentContent {
     answer.status = status;
     for name in [&b"Cache-Control"[..], b"Content-Type"] {
@@ -229,7 +229,7 @@ fn refuse(answer: &mut ScriptResponse, status: u16) -> SentContent {
     SentContent::Nothing
 }
 
-/// Sets the type of the file where the script has not, and returns what it is then.
+/// Sets the type of the file where the script has not, and returns the type.
 fn set_type(
     name: &[u8],
     said: &Said<'_>,
@@ -251,8 +251,8 @@ fn set_content_range(answer: &mut ScriptResponse, range: ContentRange) -> Result
     answer.field(b"Content-Range", &text, true)
 }
 
-/// The parts of a response with some ranges, and its fields; none where the system has no random
-/// bytes for a boundary, and the whole file is sent.
+/// Returns the parts of a response with some ranges, and its fields. Returns none where the system
+/// has no random bytes for a boundary, and the whole file is sent.
 fn ranges_of(
     ranges: &[ByteRange],
     kind: Option<&[u8]>,
@@ -265,7 +265,7 @@ fn ranges_of(
         set_content_range(answer, ContentRange::Bytes { first, last, total })?;
         return Ok(Some(VecDeque::from([file(range)])));
     }
-    // Nobody who has made the content can have put it there.
+    // The boundary is random, so the content cannot contain it on purpose.
     let mut random = [0; BOUNDARY_BYTES];
     if getrandom::fill(&mut random).is_err() {
         return Ok(None);
@@ -288,7 +288,8 @@ fn ranges_of(
     Ok(Some(parts))
 }
 
-/// As long as an entity tag of a published file, by which its ranges are divided.
+/// The length of a boundary between ranges: as long as an entity tag of a published file, which is
+/// the boundary there.
 const BOUNDARY_BYTES: usize = 16;
 
 impl PieceSource for FilePieces {
@@ -320,18 +321,19 @@ impl PieceSource for FilePieces {
 }
 
 impl FileSource {
-    /// A strong tag, without quotes. A file that has just changed has none: another change within
-    /// the same tick of the file system's clock would look alike.
+    /// Returns a strong tag, without quotes. A file that has just changed has none: another change
+    /// within the same tick of the file system's clock would look alike.
     fn tag(&self, now: UnixSeconds) -> Option<String> {
         let is_settled = now.saturating_sub(self.modified) >= SETTLED_AFTER_SECONDS;
         is_settled.then(|| self.state.clone())
     }
 }
 
-/// Longer than the tick of any file system's clock.
+/// A time longer than the tick of any file system's clock.
 const SETTLED_AFTER_SECONDS: i64 = 2;
 
-/// A browser stores the content under this name (RFC 6266). The name is made safe first.
+/// Returns the field by which a browser stores the content under this name (RFC 6266). The name is
+/// made safe first.
 fn disposition(name: &[u8]) -> Vec<u8> {
     let name = upload_name::safe(name);
     let plain = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%');

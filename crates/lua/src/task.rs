@@ -1,5 +1,5 @@
-//! What scripts do at the same time: requests that are being answered, and work beside them, each
-//! under a number that no later one has.
+//! The tasks of a worker: requests that are being answered, and work beside them. Each has a number
+//! that is never used again.
 
 mod left;
 
@@ -22,137 +22,139 @@ use std::sync::Arc;
 
 pub(crate) use left::Left;
 
-/// The number of a task, as scripts hold it: a whole number that a double keeps. One that is over
-/// has none of those that live.
+/// The number of a task, as scripts hold it: a whole number that a double holds exactly. The number
+/// of a task that has ended never belongs to a living one.
 pub(crate) type TaskId = f64;
 
 /// The number of no task: the script itself, while it starts.
 pub(crate) const NOBODY: TaskId = 0.0;
 
-/// Numbers of places; the numbers above say which tenant of its place it is.
+/// The number of places; the bits above them count the tenants of a place.
 const PLACES: usize = 1 << 20;
-/// Places that there is room for with the first task.
+/// The number of places that are allocated with the first task.
 const PLACES_MIN: usize = 4;
 const _: () = assert!(BACKGROUND_DIVISOR > 1 && TASKS_MAX <= PLACES);
 
-/// Bytes of one task outside of its VM: its place, and its number among those that are free. While
-/// the table of places grows there may be half as many once more.
+/// Bytes of one task outside of its VM: its place, and its number among the free ones. While the
+/// table of places grows there may be half as many once more.
 pub(crate) const TASK_BYTES: usize = size_of::<Task>() * 3 / 2 + 2 * size_of::<usize>();
 
-/// One request and how far its answer is, or work that belongs to none.
+/// One request and the state of its response, or work that belongs to no request.
 #[derive(Debug, Default)]
 pub(crate) struct Task {
     tenant: u64,
     is_live: bool,
-    /// Where it is answered; none for work beside requests.
+    /// The address of the request; none for work beside requests.
     pub(crate) address: Option<Address>,
-    /// Whose budget it uses, if not its own.
+    /// The task whose budget this one uses, if not its own.
     pub(crate) account: Option<TaskId>,
-    /// It belongs to no request.
+    /// Whether the task belongs to no request.
     is_background: bool,
-    /// Where the work that belongs to no request begins, and what has begun it.
+    /// The function that the work beside requests begins with, and the kind of its start.
     pub(crate) origin: Option<FunctionOrigin>,
     pub(crate) kind: WorkKind,
-    /// What ends with it.
+    /// The tasks that end with this one.
     children: Vec<TaskId>,
-    /// Its subscriptions, which end with it.
+    /// The subscriptions of the task, which end with it.
     pub(crate) subscriptions: Vec<u64>,
-    /// It has sent requests to other servers or run programs, which end with it.
+    /// Whether the task has sent requests to other servers or run programs, which end with it.
     pub(crate) is_owner: bool,
-    /// Its client sends no more, and has most likely left.
+    /// Whether the client sends no more, and has most likely left.
     pub(crate) is_input_over: bool,
-    /// What begins when it has ended.
+    /// The tasks that begin when this one has ended.
     after: Vec<TaskId>,
-    /// How much its origin may still begin: it, and all that has come of it. None until something
-    /// does.
+    /// How many tasks its origin may still begin, counted over all its descendants. None until it
+    /// begins one.
     spawns_left: Option<Rc<Cell<u32>>>,
-    /// Who wants to know when it has ended.
+    /// The tasks that are notified of its end.
     watchers: Vec<TaskId>,
-    /// What of a page it waits for, and where that begins.
+    /// The part of a page that the task waits for, and where that begins.
     pub(crate) awaited: Option<(Awaited, Option<FunctionOrigin>)>,
-    /// Somebody has woken it, perhaps before it began to wait for that.
+    /// Whether another task has woken this one, perhaps before it began to wait for that.
     pub(crate) is_woken: bool,
     /// Cancels the job that it waits for.
     pub(crate) job_guard: Option<CancelOnDrop>,
-    /// What it has waited for.
+    /// The result of the job that it has waited for.
     pub(crate) result: Option<LuaJobResult>,
     /// The message that it begins with.
     pub(crate) letter: Option<Arc<Letter>>,
     pub(crate) request: HandledRequest,
     pub(crate) answer: ScriptResponse,
-    /// Its coroutine is parked: see [`Tasks::park`].
+    /// Whether its coroutine is parked: see [`Tasks::park`].
     is_parked: bool,
-    /// What it waits for.
+    /// The event that it waits for.
     pub(crate) waits: Waits,
     pub(crate) content: ReceivedContent,
-    /// The file it is answered with.
+    /// The file that is the content of its response.
     pub(crate) sending: Option<Sending>,
     pub(crate) left: Left,
-    /// The head has gone out.
+    /// Whether the head of the response has been sent.
     pub(crate) has_begun: bool,
-    /// Its content may be compressed, and the client likes it in this coding.
+    /// Whether its content may be compressed, and the coding that the client prefers.
     pub(crate) is_compressed: bool,
     pub(crate) coding: Option<Coding>,
-    /// Bytes of content that have gone out.
+    /// Bytes of content that have been sent.
     pub(crate) sent_bytes: u64,
-    /// Its error handler runs.
+    /// Whether its error handler runs.
     pub(crate) is_failing: bool,
     /// The error that this handler was called for.
     pub(crate) failure: Option<Box<Reported>>,
-    /// When it has to be done, in monotonic milliseconds.
+    /// The deadline of the task, in monotonic milliseconds.
     pub(crate) deadline_ms: u64,
-    /// How long it may take in all, or a stream from one write to the next, in milliseconds.
+    /// The time limit of the task, or of a stream from one write to the next, in milliseconds.
     pub(crate) wall_ms: u64,
-    /// Since when it waits, in monotonic milliseconds.
+    /// The start of its wait, in monotonic milliseconds.
     waits_since_ms: u64,
-    /// Since when it waits for room for its answer, in monotonic milliseconds.
+    /// The start of its wait for room in the output queue, in monotonic milliseconds.
     room_since_ms: u64,
-    /// How much longer it may take already, because its client was slow to make room.
+    /// The time that its deadline has been extended because its client was slow to make room.
     room_waited_ms: u64,
 }
 
 /// An error that was logged.
 #[derive(Debug)]
 pub(crate) struct Reported {
-    /// The name that the log and the response have for it.
+    /// The identifier of the error in the log and the response.
     pub(crate) id: String,
     /// The request, the message and the stack.
     pub(crate) report: String,
 }
 
 impl Task {
-    /// It has all of its time from now on.
+    /// Sets the deadline: the task has its whole time limit from now on.
     pub(crate) fn begin_time(&mut self, now_ms: u64, wall_ms: u64) {
         (self.deadline_ms, self.room_waited_ms) = (now_ms + wall_ms, 0);
         self.wall_ms = wall_ms;
     }
 
-    /// Some of a stream has gone out: its time begins anew, unless its client has kept it waiting
-    /// for as long as clients may.
+    /// Renews the deadline of a stream after a write, unless its client has kept it waiting for as
+    /// long as clients may.
     pub(crate) fn renew_time(&mut self, now_ms: u64) {
         if self.room_left_ms() > 0 {
             self.deadline_ms = self.deadline_ms.max(now_ms + self.wall_ms);
         }
     }
 
-    /// It begins to wait.
+    /// Records the start of a wait.
     pub(crate) fn begin_wait(&mut self, now_ms: u64) {
         self.waits_since_ms = now_ms;
     }
 
-    /// It has waited. What a stream may take comes back meanwhile, because it holds up nobody.
+    /// Records the end of a wait. A stream regains some of its allowance meanwhile, because it
+    /// blocks no other request.
     pub(crate) fn end_wait(&mut self, now_ms: u64, allowance: &Allowance) {
         if self.has_begun {
             self.left.regain(now_ms.saturating_sub(self.waits_since_ms), allowance);
         }
     }
 
-    /// There is no room for more of its answer until its client has taken some.
+    /// Records that the output queue is full until the client has received some of it.
     pub(crate) fn room_went(&mut self, now_ms: u64) {
         self.room_since_ms = now_ms;
     }
 
-    /// There is room again. Its time stood still meanwhile: it is its client that was slow.
+    /// Records that the output queue has room again. The deadline moves by the time of the wait,
+    /// because it was the client that was slow.
     pub(crate) fn room_came(&mut self, now_ms: u64) {
         let waited_ms = now_ms.saturating_sub(self.room_since_ms);
         let granted_ms = waited_ms.min(self.room_left_ms());
@@ -160,7 +162,7 @@ impl Task {
         self.deadline_ms += granted_ms;
     }
 
-    /// When it is ended unless it goes on before, in monotonic milliseconds.
+    /// Returns when the task is ended unless it goes on before, in monotonic milliseconds.
     pub(crate) fn ends_ms(&self) -> u64 {
         match self.waits {
             Waits::Room | Waits::FileRoom => {
@@ -174,13 +176,13 @@ impl Task {
         ROOM_WAIT_MAX_MS.saturating_sub(self.room_waited_ms)
     }
 
-    /// Whether it belongs to no request.
+    /// Returns whether the task belongs to no request.
     pub(crate) fn is_background(&self) -> bool {
         self.is_background
     }
 }
 
-/// What a task waits for.
+/// The event that a task waits for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waits {
     /// Nothing: it runs, or is over.
@@ -190,22 +192,22 @@ pub(crate) enum Waits {
     Until(u64),
     /// Content of the request.
     Content,
-    /// Room for more of the answer.
+    /// Room in the output queue.
     Room,
-    /// To be woken by another task.
+    /// A wake-up by another task.
     Wake,
-    /// To be woken, or a time, in monotonic milliseconds.
+    /// A wake-up, or a time in monotonic milliseconds.
     WakeUntil(u64),
-    /// Work that is done elsewhere.
+    /// The result of a job.
     Job,
-    /// The next piece of the file that it is answered with.
+    /// The next piece of the file that is the content of its response.
     File,
-    /// Room for that.
+    /// Room for that piece.
     FileRoom,
 }
 
 impl Waits {
-    /// When it goes on in any case, in monotonic milliseconds.
+    /// Returns when the task goes on in any case, in monotonic milliseconds.
     pub(crate) fn until_ms(self) -> Option<u64> {
         match self {
             Self::Until(time_ms) | Self::WakeUntil(time_ms) => Some(time_ms),
@@ -214,47 +216,47 @@ impl Waits {
     }
 }
 
-/// All that live in a worker.
+/// The living tasks of a worker.
 #[derive(Debug)]
 pub(crate) struct Tasks {
-    /// What each may take.
+    /// The limits of each task.
     pub(crate) allowance: Allowance,
-    /// How many there may be.
+    /// The most tasks that there may be.
     pub(crate) tasks_max: usize,
     places: Vec<Task>,
     free: Vec<usize>,
     /// The coroutines that are parked, by the places of their tasks from 1 on. Each value of Lua
     /// that Rust holds takes one of some thousand slots of its VM; here all of them take one.
     parked: Option<Table>,
-    /// How many live that are none of requests.
+    /// The number of living tasks that belong to no request.
     background: usize,
 }
 
-/// Who has to hear that a task has ended.
+/// The tasks and subscriptions that the end of a task affects.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Ended {
-    /// They wait for it.
+    /// Tasks that wait for the end.
     pub(crate) watchers: Vec<TaskId>,
-    /// They begin now.
+    /// Tasks that begin now.
     pub(crate) after: Vec<TaskId>,
-    /// They end.
+    /// Subscriptions that end.
     pub(crate) subscriptions: Vec<u64>,
-    /// Their requests to other servers end.
+    /// Tasks whose requests to other servers end.
     pub(crate) owners: Vec<TaskId>,
 }
 
-/// What work beside requests has to do with the task that begins it.
+/// The relation of work beside requests to the task that begins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bond {
-    /// A part of it: uses its budget, and ends with it.
+    /// A part of that task: it uses the budget of the task, and ends with it.
     Child,
-    /// Begins when it has ended.
+    /// It begins when that task has ended.
     After,
-    /// None.
+    /// It is independent.
     Own,
 }
 
-/// What a page waits for until its script says that it is done.
+/// The part of a page that waits until its script says that it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     /// A block that has to call `done`.
@@ -263,7 +265,7 @@ pub(crate) enum Awaited {
     Await,
 }
 
-/// What has begun work that belongs to no request.
+/// The kind of start of work that belongs to no request.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkKind {
     #[default]
@@ -288,7 +290,7 @@ impl WorkKind {
         }
     }
 
-    /// Returns what stands in front of its errors in the log: the function that has begun it.
+    /// Returns the name before its errors in the log: the function that has begun it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Spawn => "pinion.spawn",
@@ -302,7 +304,7 @@ impl WorkKind {
         }
     }
 
-    /// Returns what is called by that function.
+    /// Returns the function that this function calls.
     pub(crate) const fn function(self) -> &'static str {
         match self {
             Self::Spawn => "the function of pinion.spawn",
@@ -326,17 +328,18 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// How many there may be that belong to no request.
+    /// Returns the most tasks that may belong to no request.
     pub(crate) fn background_max(&self) -> usize {
         self.tasks_max / BACKGROUND_DIVISOR
     }
 
-    /// Coroutines are parked in this table of their VM.
+    /// Sets the table of the VM in which coroutines are parked.
     pub(crate) fn park_in(&mut self, table: Table) {
         self.parked = Some(table);
     }
 
-    /// A new one, as good as new but for the memory it has; none when there is no place left.
+    /// Begins a task in its initial state, which may reuse memory of an earlier one. Returns none
+    /// when no place is left.
     pub(crate) fn begin(&mut self) -> Option<TaskId> {
         let at = match self.free.pop() {
             Some(at) => at,
@@ -364,7 +367,7 @@ impl Tasks {
         Some(((task.tenant + 1) * PLACES as u64 + at as u64) as f64)
     }
 
-    /// Makes room for twice as many places, and never for more than there may be.
+    /// Allocates twice as many places, and never more than there may be.
     #[cold]
     fn grow(&mut self) {
         let places = self.places.len();
@@ -372,14 +375,14 @@ impl Tasks {
         self.places.reserve_exact(wanted.saturating_sub(places).max(1));
     }
 
-    /// One that lives.
+    /// Returns a living task.
     pub(crate) fn get(&mut self, id: TaskId) -> Option<&mut Task> {
         let task = self.places.get_mut(place(id))?;
         (task.is_live && task.tenant + 1 == id as u64 / PLACES as u64).then_some(task)
     }
 
-    /// Work beside requests, whose coroutine is to be parked for its first turn; none when there is
-    /// too much of it.
+    /// Begins work beside requests, whose coroutine the caller parks for its first turn. Returns
+    /// none when there is too much of it.
     pub(crate) fn spawn(&mut self, by: TaskId, bond: Bond) -> Option<TaskId> {
         let spawned_max = self.allowance.spawned_max;
         let spawns_left = self.get(by).map(|by| {
@@ -410,12 +413,12 @@ impl Tasks {
         Some(id)
     }
 
-    /// How many live.
+    /// Returns the number of living tasks.
     pub(crate) fn live(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// Returns what of a page a task or a part of it waits for.
+    /// Returns the part of a page that a task or a child of it waits for.
     pub(crate) fn awaited(&mut self, id: TaskId) -> Option<(Awaited, Option<FunctionOrigin>)> {
         let task = self.get(id)?;
         if task.awaited.is_some() {
@@ -428,47 +431,47 @@ impl Tasks {
         children.into_iter().find_map(|child| self.get(child)?.awaited.clone())
     }
 
-    /// Those that wait to be woken until a time.
+    /// Returns the tasks that wait for a wake-up or a time.
     pub(crate) fn wakeable(&self) -> Vec<TaskId> {
         let is_wakeable = |task: &Task| task.is_live && matches!(task.waits, Waits::WakeUntil(_));
         let all = self.places.iter().enumerate().filter(|(_, task)| is_wakeable(task));
         all.map(|(at, task)| ((task.tenant + 1) * PLACES as u64 + at as u64) as f64).collect()
     }
 
-    /// How much work lives that belongs to no request, in pieces.
+    /// Returns the number of living tasks that belong to no request.
     pub(crate) fn background(&self) -> usize {
         self.background
     }
 
-    /// Keeps the coroutine of a task until what it waits for is here.
+    /// Keeps the coroutine of a task until the event comes that it waits for.
     ///
     /// # Errors
-    /// Out of memory.
+    /// Fails when memory runs out.
     pub(crate) fn park(&mut self, id: TaskId, coroutine: Coroutine, waits: Waits) -> Result<()> {
         let Some(task) = self.get(id) else { return Ok(()) };
         (task.is_parked, task.waits) = (true, waits);
         self.parked.as_ref().map_or(Ok(()), |parked| parked.raw_set(place(id) + 1, coroutine))
     }
 
-    /// The coroutine of a task that is parked, and stays so.
+    /// Returns the coroutine of a task that is parked, and leaves it parked.
     pub(crate) fn coroutine(&mut self, id: TaskId) -> Option<Coroutine> {
         let is_parked = self.get(id)?.is_parked;
         let parked = self.parked.as_ref().filter(|_| is_parked)?;
         parked.raw_get(place(id) + 1).ok()
     }
 
-    /// The coroutine of a task that is parked, and no more.
+    /// Takes the coroutine of a task out of the table.
     pub(crate) fn take_coroutine(&mut self, id: TaskId) -> Option<Coroutine> {
         let coroutine = self.coroutine(id)?;
         self.get(id)?.is_parked = false;
         if let Some(parked) = &self.parked {
-            // Not nil: the table keeps its room for the next one.
+            // The value is not nil, so that the table keeps the slot for the next coroutine.
             let _room_is_there = parked.raw_set(place(id) + 1, false);
         }
         Some(coroutine)
     }
 
-    /// `watcher` is to hear when a task has ended; false if it has.
+    /// Registers `watcher` for the end of a task; returns false if the task has ended.
     pub(crate) fn watch(&mut self, id: TaskId, watcher: TaskId) -> bool {
         let task = self.get(id);
         task.is_some_and(|task| {
@@ -477,7 +480,7 @@ impl Tasks {
         })
     }
 
-    /// It is over, and so is what was a part of it.
+    /// Ends a task and its children.
     pub(crate) fn end(&mut self, id: TaskId) -> Ended {
         let mut ended = Ended::default();
         let mut ending = Vec::new();
@@ -509,7 +512,7 @@ impl Tasks {
     }
 }
 
-/// The place of a task, if it is one.
+/// Returns the place of a task, for a number that is one.
 fn place(id: TaskId) -> usize {
     (id as u64 % PLACES as u64) as usize
 }

@@ -60,33 +60,33 @@ use route_limits::RouteLimits;
 pub(crate) use text::Text;
 pub(crate) use waiting::EndingReason;
 
-/// See the module's head.
+/// A VM with a script, the routes it has registered, and its coroutines.
 pub(crate) struct Vm {
-    /// As its program is called.
+    /// The name of its program.
     name: Arc<str>,
     is_old: Cell<bool>,
     is_ended: Cell<bool>,
-    /// It is a program at the command line.
+    /// Whether it is a program at the command line.
     is_program: bool,
     lua: Lua,
     /// The body of the coroutines that answer requests.
     strand: Function,
     idle: RefCell<Vec<Coroutine>>,
     host: Rc<Host>,
-    /// What the functions that search strings count down.
+    /// The steps that the functions that search strings have left.
     steps: StepsLeft,
-    /// By which errors are told by the files and lines of the site.
+    /// The files and lines of the site, for the texts of errors.
     sources: Arc<Sources>,
     allowance: Allowance,
     pace: Pace,
 }
 
-/// What compiled Lua begins with, whichever Lua it is of.
+/// The first byte of compiled Lua, of any version.
 const BYTECODE: &[u8] = b"\x1b";
 
-/// Where a coroutine has come to.
+/// The state of a coroutine after a turn.
 pub(crate) enum CoroutineStep {
-    /// The handler is through; this is what it has written and not sent.
+    /// The handler has returned; this text has been written and not sent.
     Done(Unsent),
     /// It waits.
     Waits(WaitOperation),
@@ -94,36 +94,36 @@ pub(crate) enum CoroutineStep {
     Failed(ScriptFault),
 }
 
-/// What a handler has written that has not been sent.
+/// The output of a handler that has not been sent.
 pub(crate) enum Unsent {
-    /// All in one.
+    /// One string.
     Text(Text),
     /// Many pieces.
     Pieces(WrittenPieces),
 }
 
-/// What a coroutine waits for.
+/// The operation that a coroutine waits for.
 pub(crate) enum WaitOperation {
-    /// So many seconds.
+    /// A time, in seconds.
     Sleep(f64),
     /// Content of the request.
     Content,
-    /// Another task to wake it.
+    /// A wake-up by another task.
     Wake,
-    /// To be woken, or so many seconds.
+    /// A wake-up, or a time in seconds.
     Await(f64),
-    /// Work that is done elsewhere.
+    /// The result of a job.
     Job,
-    /// The file that it has opened to be sent.
+    /// The file that the handler has opened as the content of its response.
     File,
-    /// The text has been taken and there is room for more.
+    /// The text has been queued and the output queue has room.
     Write(Text),
-    /// The same, and it is on its way.
+    /// The text has been queued and sent.
     Flush(Text),
 }
 
 impl WaitOperation {
-    /// The functions that wait so, as scripts call them.
+    /// Returns the functions that wait in this way, as scripts call them.
     const fn function(&self) -> &'static str {
         match self {
             Self::Sleep(_) => "pinion.sleep",
@@ -138,10 +138,10 @@ impl WaitOperation {
 }
 
 impl Vm {
-    /// Runs a program's main script, which registers what it has, and adds its pages.
+    /// Runs a program's main script, which registers its routes, and adds its pages.
     ///
     /// # Errors
-    /// What is wrong with the script or a page, and where.
+    /// Returns the error of the script or a page, and its position.
     pub(crate) fn start(
         program: &SiteProgram,
         budget: &mut Budget,
@@ -195,7 +195,7 @@ impl Vm {
             pace,
         };
         if vm.is_program {
-            // Its main script is a task.
+            // The main script of such a program runs as a task.
             return Ok(vm);
         }
         if let Some(main) = program.main() {
@@ -224,7 +224,7 @@ impl Vm {
             }
             CoroutineStep::Failed(fault) => {
                 let problem = ScriptProblem::of_text(fault.text());
-                // LuaJIT does not always know the line where there was no memory.
+                // LuaJIT does not always know the line where memory ran out.
                 let has_place = problem.stack().any(|line| place(line).is_some());
                 let is_limit = matches!(fault, ScriptFault::OverBudget(_));
                 Err(if is_limit && !has_place { problem.of_file(name) } else { problem })
@@ -232,7 +232,7 @@ impl Vm {
         }
     }
 
-    /// The main script as a function.
+    /// Loads the main script as a function.
     fn loaded(&self, name: &str, main: &[u8]) -> Result<Function, ScriptProblem> {
         let mode = match main.starts_with(BYTECODE) {
             false => ChunkMode::Text,
@@ -243,7 +243,7 @@ impl Vm {
         chunk.set_mode(mode).into_function().map_err(|error| self.problem(&error))
     }
 
-    /// What is wrong with the script, by the names of its files.
+    /// Returns the problem of an error, with the names of the script's files.
     fn problem(&self, error: &Error) -> ScriptProblem {
         ScriptProblem::new(error).explained(&self.sources)
     }
@@ -252,22 +252,22 @@ impl Vm {
         &self.name
     }
 
-    /// Whose script it is.
+    /// Returns the site of the script.
     pub(crate) fn site(&self) -> ScriptSite {
         self.host.work.place.borrow().site.clone()
     }
 
-    /// Nothing begins in it any more but what it has begun asks for.
+    /// Retires the VM: nothing begins in it any more except at the request of its living tasks.
     pub(crate) fn put_away(&self) {
         self.is_old.set(true);
     }
 
-    /// Whether nothing is left to do in it and nothing comes.
+    /// Returns whether the VM has been retired and has no task left.
     pub(crate) fn is_through(&self) -> bool {
         self.is_old.get() && self.tasks().live() == 0
     }
 
-    /// What it has begun is not to go on.
+    /// Ends the VM: its tasks do not go on.
     pub(crate) fn end(&self) {
         self.is_ended.set(true);
     }
@@ -303,14 +303,14 @@ impl Vm {
         Some(origin.explained(&self.sources).place())
     }
 
-    /// Whether the script has a handler of that name.
+    /// Returns whether the script has registered this handler.
     pub(crate) fn has(&self, handler: Handler) -> bool {
         self.host.specials.get() & handler.bit() != 0
     }
 
-    /// A coroutine that waits for a request.
+    /// Returns a coroutine that waits for a request.
     pub(crate) fn coroutine(&self) -> mlua::Result<Coroutine> {
-        // A script that has kept one can have ended it meanwhile.
+        // A script that has kept a reference to one can have ended it meanwhile.
         while let Some(coroutine) = self.idle.borrow_mut().pop() {
             if coroutine.is_resumable() {
                 return Ok(coroutine);
@@ -319,7 +319,7 @@ impl Vm {
         self.host.coroutine(&self.lua, self.strand.clone())
     }
 
-    /// Takes back one whose request is done.
+    /// Returns a coroutine whose request has ended to the idle ones.
     pub(crate) fn give_back(&self, coroutine: Coroutine) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() < IDLE_COROUTINES_MAX {
@@ -327,7 +327,7 @@ impl Vm {
         }
     }
 
-    /// Takes from `cached` what fills the VM.
+    /// Empties `cached` if the VM is too full.
     #[cold]
     fn relieve(&self) {
         if self.lua.used_memory() > self.allowance.vm_memory_bytes / CACHED_MEMORY_PARTS {
@@ -336,15 +336,15 @@ impl Vm {
         }
     }
 
-    /// A turn has used something up: the stack is the one where it did, or else where the coroutine
-    /// has ended.
+    /// Returns the fault of a turn that has used up its budget. The stack is taken where that
+    /// happened, or else where the coroutine has ended.
     #[cold]
     fn over_budget(&self, id: TaskId, why: &str, coroutine: &Coroutine) -> ScriptFault {
         let stack = budget::struck().unwrap_or_else(|| budget::stack(coroutine));
         ScriptFault::OverBudget(ScriptFault::told(why, &stack, &self.sources, &self.origins(id)))
     }
 
-    /// A task has taken too long, wherever it waits.
+    /// Returns the fault of a task that has taken too long, wherever it waits.
     #[cold]
     pub(crate) fn over_time(&self, id: TaskId, why: &str) -> ScriptFault {
         if let Some(fault) = self.never_done(id) {
@@ -355,7 +355,8 @@ impl Vm {
         ScriptFault::OverTime(ScriptFault::told(why, &stack, &self.sources, &self.origins(id)))
     }
 
-    /// A page has taken too long because it waits for what its script never says.
+    /// Returns the fault of a page that has taken too long because its script has never called the
+    /// function that the page waits for.
     fn never_done(&self, id: TaskId) -> Option<ScriptFault> {
         let (awaited, origin) = self.tasks().awaited(id)?;
         let wall_ms = self.tasks().get(id)?.wall_ms;
@@ -364,8 +365,8 @@ impl Vm {
         Some(ScriptFault::OverTime(self.origins(id).told(&why, false, &[])))
     }
 
-    /// The body of a request is larger than its limit: `coroutine` wants it, or waits for it if
-    /// that is none.
+    /// Returns the fault of a request whose body is larger than its limit. `coroutine` reads the
+    /// body; if it is none, the parked one waits for it.
     #[cold]
     pub(crate) fn body_too_large(&self, id: TaskId, coroutine: Option<&Coroutine>) -> ScriptFault {
         let parked = self.tasks().coroutine(id);
@@ -381,7 +382,7 @@ impl Vm {
         ScriptFault::BodyTooLarge(ScriptFault::told(&why, &stack, &self.sources, &self.origins(id)))
     }
 
-    /// Where what a task runs begins.
+    /// Returns where the function of a task begins.
     #[cold]
     fn origins(&self, id: TaskId) -> FaultOrigins {
         let mut tasks = self.tasks();
@@ -399,8 +400,8 @@ impl Vm {
         FaultOrigins::of_handler(begun, &self.sources)
     }
 
-    /// Lets a coroutine go on until it waits, is through, or has used up what is left, and charges
-    /// what it has used.
+    /// Resumes a coroutine until it waits, returns, or has used up its budget, and charges the task
+    /// for its use.
     pub(crate) fn resume(
         &self,
         id: TaskId,
@@ -426,7 +427,7 @@ impl Vm {
         let after = self.lua.used_memory();
         left.memory_bytes = match after.checked_sub(before) {
             Some(used) => left.memory_bytes.saturating_sub(used),
-            // What was collected: a request that lets go of what it has had may run for long.
+            // The turn has freed memory: a request that frees its memory may run for long.
             None => (left.memory_bytes + (before - after)).min(self.allowance.memory_bytes),
         };
         self.pace.look(&self.lua, after, self.allowance.memory_bytes);
@@ -453,7 +454,7 @@ impl Vm {
                 let is_vm = limit < asked;
                 let why = over_limit::memory(self.payer(id), is_vm, &self.allowance);
                 let fault = self.over_budget(id, &why, coroutine);
-                // What the request has left behind would fail the next one.
+                // The garbage of this request would fail the next one.
                 let _collected = self.lua.gc_collect();
                 self.relieve();
                 CoroutineStep::Failed(fault)
@@ -469,13 +470,13 @@ impl Vm {
 const YIELDS: &str = "coroutine.yield in a handler: only coroutines that the script has made can \
                       yield; wait with pinion.sleep";
 
-/// Whether an error is that there was no memory, wherever it was met.
+/// Returns whether an error means that memory ran out, wherever that happened.
 fn is_memory(error: &Error) -> bool {
     match error {
         Error::MemoryError(_) => true,
         Error::CallbackError { cause, .. } => is_memory(cause),
         Error::WithContext { cause, .. } => is_memory(cause),
-        // LuaJIT has it as a text when it is thrown again.
+        // LuaJIT has the error as a text when it is thrown again.
         Error::RuntimeError(text) => text.starts_with("not enough memory"),
         _ => false,
     }

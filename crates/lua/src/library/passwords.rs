@@ -1,6 +1,6 @@
 //! Hashes of passwords by Argon2id (RFC 9106), as PHC strings: `$argon2id$v=19$m=…,t=…,p=…$…`.
 //!
-//! Slow by intent, some tens of milliseconds each: never on the thread of a worker.
+//! A hash is slow by intent, some tens of milliseconds, and never runs on the thread of a worker.
 
 use super::limits::PASSWORD_MAX_BYTES;
 use crate::script_memory::ScriptMemory;
@@ -8,16 +8,16 @@ use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use std::cell::RefCell;
 
-/// What making a hash costs, and trying one an attacker.
+/// The cost of a hash for the server, and of each guess for an attacker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashCost {
     memory_kib: u32,
     passes: u32,
 }
 
-/// Those of OWASP's choices that may be made here, which cost an attacker alike (Password Storage
-/// Cheat Sheet, Argon2id). 19 MiB are so few that several can be had at a time; 7 MiB in five
-/// passes are for where memory is very small.
+/// The choices of OWASP that are used here, which cost an attacker alike (Password Storage Cheat
+/// Sheet, Argon2id). 19 MiB are so few that several hashes fit at a time; 7 MiB in five passes are
+/// for machines with very little memory.
 const COSTS: [HashCost; 4] = [
     HashCost { memory_kib: 19 * 1024, passes: 2 },
     HashCost { memory_kib: 12 * 1024, passes: 3 },
@@ -25,51 +25,52 @@ const COSTS: [HashCost; 4] = [
     HashCost { memory_kib: 7 * 1024, passes: 5 },
 ];
 
-/// What hashes of passwords may cost on this machine.
+/// The cost limits of password hashes on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PasswordLimits {
-    /// What those cost that are made. Each thread keeps the memory that it has hashed in.
+    /// The cost of new hashes. Each thread keeps the memory that it has hashed in.
     pub cost: HashCost,
-    /// Memory that a stored one may need to be tried, in KiB. What it needs above [`Self::cost`] is
-    /// taken for this time.
+    /// The most memory that the verification of a stored hash may need, in KiB. The part above
+    /// [`Self::cost`] is allocated for this time only.
     pub stored_max_kib: u32,
 }
 
 thread_local! {
-    /// Where this thread hashes: large blocks that come and go would stay with the allocator.
+    /// The memory in which this thread hashes: large blocks that come and go would stay with the
+    /// allocator.
     static BLOCKS: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
 }
 
-/// More would want threads of their own.
+/// The number of lanes: more would need threads of their own.
 const LANES: u32 = 1;
 
-/// What RFC 9106 §3.1 recommends.
+/// The length of the salt, which RFC 9106 §3.1 recommends.
 const SALT_BYTES: usize = 16;
 
-/// A stored hash says itself what it costs to try. Above this much it is refused, not tried: eight
-/// times what RFC 9106 §4 recommends where memory is short, 64 MiB.
+/// A stored hash names the memory of its verification. A hash that needs more than this is refused
+/// without a trial: eight times the 64 MiB that RFC 9106 §4 recommends where memory is short.
 const STORED_MEMORY_MAX_KIB: u32 = 512 * 1024;
 
-/// The same where memory is very small: any that a server makes by default, and a quarter of a
-/// container of 128 MiB.
+/// The limit of [`STORED_MEMORY_MAX_KIB`] where memory is very small: it allows any hash that a
+/// server makes by default, and is a quarter of a container of 128 MiB.
 const SMALL_STORED_MEMORY_MAX_KIB: u32 = 32 * 1024;
 
-/// From one part in so many of the whole scale on, hashes cost what they do on a large machine.
+/// From this fraction of the whole scale on, hashes cost as much as on a large machine.
 const WHOLE_COST_DIVISOR: u32 = 8;
 
-/// As [`STORED_MEMORY_MAX_KIB`]; people who have less memory make more passes, but not this many.
+/// The most passes of a stored hash: systems with less memory make more passes, but not this many.
 const STORED_PASSES_MAX: u32 = 16;
 
-/// As [`STORED_MEMORY_MAX_KIB`]; RFC 9106 §4 has 4.
+/// The most lanes of a stored hash: RFC 9106 §4 has 4.
 const STORED_LANES_MAX: u32 = 16;
 
 /// Why a password was neither hashed nor compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
-    /// Longer than anybody types.
+    /// The password is longer than people type.
     #[error("a password has at most {PASSWORD_MAX_BYTES} bytes")]
     TooLong,
-    /// What was stored is no hash by Argon2, or one that costs too much.
+    /// The stored text is no Argon2 hash, or its verification costs too much.
     #[error("the stored text is not a hash of pinion.password.hash, or costs too much to verify")]
     NoHash,
     /// The machine has no random bytes, or no memory.
@@ -78,7 +79,7 @@ pub enum PasswordError {
 }
 
 impl HashCost {
-    /// Returns the one with most memory that needs at most so many KiB, or the least.
+    /// Returns the cost with most memory that needs at most so many KiB, or the least.
     fn within(memory_kib: u32) -> Self {
         let [.., least] = COSTS;
         COSTS.into_iter().find(|cost| cost.memory_kib <= memory_kib).unwrap_or(least)
@@ -112,10 +113,10 @@ impl PasswordLimits {
     }
 }
 
-/// A hash to store, another one each time.
+/// Returns a hash to store, with a new salt each time.
 ///
 /// # Errors
-/// [`PasswordError::TooLong`], [`PasswordError::System`].
+/// Returns [`PasswordError::TooLong`] or [`PasswordError::System`].
 pub fn hash_password(password: &[u8], limits: &PasswordLimits) -> Result<String, PasswordError> {
     bounded(password)?;
     let HashCost { memory_kib, passes } = limits.cost;
@@ -134,12 +135,12 @@ pub fn hash_password(password: &[u8], limits: &PasswordLimits) -> Result<String,
     Ok(stored.to_string())
 }
 
-/// Whether this is the password of a stored hash, compared in constant time. Hashes by other
-/// programs are understood: Argon2id, Argon2i and Argon2d with any parameters that are not
+/// Returns whether this is the password of a stored hash, compared in constant time. Hashes by
+/// other programs are understood: Argon2id, Argon2i and Argon2d with any parameters that are not
 /// exorbitant.
 ///
 /// # Errors
-/// [`PasswordError::TooLong`], [`PasswordError::NoHash`].
+/// Returns [`PasswordError::TooLong`] or [`PasswordError::NoHash`].
 pub fn verify_password(
     password: &[u8],
     stored: &str,
@@ -159,8 +160,8 @@ pub fn verify_password(
     Ok(hashed(&argon2, password, &salt, expected.as_bytes().len(), limits)? == expected)
 }
 
-/// The hash of a password, made in the memory of this thread. A stored one that needs more gets
-/// that for this time, instead of what the thread keeps.
+/// Returns the hash of a password, made in the memory of this thread. A stored hash that needs more
+/// memory gets a block of its own for this time, instead of the block that the thread keeps.
 fn hashed(
     argon2: &Argon2<'_>,
     password: &[u8],
@@ -187,11 +188,11 @@ fn hashed(
     Output::new(out).map_err(|_| PasswordError::System)
 }
 
-/// Whether a stored hash is weaker than those that are made now, here or on another machine: then
-/// hash the password anew when it has just been verified.
+/// Returns whether a stored hash is weaker than the hashes that are made now, here or on another
+/// machine. The caller then hashes the password anew when it has just been verified.
 ///
 /// # Errors
-/// [`PasswordError::NoHash`].
+/// Returns [`PasswordError::NoHash`].
 pub fn is_outdated(stored: &str, limits: &PasswordLimits) -> Result<bool, PasswordError> {
     let (hash, params) = read(stored, limits)?;
     let is_ours = hash.algorithm == Algorithm::Argon2id.ident()
@@ -206,7 +207,7 @@ fn bounded(password: &[u8]) -> Result<(), PasswordError> {
     if password.len() > PASSWORD_MAX_BYTES { Err(PasswordError::TooLong) } else { Ok(()) }
 }
 
-/// A stored hash and what it costs.
+/// Parses a stored hash and its cost.
 fn read(stored: &str, limits: &PasswordLimits) -> Result<(PasswordHash, Params), PasswordError> {
     let hash = PasswordHash::new(stored).map_err(|_| PasswordError::NoHash)?;
     Algorithm::try_from(hash.algorithm.as_str()).map_err(|_| PasswordError::NoHash)?;

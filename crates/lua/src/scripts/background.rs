@@ -1,4 +1,4 @@
-//! Work beside requests: what waits, and what is due.
+//! Work beside requests: the tasks that wait, and the schedules that are due.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -17,29 +17,30 @@ use crate::lua_job::{LuaJob, LuaJobDone, LuaJobResult};
 use crate::task::{TaskId, Waits, WorkKind};
 use crate::vm::{self, CoroutineStep, EndingReason, ScriptFault, Vm, WaitOperation};
 
-/// What a worker has to do beside requests.
+/// The work of a worker beside requests.
 #[derive(Default)]
 pub(super) struct Background {
     /// Tasks that can go on.
     pub(super) ready: VecDeque<(Rc<Vm>, TaskId)>,
     pub(super) timers: BinaryHeap<Reverse<Timer>>,
-    /// With so many timers it is looked which of them are for nothing any more.
+    /// The number of timers at which timers of ended tasks are searched for.
     timers_max: usize,
-    /// How many timers there ever were: of those for one time the first one comes first.
+    /// The number of timers that there ever were: of two timers for the same time the earlier one
+    /// fires first.
     timer_number: u64,
-    /// Who waits for which job.
+    /// The tasks that wait for jobs, by the number of the job.
     pub(super) jobs: HashMap<u64, (Rc<Vm>, TaskId)>,
     job_number: u64,
-    /// Requests that can go on and have not been told, because there was no room.
+    /// Requests that can go on and have not been notified, because the queue had no room.
     pub(super) untold: Vec<Address>,
-    /// The VMs that answer now, and those that only end what they have begun, oldest first.
+    /// The VMs that answer requests now, and the retired VMs, oldest first.
     pub(super) current: Vec<Weak<Vm>>,
     pub(super) old: VecDeque<Weak<Vm>>,
-    /// The server stops: nothing is repeated any more.
+    /// Whether the server stops, so that no schedule runs any more.
     pub(super) is_stopping: bool,
 }
 
-/// Something that is due at a time.
+/// An event that is due at a time.
 pub(super) struct Timer {
     at_ms: u64,
     number: u64,
@@ -47,10 +48,10 @@ pub(super) struct Timer {
     pub(super) what: Due,
 }
 
-/// What is due.
+/// The event of a timer.
 #[derive(Clone, Copy)]
 pub(super) enum Due {
-    /// A task has slept enough, or taken too long.
+    /// A task has slept long enough, or taken too long.
     Task(TaskId),
     /// A schedule, by its rank in the script.
     Schedule(usize),
@@ -76,7 +77,7 @@ impl PartialOrd for Timer {
     }
 }
 
-/// Tells a request that it can go on.
+/// Notifies a request that it can go on.
 #[derive(Debug)]
 pub(super) struct Wake;
 
@@ -91,7 +92,7 @@ impl Background {
         self.timers.push(Reverse(Timer { at_ms, number, vm, what }));
     }
 
-    /// When something is due, in monotonic milliseconds.
+    /// Returns when the next event is due, in monotonic milliseconds.
     #[inline]
     pub(super) fn alarm_ms(&self) -> Option<u64> {
         if !self.ready.is_empty() || !self.untold.is_empty() {
@@ -100,7 +101,7 @@ impl Background {
         self.timers.peek().map(|Reverse(timer)| timer.at_ms)
     }
 
-    /// Drops the timers of tasks that are over.
+    /// Drops the timers of tasks that have ended.
     fn drop_timers_for_nothing(&mut self) {
         self.timers.retain(|Reverse(timer)| match timer.what {
             Due::Task(id) => timer.vm.tasks().get(id).is_some(),
@@ -112,13 +113,14 @@ impl Background {
         self.is_stopping
     }
 
-    /// How many pieces of work have begun, or are to begin behind a request, and have not ended.
+    /// Returns the number of pieces of work that have begun, or will begin after a request, and
+    /// have not ended.
     pub(super) fn pieces(&self) -> usize {
         let vms = self.current.iter().chain(&self.old).filter_map(Weak::upgrade);
         vms.map(|vm| vm.tasks().background()).sum()
     }
 
-    /// Drops all that a VM would still do beside its requests.
+    /// Drops all work of a VM beside its requests.
     fn forget(&mut self, vm: &Rc<Vm>) {
         self.ready.retain(|(of, _)| !Rc::ptr_eq(of, vm));
         self.timers.retain(|Reverse(timer)| !Rc::ptr_eq(&timer.vm, vm));
@@ -127,7 +129,7 @@ impl Background {
 }
 
 impl Scripts {
-    /// Whether work beside requests has not come to its end.
+    /// Returns whether work beside requests has not ended.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         // Unused connections to other servers have to be closed.
@@ -136,7 +138,7 @@ impl Scripts {
         has_work || runs || self.background.pieces() > 0
     }
 
-    /// A VM answers from now on: its schedules begin.
+    /// Adds a VM that answers requests from now on, and begins its schedules.
     pub(super) fn take_up(&mut self, vm: &Rc<Vm>, now: Now) {
         self.background.current.push(Rc::downgrade(vm));
         if self.background.is_stopping {
@@ -146,7 +148,7 @@ impl Scripts {
         self.settle(vm);
     }
 
-    /// Schedules begin, those from a rank on.
+    /// Begins the schedules of a VM, from a rank on.
     pub(super) fn begin_schedules(&mut self, vm: &Rc<Vm>, first: usize, now: Now) {
         if self.background.is_stopping {
             return;
@@ -159,8 +161,8 @@ impl Scripts {
         }
     }
 
-    /// A VM answers no more: what it has begun goes on, and nothing of it begins any more. Of
-    /// too many such of its site the oldest one ends at once.
+    /// Retires a VM: its tasks go on, and its schedules begin no more. If its site has too many
+    /// retired VMs, the oldest one ends at once.
     pub(super) fn put_away(&mut self, vm: &Rc<Vm>) {
         vm.put_away();
         self.announce_end(vm, EndingReason::Reloaded);
@@ -170,7 +172,7 @@ impl Scripts {
             !(Rc::ptr_eq(&timer.vm, vm) && matches!(timer.what, Due::Schedule(_)))
         });
         if vm.is_through() {
-            // It goes at once, and takes no other's place.
+            // The VM has no task left: it goes at once, and takes no other's place.
             return background.forget(vm);
         }
         background.old.retain(|of| of.strong_count() > 0);
@@ -183,7 +185,7 @@ impl Scripts {
         }
     }
 
-    /// Ends a VM with all that has begun in it; whoever waits for an answer of it is told.
+    /// Ends a VM with all its tasks, and notifies the requests that wait for its responses.
     fn cut_off(&mut self, vm: &Rc<Vm>) {
         self.background.old.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
         self.background.forget(vm);
@@ -201,7 +203,7 @@ impl Scripts {
         self.tell_woken();
     }
 
-    /// Does what is due.
+    /// Does the work that is due.
     pub(super) fn work(&mut self, now: Now) {
         while let Some(Reverse(timer)) = self.background.timers.peek()
             && timer.at_ms <= now.monotonic_ms
@@ -212,7 +214,7 @@ impl Scripts {
                 Due::Schedule(rank) => self.repeat(&vm, rank, now),
             }
         }
-        // What becomes ready by it is for the next pass.
+        // Tasks that become ready meanwhile run in the next pass.
         let until_ms = Now::read().monotonic_ms + TASKS_PER_PASS_MAX_MS;
         for _ in 0..self.background.ready.len().min(TASKS_PER_PASS) {
             let Some((vm, id)) = self.background.ready.pop_front() else { break };
@@ -224,7 +226,7 @@ impl Scripts {
         self.tell_woken();
     }
 
-    /// A task has slept enough, or taken too long.
+    /// Handles a task that has slept long enough, or taken too long.
     fn due(&mut self, vm: &Rc<Vm>, id: TaskId, now: Now) {
         let Some((waits, deadline_ms)) =
             vm.tasks().get(id).map(|task| (task.waits, task.deadline_ms))
@@ -241,7 +243,7 @@ impl Scripts {
         }
     }
 
-    /// A schedule is due. A run that has not ended is not overtaken by the next one.
+    /// Runs a schedule that is due. The next run does not begin before the last one has ended.
     fn repeat(&mut self, vm: &Rc<Vm>, rank: usize, now: Now) {
         let (begun, kind) = {
             let schedules = vm.host().work.schedules.borrow();
@@ -265,7 +267,7 @@ impl Scripts {
         self.settle(vm);
     }
 
-    /// Lets a task without a request go on.
+    /// Resumes a task without a request.
     fn go_on_beside(&mut self, vm: &Rc<Vm>, id: TaskId, now: Now) {
         let (coroutine, values) = {
             let mut tasks = vm.tasks();
@@ -279,7 +281,7 @@ impl Scripts {
                 Waits::Job => task.result.is_some(),
                 Waits::Content | Waits::Room | Waits::File | Waits::FileRoom => false,
             };
-            // It may have been called twice.
+            // The task may have been called twice.
             if !can_go_on {
                 return;
             }
@@ -348,7 +350,7 @@ impl Scripts {
         Waits::Until(at_ms)
     }
 
-    /// Hands on the job that a task has made.
+    /// Queues the job that a task has made.
     pub(super) fn job(&mut self, vm: &Rc<Vm>, id: TaskId) -> Result<Waits, String> {
         let job = vm.host().work.job.borrow_mut().take();
         let job: LuaJob = job.ok_or_else(|| "there is no job".to_owned())?;
@@ -364,7 +366,7 @@ impl Scripts {
         Ok(Waits::Job)
     }
 
-    /// A task without a request has not come to an end of its own.
+    /// Ends a task without a request that has failed.
     fn fail_beside(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &ScriptFault) {
         let text = fault.text();
         if !self.has_failed_alone(id, text) {
@@ -374,22 +376,22 @@ impl Scripts {
         self.end_of(vm, id);
     }
 
-    /// Logs what has happened to background work that `what` has begun.
+    /// Logs an event of background work that `what` has begun.
     pub(super) fn tell_of(&mut self, what: &str, text: &str) {
         tell(&self.ids.next(), &format!("{what}: {text}"));
     }
 
-    /// A task is over.
+    /// Ends a task.
     pub(super) fn end_of(&mut self, vm: &Rc<Vm>, id: TaskId) {
         vm.host().end(id);
         self.settle(vm);
-        // Times that tasks did not need would keep it.
+        // Timers that its tasks did not need would keep the VM alive.
         if vm.is_through() {
             self.background.forget(vm);
         }
     }
 
-    /// Takes up what a turn of a VM has brought beside its own outcome.
+    /// Processes the work that a turn of a VM has requested beside its own outcome.
     #[inline]
     pub(super) fn settle(&mut self, vm: &Rc<Vm>) {
         if vm.host().work.has_news.take() {
@@ -412,7 +414,7 @@ impl Scripts {
         self.tell_woken();
     }
 
-    /// A request can go on. [`Self::tell_woken`] tells it.
+    /// Marks a request that can go on. [`Self::tell_woken`] notifies it.
     pub(super) fn wake_later(&mut self, address: Address) {
         self.background.untold.push(address);
     }
@@ -440,11 +442,11 @@ impl Scripts {
     }
 }
 
-/// What work beside requests hears that asks for what only a handler has.
+/// The error of work beside requests that calls a function that only a handler has.
 const ONLY_HANDLER: &str = "only the handler of a request can read its body and write its response";
 
-/// What a coroutine gets when it goes on: its arguments, or what it has waited for. It becomes one
-/// of Lua's values in the coroutine's own turn, which pays for the memory.
+/// The values with which a coroutine goes on: its arguments, or the result of its wait. They become
+/// values of Lua in the coroutine's own turn, which pays for the memory.
 pub(super) struct Resumed {
     pub(super) result: Option<LuaJobResult>,
     pub(super) letter: Option<Arc<Letter>>,

@@ -1,5 +1,5 @@
-//! Why a coroutine has failed, as the author of its script should read it: with the files and the
-//! lines of the site, and without the frames that are ours.
+//! Formats the failure of a coroutine for the author of its script: with the files and the lines of
+//! the site, and without the frames of the runtime.
 
 use mlua::{Error, Lua};
 
@@ -9,21 +9,21 @@ use crate::absent;
 use crate::source_names::Sources;
 use pinion_template::Formatted;
 
-/// Why a coroutine ends without an answer.
+/// The reason why a coroutine ends without a response.
 #[derive(Debug)]
 pub(crate) enum ScriptFault {
-    /// An error, with what the stack was.
+    /// An error, with its stack.
     Error(String),
     /// It has used up its CPU or its memory.
     OverBudget(String),
     /// It has taken too long in all.
     OverTime(String),
-    /// Its client sends a larger body than it may.
+    /// The client sends a larger body than it may.
     BodyTooLarge(String),
 }
 
 impl ScriptFault {
-    /// What a text says that knows no place, with the stack where it came to that.
+    /// Returns an error text with its stack, for a text that has no position of its own.
     pub(super) fn told(
         why: &str,
         stack: &str,
@@ -34,19 +34,19 @@ impl ScriptFault {
         origins.told(why, true, &frames(stack.lines()))
     }
 
-    /// An error as its script's author should see it.
+    /// Formats an error for the author of the script.
     pub(super) fn of(error: &Error, lua: &Lua, sources: &Sources, origins: &FaultOrigins) -> Self {
         let text = error.to_string();
         let described = thrown::described(lua, &text);
         let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
         let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
-        // Before the lines of pages become those of the files that they include.
+        // This has to happen before the lines of pages become lines of the files that they include.
         let rest = with_innermost_line(line, rest);
         let text = sources.explained(&format!("{line}\n{rest}"));
         let (line, rest) = text.split_once('\n').unwrap_or((&text, ""));
         let described = described.or_else(|| thrown::without_text(line));
         let first = without_our_place(described.as_deref().unwrap_or(line));
-        // What a script throws as a text without a place stays as it is.
+        // A text without a position that a script throws stays as it is.
         let needs_place = described.is_some() || first.len() < line.len();
         let first = format_explained(first, sources);
         let first = with_function_name(&first, rest).unwrap_or(first);
@@ -67,7 +67,7 @@ impl ScriptFault {
         Self::Error(origins.told(&why.join("\n"), needs_place, &stack))
     }
 
-    /// The message, and the stack behind it.
+    /// Returns the message, followed by the stack.
     pub(crate) fn text(&self) -> &str {
         let (Self::Error(text)
         | Self::OverBudget(text)
@@ -77,18 +77,18 @@ impl ScriptFault {
     }
 }
 
-/// What the parts of the runtime that are written in Lua are called in messages.
+/// The names in messages of the parts of the runtime that are written in Lua.
 pub(super) const OURS: [&str; 2] = ["pinion", "string"];
 
-/// The line behind which the stack stands. A second one is that of the host's own body of the
+/// The line after which the stack begins. A second such line belongs to the host's own body of the
 /// coroutine, which passes the error on.
 pub(super) const TRACE: &str = "stack traceback:";
 
-/// How the line ends of what that body calls the script by.
+/// The end of the line by which that body calls the script.
 const OUTERMOST: &str = "xpcall'";
 
-/// The lines of a stack that are those of the script: without the frames of the runtime, and
-/// without the functions of C that those have called.
+/// Returns the lines of a stack that belong to the script: without the frames of the runtime, and
+/// without the functions of C that these have called.
 fn frames<'t>(stack: impl Iterator<Item = &'t str>) -> Vec<String> {
     let lines: Vec<&str> = stack.collect();
     let (mut shown, mut called) = (Vec::new(), Vec::new());
@@ -108,11 +108,11 @@ fn frames<'t>(stack: impl Iterator<Item = &'t str>) -> Vec<String> {
     shown
 }
 
-/// The names by which the runtime calls functions of a script, and what those are for its author.
+/// The names by which the runtime calls functions of a script, and their roles for its author.
 const ROLES: [(&str, &str); 3] =
     [("'outer'", "the middleware"), ("'inner'", "the handler"), ("'page'", "the page")];
 
-/// A line of a stack with what its function is in place of the name that it has in the runtime.
+/// Replaces the runtime's name of a function in a line of a stack by the role of the function.
 fn with_role(line: &str) -> Option<String> {
     let (_, role) = ROLES.iter().find(|(name, _)| line.ends_with(name))?;
     let (place, _) = line.split_once(": in ")?;
@@ -124,31 +124,31 @@ fn is_ours(frame: &str) -> bool {
     OURS.iter().any(is_name)
 }
 
-/// The file and line of a line of a stack, if it is one of a script.
+/// Returns the file and line of a line of a stack, if it belongs to a script.
 pub(super) fn place(line: &str) -> Option<&str> {
     let (place, _) = line.trim_start().split_once(": in ")?;
     let (file, number) = place.rsplit_once(':')?;
     (!OURS.contains(&file) && number.parse::<u32>().is_ok()).then_some(place)
 }
 
-/// Names the function of C that a message is about. LuaJIT does not know the name of one that is
-/// called behind `return`, but the stack has it.
+/// Adds to a message the name of the function of C that it is about. LuaJIT does not know the name
+/// of a function that is called by `return`, but the stack has it.
 fn with_function_name(message: &str, rest: &str) -> Option<String> {
-    // Middleware and what is behind it are called by the last two names.
+    // The last two are the names of middleware and of the handler that it calls.
     let unknown = ["to '?'", "to 'outer'", "to 'inner'"];
     let (before, behind) = unknown.iter().find_map(|name| message.split_once(name))?;
     let (_, frames) = rest.split_once(TRACE)?;
     let innermost = frames.trim_start().lines().next()?;
     let name = innermost.strip_prefix("[C]: in ")?.split('\'').nth(1)?;
-    // These throw what an earlier call has failed with.
+    // These throw the error of an earlier call.
     if matches!(name, "error" | "assert") {
         return None;
     }
     Some(format!("{before}to '{name}'{behind}"))
 }
 
-/// Adds the line to the innermost function of a stack. LuaJIT does not know it any more when an
-/// error has ended a coroutine, but the message begins with it.
+/// Adds the line to the innermost function of a stack. LuaJIT has lost it when an error has ended a
+/// coroutine, but the message begins with it.
 fn with_innermost_line(message: &str, rest: &str) -> String {
     let with_line = || {
         let (before, frames) = rest.split_at_checked(rest.find(TRACE)? + TRACE.len() + 1)?;
@@ -161,7 +161,8 @@ fn with_innermost_line(message: &str, rest: &str) -> String {
     with_line().unwrap_or_else(|| rest.to_owned())
 }
 
-/// A function that ends with a call of ours has left no place of its own.
+/// Removes a position in the runtime: a function that ends with a call of the runtime has left no
+/// position of its own.
 fn without_our_place(line: &str) -> &str {
     let [ours, ..] = OURS;
     let behind = line.strip_prefix(ours).and_then(|rest| rest.strip_prefix(':'));
@@ -171,10 +172,11 @@ fn without_our_place(line: &str) -> &str {
     }
 }
 
-/// What a page calls `string.format` by: a name that its author has not written.
+/// The name by which a page calls `string.format`, which its author has not written.
 const FORMAT_NAME: &str = "'__format'";
 
-/// A message about a value that its format in a page does not take, in terms of the page.
+/// Explains a message about a value that its format in a page does not accept, in terms of the
+/// page.
 fn format_explained(line: &str, sources: &Sources) -> String {
     let named = line.split_once(FORMAT_NAME).and_then(|(before, why)| {
         let (before, _number) = before.rsplit_once("bad argument #")?;
@@ -199,7 +201,7 @@ fn format_explained(line: &str, sources: &Sources) -> String {
     }
 }
 
-/// Why a value does not fit its format, and what to write if that is known.
+/// Explains why a value does not fit its format, and names the correction if that is known.
 fn misfit(value: &Formatted, why: &str) -> String {
     let Formatted { expression, format, .. } = value;
     let Some((wanted, given)) = why.split_once(" expected, got ") else {

@@ -1,5 +1,5 @@
-//! The functions that the part of the runtime which is written in Lua calls: requests, answers and
-//! routes.
+//! The functions that the part of the runtime which is written in Lua calls: requests, responses
+//! and routes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -31,54 +31,54 @@ use crate::task::{TaskId, Tasks};
 use crate::task_owned::TaskOwned;
 use crate::{cookie, form, library};
 
-/// What the functions of a VM and its owner share.
+/// The state that the functions of a VM and its owner share.
 pub(crate) struct Host {
     pub(crate) clock: Clock,
     pub(crate) router: RefCell<Router>,
     pub(crate) tasks: RefCell<Tasks>,
-    /// Which handlers without a route there are.
+    /// The bits of the handlers without a route that the script has registered.
     pub(crate) specials: Cell<u8>,
-    /// Where handlers stand.
+    /// The positions of handlers in their files.
     pub(super) handlers: RefCell<origin::Handlers>,
     pub(crate) work: PendingWork,
-    /// What routes may take that say so themselves, by their numbers.
+    /// The limits of routes that set their own, by the numbers of the routes.
     pub(super) route_limits: RefCell<HashMap<usize, RouteLimits>>,
-    /// Why what runs should come to an end.
+    /// The reason why running work should end.
     pub(super) ending: Cell<Option<EndingReason>>,
     pub(crate) subscriptions: RefCell<Subscriptions>,
-    /// Its requests to other servers.
+    /// The requests to other servers that its scripts have sent.
     pub(crate) fetches: RefCell<TaskOwned<RequestId, Fetch>>,
-    /// Programs that its scripts run.
+    /// The programs that its scripts run.
     pub(crate) processes: RefCell<TaskOwned<RunId, Rc<str>>>,
     /// The store of the server.
     pub(crate) store: ScriptStore,
-    /// What bodies of coroutines are put into, where variables can be closed (Lua 5.4).
+    /// The function that wraps bodies of coroutines, where variables can be closed (Lua 5.4).
     closing: RefCell<Option<Function>>,
-    /// What work beside requests is put into.
+    /// The function that wraps work beside requests.
     pub(super) beside: RefCell<Option<Function>>,
-    /// The names of its files, for what it logs.
+    /// The names of the script's files, for log messages.
     pub(super) sources: RefCell<Arc<Sources>>,
-    /// What the main script may not have meant, each with its place.
+    /// Likely mistakes of the main script, each with its position.
     pub(crate) warnings: RefCell<Vec<String>>,
-    /// The script has run, and what it has registered stays.
+    /// Whether the main script has run, so that its registrations are final.
     has_started: Cell<bool>,
     /// The number of routes that the script has registered; those with larger numbers are pages.
     pub(super) script_routes: Cell<usize>,
 }
 
-/// Handlers that no route leads to.
+/// The handlers that have no route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Handler {
-    /// For what neither a route nor the site has.
+    /// The handler of paths that neither a route nor the site has.
     NotFound,
-    /// For errors of other handlers.
+    /// The handler of errors of other handlers.
     OnError,
 }
 
 impl Handler {
     pub(crate) const ALL: [Self; 2] = [Self::NotFound, Self::OnError];
 
-    /// As it is called in Lua.
+    /// Returns the name of the handler in Lua.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::NotFound => "not_found",
@@ -91,7 +91,7 @@ impl Handler {
     }
 }
 
-/// Addresses that no value of a script has: what a coroutine yields first.
+/// Returns an address that no value of a script has: the first value that a coroutine yields.
 const fn mark(of: &'static u8) -> LightUserData {
     LightUserData(std::ptr::from_ref(of).cast_mut().cast::<c_void>())
 }
@@ -100,7 +100,7 @@ static WAIT: u8 = 1;
 static DONE: u8 = 2;
 
 impl Host {
-    /// Of a VM that starts at this time.
+    /// Creates the host of a VM that starts at this time.
     pub(crate) fn new(now: Now) -> Self {
         Self {
             clock: Clock::new(now),
@@ -124,7 +124,7 @@ impl Host {
         }
     }
 
-    /// The script has run.
+    /// Records that the main script has run.
     pub(crate) fn started(&self) {
         self.has_started.set(true);
         self.script_routes.set(self.router.borrow().len());
@@ -134,10 +134,10 @@ impl Host {
         self.has_started.get()
     }
 
-    /// A coroutine of the host, with this body.
+    /// Creates a coroutine of the host with this body.
     ///
     /// # Errors
-    /// Out of memory.
+    /// Fails when memory runs out.
     pub(crate) fn coroutine(&self, lua: &Lua, body: Function) -> Result<Coroutine> {
         let body = match &*self.closing.borrow() {
             Some(closing) => closing.call(body)?,
@@ -146,8 +146,8 @@ impl Host {
         lua.create_thread(body)
     }
 
-    /// What a coroutine wants that has yielded these values, or is through; none when it has no
-    /// business to yield them.
+    /// Returns the operation that a coroutine has requested by these yielded values, or its end.
+    /// Returns none when the coroutine has to yield no such values.
     pub(crate) fn step(&self, coroutine: &Coroutine, yielded: Yielded) -> Option<CoroutineStep> {
         let (mark, what, third, fourth) = yielded;
         match (which(&mark), what) {
@@ -176,10 +176,10 @@ impl Host {
     }
 }
 
-/// What a coroutine yields: a mark, what it wants, and values for that.
+/// The values that a coroutine yields: a mark, the operation, and its arguments.
 pub(super) type Yielded = (Value, Value, Value, Value);
 
-/// What the first yielded value says.
+/// The meaning of the first yielded value.
 enum Mark {
     Wait,
     Done,
@@ -214,19 +214,19 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<WaitOperation>
     }
 }
 
-/// LuaJIT's own function that makes a table with room for so many elements and fields. It waits
-/// where `require` of LuaJIT would look, which scripts do not have.
+/// Returns LuaJIT's own function that makes a table with room for so many elements and fields.
+/// LuaJIT keeps it where its `require` would look, which scripts do not have.
 #[cfg(feature = "luajit")]
 fn new_table(lua: &Lua) -> Result<Function> {
     let libraries: Table = lua.named_registry_value("_PRELOAD")?;
     let new_table: Function = libraries.raw_get::<Function>("table.new")?.call(())?;
-    // It has put itself where scripts find it.
+    // It has put itself into the table that scripts see.
     lua.globals().raw_get::<Table>("table")?.raw_set("new", Value::Nil)?;
     Ok(new_table)
 }
 
-/// Puts the runtime into a VM: the body of the coroutines that answer requests, and the functions
-/// that other parts written in Lua stand on.
+/// Installs the runtime in a VM: the body of the coroutines that answer requests, and the functions
+/// that other parts written in Lua need.
 pub(super) fn install(
     lua: &Lua,
     host: &Rc<Host>,
@@ -275,7 +275,7 @@ pub(super) fn install(
     table.raw_set(
         "log",
         lua.create_function(move |_, text: LuaString| {
-            // It may be a message that the script has caught.
+            // The text may be a message that the script has caught.
             log(&of.sources.borrow().explained(&text.to_string_lossy()));
             Ok(())
         })?,
@@ -292,7 +292,7 @@ pub(super) fn install(
     Ok((strand, parts))
 }
 
-/// What needs nothing but its arguments, the time and the keys of the site.
+/// Returns the library functions that need only their arguments, the time and the keys of the site.
 fn libraries(lua: &Lua, host: &Host) -> Result<Table> {
     let libraries = lua.create_table()?;
     libraries.raw_set("version", env!("CARGO_PKG_VERSION"))?;
@@ -314,9 +314,9 @@ pub(super) fn or_why<T>(result: std::result::Result<T, String>) -> Outcome<T> {
     }
 }
 
-/// Runs what makes values of a size that has a bound of its own. Under a limit of memory each such
-/// step is a protected call, with two functions made for it; here what was taken is counted, and
-/// the limit is met by what the script takes next.
+/// Runs `make`, which allocates values whose size is bounded otherwise, without the limit of
+/// memory. Under that limit each such step is a protected call, with two functions made for it.
+/// Here the memory is counted all the same, and the next allocation of the script meets the limit.
 pub(crate) fn relaxed<T>(lua: &Lua, make: impl FnOnce() -> Result<T>) -> Result<T> {
     let limit = lua.set_memory_limit(0)?;
     let made = make();
@@ -451,12 +451,12 @@ fn registering(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("special", lua.create_function(special)?)
 }
 
-/// One line for the log, whatever the script put into it.
+/// Writes one line to the log, whatever the script has put into it.
 fn log(text: &str) {
     pinion_engine::stderr::line(format_args!("pinion: lua: {}", harmless(text)));
 }
 
-/// A text without what would end its line, or change the terminal that shows it.
+/// Replaces all control characters of a text, which could end its line or change the terminal.
 pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

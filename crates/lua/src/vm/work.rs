@@ -1,5 +1,5 @@
-//! The functions of the host for work beside requests: tasks, schedules, messages, and what is kept
-//! across reloads.
+//! The functions of the host for work beside requests: tasks, schedules, messages, and values that
+//! are kept across reloads.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -28,10 +28,10 @@ use crate::schedule::Schedule;
 use crate::site::WorkerSite;
 use crate::task::{Bond, TaskId, Waits, WorkKind};
 
-/// What a script has asked for and the owner of the VM has to do.
+/// The work that a script has requested and the owner of the VM has to do.
 #[derive(Default)]
 pub(crate) struct PendingWork {
-    /// Something of what follows is not empty.
+    /// Whether one of the following lists is not empty.
     pub(crate) has_news: Cell<bool>,
     /// The task that runs.
     pub(crate) current: Cell<TaskId>,
@@ -41,38 +41,38 @@ pub(crate) struct PendingWork {
     pub(crate) woken: RefCell<Vec<Address>>,
     /// Messages for all workers.
     pub(crate) sent: RefCell<Vec<Letter>>,
-    /// Bytes of these, while there are any.
+    /// The bytes of these messages, while there are any.
     sent_bytes: Cell<usize>,
-    /// Of all messages that wait, in whichever worker.
+    /// The quota of all messages that wait, in any worker.
     pub(crate) messages: RefCell<Arc<ByteQuota>>,
-    /// Make the VM forget what can be made again.
+    /// The functions that make the VM drop values that can be made again.
     forget_cached: RefCell<Vec<Function>>,
-    /// What is repeated.
+    /// The schedules of the script.
     pub(crate) schedules: RefCell<Vec<Schedule>>,
-    /// What hears messages, by channel.
+    /// The handlers of messages, by channel.
     pub(crate) channels: RefCell<HashMap<String, Function>>,
-    /// What the next operation does outside of the worker.
+    /// The job of the next operation, which runs outside of the worker.
     pub(crate) job: RefCell<Option<LuaJob>>,
-    /// Where its files are.
+    /// The folders of its files.
     pub(crate) folders: RefCell<Folders>,
-    /// The key that others are derived from, where the site has one.
+    /// The key from which other keys are derived, where the site has one.
     pub(crate) key: RefCell<Option<LinkKey>>,
-    /// What sends requests to other servers; none where a script is only proven.
+    /// The client that sends requests to other servers; none where a script is only proven.
     pub(crate) client: RefCell<Option<Rc<WorkerClient>>>,
-    /// Requests to other servers that have begun, and those that were ended.
+    /// Requests to other servers that have begun, and then requests that were ended.
     pub(crate) begun_fetches: RefCell<Vec<RequestId>>,
     pub(crate) ended_fetches: RefCell<Vec<RequestId>>,
-    /// What runs programs; none where a script is only proven.
+    /// The runner of programs; none where a script is only proven.
     pub(crate) programs: RefCell<Option<Rc<WorkerPrograms>>>,
-    /// Programs that have begun, and those that were ended.
+    /// Programs that have begun, and then programs that were ended.
     pub(crate) begun_runs: RefCell<Vec<RunId>>,
     pub(crate) ended_runs: RefCell<Vec<RunId>>,
-    /// Whose script it is, and what outlives it.
+    /// The site and worker of the script, and the state that outlives the script.
     pub(crate) place: RefCell<WorkerSite>,
 }
 
 impl Host {
-    /// Lets a task go on, now or as soon as it waits for that.
+    /// Wakes a task, now or as soon as it waits for that.
     pub(crate) fn wake(&self, id: TaskId) {
         let mut tasks = self.tasks.borrow_mut();
         let Some(task) = tasks.get(id) else { return };
@@ -87,15 +87,16 @@ impl Host {
         self.work.has_news.set(true);
     }
 
-    /// Has the VM forget what can be made again.
+    /// Makes the VM drop values that can be made again.
     pub(super) fn forget_cached(&self) {
         for forget in self.work.forget_cached.borrow().iter() {
-            // What fails for want of memory is tried again by the next one that is in want of it.
+            // A function that fails for want of memory is called again by the next request that
+            // needs memory.
             let _forgotten = forget.call::<()>(());
         }
     }
 
-    /// A task is over: who waits for that hears it, and what was to follow begins.
+    /// Ends a task: its watchers are notified, and the tasks that follow it begin.
     pub(crate) fn end(&self, id: TaskId) {
         let ended = self.tasks.borrow_mut().end(id);
         self.end_subscriptions(&ended.subscriptions);
@@ -114,7 +115,7 @@ impl Host {
     /// Begins work beside requests.
     ///
     /// # Errors
-    /// There is too much of it.
+    /// Fails when there is too much work beside requests.
     pub(crate) fn spawn(
         &self,
         lua: &Lua,
@@ -157,7 +158,7 @@ impl Host {
 const STARTED: &str =
     "call pinion.every, pinion.cron and pinion.on while the main script starts, not in a handler";
 
-/// Puts these functions into the table that the prelude gets.
+/// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     for (name, kind) in [
         ("child", WorkKind::Gather),
