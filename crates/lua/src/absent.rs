@@ -1,7 +1,7 @@
-//! What an error says beside itself where it is about something that Lua has elsewhere, and a
-//! sandbox has not ([`crate::sandbox`]).
+//! Hints for errors about functions that Lua has elsewhere, and a sandbox has not
+//! ([`crate::sandbox`]).
 
-/// What is not there: the name that errors have, the whole name, and what to use in its place.
+/// The functions that are absent: the name in errors, the whole name, and the replacement.
 const ABSENT: &[(&str, &str, &str)] = &[
     ("io", "io", "`pinion.fs` has files, below the folders that `--lua-folder` names"),
     ("ffi", "ffi", "`pinion` has what handlers need"),
@@ -19,7 +19,7 @@ const ABSENT: &[(&str, &str, &str)] = &[
     ("sethook", "debug.sethook", "every request has its budget"),
 ];
 
-/// Methods and functions of other servers, and what Pinion has in their place.
+/// Methods and functions of other servers, and the equivalents of Pinion.
 const FOREIGN: &[(&[&str], &str)] = &[
     (&["send", "say"], "`res:write(text)`, or `return text`"),
     (&["write_head", "writeHead"], "`res:status(code)` and `res:field(name, value)`"),
@@ -53,14 +53,14 @@ const FOREIGN: &[(&[&str], &str)] = &[
     (&["broadcast", "emit", "publish"], "`pinion.send(channel, value)`"),
 ];
 
-/// What errors about it say in front of its name.
+/// The beginnings of errors, before the name of the absent function.
 const ABOUT: &[&str] =
     &["attempt to index ", "attempt to call ", "there is no variable ", "there is no module "];
 
-/// Lua's own `next`, called without arguments.
+/// The error of Lua's own `next`, called without arguments.
 const OWN_NEXT: &str = "bad argument #1 to 'next' (table expected, got no value)";
 
-/// What to say behind the first line of an error.
+/// Returns the hint that follows the first line of an error.
 pub(crate) fn advice(line: &str) -> Option<String> {
     if line.ends_with(OWN_NEXT) {
         let why = " (this is Lua's own `next`: a middleware gets the one to call as its third \

@@ -1,4 +1,4 @@
-//! What the operator of a server lets the scripts of a site take.
+//! The limits that the operator of a server sets for the scripts of a site.
 
 use crate::limits::{
     CPU_MAX_MS, ENDLESS_MS, MEMORY_MAX_BYTES, SPAWNED_MAX, VM_MEMORY_MAX_BYTES, WALL_MAX_MS,
@@ -6,27 +6,27 @@ use crate::limits::{
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::script_memory::ScriptMemory;
 
-/// What a script may take, and whether it is kept from the machine. The defaults are the limits of
+/// The limits of a script, and whether it runs in the sandbox. The defaults are the limits of
 /// [`crate::limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
     /// CPU of a request.
     pub cpu_ms: u64,
-    /// Memory of a request, beside what its VM had before.
+    /// Memory of a request, in addition to the memory that its VM used before.
     pub memory_bytes: usize,
-    /// The operator has set it.
+    /// Whether the operator has set this memory.
     pub is_memory_set: bool,
-    /// Memory of a VM, for all its requests and what its script keeps.
+    /// Memory of a VM, for all its requests and the values that its script keeps.
     pub vm_memory_bytes: usize,
-    /// The operator has set it.
+    /// Whether the operator has set this memory.
     pub is_vm_memory_set: bool,
-    /// How long a request may take in all, whatever it waits for.
+    /// The longest time that a request may take in all, including its waits.
     pub wall_ms: u64,
     /// Steps of searches in strings, of a request.
     pub steps: u64,
-    /// Pieces of work that may come of one request, or of one run of what is repeated.
+    /// Pieces of work that one request, or one run of a schedule, may start in all.
     pub spawned_max: u32,
-    /// All libraries are open: files, programs, foreign functions and bytecode.
+    /// Whether all libraries are open: files, programs, foreign functions and bytecode.
     pub is_unsafe: bool,
 }
 
@@ -47,8 +47,8 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Returns it with the memory that scripts have on this machine, where the operator has set
-    /// none.
+    /// Returns these limits with the memory that scripts have on this machine, where the operator
+    /// has set none.
     #[must_use]
     pub fn fitted(self, memory: &ScriptMemory) -> Self {
         let vm_memory_bytes = match (self.is_vm_memory_set, self.is_memory_set) {
@@ -63,7 +63,7 @@ impl Allowance {
         Self { memory_bytes, vm_memory_bytes, ..self }
     }
 
-    /// Of a program at the command line: it holds up nobody but the one who has started it.
+    /// Returns the limits of a program at the command line, which can block only its own user.
     #[must_use]
     pub fn endless() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! An answer as a script makes it: status and fields, until they go out.
+//! A response as a script makes it: status and fields, until they are sent.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use pinion_http::target;
 
 use crate::limits::ANSWER_FIELDS_MAX_BYTES;
 
-/// Status and field lines of an answer. Reused between requests.
+/// Status and field lines of a response, reused between requests.
 #[derive(Debug)]
 pub(crate) struct ScriptResponse {
     pub(crate) status: u16,
-    /// Whole lines, in the form of the wire.
+    /// Whole lines, as HTTP/1.1 writes them.
     lines: Vec<u8>,
     has_type: bool,
 }
@@ -22,7 +22,8 @@ impl Default for ScriptResponse {
     }
 }
 
-/// Fields that say how an answer is carried: the server writes them, for every protocol its own.
+/// Fields that concern the framing of a response: the server writes them, for every protocol its
+/// own.
 const CARRIAGE: &[&str] = &[
     "connection",
     "content-length",
@@ -35,31 +36,31 @@ const CARRIAGE: &[&str] = &[
     "upgrade",
 ];
 
-/// What goes out when a script says nothing else: no browser takes text for a program.
+/// The default type of a response: no browser runs text as a program.
 const TYPE: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n";
 
-/// What errors have, so that nobody sees one that is over.
+/// The field of errors, so that no cache serves an error that is over.
 const NEVER_CACHED: &[u8] = b"Cache-Control: no-store\r\n";
 
 impl ScriptResponse {
-    /// As a new one.
+    /// Resets the response to its initial state.
     pub(crate) fn clear(&mut self) {
         self.status = 200;
         self.lines.clear();
         self.has_type = false;
     }
 
-    /// Whether the script has said what the content is.
+    /// Returns whether the script has set the type of the content.
     pub(crate) fn has_type(&self) -> bool {
         self.has_type
     }
 
-    /// Whether the script has set a field.
+    /// Returns whether the script has set a field.
     pub(crate) fn has_fields(&self) -> bool {
         !self.lines.is_empty()
     }
 
-    /// Whether the content is a page of HTML that a browser shows, as it was written.
+    /// Returns whether the content is an HTML page that a browser shows as it was written.
     pub(crate) fn is_page(&self) -> bool {
         let is_html = |line: &[u8]| {
             let value = line.split(|&byte| byte == b':' || byte == b';').nth(1);
@@ -70,10 +71,10 @@ impl ScriptResponse {
         lines(&self.lines).any(has_type) && !others.iter().any(|name| has_field(&self.lines, name))
     }
 
-    /// Adds a field, or with `is_only` puts it in the place of those with its name.
+    /// Adds a field; `is_only` replaces all fields of its name.
     ///
     /// # Errors
-    /// What is wrong with it, and what to do.
+    /// Returns the error of the field, and its correction.
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8], is_only: bool) -> Result<(), String> {
         let shown = || String::from_utf8_lossy(name).into_owned();
         if !is_token(name) {
@@ -109,7 +110,7 @@ impl ScriptResponse {
     /// Sets the status.
     ///
     /// # Errors
-    /// As [`Self::field`].
+    /// Returns an error as [`Self::field`] does.
     pub(crate) fn set_status(&mut self, status: f64) -> Result<(), String> {
         if !(200.0..600.0).contains(&status) || status.fract() != 0.0 {
             return Err(format!(
@@ -120,7 +121,7 @@ impl ScriptResponse {
         Ok(())
     }
 
-    /// Takes the lines of a name away.
+    /// Removes the lines of a name.
     pub(crate) fn remove(&mut self, name: &[u8]) {
         if !has_field(&self.lines, name) {
             return;
@@ -133,7 +134,7 @@ impl ScriptResponse {
         self.has_type &= !name.eq_ignore_ascii_case(b"content-type");
     }
 
-    /// Takes away the lines that set or delete a cookie.
+    /// Removes the lines that set or delete a cookie.
     pub(crate) fn remove_cookie(&mut self, name: &[u8]) {
         let is_of_cookie = |line: &[u8]| {
             let value =
@@ -152,8 +153,8 @@ impl ScriptResponse {
         line.get(name.len() + 1..).map(|value| value.trim_ascii().to_vec())
     }
 
-    /// All lines of the head: what the site has by default, unless the script said otherwise, and
-    /// what the script said.
+    /// Writes all lines of the head: the defaults of the site, unless the script has replaced them,
+    /// and the lines of the script.
     pub(crate) fn head_lines(&self, defaults: &[u8], into: &mut Vec<u8>) {
         into.clear();
         if !self.has_type && !matches!(self.status, 204 | 205 | 304) {
@@ -176,13 +177,14 @@ impl ScriptResponse {
     }
 }
 
-/// The value of a field in which a URI stands, with all that is not allowed in one percent-encoded
-/// (RFC 3986 §2), so that clients of any language read the same. What is encoded already stays.
+/// Returns the value of a field that contains a URI, with all characters percent-encoded that are
+/// not allowed in one (RFC 3986 §2), so that clients of any language read the same. Existing
+/// escapes stay.
 fn with_valid_uri<'v>(name: &[u8], value: &'v [u8]) -> Cow<'v, [u8]> {
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     let (mut from, mut to) = (0, value.len());
     if is("refresh") {
-        // `5; url=/there`: the URI is what stands behind the `=`.
+        // `5; url=/there`: the URI follows the `=`.
         let Some(at) = memchr::memchr(b'=', value) else { return Cow::Borrowed(value) };
         from = at + 1;
     } else if is("link") {
@@ -200,7 +202,7 @@ fn with_valid_uri<'v>(name: &[u8], value: &'v [u8]) -> Cow<'v, [u8]> {
     if out == value { Cow::Borrowed(value) } else { Cow::Owned(out) }
 }
 
-/// The same for `Link`, whose URIs stand between `<` and `>` (RFC 8288 §3).
+/// Does this for `Link`, whose URIs stand between `<` and `>` (RFC 8288 §3).
 fn with_valid_links(value: &[u8]) -> Cow<'_, [u8]> {
     let (mut out, mut rest) = (Vec::with_capacity(value.len()), value);
     while let Some(at) = memchr::memchr(b'<', rest) {

@@ -1,15 +1,15 @@
-//! CPU: how a script that has had its share is stopped, without a hook that would always be there
-//! and keep the compiler from compiling.
+//! The budget of CPU: how a script that has used it up is stopped, without a permanent hook, which
+//! would keep the compiler from compiling.
 //!
-//! A worker writes down which turn it begins and how much CPU that may take ([`Budget::begin`]),
-//! and that it is over. One thread looks at all workers every [`LOOK_MS`], but only while somebody
-//! runs a script. Where a turn has had more, it *dooms* it and interrupts the worker by a signal,
-//! as often as it takes. The handler, in the worker's own thread, sets Lua's hook for the next
-//! instruction, as Lua's own interpreter does on SIGINT; the hook raises an error. It stays set, so
-//! no `pcall` swallows it, until the turn is over. Why by a signal and not from the other thread
-//! stands in `docs/decisions/0021-the-hook-is-set-by-a-signal.md`.
+//! A worker records which turn it begins and how much CPU that may take ([`Budget::begin`]), and
+//! the end of the turn. One thread looks at all workers every [`LOOK_MS`], but only while a script
+//! runs. Where a turn has had more, it *dooms* it and interrupts the worker by a signal, as often
+//! as necessary. The handler, in the worker's own thread, sets Lua's hook for the next instruction,
+//! as Lua's own interpreter does on SIGINT; the hook raises an error. It stays set, so no `pcall`
+//! swallows it, until the turn is over. The reason for a signal, instead of a hook set by the other
+//! thread, is in `docs/decisions/0021-the-hook-is-set-by-a-signal.md`.
 //!
-//! It has `unsafe` code because it sets hooks and handles a signal.
+//! The module has `unsafe` code because it sets hooks and handles a signal.
 #![allow(unsafe_code, reason = "hooks and signals are set by the interfaces of C")]
 
 #[cfg(not(feature = "luajit"))]
@@ -37,38 +37,42 @@ pub(crate) use trace::{running, strike, struck};
 /// The message of the error that ends a turn, as `pcall` sees it. The log says which limit it was.
 const OVER_BUDGET: &CStr = c"the CPU time is used up";
 
-/// Interrupts a worker: nobody sends it, and whoever does harms nothing.
+/// The signal that interrupts a worker. No other program sends it, and it harms nothing if one
+/// does.
 const SIGNAL: c_int = libc::SIGURG;
 
-/// When the hook runs. Functions of C that call others run no instructions, so it sees calls too.
+/// The events for which the hook runs. Functions of C that call others run no instructions, so it
+/// sees calls too.
 const MASK: c_int = ffi::LUA_MASKCOUNT | ffi::LUA_MASKCALL;
 
-/// What the watching thread and one worker know of each other.
+/// The state that the watching thread and one worker share.
 #[repr(align(64))]
 #[derive(Default)]
 struct WatchSlot {
     /// The number of the turn that runs, 0 while none does.
     running: AtomicU64,
-    /// How much CPU it may take.
+    /// The CPU that the turn may take, in nanoseconds.
     left_ns: AtomicU64,
-    /// How many turns there have been: no two have the same number, whoever the worker was.
+    /// The number of turns so far: no two turns have the same number, in any worker.
     turns: AtomicU64,
-    /// How much it has been seen to take.
+    /// The CPU that the turn has been seen to take, in nanoseconds.
     seen_ns: AtomicU64,
-    /// The turn that is to end.
+    /// The number of the turn that has to end.
     doomed: AtomicU64,
-    /// The coroutine whose instructions run, or for LuaJIT, whose hook is for all, any of the VM.
+    /// The coroutine whose instructions run; for LuaJIT, whose hook is for all coroutines, any of
+    /// the VM.
     lua: AtomicPtr<ffi::lua_State>,
-    /// Where errors of a coroutine that has ended become texts, which scripts can have a say in.
+    /// The main state, in which errors of a coroutine that has ended become texts, by functions of
+    /// scripts perhaps.
     main: AtomicPtr<ffi::lua_State>,
-    /// The worker's thread; 0 without one.
+    /// The identifier of the worker's thread; 0 without one.
     thread: AtomicI32,
-    /// What tells how much CPU that thread has had.
+    /// The clock of the CPU that this thread has used.
     clock: AtomicI32,
 }
 
 impl WatchSlot {
-    /// Whether the turn that runs is to end.
+    /// Returns whether the turn that runs has to end.
     fn is_doomed(&self) -> bool {
         let running = self.running.load(Ordering::Relaxed);
         running != 0 && running == self.doomed.load(Ordering::Relaxed)
@@ -76,12 +80,12 @@ impl WatchSlot {
 }
 
 thread_local! {
-    /// The slot of this worker: constant until something is put there, and nothing to drop, so that
-    /// a signal handler may look at it.
+    /// The slot of this worker. It is constant until it is set, and has nothing to drop, so that a
+    /// signal handler may read it.
     static SLOT: Cell<*const WatchSlot> = const { Cell::new(ptr::null()) };
 }
 
-/// The thread that watches the workers of a server. It ends with this value.
+/// The thread that watches the workers of a server. It ends when this value is dropped.
 pub struct BudgetWatch {
     shared: Arc<WatchShared>,
     thread: Option<JoinHandle<()>>,
@@ -91,7 +95,7 @@ struct WatchShared {
     slots: Box<[WatchSlot]>,
     is_asleep: AtomicBool,
     is_over: AtomicBool,
-    /// Who is to be woken.
+    /// The watching thread, to wake it.
     watcher: OnceLock<Thread>,
 }
 
@@ -99,7 +103,7 @@ impl BudgetWatch {
     /// Begins to watch so many workers.
     ///
     /// # Errors
-    /// No thread can be started, or the signal cannot be handled.
+    /// Fails if no thread can be started, or the signal cannot be handled.
     pub fn start(workers: usize) -> io::Result<Arc<Self>> {
         handle_signal()?;
         let shared = Arc::new(WatchShared {
@@ -116,16 +120,16 @@ impl BudgetWatch {
         Ok(Arc::new(Self { shared, thread: Some(thread) }))
     }
 
-    /// The budget of the worker that this thread is.
+    /// Returns the budget of a worker, whose thread this is.
     ///
     /// # Panics
-    /// When there is no such worker, or this thread is one already.
+    /// Panics when there is no such worker, or when this thread is one already.
     #[must_use]
     pub fn enter(self: &Arc<Self>, worker: usize) -> Budget {
         let slot = &self.shared.slots[worker];
         assert!(SLOT.get().is_null(), "a thread is one worker");
         let mut clock = 0;
-        // SAFETY: asks the system about this very thread; writes to a local.
+        // SAFETY: it asks the system about this very thread, and writes to a local.
         let thread = unsafe {
             libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock);
             libc::gettid()
@@ -140,24 +144,24 @@ impl BudgetWatch {
     }
 }
 
-/// The watch of a server, started when the first worker needs it: one that runs no script has no
-/// such thread.
+/// The watch of a server, started when the first worker needs it: a server that runs no script has
+/// no such thread.
 pub struct Guard {
     workers: usize,
     watch: Mutex<Option<Arc<BudgetWatch>>>,
 }
 
 impl Guard {
-    /// For so many workers.
+    /// Creates the watch of so many workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self { workers, watch: Mutex::new(None) }
     }
 
-    /// The budget of the worker that this thread is.
+    /// Returns the budget of a worker, whose thread this is.
     ///
     /// # Errors
-    /// As [`BudgetWatch::start`].
+    /// Returns the errors of [`BudgetWatch::start`].
     pub fn budget(&self, worker: usize) -> io::Result<Budget> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let watch = match &mut *watch {
@@ -180,7 +184,7 @@ impl Drop for BudgetWatch {
 
 impl WatchShared {
     fn watch(&self) {
-        // For each worker the turn seen last, and the CPU its thread had had then.
+        // For each worker, the last seen turn, and the CPU that its thread had used then.
         let mut seen = vec![(0, 0); self.slots.len()];
         let mut idle_looks = 0;
         while !self.is_over.load(Ordering::Acquire) {
@@ -193,8 +197,8 @@ impl WatchShared {
                 thread::park_timeout(Duration::from_millis(LOOK_MS));
                 continue;
             }
-            // Who begins a turn writes that down and then looks whether this thread sleeps; this
-            // one does it the other way round, so one of both sees the other.
+            // A worker that begins a turn records that and then looks whether this thread sleeps.
+            // This thread does it the other way round, so one of both sees the other.
             self.is_asleep.store(true, Ordering::SeqCst);
             let running = |slot: &WatchSlot| slot.running.load(Ordering::SeqCst) != 0;
             if !self.slots.iter().any(running) && !self.is_over.load(Ordering::SeqCst) {
@@ -206,7 +210,7 @@ impl WatchShared {
     }
 }
 
-/// Looks at a worker; whether it runs something.
+/// Looks at a worker, and returns whether it runs a turn.
 fn look(slot: &WatchSlot, seen: &mut (u64, u64)) -> bool {
     let running = slot.running.load(Ordering::Acquire);
     if running == 0 {
@@ -222,23 +226,24 @@ fn look(slot: &WatchSlot, seen: &mut (u64, u64)) -> bool {
     if used_ns > slot.left_ns.load(Ordering::Relaxed) {
         slot.doomed.store(running, Ordering::SeqCst);
         let thread = slot.thread.load(Ordering::Acquire);
-        // SAFETY: sends a signal that has a handler to a thread of this process. One that has ended
-        // in this instant is an error that needs no answer.
+        // SAFETY: it sends a signal that has a handler to a thread of this process. For a thread
+        // that has just ended the call returns an error, which is ignored.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, SIGNAL) };
     }
     true
 }
 
-/// What a clock says; nothing when its thread is gone.
+/// Returns the time of a CPU clock; none when its thread has ended.
 fn cpu_ns(clock: c_int) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to a local; a clock that is none any more is an error.
+    // SAFETY: it writes to a local; a clock that no longer exists is an error.
     let outcome = unsafe { libc::clock_gettime(clock, &raw mut time) };
     (outcome == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 fn handle_signal() -> io::Result<()> {
-    // SAFETY: an action of zeros is a valid one; its handler does what a handler may do.
+    // SAFETY: an action of zeros is a valid one; its handler does only actions that a signal
+    // handler may do.
     let outcome = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = interrupted as extern "C" fn(c_int) as usize;
@@ -248,17 +253,18 @@ fn handle_signal() -> io::Result<()> {
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The handler. It takes no lock, calls nothing that does, and leaves `errno` alone.
+/// Handles the signal. It takes no lock, calls no function that does, and leaves `errno` alone.
 extern "C" fn interrupted(_signal: c_int) {
     let slot = SLOT.get();
-    // SAFETY: null, or the slot of this thread, which stays where it is until it is taken off.
+    // SAFETY: the pointer is null, or the slot of this thread, which does not move until it is
+    // taken off.
     let Some(slot) = (unsafe { slot.as_ref() }) else { return };
     for lua in [&slot.lua, &slot.main].map(|lua| lua.load(Ordering::Relaxed)) {
         if slot.is_doomed() && !lua.is_null() {
-            // SAFETY: the state belongs to this thread, and lives as long as its turn. Setting a
-            // hook is what Lua lets a signal handler do.
+            // SAFETY: the state belongs to this thread, and lives as long as its turn. Lua allows a
+            // signal handler to set a hook.
             unsafe { ffi::lua_sethook(lua, Some(stop), MASK, 1) };
-            // SAFETY: the same; it sets a byte of the state.
+            // SAFETY: as above; it sets a byte of the state.
             unsafe { stop_parser(lua, true) };
         }
     }
@@ -267,18 +273,18 @@ extern "C" fn interrupted(_signal: c_int) {
 #[cfg(feature = "luajit")]
 // SAFETY: the signature is that of crates/luajit/patches.
 unsafe extern "C-unwind" {
-    /// Has the parser of a VM end with an error, or lets it run again.
+    /// Makes the parser of a VM end with an error, or lets it run again.
     fn luaJIT_stop(state: *mut ffi::lua_State, is_on: c_int);
 }
 
-/// Has the parser, which runs no instructions, end with an error, or lets it run again. The one of
-/// Lua 5.4 ends by itself.
+/// Makes the parser, which runs no instructions, end with an error, or lets it run again. The
+/// parser of Lua 5.4 ends without this.
 ///
 /// # Safety
-/// The state is there and of this thread.
+/// The state must be alive and belong to this thread.
 unsafe fn stop_parser(lua: *mut ffi::lua_State, is_on: bool) {
     #[cfg(feature = "luajit")]
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe {
         luaJIT_stop(lua, c_int::from(is_on));
     }
@@ -286,13 +292,13 @@ unsafe fn stop_parser(lua: *mut ffi::lua_State, is_on: bool) {
     let _nothing_to_do = (lua, is_on);
 }
 
-/// The hook: ends a doomed turn, and takes itself off in any other one.
+/// The hook: it ends a doomed turn, and removes itself in any other turn.
 ///
 /// # Safety
-/// For Lua to call, in the thread of its VM.
+/// Only Lua may call it, in the thread of its VM.
 unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_Debug) {
     let slot = SLOT.get();
-    // SAFETY: as in the handler.
+    // SAFETY: as in the signal handler.
     let is_doomed = unsafe { slot.as_ref() }.is_some_and(WatchSlot::is_doomed);
     // SAFETY: Lua calls its hook with the state that runs. Nothing is left to be dropped when the
     // error unwinds.
@@ -307,9 +313,9 @@ unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_De
     }
 }
 
-/// What a worker tells of its turns. It stays in the thread that it was made in.
+/// The turns of a worker, as it reports them. The value stays in the thread that it was made in.
 pub struct Budget {
-    /// As long as there is a budget, somebody watches.
+    /// The watch, which runs as long as there is a budget.
     watch: Arc<BudgetWatch>,
     worker: usize,
     next: u64,
@@ -317,12 +323,12 @@ pub struct Budget {
     _of_this_thread: PhantomData<*const ()>,
 }
 
-/// How a turn went.
+/// The use of CPU by a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spent {
-    /// CPU it has taken.
+    /// The CPU that the turn has taken.
     pub cpu: Duration,
-    /// It was stopped.
+    /// Whether the turn was stopped.
     pub is_over: bool,
 }
 
@@ -331,8 +337,8 @@ impl Budget {
         &self.watch.shared.slots[self.worker]
     }
 
-    /// A turn begins: `coroutine` is to be resumed and may take so much CPU. It has to be there
-    /// until the turn is over.
+    /// Begins a turn: the caller resumes `coroutine`, which may take so much CPU. The coroutine has
+    /// to live until the turn is over.
     pub fn begin(&mut self, coroutine: &Coroutine, left: Duration) {
         let slot = self.slot();
         let left_ns = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
@@ -341,7 +347,7 @@ impl Budget {
         struck();
         slot.lua.store(coroutine.state(), Ordering::Relaxed);
         slot.main.store(main_of(coroutine), Ordering::Relaxed);
-        // With the look at the sleeper, see `WatchShared::watch`.
+        // The order pairs with the look at the sleeper, see `WatchShared::watch`.
         slot.running.swap(self.next, Ordering::SeqCst);
         let shared = &self.watch.shared;
         if shared.is_asleep.load(Ordering::SeqCst)
@@ -353,7 +359,7 @@ impl Budget {
         self.began = Some(Instant::now());
     }
 
-    /// The turn is over.
+    /// Ends the turn.
     pub fn end(&mut self) -> Spent {
         let wall = self.began.take().map_or(Duration::ZERO, |began| began.elapsed());
         let slot = self.slot();
@@ -362,20 +368,20 @@ impl Budget {
         for lua in [&slot.lua, &slot.main] {
             let lua = lua.swap(ptr::null_mut(), Ordering::Relaxed);
             if is_over && !lua.is_null() {
-                // SAFETY: `begin` asks for it to be there.
+                // SAFETY: `begin` requires that the coroutine lives.
                 unsafe { ffi::lua_sethook(lua, None, 0, 0) };
-                // SAFETY: the same.
+                // SAFETY: as above.
                 unsafe { stop_parser(lua, false) };
             }
         }
-        // Short turns are taken for what they lasted; what a longer one did not run, because others
-        // had the processor, is not charged.
+        // Short turns are charged by their wall time. Of a longer turn, the time when other threads
+        // had the processor is not charged.
         let seen = Duration::from_nanos(slot.seen_ns.load(Ordering::Relaxed));
         let sure = Duration::from_millis(2 * LOOK_MS);
         Spent { cpu: if wall <= sure { wall } else { seen.max(sure) }, is_over }
     }
 
-    /// Whether the turn that runs has been told to end.
+    /// Returns whether the turn that runs has to end.
     #[must_use]
     pub fn is_doomed(&self) -> bool {
         self.slot().is_doomed()
@@ -391,18 +397,18 @@ impl Drop for Budget {
     }
 }
 
-/// The state that a VM began with. In LuaJIT the hook of a coroutine is that of all.
+/// Returns the main state of a VM. In LuaJIT the hook of a coroutine is that of all.
 #[cfg(feature = "luajit")]
 fn main_of(_: &Coroutine) -> *mut ffi::lua_State {
     ptr::null_mut()
 }
 
-/// The state that a VM began with.
+/// Returns the main state of a VM.
 #[cfg(not(feature = "luajit"))]
 fn main_of(coroutine: &Coroutine) -> *mut ffi::lua_State {
     let lua = coroutine.state();
-    // SAFETY: the coroutine is there, of this thread and does not run; the stack of one that has
-    // been resumed or made has room for a value.
+    // SAFETY: the coroutine lives, belongs to this thread and does not run; the stack of a new
+    // coroutine, or of one that has been resumed, has room for a value.
     unsafe {
         if ffi::lua_checkstack(lua, 1) == 0 {
             return ptr::null_mut();
@@ -414,22 +420,22 @@ fn main_of(coroutine: &Coroutine) -> *mut ffi::lua_State {
     }
 }
 
-/// The stack of a coroutine that does not run: a line for each function, the innermost first, as
-/// Lua writes them.
+/// Returns the stack of a coroutine that does not run: a line for each function, the innermost
+/// first, as Lua writes them.
 pub(crate) fn stack(coroutine: &Coroutine) -> String {
-    // SAFETY: the coroutine is there, of this thread and does not run.
+    // SAFETY: the coroutine lives, belongs to this thread and does not run.
     unsafe { stack_of(coroutine.state()) }
 }
 
-/// The stack of a state.
+/// Returns the stack of a state.
 ///
 /// # Safety
-/// It is there and of this thread.
+/// The state must be alive and belong to this thread.
 unsafe fn stack_of(lua: *mut ffi::lua_State) -> String {
     let mut text = String::new();
     for level in 0..TRACE_FRAMES_MAX {
-        // SAFETY: the caller's; a record of zeros is a valid one, and looking up source, line and
-        // name takes nothing from the VM. Its texts are there as long as the function is.
+        // SAFETY: the caller guarantees it. A record of zeros is a valid one, and looking up
+        // source, line and name takes nothing from the VM. Its texts live as long as the function.
         unsafe {
             let mut frame: ffi::lua_Debug = std::mem::zeroed();
             if ffi::lua_getstack(lua, level, &raw mut frame) == 0
@@ -446,14 +452,14 @@ unsafe fn stack_of(lua: *mut ffi::lua_State) -> String {
 /// Writes the line of one function.
 ///
 /// # Safety
-/// The record was filled by Lua.
+/// Lua must have filled the record.
 unsafe fn line(frame: &ffi::lua_Debug, text: &mut String) {
-    // SAFETY: the caller's: they are null or texts of C.
+    // SAFETY: the caller guarantees that they are null or texts of C.
     let [source, what, name] =
         unsafe { [frame.short_src.as_ptr(), frame.what, frame.name].map(|text| shown(text)) };
     let first = frame.linedefined;
-    // Of code that it has compiled LuaJIT does not always know the line: the first one of the
-    // function stands for it.
+    // LuaJIT does not always know the line of compiled code: the first line of the function
+    // replaces it.
     let line = [frame.currentline, first].into_iter().find(|line| *line > 0);
     let place = line.map_or(source.clone(), |line| format!("{source}:{line}"));
     let _always = match (&*what, &*name) {
@@ -463,21 +469,21 @@ unsafe fn line(frame: &ffi::lua_Debug, text: &mut String) {
     };
 }
 
-/// A text of C; an empty one in the place of none.
+/// Returns a text of C; an empty one for null.
 ///
 /// # Safety
-/// As for [`CStr::from_ptr`], but for null.
+/// The contract is that of [`CStr::from_ptr`], but for null.
 unsafe fn shown(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// Whether the turn that this thread runs has used up its budget.
+/// Returns whether the turn that this thread runs has used up its budget.
 pub(crate) fn is_over() -> bool {
-    // SAFETY: as in the handler.
+    // SAFETY: as in the signal handler.
     unsafe { SLOT.get().as_ref() }.is_some_and(WatchSlot::is_doomed)
 }
 

@@ -1,11 +1,12 @@
-//! The time as the functions of a VM have it: that of the worker's pass, which its owner hands in.
+//! The time for the functions of a VM: the time of the worker's pass, which the owner of the VM
+//! sets.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use pinion_engine::clock::Now;
 
-/// The time of the turn that runs. Copies show the same.
+/// The time of the turn that runs. Copies share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Clock(Rc<Cell<Now>>);
 
@@ -14,7 +15,7 @@ impl Clock {
         Self(Rc::new(Cell::new(now)))
     }
 
-    /// Another turn begins.
+    /// Sets the time at the begin of a turn.
     pub(crate) fn set(&self, now: Now) {
         self.0.set(now);
     }

@@ -1,5 +1,5 @@
-//! The value of `Set-Cookie` (RFC 6265 §4.1), safe unless a script says otherwise: for the whole
-//! site, out of reach of scripts in the page, not sent along by other sites.
+//! The value of `Set-Cookie` (RFC 6265 §4.1), with safe defaults: the cookie is for the whole site,
+//! out of reach of scripts in the page, and not sent by requests from other sites.
 
 use mlua::{Table, Value};
 use pinion_http::date;
@@ -9,10 +9,10 @@ use pinion_http::grammar::is_token;
 const OPTIONS: &[&str] =
     &["path", "domain", "max_age", "expires", "secure", "http_only", "same_site", "partitioned"];
 
-/// The text of a cookie; one without a value is taken back.
+/// Returns the text of a cookie; a cookie without a value is deleted.
 ///
 /// # Errors
-/// What is wrong, and what to do.
+/// Returns the error, and its correction.
 pub(crate) fn text(name: &Value, value: &Value, options: Option<&Table>) -> Result<String, String> {
     let name = match name.as_string() {
         Some(name) => name.to_string_lossy(),

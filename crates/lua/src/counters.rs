@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::limits::{COUNTER_MAX, COUNTER_NAME_MAX_BYTES, COUNTERS_MAX};
 
-/// Numbers by name.
+/// The numbers by name.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     by_name: Mutex<HashMap<Vec<u8>, i64>>,
@@ -19,11 +19,10 @@ impl Counters {
         Self { by_name: Mutex::new(by_name) }
     }
 
-    /// Adds to a counter, which begins at 0, in one step that no other worker comes between.
-    /// Returns the sum.
+    /// Adds to a counter, which begins at 0, in one atomic step. Returns the sum.
     ///
     /// # Errors
-    /// A phrase that says which limit is met. The counter is as it was then.
+    /// Returns the limit that is met, as a phrase. The counter is unchanged then.
     pub(crate) fn add(&self, name: &[u8], by: i64) -> Result<i64, String> {
         if name.len() > COUNTER_NAME_MAX_BYTES {
             return Err(format!(

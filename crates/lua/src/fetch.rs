@@ -1,9 +1,9 @@
-//! Requests of scripts to other servers: what the operator allows them, and the client of a worker
+//! Requests of scripts to other servers: the settings of the operator, and the client of a worker
 //! that sends them.
 //!
 //! A script calls `pinion.fetch` (`fetch.lua`), which begins a request of the worker's
 //! [`HttpClient`] and waits to be woken. [`Scripts::flush`](crate::scripts::Scripts::flush) does
-//! what has to be done on connections, and wakes the tasks whose requests have news.
+//! the work on connections, and wakes the tasks whose requests have news.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct FetchSettings {
 }
 
 impl FetchSettings {
-    /// Makes settings.
+    /// Creates the settings.
     #[must_use]
     pub fn new(policy: AddressPolicy, trust: ServerTrust) -> Self {
         let tls = LazyClientTls::new(trust, &[b"http/1.1"]);
@@ -94,7 +94,7 @@ impl WorkerClient {
     /// Reads a URL.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Returns the reason why the text is no URL.
     pub(crate) fn url(&self, text: &[u8]) -> Result<RequestUrl, String> {
         if let Some((last, url)) = &*self.last_url.borrow()
             && **last == *text
@@ -138,7 +138,7 @@ impl WorkerClient {
         })
     }
 
-    /// The server stops.
+    /// Records that the server stops.
     pub(crate) fn stop(&self) {
         self.is_stopping.set(true);
         if let Some(client) = self.used() {

@@ -1,4 +1,4 @@
-//! What scripts take at most, beside the engine: their VMs, and what stands outside of them.
+//! The most memory that scripts take, beside the engine: their VMs, and data outside of them.
 
 use pinion_client::footprint::BROTLI_DECODER_BYTES;
 use pinion_jobs::limits::FILE_READ_MAX_BYTES;
@@ -10,13 +10,13 @@ use crate::limits::{
 use crate::script_memory::ScriptMemory;
 use crate::task::TASK_BYTES;
 
-/// What the scripts of all sites take at most in all workers, as long as none of them is replaced.
-/// Everything is in bytes, and 0 without scripts.
+/// The most memory that the scripts of all sites take in all workers, as long as none of them is
+/// replaced. Everything is in bytes, and 0 without scripts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScriptFootprint {
-    /// What VMs count of their values: one VM of each script in each worker.
+    /// The memory that VMs count of their values: one VM of each script in each worker.
     pub vm_bytes: u64,
-    /// What the allocator takes for these values beside that.
+    /// The overhead of the allocator for these values.
     pub vm_slack_bytes: u64,
     /// The tables of tasks beside the VMs.
     pub task_bytes: u64,
@@ -26,16 +26,17 @@ pub struct ScriptFootprint {
     pub content_bytes: u64,
     /// Requests to other servers, beside those that have a connection.
     pub fetch_bytes: u64,
-    /// Jobs that wait, their results, and what each thread reads.
+    /// Jobs that wait, their results, and the data that each thread reads.
     pub job_bytes: u64,
     /// Messages that wait, and commands of the store.
     pub message_bytes: u64,
-    /// What each thread for passwords hashes in. It is mapped as it is, and lies in no heap.
+    /// The memory in which each thread hashes passwords. It is mapped directly, and lies in no
+    /// heap.
     pub password_bytes: u64,
 }
 
 impl ScriptFootprint {
-    /// Works it out for the scripts of these sites in so many workers.
+    /// Computes the memory for the scripts of these sites in so many workers.
     #[must_use]
     pub fn new(workers: usize, scripts: &[Allowance], memory: &ScriptMemory) -> Self {
         if scripts.is_empty() {
@@ -47,13 +48,13 @@ impl ScriptFootprint {
             vm_bytes += script.vm_memory_bytes;
             text_bytes = text_bytes.max(script.memory_bytes);
         }
-        // A text takes what requests may keep without the reserve of small ones.
+        // One text can take as much as requests may keep without the reserve of small ones.
         let for_large = memory.content_bytes - memory.content_bytes / CONTENT_RESERVE_DIVISOR;
         let content_bytes = memory.content_bytes + for_large.min(CONTENT_TEXT_MAX_BYTES as usize);
         let brotli_bytes = memory.brotli_decoders * BROTLI_DECODER_BYTES;
         let jobs = &memory.jobs;
-        // One that is larger than all that may wait has room while no other waits. A script cannot
-        // make a text that is larger than the memory of its request.
+        // A text that is larger than the limit of waiting data has room while no other waits. A
+        // script cannot make a text that is larger than the memory of its request.
         let waiting_bytes = jobs.waiting_bytes.max(text_bytes);
         let read_bytes = jobs.file_threads * text_bytes.min(FILE_READ_MAX_BYTES as usize);
         let of_workers = |bytes: usize| (workers * bytes) as u64;
@@ -70,7 +71,7 @@ impl ScriptFootprint {
         }
     }
 
-    /// Returns all of it, in bytes.
+    /// Returns the sum of all parts, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         let of_vms = self.vm_bytes + self.vm_slack_bytes + self.task_bytes + self.kept_bytes;

@@ -1,11 +1,10 @@
-//! `application/x-www-form-urlencoded` (WHATWG URL §5.1): what queries and simple forms are
-//! written in.
+//! `application/x-www-form-urlencoded` (WHATWG URL §5.1), the format of queries and simple forms.
 
 use crate::limits::FORM_PAIRS_MAX;
 use mlua::{Lua, Result, Table, Value};
 use pinion_http::grammar::hex_digit;
 
-/// The pairs of a text, decoded, in order; those beyond [`FORM_PAIRS_MAX`] are left out.
+/// Returns the pairs of a text, decoded, in order; pairs beyond [`FORM_PAIRS_MAX`] are left out.
 pub(crate) fn pairs(text: &[u8]) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> + '_ {
     let pairs = text.split(|&byte| byte == b'&').filter(|pair| !pair.is_empty());
     pairs.take(FORM_PAIRS_MAX).map(|pair| {
@@ -14,7 +13,7 @@ pub(crate) fn pairs(text: &[u8]) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> + '
     })
 }
 
-/// Values by name, see [`insert`].
+/// Returns the values by name, see [`insert`].
 pub(crate) fn table(lua: &Lua, text: &[u8]) -> Result<Table> {
     let table = lua.create_table()?;
     for (name, value) in pairs(text) {
@@ -24,14 +23,15 @@ pub(crate) fn table(lua: &Lua, text: &[u8]) -> Result<Table> {
 }
 
 /// Adds a value. Of a name that comes more than once the last value counts, as in most languages'
-/// tables; all of them stand in the list under `NAME[]`. What a client itself calls `NAME[]` stands
-/// only there, also if it is one value: whatever is sent, scripts find a list there or nothing.
+/// tables, and the list under `NAME[]` has all of them. Values that the client itself calls
+/// `NAME[]` are only in that list, also a single value: whatever is sent, scripts find a list there
+/// or nothing.
 pub(crate) fn insert(lua: &Lua, table: &Table, name: &[u8], value: Value) -> Result<()> {
     let base = name.strip_suffix(b"[]");
     let (name, is_listed) = (base.unwrap_or(name), base.is_some());
     let (key, list_key) = (lua.create_string(name)?, [name, b"[]"].concat());
     let list_key = lua.create_string(list_key)?;
-    // Under a name that ends in brackets stands a list, which is no value.
+    // Under a name that ends in brackets there is a list, which is no value.
     let earlier = match name.ends_with(b"[]") {
         true => Value::Nil,
         false => table.raw_get(&key)?,
@@ -54,7 +54,8 @@ pub(crate) fn insert(lua: &Lua, table: &Table, name: &[u8], value: Value) -> Res
     if is_listed { Ok(()) } else { table.raw_set(key, value) }
 }
 
-/// `+` is a space, `%XX` a byte; a percent sign without two digits stands for itself.
+/// Decodes a text: `+` is a space, `%XX` a byte, and a percent sign without two digits stands for
+/// itself.
 fn decode(text: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;

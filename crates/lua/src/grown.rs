@@ -1,6 +1,6 @@
-//! Texts that the host makes of others, as it escapes or encodes them. Until they are handed over
-//! they stand outside of the memory of the VM, and some grow to six times of what they were, so
-//! they have a bound of their own, and are measured before there is room for them.
+//! Texts that the host makes of others, as it escapes or encodes them. Until Lua receives them they
+//! are outside of the memory of the VM, and some are six times as long as their source. So they
+//! have a bound of their own, and their length is computed before memory is reserved.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use pinion_http::target;
 
 use crate::pattern::limits::RESULT_MAX_BYTES;
 
-/// A text would have more than [`RESULT_MAX_BYTES`].
+/// The error of a text that would have more than [`RESULT_MAX_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// What was made, unless it is too long.
+/// The result text, unless it is too long.
 pub(crate) type Grown<T = Vec<u8>> = Result<T, TooLong>;
 
 impl TooLong {
-    /// As the error of a function.
+    /// Returns it as the error of a function.
     pub(crate) fn of(self, function: &str) -> Error {
         Error::runtime(format!("{function}: {self}"))
     }
@@ -30,18 +30,18 @@ impl fmt::Display for TooLong {
     }
 }
 
-/// Whether a text may have so many bytes.
+/// Checks that a text may have so many bytes.
 pub(crate) fn check(bytes: usize) -> Grown<()> {
     if bytes > RESULT_MAX_BYTES { Err(TooLong) } else { Ok(()) }
 }
 
-/// Room for a text of so many bytes.
+/// Reserves memory for a text of so many bytes.
 pub(crate) fn room(bytes: usize) -> Grown {
     check(bytes)?;
     Ok(Vec::with_capacity(bytes))
 }
 
-/// Appends a text, its bytes that are not plain as percent escapes (RFC 3986 §2.1).
+/// Appends a text, with its bytes that are not plain as percent escapes (RFC 3986 §2.1).
 pub(crate) fn percent(out: &mut Vec<u8>, text: &[u8], is_plain: impl Fn(u8) -> bool) -> Grown<()> {
     let bytes: usize = text.iter().map(|&byte| if is_plain(byte) { 1 } else { 3 }).sum();
     check(out.len() + bytes)?;

@@ -1,4 +1,4 @@
-//! What a script keeps across reloads, in each worker for itself.
+//! The values that a script keeps across reloads, in each worker separately.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::limits::KEPT_MAX;
 use crate::plain::Plain;
 
-/// Values by names. A copy of it shares them.
+/// The values by name. A copy shares them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeptValues {
     values: HashMap<String, Arc<Plain>>,
@@ -18,16 +18,16 @@ impl KeptValues {
         self.values.get(name).map(|value| &**value)
     }
 
-    /// The memory that it takes, in bytes.
+    /// Returns the memory that the values take, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Keeps a value in place of the one of that name; nothing of it when it is nil. All values
-    /// together have `max_bytes`.
+    /// Keeps a value in place of the previous one of that name; nil removes it. All values together
+    /// have at most `max_bytes`.
     ///
     /// # Errors
-    /// There is too much already.
+    /// Fails when there is too much already.
     pub(crate) fn set(&mut self, name: &str, value: Plain, max_bytes: usize) -> Result<(), String> {
         let old = self.values.get(name).map_or(0, |old| name.len() + old.bytes());
         let new = match value {

@@ -4,7 +4,7 @@ use pinion_jobs::byte_quota::ByteReservation;
 
 use crate::plain::Plain;
 
-/// A value on its way to what listens to a channel. It is counted until the last listener of the
+/// A value that is sent to the listeners of a channel. It is counted until the last listener of the
 /// last worker has begun with it.
 #[derive(Debug)]
 pub(crate) struct Letter {

@@ -12,7 +12,7 @@ pub(crate) type LuaJob = BlockingJob<Plain>;
 /// The result of a job of a script.
 pub(crate) type LuaJobResult = JobResult<Plain>;
 
-/// The message that such a job is done.
+/// The message that a job of a script is done.
 pub(crate) type LuaJobDone = JobDone<Plain>;
 
 impl JobValue for Plain {
@@ -45,7 +45,7 @@ impl From<Vec<Vec<u8>>> for Plain {
 }
 
 impl From<FileStat> for Plain {
-    /// A table with `type`, `size` in bytes, and `modified` in seconds since 1970.
+    /// Converts it to a table with `type`, `size` in bytes, and `modified` in seconds since 1970.
     fn from(stat: FileStat) -> Self {
         let kind = match stat.kind {
             FileKind::File => "file",
@@ -61,7 +61,7 @@ impl From<FileStat> for Plain {
     }
 }
 
-/// Returns the text of an error with what the author of a script can do.
+/// Returns the text of an error, with a hint for the author of the script.
 pub(crate) fn file_error(error: &FileError) -> String {
     format!("{error}{}", hint(&error.kind))
 }
@@ -71,7 +71,7 @@ pub(crate) fn file_error_kind(kind: &FileErrorKind) -> String {
     format!("{kind}{}", hint(kind))
 }
 
-/// Returns what the author of a script can do about an error, as the end of its text.
+/// Returns the hint for the author of a script, as the end of the text of an error.
 fn hint(kind: &FileErrorKind) -> String {
     match kind {
         FileErrorKind::NoFolders => "; name one with --lua-folder NAME=PATH",

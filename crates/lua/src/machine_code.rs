@@ -1,8 +1,8 @@
-//! The memory that LuaJIT writes machine code to. Where the system forbids it, or refuses it later,
-//! scripts run without compiled code, and the server goes on.
+//! The memory into which LuaJIT writes machine code. Where the system forbids it, or refuses it
+//! later, scripts run without compiled code, and the server goes on.
 //!
-//! The probe is here; later refusals are met within LuaJIT (`crates/luajit`), which switches the
-//! compiler of the VM off and forgets what it has compiled.
+//! The probe is here; LuaJIT handles later refusals (`crates/luajit`): it switches the compiler of
+//! the VM off and drops its compiled code.
 #![allow(unsafe_code, reason = "LuaJIT calls the function for fatal errors by its address")]
 
 use std::ffi::{CStr, c_int};
@@ -15,7 +15,7 @@ use pinion_engine::{executable_memory, stderr};
 /// Prepares a fresh VM, before it has run anything. Lua 5.4 compiles to no machine code.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub(crate) fn prepare(lua: &Lua) -> Result<()> {
     static PROBED: OnceLock<Option<io::Error>> = OnceLock::new();
     static LOGGED: Once = Once::new();
@@ -44,10 +44,10 @@ pub(crate) fn prepare(lua: &Lua) -> Result<()> {
 /// returns. Nothing is known to cause one.
 ///
 /// # Safety
-/// `state` is a Lua state with the message on top of its stack.
+/// `state` must be a Lua state with the message on top of its stack.
 unsafe extern "C-unwind" fn on_panic(state: *mut ffi::lua_State) -> c_int {
-    // SAFETY: the state is valid, as this function's condition says; the text is used before
-    // anything is popped.
+    // SAFETY: the state is valid, as the condition of this function demands; the text is used
+    // before any value is popped.
     let text = unsafe {
         let text = ffi::lua_tostring(state, -1);
         if text.is_null() { c"an error without a text" } else { CStr::from_ptr(text) }

@@ -1,37 +1,37 @@
-//! Bytes in pieces, added at the end and taken from the front: much of them is never moved to grow,
-//! and what was taken is free at once.
+//! Bytes in pieces, added at the end and taken from the front: large content never moves to grow,
+//! and taken bytes are freed at once.
 
 use std::collections::VecDeque;
 
 use crate::limits::CONTENT_PIECE_MAX_BYTES;
 
-/// What the first piece takes: most content is no longer.
+/// The size of the first piece: most content is no longer.
 const LEAST_BYTES: usize = 512;
 
-/// See the module's head. No piece is empty.
+/// A list of pieces of bytes. No piece is empty.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     pieces: VecDeque<Vec<u8>>,
-    /// Bytes of the first piece that were taken.
+    /// The bytes of the first piece that were taken.
     taken: usize,
-    /// Bytes that were not.
+    /// The bytes that were not taken.
     bytes: usize,
-    /// Room of all pieces, in bytes.
+    /// The capacity of all pieces, in bytes.
     room: usize,
 }
 
 impl Pieces {
-    /// How many bytes there are.
+    /// Returns how many bytes there are.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How much memory they take.
+    /// Returns how much memory they take.
     pub(crate) fn held_bytes(&self) -> usize {
         self.room + self.pieces.capacity() * size_of::<Vec<u8>>()
     }
 
-    /// Adds some.
+    /// Adds some bytes.
     pub(crate) fn add(&mut self, mut bytes: &[u8]) {
         self.bytes += bytes.len();
         while !bytes.is_empty() {
@@ -53,14 +53,14 @@ impl Pieces {
         }
     }
 
-    /// The first ones that lie together, at most so many; none when there are none.
+    /// Returns the first contiguous bytes, at most so many; none when there are none.
     pub(crate) fn first(&self, most: usize) -> &[u8] {
         let first = self.pieces.front().and_then(|piece| piece.get(self.taken..));
         let first = first.unwrap_or_default();
         first.get(..most).unwrap_or(first)
     }
 
-    /// Takes so many of those that [`Self::first`] has given.
+    /// Takes so many of the bytes that [`Self::first`] has returned.
     pub(crate) fn take(&mut self, bytes: usize) {
         self.taken += bytes;
         self.bytes -= bytes;
@@ -72,7 +72,7 @@ impl Pieces {
         }
     }
 
-    /// All of them, as one text.
+    /// Returns all bytes, as one text.
     pub(crate) fn joined(&self) -> Vec<u8> {
         let mut joined = Vec::with_capacity(self.bytes);
         let mut skipped = self.taken;

@@ -1,4 +1,5 @@
-//! Values that leave their VM: for another worker, for the next script, from work done elsewhere.
+//! Values that are copied out of their VM: for another worker, for the next script, or as the
+//! result of a job.
 
 use std::fmt;
 
@@ -6,14 +7,14 @@ use mlua::{Lua, Result, Table, Value};
 
 use crate::limits::{PLAIN_MAX_BYTES, PLAIN_MAX_DEPTH, PLAIN_PIECE_BYTES};
 
-/// A value that is nothing but data.
+/// A value that is only data.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Plain {
     /// Nothing.
     Nil,
     /// True or false.
     Boolean(bool),
-    /// A whole number, where Lua tells them apart.
+    /// A whole number, in versions of Lua that distinguish them.
     Integer(i64),
     /// A number.
     Number(f64),
@@ -23,23 +24,23 @@ pub(crate) enum Plain {
     Table(Vec<(Plain, Plain)>),
 }
 
-/// What is left of the bounds while a value is copied.
+/// The bounds that are left while a value is copied.
 struct Bounds {
     bytes: usize,
     depth: u32,
 }
 
 impl Plain {
-    /// A copy of a value.
+    /// Copies a value.
     ///
     /// # Errors
-    /// Which part of it is no data, or that it is too large.
+    /// Returns the part that is no data, or that the value is too large.
     pub(crate) fn of(value: &Value) -> std::result::Result<Self, String> {
         let mut left = Bounds { bytes: PLAIN_MAX_BYTES, depth: PLAIN_MAX_DEPTH };
         copy(value, &mut left).map_err(|error| error.to_string())
     }
 
-    /// The memory that it takes, in bytes.
+    /// Returns the memory that the value takes, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let more = match self {
             Self::Bytes(text) => PLAIN_PIECE_BYTES + text.len(),
@@ -52,7 +53,7 @@ impl Plain {
         size_of::<Self>() + more
     }
 
-    /// As a value of a VM.
+    /// Converts it to a value of a VM.
     pub(crate) fn to_lua(&self, lua: &Lua) -> Result<Value> {
         Ok(match self {
             Self::Nil => Value::Nil,
@@ -71,11 +72,11 @@ impl Plain {
     }
 }
 
-/// Why a value cannot be copied.
+/// The reason why a value cannot be copied.
 enum CopyError {
-    /// A part of it is no data: its type, and its names from the innermost table outwards.
+    /// A part of the value is no data: its type, and its names from the innermost table outwards.
     NoData { kind: &'static str, names: Vec<String> },
-    /// It is too large or too deep.
+    /// The value is too large or too deep.
     TooMuch(String),
 }
 
@@ -138,7 +139,7 @@ fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Pl
     };
     left.depth = left.depth.checked_sub(1).ok_or_else(deep)?;
     let mut pairs = Vec::new();
-    // Not by `__pairs`, which would be code.
+    // `__pairs` is not used, because it would be code.
     for pair in table.pairs::<Value, Value>() {
         let (name, value) = pair.map_err(|error| CopyError::TooMuch(error.to_string()))?;
         charge(left, size_of::<(Plain, Plain)>())?;
@@ -147,7 +148,7 @@ fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Pl
         pairs.push((name, value));
     }
     left.depth += 1;
-    // Growing has made room for up to as many again, which a value that waits would keep.
+    // Growth may have doubled the capacity, which a value that waits would keep.
     pairs.shrink_to_fit();
     Ok(pairs)
 }

@@ -1,14 +1,14 @@
-//! What is wrong with a script before it answers anything.
+//! Errors of a script that are found before it answers a request.
 
 use crate::source_names::Sources;
 use mlua::Error;
 use std::fmt;
 
-/// One line that names file and line, and what there is to say after it.
+/// An error in one line with file and line, and its stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptProblem {
     text: String,
-    /// The lines of the stack where it happened; none for what has not run.
+    /// The lines of the stack where it happened; none for code that has not run.
     stack: Vec<String>,
 }
 
@@ -21,7 +21,7 @@ impl ScriptProblem {
         Self { stack: Vec::new(), ..Self::of_text(&text) }
     }
 
-    /// Of a text that may end with a stack.
+    /// Parses a text that may end with a stack.
     pub(crate) fn of_text(text: &str) -> Self {
         let text = text.strip_prefix("runtime error: ").unwrap_or(text);
         let text = text.strip_prefix("syntax error: ").unwrap_or(text);
@@ -30,19 +30,19 @@ impl ScriptProblem {
         Self { text: text.trim_end().to_owned(), stack: stack.map(str::to_owned).collect() }
     }
 
-    /// By the names of the files that are meant.
+    /// Replaces the names of chunks by the names of the files.
     pub(crate) fn explained(self, sources: &Sources) -> Self {
         let stack = self.stack.iter().map(|line| sources.explained(line)).collect();
         Self { text: sources.explained(&self.text), stack }
     }
 
-    /// With the name of a file in front of it.
+    /// Adds the name of a file at the beginning.
     pub(crate) fn of_file(self, name: &str) -> Self {
         Self { text: format!("{name}: {}", self.text), ..self }
     }
 
     /// Returns the lines of the stack as logs and terminals show them below the problem, with their
-    /// heading; none for what has not run.
+    /// heading; none for code that has not run.
     pub fn stack(&self) -> impl Iterator<Item = &str> {
         let heading = (!self.stack.is_empty()).then_some("stack traceback:");
         heading.into_iter().chain(self.stack.iter().map(String::as_str))
@@ -55,7 +55,7 @@ impl ScriptProblem {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Of a line alone.
+    /// Creates a problem of one line.
     fn of_line(text: String) -> Self {
         Self { text, stack: Vec::new() }
     }
@@ -66,7 +66,7 @@ impl ScriptProblem {
         ))
     }
 
-    /// The main script calls a function that waits, at this place.
+    /// Creates the problem that the main script calls a function that waits, at this position.
     pub(crate) fn waits_at_start(place: &str, function: &str) -> Self {
         Self::of_line(format!(
             "{place}: the main script cannot wait while it starts, and calls {function} here: call \

@@ -1,4 +1,4 @@
-//! The source of a site's scripts and pages, as each worker makes a VM of it.
+//! The source of a site's scripts and pages, from which each worker makes a VM.
 
 use crate::allowance::Allowance;
 use crate::pages::{self, Files, HandlerPage, LinkKey};
@@ -8,7 +8,7 @@ use pinion_jobs::folders::Folders;
 use pinion_template::name::main_script;
 use std::sync::Arc;
 
-/// What runs for a site: a main script, the modules it may require, and pages. Copies share it.
+/// The program of a site: a main script, the modules it may require, and pages. Copies share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteProgram {
     name: Arc<str>,
@@ -28,10 +28,10 @@ pub struct SiteProgram {
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl SiteProgram {
-    /// From the text of the main script; errors call it `name`.
+    /// Creates a program from the text of the main script; errors call it `name`.
     #[must_use]
     pub fn new(name: &str, main: Vec<u8>) -> Self {
-        // Lua takes names as C does.
+        // Lua ends names at a NUL, as C does.
         let name = name.replace('\0', "").into();
         let main = Some(script_alone(main).into());
         let (code, pages, allowance) = (Arc::default(), Arc::default(), Allowance::default());
@@ -53,15 +53,16 @@ impl SiteProgram {
         .with_sources()
     }
 
-    /// From the files of a site: its Lua, its pages and what those include. Other files do no harm.
-    /// A path begins with `/`, the root of the site; one of a Lua file that stands beside the
-    /// content with `//`.
+    /// Creates a program from the files of a site: its Lua, its pages and their includes. Other
+    /// files do no harm. A path begins with `/`, the root of the site; the path of a Lua file
+    /// beside the content begins with `//`.
     ///
     /// The main script is `main`, which errors call `name`; without it `//main.lua`, or else
-    /// `/main.lua`, which are called as `names` has it. There may be none.
+    /// `/main.lua`, whose names in errors are those of `names`. There may be none.
     ///
     /// # Errors
-    /// What is wrong with a page, with its file and line, or that two answer the same requests.
+    /// Returns the error of a page, with its file and line, or that two pages answer the same
+    /// requests.
     pub fn of_code(
         name: &str,
         main: Option<Vec<u8>>,
@@ -104,7 +105,7 @@ impl SiteProgram {
         Ok(program.with_sources())
     }
 
-    /// With what its messages are put in order by.
+    /// Sets the names and lines that messages of the program use.
     fn with_sources(self) -> Self {
         let modules = self.code.keys().map(|path| self.names.name(path));
         let names = modules.chain([(*self.name).to_owned()]);
@@ -112,61 +113,61 @@ impl SiteProgram {
         Self { sources, ..self }
     }
 
-    /// With a key for links: `to_url` encrypts what they carry. All servers of a site have the
-    /// same, so that each opens the links of the others.
+    /// Sets a key for links: `to_url` encrypts their parameters. All servers of a site have the
+    /// same key, so that each opens the links of the others.
     ///
     /// # Errors
-    /// A key that is too short to be a secret.
+    /// Fails for a key that is too short to be a secret.
     pub fn with_master_key(mut self, key: &[u8]) -> Result<Self, ScriptProblem> {
         self.key = Some(LinkKey::of_master(key).map_err(|why| ScriptProblem::of_text(&why))?);
         Ok(self)
     }
 
-    /// With other limits than the usual ones, or without a sandbox.
+    /// Sets other limits than the default ones, or no sandbox.
     #[must_use]
     pub fn allowed(self, allowance: Allowance) -> Self {
         Self { allowance, ..self }
     }
 
-    /// As a program at the command line, with these arguments, for
+    /// Makes it a program at the command line, with these arguments, for
     /// [`Scripts::run_alone`](crate::scripts::Scripts::run_alone).
     #[must_use]
     pub fn with_arguments(self, arguments: Vec<Vec<u8>>) -> Self {
         Self { arguments: Some(arguments.into()), ..self }
     }
 
-    /// With folders in which its scripts read and write files.
+    /// Sets the folders in which its scripts read and write files.
     #[must_use]
     pub fn with_folders(self, folders: Folders) -> Self {
         Self { folders, ..self }
     }
 
-    /// Whether there is nothing in it that could answer: neither a main script nor a page.
+    /// Returns whether the program has neither a main script nor a page.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.main.is_none() && self.pages.is_empty()
     }
 
-    /// How many files it is made of: scripts, modules, pages and their parts.
+    /// Returns the number of its files: scripts, modules, pages and their parts.
     #[must_use]
     pub fn file_count(&self) -> u64 {
         self.file_count
     }
 
-    /// What errors call it.
+    /// Returns its name in errors.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its requests and its VM may take.
+    /// Returns the limits of its requests and its VM.
     #[must_use]
     pub fn allowance(&self) -> &Allowance {
         &self.allowance
     }
 
-    /// The text of a script or a module by the name that errors have for it; Lua shortens long
-    /// names at their front.
+    /// Returns the text of a script or a module by its name in errors; Lua shortens long names at
+    /// their front.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&[u8]> {
         let is_main = match name.strip_prefix("...") {
@@ -186,7 +187,7 @@ impl SiteProgram {
         &self.code
     }
 
-    /// What errors call its files.
+    /// Returns the names of its files in errors.
     #[must_use]
     pub fn names(&self) -> &SourceNames {
         &self.names
@@ -200,7 +201,7 @@ impl SiteProgram {
         &self.pages
     }
 
-    /// Of a program at the command line.
+    /// Returns the arguments of a program at the command line.
     pub(crate) fn arguments(&self) -> Option<&[Vec<u8>]> {
         self.arguments.as_deref()
     }
@@ -214,8 +215,8 @@ impl SiteProgram {
     }
 }
 
-/// A byte order mark, as some editors write it, is no part of a script: not every Lua takes it. The
-/// first line may be meant for a shell. Its end stays, so that those behind it keep their numbers.
+/// Removes a byte order mark, which some editors write and not every Lua accepts, and a first line
+/// that is meant for a shell. The end of that line stays, so that later lines keep their numbers.
 fn script_alone(mut text: Vec<u8>) -> Vec<u8> {
     if text.starts_with(MARK) {
         text.drain(..MARK.len());

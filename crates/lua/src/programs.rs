@@ -1,8 +1,8 @@
-//! Programs that scripts run: which ones a site has, and the runner of a worker.
+//! Programs that scripts run: the programs of a site, and the runner of a worker.
 //!
 //! A script calls `pinion.process.run` (`process.lua`), which starts a program by the worker's
 //! [`ProgramRunner`] and waits to be woken. [`Scripts::flush`](crate::scripts::Scripts::flush) does
-//! what has to be done on its streams, and wakes the tasks whose programs have news.
+//! the work on its streams, and wakes the tasks whose programs have news.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -20,7 +20,8 @@ impl Programs {
     /// Returns the row of a program.
     ///
     /// # Errors
-    /// There is none of this name; the message says what there is, and what to do.
+    /// Fails if there is none of this name; the message lists the programs, and names the
+    /// correction.
     pub(crate) fn get(&self, name: &str) -> Result<u16, String> {
         self.0.get(name).copied().ok_or_else(|| {
             let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
@@ -36,7 +37,7 @@ impl Programs {
     }
 }
 
-/// Tells whether a site of which programs were handed out still has them. It does not keep them.
+/// A weak reference to the programs of a site, which tells whether they are still in use.
 #[derive(Clone, Debug)]
 pub struct ProgramsUse(Weak<BTreeMap<String, u16>>);
 
@@ -49,7 +50,7 @@ impl ProgramsUse {
 }
 
 impl Programs {
-    /// Returns what tells whether these programs are still in use.
+    /// Returns a weak reference that tells whether these programs are still in use.
     #[must_use]
     pub fn usage(&self) -> ProgramsUse {
         ProgramsUse(Arc::downgrade(&self.0))
@@ -82,7 +83,7 @@ impl WorkerPrograms {
         self.runner.get()
     }
 
-    /// The server stops.
+    /// Records that the server stops.
     pub(crate) fn stop(&self) {
         self.is_stopping.set(true);
         if let Some(runner) = self.used() {

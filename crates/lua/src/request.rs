@@ -1,4 +1,4 @@
-//! A request as a script sees it: a copy, because it outlives the bytes it came from as soon as its
+//! A request as a script sees it: a copy, because it outlives the bytes of its head as soon as its
 //! handler waits.
 
 use mlua::{Lua, LuaString, Result, Table, Value};
@@ -14,11 +14,11 @@ use std::ops::Range;
 use crate::form;
 use crate::router::{Match, Router};
 
-/// The head of a request, where it came from, and the route it has found. Reused between requests,
-/// so that none allocates once there was a large one.
+/// The head of a request, its client, and its route. The value is reused between requests, so that
+/// none allocates once there was a large one.
 #[derive(Debug, Default)]
 pub(crate) struct HandledRequest {
-    /// All that is copied, one behind the other.
+    /// All copied texts, one after the other.
     text: Vec<u8>,
     method: Range<usize>,
     target: Range<usize>,
@@ -36,7 +36,7 @@ pub(crate) struct HandledRequest {
 }
 
 impl HandledRequest {
-    /// Takes over a head and the decoded path.
+    /// Copies a head and the decoded path.
     pub(crate) fn fill(&mut self, head: &RequestHead<'_>, path: &[u8], route: Option<Match>) {
         self.text.clear();
         self.fields.clear();
@@ -57,7 +57,7 @@ impl HandledRequest {
         self.route = route;
     }
 
-    /// Where it came from.
+    /// Sets the client of the request.
     pub(crate) fn came_from(&mut self, client: &ClientIdentity) {
         self.peer = client.peer;
         self.is_secured = client.is_secured;
@@ -73,42 +73,42 @@ impl HandledRequest {
         self.text.get(range.clone()).unwrap_or_default()
     }
 
-    /// Whether content follows.
+    /// Returns whether content follows.
     pub(crate) fn has_content(&self) -> bool {
         self.has_content
     }
 
-    /// The value of a field that has to be there once; empty when it is there more often.
+    /// Returns the value of a field that has to occur once; empty when it occurs more often.
     pub(crate) fn only_field(&self, name: &[u8]) -> Option<&[u8]> {
         let mut values = self.values_of(name);
         let value = values.next()?;
         Some(if values.next().is_none() { value } else { b"" })
     }
 
-    /// The values of all fields of a name.
+    /// Returns the values of all fields of a name.
     pub(crate) fn values_of(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
         let lines = self.fields.iter();
         let lines = lines.filter(move |line| self.part(&line[0]).eq_ignore_ascii_case(name));
         lines.map(|line| self.part(&line[1]))
     }
 
-    /// Whether its method is GET or HEAD.
+    /// Returns whether its method is GET or HEAD.
     pub(crate) fn only_reads(&self) -> bool {
         matches!(self.part(&self.method), b"GET" | b"HEAD")
     }
 
-    /// The method and the target, for the log.
+    /// Returns the method and the target, for the log.
     pub(crate) fn shown(&self) -> String {
         let text = |range| String::from_utf8_lossy(self.part(range)).into_owned();
         format!("{} {}", text(&self.method), text(&self.target))
     }
 
-    /// The route that it has found.
+    /// Returns the route of the request.
     pub(crate) fn route(&self) -> Option<&Match> {
         self.route.as_ref()
     }
 
-    /// The value that `req.KEY` has; nil when there is none of that name.
+    /// Returns the value of `req.KEY`; nil when there is none of that name.
     pub(crate) fn value(&self, lua: &Lua, router: &Router, key: &[u8]) -> Result<Value> {
         let text = |bytes: &[u8]| lua.create_string(bytes).map(Value::String);
         let part = |range: &Range<usize>| text(self.part(range));
@@ -145,7 +145,7 @@ impl HandledRequest {
         }
     }
 
-    /// The value of a field; those of several lines are joined as RFC 9110 §5.3 has it.
+    /// Returns the value of a field; several lines are joined as RFC 9110 §5.3 specifies.
     pub(crate) fn field(&self, lua: &Lua, name: &[u8]) -> Result<Option<LuaString>> {
         let mut lines =
             self.fields.iter().filter(|line| self.part(&line[0]).eq_ignore_ascii_case(name));
@@ -174,7 +174,7 @@ impl HandledRequest {
         Ok(params)
     }
 
-    /// All fields under their names in small letters.
+    /// Returns all fields under their names in small letters.
     fn fields(&self, lua: &Lua) -> Result<Table> {
         let fields = lua.create_table()?;
         for line in &self.fields {
@@ -187,8 +187,8 @@ impl HandledRequest {
         Ok(fields)
     }
 
-    /// Cookies by name; of two with the same name the first (RFC 6265 §4.2.2: servers should not
-    /// rely on the order, and browsers send the one with the longest path first).
+    /// Returns cookies by name; of two with the same name the first (RFC 6265 §4.2.2: servers
+    /// should not rely on the order, and browsers send the one with the longest path first).
     fn cookies(&self, lua: &Lua) -> Result<Table> {
         let cookies = lua.create_table()?;
         for line in &self.fields {
@@ -230,17 +230,18 @@ impl ConditionalRequest for HandledRequest {
     }
 }
 
-/// The host of an authority: in small letters, without its port.
+/// Returns the host of an authority, in small letters and without its port.
 fn host_of(authority: &[u8]) -> Vec<u8> {
     let end = match authority {
-        // An address of IPv6 has colons of its own, between brackets.
+        // An IPv6 address has colons of its own, between brackets.
         [b'[', ..] => memchr::memchr(b']', authority).map(|at| at + 1),
         _ => memchr::memchr(b':', authority),
     };
     authority[..end.unwrap_or(authority.len())].to_ascii_lowercase()
 }
 
-/// The decoded path of a request, as everything looks it up; nothing for one that names nothing.
+/// Returns the decoded path of a request, which every lookup uses; none for a target without a
+/// valid path.
 pub(crate) fn path<'p>(head: &RequestHead<'p>, scratch: &'p mut Vec<u8>) -> Option<&'p [u8]> {
     decode_path(head.target.path, scratch).ok()
 }

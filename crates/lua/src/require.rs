@@ -11,10 +11,10 @@ use mlua::{Function, Lua, LuaString, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Puts `require` into a VM.
+/// Installs `require` in a VM.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub(crate) fn install(lua: &Lua, program: &SiteProgram) -> Result<()> {
     let host = lua.create_table()?;
     let (code, names) = (Arc::clone(program.code()), program.names().clone());
@@ -31,14 +31,14 @@ pub(crate) fn install(lua: &Lua, program: &SiteProgram) -> Result<()> {
     lua.load(include_str!("require.lua")).set_name("=pinion").call(host)
 }
 
-/// Where the modules of a program can be.
+/// The kind of program, which decides where its modules can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProgramKind {
-    /// In the folder of the site.
+    /// A site: modules are in its folder.
     Site,
-    /// Nowhere: a site of one file.
+    /// A site of one file, without modules.
     Script,
-    /// Nowhere: a script that `pinion run` runs.
+    /// A script that `pinion run` runs, without modules.
     CommandLine,
 }
 
@@ -52,13 +52,13 @@ impl ProgramKind {
     }
 }
 
-/// Where a module can stand, the first one first.
+/// Returns the paths of a module, in the order of the search.
 fn places(name: &str) -> [String; 2] {
     let path = name.replace('.', "/");
     [format!("//{path}.lua"), format!("/{path}.lua")]
 }
 
-/// The chunk of a module; nil and why.
+/// Loads the chunk of a module; returns nil and the reason if there is none.
 fn found(
     lua: &Lua,
     (code, names, kind): (&Files, &SourceNames, ProgramKind),
@@ -95,22 +95,22 @@ fn compiled(lua: &Lua, shown: &str, text: &[u8]) -> Result<Function> {
     lua.load(text).set_name(format!("@{shown}")).set_mode(ChunkMode::Text).into_function()
 }
 
-/// By which name `require` finds a file; none for a file with a point in its name.
+/// Returns the name by which `require` finds a file; none for a file with a point in its name.
 fn name(path: &str) -> Option<&str> {
     let name = path.trim_start_matches('/').strip_suffix(".lua")?;
     (!name.contains('.')).then_some(name)
 }
 
-/// Compiles every module and runs none: one that is first required by a request has its mistakes
-/// told before.
+/// Compiles every module and runs none, so that mistakes are reported before a request requires a
+/// module for the first time.
 ///
 /// # Errors
-/// The first of them, with file and line.
+/// Returns the first mistake, with file and line.
 pub(crate) fn prove(lua: &Lua, program: &SiteProgram) -> std::result::Result<(), ScriptProblem> {
     wrong(lua, program).next().map_or(Ok(()), Err)
 }
 
-/// Compiles every Lua file that has a name for `require`, and returns what is wrong.
+/// Compiles every Lua file that has a name for `require`, and returns the mistakes.
 pub(crate) fn wrong<'p>(
     lua: &'p Lua,
     program: &'p SiteProgram,
@@ -122,7 +122,7 @@ pub(crate) fn wrong<'p>(
     })
 }
 
-/// Which modules there are, as an error says it.
+/// Returns the list of modules for an error.
 fn modules(code: &Files) -> String {
     let found = code.keys().filter_map(|path| name(path)).filter(|name| *name != "main");
     let names = found.map(|name| name.replace('/', "."));

@@ -1,42 +1,46 @@
-//! Coroutines within each other in Lua 5.4, where a hook belongs to a coroutine and not to the VM:
-//! a turn is stopped wherever it is only if that is always known. In LuaJIT it need not be.
+//! Nested coroutines in Lua 5.4, where a hook belongs to a coroutine and not to the VM: a turn can
+//! be stopped at any point only if the running coroutine is always known. LuaJIT does not need
+//! this.
 
 use super::{MASK, SLOT, stop};
 use mlua::{Function, Lua, ffi};
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::Ordering;
 
-/// What takes the place of `coroutine.resume` and `coroutine.close`.
+/// Returns the functions that replace `coroutine.resume` and `coroutine.close`.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub(crate) fn coroutines(lua: &Lua) -> mlua::Result<(Function, Function)> {
-    // Lua makes this text where an error would end the process, unless it has it already.
+    // Lua makes this text at a point where an error would end the process, unless it has it
+    // already.
     lua.set_named_registry_value("pinion.overflow", "C stack overflow")?;
-    // SAFETY: both do what functions of Lua may do, and have nothing to drop when an error unwinds.
+    // SAFETY: both do only actions that functions of Lua may do, and have nothing to drop when an
+    // error unwinds.
     unsafe { Ok((lua.create_c_function(resume)?, lua.create_c_function(close)?)) }
 }
 
-/// In this thread, `lua` is what runs from here on.
+/// Records that `lua` is the running coroutine of this thread.
 ///
 /// # Safety
-/// It belongs to this thread and lives until another one runs.
+/// The coroutine must belong to this thread and live until another one runs.
 unsafe fn runs(lua: *mut ffi::lua_State) {
-    // SAFETY: as in the handler.
+    // SAFETY: as in the signal handler.
     let Some(slot) = (unsafe { SLOT.get().as_ref() }) else { return };
     slot.lua.store(lua, Ordering::Relaxed);
     if slot.is_doomed() {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe { ffi::lua_sethook(lua, Some(stop), MASK, 1) };
     }
 }
 
-/// `resume(coroutine, ...)`. Between the two times that it says what runs, nothing raises an error.
+/// `resume(coroutine, ...)`. No error is raised between the two calls that record the running
+/// coroutine.
 ///
 /// # Safety
-/// For Lua to call, in the thread of its VM.
+/// Only Lua may call it, in the thread of its VM.
 unsafe extern "C-unwind" fn resume(lua: *mut ffi::lua_State) -> c_int {
-    // SAFETY: the coroutine is on the stack of `lua`, and so lives; room on the stacks is asked for
+    // SAFETY: the coroutine is on the stack of `lua`, and so lives; room on the stacks is reserved
     // before it is used.
     unsafe {
         let inner = ffi::lua_tothread(lua, 1);
@@ -71,12 +75,12 @@ unsafe extern "C-unwind" fn resume(lua: *mut ffi::lua_State) -> c_int {
     }
 }
 
-/// `close(coroutine)`: what is to be closed in it runs in it.
+/// `close(coroutine)`: its variables to be closed run in it.
 ///
 /// # Safety
-/// For Lua to call, in the thread of its VM.
+/// Only Lua may call it, in the thread of its VM.
 unsafe extern "C-unwind" fn close(lua: *mut ffi::lua_State) -> c_int {
-    // SAFETY: as for `resume`; there is room on a stack for what a function of C needs.
+    // SAFETY: as for `resume`; a stack always has enough room for a function of C.
     unsafe {
         let inner = ffi::lua_tothread(lua, 1);
         if inner.is_null() || is_active(lua, inner) {
@@ -94,12 +98,12 @@ unsafe extern "C-unwind" fn close(lua: *mut ffi::lua_State) -> c_int {
     }
 }
 
-/// Whether `inner` runs, or has resumed what does.
+/// Returns whether `inner` runs, or has resumed the running coroutine.
 ///
 /// # Safety
-/// Both are there, and of this thread.
+/// Both must be alive and belong to this thread.
 unsafe fn is_active(lua: *mut ffi::lua_State, inner: *mut ffi::lua_State) -> bool {
-    // SAFETY: the caller's; a record of zeros is a valid one.
+    // SAFETY: the caller guarantees it; a record of zeros is a valid one.
     unsafe {
         let mut frame: ffi::lua_Debug = std::mem::zeroed();
         let has_frames = ffi::lua_getstack(inner, 0, &raw mut frame) != 0;
@@ -107,12 +111,12 @@ unsafe fn is_active(lua: *mut ffi::lua_State, inner: *mut ffi::lua_State) -> boo
     }
 }
 
-/// Gives back false and why.
+/// Returns false and the reason to Lua.
 ///
 /// # Safety
-/// For functions that Lua calls.
+/// Only functions that Lua calls may use it.
 unsafe fn refuse(lua: *mut ffi::lua_State, why: &CStr) -> c_int {
-    // SAFETY: the caller's; there is room on a stack for what a function of C needs.
+    // SAFETY: the caller guarantees it; a stack always has enough room for a function of C.
     unsafe {
         ffi::lua_pushboolean(lua, 0);
         ffi::lua_pushstring(lua, why.as_ptr());

@@ -34,12 +34,12 @@ pub(crate) fn table(lua: &Lua) -> Result<Table> {
 }
 
 /// `codec.is_utf8(data) -> boolean`: whether the bytes are text, as JSON has to be (RFC 8259 §8.1).
-/// What clients send need not be.
+/// Data of clients need not be.
 fn is_utf8(_: &Lua, data: LuaString) -> Result<bool> {
     Ok(std::str::from_utf8(&data.as_bytes()).is_ok())
 }
 
-/// What was decoded, or nil and a message that says nothing of the text: it may be a secret.
+/// Returns the decoded bytes, or nil and a message without the text, which may be a secret.
 fn decoded(lua: &Lua, bytes: Grown<Option<Vec<u8>>>, why: &str) -> Result<MultiValue> {
     match bytes {
         Ok(Some(bytes)) => lua.create_string(bytes)?.into_lua_multi(lua),
@@ -70,8 +70,8 @@ fn hex_decode(lua: &Lua, text: LuaString) -> Result<MultiValue> {
 
 /// `codec.base64_encode(data [, {url = true, pad = false}]) -> string` (RFC 4648)
 ///
-/// `url` takes the alphabet of URLs and file names. Padded by default in the ordinary alphabet, not
-/// padded in that of URLs; `pad` says otherwise.
+/// `url` selects the alphabet of URLs and file names. The text is padded by default in the ordinary
+/// alphabet, not in that of URLs; `pad` overrides this.
 fn base64_encode(lua: &Lua, (data, options): (LuaString, Option<Table>)) -> Result<LuaString> {
     let engine = engine(lua, "codec.base64_encode", options)?;
     let data = data.as_bytes();
@@ -82,8 +82,8 @@ fn base64_encode(lua: &Lua, (data, options): (LuaString, Option<Table>)) -> Resu
 
 /// `codec.base64_decode(text [, {url = true, pad = false}]) -> string`, or `nil, why`
 ///
-/// Takes exactly what `base64_encode` gives with the same options: one text for each string of
-/// bytes, no line ends, no other alphabet, no padding where there should be none.
+/// Accepts exactly the texts that `base64_encode` returns with the same options: one text for each
+/// string of bytes, no line ends, no other alphabet, no padding where there should be none.
 fn base64_decode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<MultiValue> {
     let engine = engine(lua, "codec.base64_decode", options)?;
     let text = text.as_bytes();
@@ -94,7 +94,7 @@ fn base64_decode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Resu
     }
 }
 
-/// Why a text cannot be decoded, and the options with which it can be if there are some.
+/// Returns why a text cannot be decoded, and the options with which it can be if there are some.
 #[cold]
 fn no_base64(text: &[u8]) -> String {
     let forms = [

@@ -36,8 +36,8 @@ pub(crate) fn table(lua: &Lua, clock: &Clock) -> Result<Table> {
 }
 
 /// `crypto.sha1(data) -> 20 bytes`, `crypto.sha256(data) -> 32 bytes`,
-/// `crypto.sha512(data) -> 64 bytes` (FIPS 180-4). SHA-1 is for protocols that ask for it: two
-/// texts with the same one can be made.
+/// `crypto.sha512(data) -> 64 bytes` (FIPS 180-4). SHA-1 is for protocols that require it: two
+/// texts with the same digest can be made.
 fn hash(lua: &Lua, algorithm: &'static digest::Algorithm) -> Result<Function> {
     lua.create_function(move |lua, data: LuaString| {
         lua.create_string(digest::digest(algorithm, &data.as_bytes()))
@@ -71,14 +71,14 @@ fn blake3_hash(lua: &Lua, (data, key): (LuaString, Option<LuaString>)) -> Result
     lua.create_string(hash.as_bytes())
 }
 
-/// `crypto.random(n) -> n bytes` that nobody can foresee.
+/// `crypto.random(n) -> n bytes` that are unpredictable.
 fn random(lua: &Lua, count: f64) -> Result<LuaString> {
     let mut bytes = zeros("crypto.random", count, RANDOM_MAX_BYTES)?;
     getrandom::fill(&mut bytes).map_err(|_| no_random_bytes())?;
     lua.create_string(bytes)
 }
 
-/// Room for as many bytes as a script asks for.
+/// Allocates as many bytes as a script requests.
 fn zeros(function: &str, count: f64, most: usize) -> Result<Vec<u8>> {
     if (0.0..=most as f64).contains(&count) && count.fract() == 0.0 {
         return Ok(vec![0; count as usize]);
@@ -91,8 +91,8 @@ fn no_random_bytes() -> Error {
     Error::runtime("the system gives no random bytes")
 }
 
-/// `crypto.equal(a, b) -> boolean`: the time it takes tells nothing but the lengths. For whatever a
-/// client has sent as proof of a secret.
+/// `crypto.equal(a, b) -> boolean`: the time it takes depends only on the lengths. It is for
+/// anything that a client has sent as proof of a secret.
 fn equal(_: &Lua, (a, b): (LuaString, LuaString)) -> Result<bool> {
     Ok(constant_time::verify_slices_are_equal(&a.as_bytes(), &b.as_bytes()).is_ok())
 }
@@ -112,9 +112,9 @@ fn derive(lua: &Lua, (key, count, options): (LuaString, f64, Option<Table>)) -> 
     lua.create_string(out)
 }
 
-/// HKDF with SHA-256 fills `out`; `None` if that is too long for it.
+/// Fills `out` by HKDF with SHA-256; returns `None` if that is too long for it.
 pub(crate) fn expand(key: &[u8], salt: &[u8], info: &[u8], out: &mut [u8]) -> Option<()> {
-    /// What the library asks for the length of a key in.
+    /// The type in which the library takes the length of a key.
     struct Length(usize);
     impl hkdf::KeyType for Length {
         fn len(&self) -> usize {
@@ -125,10 +125,10 @@ pub(crate) fn expand(key: &[u8], salt: &[u8], info: &[u8], out: &mut [u8]) -> Op
     extracted.expand(&[info], Length(out.len())).ok()?.fill(out).ok()
 }
 
-/// What keys with names are derived for.
+/// The prefix of `info` for keys with names.
 const NAMED_INFO: &[u8] = b"pinion crypto.key 1 ";
 
-/// A key that whoever has `secret` derives for a name.
+/// Derives the key of a name from `secret`.
 pub(crate) fn named(secret: &[u8; 32], name: &[u8]) -> Option<[u8; 32]> {
     let mut key = [0; 32];
     expand(secret, b"", &[NAMED_INFO, name].concat(), &mut key).map(|()| key)
@@ -163,10 +163,10 @@ type Texts = (LuaString, LuaString, Option<LuaString>);
 
 /// `crypto.seal(key, text [, context]) -> string`
 ///
-/// Encrypts a text so that nobody without the key can read it or change it unnoticed (AES-256-GCM
-/// under a key of its own for each text). Sealing the same text again gives another string, 41
-/// bytes longer than the text. `context` is bound to it, not contained in it: only whoever states
-/// the same can open it. The key has at least 16 random bytes.
+/// Encrypts a text so that only the key can read it, and every change is noticed (AES-256-GCM under
+/// a key of its own for each text). Each call returns another string, 41 bytes longer than the
+/// text. `context` is bound to it, not contained in it: the same context is necessary to open it.
+/// The key has at least 16 random bytes.
 fn seal_randomly(lua: &Lua, texts: Texts) -> Result<LuaString> {
     let (key, text, context) = arguments("crypto.seal", texts)?;
     let sealed = seal::seal(&key, &text.as_bytes(), &context).ok_or_else(no_random_bytes)?;
@@ -174,7 +174,7 @@ fn seal_randomly(lua: &Lua, texts: Texts) -> Result<LuaString> {
 }
 
 /// `crypto.open(key, sealed [, context]) -> text`, or `nil, why` if it was sealed with another key
-/// or context, or changed on the way. Which of these it was is not told.
+/// or context, or changed on the way. The message does not distinguish these cases.
 fn open_random(lua: &Lua, texts: Texts) -> Result<MultiValue> {
     let (key, sealed, context) = arguments("crypto.open", texts)?;
     opened(lua, seal::open(&key, &sealed.as_bytes(), &context))
@@ -182,9 +182,9 @@ fn open_random(lua: &Lua, texts: Texts) -> Result<MultiValue> {
 
 /// `crypto.seal_siv(key, text [, context]) -> string`
 ///
-/// As `seal`, but the same text gives the same string, 17 bytes longer than the text (AES-SIV,
-/// RFC 5297). For links that caches are to know again; whoever sees two such strings sees whether
-/// the texts are the same.
+/// As `seal`, but the same text gives the same string, 17 bytes longer than the text (AES-SIV, RFC
+/// 5297). It is for links that caches have to recognize; anyone who sees two such strings sees
+/// whether the texts are the same.
 fn seal_always_alike(lua: &Lua, texts: Texts) -> Result<LuaString> {
     let (key, text, context) = arguments("crypto.seal_siv", texts)?;
     let sealed = seal::seal_siv(&key, &text.as_bytes(), &context);
@@ -199,7 +199,7 @@ fn open_always_alike(lua: &Lua, texts: Texts) -> Result<MultiValue> {
     opened(lua, seal::open_siv(&key, &sealed.as_bytes(), &context))
 }
 
-/// The text stays where it lies: it may be long.
+/// Checks the arguments. The text is not copied: it may be long.
 fn arguments(function: &str, (key, text, context): Texts) -> Result<(Vec<u8>, LuaString, Vec<u8>)> {
     let context = context.map(|context| context.as_bytes().to_vec()).unwrap_or_default();
     Ok((long_enough(function, &key)?, text, context))

@@ -24,7 +24,7 @@ pub(crate) use decode::decode;
 pub(crate) use encode::{JsonStyle, encode, write_number};
 
 /// Counts the values of one text and the bytes of its strings: no hook runs while it is made or
-/// read, so both cost steps of the request. Where nobody counts steps nothing is taken.
+/// read, so both cost steps of the request. Without a count of steps nothing is taken.
 pub(crate) struct Toll(Option<StepsLeft>);
 
 impl Toll {
@@ -37,13 +37,13 @@ impl Toll {
         taken.map_err(|_| Error::runtime("json: too many steps"))
     }
 
-    /// Takes what it costs to go over so many bytes of a text.
+    /// Takes the cost of a pass over so many bytes of a text.
     fn take_bytes(&self, bytes: usize) -> Result<()> {
         self.take(bytes / STEP_BYTES)
     }
 }
 
-/// Where the metatable lies that marks arrays.
+/// The registry name of the metatable that marks arrays.
 const ARRAYS: &str = "pinion.json.array";
 
 pub(crate) fn table(lua: &Lua) -> Result<Table> {
@@ -58,9 +58,10 @@ pub(crate) fn table(lua: &Lua) -> Result<Table> {
 /// `json.encode(value [, {indent = 2, sort = true}]) -> string`
 ///
 /// `indent` is a number of spaces, or a string of spaces and tabs; `sort` puts the keys of objects
-/// in the order of their bytes, so that equal values are equal texts. Raises for what JSON cannot
-/// say: functions, infinities, text that is not UTF-8, arrays with holes, keys of both kinds,
-/// tables that hold themselves; the message names the place, as in `data.items[3].x`.
+/// in the order of their bytes, so that equal values are equal texts. Raises an error for values
+/// that JSON cannot represent: functions, infinities, text that is not UTF-8, arrays with holes,
+/// keys of both kinds, tables that contain themselves; the message names the position, as in
+/// `data.items[3].x`.
 fn encode_value(lua: &Lua, (value, options): (Value, Option<Table>)) -> Result<LuaString> {
     let options = CallOptions::of(lua, "json.encode", options, &["indent", "sort"])?;
     let indent = options.get("indent")?.map(indent).transpose()?.unwrap_or_default();
@@ -91,8 +92,8 @@ fn indent(value: Value) -> Result<Vec<u8>> {
 
 /// `json.decode(text) -> value`, or `nil, why` with line and column if the text is not JSON.
 ///
-/// The word `null` gives `json.null`, also at the root: nil is an error and nothing else. Of a key
-/// that occurs twice the last value stays.
+/// The word `null` becomes `json.null`, also at the root: nil is an error and nothing else. Of a
+/// key that occurs twice the last value stays.
 fn decode_text(lua: &Lua, text: LuaString) -> Result<MultiValue> {
     match decode(lua, &text.as_bytes())? {
         Ok(value) => value.into_lua_multi(lua),
@@ -100,9 +101,9 @@ fn decode_text(lua: &Lua, text: LuaString) -> Result<MultiValue> {
     }
 }
 
-/// `json.array(table) -> table`: marks a table as an array and gives it back, so that it is one
-/// even when it is empty; `json.array()` gives a new one. The mark is its metatable: raises if it
-/// has another one.
+/// `json.array(table) -> table`: marks a table as an array and returns it, so that it is one even
+/// when it is empty; `json.array()` returns a new one. The mark is its metatable: the function
+/// raises an error if it has another one.
 fn array(lua: &Lua, table: Option<Table>) -> Result<Table> {
     let arrays = arrays(lua)?;
     let table = table.map_or_else(|| lua.create_table(), Ok)?;

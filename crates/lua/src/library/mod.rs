@@ -1,16 +1,17 @@
-//! Libraries that compute and reach nothing: values in, values out.
+//! Libraries that only compute: values in, values out.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`json`] | `pinion.json`: Lua values as JSON, and back |
-//! | [`codec`] | `pinion.codec`: hex, base64, what stands in URLs, forms and HTML |
+//! | [`codec`] | `pinion.codec`: hex, base64, escapes for URLs, forms and HTML |
 //! | [`crypto`] | `pinion.crypto`: digests, keys, sealed texts, tokens |
 //! | [`passwords`] | hashes of passwords; slow by intent, so never called on a worker |
 //! | [`options`] | the table of named options that a function takes last |
 //! | [`limits`] | every bound with its reason |
 //!
-//! What a client may have sent (a text to decode, a token, something sealed) is never an error of
-//! the script: those functions return `nil, why`. What only the script can get wrong is raised.
+//! Data that a client may have sent (a text to decode, a token, a sealed text) is never an error of
+//! the script: those functions return `nil, why`. Mistakes that only the script can make are raised
+//! as errors.
 
 pub(crate) mod codec;
 pub(crate) mod crypto;
@@ -24,19 +25,19 @@ mod trial;
 use crate::clock::Clock;
 use mlua::{Lua, Result, Table, Value};
 
-/// Puts `json`, `codec` and `crypto` into a table, which scripts know as `pinion`. What goes by the
-/// time asks the clock.
+/// Adds `json`, `codec` and `crypto` to a table, which scripts know as `pinion`. Functions that
+/// depend on the time use the clock.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub(crate) fn install(lua: &Lua, pinion: &Table, clock: &Clock) -> Result<()> {
     pinion.raw_set("json", json::table(lua)?)?;
     pinion.raw_set("codec", codec::table(lua)?)?;
     pinion.raw_set("crypto", crypto::table(lua, clock)?)
 }
 
-/// A key that should not be there, for the message that says so. Of what is neither a text nor a
-/// number only the kind is told: its own text could be made by the script.
+/// Returns the text of an unknown key for the error message. For a key that is neither a text nor a
+/// number this is only its type: its own text could be made by the script.
 fn shown(key: &Value) -> String {
     match key {
         Value::String(text) => text.to_string_lossy(),

@@ -13,7 +13,7 @@ pub(super) struct CallOptions<'l> {
 
 impl<'l> CallOptions<'l> {
     /// # Errors
-    /// A name that is not among `known`.
+    /// Fails for a name that is not among `known`.
     pub(super) fn of(
         lua: &'l Lua,
         function: &'static str,
@@ -32,10 +32,10 @@ impl<'l> CallOptions<'l> {
         Ok(CallOptions { lua, function, table })
     }
 
-    /// The value of an option, `None` where it was left out.
+    /// Returns the value of an option, `None` where it was left out.
     ///
     /// # Errors
-    /// A value of another type.
+    /// Fails for a value of another type.
     pub(super) fn get<T: FromLua>(&self, name: &str) -> Result<Option<T>> {
         let Some(table) = &self.table else { return Ok(None) };
         let value: Value = table.raw_get(name)?;

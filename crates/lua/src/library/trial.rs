@@ -17,12 +17,12 @@ pub(super) fn vm() -> Lua {
     lua
 }
 
-/// What a script gives in a VM of its own.
+/// Returns the result of a script in a VM of its own.
 pub(super) fn eval<R: FromLuaMulti>(code: &str) -> Result<R> {
     vm().load(code).eval()
 }
 
-/// The message a script ends with.
+/// Returns the error message of a script.
 pub(super) fn raised(code: &str) -> String {
     match eval::<mlua::MultiValue>(code) {
         Ok(values) => panic!("{code} gave {} values", values.len()),

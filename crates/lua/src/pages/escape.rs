@@ -1,32 +1,33 @@
-//! How values are escaped, by where they stand ([`pinion_template::Context`] says what each way
-//! promises). Bytes in; `None` where nothing had to change, which is what most values are.
+//! The escaping of values by their context ([`pinion_template::Context`] documents the guarantee of
+//! each). The functions take bytes and return `None` where nothing had to change, as for most
+//! values.
 
 use std::io::Write as _;
 
 use crate::grown::{Grown, check, room};
 use crate::pattern::limits::RESULT_MAX_BYTES;
 
-/// How many bytes one may become: `&quot;`, `\u0026`.
+/// The most bytes that one byte may become: `&quot;`, `\u0026`.
 const GROWTH_MAX: usize = 6;
 
-/// Schemes that a URL may have that is a value: those that do nothing but lead somewhere. The
-/// others, `javascript` and `data` above all, are written into the template by whoever means it.
+/// Schemes of URLs that may come from a value: schemes that only lead to another place. Other
+/// schemes, `javascript` and `data` above all, have to be written in the template.
 const SCHEMES: &[&str] = &["http", "https", "mailto", "tel", "sms", "ftp", "geo", "xmpp"];
 
-/// What stands in the place of a URL with another scheme.
+/// The replacement of a URL with another scheme.
 const REFUSED_URL: &[u8] = b"about:invalid";
 
-/// Text of HTML and XML.
+/// Escapes text of HTML and XML.
 pub(super) fn html(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     replaced(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\''), reference)
 }
 
-/// The value of an attribute between quotes; old browsers took backticks for such.
+/// Escapes the value of an attribute between quotes; old browsers took backticks for such.
 pub(super) fn attribute(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     replaced(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | b'`'), reference)
 }
 
-/// The name of a tag or of an attribute.
+/// Escapes the name of a tag or of an attribute.
 pub(super) fn name(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-_:.".contains(&byte);
     let kept = replaced(text, |byte| !is_kept(byte), |_, _| {})?;
@@ -37,8 +38,8 @@ pub(super) fn name(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     Ok(if CODE_NAMES.iter().any(begins) { Some(Vec::new()) } else { kept })
 }
 
-/// What the names of attributes begin with that hold code, also behind `data-`; the crate
-/// `template` has the whole list, of what is written in a page.
+/// The beginnings of attribute names that hold code, also after `data-`; the crate `template` has
+/// the whole list, for names in the text of a page.
 const CODE_NAMES: &[&[u8]] = &[
     b"on",
     b":",
@@ -67,8 +68,8 @@ const CODE_NAMES: &[&[u8]] = &[
     b"data-hx-",
 ];
 
-/// A whole URL in an attribute. White space at its ends goes, as browsers have it; inside it is
-/// percent-encoded, so that no scheme hides behind it.
+/// Escapes a whole URL in an attribute. White space at its ends is removed, as browsers do; inside
+/// it is percent-encoded, so that it hides no scheme.
 pub(super) fn url(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     let is_space = |byte: &u8| *byte <= b' ';
     let start = text.iter().position(|byte| !is_space(byte)).unwrap_or(text.len());
@@ -97,14 +98,14 @@ pub(super) fn url(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     Ok(Some(inner.to_vec()))
 }
 
-/// A part of the path of a URL.
+/// Escapes a part of the path of a URL.
 pub(super) fn url_path(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     replaced(text, |byte| !is_unreserved(byte) && byte != b'/', percent)
 }
 
-/// A part of the path of a URL, right behind a `/` with which the URL begins. `//` would lead to
-/// another host, be the second `/` of the value or stand behind an empty one; `/.` leads where `/`
-/// does.
+/// Escapes a part of the path of a URL, directly after a `/` with which the URL begins. `//` would
+/// lead to another host, whether the second `/` belongs to the value or follows an empty one; `/.`
+/// leads where `/` does.
 pub(super) fn url_root(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     match text {
         [] => Ok(Some(b".".to_vec())),
@@ -120,25 +121,25 @@ pub(super) fn url_root(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     }
 }
 
-/// A part of a query or a fragment.
+/// Escapes a part of a query or a fragment.
 pub(super) fn url_query(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     replaced(text, |byte| !is_unreserved(byte), percent)
 }
 
-/// JSON, so that no tag, reference or line of JavaScript begins in it. None of these characters
-/// stands outside of its strings.
+/// Escapes JSON, so that no tag, reference or line of JavaScript begins in it. Outside of its
+/// strings JSON has none of these characters.
 pub(super) fn script(json: &[u8]) -> Grown<Option<Vec<u8>>> {
     units(json, |byte| matches!(byte, b'<' | b'>' | b'&'))
 }
 
-/// The inside of a string of JavaScript or JSON.
+/// Escapes the inside of a string of JavaScript or JSON.
 pub(super) fn script_string(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     units(text, |byte| {
         matches!(byte, 0..0x20 | 0x7f | b'"' | b'\'' | b'`' | b'$' | b'\\' | b'<' | b'>' | b'&')
     })
 }
 
-/// CSS.
+/// Escapes a value in CSS.
 pub(super) fn style(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     let is_kept =
         |byte: u8| byte.is_ascii_alphanumeric() || b"-_.%#".contains(&byte) || byte >= 0x80;
@@ -146,14 +147,15 @@ pub(super) fn style(text: &[u8]) -> Grown<Option<Vec<u8>>> {
         text,
         |byte| !is_kept(byte),
         |byte, out| {
-            // Nothing can go wrong when memory is written to.
+            // Writing to memory does not fail.
             let _written = write!(out, "\\{byte:x} ");
         },
     )
 }
 
-/// A comment: whatever could end one, of any language, is left out. A `-` stays between two other
-/// characters, so that no two of them meet, whatever stands around the value.
+/// Escapes text in a comment: all characters that could end one, in any language, are left out. A
+/// `-` stays between two other characters, so that no two of them meet, whatever surrounds the
+/// value.
 pub(super) fn comment(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b" _.,".contains(&byte);
     if text.iter().all(|&byte| is_kept(byte)) {
@@ -172,12 +174,12 @@ pub(super) fn comment(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     Ok(Some(out))
 }
 
-/// RFC 3986 §2.3.
+/// Returns whether a byte is unreserved (RFC 3986 §2.3).
 fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
-/// A copy with some bytes written otherwise, if there are any of them.
+/// Returns a copy with some bytes replaced, if there are any of them.
 fn replaced(
     text: &[u8],
     is_special: impl Fn(u8) -> bool,
@@ -204,8 +206,8 @@ fn replaced(
     Ok(Some(out))
 }
 
-/// Room for a text whose bytes become so many each, and some more. One that cannot become too long
-/// is not measured: it takes what texts mostly take.
+/// Reserves memory for a text whose bytes become `bytes_of` each, and `more`. A text that cannot
+/// become too long is not measured: it gets the memory that texts mostly need.
 fn enough_room(text: &[u8], more: impl Fn() -> usize, bytes_of: impl Fn(u8) -> usize) -> Grown {
     if text.len() <= RESULT_MAX_BYTES / GROWTH_MAX {
         return room(text.len() + text.len() / 8 + 16);
@@ -230,8 +232,8 @@ fn percent(byte: u8, out: &mut Vec<u8>) {
     let _written = write!(out, "%{byte:02X}");
 }
 
-/// With some bytes, and U+2028 and U+2029, as `\uXXXX`. JavaScript older than 2019 takes those two
-/// for ends of lines.
+/// Escapes some bytes, and U+2028 and U+2029, as `\uXXXX`. JavaScript older than 2019 takes those
+/// two for ends of lines.
 fn units(text: &[u8], is_special: impl Fn(u8) -> bool) -> Grown<Option<Vec<u8>>> {
     const SEPARATOR: u8 = 0xe2;
     const UNIT_BYTES: usize = r"\u2028".len();

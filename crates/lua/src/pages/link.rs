@@ -1,7 +1,7 @@
-//! Parameters that travel encrypted in `?e=`, bound to the path that they are for.
+//! Parameters that are sent encrypted in `?e=`, bound to the path that they are for.
 //!
-//! What is sealed is a query, as forms write it; the path is what it is bound to, so parameters of
-//! one page are good for no other one.
+//! The sealed text is a query, as forms write it. It is bound to the path, so parameters of one
+//! page are valid for no other page.
 
 use crate::form;
 use crate::grown::{Grown, check, percent};
@@ -15,21 +15,21 @@ use pinion_http::target::is_path_byte;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The parameter.
+/// The name of the parameter.
 const NAME: &str = "e";
 
-/// What keys for links are derived for.
+/// The `info` from which keys for links are derived.
 const INFO: &[u8] = b"pinion to_url 1";
 
-/// What links of a site are encrypted with.
+/// The key that encrypts links of a site.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct LinkKey([u8; 32]);
 
 impl LinkKey {
-    /// From the master key of a site.
+    /// Derives it from the master key of a site.
     ///
     /// # Errors
-    /// A key that is too short to be a secret.
+    /// Fails for a key that is too short to be a secret.
     pub(crate) fn of_master(master: &[u8]) -> std::result::Result<Self, String> {
         let mut key = [0; 32];
         let is_long = master.len() >= KEY_MIN_BYTES;
@@ -43,38 +43,39 @@ impl LinkKey {
         Ok(Self(key))
     }
 
-    /// A key for something else, from the same master key.
+    /// Derives a key for another purpose from the same master key.
     pub(crate) fn named(&self, name: &[u8]) -> Option<[u8; 32]> {
         named(&self.0, name)
     }
 
-    /// `None` if there are no random bytes, or the query is too long for any URL.
+    /// Seals a query. Returns `None` if there are no random bytes, or the query is too long for any
+    /// URL.
     fn sealed(&self, query: &[u8], path: &[u8], is_random: bool) -> Option<String> {
         let sealed =
             if is_random { seal(&self.0, query, path) } else { seal_siv(&self.0, query, path) };
         Some(URL_SAFE_NO_PAD.encode(sealed?))
     }
 
-    /// `None` if it was not sealed with this key for this path.
+    /// Opens a query. Returns `None` if it was not sealed with this key for this path.
     fn opened(&self, text: &[u8], path: &[u8]) -> Option<Vec<u8>> {
         let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
         open_siv(&self.0, &sealed, path).or_else(|| open(&self.0, &sealed, path))
     }
 }
 
-/// A key is in no log.
+/// The key is never written to a log.
 impl fmt::Debug for LinkKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LinkKey")
     }
 }
 
-/// What a link is made of: the decoded path, the query, whether it is encrypted, and in a new way
-/// each time, and the fragment.
+/// The parts of a link: the decoded path, the query, whether it is encrypted, whether the
+/// encryption is random each time, and the fragment.
 pub(super) type Parts = (LuaString, LuaString, bool, bool, Option<LuaString>);
 
-/// The URL of a path on this site; nil and why if it is none. Without a key parameters travel
-/// plain.
+/// Returns the URL of a path on this site; nil and the reason if it is none. Without a key the
+/// parameters are plain text.
 pub(super) fn url(
     lua: &Lua,
     key: Option<&LinkKey>,
@@ -108,7 +109,7 @@ pub(super) fn url(
     }
 }
 
-/// A URL of its parts, of which the query is escaped already.
+/// Joins the parts of a URL, of which the query is escaped already.
 fn joined(path: &[u8], query: Option<&[u8]>, fragment: Option<&[u8]>) -> Grown {
     let mut out = Vec::new();
     percent(&mut out, path, |byte| is_path_byte(byte) && byte != b'\'')?;
@@ -125,9 +126,9 @@ fn joined(path: &[u8], query: Option<&[u8]>, fragment: Option<&[u8]>) -> Grown {
     Ok(out)
 }
 
-/// Puts the parameters that came encrypted among the others, before which they go, and all of them
-/// into a table of their own at `e`. That is nil if nothing came, or nothing that can be trusted:
-/// what the client has written there itself is taken away.
+/// Adds the encrypted parameters to the others, over which they take precedence, and sets `e` to a
+/// table of all of them. `e` is nil if there are none, or none that are authentic: a value that the
+/// client has written there is removed.
 pub(super) fn open_query(
     lua: &Lua,
     key: Option<&LinkKey>,

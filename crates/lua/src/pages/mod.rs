@@ -1,13 +1,13 @@
 //! Pages of templates: compiled once for all workers, answered by a function of each VM.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `escape` | how values are escaped |
-//! | `link` | parameters that travel encrypted |
+//! | `link` | parameters that are sent encrypted |
 //! | `parameters` | how many parameters a function has |
 //! | `plain` | whether a text needs no escaping, for LuaJIT's compiler |
 //!
-//! `pages.lua` is what is lent to pages.
+//! `pages.lua` holds the functions that pages may call.
 
 mod escape;
 mod link;
@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 
 pub(crate) use link::LinkKey;
 
-/// A page and what it answers.
+/// A page and the route that it answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HandlerPage {
     route: name::Route,
@@ -40,7 +40,7 @@ pub(crate) struct HandlerPage {
 }
 
 impl HandlerPage {
-    /// Returns the values with a format that stand on a line of a file.
+    /// Returns the values with a format on a line of a file.
     pub(crate) fn formats_at(&self, file: &str, line: u32) -> impl Iterator<Item = &Formatted> {
         self.template.formats_at(file, line)
     }
@@ -52,7 +52,7 @@ pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 /// Compiles the pages among some files.
 ///
 /// # Errors
-/// The first thing that is wrong with one of them, or two that answer the same requests.
+/// Returns the first error of one of them, or of two that answer the same requests.
 pub(crate) fn compiled(
     files: &Files,
     names: &SourceNames,
@@ -75,23 +75,23 @@ pub(crate) fn compiled(
     Ok(pages)
 }
 
-/// Whether a file is Lua, for `require` or as the main script.
+/// Returns whether a file is Lua, for `require` or as the main script.
 pub(crate) fn is_code(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     name::kind(name.as_bytes()) == Some(Kind::Script)
 }
 
-/// What makes handlers of pages in one VM.
+/// Creates the handlers of pages in one VM.
 pub(crate) struct Maker {
     make: Function,
     /// The globals of pages.
     environment: Table,
 }
 
-/// Puts what pages need into a VM whose main script has not run yet, so that it breaks nothing.
+/// Prepares a VM for pages before its main script has run, so that the script can break nothing.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Result<Maker> {
     let host = lua.create_table()?;
     host.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
@@ -129,10 +129,10 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     Ok(Maker { make, environment })
 }
 
-/// Bytes escaped; `None` where nothing had to change.
+/// A function that escapes bytes; it returns `None` where nothing had to change.
 type Escape = fn(&[u8]) -> Grown<Option<Vec<u8>>>;
 
-/// The function for a way of escaping; those without one stand in `pages.lua`.
+/// Returns the function that escapes for a context; contexts without one are in `pages.lua`.
 fn escaper(context: Context) -> Option<Escape> {
     Some(match context {
         Context::Text => escape::html,
@@ -149,7 +149,7 @@ fn escaper(context: Context) -> Option<Escape> {
     })
 }
 
-/// What needs no escaping is given back as it came, the same string of the VM.
+/// A text that needs no escaping is returned as the same string of the VM.
 fn function(lua: &Lua, escape: Escape) -> Result<Function> {
     lua.create_function(move |lua, text: LuaString| {
         let escaped = escape(&text.as_bytes());
@@ -164,10 +164,10 @@ fn function(lua: &Lua, escape: Escape) -> Result<Function> {
 }
 
 impl Maker {
-    /// Makes handlers of all pages, and routes to those whose requests have none.
+    /// Creates handlers of all pages, and routes to those whose requests have none.
     ///
     /// # Errors
-    /// What Lua has against a page, by the lines of its files, or the router.
+    /// Returns the error of Lua in a page, by the lines of its files, or of the router.
     pub(crate) fn make(
         &self,
         lua: &Lua,
@@ -205,15 +205,15 @@ impl Maker {
     }
 }
 
-/// What the chunk of a page is called in a VM: short, since Lua cuts long names off, and nothing
-/// that a script is called.
+/// Returns the name of the chunk of a page in a VM: it is short, because Lua cuts long names off,
+/// and differs from all names of scripts.
 fn chunk_name(rank: usize) -> String {
     format!("{CHUNK}{rank}>")
 }
 
 const CHUNK: &str = "<page ";
 
-/// A message of Lua with the lines of pages as lines of their files.
+/// Replaces the lines of pages in a message of Lua by lines of their files.
 pub(crate) fn explained(message: &str, pages: &[HandlerPage]) -> String {
     let mut shown = message.to_owned();
     let ranks =

@@ -1,23 +1,23 @@
-//! How many parameters a function of Lua has.
+//! The number of parameters of a Lua function.
 
 use mlua::Function;
 
-/// The parameters that it names; 0 for a function of the host. LuaJIT tells that to nobody but its
-/// own debug library, which is not open, and to whoever writes a function down.
+/// Returns the number of named parameters; 0 for a function of the host. LuaJIT discloses it only
+/// to its own debug library, which is not open, and in a dump of the function.
 #[cfg(feature = "luajit")]
 pub(super) fn count(function: &Function) -> u8 {
     of_dump(&function.dump(true)).unwrap_or_default()
 }
 
-/// The parameters that it names; 0 for a function of the host.
+/// Returns the number of named parameters; 0 for a function of the host.
 #[cfg(not(feature = "luajit"))]
 pub(super) fn count(function: &Function) -> u8 {
     function.info().num_params
 }
 
-/// From a function as LuaJIT writes it down without the names in it (`lj_bcdump.h`): a head of
-/// three signs, a version and flags, then prototypes, inner ones first, each behind its length,
-/// then a zero. A prototype begins with its flags and the number of its parameters.
+/// Reads it from a function as LuaJIT dumps it without names (`lj_bcdump.h`): a head of three
+/// signs, a version and flags, then prototypes, inner ones first, each after its length, then a
+/// zero. A prototype begins with its flags and the number of its parameters.
 #[cfg(feature = "luajit")]
 fn of_dump(dump: &[u8]) -> Option<u8> {
     let mut rest = dump.strip_prefix(b"\x1bLJ")?.get(1..)?;
@@ -34,7 +34,7 @@ fn of_dump(dump: &[u8]) -> Option<u8> {
     }
 }
 
-/// ULEB128.
+/// Reads a number in ULEB128.
 #[cfg(feature = "luajit")]
 fn number(rest: &mut &[u8]) -> Option<usize> {
     let mut value = 0_usize;

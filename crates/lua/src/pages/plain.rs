@@ -1,6 +1,6 @@
-//! Whether a text can stand in HTML as it is, asked by a function of C: the one kind of function of
-//! the host that LuaJIT calls from what it has compiled. Most values of pages are such texts, and a
-//! page has hundreds of them.
+//! Tests whether a text needs no escaping in HTML, by a function of C: the one kind of function of
+//! the host that LuaJIT calls from compiled code. Most values of pages are such texts, and a page
+//! has hundreds of them.
 #![allow(unsafe_code, reason = "functions are called by LuaJIT through their address")]
 
 use std::ffi::{c_char, c_int, c_void};
@@ -17,37 +17,39 @@ return function(text)
 end
 "#;
 
-/// A function that tells whether a text has nothing that is escaped in text or in attributes of
-/// HTML. Nothing else of LuaJIT's foreign functions is for the script.
+/// Returns a function that tests whether a text has no character that is escaped in text or in
+/// attributes of HTML. Scripts reach nothing else of LuaJIT's foreign functions.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub(super) fn function(lua: &Lua) -> Result<Function> {
     let loaded: Table = lua.named_registry_value("_LOADED")?;
-    // Opened a second time, it would forget what it has made.
+    // If the library were opened a second time, it would lose its types.
     let foreign = match loaded.raw_get::<Option<Table>>("ffi")? {
         Some(foreign) => foreign,
-        // SAFETY: a function of LuaJIT that opens a library, for a VM that has not opened it.
+        // SAFETY: it is a function of LuaJIT that opens a library, for a VM that has not opened it.
         None => unsafe { lua.create_c_function(ffi::luaopen_ffi)? }.call::<Table>(())?,
     };
-    // What it has made is gone with it. `_LOADED` is `package.loaded`, which a script without a
-    // sandbox may empty; no script reaches this.
+    // Its types live as long as this value. `_LOADED` is `package.loaded`, which a script without a
+    // sandbox may empty; no script reaches this name.
     lua.set_named_registry_value("pinion.foreign", &foreign)?;
     let address = LightUserData(is_plain as *mut c_void);
     lua.load(BIND).set_name("=pinion").call((foreign, address))
 }
 
-/// Whether a text of so many bytes is plain: 1 or 0.
+/// Returns 1 if a text of so many bytes is plain, else 0.
 ///
 /// # Safety
-/// There are so many bytes, and nobody writes to them meanwhile.
+/// `text` must point to so many bytes, which no thread writes to meanwhile.
 unsafe extern "C" fn is_plain(text: *const c_char, bytes: usize) -> c_int {
-    // SAFETY: the caller's; LuaJIT gives the bytes of a string, which has some address when empty.
+    // SAFETY: the caller guarantees it; LuaJIT passes the bytes of a string, whose address is valid
+    // even when it is empty.
     let text = unsafe { slice::from_raw_parts(text.cast::<u8>(), bytes) };
     c_int::from(has_no_special(text))
 }
 
-/// Bytes that are looked at together, without a branch for each: a register of any processor.
+/// The number of bytes that are tested together, without a branch for each: a register of any
+/// processor.
 const TOGETHER: usize = 16;
 
 fn has_no_special(text: &[u8]) -> bool {

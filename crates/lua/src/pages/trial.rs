@@ -1,4 +1,4 @@
-//! A site whose pages are asked for without a server, for tests.
+//! A site whose pages are requested without a server, for tests.
 
 use crate::budget::{Budget, Guard};
 use crate::content::ReceivedContent;
@@ -14,28 +14,28 @@ use pinion_engine::clock::Now;
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 
-/// A site, started.
+/// A started site.
 pub(crate) struct TrialSite {
     vm: Vm,
     budget: Budget,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct TrialAnswer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
-    /// The lengths of what went out before the page was through.
+    /// The lengths of the pieces that were sent before the page ended.
     pub(crate) sent: Vec<usize>,
 }
 
-/// A program of some files.
+/// Creates a program of some files.
 pub(crate) fn program(files: &[(&str, &str)]) -> Result<SiteProgram, String> {
     named(files, SourceNames::default())
 }
 
-/// … whose files have these names in errors.
+/// Creates a program of some files with these names in errors.
 pub(crate) fn named(files: &[(&str, &str)], names: SourceNames) -> Result<SiteProgram, String> {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
     SiteProgram::of_code("site", None, names, files).map_err(|problem| problem.to_string())
@@ -58,13 +58,13 @@ impl TrialSite {
         self.ask(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-Sign: <x>\r\n\r\n"), "")
     }
 
-    /// Only the content.
+    /// Returns only the content.
     pub(crate) fn body(&mut self, target: &str) -> String {
         self.get(target).unwrap_or_else(|report| panic!("{target}: {report}")).body
     }
 
-    /// Lets a page run until it waits for another task, which never comes, and says what the log
-    /// has when the time of its request is over.
+    /// Runs a page until it waits for another task, which never comes, and returns the log entry of
+    /// the end of its time.
     pub(crate) fn over_time(&mut self, target: &str) -> String {
         let FoundRoute::Route(found) = self.vm.router().find(b"GET", target.as_bytes()) else {
             panic!("{target} leads nowhere");
@@ -95,7 +95,7 @@ impl TrialSite {
         fault.text().to_owned()
     }
 
-    /// The report of a request that fails.
+    /// Returns the report of a request that fails.
     pub(crate) fn report(&mut self, target: &str) -> String {
         self.get(target).expect_err(target)
     }
@@ -106,7 +106,7 @@ impl TrialSite {
         self.ask(&head, body)
     }
 
-    /// Runs what the page has begun beside itself, to its end.
+    /// Runs the tasks that the page has begun, to their end.
     fn run_parts(&mut self) {
         let ready = self.vm.host().work.ready.take();
         assert!(!ready.is_empty(), "the page waits for nothing");
@@ -173,7 +173,7 @@ impl TrialSite {
     }
 }
 
-/// What a page without other files shows.
+/// Returns the content of a page without other files.
 pub(crate) fn alone(text: &str) -> String {
     TrialSite::new(&[("/index.dyn.html", text)]).body("/?name=%3CAnn%3E&n=7")
 }

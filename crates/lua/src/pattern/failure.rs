@@ -1,13 +1,13 @@
-//! Why a search has no answer, in the words of the Lua that is compiled in.
+//! The errors of searches, in the words of the Lua version that is compiled in.
 
 use super::limits::{CAPTURES_MAX, PATTERN_MAX_BYTES, RESULT_MAX_BYTES};
 use super::steps::OutOfSteps;
 use super::{LUAJIT, TOO_MANY_STEPS};
 
-/// Why a search or a replacement failed.
+/// The reason why a search or a replacement failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternFailure {
-    /// The pattern is wrong, from the place on that the search has come to.
+    /// The pattern is malformed at the position that the search has reached.
     Malformed(Malformed),
     /// More than [`DEPTH_MAX`](super::limits::DEPTH_MAX) parts are open at a time.
     TooComplex,
@@ -15,26 +15,26 @@ pub enum PatternFailure {
     TooLong,
     /// The budget is used up.
     TooManySteps,
-    /// What was to be made is above [`RESULT_MAX_BYTES`].
+    /// The result would have more than [`RESULT_MAX_BYTES`].
     ResultTooLarge,
-    /// A `%` in a replacement has something behind it that means nothing.
+    /// A `%` in a replacement is followed by a character without a meaning.
     Replacement,
     /// A replacement names a capture that the pattern has not: its number, from 1.
     NoSuchCapture(u8),
 }
 
-/// What can be wrong with a pattern.
+/// The errors of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// It ends with `%`.
     EndsWithEscape,
     /// A set is not closed.
     SetNotClosed,
-    /// `%f` without a set behind it.
+    /// `%f` is not followed by a set.
     FrontierWithoutSet,
-    /// `%b` without two bytes behind it.
+    /// `%b` is not followed by two bytes.
     BalanceWithoutPair,
-    /// `)` with no capture open.
+    /// There is a `)` with no capture open.
     NothingToClose,
     /// `%1` to a capture that is not there or not closed: the digit, from 0.
     NoSuchCapture(u8),

@@ -1,4 +1,5 @@
-//! What `library.lua` calls: searches whose answers are numbers, which are cheap to hand over.
+//! The functions that `library.lua` calls: searches that return numbers, which are cheap to pass to
+//! Lua.
 //!
 //! These functions are called in every search, so they allocate nothing in the VM: nothing they do
 //! can start its collector, and with it functions of the script, while the desk is in use. A short
@@ -18,40 +19,42 @@ use super::replace::{MatchWalk, replace};
 use super::steps::{Steps, StepsLeft};
 use crate::budget;
 
-/// In the place of a match, there is none.
+/// Replaces a match: there is none.
 const NONE: i64 = -1;
-/// In the place of an answer, why there is none is kept for whoever asks.
+/// Replaces a result: the search failed, and the desk keeps the reason.
 const FAILED: i64 = -2;
 /// The pattern is no longer kept under this number.
 const STALE: i64 = -3;
 /// The subject or the pattern is no string.
 const NOT_TEXT: i64 = -4;
-/// An argument is no number, and why is kept.
+/// An argument is no number; the desk keeps the reason.
 const WRONG_NUMBER: i64 = -5;
 
-/// Stands in the place of the end of a capture that is a position.
+/// Replaces the end of a capture that is a position.
 const POSITION: i64 = -1;
 
-/// What a search has found, if anything.
+/// The result of a search, if it has found a match.
 type Searched<T> = Result<Option<T>, PatternFailure>;
 
-/// First and last place as `string.sub` wants them; in the place of the first, why there is none.
+/// First and last position as `string.sub` needs them; instead of the first, the reason why there
+/// is none.
 type Ends = (i64, Option<i64>);
-/// Where to go on, or why there is no match; its ends; those of its only capture.
+/// The position to go on at, or the reason why there is no match; its ends; the ends of its only
+/// capture.
 type Walked = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
 
-/// Sets `find`, `gmatch`, `gsub`, `match` and `rep` of the table `string`, which is where methods
-/// of strings are looked up as well. Every search takes its steps from `steps`.
+/// Sets `find`, `gmatch`, `gsub`, `match` and `rep` of the table `string`, in which methods of
+/// strings are looked up as well. Every search takes its steps from `steps`.
 ///
 /// # Errors
-/// Out of memory, or the VM was opened without the libraries `string` and `table`.
+/// Fails when memory runs out, or the VM was opened without the libraries `string` and `table`.
 pub fn install(lua: &Lua, steps: &StepsLeft) -> mlua::Result<()> {
-    // What else no hook sees takes its steps from there.
+    // Other functions that no hook interrupts take their steps from there.
     lua.set_app_data(steps.clone());
     install_with(lua, steps, SHORT_MAX_BYTES as i64)
 }
 
-/// The same, where a subject is short up to so many bytes.
+/// Does this for a VM in which a subject is short up to so many bytes.
 pub(super) fn install_with(lua: &Lua, steps: &StepsLeft, short_bytes: i64) -> mlua::Result<()> {
     let desk = Rc::new(Desk {
         steps: steps.clone(),
@@ -103,7 +106,7 @@ pub(super) fn install_with(lua: &Lua, steps: &StepsLeft, short_bytes: i64) -> ml
 struct Desk {
     steps: StepsLeft,
     work: RefCell<PatternWork>,
-    /// Why the last call failed, in words.
+    /// The reason why the last call failed, in words.
     reason: RefCell<String>,
 }
 
@@ -112,8 +115,8 @@ struct PatternWork {
     matcher: Matcher,
 }
 
-/// Patterns in their compiled form, by numbers. When there is no room for another, all are given
-/// up, and their numbers become stale.
+/// Compiled patterns, by numbers. When there is no room for another, all are dropped, and their
+/// numbers become stale.
 #[derive(Default)]
 struct Patterns {
     programs: Vec<PatternProgram>,
@@ -121,7 +124,7 @@ struct Patterns {
     generation: u32,
 }
 
-/// Bits of a number that are the place in the list.
+/// The number of bits of a number that are the index in the list.
 const PLACE_BITS: u32 = 16;
 const _: () = assert!(KEPT_MAX_PATTERNS <= 1 << PLACE_BITS);
 
@@ -146,13 +149,13 @@ impl Patterns {
 }
 
 impl Desk {
-    /// Remembers why, and says that there is a reason.
+    /// Keeps the reason of a failure, and returns the number that means it.
     fn failed(&self, why: impl std::fmt::Display) -> i64 {
         *self.reason.borrow_mut() = why.to_string();
         FAILED
     }
 
-    /// Does what takes steps.
+    /// Runs a function that takes steps.
     fn stepping<T>(
         &self,
         act: impl FnOnce(&mut Steps) -> Result<T, PatternFailure>,
@@ -163,7 +166,7 @@ impl Desk {
         done.map_err(|failure| self.failed(failure))
     }
 
-    /// Goes through a subject with one of the patterns.
+    /// Searches a subject for one of the patterns.
     #[inline]
     fn search<T>(
         &self,
@@ -171,7 +174,7 @@ impl Desk {
         act: impl FnOnce(&mut Matcher, &PatternProgram, &mut Steps) -> Searched<T>,
     ) -> Result<T, i64> {
         if number < 0 {
-            // What learning it has said.
+            // The number is the result of learning the pattern.
             return Err(number);
         }
         let PatternWork { patterns, matcher } = &mut *self.work.borrow_mut();
@@ -179,7 +182,7 @@ impl Desk {
         self.stepping(|steps| act(matcher, program, steps))?.ok_or(NONE)
     }
 
-    /// A number of the script as an integer, `absent` if there is none.
+    /// Returns a number of the script as an integer, `absent` if there is none.
     #[inline]
     fn integer(&self, lua: &Lua, given: Value, absent: i64) -> Result<i64, i64> {
         match given {
@@ -206,14 +209,14 @@ impl Desk {
     }
 }
 
-/// A search whose subject is a short string.
+/// Wraps a search whose subject is a short string.
 fn short<A, R>(
     search: impl Fn(&Desk, &Lua, &[u8], i64, A) -> R,
 ) -> impl Fn(&Desk, &Lua, (BString, i64, A)) -> mlua::Result<R> {
     move |desk, lua, (subject, number, rest)| Ok(search(desk, lua, &subject, number, rest))
 }
 
-/// A search whose subject is a string of any length, or something else.
+/// Wraps a search whose subject is a string of any length, or another value.
 fn long<A, R>(
     search: impl Fn(&Desk, &Lua, &[u8], i64, A) -> R,
 ) -> impl Fn(&Desk, &Lua, (Value, i64, A)) -> mlua::Result<R> {
@@ -225,13 +228,13 @@ fn long<A, R>(
     }
 }
 
-/// Takes a pattern up: its number, how many captures it has, whether it has no specials, and
-/// whether all others have been given up.
+/// Compiles a pattern and returns its number, how many captures it has, whether it has no specials,
+/// and whether all others have been dropped.
 fn learn(desk: &Desk, _: &Lua, pattern: Value) -> mlua::Result<(i64, usize, bool, bool)> {
     let Value::String(pattern) = pattern else { return Ok((NOT_TEXT, 0, false, false)) };
     let pattern = pattern.as_bytes();
     let program = desk.stepping(|steps| {
-        // Each byte is looked at, not skipped over.
+        // The compiler looks at each byte, without skipping.
         steps.take(pattern.len())?;
         PatternProgram::new(&pattern)
     });
@@ -245,18 +248,18 @@ fn learn(desk: &Desk, _: &Lua, pattern: Value) -> mlua::Result<(i64, usize, bool
     })
 }
 
-/// The offset that a search begins at.
+/// Returns the offset at which a search begins.
 fn start(init: i64, length: usize) -> Option<usize> {
     let offset = match init {
         1.. => usize::try_from(init - 1).unwrap_or(usize::MAX),
         0 => 0,
         _ => length.saturating_sub(usize::try_from(init.unsigned_abs()).unwrap_or(usize::MAX)),
     };
-    // Lua 5.1 searches the empty text behind the last byte, 5.4 finds nothing there.
+    // Lua 5.1 searches the empty text after the last byte, 5.4 finds nothing there.
     if LUAJIT { Some(offset.min(length)) } else { Some(offset).filter(|offset| *offset <= length) }
 }
 
-/// `find` with a pattern without captures.
+/// Implements `find` with a pattern without captures.
 fn find(desk: &Desk, lua: &Lua, subject: &[u8], number: i64, init: Value) -> Ends {
     let found = desk.integer(lua, init, 1).and_then(|init| {
         desk.search(number, |matcher, program, steps| {
@@ -271,7 +274,7 @@ fn find(desk: &Desk, lua: &Lua, subject: &[u8], number: i64, init: Value) -> End
     ends(found.map(Capture::Bytes))
 }
 
-/// `find` that is told to take the pattern literally.
+/// Implements `find` with the option to use the pattern literally.
 fn plain(
     desk: &Desk,
     lua: &Lua,
@@ -292,7 +295,7 @@ fn plain(
     Ok(ends(found.map(Capture::Bytes)))
 }
 
-/// What was found by `memmem`, which takes time in proportion to both lengths.
+/// Searches by `memmem`, which takes time in proportion to both lengths.
 fn plain_found(
     subject: &[u8],
     text: &[u8],
@@ -305,7 +308,8 @@ fn plain_found(
     Ok(found.map(|from| CaptureSpan { from, to: from + text.len() }))
 }
 
-/// `match` with a pattern that has one capture or none: that, or the whole match.
+/// Implements `match` with a pattern that has one capture or none: it returns that, or the whole
+/// match.
 fn find_match(desk: &Desk, lua: &Lua, subject: &[u8], number: i64, init: Value) -> Ends {
     ends(desk.integer(lua, init, 1).and_then(|init| {
         desk.search(number, |matcher, program, steps| {
@@ -316,7 +320,8 @@ fn find_match(desk: &Desk, lua: &Lua, subject: &[u8], number: i64, init: Value) 
     }))
 }
 
-/// `find` and `match` with a pattern that has captures: the ends of the match and of all captures.
+/// Implements `find` and `match` with a pattern that has captures: it returns the ends of the match
+/// and of all captures.
 fn captures(
     desk: &Desk,
     lua: &Lua,
@@ -334,18 +339,19 @@ fn captures(
     with_captures(found)
 }
 
-/// Where `gmatch` begins in a subject of so many bytes.
+/// Returns where `gmatch` begins in a subject of so many bytes.
 fn begin(desk: &Desk, lua: &Lua, (bytes, init): (i64, Value)) -> mlua::Result<i64> {
     let length = usize::try_from(bytes).unwrap_or(0);
     Ok(match desk.integer(lua, init, 1) {
-        // Behind the subject nothing is found, in both flavours: in 5.1 there was no such argument.
+        // After the end of the subject nothing is found, in both flavours: in 5.1 there was no such
+        // argument.
         Ok(init) if init.saturating_sub(1) > bytes => MatchWalk::from(length + 1).to_number(),
         Ok(init) => MatchWalk::from(start(init, length).unwrap_or(0)).to_number(),
         Err(code) => code,
     })
 }
 
-/// The next of several matches of a pattern that has one capture or none.
+/// Returns the next of several matches of a pattern that has one capture or none.
 fn walk(desk: &Desk, _: &Lua, subject: &[u8], number: i64, at: i64) -> Walked {
     let mut walk = MatchWalk::from_number(at);
     let found = desk.search(number, |matcher, program, steps| {
@@ -366,7 +372,7 @@ fn walk(desk: &Desk, _: &Lua, subject: &[u8], number: i64, at: i64) -> Walked {
     }
 }
 
-/// The next of several matches, with all captures.
+/// Returns the next of several matches, with all captures.
 fn walk_captures(
     desk: &Desk,
     _: &Lua,
@@ -385,14 +391,15 @@ fn walk_captures(
     }
 }
 
-/// `gsub` with a text: how many matches, and the new text if there are any.
+/// Implements `gsub` with a text: it returns how many matches there are, and the new text if there
+/// are any.
 fn replace_text(
     desk: &Desk,
     lua: &Lua,
     (subject, number, replacement, most): (Value, i64, Value, Value),
 ) -> mlua::Result<(i64, Option<BString>)> {
     let Value::String(subject) = subject else { return Ok((NOT_TEXT, None)) };
-    // Before the desk is in use, as this may collect: a number becomes a string.
+    // This comes before the desk is in use, as it may collect garbage: a number becomes a string.
     let Some(replacement) = lua.coerce_string(replacement)? else { return Ok((NOT_TEXT, None)) };
     let (subject, replacement) = (subject.as_bytes(), replacement.as_bytes());
     let replaced = desk.integer(lua, most, i64::MAX).and_then(|most| {
@@ -408,16 +415,16 @@ fn replace_text(
     })
 }
 
-/// How many matches `gsub` may replace.
+/// Returns how many matches `gsub` may replace.
 fn most(desk: &Desk, lua: &Lua, most: Value) -> mlua::Result<i64> {
     let most = desk.integer(lua, most, i64::MAX);
     Ok(most.map_or_else(|code| code, |most| most.clamp(0, MOST_EXACT)))
 }
 
-/// Up to here a `double`, LuaJIT's only number, has all integers.
+/// The largest integer up to which a `double`, LuaJIT's only number, has all integers.
 const MOST_EXACT: i64 = (1 << f64::MANTISSA_DIGITS) - 1;
 
-/// How often `rep` is to repeat a text of so many bytes.
+/// Returns how often `rep` repeats a text of so many bytes.
 fn repeatable(
     desk: &Desk,
     lua: &Lua,
@@ -445,7 +452,8 @@ fn repeatable(
     Ok(taken.map_or_else(|code| code, |()| i64::try_from(times).unwrap_or(0)))
 }
 
-/// The reason of the last failure. Whatever catches the error, its place is known.
+/// Returns the reason of the last failure. The position of the error is known, wherever it is
+/// caught.
 fn reason(desk: &Desk, lua: &Lua, (): ()) -> mlua::Result<String> {
     if desk.steps.is_spent() {
         budget::strike(|| budget::running(lua));
@@ -453,9 +461,9 @@ fn reason(desk: &Desk, lua: &Lua, (): ()) -> mlua::Result<String> {
     Ok(std::mem::take(&mut *desk.reason.borrow_mut()))
 }
 
-/// First and last place, or a position.
+/// Returns first and last position of a match, or a position.
 fn ends(found: Result<Capture, i64>) -> Ends {
-    // Offsets in memory are far from the end of these.
+    // Offsets in memory are far from the largest value of these types.
     match found {
         Ok(Capture::Bytes(span)) => (span.from as i64 + 1, Some(span.to as i64)),
         Ok(Capture::Position(at)) => (at as i64 + 1, Some(POSITION)),

@@ -1,9 +1,9 @@
 //! The search itself: backtracking, as Lua does it, without recursion and on a budget.
 //!
-//! Lua recurses at every capture and repetition. Here only what can still be decided otherwise is
-//! remembered, in a list whose length is bounded; the depth that Lua would have is counted beside
-//! it, so that the same patterns are too complex. Captures need not be remembered: a part that is
-//! gone back to is followed by the same parts, which set them anew.
+//! Lua recurses at every capture and repetition. Here only choices that can still be made otherwise
+//! are stored, in a list whose length is bounded; the depth that Lua would have is counted beside
+//! it, so that the same patterns are too complex. Captures need not be stored: after a step back
+//! the same parts follow, which set them anew.
 
 use super::LUAJIT;
 use super::failure::PatternFailure;
@@ -11,12 +11,12 @@ use super::limits::{CAPTURES_MAX, DEPTH_MAX};
 use super::program::{PatternItem, PatternProgram, Single};
 use super::steps::{OutOfSteps, Steps};
 
-/// Where a capture is in the subject, as offsets; of a position, only `from` is meant.
+/// The span of a capture in the subject, as offsets; for a position, only `from` counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureSpan {
     /// The first byte.
     pub from: usize,
-    /// Behind the last byte.
+    /// The offset after the last byte.
     pub to: usize,
 }
 
@@ -29,20 +29,20 @@ pub enum Capture {
     Position(usize),
 }
 
-/// A decision that can be taken otherwise.
+/// A choice that can be made otherwise.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
-    /// Which part it was about.
+    /// The part of the choice.
     part: usize,
-    /// Where the subject goes on with the fewest repetitions that are left to try.
+    /// The offset in the subject with the fewest repetitions that are left to try.
     at: usize,
-    /// How many repetitions more can be given back.
+    /// The number of repetitions that can still be given back.
     more: usize,
-    /// Of the parts behind this one.
+    /// The depth of the parts after this one.
     depth: u16,
 }
 
-/// What a search works with, kept from one to the next.
+/// The working memory of a search, which later searches reuse.
 #[derive(Debug)]
 pub struct Matcher {
     choices: Vec<Choice>,
@@ -56,7 +56,7 @@ impl Default for Matcher {
 }
 
 impl Matcher {
-    /// Allocates all that it will need.
+    /// Allocates all memory that it will need.
     pub fn new() -> Matcher {
         Matcher {
             choices: Vec::with_capacity(usize::from(DEPTH_MAX)),
@@ -64,11 +64,13 @@ impl Matcher {
         }
     }
 
-    /// The first match that begins at the offset `from` or behind it, and does not end at `ended`:
-    /// the end of the match before, for Lua 5.4. An offset behind the subject finds nothing.
+    /// Finds the first match that begins at the offset `from` or after it, and does not end at
+    /// `ended`: the end of the previous match, for Lua 5.4. An offset after the end of the subject
+    /// finds nothing.
     ///
     /// # Errors
-    /// The pattern is wrong where the search has come to, or the steps do not suffice.
+    /// Fails if the pattern is malformed at a position that the search has reached, or the steps do
+    /// not suffice.
     pub fn search(
         &mut self,
         program: &PatternProgram,
@@ -94,8 +96,8 @@ impl Matcher {
         }
     }
 
-    /// A capture of the match that was found last. The first is the whole match where the pattern
-    /// has none.
+    /// Returns a capture of the last match. The first is the whole match where the pattern has
+    /// none.
     pub fn capture(
         &self,
         program: &PatternProgram,
@@ -110,7 +112,7 @@ impl Matcher {
         Some(if position { Capture::Position(span.from) } else { Capture::Bytes(span) })
     }
 
-    /// The end of the match that begins at `start`.
+    /// Returns the end of the match that begins at `start`.
     fn match_at(
         &mut self,
         program: &PatternProgram,
@@ -135,7 +137,7 @@ impl Matcher {
         }
     }
 
-    /// Whether the part matches; if so, the place is behind it.
+    /// Returns whether the part matches; if so, the progress is after it.
     #[inline]
     fn step(
         &mut self,
@@ -194,7 +196,7 @@ impl Matcher {
             }
             PatternItem::Frontier(set) => {
                 let set = &program.sets[usize::from(set)];
-                // Around the subject, Lua sees NULs.
+                // Lua sees NULs around the subject.
                 let before = at.checked_sub(1).map_or(0, |before| subject[before]);
                 let behind = subject.get(at).copied().unwrap_or(0);
                 return Ok(!set.holds(before) && set.holds(behind));
@@ -229,14 +231,14 @@ impl Matcher {
         Ok(true)
     }
 
-    /// Every choice is of another part and at a depth of its own, so there are never more than
-    /// [`DEPTH_MAX`].
+    /// Stores a choice. Every choice is of another part and at a depth of its own, so there are
+    /// never more than [`DEPTH_MAX`].
     #[inline]
     fn remember(&mut self, place: &MatchProgress, at: usize, more: usize) {
         self.choices.push(Choice { part: place.part, at, more, depth: place.depth });
     }
 
-    /// Goes back to the last decision and takes it otherwise: whether there was one.
+    /// Goes back to the last choice and makes it otherwise; returns whether there was one.
     #[inline]
     fn back(
         &mut self,
@@ -273,7 +275,7 @@ impl Matcher {
     }
 }
 
-/// How far a match has come.
+/// The progress of a match.
 #[derive(Debug)]
 struct MatchProgress {
     part: usize,
@@ -293,7 +295,7 @@ impl Single {
         }
     }
 
-    /// How many bytes at the beginning of `rest` match.
+    /// Returns how many bytes at the beginning of `rest` match.
     #[inline]
     fn run(self, program: &PatternProgram, rest: &[u8]) -> usize {
         let other = match self {
@@ -308,7 +310,7 @@ impl Single {
     }
 }
 
-/// The end of the text from `open` at `at` to the `close` that belongs to it.
+/// Returns the end of the text from `open` at `at` to the `close` that belongs to it.
 fn balanced(
     subject: &[u8],
     at: usize,
@@ -321,7 +323,7 @@ fn balanced(
     }
     let mut nested = 1_usize;
     for (index, byte) in subject.iter().enumerate().skip(at + 1) {
-        // In this order, as one byte may be both.
+        // The order counts, as one byte may be both.
         if *byte == close {
             nested -= 1;
             if nested == 0 {

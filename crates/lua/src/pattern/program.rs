@@ -1,8 +1,8 @@
-//! A pattern, taken apart once: what the search goes through instead of its text.
+//! A compiled pattern, which the search uses instead of its text.
 //!
-//! Lua looks at a pattern while it searches, so it complains of a mistake only when a search has
-//! come to it: `("a"):find("b[")` finds nothing and is content. That is kept: a mistake is a part
-//! of the program like any other.
+//! Lua reads a pattern while it searches, so it reports a mistake only when a search has reached
+//! it: `("a"):find("b[")` finds nothing and raises no error. This is kept: a mistake is a part of
+//! the program like any other.
 
 use memchr::memmem::Finder;
 
@@ -11,10 +11,10 @@ use super::failure::{Malformed, PatternFailure};
 use super::limits::{CAPTURES_MAX, PATTERN_MAX_BYTES};
 use super::set::{ESCAPE, Set, end_of_set};
 
-/// Bytes that make of a text a pattern, for `find`. `)` and `]` alone do not.
+/// Bytes that make a text a pattern, for `find`. `)` and `]` alone do not.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
 
-/// One place of the subject: which bytes may stand there.
+/// A set of bytes that match one byte of the subject.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Single {
     Any,
@@ -39,14 +39,14 @@ pub(super) enum PatternItem {
     Optional(Single),
     Open(u8),
     Close(u8),
-    /// An empty capture, which stands for where it is.
+    /// An empty capture, whose value is its position.
     Position(u8),
     /// The same bytes as a capture.
     Again(u8),
     /// Never matches: the same bytes as a position.
     Never,
     Balanced(u8, u8),
-    /// From outside of the set into it.
+    /// A frontier: from outside of the set into it.
     Frontier(u16),
     End,
     Malformed(Malformed),
@@ -57,22 +57,22 @@ pub(super) enum PatternItem {
 pub struct PatternProgram {
     pub(super) parts: Vec<PatternItem>,
     pub(super) sets: Vec<Set>,
-    /// Which captures are positions.
+    /// The captures that are positions, as bits.
     pub(super) positions: u32,
     pub(super) captures: u8,
-    /// Matches only where the search begins.
+    /// Whether it matches only where the search begins.
     pub(super) anchored: bool,
     /// The byte that every match begins with, where that is known.
     pub(super) lead: Option<u8>,
-    /// For `find`, which takes a pattern without specials literally.
+    /// The text for `find`, which uses a pattern without specials literally.
     pub(super) literal: Option<Finder<'static>>,
 }
 
 impl PatternProgram {
-    /// Takes a pattern apart. `gmatch`, for which `^` means itself, is given it escaped.
+    /// Compiles a pattern. `gmatch`, for which `^` means itself, passes it escaped.
     ///
     /// # Errors
-    /// [`PatternFailure::TooLong`]; whatever else is wrong shows in a search.
+    /// Returns [`PatternFailure::TooLong`]; other mistakes show in a search.
     pub fn new(pattern: &[u8]) -> Result<PatternProgram, PatternFailure> {
         if pattern.len() > PATTERN_MAX_BYTES {
             return Err(PatternFailure::TooLong);
@@ -96,7 +96,7 @@ impl PatternProgram {
                 break;
             }
         }
-        // Lua complains when the capture is asked for, which only `gsub` may leave undone.
+        // Lua reports this when the capture is used, which only `gsub` may leave undone.
         if reading.open.iter().take(reading.captures()).any(|open| *open) {
             reading.parts.push(PatternItem::Malformed(Malformed::CaptureNotClosed));
         }
@@ -113,7 +113,7 @@ impl PatternProgram {
         })
     }
 
-    /// How many captures a match has. Without any, the whole match stands for the first.
+    /// Returns how many captures a match has. Without any, the whole match replaces the first.
     pub fn captures(&self) -> usize {
         usize::from(self.captures)
     }
@@ -129,8 +129,8 @@ fn lead(parts: &[PatternItem]) -> Option<u8> {
     }
 }
 
-/// A pattern on the way to become a program. Alternatives are unknown to Lua, so which captures
-/// are open at a place of the pattern is known without any subject.
+/// A pattern during its compilation. Lua has no alternatives, so the captures that are open at a
+/// position of the pattern are known without any subject.
 struct Reading<'a> {
     pattern: &'a [u8],
     at: usize,
@@ -265,7 +265,7 @@ impl Reading<'_> {
         Ok(self.set(set))
     }
 
-    /// Each takes two bytes of the pattern at least, so their number fits.
+    /// Adds a set. Each takes two bytes of the pattern at least, so their number fits.
     fn set(&mut self, set: Set) -> u16 {
         const { assert!(PATTERN_MAX_BYTES / 2 <= u16::MAX as usize) };
         self.sets.push(set);

@@ -1,4 +1,4 @@
-//! What `gsub` puts in the place of matches when that is a text.
+//! The replacement of matches by a text, for `gsub`.
 
 use std::io::Write;
 
@@ -10,12 +10,12 @@ use super::program::PatternProgram;
 use super::set::ESCAPE;
 use super::steps::Steps;
 
-/// Replaces up to `most` matches in the subject. Gives the new text and how many there were;
-/// without any, the text is empty, as the subject itself can be used.
+/// Replaces up to `most` matches in the subject. Returns the new text and how many matches there
+/// were; without any, the text is empty, as the subject itself can be used.
 ///
 /// # Errors
-/// Those of a search; the replacement is wrong, which shows at the first match; the text becomes
-/// too long.
+/// Returns the errors of a search. Fails if the replacement is malformed, which shows at the first
+/// match, or if the text becomes too long.
 pub fn replace(
     matcher: &mut Matcher,
     program: &PatternProgram,
@@ -40,27 +40,27 @@ pub fn replace(
     Ok((text, count))
 }
 
-/// Where the next of several matches is looked for. An empty match directly behind another one
-/// counts for Lua 5.1, and with it for LuaJIT, but not for Lua 5.4.
+/// The position at which the next of several matches is searched. An empty match directly after
+/// another one counts for Lua 5.1, and with it for LuaJIT, but not for Lua 5.4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchWalk {
     from: usize,
-    /// Whether a match may not end where it would begin, as the one before ended there.
+    /// Whether a match may not end where it would begin, as the previous one ended there.
     behind_match: bool,
 }
 
 impl MatchWalk {
-    /// From an offset on.
+    /// Starts at an offset.
     pub fn from(from: usize) -> MatchWalk {
         MatchWalk { from, behind_match: false }
     }
 
-    /// As one number, for Lua to keep.
+    /// Converts it to one number, for Lua to keep.
     pub fn to_number(self) -> i64 {
         i64::try_from(self.from).unwrap_or(i64::MAX >> 1) << 1 | i64::from(self.behind_match)
     }
 
-    /// From what [`MatchWalk::to_number`] gave.
+    /// Converts a number of [`MatchWalk::to_number`] back.
     pub fn from_number(number: i64) -> MatchWalk {
         MatchWalk {
             from: (number >> 1).try_into().unwrap_or(usize::MAX),
@@ -68,10 +68,10 @@ impl MatchWalk {
         }
     }
 
-    /// The next match.
+    /// Returns the next match.
     ///
     /// # Errors
-    /// Those of a search.
+    /// Returns the errors of a search.
     pub fn next(
         &mut self,
         matcher: &mut Matcher,
@@ -93,7 +93,7 @@ impl MatchWalk {
     }
 }
 
-/// Puts in what stands for one match.
+/// Appends the replacement of one match.
 fn put(
     text: &mut Vec<u8>,
     matcher: &Matcher,
@@ -106,7 +106,8 @@ fn put(
     let mut rest = replacement;
     while let Some(escape) = memchr::memchr(ESCAPE, rest) {
         append(text, &rest[..escape], steps)?;
-        // Behind the text LuaJIT sees the NUL that ends it, and takes it for a byte like others.
+        // At the end of the text LuaJIT sees the terminating NUL, and takes it for a byte like
+        // others.
         let byte = rest.get(escape + 1).copied().unwrap_or(0);
         rest = rest.get(escape + 2..).unwrap_or_default();
         match byte {

@@ -1,8 +1,8 @@
-//! Sets of bytes: the classes of Lua as the "C" locale has them, and what stands in brackets.
+//! Sets of bytes: the classes of Lua as the "C" locale has them, and sets in brackets.
 
 use super::failure::Malformed;
 
-/// What escapes, in patterns and in replacements.
+/// The escape character of patterns and replacements.
 pub(super) const ESCAPE: u8 = b'%';
 
 /// A set of bytes, one bit for each.
@@ -35,7 +35,7 @@ impl Set {
         set
     }
 
-    /// The class that a letter behind `%` names, `None` where the byte stands for itself.
+    /// Returns the class that a letter after `%` names, `None` where the byte stands for itself.
     /// The capital names the complement.
     pub(super) fn class(letter: u8) -> Option<Set> {
         let set = Set::of(match letter.to_ascii_lowercase() {
@@ -45,20 +45,20 @@ impl Set {
             b'g' => u8::is_ascii_graphic,
             b'l' => u8::is_ascii_lowercase,
             b'p' => u8::is_ascii_punctuation,
-            // Rust's idea of white space leaves out the vertical tab.
+            // Rust's definition of white space leaves out the vertical tab.
             b's' => |byte| matches!(byte, b' ' | b'\t'..=b'\r'),
             b'u' => u8::is_ascii_uppercase,
             b'w' => u8::is_ascii_alphanumeric,
             b'x' => u8::is_ascii_hexdigit,
-            // Of Lua 5.1, where no pattern could hold a NUL; 5.4 still knows it.
+            // This class is of Lua 5.1, where no pattern could contain a NUL; 5.4 still knows it.
             b'z' => |byte| *byte == 0,
             _ => return None,
         });
         Some(if letter.is_ascii_uppercase() { set.complement() } else { set })
     }
 
-    /// What stands between the brackets, `^` included: everything up to where [`end_of_set`] finds
-    /// the closing one.
+    /// Returns the set between the brackets, `^` included: all bytes up to the closing one that
+    /// [`end_of_set`] finds.
     pub(super) fn of_brackets(inner: &[u8]) -> Set {
         let (negated, mut rest) = match inner {
             [b'^', rest @ ..] => (true, rest),
@@ -89,8 +89,8 @@ impl Set {
     }
 }
 
-/// Where the `]` is that closes the set which begins at `open`. The first byte of a set never
-/// closes it, nor does one behind `%`.
+/// Returns the offset of the `]` that closes the set which begins at `open`. The first byte of a
+/// set never closes it, nor does one after `%`.
 pub(super) fn end_of_set(pattern: &[u8], open: usize) -> Result<usize, Malformed> {
     let mut at = open + 1;
     if pattern.get(at) == Some(&b'^') {

@@ -1,36 +1,36 @@
-//! The budget of steps: how much work patterns may still make.
+//! The budget of steps, which limits the work of patterns.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use super::limits::STEP_BYTES;
 
-/// Steps that the request at work has left, shared between whoever grants them and the functions
-/// that take them. At 0 the request is over its budget: a search that finds too few steps takes
-/// all of them, and every later one fails at once.
+/// Steps that the running request has left, shared between the code that grants them and the
+/// functions that take them. At 0 the request is over its budget: a search that finds too few steps
+/// takes all of them, and every later one fails at once.
 #[derive(Clone, Debug)]
 pub struct StepsLeft(Rc<Cell<u64>>);
 
 impl StepsLeft {
-    /// With so many steps.
+    /// Creates a budget of so many steps.
     pub fn new(steps: u64) -> StepsLeft {
         StepsLeft(Rc::new(Cell::new(steps)))
     }
 
-    /// Grants so many steps from now on, whatever was left.
+    /// Grants so many steps from now on, independent of the rest of the last grant.
     pub fn set(&self, steps: u64) {
         self.0.set(steps);
     }
 
-    /// How many are left.
+    /// Returns how many steps are left.
     pub fn get(&self) -> u64 {
         self.0.get()
     }
 
-    /// Takes some.
+    /// Takes some steps.
     ///
     /// # Errors
-    /// There were no more than that; then none is left.
+    /// Fails if there were no more than that; then none is left.
     pub fn take(&self, steps: usize) -> Result<(), OutOfSteps> {
         let mut own = Steps::new(self.get());
         let taken = own.take(steps);
@@ -38,7 +38,7 @@ impl StepsLeft {
         taken
     }
 
-    /// Whether there is nothing left.
+    /// Returns whether no step is left.
     pub fn is_spent(&self) -> bool {
         self.get() == 0
     }
@@ -50,25 +50,25 @@ pub struct Steps {
     left: u64,
 }
 
-/// More steps were needed than there were.
+/// The error that more steps were needed than there were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfSteps;
 
 impl Steps {
-    /// With so many steps.
+    /// Creates a budget of so many steps.
     pub fn new(left: u64) -> Steps {
         Steps { left }
     }
 
-    /// How many are left.
+    /// Returns how many steps are left.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Takes some.
+    /// Takes some steps.
     ///
     /// # Errors
-    /// There were no more than that; then none is left.
+    /// Fails if there were no more than that; then none is left.
     #[inline]
     pub fn take(&mut self, steps: usize) -> Result<(), OutOfSteps> {
         let steps = steps as u64;
@@ -80,10 +80,10 @@ impl Steps {
         Err(OutOfSteps)
     }
 
-    /// Takes what it costs to go over `bytes` bytes in the way of `memchr`.
+    /// Takes the cost of a pass over `bytes` bytes at the speed of `memchr`.
     ///
     /// # Errors
-    /// As [`Steps::take`].
+    /// Returns an error as [`Steps::take`] does.
     #[inline]
     pub fn take_bytes(&mut self, bytes: usize) -> Result<(), OutOfSteps> {
         self.take(bytes / STEP_BYTES + 1)

@@ -1,4 +1,4 @@
-//! References of HTML for the characters that mean something to it.
+//! Character references of HTML for the characters that have a meaning in it.
 
 use crate::grown::{Grown, room};
 
@@ -6,7 +6,7 @@ use crate::grown::{Grown, room};
 /// for leading zeros.
 const REFERENCE_MAX_BYTES: usize = 12;
 
-/// References for `& < > " '`, everything else as it is.
+/// Escapes `& < > " '` as references, and copies everything else.
 pub(super) fn escape(text: &[u8]) -> Grown {
     let mut out = room(text.iter().map(|&byte| reference(byte).map_or(1, <[u8]>::len)).sum())?;
     for &byte in text {
@@ -24,13 +24,14 @@ fn reference(byte: u8) -> Option<&'static [u8]> {
         b'<' => b"&lt;",
         b'>' => b"&gt;",
         b'"' => b"&quot;",
-        // `&apos;` came with HTML 5 only.
+        // `&apos;` exists only since HTML 5.
         b'\'' => b"&#39;",
         _ => return None,
     })
 }
 
-/// Undoes it. What is no reference, or none that is known, stays.
+/// Replaces references by their characters. Text that is no reference, and unknown references,
+/// stay.
 pub(super) fn unescape(text: &[u8]) -> Grown {
     // No character is longer than its references.
     let mut out = room(text.len())?;
@@ -58,7 +59,7 @@ pub(super) fn unescape(text: &[u8]) -> Grown {
 
 fn character(name: &[u8]) -> Option<char> {
     let by_number = |digits: &[u8], radix| {
-        // The standard library takes a sign.
+        // The standard library would accept a sign.
         let is_plain = digits.first().is_some_and(u8::is_ascii_hexdigit);
         let digits = core::str::from_utf8(digits).ok().filter(|_| is_plain)?;
         char::from_u32(u32::from_str_radix(digits, radix).ok()?)

@@ -8,7 +8,7 @@ use crate::grown::{Grown, check, percent, room};
 use mlua::{Error, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 use pinion_http::grammar::hex_digit;
 
-/// Escapes what is not unreserved (RFC 3986 §2.3).
+/// Escapes all characters that are not unreserved (RFC 3986 §2.3).
 pub(super) fn escape_component(out: &mut Vec<u8>, text: &[u8]) -> Grown<()> {
     percent(out, text, |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
@@ -21,7 +21,7 @@ pub(super) fn escape_form(text: &[u8]) -> Grown {
     Ok(out)
 }
 
-/// Undoes both. `None` if a percent sign begins no escape.
+/// Undoes both escapes. Returns `None` if a percent sign begins no escape.
 pub(super) fn unescape(text: &[u8], is_form: bool) -> Grown<Option<Vec<u8>>> {
     let mut is_whole = true;
     let bytes = read(text, is_form, |_| is_whole = false)?;
@@ -54,8 +54,8 @@ fn read(text: &[u8], is_form: bool, mut broken: impl FnMut(u8)) -> Grown {
 /// `codec.query(table) -> string`: `{q = "a b", page = 2, tag = {"x", "y"}}` becomes
 /// `page=2&q=a%20b&tag=x&tag=y`.
 ///
-/// Keys are in the order of their bytes, a list repeats its key. Raises for values that are neither
-/// text, number nor boolean, and for keys that are no text.
+/// Keys are in the order of their bytes, a list repeats its key. Raises an error for values that
+/// are neither text, number nor boolean, and for keys that are no text.
 pub(super) fn query(lua: &Lua, table: Table) -> Result<LuaString> {
     let mut names = Vec::new();
     for pair in table.pairs::<Value, Value>() {

@@ -1,7 +1,7 @@
 //! `pinion.crypto.jwt`: claims that are signed (RFC 7519, RFC 7515).
 //!
-//! Whoever verifies states the algorithm; what a token says of itself is compared with that and
-//! decides nothing (RFC 8725 §3.1). There is no `none`.
+//! The verifier states the algorithm; the algorithm in a token is compared with it and decides
+//! nothing (RFC 8725 §3.1). There is no `none`.
 
 mod algorithm;
 #[cfg(test)]
@@ -29,7 +29,7 @@ pub(super) fn table(lua: &Lua, clock: &Clock) -> Result<Table> {
     Ok(table)
 }
 
-/// Since 1970.
+/// Returns the seconds since 1970.
 fn seconds(clock: &Clock) -> f64 {
     clock.now().unix_seconds as f64
 }
@@ -38,11 +38,10 @@ type Arguments = (Value, LuaString, Option<Table>);
 
 /// `jwt.sign(claims, key [, {alg = "HS256", expires_in = 3600}]) -> token`
 ///
-/// `alg` is one of `HS256` (as if nothing is said), `HS384`, `HS512`, whose key is at least as long
-/// as the digest, or `RS256`, `PS256`, `ES256`, `ES384`, `EdDSA`, whose key is a private one as
-/// PEM.
-/// `expires_in` adds the claims `iat` and `exp`, so many seconds from now. Raises for keys that do
-/// not fit, and for claims that are no table or that JSON cannot say.
+/// `alg` is one of `HS256` (the default), `HS384`, `HS512`, whose key is at least as long as the
+/// digest, or `RS256`, `PS256`, `ES256`, `ES384`, `EdDSA`, whose key is a private one as PEM.
+/// `expires_in` adds the claims `iat` and `exp`, so many seconds from now. Raises an error for keys
+/// that do not fit, and for claims that are no table or that JSON cannot represent.
 fn sign(lua: &Lua, now: f64, (claims, key, options): Arguments) -> Result<LuaString> {
     let options = CallOptions::of(lua, "jwt.sign", options, &["alg", "expires_in"])?;
     let algorithm = match options.get::<LuaString>("alg")? {
@@ -74,7 +73,7 @@ fn named(function: &str, name: &LuaString) -> Result<Algorithm> {
     })
 }
 
-/// The claims as a JSON object, with times added if they are wanted.
+/// Returns the claims as a JSON object, with times added if requested.
 fn payload(lua: &Lua, claims: &Value, now: f64, lifetime: Option<f64>) -> Result<Vec<u8>> {
     let style = json::JsonStyle { indent: Vec::new(), is_sorted: true };
     let mut text = json::encode(lua, claims, &style)?;
@@ -107,9 +106,10 @@ fn payload(lua: &Lua, claims: &Value, now: f64, lifetime: Option<f64>) -> Result
 /// `nil, why`
 ///
 /// `alg` must be stated, as for `sign`; all but the `HS…` take a public key as PEM. `exp` and `nbf`
-/// are kept if the token has them, with `leeway` seconds between the two clocks. `iss` and `aud`
-/// must be those of the token; one that is for somebody (`aud`) opens only for whoever says to be
-/// it. `require` lists claims that must be there. Raises for keys that do not fit.
+/// are enforced if the token has them, with `leeway` seconds between the two clocks. `iss` and
+/// `aud` must be those of the token; a token with an audience (`aud`) is valid only for a caller
+/// that states it. `require` lists claims that must be there. Raises an error for keys that do not
+/// fit.
 fn verify(
     lua: &Lua,
     now: f64,
@@ -124,7 +124,7 @@ fn verify(
     };
     let algorithm = named("jwt.verify", &name)?;
     let expected = Expected::of(&options)?;
-    // Before the token is looked at: a wrong key is an error with any token.
+    // The key is checked before the token: a wrong key is an error with any token.
     let key = algorithm.verifier(&key.as_bytes());
     let key = key.map_err(|error| Error::runtime(format!("jwt.verify: {error}")))?;
     let is_signature = |message: &[u8], signature: &[u8]| key.is_signature(message, signature);
@@ -142,10 +142,10 @@ fn verify(
     }
 }
 
-/// Why something that is no token at all is refused.
+/// The error of a text that is no token at all.
 const FORM: &str = "the token is not of the form header.claims.signature";
 
-/// What a token says of itself. Other members mean nothing to us and may be there.
+/// The header of a token. Other members are ignored.
 #[derive(Deserialize)]
 struct TokenHeader {
     alg: String,
@@ -153,7 +153,7 @@ struct TokenHeader {
     crit: Option<IgnoredAny>,
 }
 
-/// The payload of a token that is signed by this algorithm, or why it is not.
+/// Returns the payload of a token that is signed by this algorithm, or why it is not.
 fn signed_payload(
     algorithm: Algorithm,
     token: &[u8],
@@ -187,7 +187,7 @@ fn signed_payload(
     if claims.trim_ascii_start().starts_with(b"{") { Ok(claims) } else { Err(FORM) }
 }
 
-/// What the claims must be.
+/// The required claims.
 struct Expected {
     issuer: Option<LuaString>,
     audience: Option<LuaString>,
@@ -210,7 +210,7 @@ impl Expected {
         })
     }
 
-    /// Why the claims are refused, if they are.
+    /// Returns why the claims are refused, if they are.
     fn refuse(&self, claims: &Table, now: f64) -> Result<Option<&'static str>> {
         for name in &self.required {
             let value: Value = claims.raw_get(name)?;
@@ -242,7 +242,7 @@ impl Expected {
         })
     }
 
-    /// Whether the claim `aud` names who we say to be (RFC 7519 §4.1.3).
+    /// Returns whether the claim `aud` names the audience that the caller states (RFC 7519 §4.1.3).
     fn is_audience(&self, claim: &Value) -> Result<bool> {
         match (&self.audience, claim) {
             (None, claim) => Ok(claim.is_nil()),

@@ -1,4 +1,4 @@
-//! Texts that only the key opens.
+//! Sealed texts, which only their key opens.
 //!
 //! | bytes | `seal` | bytes | `seal_siv` |
 //! |---|---|---|---|
@@ -23,19 +23,19 @@ const SIV_FORM: u8 = 2;
 const RANDOM_INFO: &[u8] = b"pinion seal 1";
 const SIV_INFO: &[u8] = b"pinion seal_siv 2";
 
-/// So many that two texts never share them by chance.
+/// The number of random bytes, so many that two texts never share them by chance.
 const RANDOM_BYTES: usize = 24;
 
-/// AES-256.
+/// The length of a key of AES-256.
 const KEY_BYTES: usize = 32;
 
-/// What GCM takes.
+/// The length of a nonce of GCM.
 const NONCE_BYTES: usize = 12;
 
-/// One key for the vector, one for the text.
+/// The length of two keys, one for the vector and one for the text.
 const SIV_KEY_BYTES: usize = 64;
 
-/// `None` if there are no random bytes.
+/// Seals a text with random bytes. Returns `None` if there are no random bytes.
 pub(crate) fn seal(key: &[u8], text: &[u8], context: &[u8]) -> Option<Vec<u8>> {
     let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random).ok()?;
@@ -54,7 +54,7 @@ pub(super) fn seal_with(
     Some([&[RANDOM_FORM], random.as_slice(), &text, tag.as_ref()].concat())
 }
 
-/// `None` if it was sealed otherwise.
+/// Opens a text of [`seal`]. Returns `None` if it was sealed otherwise.
 pub(crate) fn open(key: &[u8], sealed: &[u8], context: &[u8]) -> Option<Vec<u8>> {
     let (random, text) = sealed.strip_prefix(&[RANDOM_FORM])?.split_first_chunk()?;
     let (key, nonce) = once(key, random)?;
@@ -64,7 +64,7 @@ pub(crate) fn open(key: &[u8], sealed: &[u8], context: &[u8]) -> Option<Vec<u8>>
     Some(text)
 }
 
-/// The key and the nonce of one text.
+/// Derives the key and the nonce of one text.
 fn once(key: &[u8], random: &[u8; RANDOM_BYTES]) -> Option<(LessSafeKey, Nonce)> {
     let mut derived = [0; KEY_BYTES + NONCE_BYTES];
     expand(key, random, RANDOM_INFO, &mut derived)?;
@@ -73,13 +73,13 @@ fn once(key: &[u8], random: &[u8; RANDOM_BYTES]) -> Option<(LessSafeKey, Nonce)>
     Some((LessSafeKey::new(key), Nonce::try_assume_unique_for_key(nonce).ok()?))
 }
 
-/// `None` if the text is too long.
+/// Seals a text so that equal texts stay equal. Returns `None` if the text is too long.
 pub(crate) fn seal_siv(key: &[u8], text: &[u8], context: &[u8]) -> Option<Vec<u8>> {
     let sealed = always(key)?.encrypt([context], text).ok()?;
     Some([&[SIV_FORM], sealed.as_slice()].concat())
 }
 
-/// `None` if it was sealed otherwise.
+/// Opens a text of [`seal_siv`]. Returns `None` if it was sealed otherwise.
 pub(crate) fn open_siv(key: &[u8], sealed: &[u8], context: &[u8]) -> Option<Vec<u8>> {
     always(key)?.decrypt([context], sealed.strip_prefix(&[SIV_FORM])?).ok()
 }

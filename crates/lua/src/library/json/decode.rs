@@ -8,10 +8,11 @@ use mlua::{Lua, Table, Value};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::cell::Cell;
 
-/// Decodes a text. The inner error is for whoever sent it: what is wrong, with line and column.
+/// Decodes a text. The inner error is for the sender of the text: the mistake, with line and
+/// column.
 ///
 /// # Errors
-/// Lua cannot hold the values: out of memory.
+/// Fails when memory runs out, so that Lua cannot hold the values.
 pub(crate) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, String>> {
     if text.len() > JSON_TEXT_MAX_BYTES {
         return Ok(Err(format!("the text is longer than {JSON_TEXT_MAX_BYTES} bytes")));
@@ -22,7 +23,7 @@ pub(crate) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, Strin
     toll.take_bytes(text.len())?;
     let builder = Builder { lua, arrays: &arrays, failed: &failed, toll: &toll, depth: 0 };
     let mut parser = serde_json::Deserializer::from_slice(text);
-    // The builder counts.
+    // The builder counts the levels.
     parser.disable_recursion_limit();
     let decoded = builder.deserialize(&mut parser).and_then(|value| parser.end().map(|()| value));
     match failed.take() {
@@ -31,16 +32,16 @@ pub(crate) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, Strin
     }
 }
 
-/// Makes a Lua value of whatever comes next.
+/// Builds a Lua value of the next JSON value.
 #[derive(Clone, Copy)]
 struct Builder<'b> {
     lua: &'b Lua,
     /// The metatable of arrays.
     arrays: &'b Table,
-    /// What Lua could not do: not the fault of the text.
+    /// An error of Lua, which is not the fault of the text.
     failed: &'b Cell<Option<mlua::Error>>,
     toll: &'b Toll,
-    /// Arrays and objects around the value.
+    /// The number of arrays and objects around the value.
     depth: usize,
 }
 
@@ -91,7 +92,7 @@ impl<'de> Visitor<'de> for Builder<'_> {
         Ok(Value::Integer(value))
     }
 
-    /// Above the integers of Lua there are its floats.
+    /// Numbers above the integers of Lua become floats.
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
         Ok(i64::try_from(value).map_or(Value::Number(value as f64), Value::Integer))
     }

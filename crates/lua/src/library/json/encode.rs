@@ -13,7 +13,7 @@ use mlua::{Error, Lua, LuaString, Result, Table, Value};
 /// Integers below this are exact as floats, so a float that has no fraction can be written as one.
 const EXACT_INTEGERS_BELOW: f64 = 9_007_199_254_740_992.0;
 
-/// How the text looks.
+/// The format of the text.
 #[derive(Default)]
 pub(crate) struct JsonStyle {
     /// Spaces and tabs of one level; without any the text is one line without spaces.
@@ -25,7 +25,7 @@ pub(crate) struct JsonStyle {
 /// Encodes a value of any kind; nil is `null`.
 ///
 /// # Errors
-/// What JSON has no words for, with the place it stands at.
+/// Returns the value that JSON cannot represent, with its position.
 pub(crate) fn encode(lua: &Lua, value: &Value, style: &JsonStyle) -> Result<Vec<u8>> {
     let arrays = super::arrays(lua)?.to_pointer();
     let (out, parents, toll) = (Vec::new(), Vec::new(), Toll::of(lua));
@@ -34,8 +34,8 @@ pub(crate) fn encode(lua: &Lua, value: &Value, style: &JsonStyle) -> Result<Vec<
     Ok(encoder.out)
 }
 
-/// Writes a number: floats without a fraction as integers, so that both flavours write the same
-/// text. False, and nothing written, if it is not finite.
+/// Writes a number, floats without a fraction as integers, so that both flavours write the same
+/// text. Returns false, and writes nothing, if it is not finite.
 pub(crate) fn write_number(out: &mut Vec<u8>, number: f64) -> bool {
     let is_negative_zero = number == 0.0 && number.is_sign_negative();
     if number.fract() == 0.0 && number.abs() < EXACT_INTEGERS_BELOW && !is_negative_zero {
@@ -45,14 +45,14 @@ pub(crate) fn write_number(out: &mut Vec<u8>, number: f64) -> bool {
     number.is_finite() && serde_json::to_writer(out, &number).is_ok()
 }
 
-/// Why the walk ended.
+/// The reason why the walk has ended.
 enum Stop {
-    /// A value that JSON cannot say, and the way to it, the last step first.
+    /// A value that JSON cannot represent, and the path to it, the last step first.
     Fault {
         what: String,
         steps: Vec<EncoderStep>,
     },
-    /// The tables around the value are this many, and one of them is itself: the place of both.
+    /// A table contains itself: the numbers of tables around both of its occurrences.
     Cycle {
         outer: usize,
         inner: usize,
@@ -77,7 +77,7 @@ impl Stop {
         Err(Stop::Fault { what: what.into(), steps: Vec::new() })
     }
 
-    /// The same, seen from the table that has the value.
+    /// Adds the step of the table that contains the value.
     fn under(mut self, step: EncoderStep) -> Stop {
         match &mut self {
             Stop::Fault { steps, .. } | Stop::Cycle { steps, .. } => steps.push(step),
@@ -101,7 +101,7 @@ impl Stop {
     }
 }
 
-/// A place as Lua would write it, from the root on.
+/// Returns a position as Lua would write it, from the root on.
 fn path<'s>(steps: impl Iterator<Item = &'s EncoderStep>) -> String {
     let mut text = String::from("data");
     for (count, step) in steps.enumerate() {
@@ -171,7 +171,7 @@ impl JsonEncoder<'_> {
         Ok(())
     }
 
-    /// Writes a string, or tells at which byte it is no UTF-8.
+    /// Writes a string, or returns at which byte it is no UTF-8.
     fn text(&mut self, text: &LuaString) -> Result<core::result::Result<(), usize>> {
         let bytes = text.as_bytes();
         self.toll.take_bytes(bytes.len())?;
@@ -202,7 +202,8 @@ impl JsonEncoder<'_> {
         Ok(())
     }
 
-    /// What is wrong where the limit of levels was met: nearly always a table that holds itself.
+    /// Returns the fault where the limit of levels was met: nearly always a table that contains
+    /// itself.
     fn too_deep(&self, last: *const c_void) -> Stop {
         let mut tables = self.parents.clone();
         tables.push(last);
@@ -285,7 +286,7 @@ impl JsonEncoder<'_> {
     }
 }
 
-/// Whether the keys are 1 to `length` and nothing else.
+/// Returns whether the keys are 1 to `length` and nothing else.
 fn is_dense(table: &Table, length: usize) -> Walked {
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let mut count = 0;
@@ -309,7 +310,7 @@ fn with_holes(index: i64) -> String {
     format!("is an array with holes (it has an item {index}): fill them with json.null")
 }
 
-/// The key of a member as text.
+/// Returns the key of a member as text.
 fn name(key: &Value) -> core::result::Result<String, Stop> {
     match key {
         Value::String(name) => {

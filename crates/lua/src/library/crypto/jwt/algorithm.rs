@@ -14,7 +14,7 @@ use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 /// Bits of the shortest RSA key (RFC 7518 §3.3).
 const RSA_MIN_BITS: usize = 2048;
 
-/// How a token is signed.
+/// The algorithm of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Algorithm {
     Hs256,
@@ -27,12 +27,12 @@ pub(super) enum Algorithm {
     EdDsa,
 }
 
-/// Why a key does not fit an algorithm.
+/// The reason why a key does not fit an algorithm.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum KeyError {
     #[error("{name} needs a key of at least {bytes} random bytes, as long as its digest")]
     Short { name: &'static str, bytes: usize },
-    /// The key of one who verifies signatures is no secret: taken for one, everybody could sign.
+    /// The public key is no secret: if it were taken for one, everyone could sign.
     #[error("{name} needs a secret, and this is a key as PEM: for RS256, ES256 or EdDSA?")]
     Pem { name: &'static str },
     #[error(
@@ -47,7 +47,7 @@ pub(super) enum KeyError {
     NotSigned { name: &'static str },
 }
 
-/// A key that signatures are verified by.
+/// A key that verifies signatures.
 pub(super) enum Verifier {
     Secret(Box<hmac::Key>),
     Public(ParsedPublicKey),
@@ -104,14 +104,14 @@ impl Algorithm {
                 let PrivateKeyDer::Pkcs8(der) = self.private(key)? else {
                     return Err(self.of_another_kind());
                 };
-                // Other programs leave the public half out of the file, or put it in.
+                // Other programs leave the public half out of the file, or include it.
                 let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der());
                 Ok(self.fitting(key)?.sign(message).as_ref().to_vec())
             }
         }
     }
 
-    /// The key that signatures by this algorithm are verified by.
+    /// Returns the key that verifies signatures by this algorithm.
     pub(super) fn verifier(self, key: &[u8]) -> Result<Verifier, KeyError> {
         let algorithm: &'static dyn VerificationAlgorithm = match self {
             Algorithm::Hs256 | Algorithm::Hs384 | Algorithm::Hs512 => {
@@ -129,7 +129,7 @@ impl Algorithm {
         self.fitting(ParsedPublicKey::new(algorithm, &der)).map(Verifier::Public)
     }
 
-    /// A secret that both sides know, at least as long as the digest (RFC 7518 §3.2).
+    /// Returns a secret that both sides know, at least as long as the digest (RFC 7518 §3.2).
     fn secret(self, key: &[u8]) -> Result<hmac::Key, KeyError> {
         let algorithm = match self {
             Algorithm::Hs384 => hmac::HMAC_SHA384,
