@@ -1,8 +1,9 @@
-//! Which handler a path gets. Pure: patterns in, numbers out.
+//! The lookup of the handler for a path. It is pure: patterns in, numbers out.
 //!
 //! A pattern is a path whose segments are text, `:name` for exactly one segment that is not empty,
-//! or, as the last one, `*name` for all the rest, be it empty. Text goes before `:name`, and that
-//! before `*name`, segment by segment from the left; what was registered first does not matter.
+//! or, as the last one, `*name` for all the rest, which may be empty. Text has precedence over
+//! `:name`, and that over `*name`, segment by segment from the left; the order of registration does
+//! not matter.
 
 use crate::limits::{PATTERN_MAX_BYTES, PATTERN_PARAMETERS_MAX, ROUTES_MAX};
 use pinion_http::grammar::is_token;
@@ -16,89 +17,89 @@ pub struct Router {
     routes: Vec<Route>,
 }
 
-/// A place in the tree of segments. The first one is the root.
+/// A node in the tree of segments. The first one is the root.
 #[derive(Debug, Default)]
 struct RouteNode {
-    /// Sorted by text.
+    /// Children for segments that are text, sorted by text.
     texts: Vec<(Box<[u8]>, usize)>,
     one: Option<usize>,
-    /// What ends here.
+    /// The routes that end here.
     here: Methods,
-    /// What takes all the rest.
+    /// The routes that match all the rest.
     rest: Methods,
 }
 
-/// The routes of one place.
+/// The routes of one node.
 #[derive(Debug, Default)]
 struct Methods {
     named: Vec<(Box<[u8]>, usize)>,
     any: Option<usize>,
 }
 
-/// What was registered.
+/// A registered route.
 #[derive(Debug)]
 struct Route {
     pattern: Box<str>,
     parameters: Vec<Box<str>>,
 }
 
-/// A route and what its parameters stand for, in the order of the pattern.
+/// A route and the values of its parameters, in the order of the pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// The number that [`Router::add`] gave it.
+    /// The number that [`Router::add`] returned for it.
     pub route: usize,
     values: [(u16, u16); PATTERN_PARAMETERS_MAX],
     count: usize,
 }
 
 impl Match {
-    /// Whether its pattern has parameters.
+    /// Returns whether its pattern has parameters.
     #[must_use]
     pub fn has_values(&self) -> bool {
         self.count > 0
     }
 
-    /// Where the values stand in the path.
+    /// Returns the ranges of the values in the path.
     pub fn values(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.values[..self.count].iter().map(|&(from, to)| usize::from(from)..usize::from(to))
     }
 }
 
-/// What a request finds.
+/// The result of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundRoute {
     /// A handler.
     Route(Match),
     /// Handlers of other methods only.
     Methods(Vec<String>),
-    /// Nothing.
+    /// No handler.
     Nothing,
 }
 
-/// Why a pattern is refused.
+/// The reason why a pattern is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatternError {
-    /// It does not begin with a slash.
+    /// The pattern does not begin with a slash.
     NoSlash,
     /// `*name` is not the last segment.
     RestNotLast,
-    /// A parameter without a name: the sign that begins it.
+    /// A parameter has no name: the sign that begins it.
     Nameless(char),
-    /// A parameter with a name that is not a word.
+    /// The name of a parameter is not a word.
     Name(String),
     /// Two parameters have the same name.
     NameTwice(String),
-    /// More than [`PATTERN_PARAMETERS_MAX`] parameters.
+    /// There are more than [`PATTERN_PARAMETERS_MAX`] parameters.
     TooManyParameters,
-    /// More than [`PATTERN_MAX_BYTES`] bytes.
+    /// The pattern has more than [`PATTERN_MAX_BYTES`] bytes.
     TooLong,
-    /// It can match nothing: a query, a percent sign, a fragment or a control character.
+    /// It can match nothing, because of a query, a percent sign, a fragment or a control character.
     Character(char),
     /// The method is no token.
     Method(String),
-    /// More than [`ROUTES_MAX`] routes.
+    /// There are more than [`ROUTES_MAX`] routes.
     TooManyRoutes,
-    /// Another one of the same method matches exactly the same paths.
+    /// Another route of the same method matches exactly the same paths.
     Taken(String),
 }
 
@@ -149,41 +150,40 @@ impl fmt::Display for PatternError {
 impl std::error::Error for PatternError {}
 
 impl Router {
-    /// Nothing is found in it.
+    /// Creates a router without routes.
     #[must_use]
     pub fn new() -> Self {
         Self { nodes: vec![RouteNode::default()], routes: Vec::new() }
     }
 
-    /// Whether there are no routes.
+    /// Returns whether there are no routes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.routes.is_empty()
     }
 
-    /// The number of routes.
+    /// Returns the number of routes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.routes.len()
     }
 
-    /// The pattern of a route, as it was written.
+    /// Returns the pattern of a route, as it was written.
     #[must_use]
     pub fn pattern(&self, route: usize) -> Option<&str> {
         self.routes.get(route).map(|route| &*route.pattern)
     }
 
-    /// The names of the parameters of a route.
+    /// Returns the names of the parameters of a route.
     pub fn parameters(&self, route: usize) -> impl Iterator<Item = &str> {
         let route = self.routes.get(route);
         route.into_iter().flat_map(|route| route.parameters.iter().map(|name| &**name))
     }
 
-    /// Adds a route for a method, or for all of them, and says which number it has: they count on
-    /// from 0.
+    /// Adds a route for a method, or for all of them, and returns its number, counted from 0.
     ///
     /// # Errors
-    /// [`PatternError`]; nothing has changed then.
+    /// Returns [`PatternError`]; nothing has changed then.
     pub fn add(&mut self, method: Option<&str>, pattern: &str) -> Result<usize, PatternError> {
         if let Some(method) = method
             && !is_token(method.as_bytes())
@@ -214,11 +214,11 @@ impl Router {
         Ok(number)
     }
 
-    /// Adds a route for one path, in which `:` and `*` are signs as all others, unless requests for
-    /// it have a route of the same pattern already; then there is no number.
+    /// Adds a route for one path, in which `:` and `*` are characters like all others, unless
+    /// requests for it have a route of the same pattern already; then there is no number.
     ///
     /// # Errors
-    /// [`PatternError`], for a path that is too long or one route too many.
+    /// Returns [`PatternError`], for a path that is too long or one route too many.
     pub(crate) fn add_path(
         &mut self,
         method: &str,
@@ -243,7 +243,7 @@ impl Router {
         Ok(Some(number))
     }
 
-    /// Where the routes of a checked pattern, or of a path, are kept.
+    /// Returns the routes of a checked pattern, or of a path.
     fn place(&mut self, pattern: &str, is_path: bool) -> &mut Methods {
         let mut at = 0;
         for segment in pattern[1..].split('/') {
@@ -271,7 +271,7 @@ impl Router {
         &mut self.nodes[at].here
     }
 
-    /// Finds the route of a decoded path. A HEAD without a route of its own is a GET.
+    /// Finds the route of a decoded path. A HEAD without a route of its own uses the route of GET.
     #[must_use]
     pub fn find(&self, method: &[u8], path: &[u8]) -> FoundRoute {
         let mut search = Search { router: self, method, path, allowed: Vec::new() };
@@ -289,18 +289,18 @@ impl Router {
     }
 }
 
-/// One look-up.
+/// One lookup.
 struct Search<'r> {
     router: &'r Router,
     method: &'r [u8],
     path: &'r [u8],
-    /// Methods of places that were met and have none for this one.
+    /// Methods of routes that match the path, but not the method.
     allowed: Vec<String>,
 }
 
 impl Search<'_> {
-    /// Whether something below a node matches the path from `from` on. Each node is met once at
-    /// most for one way that leads to it, and never deeper than the longest pattern.
+    /// Returns whether a route below a node matches the path from `from` on. Each node is visited
+    /// once at most for one way that leads to it, and never deeper than the longest pattern.
     fn walk(&mut self, node: usize, from: usize, found: &mut Match) -> bool {
         let router = self.router;
         let Some(node) = router.nodes.get(node) else { return false };
@@ -363,8 +363,8 @@ impl Methods {
             self.named.iter().find(|(name, _)| **name == *method).map(|&(_, route)| route)
         };
         let get = || if method == b"HEAD" { named(b"GET") } else { None };
-        // TRACE gives clients back what they have sent, and what their browser adds. A route for
-        // it has to name it (RFC 9110 §9.3.8).
+        // TRACE sends back the fields of clients, and those that their browser adds. A route for it
+        // has to name it (RFC 9110 §9.3.8).
         let any = || if method == b"TRACE" { None } else { self.any };
         named(method).or_else(get).or_else(any)
     }
@@ -387,19 +387,20 @@ impl Methods {
     }
 }
 
-/// The methods that a route for any of them names where it does not answer.
+/// The methods that a route for any of them lists where it does not answer.
 const ANY: &[&str] = &["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "QUERY"];
 
-/// Whether patterns can begin with a prefix, which may be empty.
+/// Checks that patterns can begin with a prefix, which may be empty.
 ///
 /// # Errors
-/// [`PatternError`].
+/// Returns [`PatternError`].
 pub(crate) fn check_prefix(prefix: &str) -> Result<(), PatternError> {
-    // With another segment behind it, so that `*name` is not the last one.
+    // Another segment follows, so that `*name` is not the last one.
     check(&format!("{prefix}/-")).map(drop)
 }
 
-/// Whether a path is below a checked prefix: it has its segments in front, `:name` being any one.
+/// Returns whether a path is below a checked prefix: it begins with the segments of the prefix,
+/// where `:name` matches any one.
 pub(crate) fn is_below_prefix(prefix: &str, path: &str) -> bool {
     let mut segments = path.split('/');
     let matches = |wanted: &str, have: &str| match wanted.starts_with(':') {
@@ -411,7 +412,7 @@ pub(crate) fn is_below_prefix(prefix: &str, path: &str) -> bool {
 }
 
 /// Returns a segment of a pattern that is a parameter in the patterns of other servers, such as
-/// `<int:id>` or `{id}`, and what to write instead.
+/// `<int:id>` or `{id}`, and its replacement.
 pub(crate) fn foreign_parameter(pattern: &str) -> Option<(&str, String)> {
     let mut segments = pattern.split('/').peekable();
     while let Some(segment) = segments.next() {
@@ -441,7 +442,7 @@ fn is_word(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The names of its parameters.
+/// Checks a pattern, and returns the names of its parameters.
 fn check(pattern: &str) -> Result<Vec<Box<str>>, PatternError> {
     if pattern.len() > PATTERN_MAX_BYTES {
         return Err(PatternError::TooLong);

@@ -1,4 +1,5 @@
-//! The routes of a program, without requests: which handler would answer, and where it is written.
+//! The routes of a program, without requests: the handler of a request, and its position in the
+//! source.
 
 use pinion_engine::clock::Now;
 use pinion_http::request::RequestHead;
@@ -14,18 +15,18 @@ use crate::vm::{Begun, Handler, Vm};
 /// The routes that the main script of a program has registered, and those of its pages.
 pub struct Routes(Vm);
 
-/// What a program has for a request.
+/// The handler of a program for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RouteFound {
     /// A handler.
     Handler {
         /// The pattern of its route; `None` for the handler of missing paths.
         pattern: Option<String>,
-        /// `FILE:LINE` where it begins, with the name that errors have for the file; `None` if it
-        /// is no function of a script.
+        /// `FILE:LINE` where it begins, with the name of the file in errors; `None` if it is no
+        /// function of a script.
         place: Option<String>,
     },
-    /// Handlers for other methods only: these.
+    /// Only other methods have a handler: these.
     Methods(Vec<String>),
     /// No handler.
     Nothing,
@@ -35,7 +36,7 @@ impl Routes {
     /// Runs the main script once, as every worker does at its start. No handler is called.
     ///
     /// # Errors
-    /// What is wrong with the program.
+    /// Returns the error of the program.
     pub fn start(
         program: &SiteProgram,
         site: &ScriptSite,

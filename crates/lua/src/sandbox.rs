@@ -1,9 +1,9 @@
-//! A VM with the libraries that a script may have, listed by hand: whatever a new version of Lua
-//! brings is not open until it stands here.
+//! A VM with the libraries that a script may have, listed by hand: additions of a new version of
+//! Lua are closed until they are listed here.
 //!
 //! A script of a site is trusted with the site, not with the machine: it reaches no file, program,
-//! variable of the environment, foreign function or bytecode. What it may do beyond computing, the
-//! server lends it.
+//! variable of the environment, foreign function or bytecode. All other abilities beyond computing
+//! are functions of the server.
 
 use crate::budget;
 use crate::limits::SOURCE_MAX_BYTES;
@@ -37,8 +37,8 @@ const BASE: &[&str] = &[
     "_G",
 ];
 
-/// What stays of each library. Functions of strings that search for patterns are replaced by ours
-/// ([`crate::pattern`]), those of coroutines are wrapped where tasks are.
+/// The functions of each library that stay. Functions of strings that search for patterns are
+/// replaced by those of [`crate::pattern`], those of coroutines are wrapped where tasks are.
 pub(crate) const LIBRARIES: &[(&str, &[&str])] = &[
     (
         "coroutine",
@@ -103,19 +103,20 @@ pub(crate) const LIBRARIES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Bytes of the source that stand for the name of a chunk without one: about what Lua shows.
+/// Bytes of the source that are the name of a chunk without one: about as many as Lua shows.
 const CHUNK_NAME_BYTES: usize = 40;
 
-/// A fresh VM in which nothing but [`BASE`] and [`LIBRARIES`] can be reached.
+/// Returns a fresh VM in which only [`BASE`] and [`LIBRARIES`] can be reached.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub fn open() -> Result<Lua> {
     let lua = Lua::new_with(opened(), LuaOptions::new())?;
     machine_code::prepare(&lua)?;
     let globals = lua.globals();
     let has = |table: &Table, name: &str| table.raw_get::<Value>(name).map(|v| !v.is_nil());
-    // What is to stay is copied out, everything else removed: nothing new slips through.
+    // The listed functions are copied out, everything else is removed: no new function stays by
+    // accident.
     let mut kept: Vec<(&str, Value)> = Vec::new();
     for &name in BASE {
         if has(&globals, name)? {
@@ -140,7 +141,7 @@ pub fn open() -> Result<Lua> {
 fn opened() -> StdLib {
     let common = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
     #[cfg(feature = "luajit")]
-    // Opening `jit` is what switches the compiler on.
+    // The compiler is switched on when `jit` is opened.
     return common | StdLib::BIT | StdLib::JIT;
     #[cfg(not(feature = "luajit"))]
     return common | StdLib::COROUTINE | StdLib::UTF8;
@@ -163,7 +164,7 @@ fn clear(table: &Table) -> Result<()> {
     keys.into_iter().try_for_each(|key| table.raw_set(key, Value::Nil))
 }
 
-/// The names that a script looks for under the same names elsewhere, made harmless.
+/// Adds functions under their standard names, in harmless forms.
 fn lend(lua: &Lua, globals: &Table) -> Result<()> {
     globals.raw_set("load", lua.create_function(load)?)?;
     if cfg!(feature = "luajit") {
@@ -184,11 +185,11 @@ fn lend(lua: &Lua, globals: &Table) -> Result<()> {
     bounded.call(!cfg!(feature = "luajit"))
 }
 
-/// Bounds how deep functions of Lua's libraries and of the script call each other, which nothing
-/// else does, in any VM.
+/// Bounds how deep functions of Lua's libraries and of the script call each other, which has no
+/// other limit in any VM.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub(crate) fn bound(lua: &Lua) -> Result<()> {
     let is_over = lua.create_function(|_, ()| Ok(budget::is_over()))?;
     let is_deep = lua.create_function(|_, ()| Ok(crate::stack::is_deep()))?;
@@ -202,10 +203,10 @@ pub(crate) fn bound(lua: &Lua) -> Result<()> {
         .call((charge, cfg!(feature = "luajit")))
 }
 
-/// Takes the steps that it costs to go over so many bytes in a function of C, where no hook runs.
+/// Takes the cost in steps of a pass over so many bytes in a function of C, where no hook runs.
 ///
 /// # Errors
-/// The request has no more: its turn ends.
+/// Fails when the request has no steps left: its turn ends.
 pub(crate) fn charge(lua: &Lua, bytes: usize) -> Result<()> {
     let steps = lua.app_data_ref::<StepsLeft>().map(|steps| steps.clone());
     let taken = steps.map_or(Ok(()), |steps| steps.take(bytes / STEP_BYTES + 1));
@@ -215,25 +216,25 @@ pub(crate) fn charge(lua: &Lua, bytes: usize) -> Result<()> {
     })
 }
 
-/// Where the function lies that gives the table that was thrown last.
+/// The registry name of the function that returns the last thrown table.
 pub(crate) const THROWN: &str = "pinion.thrown";
 
-/// Has `math.random` begin somewhere else in each VM. Lua 5.4 does that by itself; LuaJIT begins
-/// with the same number in every worker and at every start.
+/// Gives `math.random` another seed in each VM. Lua 5.4 does that on its own; LuaJIT begins with
+/// the same number in every worker and at every start.
 ///
 /// # Errors
-/// The system has no random bytes.
+/// Fails when the system has no random bytes.
 pub(crate) fn seed(lua: &Lua) -> Result<()> {
     if !cfg!(feature = "luajit") {
         return Ok(());
     }
     let math: Table = lua.globals().raw_get("math")?;
-    // Without a seed of ours LuaJIT takes one from the system.
+    // Without an argument LuaJIT takes the seed from the system.
     math.raw_get::<Function>("randomseed")?.call(())
 }
 
-/// `load(chunk [, name [, mode [, env]]])`: text only. Bytecode can be made to do anything. What a
-/// reader gives has been read by `depth.lua`.
+/// Implements `load(chunk [, name [, mode [, env]]])` for text only, because bytecode can do
+/// anything. The pieces of a reader have been joined by `depth.lua`.
 fn load(
     lua: &Lua,
     (chunk, name, _mode, environment): (Value, Option<mlua::LuaString>, Value, Option<Table>),
@@ -257,7 +258,7 @@ fn load(
         Some(name) => name.to_string_lossy(),
         None => format!("=[string \"{}\"]", first_line(&source)),
     };
-    // Lua takes names as C does.
+    // Lua ends names at a NUL, as C does.
     let name = name.replace('\0', "");
     let chunk = lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text);
     let chunk = match environment {
@@ -270,7 +271,7 @@ fn load(
     }
 }
 
-/// What tells one chunk without a name from another.
+/// Returns the first line of a chunk, which serves as its name.
 fn first_line(source: &[u8]) -> String {
     let line = source.split(u8::is_ascii_control).next().unwrap_or_default();
     String::from_utf8_lossy(&line[..line.len().min(CHUNK_NAME_BYTES)]).into_owned()
@@ -280,14 +281,14 @@ fn failed(lua: &Lua, why: &str) -> Result<MultiValue> {
     Ok(MultiValue::from_iter([Value::Nil, Value::String(lua.create_string(why)?)]))
 }
 
-/// Only the question how much is used: when to collect is decided per request.
+/// Implements only the query of the memory in use: collections are scheduled per request.
 fn collectgarbage(lua: &Lua, option: Option<String>) -> Result<f64> {
-    // What libraries ask for out of habit does no harm when it is not done.
+    // Libraries request collections out of habit, and it does no harm to ignore that.
     let is_count = option.is_some_and(|option| option == "count");
     Ok(if is_count { lua.used_memory() as f64 / 1024.0 } else { 0.0 })
 }
 
-/// `debug.traceback([message [, level]])` of the running coroutine.
+/// Implements `debug.traceback([message [, level]])` of the running coroutine.
 fn traceback(lua: &Lua, (message, level): (Value, Option<usize>)) -> Result<Value> {
     match message {
         Value::Nil => Ok(Value::String(lua.traceback(None, level.unwrap_or(1))?)),
@@ -295,7 +296,7 @@ fn traceback(lua: &Lua, (message, level): (Value, Option<usize>)) -> Result<Valu
             let message = message.to_string_lossy();
             Ok(Value::String(lua.traceback(Some(&message), level.unwrap_or(1))?))
         }
-        // As Lua has it: what is no text is given back.
+        // As in Lua, a message that is no text is returned unchanged.
         other => Ok(other),
     }
 }

@@ -1,4 +1,4 @@
-//! When work that a script repeats is due.
+//! The times of work that a script repeats.
 
 use std::cell::Cell;
 use std::str::FromStr as _;
@@ -16,29 +16,29 @@ use crate::task::{TaskId, WorkKind};
 pub(crate) struct Schedule {
     when: When,
     pub(crate) work: Function,
-    /// Every worker does it for itself; otherwise one of them does it.
+    /// Whether every worker runs it; otherwise one of them does.
     pub(crate) is_everywhere: bool,
-    /// The run that has begun last.
+    /// The last run that has begun.
     pub(crate) running: TaskId,
 }
 
 #[derive(Debug)]
 enum When {
-    /// So many milliseconds after the last time.
+    /// A number of milliseconds after the last time.
     Every(u64),
-    /// By the clock on the wall.
+    /// By the wall clock.
     Cron {
         line: Box<Cron>,
-        /// The time that it was last planned for, in seconds since 1970.
+        /// The time of the last planned run, in seconds since 1970.
         planned: Cell<Option<i64>>,
     },
 }
 
 impl Schedule {
-    /// Again and again after so many seconds.
+    /// Creates a schedule that runs again and again after so many seconds.
     ///
     /// # Errors
-    /// That is no time.
+    /// Fails if that is no time.
     pub(crate) fn every(seconds: f64, work: Function, is_everywhere: bool) -> Result<Self, String> {
         let ms = seconds * 1000.0;
         if !(ms >= SCHEDULE_MIN_MS as f64 && ms.is_finite()) {
@@ -50,11 +50,11 @@ impl Schedule {
         Ok(Self { when: When::Every(ms as u64), work, is_everywhere, running: 0.0 })
     }
 
-    /// As a line of cron says: minute, hour, day, month, day of the week, by the clock of the
-    /// machine.
+    /// Creates a schedule of a cron line: minute, hour, day, month, day of the week, by the clock
+    /// of the machine.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the mistake in the line.
     pub(crate) fn cron(text: &str, work: Function, is_everywhere: bool) -> Result<Self, String> {
         let cron = Cron::from_str(text).map_err(|error| {
             let what = wrong_part(text).unwrap_or_else(|| format!("{text:?} is wrong: {error}"));
@@ -67,7 +67,7 @@ impl Schedule {
         Ok(Self { when, work, is_everywhere, running: 0.0 })
     }
 
-    /// Returns which function has made it.
+    /// Returns the kind of function that has made it.
     pub(crate) fn kind(&self) -> WorkKind {
         match self.when {
             When::Every(_) => WorkKind::Every,
@@ -75,7 +75,8 @@ impl Schedule {
         }
     }
 
-    /// Plans the next run: when it is due, in monotonic milliseconds; none if it never is again.
+    /// Plans the next run and returns its time, in monotonic milliseconds; none if there is none
+    /// ever again.
     pub(crate) fn next_ms(&self, now: Now) -> Option<u64> {
         match &self.when {
             When::Every(ms) => now.monotonic_ms.checked_add(*ms),
@@ -89,7 +90,7 @@ impl Schedule {
     }
 }
 
-/// The fields of a line of cron, and what each may be.
+/// The fields of a cron line, and the values of each.
 const FIELDS: [(&str, &str); 5] = [
     ("minute", "0 to 59"),
     ("hour", "0 to 23"),
@@ -98,7 +99,7 @@ const FIELDS: [(&str, &str); 5] = [
     ("day of the week", "0 to 7 from Sunday on, or SUN to SAT"),
 ];
 
-/// Says which part of a line of cron is wrong.
+/// Returns the part of a cron line that is wrong.
 fn wrong_part(text: &str) -> Option<String> {
     if text.trim_start().starts_with('@') {
         return Some(format!(
@@ -106,7 +107,7 @@ fn wrong_part(text: &str) -> Option<String> {
         ));
     }
     let fields: Vec<&str> = text.split_whitespace().collect();
-    // Seconds may stand in front.
+    // The first field may be seconds.
     let front = match fields.len() {
         5 => 0,
         6 => 1,
@@ -128,15 +129,17 @@ fn wrong_part(text: &str) -> Option<String> {
     None
 }
 
-/// The time behind that of the last run: in how many milliseconds it comes, and which one it is.
+/// Returns the time after that of the last run: in how many milliseconds it comes, and its seconds
+/// since 1970.
 fn until_next(cron: &Cron, now: i64, last: Option<i64>, zone: &TimeZone) -> Option<(u64, i64)> {
-    // What is planned comes by another clock than that on the wall. Where that one was set back
-    // meanwhile, it came early, and its time is still to come: never twice for one time.
+    // Planned runs come by another clock than the wall clock. If the wall clock was set back
+    // meanwhile, the run came early, and its time is still to come: a schedule never runs twice for
+    // one time.
     let last = last.filter(|last| last.saturating_sub(now) <= CLOCK_BACK_MAX_S);
     let behind = last.map_or(now, |last| last.max(now));
     let behind = Timestamp::from_second(behind).ok()?.to_zoned(zone.clone());
     let next = cron.find_next_occurrence(&behind, false).ok()?.timestamp().as_second();
-    // Whatever the clocks of a zone do, it is not due at once.
+    // The next run is never due at once, for any clock change of a time zone.
     let seconds = u64::try_from(next.checked_sub(now)?.max(1)).ok()?;
     Some((seconds.checked_mul(1000)?, next))
 }

@@ -1,5 +1,5 @@
-//! How much memory scripts may take outside of what a request is allowed, chosen once at the start
-//! of the server: where memory is small, all of it is smaller.
+//! The memory that scripts may take beyond the allowance of a request, chosen once at the start of
+//! the server: where memory is small, all of it is smaller.
 
 use pinion_client::limits::{
     BROTLI_DECODERS_MAX, REQUEST_MEMORY_MAX_BYTES, REQUEST_MEMORY_SMALL_BYTES,
@@ -20,26 +20,26 @@ use crate::limits::{
 /// The memory that scripts may take, for sites that do not set their own limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScriptMemory {
-    /// Of one VM, in bytes.
+    /// The memory of one VM, in bytes.
     pub vm_bytes: usize,
-    /// Of one request, in bytes.
+    /// The memory of one request, in bytes.
     pub request_bytes: usize,
-    /// Tasks of one VM, and so the size of their table outside of it.
+    /// The tasks of one VM, which decide the size of their table outside of it.
     pub tasks_max: usize,
-    /// Of the values that a site keeps across reloads in one worker, in bytes.
+    /// The memory of the values that a site keeps across reloads in one worker, in bytes.
     pub kept_bytes: usize,
-    /// Of the request bodies of one worker, in bytes.
+    /// The memory of the request bodies of one worker, in bytes.
     pub content_bytes: usize,
-    /// Of the messages that wait, in all workers, in bytes.
+    /// The memory of the messages that wait, in all workers, in bytes.
     pub messages_bytes: usize,
     /// The limits of jobs, in all workers.
     pub jobs: JobLimits,
-    /// What hashes of passwords may cost, on each thread for passwords.
+    /// The cost limits of password hashes, on each thread for passwords.
     pub passwords: PasswordLimits,
-    /// Of the requests of one worker to other servers, in bytes
+    /// The memory of the requests of one worker to other servers, in bytes
     /// ([`REQUEST_MEMORY_MAX_BYTES`]).
     pub fetch_bytes: usize,
-    /// Of the bodies of these requests, in bytes.
+    /// The memory of the bodies of these requests, in bytes.
     pub fetch_bodies_bytes: usize,
     /// Responses of other servers to one worker that may be in brotli at the same time.
     pub brotli_decoders: usize,

@@ -1,4 +1,4 @@
-//! Secrets of a site: values that its scripts need and that do not stand in its code.
+//! Secrets of a site: values that its scripts need and that are not in its code.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 /// Secrets by name. Copies share them, and their values are shown nowhere.
 ///
-/// The default knows of none: a script that is run without its server, such as by `pinion check`,
+/// The default contains none: a script that is run without its server, such as by `pinion check`,
 /// gets a stand-in for each.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(Option<Arc<BTreeMap<String, Vec<u8>>>>);
 
-/// What a script gets for a secret where it is run without its server.
+/// The value of every secret for a script that is run without its server.
 const STAND_IN: &[u8] = b"(a secret that only the server knows)";
 
 impl Secrets {
     /// Returns the value of a secret.
     ///
     /// # Errors
-    /// There is none of this name; the message says what there is, and what to do.
+    /// Fails if there is none of this name; the message lists the secrets, and names the
+    /// correction.
     pub(crate) fn get(&self, name: &str) -> Result<&[u8], String> {
         let Some(secrets) = &self.0 else { return Ok(STAND_IN) };
         secrets.get(name).map(Vec::as_slice).ok_or_else(|| {

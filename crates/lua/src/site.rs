@@ -1,4 +1,4 @@
-//! What the scripts of a site that follow each other have in common.
+//! The state that successive scripts of a site share.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,23 +14,23 @@ use crate::script_memory::ScriptMemory;
 use crate::secrets::Secrets;
 use crate::store_access::ScriptStoreChoice;
 
-/// A site, whichever script answers for it. Each call of [`Default`] makes another one, and copies
-/// are the same one.
+/// A site, independent of its current script. Each call of [`Default`] makes another site, and
+/// copies are the same one.
 #[derive(Clone, Default)]
 pub struct ScriptSite {
-    /// What its scripts keep, by worker.
+    /// The values that its scripts keep, by worker.
     workers: Shared<HashMap<u16, Shared<KeptValues>>>,
-    /// Random bytes, once somebody has asked for them.
+    /// The secret of the site, random bytes, made when they are first requested.
     secret: Arc<OnceLock<[u8; SECRET_BYTES]>>,
-    /// What its scripts count, in all workers.
+    /// The counters of its scripts, in all workers.
     counters: Arc<Counters>,
     number: SiteNumber,
-    /// Which servers its scripts may send requests to.
+    /// The servers that its scripts may send requests to.
     fetch_settings: FetchSettings,
     secrets: Secrets,
-    /// Which programs its scripts may run.
+    /// The programs that its scripts may run.
     programs: Programs,
-    /// How much memory its scripts may take, once a worker has started one.
+    /// The memory that its scripts may take, once a worker has started one.
     memory: Arc<OnceLock<ScriptMemory>>,
 }
 
@@ -45,25 +45,25 @@ impl Default for SiteNumber {
     }
 }
 
-/// As strong as what is derived from it.
+/// The length of the secret: as strong as the keys that are derived from it.
 const SECRET_BYTES: usize = 32;
 
-/// What several threads have.
+/// A value that several threads share.
 type Shared<T> = Arc<Mutex<T>>;
 
 /// A site in one worker.
 #[derive(Clone, Default)]
 pub(crate) struct WorkerSite {
     pub(crate) site: ScriptSite,
-    /// Only a proof looks at it from another thread.
+    /// The values that the site keeps in this worker; only a proof reads them from another thread.
     kept: Shared<KeptValues>,
-    /// How much memory its scripts may take.
+    /// The memory that its scripts may take.
     memory: ScriptMemory,
     store: ScriptStoreChoice,
 }
 
 impl ScriptSite {
-    /// The site in a worker, with what its scripts have kept there.
+    /// Returns the site in a worker, with the values that its scripts have kept there.
     pub(crate) fn in_worker(
         &self,
         worker: u16,
@@ -75,8 +75,8 @@ impl ScriptSite {
         WorkerSite { site: self.clone(), kept, memory, store }
     }
 
-    /// As a worker has it, for a proof: with a copy of what is kept where most of it is, and of the
-    /// counters, and an empty store.
+    /// Returns the site in a worker for a proof: with a copy of the kept values of the worker that
+    /// has most, and of the counters, and an empty store.
     pub(crate) fn as_in_a_worker(&self) -> WorkerSite {
         let workers = lock(&self.workers);
         let most = workers.values().max_by_key(|kept| lock(kept).bytes());
@@ -89,27 +89,27 @@ impl ScriptSite {
 }
 
 impl ScriptSite {
-    /// What only the scripts of this site know, in all workers and until the server ends; nothing
-    /// if the system gives no random bytes.
+    /// Returns a secret that only the scripts of this site know, the same in all workers until the
+    /// server ends; none if the system gives no random bytes.
     pub(crate) fn secret(&self) -> Option<[u8; SECRET_BYTES]> {
         if let Some(secret) = self.secret.get() {
             return Some(*secret);
         }
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).ok()?;
-        // Of workers that ask at once the first one is right.
+        // If workers request it at the same time, the first value counts.
         Some(*self.secret.get_or_init(|| secret))
     }
 }
 
 impl ScriptSite {
-    /// The same site, whose scripts may send requests to these servers and get these secrets.
+    /// Returns the same site with these settings for requests to other servers, and these secrets.
     #[must_use]
     pub fn with_access(&self, fetch_settings: FetchSettings, secrets: Secrets) -> Self {
         Self { fetch_settings, secrets, ..self.clone() }
     }
 
-    /// The same site, whose scripts may run these programs.
+    /// Returns the same site with the programs that its scripts may run.
     #[must_use]
     pub fn with_programs(&self, programs: Programs) -> Self {
         Self { programs, ..self.clone() }
@@ -127,43 +127,43 @@ impl ScriptSite {
         &self.secrets
     }
 
-    /// The number of the site.
+    /// Returns the number of the site.
     pub(crate) fn number(&self) -> u64 {
         self.number.0
     }
 
-    /// What its scripts count, in all workers.
+    /// Returns the counters of its scripts, in all workers.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }
 }
 
 impl WorkerSite {
-    /// Which store its scripts have.
+    /// Returns the store of its scripts.
     pub(crate) fn store(&self) -> &ScriptStoreChoice {
         &self.store
     }
 
-    /// How much memory its scripts may take.
+    /// Returns the memory that its scripts may take.
     pub(crate) fn memory(&self) -> &ScriptMemory {
         &self.memory
     }
 
-    /// Keeps a value in place of the one of that name.
+    /// Keeps a value in place of the previous one of that name.
     ///
     /// # Errors
-    /// There is too much already.
+    /// Fails when there is too much already.
     pub(crate) fn keep(&self, name: &str, value: Plain) -> Result<(), String> {
         self.kept().set(name, value, self.memory.kept_bytes)
     }
 
-    /// What its scripts keep.
+    /// Returns the values that its scripts keep.
     pub(crate) fn kept(&self) -> MutexGuard<'_, KeptValues> {
         lock(&self.kept)
     }
 }
 
-/// Values are put in and taken out whole, whatever has panicked beside that.
+/// Locks a mutex whose values are always whole, even if a thread has panicked.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! The names that errors have for the files of a site: one form everywhere, `FOLDER/FILE:LINE:`,
-//! which an editor can open. `FOLDER` is the folder of the site as it was named to the server.
+//! The names of the files of a site in errors: one form everywhere, `FOLDER/FILE:LINE:`, which an
+//! editor can open. `FOLDER` is the folder of the site as it was named to the server.
 //!
-//! Lua cuts long names off at their front, and pages run under short names of their own, since the
-//! lines of what they are compiled to are none of a file. `Sources` puts the files in their place.
+//! Lua cuts long names off at their front, and pages run under short names of their own, because
+//! the lines of their compiled form are not lines of a file. `Sources` translates both to files.
 
 use std::sync::Arc;
 
@@ -12,22 +12,21 @@ use pinion_template::Formatted;
 /// Bytes of a name from which on Lua shows only its end, in both Luas (`LUA_IDSIZE`).
 const CUT_BYTES: usize = 60;
 
-/// Bytes of its end that Lua shows then, behind three points.
+/// Bytes of its end that Lua shows then, after three points.
 const END_BYTES: usize = 56;
 
 /// The names of the files of a site.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceNames {
-    /// What stands in front of the path of a file beside the content; none where only the content
-    /// has code.
+    /// The text before the path of a file beside the content; none where only the content has code.
     beside: Option<String>,
-    /// What stands in front of the path of a file of the content.
+    /// The text before the path of a file of the content.
     content: Option<String>,
 }
 
 impl SourceNames {
-    /// Of a site in a folder, which has its content in a folder of that name below it, or is the
-    /// content itself.
+    /// Returns the names of a site in a folder, which has its content in a folder of that name
+    /// below it, or is the content itself.
     #[must_use]
     pub fn of_folder(folder: &str, content: Option<&str>) -> Self {
         let folder = folder.trim_end_matches('/');
@@ -35,8 +34,8 @@ impl SourceNames {
         Self { beside: content.map(|_| folder.to_owned()), content: Some(within) }
     }
 
-    /// The name of a file by its path in the site, which begins with `/`, or with `//` where it
-    /// lies beside the content. Without a folder that is the path itself.
+    /// Returns the name of a file by its path in the site, which begins with `/`, or with `//`
+    /// where it lies beside the content. Without a folder that is the path itself.
     #[must_use]
     pub fn name(&self, path: &str) -> String {
         match (path.strip_prefix("//"), &self.beside, &self.content) {
@@ -48,13 +47,13 @@ impl SourceNames {
         }
     }
 
-    /// Whether code can lie beside the content.
+    /// Returns whether code can lie beside the content.
     pub(crate) fn has_beside(&self) -> bool {
         self.beside.is_some() || self.content.is_none()
     }
 }
 
-/// What the messages of a program's VMs are put in order by.
+/// The names that translate messages of a program's VMs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sources {
     /// Names as Lua cuts them off, and in full.
@@ -63,18 +62,18 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Of a program with scripts of these names.
+    /// Creates the names of a program with scripts of these names.
     pub(crate) fn new(names: impl Iterator<Item = String>, pages: Arc<[HandlerPage]>) -> Self {
         let mut long: Vec<_> = names.filter_map(|name| Some((shortened(&name)?, name))).collect();
         long.sort();
         long.dedup();
-        // Of two with the same end nobody can say which one is meant.
+        // Two names with the same end cannot be distinguished.
         let ends: Vec<_> = long.iter().map(|(end, _)| end.clone()).collect();
         long.retain(|(end, _)| ends.iter().filter(|other| *other == end).count() == 1);
         Self { long, pages }
     }
 
-    /// Returns the values of pages with a format that stand at `file:line`, each once.
+    /// Returns the values of pages with a format at `file:line`, each once.
     pub(crate) fn formats_at(&self, place: &str) -> Vec<&Formatted> {
         let parts =
             place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
@@ -91,7 +90,7 @@ impl Sources {
         found
     }
 
-    /// A message of Lua with the names and the lines of files.
+    /// Translates a message of Lua to the names and the lines of files.
     pub(crate) fn explained(&self, message: &str) -> String {
         let mut shown = pages::explained(message, &self.pages);
         for (end, name) in &self.long {
@@ -103,7 +102,7 @@ impl Sources {
     }
 }
 
-/// What Lua makes of a name that is too long.
+/// Returns the name as Lua shortens it.
 fn shortened(name: &str) -> Option<String> {
     let from = name.len().checked_sub(END_BYTES).filter(|_| name.len() >= CUT_BYTES)?;
     Some(format!("...{}", String::from_utf8_lossy(&name.as_bytes()[from..])))

@@ -1,5 +1,5 @@
-//! The content of requests that a worker keeps for its scripts, outside of the memory of their VMs:
-//! counted, so that it has a bound however many clients send something and stop half way.
+//! The content of requests that a worker keeps for its scripts, outside of the memory of their VMs.
+//! It is counted, so that it has a bound however many clients send content and stop half way.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,53 +10,53 @@ use pinion_jobs::upload_quota::UploadQuota;
 
 use crate::limits::{CONTENT_PIECE_MAX_BYTES, CONTENT_RESERVE_DIVISOR, CONTENT_TRIM_BYTES};
 
-/// What the requests of one worker keep, together.
+/// The memory that the requests of one worker keep together.
 #[derive(Debug)]
 pub(crate) struct Stock {
     max_bytes: usize,
     bytes: Cell<usize>,
-    /// The most it was since memory was given back to the system.
+    /// The peak since memory was returned to the system.
     peak_bytes: Cell<usize>,
-    /// What the uploads of all workers take in files.
+    /// The quota of the uploads of all workers in files.
     uploads: Arc<UploadQuota>,
 }
 
-/// What one request keeps. It is counted until this is dropped.
+/// The memory that one request keeps. It is counted until this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     stock: Option<Rc<Stock>>,
     bytes: usize,
 }
 
-/// Who has to give something up, and how much may be left.
+/// The request to free memory: which requests are affected, and how much may be left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Relief {
-    /// Requests that keep so much and more.
+    /// The requests that keep at least so much.
     pub(crate) least_bytes: usize,
-    /// What all of them may keep afterwards.
+    /// The memory that all of them together may keep afterwards.
     pub(crate) left_bytes: usize,
 }
 
 impl Stock {
-    /// Nothing is kept yet, and at most so many bytes may be; uploads take from this quota.
+    /// Creates an empty stock of at most so many bytes, with the quota of uploads.
     pub(crate) fn new(max_bytes: usize, uploads: &Arc<UploadQuota>) -> Self {
         let (bytes, peak_bytes) = Default::default();
         Self { max_bytes, bytes, peak_bytes, uploads: Arc::clone(uploads) }
     }
 
-    /// The quota of uploads.
+    /// Returns the quota of uploads.
     pub(crate) fn uploads(&self) -> &Arc<UploadQuota> {
         &self.uploads
     }
 
-    /// How much is kept.
+    /// Returns how much is kept.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.get()
     }
 
-    /// Whether a request that keeps so much has taken more than there is. The reserve is for those
-    /// that keep little, so that they are answered while others fill all the rest. More is given up
-    /// than is missing, so that it is looked for once in a while and not for each piece.
+    /// Returns whether a request that keeps so much exceeds the stock. The reserve is for requests
+    /// that keep little, so that they are answered while others fill all the rest. More is freed
+    /// than is missing, so that the search for it is rare and not for each piece.
     pub(crate) fn relief(&self, share_bytes: usize) -> Option<Relief> {
         let reserve_bytes = self.max_bytes / CONTENT_RESERVE_DIVISOR;
         let for_large = self.max_bytes - reserve_bytes;
@@ -72,7 +72,7 @@ impl Stock {
         let bytes = self.bytes.get() - from_bytes + to_bytes;
         self.bytes.set(bytes);
         self.peak_bytes.set(self.peak_bytes.get().max(bytes));
-        // An allocator keeps what lies between blocks that are in use.
+        // An allocator keeps the memory between blocks that are in use.
         if self.peak_bytes.get() - bytes >= CONTENT_TRIM_BYTES && bytes < CONTENT_TRIM_BYTES {
             self.peak_bytes.set(bytes);
             residency::release_heap();
@@ -81,14 +81,14 @@ impl Stock {
 }
 
 impl Share {
-    /// It is part of this stock from now on.
+    /// Makes it a part of this stock.
     pub(crate) fn belong_to(&mut self, stock: &Rc<Stock>) {
         if self.stock.is_none() {
             self.stock = Some(Rc::clone(stock));
         }
     }
 
-    /// So much is kept now.
+    /// Sets how much is kept now.
     pub(crate) fn set(&mut self, bytes: usize) {
         if let Some(stock) = &self.stock
             && bytes != self.bytes
@@ -98,7 +98,7 @@ impl Share {
         }
     }
 
-    /// How much that is.
+    /// Returns how much is kept.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -12,13 +12,13 @@ use pinion_jobs::byte_quota::ByteReservation;
 use pinion_store::job::{FinishedJob, Job};
 use pinion_store::store::Store;
 
-/// What is called with a job of the store that has ended; `None` if it has failed because of a
-/// fault in the program.
+/// The function that is called with a job of the store that has ended; `None` if the job has failed
+/// because of a fault in the program.
 pub type StoreJobDone = Box<dyn FnOnce(Option<FinishedJob>) + Send>;
 
 /// Runs commands of the store that may take long, on other threads than those of the workers.
 pub trait StoreJobRunner: Send + Sync {
-    /// Has a job run, and calls the function behind it. A job that is not wanted any more when its
+    /// Queues a job, and calls the function after it. A job that is not wanted any more when its
     /// turn comes is not run. Returns false if too many jobs wait.
     #[must_use]
     fn run(&self, job: Job, wanted: Weak<()>, done: StoreJobDone) -> bool;
@@ -27,9 +27,9 @@ pub trait StoreJobRunner: Send + Sync {
 /// The store of a server. Copies are the same one.
 #[derive(Clone)]
 pub struct StoreAccess {
-    /// Its keys and values.
+    /// The keys and values of the store.
     pub store: Arc<Store>,
-    /// What runs its commands that may take long.
+    /// The runner of its commands that may take long.
     pub jobs: Arc<dyn StoreJobRunner>,
 }
 
@@ -39,26 +39,26 @@ impl fmt::Debug for StoreAccess {
     }
 }
 
-/// Which store a script has.
+/// The store of a script.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum ScriptStoreChoice {
-    /// None: the server was started without one.
+    /// No store: the server was started without one.
     #[default]
     Absent,
-    /// That of the server.
+    /// The store of the server.
     OfServer(StoreAccess),
-    /// An empty one of its own, because it is only tried out.
+    /// An empty store of its own, because the script runs on trial.
     Trial,
 }
 
-/// What jobs of the store need of the worker whose scripts wait for them.
+/// The worker whose scripts wait for jobs of the store, to post their ends to.
 pub(crate) struct StoreWorker {
     poster: Poster,
     worker: u16,
 }
 
-/// The number of the last job of all workers. A worker that starts again may hear of jobs that it
-/// has begun before, and takes none of them for another one.
+/// The number of the last job of all workers. A worker that starts again may receive the ends of
+/// jobs that it has begun before, and mistakes none of them for another one.
 static LAST_JOB: AtomicU64 = AtomicU64::new(0);
 
 /// Returns a number that no other job has.
@@ -66,13 +66,13 @@ pub(crate) fn job_number() -> u64 {
     LAST_JOB.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// The message by which a worker learns that a job of the store has ended.
+/// The message to a worker that a job of the store has ended.
 pub(crate) struct StoreJobEnd {
     pub(crate) number: u64,
     pub(crate) finished: Option<FinishedJob>,
 }
 
-/// How long a thread waits before it posts again to a worker with too many messages.
+/// The time that a thread waits before it posts again to a worker with too many messages.
 const POST_PAUSE: Duration = Duration::from_millis(1);
 
 impl StoreWorker {
@@ -80,8 +80,8 @@ impl StoreWorker {
         Self { poster, worker }
     }
 
-    /// Has a job run that has this number and whose memory is reserved, as long as it is wanted.
-    /// Its end is posted to the worker as a [`StoreJobEnd`]. Returns false if too many jobs wait.
+    /// Queues a job with this number, whose memory is reserved, as long as it is wanted. Its end is
+    /// posted to the worker as a [`StoreJobEnd`]. Returns false if too many jobs wait.
     #[must_use]
     pub(crate) fn run(
         &self,

@@ -1,22 +1,23 @@
-//! What tasks own outside of Lua, such as requests to other servers: it ends with them.
+//! Objects that tasks own outside of Lua, such as requests to other servers: they end with their
+//! task.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::task::TaskId;
 
-/// What the tasks of a VM own, by the key of each.
+/// The objects that the tasks of a VM own, by the key of each.
 #[derive(Debug)]
 pub(crate) struct TaskOwned<K, V> {
     all: HashMap<K, Owned<V>>,
     by_owner: HashMap<u64, Vec<K>>,
 }
 
-/// One thing and its owner.
+/// One object and its owner.
 #[derive(Debug)]
 pub(crate) struct Owned<V> {
     owner: TaskId,
-    /// The task that waits for news of it.
+    /// The task that waits for news of the object.
     pub(crate) waiter: TaskId,
     pub(crate) value: V,
 }
@@ -28,7 +29,7 @@ impl<K, V> Default for TaskOwned<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V> TaskOwned<K, V> {
-    /// Adds what a task owns.
+    /// Adds an object of a task.
     pub(crate) fn add(&mut self, key: K, owner: TaskId, value: V) {
         self.all.insert(key, Owned { owner, waiter: owner, value });
         self.by_owner.entry(owner as u64).or_default().push(key);
@@ -42,17 +43,17 @@ impl<K: Copy + Eq + Hash, V> TaskOwned<K, V> {
         self.all.get_mut(&key)
     }
 
-    /// Returns the task that owns one.
+    /// Returns the task that owns an object.
     pub(crate) fn owner_of(&self, key: K) -> Option<TaskId> {
         self.all.get(&key).map(|owned| owned.owner)
     }
 
-    /// Returns how much a task owns.
+    /// Returns how many objects a task owns.
     pub(crate) fn count_of(&self, owner: TaskId) -> usize {
         self.by_owner.get(&(owner as u64)).map_or(0, Vec::len)
     }
 
-    /// Removes one and returns its value.
+    /// Removes an object and returns its value.
     pub(crate) fn remove(&mut self, key: K) -> Option<V> {
         let owned = self.all.remove(&key)?;
         let owner = owned.owner as u64;
@@ -65,7 +66,7 @@ impl<K: Copy + Eq + Hash, V> TaskOwned<K, V> {
         Some(owned.value)
     }
 
-    /// Returns the keys of what a task owns.
+    /// Returns the keys of the objects of a task.
     pub(crate) fn owned_by(&self, owner: TaskId) -> Vec<K> {
         self.by_owner.get(&(owner as u64)).cloned().unwrap_or_default()
     }

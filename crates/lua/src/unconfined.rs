@@ -1,5 +1,5 @@
 //! A VM with everything that Lua has, for scripts that are trusted with the machine: it is made
-//! only where the operator of the server has asked for it.
+//! only where the operator of the server has requested it.
 #![allow(unsafe_code, reason = "foreign functions and bytecode can be anything")]
 
 use mlua::{Lua, LuaOptions, Result, StdLib, Table, Value};
@@ -7,14 +7,14 @@ use mlua::{Lua, LuaOptions, Result, StdLib, Table, Value};
 use crate::machine_code;
 use crate::sandbox;
 
-/// A fresh VM with all libraries: files, programs, `debug`, `package`, bytecode, and in LuaJIT
-/// foreign functions.
+/// Returns a fresh VM with all libraries: files, programs, `debug`, `package`, bytecode, and in
+/// LuaJIT foreign functions.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub(crate) fn open() -> Result<Lua> {
-    // SAFETY: what C modules, foreign functions and bytecode do in it is the script's, which the
-    // operator has said to trust with the whole process; by itself it is as sound as any other.
+    // SAFETY: the script, which the operator trusts with the whole process, is responsible for its
+    // C modules, foreign functions and bytecode; the VM itself is as sound as any other.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::new()) };
     machine_code::prepare(&lua)?;
     // As in the sandbox, both Luas have both names.

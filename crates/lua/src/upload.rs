@@ -1,4 +1,4 @@
-//! A form with files, as it comes: fields in memory, files in one spool.
+//! A form with files, as it arrives: fields in memory, files in one spool.
 
 use pinion_http::limits::PART_HEAD_MAX_BYTES;
 use pinion_http::multipart::{FormEvent, FormReader, PartHead};
@@ -11,7 +11,7 @@ use crate::limits::{FORM_FIELDS_MAX_BYTES, FORM_FILES_MAX};
 use std::io;
 use std::sync::Arc;
 
-/// A form, as far as it has come. Its files are gone with it.
+/// A form, as far as it has arrived. Its files are dropped with it.
 #[derive(Debug)]
 pub(crate) struct Upload {
     reader: FormReader,
@@ -19,7 +19,7 @@ pub(crate) struct Upload {
     is_complete: bool,
 }
 
-/// What has been read.
+/// The part of the form that has been read.
 #[derive(Debug, Default)]
 struct UploadedForm {
     entries: Vec<FormEntry>,
@@ -27,7 +27,7 @@ struct UploadedForm {
     files: usize,
     /// Bytes of names and of values that are no files.
     fields_bytes: usize,
-    /// The file that is being read has a name, or content.
+    /// Whether the file that is being read has a name, or content.
     is_file_there: bool,
     refusal: Option<ContentRefusal>,
 }
@@ -48,11 +48,11 @@ pub(crate) enum Value {
 /// A file of a form.
 #[derive(Debug)]
 pub(crate) struct StoredFile {
-    /// What the client calls it, made safe.
+    /// The client's name for the file, made safe.
     pub(crate) name: String,
-    /// What the client takes it for.
+    /// The media type that the client has sent.
     pub(crate) kind: Option<Vec<u8>>,
-    /// Where it begins in the spool, and how long it is.
+    /// The offset of the file in the spool, and its length.
     at: u64,
     pub(crate) bytes: u64,
 }
@@ -62,7 +62,7 @@ impl Upload {
         Self { reader, form: UploadedForm::default(), is_complete: false }
     }
 
-    /// Its files take from this quota.
+    /// Sets the quota of its files.
     pub(crate) fn belong_to(&mut self, quota: &Arc<UploadQuota>) {
         self.form.spool.belong_to(quota);
     }
@@ -72,14 +72,14 @@ impl Upload {
         self.form.spool.is_stored()
     }
 
-    /// The next bytes of the form.
+    /// Parses the next bytes of the form.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), ContentRefusal> {
         let Self { reader, form, .. } = self;
         reader.push(bytes, &mut |event| form.event(event))?;
         form.refusal.take().map_or(Ok(()), Err)
     }
 
-    /// There are no more.
+    /// Ends the form.
     pub(crate) fn finish(&mut self) -> Result<(), ContentRefusal> {
         self.reader.finish()?;
         self.form.spool.finish().map_err(not_stored)?;
@@ -91,7 +91,7 @@ impl Upload {
         self.is_complete
     }
 
-    /// How much memory it takes.
+    /// Returns how much memory it takes.
     pub(crate) fn held_bytes(&self) -> usize {
         let form = &self.form;
         let entries_bytes = form.entries.capacity() * size_of::<FormEntry>();
@@ -103,7 +103,7 @@ impl Upload {
         &self.form.entries
     }
 
-    /// A file by the number of its entry.
+    /// Returns a file by the number of its entry.
     pub(crate) fn file(&self, number: usize) -> Option<&StoredFile> {
         match &self.form.entries.get(number)?.value {
             Value::File(file) => Some(file),
@@ -111,7 +111,7 @@ impl Upload {
         }
     }
 
-    /// Up to so many bytes of a file, from `at` on.
+    /// Reads up to so many bytes of a file, from `at` on.
     pub(crate) fn read(&self, file: &StoredFile, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
         let bytes = bytes.min(file.bytes.saturating_sub(at));
         self.form.spool.read(file.at + at.min(file.bytes), bytes)
@@ -185,7 +185,7 @@ impl UploadedForm {
         Ok(())
     }
 
-    /// A file without a name and without content is what browsers send when nobody has chosen one.
+    /// Browsers send a file without a name and without content when the user has chosen none.
     fn end(&mut self) {
         let is_file = matches!(self.entries.last(), Some(FormEntry { value: Value::File(_), .. }));
         if is_file && !self.is_file_there {

@@ -12,26 +12,26 @@ use crate::site::ScriptSite;
 use crate::task::TaskId;
 use crate::vm::Vm;
 
-/// A program that runs.
+/// A running program.
 pub(super) struct StandaloneProgram {
     vm: Rc<Vm>,
     main: TaskId,
-    /// How many of its schedules have begun.
+    /// The number of its schedules that have begun.
     schedules: usize,
     has_failed: bool,
-    /// Its main script has failed: nothing else counts any more.
+    /// Whether its main script has failed, so that nothing else counts any more.
     is_lost: bool,
     quiet: Quiet,
 }
 
-/// Whether messages may be on their way that begin something.
+/// Whether messages may be under way that begin new work.
 #[derive(PartialEq)]
 enum Quiet {
-    /// Nobody has looked.
+    /// It has not been checked.
     Unknown,
-    /// A message to this worker itself is behind all of them.
+    /// A message to this worker itself is queued after all of them.
     Asked,
-    /// It has come.
+    /// That message has arrived.
     Known,
 }
 
@@ -39,11 +39,11 @@ enum Quiet {
 pub(super) struct NothingBefore;
 
 impl Scripts {
-    /// Begins a program [with arguments](Program::with_arguments). It runs in [`Self::pass`]; look
-    /// behind each, and behind [`Self::posted`], whether it [has ended](Self::ending).
+    /// Begins a program [with arguments](Program::with_arguments). It runs in [`Self::pass`]; after
+    /// each, and after [`Self::posted`], check whether it [has ended](Self::ending).
     ///
     /// # Errors
-    /// What is wrong with the script, or that there is no thread to watch it.
+    /// Returns the error of the script, or fails if there is no thread to watch it.
     pub fn run_alone(
         &mut self,
         program: &SiteProgram,
@@ -59,7 +59,7 @@ impl Scripts {
         Ok(())
     }
 
-    /// Whether the program has ended, and if so whether all of it went well.
+    /// Returns whether all tasks of the program succeeded if it has ended; none while it runs.
     pub fn ending(&mut self, now: Now) -> Option<bool> {
         let alone = self.alone.as_mut()?;
         if alone.is_lost {
@@ -88,15 +88,15 @@ impl Scripts {
         }
     }
 
-    /// All messages that were on their way have come.
+    /// Records that all messages that were under way have arrived.
     pub(super) fn is_quiet(&mut self) {
         if let Some(alone) = &mut self.alone {
             alone.quiet = Quiet::Known;
         }
     }
 
-    /// A task of the program has failed; false if there is no program. What happened is for
-    /// whoever has started it.
+    /// Records that a task of the program has failed, and prints the error for the user; returns
+    /// false if there is no program.
     pub(super) fn has_failed_alone(&mut self, id: TaskId, text: &str) -> bool {
         let Some(alone) = &mut self.alone else { return false };
         alone.has_failed = true;

@@ -1,4 +1,4 @@
-//! The end of the server or of a script: what runs hears of it, so that streams come to a good one.
+//! The end of the server or of a script: running tasks are notified, so that streams end properly.
 
 use std::cmp::Reverse;
 use std::rc::{Rc, Weak};
@@ -8,7 +8,7 @@ use super::background::Due;
 use crate::vm::{EndingReason, Vm};
 
 impl Scripts {
-    /// The server has begun to stop: what is repeated begins no more, and what has begun goes on.
+    /// Begins to stop: schedules begin no more, and running work goes on.
     pub fn stop(&mut self) {
         self.background.is_stopping = true;
         self.client.stop();
@@ -20,7 +20,7 @@ impl Scripts {
         }
     }
 
-    /// Handlers and work of a VM hear that they should come to an end.
+    /// Notifies handlers and work of a VM that they should end.
     pub(super) fn announce_end(&mut self, vm: &Rc<Vm>, ending: EndingReason) {
         vm.host().announce_end(ending);
         self.settle(vm);
@@ -28,7 +28,7 @@ impl Scripts {
 }
 
 impl Drop for Scripts {
-    /// What is lost with the end of the server does not go without a word.
+    /// Work that is lost with the end of the server is logged.
     fn drop(&mut self) {
         let pieces = self.background.pieces();
         if self.background.is_stopping && pieces > 0 {

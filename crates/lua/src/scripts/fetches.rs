@@ -1,4 +1,4 @@
-//! Requests of scripts to other servers: what is done on connections, and who hears of it.
+//! Requests of scripts to other servers: the work on connections, and the notification of tasks.
 
 use std::rc::Rc;
 
@@ -12,21 +12,21 @@ use super::Scripts;
 use crate::vm::Vm;
 
 impl Scripts {
-    /// Something has happened on a connection that was opened for a script. Call [`Self::flush`]
-    /// behind it.
+    /// Handles an event of a connection that was opened for a script. The caller calls
+    /// [`Self::flush`] after it.
     pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         if stream.tag().is_some_and(|tag| tag & PROGRAM_TAG != 0) {
             return self.raw_of_program(event, stream);
         }
         match self.client.used() {
             Some(client) => client.borrow_mut().raw(event, stream),
-            // A worker that has none has opened no connection.
+            // A worker without a client has opened no connection.
             None => stream.abort(),
         }
     }
 
-    /// Does on connections what scripts have asked for, and wakes those whose requests have news.
-    /// Call it behind everything that may run a script.
+    /// Does the work on connections that scripts have requested, and wakes the tasks whose requests
+    /// have news. Call it after everything that may run a script.
     #[inline]
     pub fn flush(&mut self, connections: &mut Connections<'_>) {
         if self.client.used().is_some_and(|client| client.borrow().has_work()) {
@@ -53,19 +53,19 @@ impl Scripts {
         }
     }
 
-    /// Does what is due for requests to other servers.
+    /// Does the work for requests to other servers that is due.
     pub(super) fn pass_client(&mut self, connections: &mut Connections<'_>) {
         if let Some(client) = self.client.used() {
             client.borrow_mut().pass(connections);
         }
     }
 
-    /// Whether a message says that names were resolved, which the next pass takes.
+    /// Returns whether a message reports that names were resolved, which the next pass handles.
     pub(super) fn is_of_client(message: &Message) -> bool {
         message.is::<NamesResolved>()
     }
 
-    /// Takes note of requests that a VM has begun and ended.
+    /// Records the requests that a VM has begun and ended.
     pub(super) fn note_fetches(&mut self, vm: &Rc<Vm>) {
         let work = &vm.host().work;
         for id in work.begun_fetches.take() {

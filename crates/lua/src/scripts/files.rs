@@ -1,4 +1,4 @@
-//! A file as the content of an answer: a thread reads a piece, the worker sends it, and asks for
+//! A file as the content of a response: a thread reads a piece, the worker sends it, and requests
 //! the next one as soon as there is room for it. Lua sleeps meanwhile.
 
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::task::{TaskId, Waits};
 use crate::vm::{ScriptFault, Vm};
 
 impl Scripts {
-    /// A coroutine waits until the file that it has opened is sent.
+    /// Suspends a coroutine until the file that it has opened is sent.
     pub(super) fn send_file(
         &mut self,
         vm: &Rc<Vm>,
@@ -40,7 +40,7 @@ impl Scripts {
         }
     }
 
-    /// A piece has been read.
+    /// Sends a piece that has been read.
     pub(super) fn send_piece(
         &mut self,
         vm: &Rc<Vm>,
@@ -60,7 +60,7 @@ impl Scripts {
         let now_ms = outlet.exchange.now().monotonic_ms;
         if let Some(task) = vm.tasks().get(id) {
             task.sent_bytes += piece.len() as u64;
-            // What is slow here is the client, as long as it takes something.
+            // It is the client that is slow here, and its time begins anew while it reads.
             task.begin_time(now_ms, task.wall_ms);
             if let Some(sending) = &mut task.sending {
                 sending.sent(piece.len() as u64);
@@ -75,7 +75,7 @@ impl Scripts {
         self.send_more(vm, id, outlet)
     }
 
-    /// There is room for another piece, if there is one.
+    /// Sends another piece after the output queue has room, if there is one.
     pub(super) fn send_more(
         &mut self,
         vm: &Rc<Vm>,
@@ -95,7 +95,7 @@ impl Scripts {
         }
     }
 
-    /// Has the next piece read; none when the file is sent.
+    /// Begins to read the next piece; returns none when the file is sent.
     fn read_more(&mut self, vm: &Rc<Vm>, id: TaskId) -> Option<Result<Waits, String>> {
         let next = vm.tasks().get(id).and_then(|task| task.sending.as_ref()?.next())?;
         vm.host().work.job.replace(Some(next));

@@ -1,4 +1,4 @@
-//! What the scripts of a worker hold, counted for tests.
+//! Counts of the objects that the scripts of a worker hold, for tests.
 
 use std::cmp::Reverse;
 use std::rc::{Rc, Weak};
@@ -7,30 +7,30 @@ use super::Scripts;
 use super::background::Due;
 use crate::vm::Vm;
 
-/// What the scripts of a worker hold. Without requests and work beside them all of it is 0 in time,
-/// but for what the scripts are that answer now, and their schedules.
+/// The numbers of objects that the scripts of a worker hold. Without requests and work beside them
+/// all of them become 0 in time, except the current scripts and their schedules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Holdings {
-    /// Requests that wait for something.
+    /// Requests that wait.
     pub requests: usize,
-    /// Requests and work beside them in the scripts that answer now.
+    /// Requests and work beside them in the current scripts.
     pub tasks: usize,
-    /// The times of tasks. Those of tasks that are over go away by the time they name.
+    /// The timers of tasks. Those of tasks that have ended are dropped by the time they name.
     pub timers: usize,
-    /// The times of schedules.
+    /// The timers of schedules.
     pub schedules: usize,
-    /// Work that is done elsewhere, and that somebody waits for.
+    /// Jobs that run elsewhere and that a task waits for.
     pub jobs: usize,
-    /// Tasks that could go on, and requests that could be told so.
+    /// Tasks that could go on, and requests that could be notified of that.
     pub ready: usize,
-    /// Scripts that answer.
+    /// Current scripts.
     pub vms: usize,
-    /// Earlier ones that have not ended.
+    /// Retired scripts that have not ended.
     pub old_vms: usize,
 }
 
 impl Scripts {
-    /// What is held now.
+    /// Returns the current numbers.
     #[must_use]
     pub fn holdings(&self) -> Holdings {
         let background = &self.background;
@@ -50,10 +50,10 @@ impl Scripts {
         }
     }
 
-    /// Memory of the VMs that answer, in bytes, when their garbage is gone.
+    /// Returns the memory of the current VMs, in bytes, after a collection of their garbage.
     ///
     /// # Panics
-    /// When a finalizer of a script fails.
+    /// Panics when a finalizer of a script fails.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.current().map(|vm| used_bytes(&vm)).sum()
@@ -64,7 +64,7 @@ impl Scripts {
     }
 }
 
-/// What has a finalizer goes with the second collection.
+/// Objects with a finalizer are freed by the second collection.
 fn used_bytes(vm: &Vm) -> usize {
     for _ in 0..2 {
         vm.lua().gc_collect().expect("garbage is collected");

@@ -1,4 +1,4 @@
-//! What is sent from worker to worker, and what comes back from the threads beside them.
+//! Messages from worker to worker, and results of the threads beside them.
 
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::store_access::StoreJobEnd;
 use crate::task::WorkKind;
 use crate::vm::Vm;
 
-/// A message for what listens to its channel, in each worker.
+/// A message for the listeners of its channel, in each worker.
 struct SentMessage {
     site: ScriptSite,
     letter: Arc<Letter>,
 }
 
 impl Scripts {
-    /// A message for all workers, this one too.
+    /// Sends a message to all workers, this one too.
     pub(super) fn send(&mut self, vm: &Rc<Vm>, letter: Letter) {
         let letter = Arc::new(letter);
         for worker in 0..self.poster.workers() {
@@ -39,7 +39,7 @@ impl Scripts {
         }
     }
 
-    /// Somebody has posted to this worker.
+    /// Handles a message that was posted to this worker.
     pub(super) fn take_message(&mut self, message: Message) {
         let message = match message.downcast::<LuaJobDone>() {
             Ok(done) => return self.job_is_done(*done),

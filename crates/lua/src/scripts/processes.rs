@@ -1,4 +1,4 @@
-//! Programs of scripts: what is done on their streams, and who hears of it.
+//! Programs of scripts: the work on their streams, and the notification of tasks.
 
 use std::rc::{Rc, Weak};
 
@@ -11,16 +11,17 @@ use crate::task::TaskId;
 use crate::vm::Vm;
 
 impl Scripts {
-    /// Something has happened on a stream of a program.
+    /// Handles an event of a stream of a program.
     pub(super) fn raw_of_program(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         match self.programs.used() {
             Some(runner) => runner.borrow_mut().raw(event, stream),
-            // A worker that has none has no such stream.
+            // A worker without a runner has no such stream.
             None => stream.abort(),
         }
     }
 
-    /// Does on streams what scripts have asked for, and wakes those whose programs have news.
+    /// Does the work on streams that scripts have requested, and wakes the tasks whose programs
+    /// have news.
     pub(super) fn flush_programs(&mut self, connections: &mut Connections<'_>) {
         let programs = Rc::clone(&self.programs);
         let Some(runner) = programs.used() else { return };
@@ -37,15 +38,15 @@ impl Scripts {
         }
     }
 
-    /// Does what is due for programs.
+    /// Does the work for programs that is due.
     pub(super) fn pass_programs(&mut self, connections: &mut Connections<'_>) {
         if let Some(runner) = self.programs.used() {
             runner.borrow_mut().pass(connections);
         }
     }
 
-    /// Takes note of programs that a VM has begun and ended. A request whose client has left before
-    /// it began one is told, which ends it.
+    /// Records the programs that a VM has begun and ended. If the client of a request has left
+    /// before it began a program, the request is notified, which ends it.
     pub(super) fn note_runs(&mut self, vm: &Rc<Vm>) {
         let work = &vm.host().work;
         for id in work.begun_runs.take() {
@@ -68,8 +69,8 @@ impl Scripts {
     }
 }
 
-/// Returns whether the client of a request sends no more while programs of the request run: nobody
-/// reads what they would still write. A handler without a program may respond.
+/// Returns whether the client of a request sends no more while programs of the request run, so that
+/// no client reads their further output. A handler without a program may respond.
 pub(super) fn is_left_with_programs(vm: &Vm, id: TaskId) -> bool {
     vm.tasks().get(id).is_some_and(|task| task.is_input_over)
         && vm.host().processes.borrow().count_of(id) > 0

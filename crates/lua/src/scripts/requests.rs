@@ -1,4 +1,4 @@
-//! The requests that scripts answer: from a head to the end of an answer.
+//! The requests that scripts answer: from the head of a request to the end of its response.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -24,8 +24,8 @@ use crate::task::{Reported, Task, TaskId, Tasks, Waits};
 use crate::vm::{self, CoroutineStep, Handler, ScriptFault, Vm, Wait, WaitOperation};
 
 impl Scripts {
-    /// Begins to answer a request by the handler that was found for it, or by the one for what
-    /// nobody has.
+    /// Begins to answer a request by the handler that was found for it, or by the not-found
+    /// handler.
     pub fn begin(
         &mut self,
         script: &SiteScript,
@@ -51,11 +51,12 @@ impl Scripts {
             let wall_ms = limits.wall_ms.unwrap_or(vm.allowance().wall_ms);
             task.begin_time(exchange.now().monotonic_ms, wall_ms);
             if let Some(body_bytes) = limits.body_bytes {
-                // Nothing of it has been read yet.
+                // No content has been read yet.
                 let _is_set = task.content.set_limit(body_bytes, LimitSetter::Route);
             }
-            // Made here, under no limit of memory yet, which makes everything dearer. Without
-            // memory for them the script hears of that when it asks for them.
+            // The values are made here, while no limit of memory is set, because it makes every
+            // allocation dearer. Without memory for them the script gets the error when it reads
+            // them.
             let start = match task.request.route() {
                 Some(found) if found.has_values() => {
                     let params = task.request.params(vm.lua(), &vm.router());
@@ -69,7 +70,7 @@ impl Scripts {
         self.run_handler(&vm, id, start, outlet)
     }
 
-    /// What happens to a request after its head.
+    /// Handles an event of a request after its head.
     pub fn event(&mut self, event: &Event<'_>, outlet: &mut Outlet<'_, '_>) -> RequestOutcome {
         let address = outlet.exchange.address();
         let Some((vm, id)) = self.waiting.get(&address).cloned() else {
@@ -139,7 +140,8 @@ impl Scripts {
         RequestOutcome::Waits
     }
 
-    /// The client has taken some of the answer, and there is room for more of it.
+    /// Resumes a request whose client has received some of the response, so that the output queue
+    /// has room.
     fn room_came(
         &mut self,
         vm: &Rc<Vm>,
@@ -156,7 +158,7 @@ impl Scripts {
         }
     }
 
-    /// A handler begins.
+    /// Starts a handler.
     fn run_handler(
         &mut self,
         vm: &Rc<Vm>,
@@ -170,7 +172,7 @@ impl Scripts {
         }
     }
 
-    /// What a coroutine has waited for is here.
+    /// Resumes a coroutine with the result of its wait.
     pub(super) fn go_on(
         &mut self,
         vm: &Rc<Vm>,
@@ -192,7 +194,7 @@ impl Scripts {
         }
     }
 
-    /// Lets a coroutine run until it is through or has to wait.
+    /// Runs a coroutine until it returns or has to wait.
     pub(super) fn run(
         &mut self,
         vm: &Rc<Vm>,
@@ -233,7 +235,7 @@ impl Scripts {
         }
     }
 
-    /// Keeps a coroutine until what it waits for is here.
+    /// Keeps a coroutine until the event comes that it waits for.
     pub(super) fn suspend(
         &mut self,
         vm: &Rc<Vm>,
@@ -255,7 +257,7 @@ impl Scripts {
         RequestOutcome::Waits
     }
 
-    /// A handler has not come to an end of its own.
+    /// Ends a request whose handler has failed.
     pub(super) fn fail(
         &mut self,
         vm: &Rc<Vm>,
@@ -280,7 +282,7 @@ impl Scripts {
         };
         let status = refused.unwrap_or(status);
         let can_retry = refused == Some(503);
-        // What a client has done wrong is no matter of the script, and has no stack.
+        // A mistake of the client is not the fault of the script, and has no stack.
         let message = text.split("\nstack traceback:").next().unwrap_or_default();
         let text = if status < 500 { message } else { text };
         let Reported { id: failure_id, report } = self.report(&shown, text, earlier.as_deref());
@@ -304,8 +306,8 @@ impl Scripts {
         RequestOutcome::Failed(ScriptFailure { status, id: failure_id, report, can_retry })
     }
 
-    /// Logs why a request has failed. If that happened in the handler for errors, the `earlier`
-    /// error that it was called for comes first, and both have one id.
+    /// Logs why a request has failed. If the error handler failed, the `earlier` error that it was
+    /// called for comes first, and both have one identifier.
     fn report(&mut self, shown: &str, text: &str, earlier: Option<&Reported>) -> Reported {
         let Some(earlier) = earlier else {
             let reported = Reported { id: self.ids.next(), report: format!("{shown}: {text}") };
@@ -339,7 +341,7 @@ impl Scripts {
     }
 }
 
-/// Why a request is ended whose time is over.
+/// Returns why a request is ended whose time is over.
 #[cold]
 fn over_time(vm: &Vm, id: TaskId, waits: Waits) -> ScriptFault {
     let task = vm.tasks().get(id).map(|task| {
@@ -356,11 +358,11 @@ fn over_time(vm: &Vm, id: TaskId, waits: Waits) -> ScriptFault {
     vm.over_time(id, &vm::time(wait, wall_ms, is_of_route))
 }
 
-/// Which handler a coroutine is to run.
+/// The handler that a coroutine runs.
 enum Start {
-    /// With its parameters, if it has some.
+    /// The handler of a route, with its parameters, if it has some.
     Route(usize, Option<Table>),
-    /// Of one for errors, what has happened, and its name in the log.
+    /// A handler without a route; for an error handler, the error and its identifier in the log.
     Special(Handler, Option<(String, String)>),
 }
 
@@ -376,13 +378,13 @@ impl IntoLuaMulti for Start {
     }
 }
 
-/// Whether the content of a request was refused.
+/// Returns whether the content of a request was refused.
 #[cold]
 fn is_refused(vm: &Vm, id: TaskId) -> bool {
     vm.tasks().get(id).is_some_and(|task| task.content.is_refused())
 }
 
-/// Begins what a coroutine asks for; nothing when it is done already.
+/// Begins an operation of a coroutine; returns none when it is done already.
 fn begin(
     vm: &Vm,
     id: TaskId,
@@ -401,7 +403,7 @@ fn begin(
             (!is_woken).then(|| Waits::WakeUntil(time_of(task, *seconds, outlet.exchange)))
         }
         WaitOperation::Wake => (!std::mem::take(&mut task.is_woken)).then_some(Waits::Wake),
-        // Handed on by the caller, which knows the threads.
+        // The caller passes it on, because it knows the threads.
         WaitOperation::Job | WaitOperation::File => Some(Waits::Job),
         WaitOperation::Content => content::begin(task, outlet.exchange, stock),
         WaitOperation::Write(text) | WaitOperation::Flush(text) => {
@@ -426,14 +428,14 @@ fn begin(
     }
 }
 
-/// When a task has waited for so many seconds, in monotonic milliseconds; it is over before where
-/// that is longer than it may take.
+/// Returns when a task has waited for so many seconds, in monotonic milliseconds. The task is ended
+/// earlier if that is longer than it may take.
 fn time_of(task: &Task, seconds: f64, exchange: &Exchange<'_>) -> u64 {
     let ms = (seconds * 1000.0).min(task.wall_ms as f64 * 2.0) as u64;
     exchange.now().monotonic_ms + ms.max(1)
 }
 
-/// The head of an answer goes out; content follows.
+/// Sends the head of a response; content follows.
 pub(super) fn head(
     task: &mut Task,
     length: Option<u64>,
@@ -448,7 +450,7 @@ pub(super) fn head(
     outlet.exchange.head(task.answer.status, fields::of(lines), length);
 }
 
-/// Keeps an exchange open until what its task waits for is here, or its time is over.
+/// Keeps an exchange open until the event comes that its task waits for, or its time is over.
 pub(super) fn wait(task: &Task, exchange: &mut Exchange<'_>) {
     let now_ms = exchange.now().monotonic_ms;
     let ends_ms = task.ends_ms();
@@ -456,7 +458,7 @@ pub(super) fn wait(task: &Task, exchange: &mut Exchange<'_>) {
     exchange.wait(Some(until_ms.saturating_sub(now_ms)));
 }
 
-/// Whether an exchange ends because the content of its request is larger than its limit.
+/// Returns whether an exchange ends because the content of its request is larger than its limit.
 fn is_too_large(event: &Event<'_>) -> bool {
     matches!(event, Event::Gone(Gone::ContentTooLarge) | Event::Refused(Refusal::ContentTooLarge))
 }

@@ -1,5 +1,5 @@
-//! Room for the content of requests: what comes is counted, and when there is too much of it some
-//! requests give theirs up, so that the others are answered.
+//! Memory for the content of requests: arriving content is counted, and when there is too much of
+//! it some requests lose theirs, so that the others are answered.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -20,8 +20,8 @@ pub(super) fn is_body_too_large(vm: &Vm, id: TaskId) -> bool {
 }
 
 impl Scripts {
-    /// Some of a body has come, or its end. Returns what has become of the request if it does not
-    /// wait any more.
+    /// Handles a part or the end of a body. Returns the outcome of the request if it does not wait
+    /// any more.
     pub(super) fn body_came(
         &mut self,
         vm: &Rc<Vm>,
@@ -47,7 +47,7 @@ impl Scripts {
         }
     }
 
-    /// Content has come, or its end; whether a handler that waits for it can go on.
+    /// Adds content, or its end; returns whether a handler that waits for it can go on.
     fn content_came(
         &mut self,
         vm: &Rc<Vm>,
@@ -70,8 +70,8 @@ impl Scripts {
         vm.tasks().get(id).is_some_and(|task| content::goes_on(task, exchange))
     }
 
-    /// Uploads whose clients have stalled give up what they have stored, so that those which make
-    /// progress find room.
+    /// Cancels the uploads of clients that have stalled, so that uploads which make progress find
+    /// room.
     #[cold]
     fn give_up_stalled_uploads(&mut self, now_ms: u64) {
         let mut stalled = Vec::new();
@@ -89,8 +89,9 @@ impl Scripts {
         self.tell_woken();
     }
 
-    /// Requests give up their content until there is room: first those whose clients do not get on,
-    /// the largest before the others, then the newest. They hear of it as of other errors.
+    /// Drops the content of requests until there is room: first of requests whose clients are too
+    /// slow, the largest before the others, then of the newest. Their handlers get an error like
+    /// any other.
     #[cold]
     fn relieve(&mut self, relief: Relief, now_ms: u64) {
         let mut holders = Vec::new();

@@ -1,4 +1,4 @@
-//! Commands of the store that take long: which scripts wait for them.
+//! Commands of the store that take long: the scripts that wait for them.
 
 use std::rc::{Rc, Weak};
 
@@ -7,14 +7,14 @@ use crate::store_access::StoreJobEnd;
 use crate::vm::Vm;
 
 impl Scripts {
-    /// Takes note of jobs of the store that a VM has begun.
+    /// Records the jobs of the store that a VM has begun.
     pub(super) fn note_store_jobs(&mut self, vm: &Rc<Vm>) {
         for number in vm.host().store.begun_jobs.take() {
             self.store_jobs.insert(number, Rc::downgrade(vm));
         }
     }
 
-    /// A job of the store has ended: the script that waits for it goes on.
+    /// Resumes the script that waits for a job of the store, which has ended.
     pub(super) fn store_job_has_ended(&mut self, end: StoreJobEnd) {
         let StoreJobEnd { number, finished } = end;
         let Some(vm) = self.store_jobs.remove(&number).as_ref().and_then(Weak::upgrade) else {

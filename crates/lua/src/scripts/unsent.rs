@@ -1,5 +1,5 @@
-//! The end of a response whose handler is through: what it has written goes out with the head, or
-//! behind what went out before.
+//! The end of a response whose handler has returned: the text that it has written is sent with the
+//! head, or after the content that was sent before.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::task::{Task, TaskId};
 use crate::vm::{ScriptFault, Unsent, Vm, in_memory};
 
 impl Scripts {
-    /// The handler is through: what it has said is the answer.
+    /// Finishes the response of a handler that has returned.
     pub(super) fn finish(
         &mut self,
         vm: &Rc<Vm>,
@@ -36,9 +36,9 @@ impl Scripts {
         let mut tasks = vm.tasks();
         let Some(task) = tasks.get(id) else { return RequestOutcome::NotOurs };
         let status = task.answer.status;
-        // RFC 9110 §15.3.5, §15.3.6 and §15.4.5: these have no content.
+        // Responses with these statuses have no content (RFC 9110 §15.3.5, §15.3.6 and §15.4.5).
         let has_content = !matches!(status, 204 | 205 | 304);
-        // A file that was sent is as long as it was announced.
+        // A sent file has the announced length.
         if has_content && task.sending.is_none() && task.answer.is_page() {
             pieces.extend(Some(outlet.page_end).filter(|end| !end.is_empty()).map(Piece::Bytes));
         }
@@ -79,7 +79,7 @@ impl Scripts {
         let body = match pieces {
             _ if !has_content => PreparedBody::None,
             [Piece::Bytes(only)] => PreparedBody::Bytes(only),
-            // What is short goes into one place with the head.
+            // Short content is copied into one buffer with the head.
             _ if bytes <= COPY_BODY_MAX_BYTES => {
                 self.gathered.clear();
                 pieces.iter().for_each(|piece| self.gathered.extend_from_slice(in_memory(piece)));
@@ -97,7 +97,7 @@ impl Scripts {
     }
 }
 
-/// Writes pieces behind a head, short ones together: each write may become a chunk or a frame.
+/// Writes pieces after a head, short ones together: each write may become a chunk or a frame.
 fn write(exchange: &mut Exchange<'_>, pieces: &[Piece<'_>], gathered: &mut Vec<u8>) {
     let mut send = |bytes: &[u8]| {
         if !bytes.is_empty() {

@@ -1,21 +1,21 @@
-//! What a task may still use of what the operator allows it.
+//! The part of the operator's allowance that a task has left.
 
 use std::time::Duration;
 
 use crate::allowance::Allowance;
 use crate::limits::{BACKGROUND_CPU_MAX_MS, STREAM_REGAIN_MS};
 
-/// What a request may still use.
+/// The allowance that a request has left.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Left {
     pub(crate) cpu: Duration,
     pub(crate) memory_bytes: usize,
-    /// Steps of searches in strings.
+    /// The steps of searches in strings.
     pub(crate) steps: u64,
 }
 
 impl Left {
-    /// Of a request.
+    /// Returns the whole allowance of a request.
     pub(crate) fn of(allowance: &Allowance) -> Self {
         Self {
             cpu: Duration::from_millis(allowance.cpu_ms),
@@ -24,8 +24,8 @@ impl Left {
         }
     }
 
-    /// Gives back what a stream regains while it waits for so many milliseconds: all of it in
-    /// [`STREAM_REGAIN_MS`].
+    /// Returns to a stream the part that it regains while it waits for so many milliseconds: all of
+    /// it in [`STREAM_REGAIN_MS`].
     pub(super) fn regain(&mut self, waited_ms: u64, allowance: &Allowance) {
         let whole = Self::of(allowance);
         let waited_ms = waited_ms.min(STREAM_REGAIN_MS);
@@ -39,7 +39,7 @@ impl Left {
         self.memory_bytes = memory_bytes.min(whole.memory_bytes.max(self.memory_bytes));
     }
 
-    /// Of work beside requests, which has at least what a request has.
+    /// Returns the allowance of work beside requests, at least that of a request.
     pub(crate) fn background(allowance: &Allowance) -> Self {
         let cpu_ms = allowance.cpu_ms.max(BACKGROUND_CPU_MAX_MS);
         Self { cpu: Duration::from_millis(cpu_ms), ..Self::of(allowance) }

@@ -1,5 +1,5 @@
-//! What a program at the command line has beside what every script has: a main script that can
-//! wait, its arguments, stdout, and a way to end.
+//! The additions for a program at the command line: a main script that can wait, its arguments,
+//! stdout, and a way to exit.
 
 use std::io::{self, Write as _};
 
@@ -10,10 +10,10 @@ use crate::problem::ScriptProblem;
 use crate::program::SiteProgram;
 use crate::task::{TaskId, WorkKind};
 
-/// The table `alone` of the host.
+/// Returns the table `alone` of the host.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub(super) fn extras(lua: &Lua, name: &str, arguments: &[Vec<u8>]) -> Result<Table> {
     let table = lua.create_table()?;
     table.raw_set("print", lua.create_function(|_, text: LuaString| print(&text))?)?;
@@ -27,7 +27,7 @@ pub(super) fn extras(lua: &Lua, name: &str, arguments: &[Vec<u8>]) -> Result<Tab
     Ok(table)
 }
 
-/// One line on stdout. When nobody reads it any more the program is told, which ends it.
+/// Prints one line on stdout. When its reader has gone, the program gets the error, which ends it.
 fn print(text: &LuaString) -> Result<()> {
     let mut out = io::stdout().lock();
     let bytes = text.as_bytes();
@@ -35,7 +35,7 @@ fn print(text: &LuaString) -> Result<()> {
     written.and_then(|()| out.flush()).map_err(mlua::Error::external)
 }
 
-/// `pinion.exit([code])`: at once, whatever still runs.
+/// Implements `pinion.exit([code])`, which exits at once, even if tasks still run.
 fn exit(code: &Value) -> Result<()> {
     let number = match code {
         Value::Nil | Value::Boolean(true) => Some(0),
@@ -50,15 +50,16 @@ fn exit(code: &Value) -> Result<()> {
     }
 }
 
-/// Calls the main script with its arguments. It is written in Lua so that the script can wait.
+/// The code that calls the main script with its arguments. It is written in Lua so that the script
+/// can wait.
 const CALL: &str = "local main, arguments = ...
     return function() return main(unpack(arguments)) end";
 
 impl Vm {
-    /// The main script as a task that begins with the next pass.
+    /// Creates the task of the main script, which begins with the next pass.
     ///
     /// # Errors
-    /// What is wrong with the script.
+    /// Returns the error of the script.
     pub(crate) fn begin_main(
         &self,
         program: &SiteProgram,

@@ -11,10 +11,10 @@ use crate::limits::CONTENT_PIECE_MAX_BYTES;
 use crate::task::TaskId;
 use crate::upload::{self, Upload};
 
-/// What was taken; whether to wait for it; why it cannot be had.
+/// The result of a read: the data, whether to wait for it, and why it is not available.
 type Answer<T> = (Option<T>, bool, Option<String>);
 
-/// Puts the functions into the table that `content.lua` gets, and itself as `content`.
+/// Adds the functions to the table that `content.lua` receives, and its own functions as `content`.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("PIECE_BYTES", CONTENT_PIECE_MAX_BYTES)?;
     let chunk = lua.load(include_str!("../content.lua")).set_name("=pinion");
@@ -92,7 +92,7 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             let why = "the size of a piece is a whole number of bytes, 1 or more";
             return Ok((None, Some(why.to_owned())));
         };
-        // It is in memory twice for a moment, and only one of them is the script's.
+        // The file is in memory twice for a moment, and only one copy counts for the script.
         if bytes.min(file.bytes) > memory_bytes {
             let why = "the file is larger than the memory of a request, see --lua-memory: read it \
                        with file:pieces()";
@@ -106,7 +106,7 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("read_file", lua.create_function(read)?)
 }
 
-/// The fields of a form; `file` makes the values that are files.
+/// Returns the fields of a form; `file` makes the values that are files.
 fn to_table(lua: &Lua, id: TaskId, upload: &Upload, file: &Function) -> Result<Table> {
     let table = lua.create_table()?;
     for (number, entry) in upload.entries().iter().enumerate() {
@@ -122,7 +122,7 @@ fn to_table(lua: &Lua, id: TaskId, upload: &Upload, file: &Function) -> Result<T
     Ok(table)
 }
 
-/// Does something with the content of a request that lives.
+/// Runs a function on the content of a request that lives.
 fn with<T>(host: &Host, id: TaskId, act: impl FnOnce(&mut ReceivedContent) -> T) -> Option<T> {
     let mut tasks = host.tasks.borrow_mut();
     let task = tasks.get(id)?;
@@ -136,7 +136,7 @@ fn ready(content: &mut ReceivedContent, has_content: bool) {
     }
 }
 
-/// What Lua gets.
+/// Converts a result to values of Lua.
 fn answer<T, M>(
     taken: Option<Taken<M>>,
     made: impl FnOnce(M) -> Result<Option<T>>,
@@ -149,9 +149,9 @@ fn answer<T, M>(
     })
 }
 
-/// A number that counts bytes.
+/// Returns a number of bytes, if `number` is one.
 fn whole(number: f64) -> Option<u64> {
-    /// Up to here a double keeps every whole number.
+    /// The largest value up to which a double represents every whole number.
     const MOST: f64 = 9_007_199_254_740_992.0;
     (number.fract() == 0.0 && (0.0..=MOST).contains(&number)).then_some(number as u64)
 }

@@ -18,8 +18,8 @@ use crate::fetch::{Fetch, WorkerClient};
 use crate::limits::{FETCH_PIECE_BYTES, FETCHES_PER_TASK_MAX};
 use crate::task::TaskId;
 
-/// What `pinion.fetch` was given: method, URL, fields, body, whether the body comes in pieces, its
-/// length, the time in seconds, redirects, bytes of the response, and the path of a socket.
+/// The arguments of `pinion.fetch`: method, URL, fields, body, whether the body comes in pieces,
+/// its length, the time in seconds, redirects, bytes of the response, and the path of a socket.
 type Arguments = (
     LuaString,
     LuaString,
@@ -34,7 +34,7 @@ type Arguments = (
 );
 
 impl Host {
-    /// The task whose end is that of the requests and programs that the current one begins: a
+    /// Returns the task with which the requests and programs end that the current one begins: a
     /// function of `pinion.gather` may return a response to the function that waits for it.
     pub(super) fn outgoing_owner(&self) -> TaskId {
         let current = self.work.current.get();
@@ -42,7 +42,7 @@ impl Host {
         account.unwrap_or(current)
     }
 
-    /// A task owns something that ends with it.
+    /// Records that a task owns an object that ends with it.
     pub(super) fn mark_owner(&self, owner: TaskId) {
         if let Some(task) = self.tasks.borrow_mut().get(owner) {
             task.is_owner = true;
@@ -121,7 +121,7 @@ impl Host {
         })
     }
 
-    /// The task that runs waits for news of a request. Returns its URL.
+    /// Registers the running task for news of a request. Returns the URL of the request.
     fn wait_for_fetch(&self, id: RequestId) -> Option<RequestUrl> {
         let mut fetches = self.fetches.borrow_mut();
         let fetch = fetches.get_mut(id)?;
@@ -149,7 +149,8 @@ impl Host {
         }
     }
 
-    /// Whether a request takes another piece of its content, and whether none is wanted any more.
+    /// Returns whether a request takes another piece of its content, and whether none is wanted any
+    /// more.
     fn fetch_takes(&self, id: RequestId) -> (bool, bool) {
         let client = self.work.client.borrow().clone();
         let (Some(client), Some(_)) = (client, self.wait_for_fetch(id)) else {
@@ -194,7 +195,7 @@ impl Host {
         Ok((None, Some(lua.create_string(why)?), None))
     }
 
-    /// Returns the next piece of a response; else whether there is none any more, and why.
+    /// Returns the next piece of a response; else whether there is none any more, and the reason.
     fn fetch_read(
         &self,
         lua: &Lua,
@@ -222,14 +223,14 @@ impl Host {
     }
 }
 
-/// The status of a response, its URL if that is another one than was asked for, or why there is
-/// none, and its field lines.
+/// The status of a response, its URL if it differs from the requested one, or why there is none,
+/// and its field lines.
 type FetchedHead = (Option<u16>, Option<LuaString>, Option<LuaString>);
 
-/// What is said of a response that was closed.
+/// The error of a response that was closed.
 const CLOSED: &str = "the request was closed";
 
-/// The fields of a table: each value is a string or a number, or a list of them.
+/// Converts the fields of a table: each value is a string or a number, or a list of them.
 fn owned_fields(table: &Table) -> std::result::Result<OwnedFields, String> {
     let wrong = |_| "the option `fields` cannot be read".to_owned();
     let mut fields = OwnedFields::default();
@@ -258,8 +259,8 @@ fn owned_fields(table: &Table) -> std::result::Result<OwnedFields, String> {
     Ok(fields)
 }
 
-/// The fields of a response under their names in lower case; those of several lines are joined (RFC
-/// 9110 §5.3).
+/// Returns the fields of a response under their names in lower case; those of several lines are
+/// joined (RFC 9110 §5.3).
 fn table_of(lua: &Lua, lines: &[u8]) -> Result<Table> {
     let table = lua.create_table()?;
     for (name, value) in OwnedFields::parts_of(lines) {
@@ -273,7 +274,7 @@ fn table_of(lua: &Lua, lines: &[u8]) -> Result<Table> {
     Ok(table)
 }
 
-/// Puts these functions into the table that `fetch.lua` gets, and itself as `fetch`.
+/// Adds these functions to the table that `fetch.lua` receives, and its own functions as `fetch`.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let chunk = lua.load(include_str!("../fetch.lua")).set_name("=pinion");
     table.raw_set("fetch", chunk.into_function()?)?;

@@ -1,5 +1,5 @@
-//! The functions of the host for files: each leaves a job behind, and what sends a file describes
-//! it in between.
+//! The functions of the host for files: each queues a job, and the function that sends a file
+//! describes it in between.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::plain::Plain;
 use crate::sent_file::{Said, Sending, SentContent};
 use crate::task::TaskId;
 
-/// Puts these functions into the table that `files.lua` gets, and itself as `files`.
+/// Adds these functions to the table that `files.lua` receives, and its own functions as `files`.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let chunk = lua.load(include_str!("../files.lua")).set_name("=pinion");
     table.raw_set("files", chunk.into_function()?)?;
@@ -71,7 +71,7 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let mut tasks = of.tasks.borrow_mut();
         let Some(task) = tasks.get(id) else { return Ok(Some(OVER.to_owned())) };
         let folders = of.work.folders.borrow();
-        // Nobody's request can help that: it is no file that is not there.
+        // No request can avoid this error: it does not mean that a file is missing.
         if folders.is_empty() {
             return Ok(Some(file_error_kind(&FileErrorKind::NoFolders)));
         }
@@ -101,7 +101,7 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let now = Now::read().unix_seconds;
         let sent = sending.describe(&path.as_bytes(), &said, &folders, request, answer, now);
         if sent == Ok(SentContent::Ranges) {
-            // Positions are those of the file as it is.
+            // The positions of ranges are those of the uncompressed file.
             task.is_compressed = false;
         }
         Ok(or_why(sent.map(|sent| sent != SentContent::Nothing)))

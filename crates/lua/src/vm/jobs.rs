@@ -1,5 +1,5 @@
-//! The functions of the host for work that blocks. Each leaves a job behind, which the coroutine
-//! waits for next.
+//! The functions of the host for work that blocks. Each stores a job, which the coroutine waits for
+//! next.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::library::passwords::{hash_password, verify_password};
 use crate::lua_job::LuaJob;
 use crate::plain::Plain;
 
-/// Puts these functions into the table that the prelude gets.
+/// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let limits = host.work.place.borrow().memory().passwords;
     let hash = move |password: LuaString| {
@@ -33,7 +33,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("verify_password", job(lua, host, verify)?)
 }
 
-/// A function that leaves a job for its arguments.
+/// Returns a function that stores a job for its arguments.
 pub(super) fn job<A: mlua::FromLuaMulti>(
     lua: &Lua,
     host: &Rc<Host>,

@@ -1,5 +1,5 @@
-//! Where what runs begins. A call behind `return` takes the place of its caller on the stack, so
-//! what it fails with has no line of the script: that of the handler is what can be told then.
+//! The origins of running functions. A call by `return` replaces its caller on the stack, so its
+//! failure has no line of the script: the position of the handler is reported then.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use super::{OURS, TRACE, place};
 use crate::source_names::Sources;
 use crate::task::{Awaited, WorkKind};
 
-/// Where a function of a script stands.
+/// The position of a function of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionOrigin {
     file: String,
@@ -20,12 +20,12 @@ pub(crate) struct FunctionOrigin {
 }
 
 impl FunctionOrigin {
-    /// None of functions that no script has written.
+    /// Returns the position of a function; none of functions that no script has written.
     pub(crate) fn of(function: &Function) -> Option<Self> {
         let info = function.info();
         let is_theirs = |file: &String| info.what != "C" && !OURS.contains(&file.as_str());
         let file = info.short_src.filter(is_theirs)?;
-        // All of a file begins at line 0 for Lua, and ends nowhere.
+        // For Lua, a whole file begins at line 0, and has no end.
         match info.line_defined? {
             0 => Some(Self { file, first: 1, last: usize::MAX }),
             first => Some(Self { file, first, last: info.last_line_defined.unwrap_or(first) }),
@@ -36,7 +36,7 @@ impl FunctionOrigin {
         format!("{}:{}", self.file, self.first)
     }
 
-    /// Whether a line of a stack is one of the function.
+    /// Returns whether a line of a stack belongs to the function.
     fn holds(&self, line: &str) -> bool {
         let place = place(line).and_then(|place| place.rsplit_once(':'));
         place.is_some_and(|(file, number)| {
@@ -45,7 +45,7 @@ impl FunctionOrigin {
         })
     }
 
-    /// By the name and the lines of its file.
+    /// Replaces the name and the lines by those of its file.
     pub(super) fn explained(self, sources: &Sources) -> Self {
         let place = sources.explained(&self.place());
         match place.rsplit_once(':').map(|(file, first)| (file.to_owned(), first.parse())) {
@@ -55,18 +55,18 @@ impl FunctionOrigin {
     }
 }
 
-/// Which of a script's handlers.
+/// The kind of a script's handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Begun {
-    /// That of the route with this number.
+    /// The handler of the route with this number.
     Route(usize),
     Special(Handler),
 }
 
-/// A handler and then what is used around it, the outermost first.
+/// A handler and then its middleware, the outermost first.
 pub(crate) type Handlers = HashMap<Begun, Vec<FunctionOrigin>>;
 
-/// Puts the function that notes where handlers stand into the table that the prelude gets.
+/// Adds the function that records the positions of handlers to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let begins = move |_: &Lua, (key, handler, around): (Value, Function, Option<Table>)| {
@@ -93,7 +93,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("route_place", lua.create_function(route_place)?)
 }
 
-/// Puts the function that notes what a page waits for into the table that the prelude gets.
+/// Adds the function that records the event that a page waits for to the table that the prelude
+/// receives.
 pub(super) fn install_awaited(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let awaits = move |_: &Lua, (function, is_block): (Option<Function>, bool)| {
@@ -106,7 +107,7 @@ pub(super) fn install_awaited(lua: &Lua, host: &Rc<Host>, table: &Table) -> Resu
     table.raw_set("awaits", lua.create_function(awaits)?)
 }
 
-/// Returns which handler the prelude means by a key: the number of a route, or a name.
+/// Returns the handler that the prelude means by a key: the number of a route, or a name.
 fn begun(key: &Value) -> Option<Begun> {
     match key {
         Value::String(name) => {
@@ -117,10 +118,10 @@ fn begun(key: &Value) -> Option<Begun> {
     }
 }
 
-/// What has run when something failed.
+/// The functions that were running when an error occurred.
 #[derive(Debug, Default)]
 pub(super) struct FaultOrigins {
-    /// What the first one is called.
+    /// The name of the first one.
     what: &'static str,
     all: Vec<FunctionOrigin>,
 }
@@ -140,13 +141,13 @@ impl FaultOrigins {
         Self { what: kind.function(), all: Vec::from_iter(origin) }
     }
 
-    /// Why something failed, with a place if it needs one, and the stack. Where the stack does not
-    /// show what has run, that follows.
+    /// Formats a failure: the reason, with a position if it needs one, and the stack. The origins
+    /// follow where the stack does not show them.
     pub(super) fn told(&self, why: &str, needs_place: bool, stack: &[String]) -> String {
         let on_stack = stack.iter().find_map(|line| place(line));
         let mut told = match (on_stack, &self.all[..]) {
             (Some(place), _) if needs_place => format!("{place}: {why}"),
-            // The message says already that it is about the handler.
+            // The message says already that it concerns the handler.
             (None, [one, ..]) if needs_place && why.starts_with("the handler ") => {
                 format!("{}: {why}", one.place())
             }

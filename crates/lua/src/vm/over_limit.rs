@@ -1,5 +1,5 @@
-//! What is said of a limit that a script has met: whose it is, its value, the flag or key that
-//! raises it if there is one, and what else helps.
+//! The messages of limits that a script has met: whose limit it is, its value, the flag or key that
+//! raises it if there is one, and other remedies.
 
 use super::Vm;
 use crate::allowance::Allowance;
@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use crate::task::{Awaited, NOBODY, TaskId};
 
-/// Whose limits hold.
+/// The owner of the limits that apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Payer {
     /// The main script, while it starts.
@@ -23,7 +23,7 @@ pub(crate) enum Payer {
     Program,
 }
 
-/// Which time of a request has passed.
+/// The time of a request that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// The time in total.
@@ -50,7 +50,7 @@ pub(super) fn start_cpu_ms(allowance: &Allowance) -> u64 {
     START_CPU_MAX_MS.max(allowance.cpu_ms)
 }
 
-/// CPU time.
+/// Returns the message of the limit of CPU.
 pub(super) fn cpu(payer: Payer, allowance: &Allowance) -> String {
     let (ms, flag, help) = match payer {
         Payer::Request => (
@@ -81,7 +81,7 @@ pub(super) fn cpu(payer: Payer, allowance: &Allowance) -> String {
     )
 }
 
-/// Memory of the payer; with `is_vm` that of its whole VM.
+/// Returns the message of the memory limit of the payer; with `is_vm` that of its whole VM.
 pub(super) fn memory(payer: Payer, is_vm: bool, allowance: &Allowance) -> String {
     if is_vm || payer == Payer::Start {
         return format!(
@@ -99,7 +99,8 @@ pub(super) fn memory(payer: Payer, is_vm: bool, allowance: &Allowance) -> String
     )
 }
 
-/// Steps of searches in strings, and of what else is counted in them.
+/// Returns the message of the limit of steps, in which searches in strings and other work are
+/// counted.
 pub(super) fn steps(payer: Payer, allowance: &Allowance) -> String {
     format!(
         "too many steps: {} has used up its {} steps for searches in strings and for JSON, which \
@@ -110,8 +111,8 @@ pub(super) fn steps(payer: Payer, allowance: &Allowance) -> String {
     )
 }
 
-/// The body of a request; `route` is the pattern that has matched, if one has, and `is_page` tells
-/// whether that is the one of a page.
+/// Returns the message of the limit of the body of a request; `route` is the pattern that has
+/// matched, if one has, and `is_page` tells whether it is the pattern of a page.
 pub(super) fn body(limit: BodyLimit, route: Option<&str>, is_page: bool) -> String {
     let BodyLimit { bytes, set_by } = limit;
     let of_route = route.map_or_else(String::new, |route| format!(" of the route {route:?}"));
@@ -141,7 +142,8 @@ pub(super) fn body(limit: BodyLimit, route: Option<&str>, is_page: bool) -> Stri
     }
 }
 
-/// The time of a request, `wall_ms`; `is_of_route` when its route has set it.
+/// Returns the message of the time limit of a request, `wall_ms`; `is_of_route` is true when its
+/// route has set it.
 pub(crate) fn time(wait: Wait, wall_ms: u64, is_of_route: bool) -> String {
     let seconds = wall_ms as f64 / 1000.0;
     let raise = if is_of_route {
@@ -167,7 +169,7 @@ pub(crate) fn time(wait: Wait, wall_ms: u64, is_of_route: bool) -> String {
     }
 }
 
-/// The time of work beside requests.
+/// Returns the message of the time limit of work beside requests.
 pub(crate) fn background_time(allowance: &Allowance) -> String {
     let seconds = background_wall_ms(allowance) as f64 / 1000.0;
     format!(
@@ -176,7 +178,8 @@ pub(crate) fn background_time(allowance: &Allowance) -> String {
     )
 }
 
-/// The time of a page, `wall_ms`, that waits for a function of its script to be called.
+/// Returns the message of the time limit of a page, `wall_ms`, that waits for a call of a function
+/// by its script.
 pub(crate) fn never_done(awaited: Awaited, wall_ms: u64) -> String {
     let seconds = wall_ms as f64 / 1000.0;
     match awaited {
@@ -192,12 +195,12 @@ pub(crate) fn never_done(awaited: Awaited, wall_ms: u64) -> String {
     }
 }
 
-/// How long work beside requests may take, in milliseconds: at least as long as a request.
+/// Returns the time limit of work beside requests, in milliseconds: at least that of a request.
 pub(crate) fn background_wall_ms(allowance: &Allowance) -> u64 {
     allowance.wall_ms.max(BACKGROUND_WALL_MAX_MS)
 }
 
-/// What runs in a script that was replaced too often.
+/// Returns the message for work in a script that was replaced too often.
 pub(crate) fn replaced(what: &str) -> String {
     format!(
         "{what} was ended: the script was reloaded more than {OLD_VMS_MAX} times since it began, \
@@ -206,7 +209,7 @@ pub(crate) fn replaced(what: &str) -> String {
 }
 
 impl Vm {
-    /// Whose limits a task uses.
+    /// Returns the payer of a task.
     pub(super) fn payer(&self, id: TaskId) -> Payer {
         if self.is_program {
             return Payer::Program;

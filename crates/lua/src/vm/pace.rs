@@ -1,7 +1,7 @@
-//! How often a VM collects its garbage.
+//! The pace of garbage collection in a VM.
 //!
-//! LuaJIT collects nothing when there is no memory left, so that a request could meet its limit by
-//! what it has let go of long ago: left alone, a collector lets as much garbage come up as there is
+//! LuaJIT does not collect when memory runs out, so that a request could meet its limit because of
+//! garbage that it has dropped long ago: by default, a collector allows as much garbage as there is
 //! memory in use. Where that is much, it has to be quicker.
 
 use std::cell::Cell;
@@ -11,8 +11,8 @@ use mlua::state::{GcIncParams, GcMode};
 
 use crate::limits::{COLLECTION_STEPS, GARBAGE_SHARE};
 
-/// What a collector does by itself, in hundredths: it begins anew when there is twice as much as
-/// it has left, and goes through twice as much as is made meanwhile.
+/// The default pace of a collector, in hundredths: it begins anew when memory has doubled since its
+/// last end, and goes through twice as much as is allocated meanwhile.
 const USUAL_PERCENT: usize = 200;
 
 /// Bytes that one step of LuaJIT's collector goes through, for each hundredth.
@@ -21,15 +21,15 @@ const STEP_BYTES_PER_PERCENT: usize = 10;
 /// The pace of one VM's collector.
 #[derive(Default)]
 pub(super) struct Pace {
-    /// The bytes in use when it was set last; 0 as long as it is the usual one.
+    /// The bytes in use when the pace was set last; 0 as long as it is the default.
     set_at: Cell<usize>,
 }
 
 impl Pace {
-    /// After a turn, with so many bytes in use, and so many that a request may take.
+    /// Sets the pace after a turn, by the bytes in use and the memory that a request may take.
     #[inline]
     pub(super) fn look(&self, lua: &Lua, used: usize, memory_bytes: usize) {
-        // Lua 5.4 collects whatever there is before it gives up.
+        // Lua 5.4 collects all garbage before it fails.
         if cfg!(feature = "luajit") {
             let garbage = memory_bytes / GARBAGE_SHARE;
             if used.abs_diff(self.set_at.get()) > garbage {
@@ -38,7 +38,7 @@ impl Pace {
         }
     }
 
-    /// Has the next collection begin when so many bytes have been made, and not take long.
+    /// Lets the next collection begin when so many bytes have been allocated, and end soon.
     #[cold]
     fn set(&self, lua: &Lua, used: usize, garbage: usize) {
         self.set_at.set(used);
@@ -47,7 +47,7 @@ impl Pace {
         let percent = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
         let pace = GcIncParams::default().pause(percent(pause)).step_multiplier(percent(step));
         lua.gc_set_mode(GcMode::Incremental(pace));
-        // One begins now: when the next one was to be was settled at the end of the last.
+        // A collection begins now: the time of the next one was fixed at the end of the last.
         lua.gc_restart();
     }
 }

@@ -1,5 +1,5 @@
-//! The pieces that a handler has written and that no string was made of: each goes from where Lua
-//! has it to where the engine takes it.
+//! The pieces that a handler has written and that were not joined to a string: each is passed from
+//! the memory of Lua to the engine.
 #![allow(unsafe_code, reason = "a table is read without a handle for each string of it")]
 
 use std::ffi::CStr;
@@ -8,19 +8,19 @@ use std::slice;
 use mlua::{Lua, Table, ffi};
 use pinion_http::prepared::Piece;
 
-/// A response as `answers.lua` has it: strings and numbers from the second place to the last one.
-/// What stands in the first is no part of it.
+/// A response as `answers.lua` builds it: strings and numbers from index 2 to the last one. The
+/// value at index 1 is no part of it.
 #[derive(Debug)]
 pub(crate) struct WrittenPieces {
     response: Table,
     last: usize,
 }
 
-/// Where the first piece is.
+/// The index of the first piece.
 const FIRST: usize = 2;
 
 impl WrittenPieces {
-    /// With the place of the last piece.
+    /// Creates it with the index of the last piece.
     pub(super) fn new(response: Table, last: usize) -> Self {
         Self { response, last }
     }
@@ -29,7 +29,7 @@ impl WrittenPieces {
     /// table, and collect them.
     ///
     /// # Errors
-    /// What stands there instead of a string or a number; out of memory.
+    /// Fails for a value that is neither a string nor a number, or when memory runs out.
     pub(crate) fn append_to<'p>(
         &'p self,
         lua: &Lua,
@@ -37,7 +37,7 @@ impl WrittenPieces {
     ) -> Result<(), String> {
         let mut wrong = None;
         // SAFETY: the table is on top of the stack, where there is room for two values more. A
-        // string stays where it is while the table has it: numbers are replaced by theirs.
+        // string does not move while the table has it: numbers are replaced by their strings.
         let read = unsafe {
             lua.exec_raw::<()>(&self.response, |state| {
                 for place in FIRST..=self.last {
@@ -72,7 +72,7 @@ impl WrittenPieces {
 
 #[cfg(test)]
 impl super::Unsent {
-    /// All of it.
+    /// Returns all pieces as one text.
     pub(crate) fn to_vec(&self, lua: &Lua) -> Vec<u8> {
         let written = match self {
             Self::Text(text) => return text.as_bytes().to_vec(),
@@ -84,7 +84,7 @@ impl super::Unsent {
     }
 }
 
-/// A piece that a handler has written.
+/// Returns the bytes of a piece that a handler has written.
 pub(crate) fn in_memory<'p>(piece: &Piece<'p>) -> &'p [u8] {
     match *piece {
         Piece::Bytes(bytes) => bytes,
@@ -92,21 +92,21 @@ pub(crate) fn in_memory<'p>(piece: &Piece<'p>) -> &'p [u8] {
     }
 }
 
-/// Room for pieces that is used again, with none in it meanwhile.
+/// A reusable list of pieces, which is empty while it is not in use.
 #[derive(Debug, Default)]
 pub(crate) struct PieceList(Vec<Piece<'static>>);
 
 impl PieceList {
-    /// Takes it, for pieces of any lifetime.
+    /// Takes the list, for pieces of any lifetime.
     pub(crate) fn take<'p>(&mut self) -> Vec<Piece<'p>> {
         std::mem::take(&mut self.0)
     }
 
-    /// Takes back what has room for at most so many pieces; the rest goes.
+    /// Returns the list, and shrinks it if it has room for more than `most` pieces.
     pub(crate) fn give_back(&mut self, mut pieces: Vec<Piece<'_>>, most: usize) {
         pieces.clear();
         pieces.shrink_to(most);
-        // Without a piece it has no lifetime, and collecting keeps the room.
+        // An empty list has no lifetime, and collecting reuses its memory.
         self.0 = pieces.into_iter().map(|_| Piece::Bytes(&[])).collect();
     }
 }

@@ -14,11 +14,11 @@ use crate::limits::{FETCH_PIECE_BYTES, PROGRAMS_PER_TASK_MAX};
 use crate::programs::WorkerPrograms;
 use crate::task::TaskId;
 
-/// What `pinion.process.run` was given: the name, the arguments, whether input follows, and the
+/// The arguments of `pinion.process.run`: the name, the arguments, whether input follows, and the
 /// time in seconds.
 type Arguments = (LuaString, Vec<LuaString>, bool, Option<f64>);
 
-/// Why there is no program.
+/// The reason why a program has not started.
 enum StartFault {
     /// The script is wrong: the site has no such program.
     Unknown(String),
@@ -60,7 +60,7 @@ impl Host {
         Ok(id.number())
     }
 
-    /// The task that runs waits for news of a program. Returns the runner and the program's name.
+    /// Registers the running task for news of a program. Returns the runner and the program's name.
     fn wait_for_process(&self, id: RunId) -> Option<(Rc<WorkerPrograms>, Rc<str>)> {
         let mut processes = self.processes.borrow_mut();
         let owned = processes.get_mut(id)?;
@@ -105,7 +105,8 @@ impl Host {
         }
     }
 
-    /// Whether a program takes another piece of its input, and whether none is wanted any more.
+    /// Returns whether a program takes another piece of its input, and whether none is wanted any
+    /// more.
     fn process_takes(&self, id: RunId) -> (bool, bool) {
         let Some((programs, _)) = self.wait_for_process(id) else { return (false, true) };
         programs.used().map_or((false, true), |runner| runner.borrow_mut().takes_input(id))
@@ -119,7 +120,7 @@ impl Host {
         }
     }
 
-    /// Returns the next output of a program; else whether there is none any more, and why.
+    /// Returns the next output of a program; else whether there is none any more, and the reason.
     fn process_read(
         &self,
         lua: &Lua,
@@ -154,12 +155,13 @@ impl Host {
     }
 }
 
-/// What an error of a program says in Lua.
+/// Returns the text of an error of a program in Lua.
 fn text(name: &str, error: &Arc<RunError>) -> String {
     format!("{name}: {error}")
 }
 
-/// Puts these functions into the table that `process.lua` gets, and itself as `process`.
+/// Adds these functions to the table that `process.lua` receives, and its own functions as
+/// `process`.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let chunk = lua.load(include_str!("../process.lua")).set_name("=pinion");
     table.raw_set("process", chunk.into_function()?)?;

@@ -7,10 +7,10 @@ use mlua::{Lua, Result, Table, Value};
 use super::host::Host;
 use crate::limits::{ROUTE_BODY_MAX_BYTES, ROUTE_TIME_MAX_S};
 
-/// What the requests of one route may take, where it says so itself.
+/// The limits of the requests of one route that the route has set.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct RouteLimits {
-    /// How long one may take in all, in place of [`Allowance::wall_ms`].
+    /// The longest time of a request in all, in place of [`Allowance::wall_ms`].
     ///
     /// [`Allowance::wall_ms`]: crate::allowance::Allowance::wall_ms
     pub(crate) wall_ms: Option<u64>,
@@ -70,7 +70,7 @@ impl Host {
     }
 }
 
-/// Puts these functions into the table that the prelude gets.
+/// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let check =
@@ -86,7 +86,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("limit_route", lua.create_function(limit)?)
 }
 
-/// A route may always have what the operator gives to all of them.
+/// Returns the longest time that a route may set: always at least the time that the operator grants
+/// all routes.
 fn time_max_s(host: &Host) -> u64 {
     ROUTE_TIME_MAX_S.max(host.tasks.borrow().allowance.wall_ms / 1000)
 }

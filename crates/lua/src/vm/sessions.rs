@@ -1,4 +1,4 @@
-//! The functions of the host for sessions of visitors, which `session.lua` makes of them.
+//! The functions of the host for sessions of visitors, which `session.lua` uses.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::limits::{
 };
 use crate::task::TaskId;
 
-/// Puts these functions into the table that the prelude gets.
+/// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("SESSION_IDLE_SECONDS", SESSION_IDLE_SECONDS)?;
     table.raw_set("SESSION_AGE_SECONDS", SESSION_AGE_SECONDS)?;

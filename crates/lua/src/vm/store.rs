@@ -25,22 +25,22 @@ use crate::task_owned::TaskOwned;
 /// The store as the scripts of a VM use it.
 #[derive(Default)]
 pub(crate) struct ScriptStore {
-    /// From the first command on.
+    /// The client, from the first command on.
     client: RefCell<Option<StoreClient>>,
     /// Jobs that have not ended, or whose replies were not taken.
     jobs: RefCell<TaskOwned<u64, JobReply>>,
     /// Jobs that the owner of the VM has yet to note.
     pub(crate) begun_jobs: RefCell<Vec<u64>>,
-    /// What was read for values that the script keeps.
+    /// The reads of the store for values that the script keeps.
     pub(super) reads: ScriptReads,
-    /// From the start of the VM on.
+    /// The worker, from the start of the VM on.
     pub(crate) worker: RefCell<Option<Rc<StoreWorker>>>,
 }
 
-/// What commands need; the buffers are those of the last one.
+/// The state of a client of the store; its buffers are reused by the next command.
 pub(super) struct StoreClient {
     store: Arc<Store>,
-    /// `None` of a script that is only tried out.
+    /// Access to the store of the server; `None` for a script that runs on trial.
     access: Option<StoreAccess>,
     client: LocalClient,
     command: LocalCommand,
@@ -52,16 +52,17 @@ enum JobReply {
     /// The script has not said yet that it can wait.
     Held {
         job: Job,
-        /// Of its arguments.
+        /// The bytes of its arguments.
         bytes: usize,
     },
-    /// The job is wanted as long as this is there.
+    /// The job is wanted as long as this value lives.
     Pending { _wanted: Arc<()> },
-    /// `None` if the job has failed.
+    /// The result; `None` if the job has failed.
     Ended(Option<FinishedJob>),
 }
 
-/// What a command gives: a value, or why there is none, or the number of a job that has it later.
+/// The result of a command: a value, or why there is none, or the number of a job that has it
+/// later.
 pub(super) type Called = (Value, Option<String>, Option<u64>);
 
 const NO_STORE: &str = "there is no store: start the server with --store-memory MIB, or with \
@@ -80,7 +81,7 @@ const CANNOT_WAIT: &str = "the command has to wait, because it takes long or ano
 
 const TOO_MANY_JOBS: &str = "too many commands of the store that take long wait; try again later";
 
-/// Memory of a packed command that is kept for the next one: that of a usual one.
+/// Memory of a packed command that is kept for the next one: the size of a usual one.
 const PACKED_KEPT_BYTES: usize = 64 * 1024;
 
 fn failed(why: impl Into<String>) -> Called {
@@ -88,7 +89,7 @@ fn failed(why: impl Into<String>) -> Called {
 }
 
 impl ScriptStore {
-    /// A job has ended. Returns the task that waits for it.
+    /// Stores the end of a job. Returns the task that waits for it.
     pub(crate) fn end_job(&self, number: u64, finished: Option<FinishedJob>) -> Option<TaskId> {
         let mut jobs = self.jobs.borrow_mut();
         let job = jobs.get_mut(number)?;
@@ -96,7 +97,7 @@ impl ScriptStore {
         Some(job.waiter)
     }
 
-    /// A task has ended, and its replies are not taken any more.
+    /// Drops the replies of a task that has ended.
     pub(crate) fn forget_task(&self, task: TaskId) {
         if self.reads.recorder.get() == Some(task) {
             self.reads.recorder.set(None);
@@ -108,7 +109,7 @@ impl ScriptStore {
         }
     }
 
-    /// Ends recording what is read, and returns that.
+    /// Ends the record of reads, and returns them.
     pub(super) fn recorded_reads(&self) -> Option<ReadSet> {
         let mut client = self.client.try_borrow_mut().ok()?;
         client.as_mut()?.client.recorded_reads()
@@ -116,7 +117,7 @@ impl ScriptStore {
 }
 
 impl StoreClient {
-    /// Begins to record what is read; false if that has begun already.
+    /// Begins to record reads; returns false if that has begun already.
     pub(super) fn record_reads(&mut self) -> bool {
         self.client.record_reads(&self.store)
     }
@@ -162,7 +163,7 @@ impl Host {
         Ok(StoreClient { store, access, client, command, output, packed })
     }
 
-    /// Most bytes of a command, and of a reply: a script could hold no more.
+    /// Returns the most bytes of a command, and of a reply: a script could hold no more.
     fn store_max_bytes(&self) -> usize {
         self.tasks.borrow().allowance.memory_bytes.min(STORE_COMMAND_MAX_BYTES)
     }
@@ -250,7 +251,7 @@ impl Host {
         Ok((Value::Nil, None, Some(number)))
     }
 
-    /// Hands a command that was kept to other threads. Returns why not, if it is not possible.
+    /// Passes a command that was kept to other threads. Returns the reason if that is not possible.
     fn store_begin(&self, number: u64, can_wait: bool) -> Result<Option<String>> {
         let (task, worker) = (self.work.current.get(), self.store.worker.borrow().clone());
         let held = self.store.jobs.borrow_mut().remove(number);
@@ -284,7 +285,7 @@ impl Host {
         Ok(None)
     }
 
-    /// Returns what a job has brought; its number again while it has not ended.
+    /// Returns the result of a job; its number again while it has not ended.
     fn store_reply(&self, lua: &Lua, number: u64) -> Result<Called> {
         let mut jobs = self.store.jobs.borrow_mut();
         if jobs.get(number).is_some_and(|job| matches!(job.value, JobReply::Pending { .. })) {
@@ -302,7 +303,7 @@ impl Host {
     }
 }
 
-/// Returns the value of a reply, which is given up then.
+/// Returns the value of a reply, which is dropped afterwards.
 fn store_value(
     lua: &Lua,
     store: &Store,
@@ -330,7 +331,7 @@ fn finished_value(
     store_value(lua, store, &mut finished.take_output(), max_bytes)
 }
 
-/// Puts these functions into the table that the prelude gets.
+/// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let call =

@@ -1,4 +1,5 @@
-//! What scripts have read of the store while they made something that they keep until it changes.
+//! The keys of the store that scripts have read while they computed a value that they keep until
+//! these keys change.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -11,12 +12,12 @@ use super::host::Host;
 use crate::limits::STORE_KEPT_MAX;
 use crate::task::TaskId;
 
-/// The sets of what was read, by number, for values that a script keeps.
+/// The sets of keys that were read, by number, for values that a script keeps.
 #[derive(Default)]
 pub(crate) struct ScriptReads {
     sets: RefCell<HashMap<u64, ReadSet>>,
     last: Cell<u64>,
-    /// The task that has begun to record what all tasks read.
+    /// The task that has begun to record the reads of all tasks.
     pub(super) recorder: Cell<Option<TaskId>>,
 }
 
@@ -30,8 +31,8 @@ impl ScriptReads {
 }
 
 impl Host {
-    /// Begins to record what is read. Returns whether it does, or why there is no store. If another
-    /// task records already, it also gets what this one reads.
+    /// Begins to record reads. Returns whether it does, or why there is no store. If another task
+    /// records already, it also gets the reads of this one.
     fn store_record(&self) -> Result<(bool, Option<String>)> {
         let task = self.work.current.get();
         let mut begins = false;
@@ -46,7 +47,7 @@ impl Host {
         Ok((begins, why))
     }
 
-    /// Ends recording. Returns the number of the set, unless something was read of which a change
+    /// Ends recording. Returns the number of the set, unless a read was of a kind whose changes
     /// could not be noticed.
     fn store_recorded(&self) -> Option<u64> {
         self.store.reads.recorder.set(None);
@@ -67,7 +68,7 @@ impl Host {
     }
 }
 
-/// Puts these functions into the table that the prelude gets.
+/// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     table.raw_set("store_record", lua.create_function(move |_, ()| of.store_record())?)?;

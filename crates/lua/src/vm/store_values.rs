@@ -6,13 +6,13 @@ use pinion_store::{ReplyElement, ReplyOutput, ReplyReader};
 
 use crate::limits::{STORE_ARGUMENTS_MAX, STORE_ELEMENTS_MAX};
 
-/// The largest number to which all integers are numbers of Lua; a larger one is a string.
+/// The largest number up to which Lua has all integers; a larger one is a string.
 const EXACT_MAX: u64 = 1 << 53;
 
 /// Makes values the arguments of a command, and checks it.
 ///
 /// # Errors
-/// What is wrong with them.
+/// Returns the error of the arguments.
 pub(super) fn add_arguments(
     command: &mut LocalCommand,
     values: &MultiValue,
@@ -117,21 +117,21 @@ fn type_name(value: &Value) -> &'static str {
     if value.is_null() { "null" } else { value.type_name() }
 }
 
-/// Writes the arguments of a command, each behind its length.
+/// Writes the arguments of a command, each after its length.
 pub(super) fn pack(command: &LocalCommand, packed: &mut Vec<u8>) {
     packed.clear();
     for argument in command.arguments() {
-        // The limit of all arguments is far below.
+        // The limit of all arguments is far below `u32::MAX`.
         let length = u32::try_from(argument.len()).unwrap_or(u32::MAX);
         packed.extend_from_slice(&length.to_le_bytes());
         packed.extend_from_slice(argument);
     }
 }
 
-/// Makes what [`pack`] has written a command again.
+/// Turns the bytes that [`pack`] has written into a command again.
 ///
 /// # Errors
-/// It is no command.
+/// Fails if they are no command.
 pub(super) fn add_packed(
     command: &mut LocalCommand,
     mut packed: &[u8],
@@ -146,10 +146,11 @@ pub(super) fn add_packed(
     command.check().map_err(|error| error.to_string())
 }
 
-/// Returns the value of a reply, or why it is none: the text of an error, or that it is too large.
+/// Returns the value of a reply, or why there is none: the text of an error, or that it is too
+/// large.
 ///
 /// # Errors
-/// Out of memory.
+/// Fails when memory runs out.
 pub(super) fn value_of(
     lua: &Lua,
     output: &ReplyOutput,
@@ -176,11 +177,11 @@ pub(super) fn value_of(
     Ok(value)
 }
 
-/// Makes values of replies.
+/// Converts replies to values.
 struct ReplyValues<'o, 'l> {
     lua: &'l Lua,
     reader: ReplyReader<'o>,
-    /// How many elements there may still be.
+    /// The number of elements that are still allowed.
     left: usize,
 }
 
@@ -191,7 +192,8 @@ enum ReplyFault {
 }
 
 impl ReplyFault {
-    /// Says which command has failed. Only the reply of a transaction has errors within a list.
+    /// Adds the number of the command that has failed. Only the reply of a transaction has errors
+    /// within a list.
     fn of_command(self, number: usize) -> Self {
         match self {
             Self::Error(text) => {
@@ -244,7 +246,7 @@ impl ReplyValues<'_, '_> {
         }))
     }
 
-    /// Returns the room of a table of so many elements, which may be too many.
+    /// Returns the capacity of a table of so many elements, which may be too many.
     fn room(&self, count: usize) -> usize {
         count.min(self.left)
     }

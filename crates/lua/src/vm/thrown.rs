@@ -1,5 +1,5 @@
-//! Tables that a script throws: `error({ code = 404 })`. An error of mlua has their address, and
-//! whoever reads the log wants to know what is in them.
+//! Tables that a script throws: `error({ code = 404 })`. An error of mlua has only their address,
+//! and the reader of the log needs their values.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,8 @@ use mlua::{Function, Lua, Table, Value};
 use crate::limits::{THROWN_DEPTH_MAX, THROWN_ENTRIES_MAX, THROWN_TEXT_MAX_BYTES};
 use crate::sandbox::THROWN;
 
-/// What is in the table whose address a message begins with, if it is the one that was thrown last.
+/// Returns the values of the table whose address a message begins with, if it is the last thrown
+/// one.
 pub(super) fn described(lua: &Lua, message: &str) -> Option<String> {
     let message = message.strip_prefix("runtime error: ").unwrap_or(message);
     let line = message.lines().next()?;
@@ -26,8 +27,8 @@ pub(super) fn described(lua: &Lua, message: &str) -> Option<String> {
     Some(text)
 }
 
-/// What to say in place of the first line of a message, if it stands for a value that is neither a
-/// text nor a table that is known.
+/// Returns the replacement of the first line of a message, if it stands for a value that is neither
+/// a text nor a known table.
 pub(super) fn without_text(line: &str) -> Option<String> {
     let is_address = |kind: &str| {
         let address = line.strip_prefix(kind).and_then(|rest| rest.strip_prefix(": "));
@@ -85,7 +86,7 @@ fn show_table(text: &mut String, table: &Table, depth: usize) {
         .collect();
     let is_cut = entries.len() > THROWN_ENTRIES_MAX;
     entries.truncate(THROWN_ENTRIES_MAX);
-    // The order of a table is that of no reader.
+    // The entries are sorted, because the order of a table means nothing to readers.
     entries.sort_by(|(one, _), (other, _)| one.cmp(other));
     text.push('{');
     for (at, (name, value)) in entries.iter().enumerate() {

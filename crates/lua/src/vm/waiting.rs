@@ -1,5 +1,5 @@
-//! The functions of the host for what waits until something happens: a message, or the end of the
-//! server or of the script.
+//! The functions of the host that wait for an event: a message, or the end of the server or of the
+//! script.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
@@ -14,17 +14,17 @@ use crate::limits::{
 };
 use crate::task::TaskId;
 
-/// Why what runs should come to an end.
+/// The reason why running work should end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndingReason {
     /// The server stops.
     Stopping,
-    /// Another script answers in its place.
+    /// Another script has replaced it.
     Reloaded,
 }
 
 impl EndingReason {
-    /// As scripts see it.
+    /// Returns the name for scripts.
     const fn name(self) -> &'static str {
         match self {
             Self::Stopping => "stopping",
@@ -36,28 +36,28 @@ impl EndingReason {
 /// The subscriptions of a VM.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
-    /// How many there ever were; each has a number from 1 on.
+    /// The number of subscriptions that there ever were; each has a number from 1 on.
     count: u64,
     all: HashMap<u64, Subscription>,
-    /// Their numbers by channel, which are many where thousands of streams have one.
+    /// The numbers of subscriptions by channel, which are many where thousands of streams have one.
     channels: HashMap<Box<str>, BTreeSet<u64>>,
 }
 
-/// The messages of a channel that somebody has yet to take.
+/// The messages of a channel that a task has yet to read.
 #[derive(Debug)]
 struct Subscription {
     channel: Box<str>,
     queue: VecDeque<Arc<Letter>>,
     /// Bytes of these messages.
     bytes: usize,
-    /// How many messages were left out since the last one was taken.
+    /// The number of messages that were dropped since the last one was read.
     lost: u64,
     /// The task that waits for the next message.
     waiter: Option<TaskId>,
 }
 
 impl Subscription {
-    /// Adds a message. Where there are too many, the oldest ones go; the newest one stays.
+    /// Adds a message. If there are too many, the oldest ones are dropped; the newest one stays.
     fn push(&mut self, letter: &Arc<Letter>) {
         self.bytes += letter.value.bytes();
         self.queue.push_back(Arc::clone(letter));
@@ -97,7 +97,7 @@ impl Subscriptions {
         }
     }
 
-    /// Gives a message to all who listen, and returns who waits for it.
+    /// Adds a message to all subscriptions of its channel, and returns the tasks that wait for it.
     fn deliver(&mut self, letter: &Arc<Letter>) -> Vec<TaskId> {
         let mut waiters = Vec::new();
         for number in self.channels.get(&letter.channel).into_iter().flatten() {
@@ -111,7 +111,7 @@ impl Subscriptions {
 }
 
 impl Host {
-    /// Gives a message to the subscriptions of its channel.
+    /// Delivers a message to the subscriptions of its channel.
     pub(crate) fn deliver(&self, letter: &Arc<Letter>) {
         let waiters = self.subscriptions.borrow_mut().deliver(letter);
         waiters.into_iter().for_each(|waiter| self.wake(waiter));
@@ -125,8 +125,8 @@ impl Host {
         }
     }
 
-    /// Handlers and work should come to an end: those that wait for that hear it now. That the
-    /// server stops says more than that the script was replaced.
+    /// Notifies handlers and work that they should end: tasks that wait for that are woken. The
+    /// stop of the server has precedence over a reload of the script.
     pub(crate) fn announce_end(&self, ending: EndingReason) {
         if self.ending.get() != Some(EndingReason::Stopping) {
             self.ending.set(Some(ending));
@@ -135,7 +135,7 @@ impl Host {
         waiting.into_iter().for_each(|id| self.wake(id));
     }
 
-    /// Begins a subscription of the task that runs.
+    /// Begins a subscription of the running task.
     fn subscribe(&self, channel: &str) -> std::result::Result<u64, String> {
         let mut tasks = self.tasks.borrow_mut();
         let Some(task) = tasks.get(self.work.current.get()) else {
@@ -156,7 +156,7 @@ impl Host {
         Ok(number)
     }
 
-    /// Ends a subscription, whoever has begun it.
+    /// Ends a subscription of any task.
     fn unsubscribe(&self, number: u64) {
         self.subscriptions.borrow_mut().remove(number);
         let mut tasks = self.tasks.borrow_mut();
@@ -165,9 +165,9 @@ impl Host {
         }
     }
 
-    /// Takes the next message: whether the subscription is open, whether there was a message, the
-    /// message, and how many were lost before it. Without one the task that runs is woken by the
-    /// next one.
+    /// Takes the next message. Returns whether the subscription is open, whether there was a
+    /// message, the message, and how many were lost before it. Without a message the running task
+    /// is woken by the next one.
     fn next_message(&self, lua: &Lua, number: u64) -> Result<(bool, bool, Value, u64)> {
         let mut subscriptions = self.subscriptions.borrow_mut();
         let Some(subscription) = subscriptions.all.get_mut(&number) else {
@@ -177,7 +177,7 @@ impl Host {
             subscription.waiter = Some(self.work.current.get());
             return Ok((true, false, Value::Nil, 0));
         };
-        // Without memory for it the message stays.
+        // If memory for the value runs out, the message stays.
         let value = letter.value.to_lua(lua)?;
         subscription.take();
         subscription.waiter = None;
@@ -185,7 +185,7 @@ impl Host {
     }
 }
 
-/// Puts these functions into the table that the prelude gets.
+/// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let ending = move |_: &Lua, ()| Ok(of.ending.get().map(EndingReason::name));
