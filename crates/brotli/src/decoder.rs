@@ -1,12 +1,12 @@
-//! Brotli in, content out.
+//! Decodes brotli that is stored in memory.
 
 use std::io::{self, Read};
 
-/// Reads the content of stored bytes.
+/// A reader of the content of stored bytes.
 pub struct Decoder<'a>(brotli::Decompressor<&'a [u8]>);
 
 impl<'a> Decoder<'a> {
-    /// Reads `stored` in pieces of 16 KiB.
+    /// Creates a decoder that reads `stored` in pieces of 16 KiB.
     pub fn new(stored: &'a [u8]) -> Decoder<'a> {
         const PIECE_BYTES: usize = 16 << 10;
         Decoder(brotli::Decompressor::new(stored, PIECE_BYTES))

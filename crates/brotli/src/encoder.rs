@@ -1,4 +1,4 @@
-//! Content in, brotli out, piece by piece.
+//! Encodes content to brotli, piece by piece.
 
 use crate::memory::EncoderMemory;
 use brotli::enc::BrotliEncoderParams;
@@ -6,25 +6,25 @@ use brotli::enc::encode::{
     BrotliEncoderDestroyInstance, BrotliEncoderOperation, BrotliEncoderStateStruct,
 };
 
-/// What becomes of content behind which the encoder has been given more, or nothing.
+/// The treatment of the content that the encoder has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncoderOperation {
     /// It may stay inside until there is enough of it.
     Process,
-    /// All of it comes out, so that what has come out can be decoded.
+    /// All of it is written, so that the output can be decoded so far.
     Flush,
-    /// It is all there is.
+    /// The content ends here.
     Finish,
 }
 
-/// How far [`BrotliEncoder::step`] came.
+/// The progress of [`BrotliEncoder::step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncoderProgress {
-    /// Bytes of the input that were taken.
+    /// Bytes of the input that were consumed.
     pub read: usize,
     /// Bytes of the output that were written.
     pub written: usize,
-    /// All that was asked for is done; else there is more to come out.
+    /// Whether the operation is complete; else more output follows.
     pub is_done: bool,
 }
 
@@ -32,9 +32,9 @@ pub struct EncoderProgress {
 pub struct BrotliEncoder(Box<BrotliEncoderStateStruct<EncoderMemory>>);
 
 impl BrotliEncoder {
-    /// An encoder of `quality`, 0 to 11, with a window of `1 << window_log` bytes, whose arrays
-    /// come from `memory`. It chooses its tables by `size_hint`, which is the length of the content
-    /// in bytes, or 0 if that is unknown.
+    /// Creates an encoder of `quality`, 0 to 11, with a window of `1 << window_log` bytes, whose
+    /// arrays come from `memory`. It chooses its tables by `size_hint`, which is the length of the
+    /// content in bytes, or 0 if that is unknown.
     pub fn new(
         memory: &EncoderMemory,
         quality: u8,
@@ -51,8 +51,8 @@ impl BrotliEncoder {
         BrotliEncoder(state)
     }
 
-    /// Takes content and writes what comes out to the front of `output`. To be called again, with
-    /// the rest of the input, until it is done; `None` when the encoder is broken.
+    /// Consumes content and writes output to the front of `output`. Call it again, with the rest of
+    /// the input, until it is done; it returns `None` when the encoder is broken.
     pub fn step(
         &mut self,
         operation: EncoderOperation,

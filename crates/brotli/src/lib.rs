@@ -7,7 +7,7 @@
 //! | `encoder` | content → brotli, piece by piece |
 //! | `decoder` | brotli → content |
 //! | `stream_decoder` | brotli → content, piece by piece |
-//! | `memory` | what an encoder allocates, and keeps for the next content |
+//! | `memory` | the memory of an encoder, kept for the next content |
 
 #![forbid(unsafe_code)]
 

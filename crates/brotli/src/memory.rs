@@ -1,12 +1,12 @@
 //! Memory of the brotli encoder, kept from one content to the next.
 //!
 //! The encoder makes its hash table anew for every content: 1 to 32 MiB of zeros, which for a page
-//! of 2 KiB is most of the work. Here the table of an earlier content is handed out again as it is,
+//! of 2 KiB is most of the work. Here the table of an earlier content is reused without clearing,
 //! where that makes no difference: at qualities 5 to 9 it is reached only through counters of how
-//! many places of each bucket are in use, and those begin at zero. No other array of the encoder
-//! is as long as a table: what it keeps per block of a metablock (16 MiB, in blocks of 512 bytes)
-//! or per context is shorter by far. A test of the builder compares the bytes with those of
-//! an encoder that has fresh memory.
+//! many places of each bucket are in use, and those begin at zero. No other array of the encoder is
+//! as long as a table: its arrays per block of a metablock (16 MiB, in blocks of 512 bytes) or per
+//! context are shorter by far. A test of the builder compares the bytes with those of an encoder
+//! that has fresh memory.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -14,21 +14,21 @@ use std::rc::Rc;
 
 use brotli::enc::{Allocator, BrotliAlloc, SliceWrapper, SliceWrapperMut};
 
-/// Hash tables have at least this many places (`1 << (14 + 4)`, quality 5).
+/// The number of places that hash tables have at least (`1 << (14 + 4)`, quality 5).
 const TABLE_MIN_PLACES: usize = 1 << 18;
 /// Qualities whose tables are reached through counters.
 const SHARING_QUALITIES: std::ops::RangeInclusive<u8> = 5..=9;
 
-/// The memory of encoders, one after the other. Clones are the same memory.
+/// The memory of encoders, one after the other. Clones share it.
 #[derive(Clone, Debug)]
 pub struct EncoderMemory {
-    /// One per length; a quality has two lengths at most.
+    /// The kept tables, one per length; a quality has two lengths at most.
     tables: Rc<RefCell<Vec<Vec<u32>>>>,
     shares: bool,
 }
 
 impl EncoderMemory {
-    /// Memory for encoders of this quality.
+    /// Creates memory for encoders of this quality.
     pub fn new(quality: u8) -> EncoderMemory {
         EncoderMemory { tables: Rc::default(), shares: SHARING_QUALITIES.contains(&quality) }
     }
@@ -39,7 +39,7 @@ pub struct Cells<T>(Vec<T>);
 
 #[cfg(test)]
 impl<T: Clone + Default> Cells<T> {
-    /// An array of so many places.
+    /// Creates an array of so many places.
     pub(crate) fn of_length(len: usize) -> Cells<T> {
         Cells(vec![T::default(); len])
     }
@@ -93,7 +93,7 @@ impl<T: Clone + Default + 'static> Allocator<T> for EncoderMemory {
 
 impl BrotliAlloc for EncoderMemory {}
 
-/// The array, if it is of the type that tables have.
+/// Returns the array, if its type is that of tables.
 fn as_table<T: 'static>(cells: &mut Cells<T>) -> Option<&mut Cells<u32>> {
     (cells as &mut dyn Any).downcast_mut()
 }

@@ -1,4 +1,4 @@
-//! Brotli in pieces, as it comes over a connection.
+//! Decodes brotli in pieces, as it arrives over a connection.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use brotli::{Allocator, BrotliDecompressStream, BrotliResult, BrotliState, Huffm
 /// use by default. A window of 24 bits is allowed (RFC 7932 §9.1), but takes 16 MiB per stream.
 pub const STREAM_WINDOW_MAX_BITS: u8 = 22;
 
-/// Most bytes that a [`StreamDecoder`] takes, whatever its stream is: the window, which has half of
-/// its length beside it for a moment when it grows to its full length, and the prefix codes of a
+/// Most bytes that a [`StreamDecoder`] takes, for any stream: the window, which has half of its
+/// length beside it for a moment when it grows to its full length, and the prefix codes of a
 /// metablock. Pages take far less: the window is as long as the content, and an encoder needs few
 /// prefix codes.
 pub const STREAM_DECODER_MAX_BYTES: usize = {
@@ -24,23 +24,23 @@ pub const STREAM_DECODER_MAX_BYTES: usize = {
     WINDOW_BYTES + WINDOW_BYTES / 2 + CODES_BYTES + STATE_BYTES
 };
 
-/// What is wrong with a stream.
+/// The error of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamError {
-    /// It is not brotli (RFC 7932).
+    /// The stream is not brotli (RFC 7932).
     Malformed,
-    /// Its window is larger than [`STREAM_WINDOW_MAX_BITS`].
+    /// The window of the stream is larger than [`STREAM_WINDOW_MAX_BITS`].
     Window,
 }
 
-/// How far a step has come.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamStep {
-    /// Bytes of the input that need not be given again.
+    /// Bytes of the input that were consumed.
     pub used: usize,
     /// Bytes of content that were written to the front of the output.
     pub written: usize,
-    /// The stream is at its end.
+    /// Whether the stream is at its end.
     pub is_at_end: bool,
 }
 
@@ -50,7 +50,7 @@ where
     M: Allocator<u8> + Allocator<u32> + Allocator<HuffmanCode>,
 {
     state: BrotliState<M, M, M>,
-    /// The first byte has come, which says how large the window is.
+    /// Whether the first byte has arrived, which contains the size of the window.
     has_begun: bool,
 }
 
@@ -61,7 +61,7 @@ impl Default for StreamDecoder {
 }
 
 impl<M: Allocator<u8> + Allocator<u32> + Allocator<HuffmanCode>> StreamDecoder<M> {
-    /// Makes a decoder whose memory is allocated here.
+    /// Creates a decoder with this source of memory.
     pub(crate) fn with_memory(memory: impl Fn() -> M) -> Self {
         Self { state: BrotliState::new(memory(), memory(), memory()), has_begun: false }
     }

@@ -1,56 +1,56 @@
-//! An archive: references by path, and what they refer to by number.
+//! An archive: references by path, and their fields and content by number.
 
 use crate::cdb::{Cdb, CdbError, CdbRecord};
 use crate::fields::{self, KawipikoField};
 use std::fmt;
 
-/// What the record `schema` has to say.
+/// The required value of the record `schema`.
 pub const SCHEMA: &[u8] = b"kawipiko-2022a";
 
 /// A number as a key: a letter and seven hexadecimal digits.
 pub(crate) const NUMBER_BYTES: usize = 8;
 
-/// An archive.
+/// An archive in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Archive<'a> {
     cdb: Cdb<'a>,
 }
 
-/// What a path is answered with.
+/// The response to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference<'a> {
-    /// What is at the path.
+    /// The kind of response.
     pub kind: Kind,
-    /// The host it is for, as a request names it; none: any.
+    /// The host that it is for, as a request names it; none means any host.
     pub host: Option<&'a [u8]>,
-    /// Begins with a slash, or is empty where a host stands alone. `/*` at its end: everything
-    /// below that has no reference of its own.
+    /// The path. It begins with a slash, or is empty where a host stands alone. `/*` at its end
+    /// matches every path below that has no reference of its own.
     pub path: &'a [u8],
     fields: &'a [u8; NUMBER_BYTES],
     content: &'a [u8; NUMBER_BYTES],
 }
 
-/// What is at a path.
+/// The kind of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A file.
     File,
     /// A redirect; its content is empty.
     Redirect,
-    /// What a folder holds, as JSON; found only where there is neither file nor redirect.
+    /// The entries of a folder, as JSON; found only where there is neither file nor redirect.
     Listing,
 }
 
-/// Why a file is not read as an archive.
+/// The reason why a file is not read as an archive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Not even a database.
+    /// The file is not even a database.
     #[error(transparent)]
     Cdb(#[from] CdbError),
-    /// A database of something else.
+    /// The file is a database of another kind.
     #[error("a cdb file, but not an archive of kawipiko: it has no schema")]
     NoSchema,
-    /// An archive of another version.
+    /// The archive has another version.
     #[error(
         "an archive of another version of kawipiko: its schema is {:?}, not {:?}",
         .0, ShownBytes(SCHEMA)
@@ -58,44 +58,44 @@ pub enum OpenError {
     Schema(String),
 }
 
-/// What is wrong with one record.
+/// An error of one record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("record {record}: {fault}")]
 pub struct Damage {
     /// Its key, escaped.
     pub record: String,
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     pub fault: RecordFault,
 }
 
-/// Why a record cannot be used.
+/// The reason why a record cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordFault {
     /// The database is damaged here.
     #[error(transparent)]
     Cdb(#[from] CdbError),
-    /// A path without a slash in front.
+    /// A path does not begin with a slash.
     #[error("not a path")]
     Path,
-    /// A reference that is no pair of numbers.
+    /// A reference is no pair of numbers.
     #[error("not the numbers of a block of fields and of a content")]
     Reference,
-    /// A reference leads here, and there is nothing.
+    /// A reference leads here, and there is no record.
     #[error("missing")]
     Missing,
-    /// A block of fields that ends within one.
+    /// A block of fields ends within a field.
     #[error("ends within a field")]
     CutShort,
-    /// A field name that is no known number.
+    /// A field name is no known number.
     #[error("a field name that is none")]
     Name,
-    /// A field value that is neither a known number nor written out.
+    /// A field value is neither a known number nor written out.
     #[error("a field value that is none")]
     Value,
-    /// More than [`FIELDS_MAX`](crate::limits::FIELDS_MAX) fields.
+    /// There are more than [`FIELDS_MAX`](crate::limits::FIELDS_MAX) fields.
     #[error("more than {} fields", crate::limits::FIELDS_MAX)]
     TooManyFields,
-    /// A value of more than [`LITERAL_MAX_BYTES`](crate::limits::LITERAL_MAX_BYTES).
+    /// A value has more than [`LITERAL_MAX_BYTES`](crate::limits::LITERAL_MAX_BYTES).
     #[error("a value of more than {} bytes", crate::limits::LITERAL_MAX_BYTES)]
     LongValue,
 }
@@ -104,10 +104,10 @@ pub enum RecordFault {
 pub struct References<'a>(Box<dyn Iterator<Item = Result<CdbRecord<'a>, CdbError>> + 'a>);
 
 impl<'a> Archive<'a> {
-    /// Checks the schema.
+    /// Opens an archive, and checks its schema.
     ///
     /// # Errors
-    /// [`OpenError`]: the file is none, or of another version.
+    /// Returns [`OpenError`] if the file is no archive, or one of another version.
     pub fn open(bytes: &'a [u8]) -> Result<Archive<'a>, OpenError> {
         let cdb = Cdb::open(bytes)?;
         match cdb.get(b"schema")? {
@@ -117,25 +117,26 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// Every reference. The lists of paths that an archive may have beside them say nothing more.
+    /// Returns every reference. The lists of paths that an archive may have beside them contain no
+    /// further information.
     pub fn references(&self) -> References<'a> {
         References(Box::new(self.cdb.records()))
     }
 
-    /// The fields of a reference, in the order of the archive. The first may be `!Status`.
+    /// Returns the fields of a reference, in the order of the archive. The first may be `!Status`.
     ///
     /// # Errors
-    /// [`Damage`] of the block.
+    /// Returns the [`Damage`] of the block.
     pub fn fields(&self, reference: &Reference<'a>) -> Result<Vec<KawipikoField<'a>>, Damage> {
         let key = reference.fields;
         let block = self.needed(key)?;
         fields::parse(block).map_err(|fault| damage(key, fault))
     }
 
-    /// The stored bytes of a reference, in the coding that its fields name.
+    /// Returns the stored bytes of a reference, in the coding that its fields name.
     ///
     /// # Errors
-    /// [`Damage`] when they are missing.
+    /// Returns [`Damage`] when they are missing.
     pub fn content(&self, reference: &Reference<'a>) -> Result<&'a [u8], Damage> {
         self.needed(reference.content)
     }
@@ -167,18 +168,19 @@ impl fmt::Debug for References<'_> {
 }
 
 impl Reference<'_> {
-    /// The number of its block of fields: references with the same one have the same fields.
+    /// Returns the number of its block of fields: references with the same number have the same
+    /// fields.
     pub fn fields_number(&self) -> u32 {
         number(self.fields)
     }
 
-    /// The number of its content.
+    /// Returns the number of its content.
     pub fn content_number(&self) -> u32 {
         number(self.content)
     }
 }
 
-/// The reference a record holds, if it holds one.
+/// Returns the reference in a record, if there is one.
 fn reference<'a>(record: &CdbRecord<'a>) -> Result<Option<Reference<'a>>, Damage> {
     let (kind, place) = match record.key {
         [b'f', b':', place @ ..] => (Kind::File, place),
@@ -211,7 +213,7 @@ pub(crate) fn is_number(number: &[u8; NUMBER_BYTES], letter: u8) -> bool {
     *first == letter && digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The seven digits behind the letter.
+/// Returns the number in the seven digits after the letter.
 pub(crate) fn number(number: &[u8; NUMBER_BYTES]) -> u32 {
     number[1..].iter().fold(0, |value, &digit| {
         let digit = match digit {
@@ -226,7 +228,7 @@ fn damage(key: &[u8], fault: RecordFault) -> Damage {
     Damage { record: ShownBytes(key).to_string(), fault }
 }
 
-/// Bytes for people.
+/// Bytes in a form that people can read.
 struct ShownBytes<'a>(&'a [u8]);
 
 impl fmt::Display for ShownBytes<'_> {

@@ -6,53 +6,53 @@
 //!       256 tables: slots × (u32 hash of a key, u32 offset of its record)
 //! ```
 //!
-//! All numbers are little endian. A key is looked for in the table that the low 8 bits of its hash
-//! name, from the slot that the other bits name on, up to an empty slot (offset 0).
+//! All numbers are little endian. The low 8 bits of the hash of a key select the table in which it
+//! is looked up, and the other bits the first slot; the search ends at an empty slot (offset 0).
 
 use crate::limits::FILE_MAX_BYTES;
 
-/// Where records begin.
+/// The offset of the first record.
 const RECORDS_AT: usize = 256 * 8;
 
 /// A database.
 #[derive(Clone, Copy, Debug)]
 pub struct Cdb<'a> {
     bytes: &'a [u8],
-    /// Where the records end: at the first table.
+    /// The end of the records, which is the first table.
     records_end: usize,
 }
 
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CdbRecord<'a> {
-    /// What it is found by.
+    /// The key of the record.
     pub key: &'a [u8],
-    /// What is found.
+    /// The value of the record.
     pub data: &'a [u8],
 }
 
-/// What is wrong with a database.
+/// An error of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CdbError {
-    /// It ends before its first record.
+    /// The file ends before its first record.
     #[error("not a cdb file: shorter than 2048 bytes")]
     Short,
-    /// It is longer than its offsets reach.
+    /// The file is longer than its offsets reach.
     #[error("not a cdb file: longer than 4 GiB")]
     Long,
-    /// A table that does not lie in the file.
+    /// A table does not lie in the file.
     #[error("cdb table {0} lies outside of the file")]
     Table(u8),
-    /// A record that does not lie in front of the tables.
+    /// A record does not lie before the tables.
     #[error("cdb record at byte {0} does not end before the tables")]
     Record(usize),
 }
 
 impl<'a> Cdb<'a> {
-    /// Checks where the tables are.
+    /// Opens a database, and checks the positions of its tables.
     ///
     /// # Errors
-    /// [`CdbError`] of the file or a table.
+    /// Returns the [`CdbError`] of the file or a table.
     pub fn open(bytes: &'a [u8]) -> Result<Cdb<'a>, CdbError> {
         if bytes.len() < RECORDS_AT {
             return Err(CdbError::Short);
@@ -76,10 +76,10 @@ impl<'a> Cdb<'a> {
         Ok(cdb)
     }
 
-    /// The data of the first record with this key.
+    /// Returns the value of the first record with this key.
     ///
     /// # Errors
-    /// A record on the way does not lie in the file.
+    /// Fails if a record on the way does not lie in the file.
     pub fn get(&self, key: &[u8]) -> Result<Option<&'a [u8]>, CdbError> {
         let hash = hash(key);
         let (offset, slots) = self.table(hash as u8);
@@ -104,7 +104,7 @@ impl<'a> Cdb<'a> {
         Ok(None)
     }
 
-    /// Every record, in the order in which they were written.
+    /// Returns every record, in the order in which they were written.
     pub fn records(&self) -> impl Iterator<Item = Result<CdbRecord<'a>, CdbError>> + use<'a> {
         let (cdb, mut at) = (*self, RECORDS_AT);
         std::iter::from_fn(move || {
@@ -117,7 +117,7 @@ impl<'a> Cdb<'a> {
         })
     }
 
-    /// The record at `at`, and where it ends.
+    /// Returns the record at `at`, and its end.
     fn record(&self, at: usize) -> Option<(CdbRecord<'a>, usize)> {
         let records = self.bytes.get(..self.records_end)?;
         let rest = records.get(at..).filter(|_| at >= RECORDS_AT)?;
@@ -128,7 +128,7 @@ impl<'a> Cdb<'a> {
         Some((CdbRecord { key, data }, self.records_end - rest.len()))
     }
 
-    /// Offset and number of slots of a table.
+    /// Returns the offset and number of slots of a table.
     fn table(&self, number: u8) -> (usize, usize) {
         let at = usize::from(number) * 8;
         let word = |at| self.word(at).unwrap_or_default() as usize;
@@ -140,13 +140,13 @@ impl<'a> Cdb<'a> {
     }
 }
 
-/// The length at the front, and what is behind it.
+/// Returns the length at the beginning, and the rest.
 fn split_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     Some((u32::from_le_bytes(*length) as usize, rest))
 }
 
-/// The hash of a key.
+/// Returns the hash of a key.
 fn hash(key: &[u8]) -> u32 {
     key.iter().fold(5381, |hash: u32, &byte| hash.wrapping_mul(33) ^ u32::from(byte))
 }

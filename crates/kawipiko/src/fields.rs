@@ -14,7 +14,7 @@ pub struct KawipikoField<'a> {
     pub value: &'a [u8],
 }
 
-/// Takes a block apart.
+/// Parses a block.
 pub(crate) fn parse(block: &[u8]) -> Result<Vec<KawipikoField<'_>>, RecordFault> {
     let (mut fields, mut rest) = (Vec::new(), block);
     while !rest.is_empty() {
@@ -30,7 +30,7 @@ pub(crate) fn parse(block: &[u8]) -> Result<Vec<KawipikoField<'_>>, RecordFault>
     Ok(fields)
 }
 
-/// The value at the front, and what is behind it.
+/// Returns the value at the beginning, and the rest.
 fn value(block: &[u8]) -> Result<(&[u8], &[u8]), RecordFault> {
     if let [b'Z', a, b, c, rest @ ..] = block {
         let digit = |letter: u8| match letter {
@@ -48,7 +48,7 @@ fn value(block: &[u8]) -> Result<(&[u8], &[u8]), RecordFault> {
     Ok((value.as_bytes(), rest))
 }
 
-/// The word that a number stands for; they are counted from 1.
+/// Returns the word of a number, counted from 1.
 fn word(words: &[&'static str], key: &[u8; NUMBER_BYTES], letter: u8) -> Option<&'static str> {
     let rank = is_number(key, letter).then(|| number(key))?.checked_sub(1)?;
     words.get(rank as usize).copied()

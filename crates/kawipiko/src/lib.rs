@@ -1,5 +1,5 @@
-//! What the archives of kawipiko hold: the static server that came before us, whose sites
-//! `pinion import` takes over.
+//! Reads the archives of kawipiko, the static server that preceded Pinion, whose sites
+//! `pinion import` imports.
 //!
 //! **In:** the bytes of a file. **Out:** references (a path, its fields, its content) borrowed from
 //! them, or an error that names the record. Nothing is read twice, copied or kept.
@@ -8,9 +8,9 @@
 //! |---|---|
 //! | [`cdb`] | the file format below it: a constant database, key → data |
 //! | `archive` | [`Archive`]: schema, references, contents |
-//! | `fields` | [`KawipikoField`]: a block of response fields, taken apart |
-//! | `words` | the names and values that such blocks have numbers for |
-//! | [`limits`] | every bound |
+//! | `fields` | [`KawipikoField`]: the fields of a block of response fields |
+//! | `words` | the names and values that have numbers in such blocks |
+//! | [`limits`] | every limit |
 //!
 //! **Promises.** No input makes this crate panic or loop.
 #![forbid(unsafe_code)]

@@ -1,11 +1,11 @@
-//! The names and values that blocks of fields have numbers for, in the order of the numbers, from
-//! 1 on. They are facts of the format: an archive names its fields by them.
+//! The names and values that have numbers in blocks of fields, in the order of the numbers, from 1
+//! on. They are facts of the format: an archive refers to them by number.
 //!
-//! They were found by asking kawipiko: blocks with one field each, its name number 1, 2, 3 and so
-//! on, were given to its decoder, which said what each is called; the same was done for values. 122
-//! names and 71 values are known to schema `kawipiko-2022a`, and no other numbers.
+//! They were found by experiments with kawipiko: its decoder was given blocks with one field each,
+//! whose name number was 1, 2, 3 and so on, and returned the name; the same was done for values.
+//! 122 names and 71 values are known to schema `kawipiko-2022a`, and no other numbers.
 
-/// Names; the first is no field but the status.
+/// The names; the first is no field but the status.
 pub(crate) const NAMES: [&str; 122] = [
     "!Status",
     "Accept",
@@ -131,7 +131,7 @@ pub(crate) const NAMES: [&str; 122] = [
     "X-XSS-Protection",
 ];
 
-/// Values.
+/// The values.
 pub(crate) const VALUES: [&str; 71] = [
     "public, immutable, max-age=3600",
     "no-store, max-age=0",

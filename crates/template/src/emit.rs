@@ -1,10 +1,10 @@
-//! The Lua of a page.
+//! Generates the Lua of a page.
 //!
-//! Text and values that follow each other, up to
-//! [`RUN_MAX_PIECES`](crate::limits::RUN_MAX_PIECES), are appended to the output in one go, each as
-//! a piece of its own: a concatenation would make a new text of Lua for each run, which costs more
-//! than the pieces. A value that calls something may write as well, so what stands before it goes
-//! out first, and all values are there before the first is appended.
+//! Consecutive text and values, up to [`RUN_MAX_PIECES`](crate::limits::RUN_MAX_PIECES), are
+//! appended to the output at once, each as a piece of its own: a concatenation would make a new
+//! text of Lua for each run, which costs more than the pieces. A value that calls a function may
+//! write as well, so all text before it is sent first, and all values are computed before the first
+//! is appended.
 //!
 //! ```lua
 //! local __s,__e=... local __esc_html=__e.esc_html return function(__p,__o) local query=__p.query
@@ -14,7 +14,7 @@
 //! end
 //! ```
 //!
-//! A line of it comes from one line of one file, and the code of blocks is copied as it is.
+//! Each generated line comes from one line of one file, and the code of blocks is copied as it is.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ use crate::place::Context;
 use crate::source::{PieceKind, Show, TemplateSource};
 use crate::template::{LENT, SourceLine};
 
-/// The source, the segments, and where each line comes from.
+/// Returns the source, the segments, and the origin of each line.
 pub(crate) fn chunk(
     page: &ExpandedPage<'_>,
     report: &ChunkReport,
@@ -61,18 +61,19 @@ struct Emitter<'a> {
     page: &'a ExpandedPage<'a>,
     out: Vec<u8>,
     lines: Vec<SourceLine>,
-    /// Nothing is on the last line yet.
+    /// Whether the last line is still empty.
     is_fresh: bool,
     segments: Vec<Vec<u8>>,
-    /// Segments by their bytes.
+    /// The numbers of segments by their bytes.
     known: HashMap<Vec<u8>, usize>,
-    /// Each block that waits gets `fragment`, too, as it writes to an output of its own.
+    /// Whether each block that waits also gets `fragment`, because it writes to an output of its
+    /// own.
     has_fragments: bool,
-    /// What is to be put together.
+    /// The parts of the run that are appended together.
     run: Vec<EmittedPart<'a>>,
 }
 
-/// Something that is written.
+/// A part of the output.
 enum EmittedPart<'a> {
     Text { origin: SourceLine, bytes: Vec<u8> },
     Value { origin: SourceLine, source: &'a TemplateSource<'a>, show: &'a Show, context: Context },
@@ -84,7 +85,7 @@ impl<'a> Emitter<'a> {
         for context in Context::ALL {
             let (name, function) = (context.variable(), context.function());
             let is_shown = report.shown.iter().any(|(used, _)| *used == context);
-            // By it a format for texts takes whatever can be shown.
+            // With this function, a format for texts accepts every value that can be shown.
             if is_shown || context == Context::Raw {
                 self.write(format!(" local {name}=__e.{function}").as_bytes());
             }
@@ -95,7 +96,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Copies code; each end of a line in it is one of Lua.
+    /// Copies code; each end of a line in it becomes one of Lua.
     fn write(&mut self, code: &[u8]) {
         for &byte in code {
             self.out.push(byte);
@@ -107,7 +108,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Makes the present line one that comes from `origin`.
+    /// Starts a new line if the present one does not come from `origin`.
     fn at(&mut self, origin: SourceLine) {
         if self.lines.last() == Some(&origin) {
             return;
@@ -138,10 +139,10 @@ impl<'a> Emitter<'a> {
             PieceKind::Lua { bytes, .. } => {
                 self.flush();
                 self.at(origin);
-                // Code of another piece may end without anything that separates it.
+                // The code of another piece may end without a separator.
                 self.write(b" ");
                 self.code(&source.bytes[bytes.clone()]);
-                // It may end with a comment.
+                // The code may end with a comment.
                 self.write(b"\n");
             }
             PieceKind::AsyncOpen => {
@@ -175,8 +176,8 @@ impl<'a> Emitter<'a> {
         self.run.push(EmittedPart::Text { origin, bytes: more.to_vec() });
     }
 
-    /// Copies code of a file. Lua counts a carriage return as the end of a line, editors do not,
-    /// and to Lua all ends of lines are alike.
+    /// Copies code of a file. Lua counts a carriage return as the end of a line, and editors do
+    /// not; to Lua all ends of lines are alike.
     fn code(&mut self, code: &[u8]) {
         let mut before = 0;
         for (at, &byte) in code.iter().enumerate() {
@@ -197,7 +198,7 @@ impl<'a> Emitter<'a> {
         self.write(&code[before..]);
     }
 
-    /// Writes the code that appends what has been gathered.
+    /// Writes the code that appends the collected run.
     fn flush(&mut self) {
         let run = std::mem::take(&mut self.run);
         let Some(EmittedPart::Text { origin, .. } | EmittedPart::Value { origin, .. }) =
@@ -253,14 +254,14 @@ impl<'a> Emitter<'a> {
         if let Some(SourceLine { file, .. }) = self.lines.last().copied() {
             self.at(SourceLine { file, line: first.line });
         }
-        // A call that gives several values shows its first one.
+        // A call that returns several values shows its first one.
         self.write(b"(");
         self.code(&source.bytes[first.start as usize..last.end as usize]);
         self.write(b")");
         self.write(closing);
     }
 
-    /// The number of a segment, from 1 as Lua counts.
+    /// Returns the number of a segment, from 1 as Lua counts.
     fn segment(&mut self, bytes: Vec<u8>) -> usize {
         if let Some(&number) = self.known.get(&bytes) {
             return number;

@@ -1,4 +1,4 @@
-//! Includes and layouts: one page of the pieces of many files.
+//! Expands includes and layouts: one page from the pieces of many files.
 
 use std::collections::HashMap;
 
@@ -9,26 +9,26 @@ use crate::problem::{FileFault, TemplateProblem};
 use crate::source::{PieceKind, TemplateSource};
 use crate::split::split;
 
-/// A piece of a page: which file, which of its pieces.
+/// A piece of a page: the index of its file, and its index in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flat {
     pub(crate) source: usize,
     pub(crate) piece: usize,
 }
 
-/// A page: files, and their pieces in the order in which they count. Only text, values and Lua
-/// are left.
+/// A page: files, and their pieces in the order of the output. Only text, values and Lua are left.
 #[derive(Debug)]
 pub(crate) struct ExpandedPage<'a> {
     pub(crate) sources: Vec<TemplateSource<'a>>,
     pub(crate) flats: Vec<Flat>,
     pub(crate) parallel: bool,
-    /// Whether a file of it has a layout: parts of the page stand in another order then.
+    /// Whether a file of it has a layout: then the order of the parts of the page differs from that
+    /// in the file.
     pub(crate) with_layout: bool,
 }
 
 impl ExpandedPage<'_> {
-    /// The slot in which the piece of this rank stands in its file, if it stands in one.
+    /// Returns the slot of the piece of this rank in its file, if it is in one.
     pub(crate) fn slot_of(&self, flat: usize) -> Option<&str> {
         let Flat { source, piece } = *self.flats.get(flat)?;
         let before = self.sources[source].pieces[..piece].iter().rev();
@@ -40,13 +40,13 @@ impl ExpandedPage<'_> {
         bounds.next().flatten()
     }
 
-    /// The file of a piece.
+    /// Returns the file of a piece.
     pub(crate) fn source(&self, flat: Flat) -> &TemplateSource<'_> {
         &self.sources[flat.source]
     }
 }
 
-/// Reads a page and all that belongs to it.
+/// Reads a page and all its includes and layouts.
 pub(crate) fn expand<'a>(
     path: &str,
     lookup: &dyn Fn(&str) -> Option<&'a [u8]>,
@@ -81,7 +81,7 @@ struct Expander<'a, 'b> {
     lookup: &'b dyn Fn(&str) -> Option<&'a [u8]>,
     sources: Vec<TemplateSource<'a>>,
     by_path: HashMap<String, usize>,
-    /// The files within which the present one is included, outermost first.
+    /// The files that include the present one, outermost first.
     open: Vec<usize>,
     includes: usize,
     size: usize,
@@ -89,7 +89,7 @@ struct Expander<'a, 'b> {
     with_layout: bool,
 }
 
-/// What a page gives to its layout.
+/// The parts of a page for its layout.
 #[derive(Default)]
 struct LayoutParts {
     /// Code before all text: it runs before the layout does.
@@ -113,7 +113,7 @@ impl<'a> Expander<'a, '_> {
         Ok(self.sources.len() - 1)
     }
 
-    /// An error at a piece.
+    /// Returns an error at a piece.
     fn fail<T>(&self, flat: Flat, what: impl Into<String>) -> Result<T, TemplateProblem> {
         let source = &self.sources[flat.source];
         Err(FileFault::new(source.pieces[flat.piece].line, what).in_file(&source.path))
@@ -123,7 +123,7 @@ impl<'a> Expander<'a, '_> {
         &self.sources[flat.source].pieces[flat.piece].kind
     }
 
-    /// The file that a piece names, opened: the caller closes it.
+    /// Opens the file that a piece names; the caller closes it.
     fn open(&mut self, flat: Flat, written: &str) -> Result<usize, TemplateProblem> {
         self.includes += 1;
         if self.includes > INCLUDES_MAX {
@@ -154,7 +154,7 @@ impl<'a> Expander<'a, '_> {
         Ok(source)
     }
 
-    /// A page, or a layout, with its own layout around it.
+    /// Expands a page, or a layout, with its own layout around it.
     fn page(&mut self, source: usize) -> Result<Vec<Flat>, TemplateProblem> {
         if self.open.is_empty() {
             self.open.push(source);
@@ -178,9 +178,9 @@ impl<'a> Expander<'a, '_> {
         self.put_together((flat, layout), parts, &around)
     }
 
-    /// All pieces of a file, with those of the files that it includes in their places.
+    /// Adds all pieces of a file, with those of the files that it includes in their places.
     fn include(&mut self, source: usize, flats: &mut Vec<Flat>) -> Result<(), TemplateProblem> {
-        // Whether its first line is the first one of all.
+        // Only the first line of the whole page counts.
         self.parallel |= flats.is_empty() && self.sources[source].parallel;
         for piece in 0..self.sources[source].pieces.len() {
             let flat = Flat { source, piece };
@@ -213,7 +213,7 @@ impl<'a> Expander<'a, '_> {
         }
     }
 
-    /// Tags that mean something with a layout only.
+    /// Refuses tags that have a meaning only with a layout.
     fn refuse_stray(&self, flats: &[Flat]) -> Result<(), TemplateProblem> {
         for &flat in flats {
             match self.kind(flat) {
@@ -231,7 +231,7 @@ impl<'a> Expander<'a, '_> {
         Ok(())
     }
 
-    /// Sorts a page that has a layout.
+    /// Sorts the pieces of a page that has a layout.
     fn parts(&self, flats: &[Flat]) -> Result<LayoutParts, TemplateProblem> {
         let mut parts = LayoutParts::default();
         let opening = self.opening(flats, &mut parts.opening);
@@ -271,8 +271,8 @@ impl<'a> Expander<'a, '_> {
         }
     }
 
-    /// The code at the front of a page that stands before all text and is whole in itself; how
-    /// many pieces it is.
+    /// Collects the code before all text of a page that is complete in itself, and returns the
+    /// number of its pieces.
     fn opening(&self, flats: &[Flat], opening: &mut Vec<Flat>) -> usize {
         let mut at = 0;
         while let Some(&flat) = flats.get(at) {
@@ -302,7 +302,7 @@ impl<'a> Expander<'a, '_> {
         at
     }
 
-    /// Puts what a page has into its layout. `flat` is where it names that file.
+    /// Inserts the parts of a page into its layout. `flat` is the piece that names the layout.
     fn put_together(
         &mut self,
         (flat, layout): (Flat, usize),
@@ -341,7 +341,7 @@ impl<'a> Expander<'a, '_> {
             return self.fail(flat, what);
         }
         let lost = parts.slots.iter().filter(|(_, slot)| !slot.is_taken);
-        // The first one, so that an error does not depend on the order of a map.
+        // The first one is reported, so that an error does not depend on the order of a map.
         let lost = lost.filter_map(|(name, slot)| Some((slot.opened?, name)));
         if let Some((slot, name)) = lost.min_by_key(|(slot, _)| (slot.source, slot.piece)) {
             let layout = &self.sources[layout].path;

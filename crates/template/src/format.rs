@@ -1,7 +1,8 @@
-//! What may follow the last colon of a value: `#[[price:.2f]]`, `#[[address:trusted]]`.
+//! The words and formats that may follow the last colon of a value: `#[[price:.2f]]`,
+//! `#[[address:trusted]]`.
 //!
-//! The word `trusted`, or a conversion of C as `string.format` of every Lua takes it, with or
-//! without its `%`:
+//! They are the word `trusted`, or a conversion of C as `string.format` of every Lua accepts it,
+//! with or without its `%`:
 //!
 //! ```text
 //! [%] flags [width] [. precision] letter        width, precision: up to two digits
@@ -22,15 +23,16 @@
 /// A conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conversion {
-    /// As `string.format` takes it, with its `%`.
+    /// The conversion for `string.format`, with its `%`.
     pub(crate) text: String,
-    /// Whether all it can make is a number, which needs no escaping in text or in a script.
+    /// Whether the result is always a number, which needs no escaping in text or in a script.
     pub(crate) is_number: bool,
-    /// Whether it takes a text, and so whatever can be shown.
+    /// Whether it accepts a text, and so every value that can be shown.
     pub(crate) is_text: bool,
 }
 
-/// The conversion behind a colon, and the bytes up to the end of the `]]` that must follow.
+/// Parses the conversion after a colon; returns it, and the bytes up to the end of the `]]` that
+/// must follow.
 pub(crate) fn conversion(rest: &[u8]) -> Option<(Conversion, usize)> {
     let spaces = |at: usize| at + count(&rest[at..], |byte| byte.is_ascii_whitespace());
     let mut at = spaces(0);
@@ -74,8 +76,7 @@ pub(crate) fn conversion(rest: &[u8]) -> Option<(Conversion, usize)> {
     Some((Conversion { text, is_number, is_text }, end + 2))
 }
 
-/// Whether `trusted` is what stands behind a colon; the bytes up to the end of the `]]` that must
-/// follow.
+/// Returns the bytes up to the end of the `]]` that must follow, if `trusted` follows a colon.
 pub(crate) fn trusted(rest: &[u8]) -> Option<usize> {
     let spaces = |at: usize| at + count(&rest[at..], |byte| byte.is_ascii_whitespace());
     let start = spaces(0);

@@ -1,8 +1,8 @@
-//! Templates: pages with Lua in them become Lua with pages in it.
+//! Templates: compiles pages with Lua in them to Lua with pages in it.
 //!
 //! **In:** the path of a page and the content of the files of a site. **Out:** a [`Template`]: a
-//! chunk of Lua, the text that it sends as it is, the files it was made of, and where each of its
-//! lines comes from; or a [`TemplateProblem`] with file and line. Nothing is run.
+//! chunk of Lua, the text that it sends as it is, the files it was made of, and the origin of each
+//! of its lines; or a [`TemplateProblem`] with file and line. No code is run.
 //!
 //! ```text
 //! files ─ split ─▶ pieces ─ expand ─▶ page ─ lua::Parser ─▶ report ─ emit ─▶ Template
@@ -12,18 +12,18 @@
 //! | Module | Holds |
 //! |---|---|
 //! | `split` | a file → text, values, blocks, tags |
-//! | `source` | those pieces |
+//! | `source` | the pieces of a file |
 //! | `format` | the conversions behind a colon: `#[[price:.2f]]` |
-//! | [`name`] | what is code, and which requests a page answers |
+//! | [`name`] | which files are code, and the requests of a page |
 //! | `path` | paths in includes |
 //! | `expand` | includes and layouts: many files → one page |
 //! | `lua` | tokens, syntax, names |
-//! | `place` | where in HTML, a script or a style a value stands: how it is escaped |
+//! | `place` | the position of a value in HTML, a script or a style, and so its escaping |
 //! | `emit` | page → Lua |
-//! | `stray_tags` | `<?php` and other tags that are none of a page |
-//! | `template` | [`compile`], and what comes out |
+//! | `stray_tags` | `<?php` and other tags that pages do not have |
+//! | `template` | [`compile`], and its result |
 //! | `problem` | [`TemplateProblem`] |
-//! | [`limits`] | every bound |
+//! | [`limits`] | every limit |
 //!
 //! **Promises.** No input makes this crate panic, recurse without bound, or take longer than in
 //! proportion to the page with all its includes.

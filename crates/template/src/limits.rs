@@ -1,24 +1,27 @@
-//! Every bound of the room.
+//! Every limit of the crate.
 
-/// Positions in a file have 32 bits, and a template of this size is no page any more.
+/// Most bytes of a file. Positions in a file have 32 bits, and a template of this size is no page
+/// any more.
 pub const FILE_MAX_BYTES: usize = 1 << 20;
 
-/// All files of one page, each counted as often as it is included: what a page of many small
-/// includes may grow to before it is told from one that includes without end.
+/// Most bytes of all files of one page, each counted as often as it is included: the most that a
+/// page of many small includes may grow to before it counts as an endless include.
 pub const PAGE_MAX_BYTES: usize = 4 << 20;
 
-/// What each piece of a page counts beside its bytes: about what it takes while it is compiled.
+/// The size that each piece of a page counts beside its bytes: about the memory that it takes
+/// during compilation.
 pub const PIECE_BYTES: usize = 16;
 
-/// Files below each other. What 80s promised; no page of people is as deep.
+/// Most files included in each other. 80s promised this depth; no page that people write is as
+/// deep.
 pub const INCLUDE_DEPTH_MAX: usize = 64;
 
-/// Includes of one page altogether. Ten files that include each other ten times, in ten floors,
-/// are ten thousand million includes of nothing.
+/// Includes of one page in all. Ten files that include each other ten times, in ten levels, are ten
+/// thousand million includes of empty text.
 pub const INCLUDES_MAX: usize = 10_000;
 
-/// Statements, brackets and operators inside of each other. Lua itself stops at 200, of which what
-/// we generate takes a few.
+/// Most statements, brackets and operators nested in each other. Lua itself stops at 200, of which
+/// the generated code takes a few.
 pub const NESTING_MAX: usize = 160;
 
 /// Local variables of one function. Lua stops at 200, and the code of a piece of text has two.
@@ -31,18 +34,18 @@ pub const UPVALUES_MAX: usize = 60;
 /// which a function has 200.
 pub const RUN_MAX_PIECES: usize = 16;
 
-/// Template strings within each other in a script; nobody writes three.
+/// Template strings nested in each other in a script; people do not write three.
 pub const SCRIPT_NESTING_MAX: usize = 32;
 
-/// Bytes of a name of HTML that are kept: all that mean something are shorter.
+/// Bytes of a name of HTML that are kept: all names with a meaning are shorter.
 pub const NAME_MAX_BYTES: usize = 24;
 
-/// Bytes of a reference at the end of a text that are kept for what follows. The longest name has
-/// 31, and nobody writes as many zeros in front of a number.
+/// Bytes of a reference at the end of a text that are kept for the following text. The longest name
+/// has 31, and people do not write as many zeros before a number.
 pub const REFERENCE_MAX_BYTES: usize = 64;
 
 /// Readings of a script that are followed at once, see `place::script`. Most of them meet again
-/// soon; nobody writes as many that do not.
+/// soon; scripts do not have as many that differ.
 pub const SCRIPT_READINGS_MAX: usize = 8;
 
 /// Characters of the source that an error quotes.

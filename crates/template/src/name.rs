@@ -1,6 +1,6 @@
-//! What the name of a file says: whether it is code, of which kind, and which requests a page
-//! answers, with what type. The build and the runtime both ask here. Only the last part of a path
-//! counts, and never its case: code must not become public because its name was shouted.
+//! The meaning of a file's name: whether the file is code, of which kind, and the requests and
+//! media type of a page. The build and the runtime both use it. Only the last part of a path
+//! counts, in any case: code must not become public because its name has capital letters.
 //!
 //! | name | is |
 //! |---|---|
@@ -16,43 +16,43 @@
 //! | `/feed.dyn.xml` | `GET /feed.xml` |
 //! | `/a/post.login.dyn.html` | `POST /a/login` |
 //! | `/a/query.find.dyn.json` | `QUERY /a/find.json` |
-//! | `/parts/menu.priv.dyn.html` | nothing: it is for other pages to include |
+//! | `/parts/menu.priv.dyn.html` | no request: other pages include it |
 
 use std::collections::BTreeMap;
 
-/// What a file of code is.
+/// The kind of a file of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Lua, for `require` or as the main script.
     Script,
-    /// It answers requests.
+    /// A page, which answers requests.
     Page,
-    /// Only other pages have it.
+    /// A file that only other pages include.
     Private,
-    /// A backup, or code in a coding: it may have the text of code, and is none.
+    /// A backup, or compressed code: it may contain the text of code, and is none.
     Copy,
 }
 
 /// The requests of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// As HTTP has it: `GET`.
+    /// The method as HTTP writes it: `GET`.
     pub method: &'static str,
-    /// Decoded, as routes are.
+    /// The path, decoded like the paths of routes.
     pub path: String,
-    /// The `Content-Type` of its answers.
+    /// The `Content-Type` of its responses.
     pub media: &'static str,
 }
 
-/// Who answers which requests: of two pages for the same ones nobody could say which it is.
+/// The files that answer requests, by request: no two pages may answer the same one.
 #[derive(Debug, Default)]
 pub struct Routes(BTreeMap<(&'static str, String), String>);
 
 impl Routes {
-    /// Adds a file, if it is a page. Errors of others call it `shown`.
+    /// Adds a file, if it is a page. Errors about other files call it `shown`.
     ///
     /// # Errors
-    /// What [`route`] says, or who answers its requests already.
+    /// Returns the error of [`route`], or names the file that answers its requests already.
     pub fn add(&mut self, path: &str, shown: String) -> Result<Option<Route>, String> {
         let Some(route) = route(path)? else { return Ok(None) };
         let Route { method, path, .. } = &route;
@@ -71,27 +71,27 @@ pub const MAIN: &str = "/main.lua";
 /// The main script of a site, beside its content.
 pub const MAIN_BESIDE: &str = "//main.lua";
 
-/// The main script that runs, by its path and what `file` has of it: the first one that is there,
-/// whatever is in it.
+/// Returns the main script that runs, by its path and the result of `file`: the first one that
+/// exists, whatever its content.
 pub fn main_script<F>(file: impl Fn(&str) -> Option<F>) -> Option<(&'static str, F)> {
     [MAIN_BESIDE, MAIN].into_iter().find_map(|path| Some((path, file(path)?)))
 }
 
-/// What a script ends in.
+/// The end of the name of a script.
 const SCRIPT: &str = ".lua";
 
-/// What tells a page from other files.
+/// The part of a name that marks a page.
 const DYNAMIC: &str = ".dyn.";
 
-/// What keeps a file for includes alone.
+/// The part of a name that marks a file that is only for includes.
 const PRIVATE: &str = ".priv.";
 
-/// Fronts of names, for pages of other methods than GET.
+/// Prefixes of names, for pages of other methods than GET.
 const METHODS: [(&str, &str); 4] =
     [("post.", "POST"), ("put.", "PUT"), ("delete.", "DELETE"), ("query.", "QUERY")];
 
-/// The types that pages can have, by extension; those that are escaped as something else than HTML
-/// are among them. XML says by itself how it is encoded, and JSON is UTF-8.
+/// The types that pages can have, by extension, including all types that are escaped otherwise than
+/// HTML. XML declares its own encoding, and JSON is UTF-8.
 const TYPES: &[(&str, &str)] = &[
     ("html", "text/html; charset=utf-8"),
     ("htm", "text/html; charset=utf-8"),
@@ -127,7 +127,7 @@ const TYPES: &[(&str, &str)] = &[
     ("yml", "application/yaml"),
 ];
 
-/// What a file of this name is, the last part of its path; none for what is no code.
+/// Returns the kind of a file, by the last part of its path; none for a file that is no code.
 #[must_use]
 pub fn kind(name: &[u8]) -> Option<Kind> {
     let has =
@@ -146,11 +146,11 @@ pub fn kind(name: &[u8]) -> Option<Kind> {
     }
 }
 
-/// Which requests a file answers, if it is a page. Files whose path begins with `//` stand beside
+/// Returns the requests of a file, if it is a page. Files whose path begins with `//` lie beside
 /// the content.
 ///
 /// # Errors
-/// A name with nothing in front of `.dyn.`.
+/// Fails for a name with nothing before `.dyn.`.
 pub fn route(path: &str) -> Result<Option<Route>, String> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     if path.starts_with("//") || kind(name.as_bytes()) != Some(Kind::Page) {
@@ -177,7 +177,7 @@ pub fn route(path: &str) -> Result<Option<Route>, String> {
     Ok(Some(Route { method, path, media }))
 }
 
-/// The row of [`TYPES`] that a name has directly behind its last `.dyn.`.
+/// Returns the row of [`TYPES`] for the extension directly after the last `.dyn.` of a name.
 fn page_type(name: &[u8]) -> Option<(&'static str, &'static str)> {
     let is_it = |(extension, _): &&(&str, &str)| {
         let rest = name.len().checked_sub(extension.len());
@@ -188,7 +188,7 @@ fn page_type(name: &[u8]) -> Option<(&'static str, &'static str)> {
     TYPES.iter().find(is_it).copied()
 }
 
-/// Whether a name ends so, in any case.
+/// Returns whether a name ends so, in any case.
 fn ends_in(name: &[u8], end: &[u8]) -> bool {
     let rest = name.len().checked_sub(end.len()).and_then(|start| name.get(start..));
     rest.is_some_and(|rest| rest.eq_ignore_ascii_case(end))

@@ -1,7 +1,7 @@
 //! Paths in includes.
 
-/// The file that `written` means in a file at `base`, both from the root of the site, which is
-/// `/`. None where it would lead above the root.
+/// Returns the file that `written` means in a file at `base`, both from the root of the site, which
+/// is `/`. Returns none where it would lead above the root.
 pub(crate) fn resolve(base: &str, written: &str) -> Option<String> {
     let folder = base.rfind('/').map_or("", |at| &base[..at]);
     let folder = if written.starts_with('/') { "" } else { folder };

@@ -1,17 +1,17 @@
-//! Why a page cannot be compiled.
+//! The error of a page that cannot be compiled.
 
 use std::fmt;
 
 use crate::limits::QUOTE_MAX_CHARS;
 
-/// What is wrong, and where. Shown as `file:line: what`.
+/// An error and its position. It is shown as `file:line: what`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateProblem {
     /// The file, by its path in the site.
     pub file: String,
     /// Its line, from 1.
     pub line: u32,
-    /// What is wrong and, where it is not plain, what to do.
+    /// The error and, unless it is obvious, its correction.
     pub what: String,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for TemplateProblem {
 
 impl std::error::Error for TemplateProblem {}
 
-/// What is wrong in a file whose name the caller knows.
+/// An error in a file whose name the caller knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileFault {
     pub(crate) line: u32,
@@ -40,7 +40,7 @@ impl FileFault {
     }
 }
 
-/// Bytes of a source as an error shows them: short, and on one line.
+/// Returns bytes of a source for an error: short, and on one line.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     // Four bytes hold any character.
     let front = &bytes[..bytes.len().min(4 * QUOTE_MAX_CHARS + 4)];

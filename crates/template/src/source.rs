@@ -7,7 +7,7 @@ use crate::limits::PIECE_BYTES;
 use crate::lua::LuaToken;
 use crate::place::Trust;
 
-/// A file, read.
+/// A file that was read.
 #[derive(Debug)]
 pub(crate) struct TemplateSource<'a> {
     /// Its path in the site.
@@ -30,23 +30,23 @@ pub(crate) struct SourcePiece {
 
 #[derive(Clone, Debug)]
 pub(crate) enum PieceKind {
-    /// Sent as it is: bytes of the file.
+    /// Text that is sent unchanged: bytes of the file.
     Text(Range<usize>),
     /// A value in the text, by its rank in `shows`.
     Show(usize),
-    /// Lua, as it is written and as tokens.
+    /// Lua, as written and as tokens.
     Lua {
         bytes: Range<usize>,
         tokens: Range<usize>,
     },
-    /// `<?lua` opens; until `AsyncClose` all belongs to the block that waits for `done()`.
+    /// `<?lua` opens a block that waits for `done()`; it contains all pieces until `AsyncClose`.
     AsyncOpen,
     AsyncClose,
     Include(String),
     Layout(String),
     SlotOpen(String),
     SlotClose,
-    /// The place of a slot, or of what is in none where the name is empty.
+    /// The place of a slot; if the name is empty, of the content that is in no slot.
     Yield(String),
 }
 
@@ -56,17 +56,17 @@ pub(crate) struct Show {
     /// The expression; at least one token.
     pub(crate) tokens: Range<usize>,
     pub(crate) conversion: Option<Conversion>,
-    /// What the page declares about the value.
+    /// The trust that the page declares for the value.
     pub(crate) trust: Trust,
 }
 
 impl<'a> TemplateSource<'a> {
-    /// The tokens of a range.
+    /// Returns the tokens of a range.
     pub(crate) fn tokens(&self, range: &Range<usize>) -> &[LuaToken] {
         &self.tokens[range.clone()]
     }
 
-    /// What a value is, as it is written.
+    /// Returns the expression of a value, as written.
     pub(crate) fn expression(&self, show: &Show) -> &'a [u8] {
         match self.tokens(&show.tokens) {
             [first, .., last] => &self.bytes[first.start as usize..last.end as usize],
@@ -75,7 +75,7 @@ impl<'a> TemplateSource<'a> {
         }
     }
 
-    /// What a piece adds to the size of a page.
+    /// Returns the size that a piece adds to a page.
     pub(crate) fn size(&self, piece: usize) -> usize {
         PIECE_BYTES
             + match &self.pieces[piece].kind {

@@ -7,7 +7,7 @@ use crate::place::Trust;
 use crate::problem::{FileFault, quoted};
 use crate::source::{PieceKind, Show, SourcePiece, TemplateSource};
 
-/// Takes a file apart.
+/// Splits a file.
 pub(crate) fn split<'a>(path: &str, bytes: &'a [u8]) -> Result<TemplateSource<'a>, FileFault> {
     if bytes.len() > FILE_MAX_BYTES {
         let most = FILE_MAX_BYTES >> 20;
@@ -30,14 +30,14 @@ pub(crate) fn split<'a>(path: &str, bytes: &'a [u8]) -> Result<TemplateSource<'a
     Ok(splitter.source)
 }
 
-/// Where a stretch of text ends.
+/// The end of a stretch of text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// At the next tag, or at the end of the file.
+    /// The next tag, or the end of the file.
     Tag,
-    /// Behind the end of the line, or before `?>`.
+    /// After the end of the line, or before `?>`.
     Line,
-    /// At three backticks.
+    /// Three backticks.
     Ticks,
 }
 
@@ -48,7 +48,7 @@ struct Splitter<'a> {
 
 const TICKS: &[u8] = b"```";
 
-/// The byte order mark that some editors put in front of a file.
+/// The byte order mark that some editors write at the begin of a file.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Splitter<'_> {
@@ -59,7 +59,7 @@ impl Splitter<'_> {
         let word = bytes[..length].strip_prefix(b"#!").map(<[u8]>::trim_ascii);
         if word == Some(b"parallel") {
             self.source.parallel = true;
-            // The mark is of the page: spreadsheets look for it.
+            // The mark belongs to the page: spreadsheets look for it.
             if mark > 0 {
                 self.push(1, PieceKind::Text(0..mark));
             }
@@ -89,8 +89,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// Text and the values in it, up to where it ends; what ends it is left, except for the end of
-    /// a line, which belongs to it.
+    /// Reads text and the values in it, up to its end. The end is not read, except for the end of a
+    /// line, which belongs to the text.
     fn text(&mut self, until: Until) -> Result<(), FileFault> {
         let (mut start, mut line) = (self.lexer.at, self.lexer.line);
         loop {
@@ -112,7 +112,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// A value; the lexer is at its `#[[`.
+    /// Reads a value; the lexer is at its `#[[`.
     fn show(&mut self) -> Result<(), FileFault> {
         let line = self.lexer.line;
         self.lexer.skip(3);
@@ -178,9 +178,9 @@ impl Splitter<'_> {
         Ok(())
     }
 
-    /// Lua up to its `?>`, with the text that is written by sugar.
+    /// Reads Lua up to its `?>`, with the text that is written by sugar.
     fn block(&mut self, opened: u32) -> Result<(), FileFault> {
-        // The front of the block counts as the front of a line.
+        // The begin of the block counts as the begin of a line.
         let mut is_front = true;
         let mut part = self.part();
         loop {
@@ -212,7 +212,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// What is no Lua, in a block: text of the page, if the end of the block is missing.
+    /// Explains an error of Lua in a block: if the end of the block is missing, the text of the
+    /// page was read as Lua.
     fn within(&self, opened: u32, fault: FileFault) -> FileFault {
         if self.lexer.rest().windows(2).any(|pair| pair == b"?>") {
             let what = format!("{}; the block begins in line {opened}", fault.what);
@@ -221,12 +222,12 @@ impl Splitter<'_> {
         FileFault::new(opened, NO_END)
     }
 
-    /// Text between three backticks.
+    /// Reads text between three backticks.
     fn ticks(&mut self) -> Result<(), FileFault> {
         let line = self.lexer.line;
         self.lexer.skip(TICKS.len());
         let rest = self.lexer.rest();
-        // As with long strings of Lua, the end of the first line is none of the text.
+        // As with long strings of Lua, the end of the first line is not a part of the text.
         let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
         if rest.get(blank) == Some(&b'\n') {
             self.lexer.skip(blank + 1);
@@ -242,7 +243,7 @@ impl Splitter<'_> {
         Ok(())
     }
 
-    /// Where a part of Lua begins: byte, token, line.
+    /// Returns the begin of a part of Lua: byte, token, line.
     fn part(&self) -> (usize, usize, u32) {
         (self.lexer.at, self.source.tokens.len(), self.lexer.line)
     }
@@ -255,7 +256,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// A tag that is no block; the lexer is behind its name.
+    /// Reads a tag that is no block; the lexer is after its name.
     fn directive(&mut self, tag: &str, line: u32) -> Result<(), FileFault> {
         let rest = self.lexer.rest();
         let end = rest.windows(2).position(|pair| pair == b"?>").ok_or_else(|| {
@@ -302,7 +303,7 @@ fn unclosed(line: u32) -> FileFault {
 
 const TAGS: &[&str] = &["lua", "lu", "include", "layout", "slot", "/slot", "yield"];
 
-/// The tag at the front; `<?xml` and its like are text.
+/// Returns the tag at the beginning; `<?xml` and its like are text.
 fn tag(rest: &[u8]) -> Option<&'static str> {
     let name = rest.strip_prefix(b"<?")?;
     let length = name
@@ -314,7 +315,7 @@ fn tag(rest: &[u8]) -> Option<&'static str> {
     TAGS.iter().find(|tag| tag.as_bytes() == &name[..length]).copied()
 }
 
-/// How far text goes at the most, and whether a value ends it.
+/// Returns the longest possible length of text, and whether a value ends it.
 fn stretch(rest: &[u8], until: Until) -> (usize, bool) {
     for (at, &byte) in rest.iter().enumerate() {
         let here = &rest[at..];
@@ -330,15 +331,15 @@ fn stretch(rest: &[u8], until: Until) -> (usize, bool) {
     (rest.len(), false)
 }
 
-/// The end of text without what only makes the template look nice: white space before `?>`, the
-/// indentation of the closing backticks.
+/// Returns the end of text without white space that only formats the template: white space before
+/// `?>`, the indentation of the closing backticks.
 fn trimmed(file: &[u8], start: usize, end: usize, until: Until) -> usize {
     let blank = file[start..end].iter().rev().take_while(|b| matches!(b, b' ' | b'\t')).count();
     let is_alone = end - blank == start || file[end - blank - 1] == b'\n';
     if until == Until::Line || is_alone { end - blank } else { end }
 }
 
-/// `| `, or `|` with nothing behind it.
+/// Returns whether the text begins with `| `, or with `|` at the end of its line or block.
 fn is_line_sugar(rest: &[u8]) -> bool {
     matches!(rest, [b'|', b' ' | b'\t' | b'\n' | b'\r', ..] | [b'|', b'?', b'>', ..])
 }

@@ -12,9 +12,9 @@ use crate::split::split;
 pub struct StrayTag {
     /// Its line, from 1.
     pub line: u32,
-    /// How it begins: `<?php`.
+    /// The beginning of the tag: `<?php`.
     pub tag: String,
-    /// What to write in place of it.
+    /// The replacement of the tag.
     pub instead: &'static str,
 }
 
@@ -22,8 +22,8 @@ const VALUE: &str = "write `#[[expression]]` for a value";
 const BLOCK: &str = "write `<?lu code ?>` for code";
 const TAGS: &str = "the tags are lu, lua, include, layout, slot and yield";
 
-/// Finds the tags `<?…` in the text of a page of HTML that are neither those of a page nor of XML:
-/// the first one of each name. Of a file that has another mistake nothing is found.
+/// Finds the tags `<?…` in the text of a page of HTML that belong neither to pages nor to XML: the
+/// first one of each name. For a file with another mistake the result is empty.
 #[must_use]
 pub fn stray_tags(path: &str, bytes: &[u8]) -> Vec<StrayTag> {
     if !PageContext::of_file(path).is_html() {

@@ -1,4 +1,4 @@
-//! What a page is compiled to.
+//! The result of the compilation of a page.
 
 use crate::emit;
 use crate::expand::{ExpandedPage, Flat, expand};
@@ -7,8 +7,8 @@ use crate::place::{Context, PageContext};
 use crate::problem::{TemplateProblem, quoted};
 use crate::source::PieceKind;
 
-/// What the server lends to the code of a page, by name: fields of the first argument of the page
-/// function. Each page declares those that it uses.
+/// The values and functions that the server lends to the code of a page, by name: fields of the
+/// first argument of the page function. Each page declares those that it uses.
 pub const LENT: [&str; 19] = [
     "fd",
     "session",
@@ -31,7 +31,7 @@ pub const LENT: [&str; 19] = [
     "to_url",
 ];
 
-/// A page, compiled.
+/// A compiled page.
 ///
 /// [`lua`](Self::lua) is one chunk. It is called once, with the segments (an array of strings, the
 /// first one at 1) and a table that has the functions of [`Context`] and `format`, which is
@@ -40,35 +40,34 @@ pub const LENT: [&str; 19] = [
 /// ```text
 /// page(lent, out)
 ///   lent   a table with the names of LENT, and `async`
-///   out    what was written so far: strings and numbers up to out.n, joined by whoever sends
+///   out    what was written so far: strings and numbers up to out.n, joined by the sender
 /// ```
 ///
 /// `lent.write` appends to `out` as the page does: `out.n = out.n + 1; out[out.n] = text`. As soon
-/// as `out.n` is above `out.most` the page calls `out:full()`, which may send what is there, set
-/// `out.n` back, or raise `out.most`; so may whoever sends while the page waits.
+/// as `out.n` is above `out.most` the page calls `out:full()`, which may send the present pieces,
+/// set `out.n` back, or raise `out.most`; other senders may do so, too, while the page waits.
 ///
 /// A block that waits is `lent.async(function(done, out, write, fragment) … end)`, the last one
-/// only in a page that names `fragment`: it returns when the page
-/// goes on, which is after `done()`, or at once if the page is [`parallel`](Self::parallel). Text
-/// of the block goes to the `out` that it is given, which in a parallel page is one of its own,
-/// with its place in the page reserved.
+/// only in a page that names `fragment`: it returns when the page goes on, which is after `done()`,
+/// or at once if the page is [`parallel`](Self::parallel). Text of the block goes to the `out` that
+/// it receives, which in a parallel page is one of its own, with its place in the page reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// The source of the chunk. It is UTF-8 if all files of the page are.
     pub lua: Vec<u8>,
-    /// Stretches of text that are sent as they are.
+    /// Stretches of text that are sent unchanged.
     pub segments: Vec<Vec<u8>>,
-    /// The page itself and every file it is made of, by their paths in the site.
+    /// The page itself and every file it contains, by their paths in the site.
     pub files: Vec<String>,
-    /// For each line of [`lua`](Self::lua), where it comes from.
+    /// The origin of each line of [`lua`](Self::lua).
     pub lines: Vec<SourceLine>,
-    /// `#! parallel`: blocks that wait do so at the same time.
+    /// Whether blocks that wait do so at the same time: `#! parallel`.
     pub parallel: bool,
     /// Whether there are blocks that wait.
     pub has_async: bool,
     /// The values with a format, in the order of the page.
     pub formats: Vec<Formatted>,
-    /// Which of [`LENT`] the code of the page names, in that order: a page that never names
+    /// The names of [`LENT`] that the code of the page uses, in that order: a page that never names
     /// `post_render` can be sent while it is made.
     pub lent: Vec<&'static str>,
 }
@@ -76,11 +75,11 @@ pub struct Template {
 /// A value with a format, such as `#[[price:.2f]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Formatted {
-    /// Where it begins.
+    /// The line where it begins.
     pub origin: SourceLine,
     /// The line of its last token, from 1.
     pub last_line: u32,
-    /// The expression; of a long one only the beginning.
+    /// The expression; the beginning of a long one.
     pub expression: String,
     /// The format, without `%`.
     pub format: String,
@@ -95,11 +94,11 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-/// Compiles the page at `path`, which begins with `/`, the root of the site. `lookup` has the
-/// content of all files, by such paths.
+/// Compiles the page at `path`, which begins with `/`, the root of the site. `lookup` returns the
+/// content of files, by such paths.
 ///
 /// # Errors
-/// The first thing that is wrong with the page or with a file it includes.
+/// Returns the first error of the page or of a file it includes.
 pub fn compile<'a>(
     path: &str,
     lookup: impl Fn(&str) -> Option<&'a [u8]>,
@@ -117,7 +116,7 @@ pub fn compile<'a>(
     Ok(Template { lua, segments, files, lines, parallel, has_async, formats, lent })
 }
 
-/// The values of a page that have a format.
+/// Returns the values of a page that have a format.
 fn formats(page: &ExpandedPage<'_>) -> Vec<Formatted> {
     let formatted = |&flat: &Flat| {
         let source = page.source(flat);
@@ -135,20 +134,20 @@ fn formats(page: &ExpandedPage<'_>) -> Vec<Formatted> {
     page.flats.iter().filter_map(formatted).collect()
 }
 
-/// The variables of the chunk around the page function.
+/// Returns the variables of the chunk around the page function.
 fn own_names() -> Vec<&'static str> {
     ["__s", "__e", "__format"].into_iter().chain(Context::ALL.map(Context::variable)).collect()
 }
 
 impl Template {
-    /// The file and the line that a line of the chunk comes from; both count from 1.
+    /// Returns the file and the line that a line of the chunk comes from; both count from 1.
     #[must_use]
     pub fn origin(&self, line: u32) -> Option<(&str, u32)> {
         let origin = self.lines.get((line as usize).checked_sub(1)?)?;
         Some((self.files.get(origin.file as usize)?, origin.line))
     }
 
-    /// Returns the values with a format that stand on a line of a file.
+    /// Returns the values with a format on a line of a file.
     pub fn formats_at(&self, file: &str, line: u32) -> impl Iterator<Item = &Formatted> {
         let is_of_file =
             move |rank: u32| self.files.get(rank as usize).is_some_and(|of_rank| of_rank == file);
@@ -158,8 +157,8 @@ impl Template {
         })
     }
 
-    /// A message or a trace of Lua with the lines of the chunk, `chunk:12:`, as lines of files.
-    /// `chunk` is the name that the chunk was loaded by, as Lua shows it.
+    /// Replaces the lines of the chunk, `chunk:12:`, in a message or a trace of Lua by lines of
+    /// files. `chunk` is the name that the chunk was loaded by, as Lua shows it.
     #[must_use]
     pub fn explained(&self, message: &str, chunk: &str) -> String {
         let mut shown = String::with_capacity(message.len());

@@ -1,4 +1,4 @@
-//! Expressions.
+//! The parser of expressions.
 
 use super::functions::Callee;
 use super::parser::Parser;
@@ -7,18 +7,18 @@ use super::stream::Item;
 use super::token::{Kind, LuaToken};
 use crate::problem::TemplateProblem;
 
-/// What a chain of fields, indexes and calls came to.
+/// The result of a chain of fields, indexes and calls.
 pub(super) struct Chain<'a> {
-    /// A plain name, and nothing behind it.
+    /// The name, if the chain is a plain name.
     pub(super) name: Option<(&'a [u8], Meaning)>,
     /// The field that it ends with.
     field: Option<&'a [u8]>,
     pub(super) is_call: bool,
-    /// A field or an index, which can be set.
+    /// Whether it is a field or an index, which can be set.
     pub(super) is_place: bool,
 }
 
-/// How strongly operators of two sides bind, on the left and on the right: Lua 5.4 §3.4.8.
+/// The binding power of binary operators, on the left and on the right (Lua 5.4 §3.4.8).
 const BINARY: &[(&str, u8, u8)] = &[
     ("or", 1, 1),
     ("and", 2, 2),
@@ -43,11 +43,12 @@ const BINARY: &[(&str, u8, u8)] = &[
     ("^", 14, 13),
 ];
 
-/// How strongly those of one side do.
+/// The binding power of unary operators.
 const UNARY: u8 = 12;
 
 impl<'a> Parser<'a> {
-    /// One or more, with commas; for each, which function it is, by rank.
+    /// Parses one or more expressions, with commas; returns for each the rank of its function, if
+    /// it is one.
     pub(super) fn expressions(&mut self) -> Result<Vec<Option<usize>>, TemplateProblem> {
         let mut found = vec![self.maybe_function()?];
         while self.take(",") {
@@ -56,7 +57,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// An expression; which function it is, by rank.
+    /// Parses an expression; returns the rank of its function, if it is one.
     fn maybe_function(&mut self) -> Result<Option<usize>, TemplateProblem> {
         let function = self.is_next("function").then(|| self.functions.next());
         self.expression()?;
@@ -67,7 +68,7 @@ impl<'a> Parser<'a> {
         self.operation(0)
     }
 
-    /// An expression of operators that bind more strongly than `floor`.
+    /// Parses an expression of operators that bind more strongly than `floor`.
     fn operation(&mut self, floor: u8) -> Result<(), TemplateProblem> {
         self.nested(|parser| {
             if parser.is_unary() {
@@ -122,7 +123,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A name or something in brackets, with fields, indexes and calls behind it.
+    /// Parses a name or an expression in brackets, with the fields, indexes and calls that follow.
     pub(super) fn suffixed(&mut self) -> Result<Chain<'a>, TemplateProblem> {
         let mut chain = Chain { name: None, field: None, is_call: false, is_place: false };
         if self.is_next("(") {
@@ -172,7 +173,7 @@ impl<'a> Parser<'a> {
         Ok(chain)
     }
 
-    /// What a function is called by that is put there.
+    /// Returns the name by which a function is called that is stored there.
     pub(super) fn callee(&self, chain: &Chain<'a>) -> Option<Callee<'a>> {
         match chain.name {
             Some((_, meaning)) => self.variable(meaning),
@@ -180,7 +181,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes a call.
+    /// Records a call.
     fn called(&mut self, chain: &Chain<'a>) {
         let name = chain.name.map(|(name, _)| name).or(chain.field);
         if let (Some(callee), Some(name)) = (self.callee(chain), name) {
@@ -189,7 +190,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What a call is given. `last` is the piece and the line where what is called ends.
+    /// Parses the arguments of a call. `last` is the piece and the line where the called expression
+    /// ends.
     fn arguments(&mut self, last: (usize, u32)) -> Result<(), TemplateProblem> {
         self.calls += 1;
         match self.stream.now() {

@@ -1,15 +1,15 @@
-//! The functions of a page that write text, and where they are called.
+//! The functions of a page that write text, and their calls.
 //!
-//! What a function writes is escaped for the place where the function stands, so it must be called
-//! in such a place only. Functions are told apart by the variable or the field that they are first
-//! put into; one that is passed on as a value is not followed.
+//! The output of a function is escaped for the context in which the function is defined, so it must
+//! be called in such a context only. Functions are distinguished by the variable or the field that
+//! they are first assigned to; a function that is passed on as a value is not followed.
 
 use std::collections::HashMap;
 
 use crate::place::PageContext;
 use crate::problem::{FileFault, TemplateProblem, quoted};
 
-/// What a function is called by.
+/// The name by which a function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Callee<'a> {
     /// A local variable, by its serial number.
@@ -21,39 +21,39 @@ pub(super) enum Callee<'a> {
 #[derive(Debug)]
 struct Function<'a> {
     callee: Option<Callee<'a>>,
-    /// Where it stands.
+    /// The context of its definition.
     place: PageContext,
     /// The function around it, by rank.
     outer: Option<usize>,
-    /// It has text in it, or calls a function that writes.
+    /// Whether it contains text, or calls a function that writes.
     writes: bool,
 }
 
 #[derive(Debug)]
 struct Call<'a> {
     callee: Callee<'a>,
-    /// The place where it stands, by rank.
+    /// The context of the call, by rank.
     place: usize,
-    /// The function that calls, by rank.
+    /// The function that contains the call, by rank.
     caller: Option<usize>,
     name: &'a [u8],
     file: &'a str,
     line: u32,
 }
 
-/// All of a page.
+/// The functions and calls of a page.
 #[derive(Debug, Default)]
 pub(super) struct Functions<'a> {
     functions: Vec<Function<'a>>,
     calls: Vec<Call<'a>>,
-    /// Where they stand; those that follow each other share one.
+    /// The contexts of calls; consecutive calls share one.
     places: Vec<PageContext>,
-    /// Those around, the innermost last.
+    /// The functions around the present position, the innermost last.
     open: Vec<usize>,
 }
 
 impl<'a> Functions<'a> {
-    /// The rank of the function that is opened next.
+    /// Returns the rank of the function that is opened next.
     pub(super) fn next(&self) -> usize {
         self.functions.len()
     }
@@ -65,7 +65,7 @@ impl<'a> Functions<'a> {
         self.functions.push(Function { callee: None, place, outer, writes: false });
     }
 
-    /// Says what a function was put into.
+    /// Sets the variable or field that a function was assigned to.
     pub(super) fn name(&mut self, rank: usize, callee: Option<Callee<'a>>) {
         if let Some(function) = self.functions.get_mut(rank) {
             function.callee = callee;
@@ -76,14 +76,14 @@ impl<'a> Functions<'a> {
         self.open.pop();
     }
 
-    /// The function around writes something.
+    /// Records that the function around writes text.
     pub(super) fn write(&mut self) {
         if let Some(&rank) = self.open.last() {
             self.functions[rank].writes = true;
         }
     }
 
-    /// A call, of what has this name, at a line of a file.
+    /// Records a call of the function with this name, at a line of a file.
     pub(super) fn call(
         &mut self,
         callee: Callee<'a>,
@@ -98,10 +98,10 @@ impl<'a> Functions<'a> {
         self.calls.push(Call { callee, place, caller, name, file, line });
     }
 
-    /// Fails by the first call of a function that writes for another place.
+    /// Fails at the first call of a function that writes for another context.
     pub(super) fn check(&mut self) -> Result<(), TemplateProblem> {
         self.follow();
-        // Two functions of one name must stand in one place as well.
+        // Two functions of one name must have the same context, too.
         let mut places: HashMap<Callee<'_>, Option<&PageContext>> = HashMap::new();
         for function in self.functions.iter().filter(|function| function.writes) {
             let Some(callee) = function.callee else { continue };
@@ -137,7 +137,7 @@ impl<'a> Functions<'a> {
         })
     }
 
-    /// Marks the functions that write by what they call, or by what stands in them.
+    /// Marks the functions that write, directly or by a call.
     fn follow(&mut self) {
         let mut callers: HashMap<Callee<'_>, Vec<usize>> = HashMap::new();
         for call in &self.calls {
@@ -147,7 +147,7 @@ impl<'a> Functions<'a> {
         let mut found: Vec<usize> = all.filter(|&rank| self.functions[rank].writes).collect();
         while let Some(rank) = found.pop() {
             let Function { callee, outer, .. } = self.functions[rank];
-            // Once for each name: all who call it are marked then.
+            // This is done once for each name: all its callers are marked then.
             let by_name = callee.and_then(|callee| callers.remove(&callee)).unwrap_or_default();
             for rank in by_name.into_iter().chain(outer) {
                 if !std::mem::replace(&mut self.functions[rank].writes, true) {

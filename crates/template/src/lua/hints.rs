@@ -1,6 +1,6 @@
-//! What to write in place of what other languages have.
+//! Hints for syntax of other languages that Lua does not have.
 
-/// Words that begin a statement elsewhere, and what Lua has.
+/// Words that begin a statement in other languages, and their equivalents in Lua.
 const WORDS: &[(&[&str], &str)] = &[
     (&["loop", "foreach", "each"], "`for key, value in pairs(list) do`"),
     (&["elif", "elsif"], "`elseif`"),
@@ -12,13 +12,13 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["unless"], "`if not`"),
 ];
 
-/// Returns what to write in place of a word that begins no statement in Lua.
+/// Returns the replacement of a word that begins no statement in Lua.
 pub(super) fn for_word(word: &[u8]) -> Option<&'static str> {
     let is_it = |known: &&str| known.as_bytes() == word;
     WORDS.iter().find(|(words, _)| words.iter().any(is_it)).map(|(_, instead)| *instead)
 }
 
-/// Returns what to write in place of a sign that is none of Lua, with what follows it.
+/// Returns the replacement of a sign that Lua does not have; `rest` begins with it.
 pub(super) fn for_sign(rest: &[u8]) -> Option<&'static str> {
     match rest {
         [b'!', b'=', ..] => Some("`~=`"),
@@ -28,7 +28,7 @@ pub(super) fn for_sign(rest: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns what to write where something else was `wanted` than was `found`.
+/// Returns a hint for the case that `found` was read where `wanted` was expected.
 pub(super) fn for_found(wanted: &str, found: &[u8]) -> Option<&'static str> {
     match (wanted, found) {
         ("an expression", b"&") => Some("Lua has `and`, not `&&`"),

@@ -1,11 +1,11 @@
-//! Bytes → tokens, one by one, as far as the caller wants: a block ends at a `?>` that stands
+//! The lexer: bytes → tokens, one by one, as far as the caller wants: a block ends at a `?>`
 //! between tokens, a value at a `]]` there.
 
 use super::token::{Kind, LuaToken, is_name_byte, sign, word};
 use super::{hints, literal};
 use crate::problem::{FileFault, quoted};
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lexer<'a> {
     pub(crate) file: &'a [u8],
@@ -14,12 +14,12 @@ pub(crate) struct Lexer<'a> {
     pub(crate) line: u32,
 }
 
-/// What lies between two tokens.
+/// The kind of space between two tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gap {
     Nothing,
     Space,
-    /// At least one end of a line, outside of a comment or behind one.
+    /// At least one end of a line, outside of a comment or after one.
     NewLine,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Lexer<'a> {
         &self.file[self.at..]
     }
 
-    /// Goes on by `bytes`, counting lines.
+    /// Advances by `bytes`, and counts lines.
     pub(crate) fn skip(&mut self, bytes: usize) {
         let end = self.file.len().min(self.at + bytes);
         let lines = self.file[self.at..end].iter().filter(|&&byte| byte == b'\n').count();
@@ -48,8 +48,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Skips a comment, if one is here. One that goes to the end of its line ends before a `?>`
-    /// too, as everyone who has written PHP expects.
+    /// Skips a comment, if one begins here. A comment that goes to the end of its line ends before
+    /// a `?>` too, as users of PHP expect.
     pub(crate) fn comment(&mut self) -> Result<bool, FileFault> {
         let rest = self.rest();
         if !rest.starts_with(b"--") {
@@ -74,10 +74,10 @@ impl<'a> Lexer<'a> {
         Ok(true)
     }
 
-    /// The token that begins here; white space and comments are the caller's.
+    /// Reads the token that begins here; the caller skips white space and comments.
     ///
     /// # Errors
-    /// What begins here is no token. The end of the file is not asked for.
+    /// Fails if no token begins here. It is not called at the end of the file.
     pub(crate) fn token(&mut self) -> Result<LuaToken, FileFault> {
         let (start, line, rest) = (self.at, self.line, self.rest());
         let first = rest.first().copied().unwrap_or_default();
@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// White space as Lua has it.
+/// Returns whether a byte is white space in Lua.
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }

@@ -1,15 +1,15 @@
-//! Strings and numbers: where they end, and whether Lua would take them.
+//! Strings and numbers: their ends, and whether Lua would accept them.
 
 use super::token::is_name_byte;
 
-/// The number of `=` in the opening of a long string: `[[` has none.
+/// Returns the number of `=` in the opening of a long string: `[[` has none.
 pub(crate) fn long_level(rest: &[u8]) -> Option<usize> {
     let inner = rest.strip_prefix(b"[")?;
     let level = inner.iter().take_while(|&&byte| byte == b'=').count();
     (inner.get(level) == Some(&b'[')).then_some(level)
 }
 
-/// The length of the long string at the front, brackets included.
+/// Returns the length of the long string at the beginning, brackets included.
 pub(crate) fn long_length(rest: &[u8], level: usize) -> Option<usize> {
     let mut at = level + 2;
     loop {
@@ -23,7 +23,7 @@ pub(crate) fn long_length(rest: &[u8], level: usize) -> Option<usize> {
     }
 }
 
-/// The length of the string at the front, quotes included.
+/// Returns the length of the string at the beginning, quotes included.
 pub(crate) fn string_length(rest: &[u8]) -> Result<usize, &'static str> {
     const UNCLOSED: &str =
         "the string has no end in its line; write one of several lines as [[ … ]]";
@@ -39,7 +39,7 @@ pub(crate) fn string_length(rest: &[u8]) -> Result<usize, &'static str> {
     }
 }
 
-/// The length of an escape, behind its backslash.
+/// Returns the length of an escape, after its backslash.
 fn escape_length(rest: &[u8]) -> Result<usize, &'static str> {
     const WRONG: &str =
         "the string has an escape that Lua does not know; write \\\\ for a backslash";
@@ -75,7 +75,7 @@ fn escape_length(rest: &[u8]) -> Result<usize, &'static str> {
     }
 }
 
-/// The length of what Lua takes for one number, right or wrong.
+/// Returns the length of the text that Lua reads as one number, right or wrong.
 pub(crate) fn number_length(rest: &[u8]) -> usize {
     let hex = matches!(rest, [b'0', b'x' | b'X', ..]);
     let mut length = 0;
@@ -95,7 +95,7 @@ pub(crate) fn number_length(rest: &[u8]) -> usize {
     length
 }
 
-/// Whether Lua takes it for a number; LuaJIT has `1LL`, `1ULL`, `1i` and `0b1` too.
+/// Returns whether Lua accepts it as a number; LuaJIT also has `1LL`, `1ULL`, `1i` and `0b1`.
 pub(crate) fn is_number(text: &[u8]) -> bool {
     let lower = text.to_ascii_lowercase();
     let (body, is_digit, exponent): (&[u8], fn(&u8) -> bool, u8) = match lower.as_slice() {

@@ -1,23 +1,23 @@
-//! Lua as far as a compiler of templates must know it: where a token ends, what a statement is,
-//! which names are declared. What it runs as is the business of Lua itself.
+//! The part of Lua that a compiler of templates must know: tokens, statements and declared names.
+//! The meaning of the code at run time is left to Lua itself.
 //!
 //! | Module | Holds |
 //! |---|---|
 //! | `token` | tokens, keywords, signs |
 //! | `lexer` | bytes → tokens |
 //! | `literal` | strings and numbers, the tokens with a grammar of their own |
-//! | `stream` | what the parser reads: tokens, text, values, blocks that wait |
-//! | `parser` | pages, values, and what all that follows needs |
+//! | `stream` | the input of the parser: tokens, text, values, blocks that wait |
+//! | `parser` | pages, values, and functions that all parts of the parser need |
 //! | `statement` | statements |
 //! | `expression` | expressions |
-//! | `functions` | functions that write text, and where they are called |
+//! | `functions` | functions that write text, and their calls |
 //! | `scope` | names that are declared, labels, Lua's limits |
 //! | `slots` | variables that a slot of a page cannot use |
-//! | `hints` | what to write in place of what other languages have |
+//! | `hints` | hints for syntax of other languages |
 //!
-//! The language is what LuaJIT and Lua 5.4 have, together; what only one of them takes is refused
-//! by the other one when the page is loaded. Stricter than both: `goto` is no name, and a bracket
-//! at the front of a line never calls what stands on the line before it.
+//! The language is the union of LuaJIT and Lua 5.4; syntax that only one of them accepts is refused
+//! by the other one when the page is loaded. It is stricter than both in two points: `goto` is no
+//! name, and a bracket at the front of a line never calls the expression on the line before it.
 
 mod expression;
 mod functions;

@@ -1,7 +1,8 @@
-//! What reads a program: a page, a value in it, or plain Lua; and what all of its parts need.
+//! The parser of a program: a page, a value in it, or plain Lua; and the functions that all of its
+//! parts need.
 //!
-//! While it reads, the parser moves through the HTML too, by the branches and loops of Lua: what
-//! follows an `if` stands in one place of the page whichever branch ran, or the page is refused.
+//! The parser also follows the HTML, along the branches and loops of Lua: the text after an `if`
+//! has one context in the page whichever branch ran, or the page is refused.
 
 use super::functions::{Callee, Functions};
 use super::hints;
@@ -16,39 +17,39 @@ use crate::place::{Context, PageContext};
 use crate::problem::{FileFault, TemplateProblem, quoted};
 use crate::source::Show;
 
-/// What generated code calls its own.
+/// The prefix of names in generated code.
 const RESERVED: &[u8] = b"__";
-/// What a block that waits gets as its own, by name.
+/// The names that a block that waits gets as its own.
 pub(crate) const ASYNC_NAMES: [&str; 3] = ["done", "__o", "write"];
 
-/// What the generator must know.
+/// The facts that the generator needs.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkReport {
-    /// For each value, in the order of the page: how it is escaped, and whether it calls anything.
+    /// For each value, in the order of the page: its escaping, and whether it calls a function.
     pub(crate) shown: Vec<(Context, bool)>,
-    /// Which of the names that were lent are used, by rank.
+    /// The names of [`LENT`](crate::LENT) that are used, by rank.
     pub(crate) lent: Vec<bool>,
     pub(crate) has_async: bool,
 }
 
-/// A program, being read.
+/// A parser of a program.
 pub(crate) struct Parser<'a> {
     pub(super) stream: TokenStream<'a>,
     pub(super) scopes: Scopes<'a>,
     pub(super) nesting: usize,
-    /// How many calls were read.
+    /// The number of calls that were read.
     pub(super) calls: usize,
     pub(super) place: PageContext,
     pub(super) functions: Functions<'a>,
-    /// For each loop around, the place where its `break`s leave it, if there was one.
+    /// For each loop around, the context at its `break`s, if there was one.
     pub(super) breaks: Vec<Option<PageContext>>,
-    /// For each function around, where it began.
+    /// For each function around, the context at its begin.
     pub(super) begun: Vec<PageContext>,
     pub(super) report: ChunkReport,
-    /// The serial number of the first name that was lent.
+    /// The serial number of the first name that the server lends.
     first_lent: u32,
     pub(super) may_set_globals: bool,
-    /// Of a page with a layout.
+    /// The names for the check of slots, of a page with a layout.
     slot_names: Option<SlotNames<'a>>,
     /// The rank of the piece of the value that is being read.
     value_at: Option<usize>,
@@ -78,7 +79,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads a page. `own` are names of the generated code, `lent` what the server lends.
+    /// Parses a page. `own` are names of the generated code, `lent` the names that the server
+    /// lends.
     pub(crate) fn page(
         page: &'a ExpandedPage<'a>,
         place: PageContext,
@@ -86,7 +88,8 @@ impl<'a> Parser<'a> {
         lent: &[&'a str],
     ) -> Done<ChunkReport> {
         let mut parser = Self::new(TokenStream::of_page(page), place, false);
-        // The chunk, whose variables are all of the generated code, and the function in it.
+        // The chunk, whose variables all belong to the generated code, contains the function of the
+        // page.
         parser.scopes.open_function(false);
         parser.declare_all(own)?;
         parser.scopes.open_function(false);
@@ -108,12 +111,12 @@ impl<'a> Parser<'a> {
         Ok(parser.report)
     }
 
-    /// Whether a block is a whole program: whether it could stand elsewhere.
+    /// Returns whether a block is a complete program, which could be placed elsewhere.
     pub(crate) fn is_whole(bytes: &'a [u8], tokens: &'a [LuaToken]) -> bool {
         Self::chunk(TokenStream::of_tokens(bytes, "", tokens), false).is_ok()
     }
 
-    /// Reads a chunk of plain Lua, which may set globals.
+    /// Parses a chunk of plain Lua, which may set globals.
     pub(super) fn chunk(stream: TokenStream<'a>, is_vararg: bool) -> Done {
         let mut parser = Self::new(stream, PageContext::plain(), true);
         parser.scopes.open_function(is_vararg);
@@ -133,7 +136,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A value in the text.
+    /// Parses a value in the text.
     pub(super) fn show(&mut self, show: &'a Show) -> Done {
         let calls = self.calls;
         let within = self.stream.of_show(show);
@@ -145,7 +148,7 @@ impl<'a> Parser<'a> {
         }
         self.stream = outer;
         self.value_at = None;
-        // What it calls may write before it.
+        // A function that it calls may write before it.
         let context = match self.place.value(show.trust) {
             Ok(context) => context,
             Err(what) => return self.fail(what),
@@ -164,13 +167,13 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Notes that a name of generated code is used here.
+    /// Records that a name of generated code is used here.
     pub(super) fn own(&mut self, name: &str) -> Done {
         let meaning = self.scopes.resolve(name.as_bytes());
         self.allowed(meaning).map(|_| ())
     }
 
-    /// A block that waits: a function of its own.
+    /// Parses a block that waits, as a function of its own.
     pub(super) fn asynchronous(&mut self) -> Done {
         self.report.has_async = true;
         let line = self.stream.line();
@@ -182,7 +185,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The body of a function, whose text begins and ends in one place; `end` is left to read.
+    /// Parses the body of a function, whose text begins and ends in one context; the caller reads
+    /// `end`.
     pub(super) fn returning(&mut self, end: &'static str, line: u32) -> Done {
         let before = self.place.clone();
         self.functions.open(&before);
@@ -206,7 +210,7 @@ impl<'a> Parser<'a> {
         self.allowed(closed)
     }
 
-    /// The text of a function that is left by `return` has come to where it began.
+    /// Checks that the text of a function that is left by `return` has the context of its begin.
     pub(super) fn left_by_return(&self, line: u32) -> Done {
         match self.begun.last() {
             Some(before) if before.joined(&self.place).is_none() => {
@@ -216,7 +220,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Fails because what follows `word` would stand in one of two contexts.
+    /// Fails because the text after `word` would have one of two contexts.
     pub(super) fn torn<T>(
         &self,
         word: &str,
@@ -241,7 +245,7 @@ impl<'a> Parser<'a> {
         self.fail(what)
     }
 
-    /// What a name means; notes what is used of what the server lends.
+    /// Returns the meaning of a name, and records its use if the server lends it.
     pub(super) fn resolve(&mut self, name: &'a [u8]) -> Done<Meaning> {
         let meaning = self.scopes.resolve(name);
         let meaning = self.allowed(meaning)?;
@@ -258,7 +262,7 @@ impl<'a> Parser<'a> {
         Ok(meaning)
     }
 
-    /// Notes a variable that the page declares by a statement in a piece, on a line.
+    /// Records a variable that the page declares by a statement in a piece, on a line.
     pub(super) fn note_declared(&mut self, name: &'a [u8], (piece, line): (usize, u32)) {
         if let Some(names) = &mut self.slot_names
             && self.scopes.is_outside_of_blocks()
@@ -267,14 +271,15 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What a function is called by that a variable holds, if the page can have put it there.
+    /// Returns the name by which the function in a variable is called, if the page can have stored
+    /// it there.
     pub(super) fn variable(&self, meaning: Meaning) -> Option<Callee<'a>> {
         let Meaning::Local { serial, .. } = meaning else { return None };
         let rank = serial.wrapping_sub(self.first_lent) as usize;
         (rank >= self.report.lent.len()).then_some(Callee::Local(serial))
     }
 
-    /// A name that is a variable.
+    /// Parses a name that is a variable.
     pub(super) fn name(&mut self) -> Done<&'a [u8]> {
         if let Item::Token(token) = self.stream.now() {
             let name = self.stream.text(token);
@@ -285,7 +290,7 @@ impl<'a> Parser<'a> {
         self.field_name()
     }
 
-    /// A name behind a dot or a colon.
+    /// Parses a name after a dot or a colon.
     pub(super) fn field_name(&mut self) -> Done<&'a [u8]> {
         match self.stream.now() {
             Item::Token(token) if token.kind == Kind::Name => {
@@ -297,7 +302,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// One level deeper.
+    /// Parses one level deeper.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
         if self.nesting == NESTING_MAX {
             return self.fail(format!(
@@ -327,7 +332,7 @@ impl<'a> Parser<'a> {
         if self.take(word) { Ok(()) } else { self.unexpected(&format!("`{word}`")) }
     }
 
-    /// The end of what `opener` opened on `line`.
+    /// Parses the end of the block that `opener` opened on `line`.
     pub(super) fn expect_end(&mut self, word: &str, opener: &str, line: u32) -> Done {
         if self.take(word) {
             return Ok(());

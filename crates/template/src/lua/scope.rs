@@ -1,11 +1,11 @@
-//! Which names are declared where; labels; what Lua allows of either.
+//! Declared names, labels, and the limits of Lua for both.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::limits::{LOCALS_MAX, UPVALUES_MAX};
 use crate::place::PageContext;
 
-/// What a name is at some place.
+/// The meaning of a name at some position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// A local variable, of this function or of an outer one.
@@ -21,7 +21,7 @@ pub(crate) enum Meaning {
 struct Local<'a> {
     name: &'a [u8],
     serial: u32,
-    /// How deep its function is.
+    /// The depth of its function.
     depth: usize,
     constant: bool,
 }
@@ -29,11 +29,11 @@ struct Local<'a> {
 #[derive(Debug)]
 struct Function {
     serial: u32,
-    /// Variables at present, those of Lua itself in loops included.
+    /// The number of present variables, those of Lua itself in loops included.
     locals: usize,
     upvalues: usize,
     is_vararg: bool,
-    /// How many blocks are around it.
+    /// The number of blocks around it.
     blocks: usize,
 }
 
@@ -41,10 +41,10 @@ struct Function {
 struct LuaBlock<'a> {
     /// The rank of the first local of the block.
     first: usize,
-    /// Variables without a name.
+    /// The number of variables without a name.
     hidden: usize,
     is_loop: bool,
-    /// With the places of the page where they stand.
+    /// The labels, with their contexts in the page.
     labels: HashMap<&'a [u8], PageContext>,
     gotos: Vec<Goto<'a>>,
 }
@@ -53,14 +53,14 @@ struct LuaBlock<'a> {
 struct Goto<'a> {
     name: &'a [u8],
     line: u32,
-    /// How many locals there were.
+    /// The number of locals at that position.
     locals: usize,
-    /// Where in the page it stands.
+    /// The context in the page.
     place: PageContext,
 }
 
 impl Goto<'_> {
-    /// The place where both this and what stands at `place` go on.
+    /// Returns the common context of this `goto` and its label at `place`.
     fn joined(&self, place: &PageContext) -> Result<PageContext, Refused> {
         place.joined(&self.place).ok_or_else(|| {
             let name = String::from_utf8_lossy(self.name);
@@ -73,23 +73,24 @@ impl Goto<'_> {
         })
     }
 
-    /// A way back: what follows the label has been read already.
+    /// Checks a jump back: the text after the label has been read already.
     fn goes_back(&self, label: &PageContext) -> Result<(), Refused> {
         self.joined(label).map(|_| ())
     }
 }
 
-/// An error without its place; that of a `goto` has its line.
+/// An error without its position; the error of a `goto` has its line.
 pub(crate) type Refused = (String, Option<u32>);
 
-/// All that is open at a place of a program.
+/// All open scopes at a position of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Scopes<'a> {
     locals: Vec<Local<'a>>,
     by_name: HashMap<&'a [u8], Vec<usize>>,
     functions: Vec<Function>,
     blocks: Vec<LuaBlock<'a>>,
-    /// Which function has which variable of an outer one, both by serial number.
+    /// The variables of outer functions that functions use, as pairs of serial numbers of function
+    /// and variable.
     captured: HashSet<(u32, u32)>,
     serial: u32,
 }
@@ -148,19 +149,19 @@ impl<'a> Scopes<'a> {
         Ok(())
     }
 
-    /// Whether what is declared here is seen by all of the page that follows.
+    /// Returns whether the rest of the page sees a declaration here.
     pub(crate) fn is_outside_of_blocks(&self) -> bool {
         let page = self.functions.get(1).filter(|_| self.functions.len() == 2);
         page.is_some_and(|page| page.blocks + 1 == self.blocks.len())
     }
 
-    /// Whether a `break` has something to leave.
+    /// Returns whether a `break` is inside of a loop.
     pub(crate) fn is_in_loop(&self) -> bool {
         let first = self.functions.last().map_or(0, |function| function.blocks);
         self.blocks[first..].iter().any(|block| block.is_loop)
     }
 
-    /// A `goto`, at a place of the page.
+    /// Records a `goto`, at a context of the page.
     pub(crate) fn goto(
         &mut self,
         name: &'a [u8],
@@ -177,8 +178,8 @@ impl<'a> Scopes<'a> {
         Ok(())
     }
 
-    /// A label at a place of the page; `is_last` if nothing but the end of its block follows. The
-    /// place where what follows stands, by whichever way.
+    /// Records a label at a context of the page; `is_last` means that only the end of its block
+    /// follows. Returns the context of the following text, which is the same for every way to it.
     pub(crate) fn label(
         &mut self,
         name: &'a [u8],
@@ -195,7 +196,7 @@ impl<'a> Scopes<'a> {
                 None,
             ));
         }
-        // What is behind the last statement of a block is outside of all its variables.
+        // The position after the last statement of a block is outside of all its variables.
         let from = if is_last { block.first } else { here };
         for goto in block.gotos.iter().filter(|goto| goto.name == name) {
             if goto.locals < from {
@@ -218,7 +219,7 @@ impl<'a> Scopes<'a> {
         self.grow(1)
     }
 
-    /// Variables that Lua needs for itself in the present block.
+    /// Counts variables that Lua needs for itself in the present block.
     pub(crate) fn hide(&mut self, variables: usize) -> Result<(), Refused> {
         if let Some(block) = self.blocks.last_mut() {
             block.hidden += variables;
@@ -226,7 +227,7 @@ impl<'a> Scopes<'a> {
         self.grow(variables)
     }
 
-    /// Ends the lives of such variables before their block ends.
+    /// Ends such variables before their block ends.
     pub(crate) fn unhide(&mut self, variables: usize) {
         if let (Some(block), Some(function)) = (self.blocks.last_mut(), self.functions.last_mut()) {
             block.hidden -= variables;
@@ -247,14 +248,16 @@ impl<'a> Scopes<'a> {
         Err((what, None))
     }
 
-    /// What a name means here. Counts the variables that functions take from outer ones.
+    /// Returns the meaning of a name here, and counts the variables that functions take from outer
+    /// ones.
     pub(crate) fn resolve(&mut self, name: &[u8]) -> Result<Meaning, Refused> {
         let rank = self.by_name.get(name).and_then(|ranks| ranks.last());
         let Some(local) = rank.and_then(|&rank| self.locals.get(rank)) else {
             return Ok(Meaning::Global);
         };
         let (constant, serial) = (local.constant, local.serial);
-        // Inner functions first: one that has it already has it by all outer ones.
+        // Inner functions come first: a function that has the variable already has it through all
+        // outer ones.
         for function in self.functions[local.depth..].iter_mut().rev() {
             if !self.captured.insert((function.serial, serial)) {
                 break;

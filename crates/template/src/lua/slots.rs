@@ -1,5 +1,5 @@
-//! Variables of a page with a layout that a part of it cannot use. The layout puts the slots of a
-//! page where it wants, so that a slot may stand before the code that declares a variable, although
+//! Variables of a page with a layout that a part of it cannot use. The layout decides the order of
+//! the slots of a page, so that a slot may run before the code that declares a variable, although
 //! it follows in the file.
 
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::expand::ExpandedPage;
 use crate::problem::{FileFault, TemplateProblem, quoted};
 
-/// Globals of Lua and of Pinion: a part that reads one means that one.
+/// Globals of Lua and of Pinion: a part that reads one means the global.
 const GLOBALS: &[&str] = &[
     "_G",
     "_VERSION",
@@ -61,17 +61,17 @@ pub(super) struct SlotNames<'a> {
 }
 
 impl<'a> SlotNames<'a> {
-    /// Notes that a piece reads a name that no variable has there.
+    /// Records that a piece reads a name that no variable has there.
     pub(super) fn read(&mut self, name: &'a [u8], flat: usize, line: u32) {
         self.globals.push(Named { name, flat, line });
     }
 
-    /// Notes that a piece declares a variable outside of all blocks and functions.
+    /// Records that a piece declares a variable outside of all blocks and functions.
     pub(super) fn declare(&mut self, name: &'a [u8], flat: usize, line: u32) {
         self.declared.entry(name).or_default().push(Named { name, flat, line });
     }
 
-    /// Fails by the first name that is a variable of another part of the same file.
+    /// Fails at the first name that is a variable of another part of the same file.
     pub(super) fn check(&self, page: &ExpandedPage<'_>) -> Result<(), TemplateProblem> {
         for read in &self.globals {
             let Some(declared) = self.declared.get(read.name) else { continue };
@@ -102,7 +102,7 @@ impl<'a> SlotNames<'a> {
         Ok(())
     }
 
-    /// Whether a variable may hold the global of its name, as in `local config = config`.
+    /// Returns whether a variable may hold the global of its name, as in `local config = config`.
     fn copies_global(&self, variable: &Named<'_>) -> bool {
         let is_it = |read: &Named<'_>| read.name == variable.name && read.flat == variable.flat;
         self.globals.iter().any(is_it)

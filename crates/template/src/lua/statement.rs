@@ -1,4 +1,4 @@
-//! Statements.
+//! The parser of statements.
 
 use super::functions::Callee;
 use super::hints;
@@ -9,17 +9,17 @@ use super::token::{Kind, LuaToken};
 use crate::place::PageContext;
 use crate::problem::{FileFault, quoted};
 
-/// How a block ended.
+/// The way in which a block ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// At its end.
+    /// It ended at its end.
     Through,
-    /// By `return`, `break` or `goto`.
+    /// It ended by `return`, `break` or `goto`.
     Left,
 }
 
 impl<'a> Parser<'a> {
-    /// The statements of a block, up to what cannot begin one.
+    /// Parses the statements of a block, up to a token that cannot begin one.
     pub(super) fn statements(&mut self) -> Done<Flow> {
         loop {
             match self.stream.now() {
@@ -86,11 +86,11 @@ impl<'a> Parser<'a> {
                 if let Some(why) = self.place.fault() {
                     return self.fail(why);
                 }
-                // Space between blocks means the same everywhere.
+                // White space between blocks has no effect in any context.
                 if !bytes.trim_ascii().is_empty() {
                     self.functions.write();
                 }
-                // Its two variables.
+                // These are the two variables of the block.
                 let hidden = self.scopes.hide(2);
                 self.allowed(hidden)?;
                 self.scopes.unhide(2);
@@ -183,7 +183,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The body of a loop that ends with `end`. What was declared for it is in `declared`.
+    /// Parses the body of a loop that ends with `end`. `declared` is the result of the declaration
+    /// of its variables.
     fn looping(&mut self, word: &str, line: u32, declared: Result<(), Refused>) -> Done {
         self.allowed(declared)?;
         let before = self.place.clone();
@@ -194,7 +195,8 @@ impl<'a> Parser<'a> {
         self.settle(flow, before, (word, line))
     }
 
-    /// A loop may have run any number of times, and have been left by a `break`.
+    /// Joins the contexts of a loop, which may have run any number of times, and have been left by
+    /// a `break`.
     fn settle(&mut self, flow: Flow, before: PageContext, (word, line): (&str, u32)) -> Done {
         let exit = self.breaks.pop().flatten();
         let through = (flow == Flow::Through).then(|| self.place.clone());
@@ -242,7 +244,7 @@ impl<'a> Parser<'a> {
         self.breaks.push(None);
         let flow = self.statements()?;
         self.expect_end("until", "repeat", line)?;
-        // It sees what was declared in the loop.
+        // The condition sees the variables of the loop.
         self.expression()?;
         self.close_block()?;
         self.settle(flow, before, ("repeat", line))
@@ -271,7 +273,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The parameters and the body of a function.
+    /// Parses the parameters and the body of a function.
     pub(super) fn body(&mut self, is_method: bool, line: u32) -> Done {
         self.expect("(")?;
         let mut names: Vec<&'a [u8]> = Vec::new();
@@ -336,7 +338,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `<const>` or `<close>` of Lua 5.4.
+    /// Parses `<const>` or `<close>` of Lua 5.4.
     fn attribute(&mut self) -> Done<bool> {
         if !self.take("<") {
             return Ok(false);
@@ -353,7 +355,7 @@ impl<'a> Parser<'a> {
         self.stream.advance();
         let name = self.name()?;
         self.expect("::")?;
-        // Labels behind it are no statements yet.
+        // Labels that follow are no statements yet.
         while self.is_next("::") {
             self.nested(Self::label)?;
         }
@@ -363,7 +365,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A call, or one or more variables that get values.
+    /// Parses a call, or the assignment of one or more variables.
     fn assignment(&mut self) -> Done {
         let mut at = self.stream.clone();
         let mut target = self.suffixed()?;
@@ -406,7 +408,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Fails if a name cannot be set; `at` is where it stands.
+    /// Fails if a name cannot be set; `at` is its position.
     fn refuse_setting(
         &self,
         meaning: Meaning,
@@ -431,7 +433,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether it ends a block.
+/// Returns whether a token ends a block.
 pub(super) fn is_end(kind: Kind) -> bool {
     matches!(kind, Kind::Fixed("end" | "else" | "elseif" | "until"))
 }

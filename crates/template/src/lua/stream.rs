@@ -1,11 +1,11 @@
-//! What the parser reads. A page is one program: text and values stand in it as statements, and
-//! blocks that wait as functions.
+//! The input of the parser. A page is one program: text and values are statements in it, and blocks
+//! that wait are functions.
 
 use super::token::LuaToken;
 use crate::expand::ExpandedPage;
 use crate::source::{PieceKind, Show, TemplateSource};
 
-/// What comes next.
+/// The next item of the input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Item<'a> {
     Token(LuaToken),
@@ -17,25 +17,25 @@ pub(crate) enum Item<'a> {
     End,
 }
 
-/// A place in a page, or in one expression of it.
+/// A position in a page, or in one expression of it.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenStream<'a> {
     page: Option<&'a ExpandedPage<'a>>,
     /// The present piece, where there is a page.
     flat: usize,
-    /// What is left of it.
+    /// The tokens of the piece that are left.
     tokens: &'a [LuaToken],
     /// The file of the tokens.
     bytes: &'a [u8],
     path: &'a str,
-    /// The line of the present piece, or of what was read last in it.
+    /// The line of the present piece, or of the last item that was read in it.
     line: u32,
-    /// The piece and the last line of what was read last.
+    /// The piece and the last line of the last item that was read.
     behind: (usize, u32),
 }
 
 impl<'a> TokenStream<'a> {
-    /// All of a page.
+    /// Creates the stream of a whole page.
     pub(crate) fn of_page(page: &'a ExpandedPage<'a>) -> Self {
         let path = page.sources.first().map_or("", |source| source.path.as_str());
         let mut stream = Self {
@@ -51,13 +51,13 @@ impl<'a> TokenStream<'a> {
         stream
     }
 
-    /// Some tokens of a file, and nothing behind them.
+    /// Creates a stream of some tokens of a file.
     pub(crate) fn of_tokens(bytes: &'a [u8], path: &'a str, tokens: &'a [LuaToken]) -> Self {
         let line = tokens.first().map_or(1, |token| token.line);
         Self { page: None, flat: 0, tokens, bytes, path, line, behind: (0, line) }
     }
 
-    /// The tokens of a value alone.
+    /// Creates a stream of the tokens of one value.
     pub(crate) fn of_show(&self, show: &Show) -> Self {
         let source = self.source();
         let tokens = source.map_or(&[][..], |source| source.tokens(&show.tokens));
@@ -101,12 +101,12 @@ impl<'a> TokenStream<'a> {
             },
             Some((PieceKind::AsyncOpen, _)) => Item::AsyncOpen,
             Some((PieceKind::AsyncClose, _)) => Item::AsyncClose,
-            // Includes, layouts and slots are none of a page any more.
+            // Includes, layouts and slots are no part of an expanded page.
             _ => Item::End,
         }
     }
 
-    /// The token behind the present one, where both are of one piece.
+    /// Returns the token after the present one, if both are of one piece.
     pub(crate) fn second(&self) -> Option<LuaToken> {
         self.tokens.get(1).copied()
     }
@@ -124,22 +124,22 @@ impl<'a> TokenStream<'a> {
         self.enter();
     }
 
-    /// The bytes of a token that [`now`](Self::now) has just given.
+    /// Returns the bytes of a token that [`now`](Self::now) has just returned.
     pub(crate) fn text(&self, token: LuaToken) -> &'a [u8] {
         token.of(self.bytes)
     }
 
-    /// The line of what comes next; at the end, of what came last.
+    /// Returns the line of the next item; at the end, of the last one.
     pub(crate) fn line(&self) -> u32 {
         self.tokens.first().map_or(self.line, |token| token.line)
     }
 
-    /// The piece and the line where the token that was read last ends.
+    /// Returns the piece and the line where the last token that was read ends.
     pub(crate) fn behind(&self) -> (usize, u32) {
         self.behind
     }
 
-    /// Whether it is that of a value alone, not of a page.
+    /// Returns whether the stream is that of one value, not of a page.
     pub(crate) fn is_value(&self) -> bool {
         self.page.is_none()
     }
@@ -148,7 +148,7 @@ impl<'a> TokenStream<'a> {
         self.path
     }
 
-    /// The piece and the line of what comes next.
+    /// Returns the piece and the line of the next item.
     pub(crate) fn ahead(&self) -> (usize, u32) {
         (self.flat, self.line())
     }

@@ -1,6 +1,6 @@
 //! Tokens, keywords, signs.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Name,
@@ -14,9 +14,9 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LuaToken {
     pub(crate) kind: Kind,
-    /// Where its first byte is in the file.
+    /// The offset of its first byte in the file.
     pub(crate) start: u32,
-    /// Where what follows it begins.
+    /// The offset after its last byte.
     pub(crate) end: u32,
     /// The line of its first byte, from 1.
     pub(crate) line: u32,
@@ -25,7 +25,7 @@ pub(crate) struct LuaToken {
 }
 
 impl LuaToken {
-    /// Its bytes.
+    /// Returns the bytes of the token.
     pub(crate) fn of(self, file: &[u8]) -> &[u8] {
         &file[self.start as usize..self.end as usize]
     }
@@ -36,24 +36,24 @@ const KEYWORDS: &[&str] = &[
     "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
 ];
 
-/// Longer ones first.
+/// The signs, longer ones first.
 const SIGNS: &[&str] = &[
     "...", "..", "==", "~=", "<=", ">=", "//", "::", "<<", ">>", "+", "-", "*", "/", "%", "^", "#",
     "&", "~", "|", "<", ">", "=", "(", ")", "{", "}", "[", "]", ";", ":", ",", ".",
 ];
 
-/// Whether a word is a keyword, or a name.
+/// Returns whether a word is a keyword, or a name.
 pub(crate) fn word(bytes: &[u8]) -> Kind {
     let keyword = KEYWORDS.iter().find(|keyword| keyword.as_bytes() == bytes);
     keyword.map_or(Kind::Name, |keyword| Kind::Fixed(keyword))
 }
 
-/// The sign at the front.
+/// Returns the sign at the beginning.
 pub(crate) fn sign(rest: &[u8]) -> Option<&'static str> {
     SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes())).copied()
 }
 
-/// What a name may have in it. LuaJIT takes every byte of UTF-8 for a letter.
+/// Returns whether a name may contain the byte. LuaJIT takes every byte of UTF-8 for a letter.
 pub(crate) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

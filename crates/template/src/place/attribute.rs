@@ -1,4 +1,4 @@
-//! What the value of an attribute is.
+//! The value of an attribute, and its escaping.
 
 use super::context::{Context, TRUST_IS_IDLE, Trust};
 use super::framework;
@@ -8,32 +8,32 @@ use super::style::StyleContext;
 use super::tag::{TELLING, Tag, local};
 use super::url::Url;
 
-/// A place in a value.
+/// A position in a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValueContext {
     kind: Kind,
-    /// The front of a reference that has not ended yet.
+    /// The beginning of a reference that has not ended yet.
     cut: Vec<u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Text,
-    /// Text that decides what other attributes mean; nothing once a value stands in it.
+    /// Text that decides the meaning of other attributes; none once it contains a value.
     Word(Option<Vec<u8>>),
     Url(Url),
-    /// A URL of code that the page loads, or to which a form is sent, and why no value may decide
-    /// which one.
+    /// A URL of code that the page loads, or to which a form is sent, and the reason why no value
+    /// may decide it.
     TrustedUrl(Url, &'static str),
     /// A time and a URL, of the page that follows this one.
     Refresh,
     Script(ScriptContext),
     Style(StyleContext),
-    /// No value can stand here; why.
+    /// No value is possible here, for this reason.
     Refused(&'static str),
 }
 
-/// Attributes that are URLs, of all elements of HTML and SVG, without what stands before a colon.
+/// Attributes that are URLs, of all elements of HTML and SVG, without a prefix before a colon.
 const URLS: &[&[u8]] = &[
     b"action",
     b"background",
@@ -55,8 +55,8 @@ const URLS: &[&[u8]] = &[
 ];
 
 impl ValueContext {
-    /// The front of the value of an attribute, by its name in small letters and its tag. None: the
-    /// name is made at run time.
+    /// Returns the beginning of the value of an attribute, by its name in small letters and its
+    /// tag. The name is none if it is made at run time.
     pub(super) fn of_attribute(name: Option<&[u8]>, tag: &Tag) -> Self {
         let kind = match name {
             None => Kind::Refused(
@@ -85,8 +85,8 @@ impl ValueContext {
         }
     }
 
-    /// The text of an attribute that decides what others mean, in small letters; nothing if not
-    /// all of it is known.
+    /// Returns the text of an attribute that decides the meaning of others, in small letters; none
+    /// if not all of it is known.
     pub(super) fn word(&self) -> Option<&[u8]> {
         match &self.kind {
             Kind::Word(word) if self.cut.is_empty() => word.as_deref(),
@@ -94,7 +94,7 @@ impl ValueContext {
         }
     }
 
-    /// Goes on by some text, none of which ends the value.
+    /// Advances by some text, none of which ends the value.
     pub(crate) fn text(&mut self, bytes: &[u8]) {
         if matches!(self.kind, Kind::Text | Kind::Refresh | Kind::Refused(_)) {
             return;
@@ -128,13 +128,13 @@ impl ValueContext {
         }
     }
 
-    /// A value between quotes; goes on by it.
+    /// Returns the escaping of a value between quotes, and advances by it.
     pub(crate) fn value(&mut self, trust: Trust) -> Result<Context, &'static str> {
         let is_cut = !std::mem::take(&mut self.cut).is_empty();
         match &mut self.kind {
             Kind::Refused(why) => return Err(why),
             Kind::Url(url) | Kind::TrustedUrl(url, _) if is_cut => {
-                // Behind the scheme, no sign has a meaning that it must not have.
+                // After the scheme, no sign has a dangerous meaning.
                 url.text(b"&")?;
             }
             _ => {}
@@ -174,7 +174,7 @@ impl ValueContext {
             }
             (Kind::Word(_), Kind::Word(_)) if self.kind != other.kind => Kind::Word(None),
             (Kind::Script(one), Kind::Script(other)) => Kind::Script(one.joined(other)?),
-            // Either way no value can stand here, and the other one may.
+            // In both cases no value is possible here, although one may be in the other branch.
             (Kind::Refused(why), Kind::Url(_) | Kind::TrustedUrl(..))
             | (Kind::Url(_) | Kind::TrustedUrl(..), Kind::Refused(why)) => Kind::Refused(why),
             (one, other) => (one == other).then(|| one.clone())?,

@@ -1,39 +1,39 @@
-//! The ways of escaping, and what the author of a page says about a value.
+//! The ways of escaping, and the declarations of trust by the author of a page.
 
-/// What the author of a page vouches for.
+/// The trust that the author of a page declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// Nothing: `#[[x]]`.
+    /// No trust: `#[[x]]`.
     Nothing,
-    /// That the value may be a URL of code that the page loads: `#[[x:trusted]]`.
+    /// The value may be a URL of code that the page loads: `#[[x:trusted]]`.
     Url,
-    /// That the value can stand here as it is: `#[[!x]]`.
+    /// The value needs no escaping here: `#[[!x]]`.
     Raw,
 }
 
-/// Why a page is refused that declares a value as trusted where nothing has to be.
+/// The reason why a page is refused that declares trust where none is necessary.
 pub(crate) const TRUST_IS_IDLE: &str = "`:trusted` is for a URL that decides which code the page \
      loads, or where a form is sent; here a value is escaped and needs no trust";
 
-/// How a value is escaped. Generated code calls the function of that name, which the server lends;
-/// it takes one value of any type and returns a string.
+/// The way in which a value is escaped. Generated code calls the function of that name, which the
+/// server lends; it takes one value of any type and returns a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Context {
     /// Text of HTML or XML: `&`, `<`, `>` and quotes as references.
     Text,
-    /// The value of an attribute between quotes of either kind; as [`Text`](Self::Text), and what
-    /// could end the value.
+    /// The value of an attribute between quotes of either kind; as [`Text`](Self::Text), and with
+    /// all signs escaped that could end the value.
     Attribute,
     /// The rest of the name of a tag, the name of an attribute, or one without value: only letters,
-    /// digits, `-`, `_`, `:` and `.` stay, and nothing of a name that begins as those of attributes
-    /// do that hold code, such as `on` and `hx-on`.
+    /// digits, `-`, `_`, `:` and `.` stay, and nothing of a name that begins like the names of
+    /// attributes that hold code, such as `on` and `hx-on`.
     Name,
-    /// A whole URL in an attribute: what has a meaning in URLs stays, white space,
-    /// quotes, `<`, `>` and backticks are percent-encoded, `&` becomes `&amp;`.
+    /// A whole URL in an attribute: signs with a meaning in URLs stay, white space, quotes, `<`,
+    /// `>` and backticks are percent-encoded, `&` becomes `&amp;`.
     Url,
     /// A part of the path of a URL: all but unreserved characters and `/` is percent-encoded.
     UrlPath,
-    /// As [`UrlPath`](Self::UrlPath), right behind a `/` with which the URL begins: a `/` at its
+    /// As [`UrlPath`](Self::UrlPath), directly after a `/` with which the URL begins: a `/` at its
     /// front is percent-encoded too, and an empty one is `.`, so that no host begins here.
     UrlRoot,
     /// A part of a query or of a fragment: all but unreserved characters is percent-encoded.
@@ -52,12 +52,12 @@ pub enum Context {
     /// A comment of any language, or a declaration: only letters, digits, space, `_`, `.`, `,` and
     /// single `-` stay.
     Comment,
-    /// As it is, as a string.
+    /// No escaping: the value as a string.
     Raw,
 }
 
 impl Context {
-    /// All of them.
+    /// All ways of escaping.
     pub const ALL: [Self; 13] = [
         Self::Text,
         Self::Attribute,
@@ -74,13 +74,13 @@ impl Context {
         Self::Raw,
     ];
 
-    /// The name of the function in Lua.
+    /// Returns the name of the function in Lua.
     #[must_use]
     pub fn function(self) -> &'static str {
         &self.variable()["__".len()..]
     }
 
-    /// What generated code calls it.
+    /// Returns the name of its variable in generated code.
     pub(crate) fn variable(self) -> &'static str {
         match self {
             Self::Text => "__esc_html",
@@ -99,8 +99,8 @@ impl Context {
         }
     }
 
-    /// Whether a formatted number needs no escaping here: it has digits, letters, signs, points
-    /// and spaces at the most.
+    /// Returns whether a formatted number needs no escaping here: it has digits, letters, signs,
+    /// points and spaces at the most.
     #[must_use]
     pub fn takes_numbers(self) -> bool {
         use Context::{Attribute, Raw, Script, ScriptAttribute, ScriptString, Style, Text};

@@ -1,4 +1,5 @@
-//! Elements in which a browser reads no elements (HTML, §13.2.5.2 and on), and others that matter.
+//! Elements in which a browser reads no elements (HTML, §13.2.5.2 and on), and others with an
+//! effect on values.
 
 use super::context::Context;
 use super::script::ScriptContext;
@@ -10,20 +11,20 @@ pub(super) enum Element {
     /// A `script` whose URLs decide which code the others load.
     ImportMap,
     Style(StyleContext),
-    /// References mean something: `title`, `textarea`.
+    /// An element whose text may contain references: `title`, `textarea`.
     Text(&'static [u8]),
-    /// Nothing does.
+    /// An element whose text has no markup at all.
     Opaque(&'static [u8]),
-    /// One of these within `svg` or `math`, where some have elements in them and others do not, by
-    /// what stands around.
+    /// One of these within `svg` or `math`, where the elements around decide whether it contains
+    /// elements.
     Foreign(&'static [u8]),
 }
 
 const TEXT_ELEMENTS: &[&[u8]] = &[b"title", b"textarea"];
 const OPAQUE_ELEMENTS: &[&[u8]] = &[b"xmp", b"iframe", b"noembed", b"noframes", b"plaintext"];
 
-/// Elements that a value may not name: those that run something, load something, or change how a
-/// browser reads what is in them.
+/// Elements that a value may not name: elements that run or load code, or change how a browser
+/// reads their content.
 pub(super) const NOT_COMPUTED: &[&[u8]] = &[
     b"animate",
     b"animatecolor",
@@ -60,7 +61,7 @@ pub(super) const NOT_COMPUTED: &[&[u8]] = &[
 ];
 
 impl Element {
-    /// Returns what an error calls the inside of the element.
+    /// Returns the description of the inside of the element, for errors.
     pub(super) fn described(&self) -> String {
         match self {
             Self::Script(_) => "a script".to_owned(),
@@ -115,7 +116,7 @@ impl Element {
     }
 }
 
-/// Whether an element may have this name, and any other one that begins so.
+/// Returns whether an element may have this name, and any other name with this beginning.
 pub(super) fn may_be_computed(front: &[u8]) -> bool {
     !front.is_empty() && !NOT_COMPUTED.iter().any(|name| name.starts_with(front))
 }
@@ -126,7 +127,7 @@ const IMPORT_MAP: &str = "a value in an import map decides which code the page l
 const FOREIGN_SCRIPT: &str = "a value in a script within `svg` or `math` cannot be escaped, as \
      browsers read references there; put the script outside of it";
 
-/// Where the end tag of an element begins.
+/// Returns where the end tag of an element begins.
 pub(super) fn end_tag(here: &[u8], name: &[u8]) -> Option<usize> {
     let is_end = |rest: &[u8]| {
         let behind = rest.get(2 + name.len()..).unwrap_or_default();
@@ -137,7 +138,7 @@ pub(super) fn end_tag(here: &[u8], name: &[u8]) -> Option<usize> {
     (0..here.len()).find(|&at| here[at] == b'<' && is_end(&here[at..]))
 }
 
-/// Whether a text ends within such an end tag, which a value behind it could make whole.
+/// Returns whether a text ends within such an end tag, which a following value could complete.
 pub(super) fn is_cut_end_tag(text: &[u8], name: &[u8]) -> bool {
     let tag = text.iter().rposition(|&byte| byte == b'<').map(|at| &text[at..]);
     let front = tag.and_then(|tag| tag.strip_prefix(b"</"));

@@ -1,7 +1,7 @@
-//! Attributes that hold code: those of HTML itself, and those by which frameworks have pages say
-//! what happens. A value in them is one of JavaScript.
+//! Attributes that hold code: those of HTML itself, and those in which frameworks keep code. A
+//! value in them is one of JavaScript.
 
-/// What names of such attributes begin with.
+/// The beginnings of the names of such attributes.
 const CODE: &[&[u8]] = &[
     b"on",
     // Vue, Alpine and Angular in their short forms.
@@ -30,9 +30,9 @@ const CODE: &[&[u8]] = &[
 /// Whole names of such attributes, where others begin so and hold text.
 const CODE_NAMES: &[&[u8]] = &[b"up-watch", b"data-init"];
 
-/// The same as [`CODE`] behind `data-`, under which some of them have their names too, and those of
-/// Datastar and Knockout. `data-class` and the like hold code in Datastar alone, and plain text in
-/// most other pages; followed by a colon they are Datastar's.
+/// The names of [`CODE`] after `data-`, under which some of them exist too, and those of Datastar
+/// and Knockout. `data-class` and the like hold code in Datastar alone, and plain text in most
+/// other pages; followed by a colon they are Datastar's.
 const DATA_CODE: &[&[u8]] = &[
     b"on",
     b"attr:",
@@ -61,25 +61,25 @@ const TEXT: &[&[u8]] = &[b"x-ref"];
 /// hyperscript.
 const UNKNOWN_CODE: &[&[u8]] = &[b"_", b"script", b"data-script"];
 
-/// Fronts of names that stay harmless whatever follows, but for what [`DATA`] is.
+/// Beginnings of names that stay harmless with any continuation, except [`DATA`].
 const HARMLESS: &[&[u8]] = &[b"aria-", DATA];
 
 const DATA: &[u8] = b"data-";
 
-/// Whether an attribute of this name, in small letters, holds code.
+/// Returns whether an attribute of this name, in small letters, holds code.
 pub(super) fn is_code(name: &[u8]) -> bool {
     let begins = |fronts: &[&[u8]], name: &[u8]| fronts.iter().any(|front| name.starts_with(front));
     let in_data = name.strip_prefix(DATA).is_some_and(|behind| begins(DATA_CODE, behind));
     in_data || CODE_NAMES.contains(&name) || (begins(CODE, name) && !TEXT.contains(&name))
 }
 
-/// Whether an attribute of this name holds code that no value can be escaped for.
+/// Returns whether an attribute of this name holds code for which no value can be escaped.
 pub(super) fn is_unknown_code(name: &[u8]) -> bool {
     UNKNOWN_CODE.contains(&name)
 }
 
-/// Whether an attribute holds no code whose name begins so and goes on with a value. Behind `data-`
-/// alone the way in which names are escaped sees to that.
+/// Returns whether an attribute with this beginning, which a value continues, never holds code.
+/// After `data-` alone the escaping of names ensures that.
 pub(super) fn stays_harmless(front: &[u8]) -> bool {
     let begins = HARMLESS.iter().any(|known| front.starts_with(known));
     let may_become = |behind: &[u8]| {

@@ -1,4 +1,4 @@
-//! A place in HTML or XML: what a browser's tokenizer would be in (HTML, §13.2.5), as far as it
+//! A position in HTML or XML: the state of a browser's tokenizer (HTML, §13.2.5), as far as it
 //! matters to a value.
 
 use super::attribute::ValueContext;
@@ -9,32 +9,33 @@ use super::tag::{Tag, local};
 use crate::limits::NAME_MAX_BYTES;
 use crate::problem::quoted;
 
-/// A place.
+/// A position in HTML or XML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Html {
     state: State,
     is_xml: bool,
     /// The tag that is being read.
     tag: Tag,
-    /// It is an end tag.
+    /// Whether it is an end tag.
     is_end: bool,
-    /// A `/` is the last that was read of it.
+    /// Whether a `/` was the last byte that was read of it.
     has_slash: bool,
     /// The attribute that is being read, in small letters.
     name: Vec<u8>,
-    /// A part of the name of the tag or of the attribute is a value.
+    /// Whether a part of the name of the tag or of the attribute is a value.
     is_computed: bool,
-    /// What is open around: in HTML, `svg` and `math`; in XML, scripts.
+    /// The number of open elements around: in HTML, `svg` and `math`; in XML, scripts.
     foreign: usize,
-    /// In XML, whether an `html` stands before: only there elements have the meaning of HTML.
+    /// In XML, whether an `html` came before: only there elements have the meaning of HTML.
     is_page: bool,
     /// In XML, how many styles are open around.
     styles: usize,
-    /// The text ends with what a value could make the end tag of the element around.
+    /// Whether the text ends with a part of an end tag of the element around, which a value could
+    /// complete.
     is_cut: bool,
-    /// Why it is not known any more what stands here.
+    /// The reason why the position is not known any more.
     lost: Option<&'static str>,
-    /// Why a value that stands before could not be escaped, which only the text behind it has
+    /// The reason why an earlier value could not be escaped, which only the text after it has
     /// shown.
     fault: Option<&'static str>,
 }
@@ -43,7 +44,7 @@ pub(crate) struct Html {
 enum State {
     #[default]
     Text,
-    /// Behind `<` or in the name of a tag.
+    /// After `<` or in the name of a tag.
     Tag,
     BeforeName,
     Name,
@@ -62,12 +63,12 @@ enum State {
 }
 
 impl Html {
-    /// The front of a document of XML.
+    /// Returns the beginning of a document of XML.
     pub(crate) fn xml() -> Self {
         Self { is_xml: true, ..Self::default() }
     }
 
-    /// Whether the document is one of XML.
+    /// Returns whether the document is one of XML.
     pub(crate) fn is_xml(&self) -> bool {
         self.is_xml
     }
@@ -81,7 +82,7 @@ impl Html {
         }
     }
 
-    /// Takes what is at the front; how many bytes it is.
+    /// Reads the beginning of the text; returns how many bytes it has read.
     fn step(&mut self, here: &[u8]) -> usize {
         let byte = here[0];
         match &mut self.state {
@@ -123,7 +124,7 @@ impl Html {
         }
     }
 
-    /// In text.
+    /// Reads text outside of tags.
     fn outside(&mut self, here: &[u8]) -> usize {
         match here {
             [b'<', b'!', b'-', b'-', b'>', ..] if !self.is_xml => 5,
@@ -164,7 +165,7 @@ impl Html {
         }
     }
 
-    /// Up to and with what ends it.
+    /// Reads up to and including `end`.
     fn until(&mut self, here: &[u8], end: &[u8]) -> usize {
         match here.windows(end.len()).position(|window| window == end) {
             Some(at) => {
@@ -178,7 +179,7 @@ impl Html {
     fn comment(&mut self, here: &[u8]) -> usize {
         let is_end = |window: &[u8]| window == b"-->" || (window == b"--!" && !self.is_xml);
         match here.windows(3).position(is_end) {
-            // Browsers take `--!>` for an end too.
+            // Browsers accept `--!>` as an end too.
             Some(at) if here[at + 2] == b'!' && here.get(at + 3) != Some(&b'>') => at + 3,
             Some(at) => {
                 self.state = State::Text;
@@ -188,7 +189,7 @@ impl Html {
         }
     }
 
-    /// The value of an attribute has ended: what it says about the others.
+    /// Ends the value of an attribute, and records its effect on the others.
     fn end_value(&mut self) {
         let State::Value(_, value) = &self.state else { return };
         if self.is_computed {
@@ -209,7 +210,7 @@ impl Html {
         }
     }
 
-    /// Goes on behind a tag, of which nothing is kept: what two tags leave is the same place.
+    /// Ends a tag, of which nothing is kept: after any two tags the position is the same.
     fn close_tag(&mut self) -> usize {
         let tag = std::mem::take(&mut self.tag);
         let is_import_map = tag.is_import_map();
@@ -247,7 +248,7 @@ impl Html {
         1
     }
 
-    /// Inside of a tag, outside of values.
+    /// Reads a byte inside of a tag, outside of values.
     fn inside(&mut self, byte: u8) -> usize {
         if byte == b'>' {
             return self.close_tag();
@@ -282,13 +283,12 @@ impl Html {
         1
     }
 
-    /// The front of the value of the present attribute.
+    /// Returns the beginning of the value of the present attribute.
     fn new_value(&self) -> ValueContext {
         ValueContext::of_attribute((!self.is_computed).then_some(self.name.as_slice()), &self.tag)
     }
 
-    /// Returns why a value that stands before could not be escaped, which only the text behind it
-    /// has shown.
+    /// Returns why an earlier value could not be escaped, which only the text after it has shown.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         self.fault
     }
@@ -296,7 +296,7 @@ impl Html {
     pub(crate) fn value(&mut self, trust: Trust) -> Result<Context, &'static str> {
         let is_cut = std::mem::take(&mut self.is_cut);
         let is_in_quotes = matches!(self.state, State::Value(1.., _));
-        // The place goes on by the value, be it refused or not: it may be a raw one.
+        // The position advances by the value, even if it is refused: it may be a raw one.
         let found = match self.value_here(trust) {
             Ok(_) if trust == Trust::Url && !is_in_quotes => Err(TRUST_IS_IDLE),
             found => found,
@@ -350,7 +350,7 @@ impl Html {
         }
     }
 
-    /// Returns what an error calls the place.
+    /// Returns the description of the position, for errors.
     pub(crate) fn described(&self) -> String {
         let named = |kind: &str, name: &[u8], is_known: bool| match is_known && !name.is_empty() {
             true => format!("the {kind} `{}`", quoted(name)),
@@ -417,8 +417,8 @@ impl Html {
     }
 }
 
-/// Nothing can be escaped so that it is one value whatever it is: a browser takes what follows an
-/// empty one, the next attribute, for the value.
+/// No escaping can ensure one value here: a browser takes the text after an empty value, the next
+/// attribute, for the value.
 const NEEDS_QUOTES: &str =
     "a value in an attribute needs quotes around it, such as title=\"#[[…]]\"";
 
@@ -446,7 +446,7 @@ const FOREIGN_SLASH: &str = "a tag such as `<title/>` within `svg` or `math` sta
 const FOREIGN_DATA: &str = "CDATA within `svg` or `math` stands before this value, and what \
      browsers make of it depends on what is around; write text with references";
 
-/// What stands for a value in the name of an attribute; no name has this byte.
+/// The byte that represents a value in the name of an attribute; no name has this byte.
 const VALUE_IN_NAME: u8 = 0;
 
 fn push(name: &mut Vec<u8>, byte: u8) {

@@ -1,21 +1,21 @@
-//! Where in a page a value stands, and so how it must be escaped.
+//! The position of a value in a page, which decides its escaping.
 //!
 //! | Module | Holds |
 //! |---|---|
 //! | `context` | [`Context`]: the ways of escaping |
-//! | `page` | [`PageContext`]: a place in a page of any kind; which kind a file is |
-//! | `html` | a place in HTML or XML |
+//! | `page` | [`PageContext`]: a position in a page of any kind; the kind of a file |
+//! | `html` | a position in HTML or XML |
 //! | `element` | elements with no elements in them |
 //! | `framework` | attributes that hold code |
-//! | `tag` | what of a tag decides how its attributes are taken |
-//! | `attribute` | what the value of an attribute is |
-//! | `url` | a place in a URL |
+//! | `tag` | the facts of a tag that decide the meaning of its attributes |
+//! | `attribute` | the value of an attribute |
+//! | `url` | a position in a URL |
 //! | `reference` | `&quot;` and the like, as a browser reads them |
-//! | `script` | a place in JavaScript or JSON |
-//! | `style` | a place in CSS |
+//! | `script` | a position in JavaScript or JSON |
+//! | `style` | a position in CSS |
 //!
-//! The scanners follow what a browser does with the text of the template. They need not find what
-//! is wrong with it, only where it stands; a place where no value can be made safe refuses it.
+//! The scanners read the text of the template as a browser does. They need not find its mistakes,
+//! only the position of values; a position where no value can be made safe refuses it.
 
 mod attribute;
 mod context;

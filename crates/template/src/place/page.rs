@@ -1,14 +1,14 @@
-//! A place in a page of any kind.
+//! A position in a page of any kind.
 
 use super::context::{Context, TRUST_IS_IDLE, Trust};
 use super::html::Html;
 use super::script::ScriptContext;
 use super::style::StyleContext;
 
-/// A place.
+/// A position in a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PageContext {
-    /// Nothing is escaped.
+    /// Plain text, in which nothing is escaped.
     Plain,
     Html(Box<Html>),
     Script(ScriptContext),
@@ -16,8 +16,8 @@ pub(crate) enum PageContext {
 }
 
 impl PageContext {
-    /// The front of a file, by its name: `/a/b.dyn.html`. What no other rule knows is HTML, where
-    /// forgetting to escape costs most.
+    /// Returns the beginning of a file, by its name: `/a/b.dyn.html`. All kinds without another
+    /// rule are HTML, where forgotten escaping costs most.
     pub(crate) fn of_file(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or_default();
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -33,17 +33,17 @@ impl PageContext {
         }
     }
 
-    /// Whether it is one of a document of HTML.
+    /// Returns whether it is in a document of HTML.
     pub(crate) fn is_html(&self) -> bool {
         matches!(self, Self::Html(html) if !html.is_xml())
     }
 
-    /// A place where nothing is escaped.
+    /// Returns a position where nothing is escaped.
     pub(crate) fn plain() -> Self {
         Self::Plain
     }
 
-    /// Goes on by some text of the template.
+    /// Advances by some text of the template.
     pub(crate) fn text(&mut self, bytes: &[u8]) {
         match self {
             Self::Plain => {}
@@ -53,8 +53,7 @@ impl PageContext {
         }
     }
 
-    /// Returns why a value that stands before could not be escaped, if the text that was taken last
-    /// has shown it.
+    /// Returns why an earlier value could not be escaped, if the last text has shown it.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         match self {
             Self::Html(html) => html.fault(),
@@ -62,10 +61,10 @@ impl PageContext {
         }
     }
 
-    /// How a value here is escaped; goes on by it.
+    /// Returns the escaping of a value here, and advances by it.
     ///
     /// # Errors
-    /// What is wrong with a value here, which a raw one is never asked.
+    /// Returns why no value is possible here; raw values are not checked.
     pub(crate) fn value(&mut self, trust: Trust) -> Result<Context, &'static str> {
         let found = match self {
             Self::Html(html) => html.value(trust),
@@ -80,7 +79,7 @@ impl PageContext {
         }
     }
 
-    /// Returns what an error calls the place: `HTML text`, ``the attribute `href` ``.
+    /// Returns the description of the position, for errors: `HTML text`, ``the attribute `href` ``.
     pub(crate) fn described(&self) -> String {
         match self {
             Self::Plain => "plain text".to_owned(),
@@ -90,8 +89,8 @@ impl PageContext {
         }
     }
 
-    /// Returns two places as an error adds them to what it says; nothing where they have the same
-    /// description.
+    /// Returns the descriptions of two positions for the end of an error; an empty text if they are
+    /// the same.
     pub(crate) fn both_described(&self, other: &Self) -> String {
         match (self.described(), other.described()) {
             (one, other) if one == other => String::new(),
@@ -99,7 +98,8 @@ impl PageContext {
         }
     }
 
-    /// The one place that both stand for, if what follows can be taken in the same way.
+    /// Returns the common position of both, if the following text has the same meaning after
+    /// either.
     pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
         match (self, other) {
             (Self::Plain, Self::Plain) => Some(Self::Plain),

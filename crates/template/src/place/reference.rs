@@ -1,5 +1,5 @@
 //! References in the value of an attribute, `&quot;` and `&#39;`, as a browser reads them (HTML,
-//! §13.2.5.72 and on): whoever looks for quotes must see those that are written so.
+//! §13.2.5.72 and on): a search for quotes must see those that are written so.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ use crate::limits::REFERENCE_MAX_BYTES;
 /// Text without references.
 pub(crate) struct Decoded<'a> {
     pub(crate) text: Cow<'a, [u8]>,
-    /// A name stands in it whose meaning is not known here; it was left out.
+    /// Whether it contained a name whose meaning is not known here; the name was left out.
     pub(crate) has_unknown: bool,
-    /// What the text ends with, from its `&` on, if what follows may belong to the reference.
+    /// The end of the text, from its `&` on, if the following text may belong to the reference.
     pub(crate) cut: &'a [u8],
 }
 
-/// All names that mean a sign of ASCII. Those that do without `;` too are in [`SHORT`].
+/// All names that mean a sign of ASCII. Those that also work without `;` are in [`SHORT`].
 const NAMES: &[(&[u8], u8)] = &[
     (b"AMP", b'&'),
     (b"DiacriticalGrave", b'`'),
@@ -63,18 +63,18 @@ const NAMES: &[(&[u8], u8)] = &[
     (b"vert", b'|'),
 ];
 
-/// Names that need no `;`, unless `=`, a letter or a digit follows. The others of that kind mean
-/// no sign of ASCII, and are harmless as they stand.
+/// Names that need no `;`, unless `=`, a letter or a digit follows. The others of that kind mean no
+/// sign of ASCII, and are harmless as they are.
 const SHORT: &[&[u8]] = &[b"AMP", b"GT", b"LT", b"QUOT", b"amp", b"gt", b"lt", b"quot"];
 
-/// What stands at an `&`.
+/// The meaning of an `&`.
 enum CharacterReference {
     /// A sign, and how many bytes its reference has.
     Sign(char, usize),
     Unknown(usize),
-    /// The `&` is one.
+    /// The `&` itself.
     Itself,
-    /// More of the text must be known.
+    /// More text is necessary to decide.
     Cut,
 }
 
@@ -128,7 +128,7 @@ fn number(here: &[u8], digits: &[u8], radix: u32) -> CharacterReference {
     let Some(end) = digits.iter().position(|byte| !is_digit(byte)) else {
         return CharacterReference::Cut;
     };
-    // `&#x` may still become one of sixteen, and then begins with no digit of ten.
+    // `&#x` may still become a hexadecimal reference, and then begins with no decimal digit.
     if end == 0 {
         return CharacterReference::Itself;
     }

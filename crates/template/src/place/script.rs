@@ -1,7 +1,7 @@
-//! A place in JavaScript or JSON.
+//! A position in JavaScript or JSON.
 //!
-//! Behind `)` and `}` a `/` divides or begins a regular expression, by what the bracket belongs
-//! to. Both readings are followed until one is none that a browser takes, such as a string that
+//! After `)` and `}` a `/` divides or begins a regular expression, depending on the owner of the
+//! bracket. Both readings are followed until one is not valid for a browser, such as a string that
 //! does not end on its line; a value between is refused unless both agree on it.
 
 mod reading;
@@ -10,7 +10,7 @@ use super::context::Context;
 use crate::limits::SCRIPT_READINGS_MAX;
 use reading::Reading;
 
-/// A place: what it is by each reading, one of them at least.
+/// A position, by each reading, one of them at least.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScriptContext {
     readings: Vec<Reading>,
@@ -48,7 +48,7 @@ impl ScriptContext {
         }
     }
 
-    /// Leaves out readings that no browser takes, and those that came to the same.
+    /// Drops readings that are not valid for a browser, and duplicates.
     fn settle(&mut self) {
         if self.readings.iter().any(Reading::is_well) {
             self.readings.retain(Reading::is_well);

@@ -1,13 +1,13 @@
-//! A place in CSS. Escapes of CSS mean the same in strings and outside, so all that must be told
-//! apart are comments, and what loads other styles.
+//! A position in CSS. Escapes of CSS mean the same in strings and outside, so only comments have to
+//! be distinguished, and rules that load other styles.
 
 use super::context::Context;
 
-/// A place.
+/// A position in CSS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StyleContext {
     state: State,
-    /// In an `@import`, up to its `;`.
+    /// Whether it is in an `@import`, up to its `;`.
     is_import: bool,
 }
 
@@ -15,7 +15,7 @@ pub(crate) struct StyleContext {
 enum State {
     #[default]
     Value,
-    /// Between such quotes.
+    /// A string between such quotes.
     String(u8),
     Comment,
 }

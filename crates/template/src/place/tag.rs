@@ -1,30 +1,30 @@
-//! What of a tag decides how its attributes are taken: its name, and attributes that change what
-//! others mean.
+//! The facts of a tag that decide the meaning of its attributes: its name, and attributes that
+//! change the meaning of others.
 
 /// A tag that is being read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tag {
     /// Its name in small letters, up to the first value in it.
     pub(super) name: Vec<u8>,
-    /// A part of its name is a value.
+    /// Whether a part of its name is a value.
     pub(super) is_computed: bool,
-    /// Of a `link`: whether its `rel` is one that loads no code. None: there was none yet.
+    /// For a `link`: whether its `rel` loads no code. None: there was none yet.
     is_mere_link: Option<bool>,
-    /// Of an animation of SVG: whether it animates something else than a URL.
+    /// For an animation of SVG: whether it animates an attribute that is no URL.
     is_mere_animation: Option<bool>,
-    /// Of a `meta`: whether its `http-equiv` is or may be `refresh`.
+    /// For a `meta`: whether its `http-equiv` is or may be `refresh`.
     may_refresh: Option<bool>,
-    /// Of a `meta`: whether a value stands in its `content`.
+    /// For a `meta`: whether its `content` contains a value.
     has_content_value: bool,
-    /// Of a `script`: whether its `type` is that of an import map, in one branch of the code at
+    /// For a `script`: whether its `type` is that of an import map, in one branch of the code at
     /// least.
     is_import_map: Option<bool>,
 }
 
-/// Attributes whose static values change what the others of the tag mean.
+/// Attributes whose static values change the meaning of other attributes of the tag.
 pub(super) const TELLING: &[&[u8]] = &[b"rel", b"attributename", b"http-equiv", b"type"];
 
-/// Kinds of a `link` that lead somewhere or show an image, and load neither code nor styles.
+/// Kinds of a `link` that are hyperlinks or show an image, and load neither code nor styles.
 const MERE_LINKS: &[&[u8]] = &[
     b"alternate",
     b"amphtml",
@@ -66,7 +66,7 @@ const MERE_LINKS: &[&[u8]] = &[
 ];
 
 /// Elements and those of their attributes whose URL decides which code a page runs, which page is
-/// shown as a part of it, or where what its user types is sent.
+/// shown as a part of it, or where its user's input is sent.
 const LOADING: &[(&[u8], &[&[u8]])] = &[
     (b"applet", &[b"archive", b"code", b"codebase", b"object", b"src"]),
     (b"base", &[b"href"]),
@@ -89,7 +89,7 @@ const LOADING: &[(&[u8], &[&[u8]])] = &[
 const ANIMATIONS: &[&[u8]] =
     &[b"animate", b"animatecolor", b"animatemotion", b"animatetransform", b"set"];
 
-/// Attributes of these that hold what the other one becomes.
+/// Attributes of these that hold the new value of the other attribute.
 const ANIMATED: &[&[u8]] = &[b"by", b"from", b"to", b"values"];
 
 /// Attributes of any element from which htmx loads a part of the page.
@@ -105,13 +105,13 @@ const FETCHING: &[&[u8]] = &[
 ];
 
 impl Tag {
-    /// Whether its name, without a prefix, is one of these.
+    /// Returns whether its name, without a prefix, is one of these.
     fn is_one_of(&self, names: &[&[u8]]) -> bool {
         names.contains(&local(&self.name))
     }
 
-    /// Whether a URL of this attribute, by its name without a prefix, decides which code the page
-    /// loads. Where the name of the tag is a value it may be any of these.
+    /// Returns whether a URL of this attribute, by its name without a prefix, decides which code
+    /// the page loads. If the name of the tag is a value, any of these elements is possible.
     pub(super) fn loads(&self, attribute: &[u8]) -> bool {
         if FETCHING.contains(&attribute.strip_prefix(b"data-").unwrap_or(attribute)) {
             return true;
@@ -121,23 +121,23 @@ impl Tag {
         !is_mere && LOADING.iter().any(|(name, all)| may_be(name) && all.contains(&attribute))
     }
 
-    /// Whether this is an attribute whose value may become a URL that a click runs.
+    /// Returns whether this is an attribute whose value may become a URL that a click runs.
     pub(super) fn animates(&self, attribute: &[u8]) -> bool {
         let may_be = self.is_computed || self.is_one_of(ANIMATIONS);
         may_be && self.is_mere_animation != Some(true) && ANIMATED.contains(&attribute)
     }
 
-    /// Whether a URL in this attribute decides which page follows.
+    /// Returns whether a URL in this attribute decides which page follows.
     pub(super) fn refreshes(&self, attribute: &[u8]) -> bool {
         self.has_content(attribute) && self.may_refresh == Some(true)
     }
 
-    /// Notes a value in an attribute. What its tag is may only be said behind it.
+    /// Records a value in an attribute. A later attribute may still decide the kind of the tag.
     pub(super) fn note_value(&mut self, attribute: &[u8]) {
         self.has_content_value |= self.has_content(attribute);
     }
 
-    /// Whether a value stands in a `content` that turned out to decide which page follows.
+    /// Returns whether a `content` that turned out to decide which page follows contains a value.
     pub(super) fn refreshes_by_value(&self) -> bool {
         self.has_content_value && self.may_refresh == Some(true)
     }
@@ -146,12 +146,12 @@ impl Tag {
         attribute == b"content" && self.is_one_of(&[b"meta"])
     }
 
-    /// Whether what is in the element is an import map.
+    /// Returns whether the content of the element is an import map.
     pub(super) fn is_import_map(&self) -> bool {
         self.is_import_map == Some(true)
     }
 
-    /// Notes the value of an attribute, if the template has all of it. Browsers take the first one
+    /// Records the value of an attribute, if the template has all of it. Browsers use the first one
     /// of a name.
     pub(super) fn note(&mut self, attribute: &[u8], value: Option<&[u8]>) {
         match attribute {
@@ -179,20 +179,20 @@ impl Tag {
         }
     }
 
-    /// Takes a `link` for one that loads nothing, as those of feeds are.
+    /// Treats a `link` as one that loads nothing, like links of feeds.
     pub(super) fn expect_feed(&mut self) {
         self.is_mere_link = Some(true);
     }
 
-    /// Notes an attribute whose name is a value, and so may be any of these.
+    /// Records an attribute whose name is a value, and so may be any of these.
     pub(super) fn note_unknown(&mut self) {
         TELLING.iter().for_each(|attribute| self.note(attribute, None));
     }
 
-    /// The tag that both stand for, if their names agree.
+    /// Returns the common state of both tags, if their names agree.
     pub(super) fn joined(&self, other: &Self) -> Option<Self> {
         let both = |one: Option<bool>, other| if one == other { one } else { Some(false) };
-        // Where one of them has said nothing yet, what follows may say it.
+        // Where one of them has no such attribute yet, the following text may have it.
         let either = |one: Option<bool>, other: Option<bool>| match (one, other) {
             (Some(true), _) | (_, Some(true)) => Some(true),
             _ if one == other => one,
@@ -210,7 +210,7 @@ impl Tag {
     }
 }
 
-/// A name without the prefix of its namespace.
+/// Returns a name without the prefix of its namespace.
 pub(super) fn local(name: &[u8]) -> &[u8] {
     name.rsplit(|&byte| byte == b':').next().unwrap_or_default()
 }

@@ -1,35 +1,35 @@
-//! A place in a URL, as a browser takes it apart (URL Standard, "basic URL parser").
+//! A position in a URL, as a browser parses it (URL Standard, "basic URL parser").
 
 use super::context::Context;
 use crate::limits::NAME_MAX_BYTES;
 
-/// A place.
+/// A position in a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     part: UrlPart,
-    /// What stands before, in small letters, as long as it may be a scheme.
+    /// The preceding text, in small letters, as long as it may be a scheme.
     scheme: Option<Vec<u8>>,
-    /// A value stands before.
+    /// Whether a value precedes.
     is_computed: bool,
     origin: UrlOrigin,
 }
 
-/// How much of what decides the host stands before.
+/// The state of the part of the URL that decides the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UrlOrigin {
-    /// Nothing.
+    /// Nothing precedes.
     Open,
-    /// What may be a scheme, or the front of a relative path.
+    /// The text may be a scheme, or the beginning of a relative path.
     Name,
     /// One slash: a second one would begin a host.
     Slash,
-    /// A scheme, or slashes.
+    /// A scheme or slashes precede: a host may begin.
     Authority,
-    /// The front of a host.
+    /// The beginning of a host precedes.
     Host,
-    /// Ways that come together here differ in it.
+    /// Branches of the code that join here differ in it.
     Unknown,
-    /// All of it.
+    /// The host is decided.
     Settled,
 }
 
@@ -48,12 +48,12 @@ impl UrlOrigin {
         }
     }
 
-    /// Whether a value here may be the host, or a part of it, however it is escaped.
+    /// Returns whether a value here may be the host, or a part of it, with any escaping.
     fn is_open(self) -> bool {
         matches!(self, Self::Open | Self::Authority | Self::Host | Self::Unknown)
     }
 
-    /// Goes on by a value.
+    /// Advances by a value.
     fn value(self) -> Self {
         match self {
             Self::Open | Self::Authority | Self::Host => Self::Host,
@@ -67,18 +67,18 @@ impl UrlOrigin {
     }
 }
 
-/// How far into it; a later part is escaped more strictly.
+/// The part of the URL; a later part is escaped more strictly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum UrlPart {
     Front,
     Path,
-    /// Behind the `/` that all before it comes to: a second one would begin a host.
+    /// Directly after the `/` that is the whole text so far: a second one would begin a host.
     Root,
     Query,
 }
 
-/// Schemes whose URLs are run or shown as a page of this site. Browsers take percent-encoding off
-/// before they do so, and nothing else can be done to a value.
+/// Schemes whose URLs are run or shown as a page of this site. Browsers decode percent-encoding
+/// before they do so, and no other escaping is possible.
 const RUN: &[&[u8]] = &[b"javascript", b"vbscript", b"data"];
 
 impl Default for Url {
@@ -89,16 +89,16 @@ impl Default for Url {
 }
 
 impl Url {
-    /// Goes on by some text.
+    /// Advances by some text.
     ///
     /// # Errors
-    /// Why no value can stand behind it.
+    /// Returns why no value may follow it.
     pub(crate) fn text(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
         bytes.iter().try_for_each(|&byte| self.step(byte))
     }
 
     fn step(&mut self, byte: u8) -> Result<(), &'static str> {
-        // Browsers leave these out wherever they stand.
+        // Browsers ignore these at any position.
         if matches!(byte, b'\t' | b'\n' | b'\r') {
             return Ok(());
         }
@@ -134,12 +134,12 @@ impl Url {
         self.part = self.part.max(part);
     }
 
-    /// Whether a value here decides the host to which the URL leads.
+    /// Returns whether a value here decides the host to which the URL leads.
     pub(crate) fn decides_origin(&self) -> bool {
         self.origin.is_open()
     }
 
-    /// How a value here is escaped; goes on by it.
+    /// Returns the escaping of a value here, and advances by it.
     pub(crate) fn value(&mut self) -> Context {
         self.origin = self.origin.value();
         let is_front = !self.is_computed && self.scheme.as_ref().is_some_and(Vec::is_empty);

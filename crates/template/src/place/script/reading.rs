@@ -1,24 +1,24 @@
-//! A script by one reading.
+//! One reading of a script.
 
 use crate::limits::SCRIPT_NESTING_MAX;
 use crate::place::Context;
 
-/// A place in it.
+/// A position in a reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     state: State,
-    /// For each template string around, how many braces are open in its `${ }`.
+    /// For each template string around, the number of open braces in its `${ }`.
     templates: Vec<u32>,
     behind: Behind,
     /// The word that is being read, as far as it matters.
     word: Vec<u8>,
-    /// The sign before it that still matters: `\` or `$` in a string, `.` in code; or 0.
+    /// The last sign that still matters: `\` or `$` in a string, `.` in code; or 0.
     last: u8,
-    /// How many bytes have been looked at already.
+    /// The number of bytes that have been read ahead.
     skip: usize,
-    /// A string or a regular expression was left open by the line that has just ended.
+    /// Whether a string or a regular expression was left open by the line that has just ended.
     is_broken: bool,
-    /// Why it is not known any more what stands here.
+    /// The reason why the position is not known any more.
     lost: Option<&'static str>,
 }
 
@@ -26,27 +26,27 @@ pub(super) struct Reading {
 enum State {
     #[default]
     Value,
-    /// Between quotes of this kind, or backticks.
+    /// A string between quotes of this kind, or backticks.
     String(u8),
     Line,
     Comment,
-    /// A regular expression; inside of its `[ ]`.
+    /// A regular expression; whether inside of its `[ ]`.
     Pattern(bool),
 }
 
-/// What stands before, for the meaning of a `/`.
+/// The kind of the preceding token, for the meaning of a `/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Behind {
-    /// Nothing, or what a value follows: a regular expression begins.
+    /// Nothing, or a token that a value follows: a regular expression begins.
     #[default]
     Operator,
-    /// It divides.
+    /// A value: it divides.
     Value,
-    /// One of both.
+    /// Either of both.
     Unclear,
 }
 
-/// Keywords behind which a value begins.
+/// Keywords that a value follows.
 const OPERATORS: &[&[u8]] = &[
     b"case",
     b"default",
@@ -62,17 +62,17 @@ const OPERATORS: &[&[u8]] = &[
     b"void",
 ];
 
-/// Words that are such keywords in some places, and names in others.
+/// Words that are such keywords in some positions, and names in others.
 const UNCLEAR_WORDS: &[&[u8]] = &[b"await", b"of", b"yield"];
 
-/// Longer than any of them.
+/// A length that is greater than that of any of them.
 const WORD_MAX_BYTES: usize = 12;
 
 /// U+2028 and U+2029, which end lines as well.
 const SEPARATORS: [&[u8]; 2] = [b"\xe2\x80\xa8", b"\xe2\x80\xa9"];
 
 impl Reading {
-    /// Takes the first byte of `here`. The other reading, where there are two from here on.
+    /// Reads the first byte of `here`. Returns the other reading, if there are two from here on.
     pub(super) fn byte(&mut self, here: &[u8]) -> Option<Self> {
         if self.skip > 0 {
             self.skip -= 1;
@@ -97,14 +97,14 @@ impl Reading {
         self.lost = Some(why);
     }
 
-    /// Takes what is at the front of a string, a comment or a regular expression; how many bytes
-    /// it is.
+    /// Reads the beginning of a string, a comment or a regular expression; returns how many bytes
+    /// it has read.
     fn quoted(&mut self, here: &[u8]) -> usize {
         let byte = here[0];
         let last = std::mem::take(&mut self.last);
         let ends_line = matches!(byte, b'\n' | b'\r');
         match self.state {
-            // The end of a line behind a `\` is left out, both bytes of it.
+            // The end of a line after a `\` is left out, both bytes of it.
             State::String(_) | State::Pattern(_) if last == b'\\' => {
                 return if here.starts_with(b"\r\n") { 2 } else { 1 };
             }
@@ -147,7 +147,7 @@ impl Reading {
         self.enter_code(Behind::Value);
     }
 
-    /// Takes what is at the front of code; how many bytes it is.
+    /// Reads the beginning of code; returns how many bytes it has read.
     fn code(&mut self, here: &[u8]) -> usize {
         let byte = here[0];
         if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80 {
@@ -178,7 +178,7 @@ impl Reading {
                     *open = open.saturating_add(1);
                 }
             }
-            // Before a value or behind one.
+            // It comes before a value or after one.
             b'+' | b'-' if here.get(1) == Some(&byte) => {
                 self.behind = Behind::Unclear;
                 return 2;
@@ -242,7 +242,7 @@ impl Reading {
     }
 }
 
-/// Whether a `/` stands here that is no comment.
+/// Returns whether a `/` begins here that is no comment.
 fn begins_pattern(here: &[u8]) -> bool {
     here[0] == b'/' && !here.starts_with(b"//") && !here.starts_with(b"/*")
 }
