@@ -1,4 +1,4 @@
-//! The order of everything.
+//! The response of a site to a request, and the order of all steps.
 
 use pinion_archive::{Archive, Damage, Entry, EntryKind, Role};
 use pinion_http::date::UnixSeconds;
@@ -16,7 +16,7 @@ use crate::resource;
 use crate::trace::{LookupOutcome, LookupStep, Trace, Untraced};
 use crate::work::{Pieces, RequestBuffers, ResponseBuffers};
 
-/// What every step needs to know.
+/// The inputs of every step.
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'q, 'x> {
     pub(crate) archive: Archive<'x>,
@@ -24,11 +24,11 @@ pub(crate) struct Question<'q, 'x> {
     pub(crate) now: UnixSeconds,
 }
 
-/// The answer of a site to a request.
+/// Returns the response of a site to a request.
 ///
-/// The look-up comes before the method: an unknown URL is 404 for every method. A resource is
-/// there for GET and HEAD, answers OPTIONS, and 405 or 501 to the rest. Damage found on the way is
-/// a 500; [`RequestBuffers::damage`] then says what it was.
+/// The lookup comes before the method: an unknown URL is 404 for every method. A resource supports
+/// GET and HEAD, responds to OPTIONS, and responds 405 or 501 to the rest. Damage found on the way
+/// is a 500; [`RequestBuffers::damage`] then describes it.
 #[inline]
 pub fn answer<'x>(
     archive: &Archive<'x>,
@@ -40,8 +40,8 @@ pub fn answer<'x>(
     answer_traced(archive, head, now, work, pieces, Untraced)
 }
 
-/// Gives the response of [`answer`], and the steps of the look-up to `trace`: none for CONNECT and
-/// for the target `*`, whose paths are not looked up.
+/// Returns the response of [`answer`], and passes the steps of the lookup to `trace`: none for
+/// CONNECT and for the target `*`, whose paths are not looked up.
 #[inline(always)]
 pub fn answer_traced<'x>(
     archive: &Archive<'x>,
@@ -53,7 +53,7 @@ pub fn answer_traced<'x>(
 ) -> Prepared<'x> {
     work.damage = None;
     let question = Question { archive: *archive, head, now };
-    // RFC 9110 §9.3.6: a server without tunnels answers 501, whatever the target.
+    // RFC 9110 §9.3.6: a server without tunnels responds 501, for any target.
     if head.method == Method::Connect {
         return generated::pathless_error(501, archive, head);
     }
@@ -83,7 +83,7 @@ pub fn answer_traced<'x>(
     }
 }
 
-/// The 500 for damage that was found.
+/// Returns the 500 for damage that was found.
 #[cold]
 fn damaged<'x>(
     question: &Question<'_, 'x>,
@@ -95,7 +95,7 @@ fn damaged<'x>(
     generated::error(question, 500, buffers)
 }
 
-/// Whatever is not a resource under its own path that is read.
+/// Returns the response to a request that does not read a resource under its own path.
 #[inline(never)]
 fn other_answer<'x>(
     question: &Question<'_, 'x>,
@@ -115,7 +115,7 @@ fn other_answer<'x>(
         (LookupOutcome::RuleRedirect(status), _) => {
             return rule_redirect(question, status, buffers);
         }
-        // RFC 9110 §9.1: 501 for a method that is not known, 405 for one that is.
+        // RFC 9110 §9.1: the status is 501 for an unknown method, 405 for a known one.
         (LookupOutcome::Resource | LookupOutcome::StandIn, Some(_)) if !is_read => {
             let status = if method == Method::Other { 501 } else { 405 };
             return generated::error(question, status, buffers);
@@ -146,7 +146,7 @@ fn other_answer<'x>(
     }
 }
 
-/// 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).
+/// Returns a 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).
 pub(crate) fn slash_redirect<'x>(
     question: &Question<'_, 'x>,
     buffers: ResponseBuffers<'x>,
@@ -156,7 +156,7 @@ pub(crate) fn slash_redirect<'x>(
     empty_redirect(308, location, shared)
 }
 
-/// A redirect to the location that a rule has left in `text`.
+/// Returns a redirect to the location that a rule has left in `text`.
 fn rule_redirect<'x>(
     question: &Question<'_, 'x>,
     status: u16,
@@ -166,7 +166,7 @@ fn rule_redirect<'x>(
     empty_redirect(status, Location { path: text, query: None }, shared)
 }
 
-/// A redirect without an entry and without a body.
+/// Returns a redirect without an entry and without a body.
 fn empty_redirect<'x>(
     status: u16,
     location: Location<'x>,
@@ -177,8 +177,8 @@ fn empty_redirect<'x>(
 }
 
 impl<'x> ResponseBuffers<'x> {
-    /// The text that has the location of a redirect without an entry, and the fields that the site
-    /// has for such responses.
+    /// Returns the text that has the location of a redirect without an entry, and the fields that
+    /// the site has for such responses.
     fn of_redirect(self, question: &Question<'_, 'x>) -> (&'x mut Vec<u8>, SharedFields<'x>) {
         let archive = &question.archive;
         let block = archive.shared_for(Role::SlashRedirect);
@@ -190,7 +190,7 @@ impl<'x> ResponseBuffers<'x> {
     }
 }
 
-/// A redirect entry: its own fields and, if it has one, its own body.
+/// Returns the response of a redirect entry: its own fields and, if it has one, its own body.
 fn redirect<'x>(
     question: &Question<'_, 'x>,
     entry: Entry<'x>,

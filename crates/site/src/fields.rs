@@ -1,9 +1,9 @@
-//! The fields that rules for fields (`_headers`) give a response whose stored fields were made for
-//! something else than the path of the request: errors, the response to OPTIONS, redirects by
-//! patterns and between slash forms, and pages that stand for others.
+//! Applies the rules for fields (`_headers`) to responses whose stored fields were made for another
+//! path than that of the request: errors, the response to OPTIONS, redirects by patterns and
+//! between slash forms, and pages that are sent for other paths.
 //!
-//! What a rule does is the same as in a build (`pinion_build`), which has changed the fields of
-//! each entry for its own path. A test compares both with a plain reading of the rules
+//! A rule has the same effect as in a build (`pinion_build`), which has changed the fields of each
+//! entry for its own path. A test compares both with a plain implementation of the rules
 //! (`crates/pinion/tests/rules`).
 
 use pinion_archive::limits::{PATH_MAX_BYTES, RULES_MAX, SHARED_VARIANT_MAX_BYTES};
@@ -32,23 +32,23 @@ pub(crate) struct FieldBuffers {
     lines: Vec<u8>,
 }
 
-/// A response, as far as rules for fields ask.
+/// The sort of a response, which decides how rules for fields apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldSort {
-    /// It may be kept if its fields say so.
+    /// A response that may be kept if its fields say so.
     Kept,
-    /// It is never kept, and has no content that a client has chosen.
+    /// A response that is never kept, and has no content that a client has chosen.
     NoContent,
-    /// It is never kept unless the site says so. `Accept` chooses its content.
+    /// An error, which is never kept unless the site says so. `Accept` chooses its content.
     Error,
     /// As [`FieldSort::Error`], with the content of a page that may be kept.
     ErrorWithPage,
 }
 
-/// The page that stands for the path of a request.
+/// The page that is sent for the path of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentPage<'k> {
-    /// The path that a rewrite leads to; empty without a rewrite.
+    /// The target path of a rewrite; empty without a rewrite.
     pub(crate) path: &'k [u8],
     /// Whether its fields are stored with the rules for that path.
     pub(crate) is_stored: bool,
@@ -66,14 +66,14 @@ impl FieldSort {
     }
 }
 
-/// The fields that are written of a response.
+/// The variant of a response whose fields are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FieldVariant {
     Full(FieldSort),
     NotModified,
 }
 
-/// There is no room for all of the fields: no client would take them either.
+/// The error that there is no room for all of the fields: no client would accept them either.
 struct TooLong;
 
 impl FieldBuffers {
@@ -86,8 +86,8 @@ impl FieldBuffers {
         }
     }
 
-    /// The fields of a response to `head` that are stored in `block`, with the rules for its path,
-    /// and for that of the page that is sent in its place. `decoded` is a buffer.
+    /// Returns the fields of a response to `head` that are stored in `block`, with the rules for
+    /// its path, and for that of the page that is sent in its place. `decoded` is a buffer.
     ///
     /// The fields stay as they are stored if these rules have changed them already, if the path
     /// names no resource at all, and if they would become longer than a block may be. An error that
@@ -105,8 +105,8 @@ impl FieldBuffers {
         self.apply_to_noted(has_path, archive, block, sort, sent)
     }
 
-    /// The fields of a response to `head` that may be kept, with all rules for its path: `block`
-    /// has those before any rule.
+    /// Returns the fields of a response to `head` that may be kept, with all rules for its path:
+    /// `block` has the fields before any rule.
     pub(crate) fn apply_all<'x>(
         &'x mut self,
         archive: &Archive<'x>,
@@ -126,8 +126,8 @@ impl FieldBuffers {
         }
     }
 
-    /// As [`apply`](Self::apply), for a path that is decoded already; `None` if there are no rules,
-    /// or the path names no resource.
+    /// Returns the fields as [`apply`](Self::apply) does, for a path that is decoded already;
+    /// `None` if there are no rules, or the path names no resource.
     pub(crate) fn apply_to_path<'x>(
         &'x mut self,
         archive: &Archive<'x>,
@@ -140,7 +140,7 @@ impl FieldBuffers {
         self.apply_to_noted(path.is_some(), archive, block, sort, SentPage::NONE)
     }
 
-    /// Applies the rules for the path that was noted, if there is one.
+    /// Applies the rules for the stored path, if there is one.
     fn apply_to_noted<'x>(
         &'x mut self,
         has_path: bool,
@@ -171,8 +171,8 @@ impl FieldBuffers {
         }
     }
 
-    /// Writes the lines of `plain` as the rules have changed them, behind the media type of
-    /// `block`. Gives the length of those of a full response.
+    /// Writes the lines of `plain` as the rules have changed them, after the media type of `block`.
+    /// Returns the length of the lines of a full response.
     fn write_all(
         &mut self,
         archive: &Archive<'_>,
@@ -222,19 +222,19 @@ impl FieldBuffers {
         self.push(b"\r\n")
     }
 
-    /// The lines that were written.
+    /// Returns the lines that were written.
     fn written(&self, full_bytes: usize, block: &SharedBlock<'_>) -> SharedBlock<'_> {
         let (full, not_modified) = self.lines.split_at(full_bytes.min(self.lines.len()));
         SharedBlock::of_lines(full, not_modified, block.type_line_bytes)
     }
 
-    /// Copies the decoded path of a request; false if it has none.
+    /// Copies the decoded path of a request; returns false if it has none.
     fn note_path(&mut self, head: &RequestHead<'_>, decoded: &mut Vec<u8>) -> bool {
         self.path.clear();
         append_path(head, decoded, &mut self.path)
     }
 
-    /// Collects the rules that apply. False if the stored fields have them all.
+    /// Collects the rules that apply. Returns false if the stored fields have them all.
     fn find_rules(&mut self, archive: &Archive<'_>, sent: SentPage<'_>) -> bool {
         let rules = archive.field_rules();
         self.rules.clear();
@@ -256,7 +256,7 @@ impl FieldBuffers {
         !are_stored
     }
 
-    /// Writes lines as the rules have changed them, and those that the rules have added.
+    /// Writes lines as the rules have changed them, and the lines that the rules have added.
     fn write(
         &mut self,
         archive: &Archive<'_>,
@@ -337,7 +337,7 @@ impl FieldBuffers {
         }
     }
 
-    /// Gives a field one more value.
+    /// Adds one more value to a field.
     fn give(
         &mut self,
         change: FieldChange<'_>,
@@ -353,7 +353,7 @@ impl FieldBuffers {
         }
         let value = core::mem::take(&mut self.value);
         if line.is_there && joins && is(name, b"Set-Cookie") {
-            // RFC 9110 §5.3: the one field whose lines cannot be joined.
+            // RFC 9110 §5.3: this is the one field whose lines cannot be joined.
             self.lines.extend_from_slice(b"\r\n");
             line.start = self.lines.len();
             self.lines.extend_from_slice(name);
@@ -371,8 +371,8 @@ impl FieldBuffers {
         Ok(())
     }
 
-    /// Writes a value, its placeholders filled in: by the path of the request, or by that of what
-    /// is sent if only this one is what the rule is about.
+    /// Writes a value and fills in its placeholders, from the path of the request, or from the path
+    /// that is sent if the rule matches only that one.
     fn fill(
         &mut self,
         change: FieldChange<'_>,
@@ -411,7 +411,8 @@ impl FieldBuffers {
     }
 }
 
-/// All lines of one response: what a block may hold of a full one and of a 304.
+/// Most bytes of all lines of one response: the most that a block may hold of a full response and
+/// of a 304.
 const LINES_MAX_BYTES: usize = 2 * SHARED_VARIANT_MAX_BYTES;
 
 const _: () = assert!(PATH_MAX_BYTES <= TARGET_MAX_BYTES);
@@ -419,13 +420,13 @@ const _: () = assert!(PATH_MAX_BYTES <= TARGET_MAX_BYTES);
 /// A line that is being written.
 struct OpenLine {
     start: usize,
-    /// Where its value begins.
+    /// The offset of its value.
     value: usize,
     is_there: bool,
 }
 
 impl FieldVariant {
-    /// Whether rules may change a field.
+    /// Returns whether rules may change a field.
     fn takes(self, name: &[u8]) -> bool {
         match self {
             FieldVariant::Full(FieldSort::Kept) => true,
@@ -436,7 +437,7 @@ impl FieldVariant {
     }
 }
 
-/// Appends the decoded path of a request to `out`, as rules know it. Returns false if the path
+/// Appends the decoded path of a request to `out`, in the form of rules. Returns false if the path
 /// names no resource at all. `decoded` is a buffer.
 pub(crate) fn append_path(
     head: &RequestHead<'_>,
@@ -446,7 +447,7 @@ pub(crate) fn append_path(
     append_decoded(head.target.path, decoded, out)
 }
 
-/// As [`append_path`], for a path as it was sent.
+/// Does the work of [`append_path`] for a path as it was sent.
 pub(crate) fn append_decoded(path: &[u8], decoded: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
     match decode_path(path, decoded) {
         Ok(path) => out.extend_from_slice(path),

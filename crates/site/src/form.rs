@@ -1,9 +1,9 @@
-//! Queries as forms send them: `key=value&key=value`, with percent escapes and `+` for a space
-//! (the URL standard's `application/x-www-form-urlencoded`). Read where they stand.
+//! Queries as forms send them: `key=value&key=value`, with percent escapes and `+` for a space (the
+//! URL standard's `application/x-www-form-urlencoded`). They are read without copies.
 
 use pinion_http::grammar::hex_digit;
 
-/// Names and values as sent. A pair without `=` has an empty value.
+/// Returns names and values as sent. A pair without `=` has an empty value.
 pub(crate) fn pairs(query: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     query.split(|&byte| byte == b'&').map(|pair| {
         let equals = pair.iter().position(|&byte| byte == b'=');
@@ -14,12 +14,12 @@ pub(crate) fn pairs(query: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// Whether `sent` stands for these bytes.
+/// Returns whether the decoded form of `sent` is `bytes`.
 pub(crate) fn is(sent: &[u8], bytes: &[u8]) -> bool {
     decoded(sent).eq(bytes.iter().copied())
 }
 
-/// The bytes that `sent` stands for. A percent sign that begins no escape stands for itself.
+/// Returns the decoded form of `sent`. A percent sign that begins no escape stands for itself.
 pub(crate) fn decoded(sent: &[u8]) -> impl Iterator<Item = u8> {
     let mut rest = sent;
     core::iter::from_fn(move || {

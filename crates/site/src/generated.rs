@@ -13,7 +13,7 @@ use crate::answer::Question;
 use crate::fields::{FieldSort, SentPage, append_decoded, append_path};
 use crate::work::{RequestBuffers, ResponseBuffers};
 
-/// What every resource of a site can be asked with (RFC 9110 §9.1: GET and HEAD at least).
+/// The methods that every resource of a site supports (RFC 9110 §9.1: GET and HEAD at least).
 pub(crate) const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
 
 /// The response with the page of a status.
@@ -21,7 +21,7 @@ pub(crate) const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
 pub struct ErrorResponse<'x> {
     /// The response.
     pub prepared: Prepared<'x>,
-    /// Where its page comes from.
+    /// The source of its page.
     pub source: ErrorPageSource<'x>,
 }
 
@@ -42,7 +42,7 @@ impl<'x> ErrorResponse<'x> {
     }
 }
 
-/// Where the page of a status comes from.
+/// The source of the page of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorPageSource<'x> {
     /// Pinion, in the format that the client prefers.
@@ -54,7 +54,7 @@ pub enum ErrorPageSource<'x> {
     },
 }
 
-/// The page of a status as it is stored: without the rules for the path of a request.
+/// The page of a status as it is stored, without the rules for the path of a request.
 #[derive(Clone, Copy)]
 struct StoredErrorPage<'x> {
     status: u16,
@@ -66,8 +66,8 @@ struct StoredErrorPage<'x> {
 
 impl<'x> StoredErrorPage<'x> {
     /// Returns the site's own page, or else the built-in one in this format. Problem details
-    /// replace any page of the site that is not JSON itself. Neither page costs a look-up, and both
-    /// are there whatever has become of the archive's file.
+    /// replace any page of the site that is not JSON itself. Neither page costs a lookup, and both
+    /// are available even if the archive's file is damaged.
     fn of(status: u16, error_format: ErrorFormat, archive: &Archive<'x>) -> Self {
         let own = archive.error_page(status);
         let is_sent = |page: &ErrorPage<'_>| {
@@ -85,8 +85,8 @@ impl<'x> StoredErrorPage<'x> {
         }
     }
 
-    /// Returns the response with this page and with `fields`, which are its own as the rules have
-    /// changed them.
+    /// Returns the response with this page and with `fields`, which are its own fields as the rules
+    /// have changed them.
     fn response(&self, fields: &SharedBlock<'x>) -> ErrorResponse<'x> {
         let (shared, source) = match self.built_in_type {
             Some(_) => (fields.fields_without_type(), ErrorPageSource::BuiltIn),
@@ -166,8 +166,8 @@ fn is_json(block: &SharedBlock<'_>) -> bool {
     MediaType::parse(block.media_type()).is_some_and(|media_type| media_type.is_json())
 }
 
-/// The decoded path of a request, as the rules for fields of an archive know it. `None` if there
-/// are no such rules, or the path names no resource at all.
+/// Returns the decoded path of a request, in the form of the rules for fields of an archive. `None`
+/// if there are no such rules, or the path names no resource at all.
 pub fn field_rules_path(archive: &Archive<'_>, head: &RequestHead<'_>) -> Option<Box<[u8]>> {
     if archive.field_rules().is_empty() {
         return None;
@@ -176,16 +176,16 @@ pub fn field_rules_path(archive: &Archive<'_>, head: &RequestHead<'_>) -> Option
     append_path(head, &mut Vec::new(), &mut path).then(|| path.into())
 }
 
-/// Lines of the fields that the responses of a script have unless it sets them, with the rules for
-/// the path of the request. Those that say how long a response may be kept are left out: that only
-/// the script knows.
+/// Returns the default field lines of a script's responses, with the rules for the path of the
+/// request. Fields that say how long a response may be kept are left out: only the script knows
+/// that.
 pub fn script_fields(archive: &Archive<'_>, path: &[u8], work: &mut RequestBuffers) -> Vec<u8> {
     let block = generated_block(archive);
     let block = work.fields.apply_to_path(archive, Some(path), block, FieldSort::NoContent);
     without_storing(block.fields_without_type())
 }
 
-/// As [`script_fields`], without a path.
+/// Returns the lines of [`script_fields`] without a path.
 #[must_use]
 pub fn pathless_script_fields(archive: &Archive<'_>) -> Vec<u8> {
     without_storing(generated_fields(archive))
@@ -197,8 +197,8 @@ fn without_storing(fields: SharedFields<'_>) -> Vec<u8> {
     lines.filter(is_kept).collect::<Vec<_>>().concat()
 }
 
-/// The page at the path that a rewrite leads to, in `target` unless it is empty: it is not sent,
-/// but its rules apply.
+/// Returns the target page of a rewrite, in `target` unless it is empty: it is not sent, but its
+/// rules apply.
 fn missing_page(target: &[u8]) -> SentPage<'_> {
     SentPage { path: target, is_stored: false }
 }
@@ -254,8 +254,8 @@ pub fn error_in_format_for<'x>(
     error_in_format(&question, status, error_format, buffers)
 }
 
-/// The response to OPTIONS for a request that is not answered from the archive, with the fields of
-/// the rules for its path.
+/// Returns the response to OPTIONS for a request that is not answered from the archive, with the
+/// fields of the rules for its path.
 pub fn options_for<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
@@ -266,7 +266,7 @@ pub fn options_for<'x>(
     options(&question, ResponseBuffers { text, decoded: path, target: b"", fields })
 }
 
-/// The response to OPTIONS for a resource (RFC 9110 §9.3.7).
+/// Returns the response to OPTIONS for a resource (RFC 9110 §9.3.7).
 pub(crate) fn options<'x>(
     question: &Question<'_, 'x>,
     buffers: ResponseBuffers<'x>,
@@ -277,14 +277,14 @@ pub(crate) fn options<'x>(
     Prepared { shared: block.fields_without_type(), ..server_options(&question.archive) }
 }
 
-/// The response to OPTIONS for the server as a whole.
+/// Returns the response to OPTIONS for the server as a whole.
 pub(crate) fn server_options<'x>(archive: &Archive<'x>) -> Prepared<'x> {
     let shared = generated_fields(archive);
     Prepared { shared, allow: Some(ALLOW), ..Prepared::empty(204) }
 }
 
-/// The fields of whatever the server answers on behalf of a site: those the archive brings for
-/// it, else the built-in ones.
+/// Returns the fields of all responses that the server generates for a site: those in the archive,
+/// else the built-in ones.
 #[must_use]
 pub fn generated_fields<'x>(archive: &Archive<'x>) -> SharedFields<'x> {
     generated_block(archive).fields_without_type()

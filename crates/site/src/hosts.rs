@@ -1,40 +1,41 @@
-//! Which of several sites a request is for, told by its host.
+//! Selects one of several sites by the host of a request.
 //!
-//! The order: the site that names the host, the one with the longest `*.` pattern that covers it,
-//! the one that names no hosts. Hosts are compared without regard to ASCII case, port and one
+//! The order is: the site that names the host, the one with the longest `*.` pattern that covers
+//! it, the one that names no hosts. Hosts are compared without regard to ASCII case, port and one
 //! trailing dot (RFC 9110 §4.2.3, RFC 3986 §3.2.2).
 
 use pinion_http::host::split;
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Longest host that a pattern names or covers: the longest name of the DNS as text (RFC 1035
-/// §2.3.4). A longer one is looked for nowhere, so that a request costs no more than this.
+/// Most bytes of a host that a pattern names or covers: the longest name of the DNS as text (RFC
+/// 1035 §2.3.4). A longer one is never looked up, so that a request costs no more than this.
 pub const HOST_MAX_BYTES: usize = 253;
 
-/// A host that a site answers for, or all below one.
+/// A host that a site serves, or all hosts below a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostPattern {
-    /// In lower case, without a trailing dot.
+    /// The name, in lower case, without a trailing dot.
     name: Vec<u8>,
-    /// `*.name`: every host below the name, however deep, and not the name itself.
+    /// Whether the pattern is `*.name`: every host below the name, at any depth, and not the name
+    /// itself.
     below: bool,
 }
 
-/// Why a text is no [`HostPattern`].
+/// The reason why a text is no [`HostPattern`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostPatternError {
-    /// `*` alone: that is what a site without hosts is for.
+    /// The text is `*` alone: a site without hosts has this meaning.
     Every,
-    /// Neither a name nor an address.
+    /// The text is neither a name nor an address.
     NoHost,
-    /// Not ASCII: a client sends the other form of such a name.
+    /// The text is not ASCII: a client sends the ASCII form of such a name.
     NotAscii,
-    /// Longer than [`HOST_MAX_BYTES`].
+    /// The text is longer than [`HOST_MAX_BYTES`].
     TooLong,
-    /// With a port, a scheme or a path.
+    /// The text contains a port, a scheme or a path.
     TooMuch,
-    /// `*` somewhere else than in front.
+    /// The text contains a `*` that is not at the begin.
     Wildcard,
 }
 
@@ -52,10 +53,10 @@ impl fmt::Display for HostPatternError {
 }
 
 impl HostPattern {
-    /// Reads `example.org`, `*.example.org`, `192.0.2.1` or `[::1]`.
+    /// Parses `example.org`, `*.example.org`, `192.0.2.1` or `[::1]`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the error of the text.
     pub fn parse(text: &str) -> Result<Self, HostPatternError> {
         if text == "*" {
             return Err(HostPatternError::Every);
@@ -92,7 +93,7 @@ impl HostPattern {
     }
 }
 
-/// The spelling that [`HostPattern::parse`] reads back.
+/// Writes the spelling that [`HostPattern::parse`] reads back.
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let star = if self.below { "*." } else { "" };
@@ -100,7 +101,8 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// Letters, digits and hyphens (RFC 1123 §2.1; `_` is in use too).
+/// Returns whether a text consists of letters, digits and hyphens (RFC 1123 §2.1; `_` is in use
+/// too).
 fn is_label(label: &str) -> bool {
     !label.is_empty()
         && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
@@ -109,17 +111,17 @@ fn is_label(label: &str) -> bool {
 /// The hosts of several sites.
 #[derive(Debug)]
 pub struct Hosts {
-    /// Sorted, each with the site that names it.
+    /// The names, sorted, each with the site that names it.
     exact: Box<[(Box<[u8]>, usize)]>,
-    /// Sorted, without the `*.`.
+    /// The names of `*.` patterns, sorted, without the `*.`.
     below: Box<[(Box<[u8]>, usize)]>,
-    /// The site without hosts.
+    /// The site without hosts, which serves all other hosts.
     rest: Option<usize>,
 }
 
 impl Hosts {
-    /// Of sites in their order; one without patterns answers for every other host. Where two name
-    /// the same host, or none at all, the first has it.
+    /// Creates the hosts of sites in their order; a site without patterns serves every other host.
+    /// If two sites name the same host, or no hosts at all, the first one has precedence.
     pub fn new<'p>(sites: impl IntoIterator<Item = &'p [HostPattern]>) -> Self {
         let (mut exact, mut below, mut rest) = (Vec::new(), Vec::new(), None);
         for (site, patterns) in sites.into_iter().enumerate() {
@@ -138,7 +140,7 @@ impl Hosts {
         Self { exact: exact.into(), below: below.into(), rest }
     }
 
-    /// The site that a request is for; none when no site answers for its host.
+    /// Returns the site of a request; none when no site serves its host.
     ///
     /// `authority` is a host with or without a port, valid by [`split`]; none in a request of
     /// HTTP/1.0 that names no host. Nothing is allocated; the cost grows with the labels of the
@@ -153,7 +155,7 @@ impl Hosts {
         }
     }
 
-    /// The site without hosts.
+    /// Returns the site without hosts.
     #[must_use]
     pub fn rest(&self) -> Option<usize> {
         self.rest
@@ -172,7 +174,7 @@ impl Hosts {
         if self.below.is_empty() {
             return None;
         }
-        // From the left: the first suffix that is found is the longest.
+        // The search goes from the left: the first suffix that is found is the longest.
         let dots = lower.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'.');
         dots.map(|(dot, _)| dot).find_map(|dot| find(&self.below, lower.get(dot + 1..)?))
     }

@@ -1,26 +1,26 @@
-//! What a request gets: archive and request head in, prepared response out.
+//! Computes the response to a request: archive and request head in, prepared response out.
 //!
 //! **In:** an [`Archive`](pinion_archive::Archive), a
-//! [`RequestHead`](pinion_http::request::RequestHead) of any protocol, the time, and room to work
-//! in that is reused between requests.
-//! **Out:** a [`Prepared`](pinion_http::prepared::Prepared) that borrows from all of these.
-//! No I/O, no clock, and no allocation once the room has grown.
+//! [`RequestHead`](pinion_http::request::RequestHead) of any protocol, the time, and buffers that
+//! are reused between requests. **Out:** a [`Prepared`](pinion_http::prepared::Prepared) that
+//! borrows from all of these. It does no I/O, reads no clock, and allocates nothing once the
+//! buffers have grown.
 //!
 //! | Module | Decides |
 //! |---|---|
 //! | [`answer()`] | the order of everything: target, entry, method |
 //! | `resolve` | which entry a path gets: its own, a rule's, the other slash form's, a fallback's |
 //! | `rules`, `form` | the first rule that matches host, path and query |
-//! | `template` | where a rule leads: its target with the captures put in |
-//! | `fields` | the fields that rules give what is not stored with them |
-//! | `resource` | which representation, and whole, part, 304, 412 or 416 |
+//! | `template` | the target of a rule, with its captures filled in |
+//! | `fields` | the fields by rules of responses that are not stored with them |
+//! | `resource` | the representation, and whole, part, 304, 412 or 416 |
 //! | `multipart` | several ranges in one body |
 //! | [`live`] | a file that is no part of the archive, with the fields of the site |
-//! | `location` | where a redirect leads |
-//! | `generated` | the answers without an entry: error pages, OPTIONS |
+//! | `location` | the location of a redirect |
+//! | `generated` | the responses without an entry: error pages, OPTIONS |
 //! | [`hosts`] | which of several sites a request is for |
-//! | [`trace`] | the steps of a look-up, for a caller that explains a response |
-//! | `work` | [`RequestBuffers`] and [`Pieces`], the room to work in |
+//! | [`trace`] | the steps of a lookup, for a caller that explains a response |
+//! | `work` | [`RequestBuffers`] and [`Pieces`], the buffers of a request |
 #![forbid(unsafe_code)]
 
 mod answer;

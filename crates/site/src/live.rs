@@ -26,19 +26,19 @@ pub struct LiveFile<'x> {
     pub varies: bool,
     /// Its length in bytes.
     pub bytes: u64,
-    /// The time of its last change, in seconds since 1970, if it is told.
+    /// The time of its last change, in seconds since 1970, if it is disclosed.
     pub modified: Option<UnixSeconds>,
-    /// Its entity tag, without quotes, if it is told.
+    /// Its entity tag, without quotes, if it is disclosed.
     pub etag: Option<&'x [u8]>,
     /// `Content-Location`: the path of the file, if that is not the path of the request.
     pub location: Option<&'x [u8]>,
-    /// What separates several ranges: it must not stand in the content. Empty if there is nothing
-    /// for that; the file is then sent as a whole.
+    /// The boundary between several ranges, which must not occur in the content. If it is empty,
+    /// the file is sent as a whole.
     pub boundary: &'x [u8],
 }
 
-/// The response of a site to a request for a file outside of its archive. The pieces of its body
-/// are [external](pinion_http::prepared::Piece::External), and all of them of this file.
+/// Returns the response of a site to a request for a file outside of its archive. The pieces of its
+/// body are [external](pinion_http::prepared::Piece::External), and all of them of this file.
 pub fn live_response<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
@@ -76,12 +76,12 @@ pub fn live_response<'x>(
     resource::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
 }
 
-/// Whole lines of the fields of a response, with all rules for its path.
+/// Whole field lines of a response, with all rules for its path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldLines {
-    /// Those of a whole response, `Content-Type` in front.
+    /// The lines of a whole response, `Content-Type` first.
     pub full: Vec<u8>,
-    /// Those of a 304.
+    /// The lines of a 304.
     pub not_modified: Vec<u8>,
     /// The length of the first line in bytes.
     pub type_line_bytes: usize,
@@ -108,12 +108,12 @@ pub fn live_fields(
 }
 
 /// A file that is sent in place of the content of an application's response. The application has
-/// decided who gets it.
+/// decided who receives it.
 #[derive(Clone, Copy, Debug)]
 pub struct SentFile<'x> {
     /// The status of a whole response. Preconditions and ranges count for 200 alone.
     pub status: u16,
-    /// Whole lines of the fields that it has, with `Content-Type` in front.
+    /// Its whole field lines, with `Content-Type` first.
     pub fields: &'x [u8],
     /// The length of that first line in bytes.
     pub type_line_bytes: usize,
@@ -121,17 +121,17 @@ pub struct SentFile<'x> {
     pub not_modified_fields: &'x [u8],
     /// Its length in bytes.
     pub bytes: u64,
-    /// The time of its last change, in seconds since 1970, if it is told.
+    /// The time of its last change, in seconds since 1970, if it is disclosed.
     pub modified: Option<UnixSeconds>,
-    /// Its entity tag, without quotes, if it is told.
+    /// Its entity tag, without quotes, if it is disclosed.
     pub etag: Option<&'x [u8]>,
-    /// As [`LiveFile::boundary`].
+    /// The boundary of ranges, as [`LiveFile::boundary`].
     pub boundary: &'x [u8],
 }
 
-/// The response to a request for which an application has named a file. The pieces of its body are
-/// [external](pinion_http::prepared::Piece::External), and all of them of this file. Rules for
-/// fields are in the fields already.
+/// Returns the response to a request for which an application has named a file. The pieces of its
+/// body are [external](pinion_http::prepared::Piece::External), and all of them of this file. Rules
+/// for fields are in the fields already.
 pub fn sent_file_response<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
@@ -153,8 +153,8 @@ pub fn sent_file_response<'x>(
         place: whole_file(file.bytes),
     };
     let validators = validators(archive, file.etag, file.modified, now);
-    // RFC 9110 §13.1 and §14.2: conditions of other methods are for what they change, and ranges
-    // are for GET.
+    // RFC 9110 §13.1 and §14.2: conditions of other methods are for the resource that they change,
+    // and ranges are for GET.
     let is_selected = file.status == 200 && head.method.selects_representation();
     if !is_selected || resource::is_unconditional(&question, file.status) {
         return resource::whole(&validators, &selected, pieces);
@@ -163,7 +163,7 @@ pub fn sent_file_response<'x>(
     resource::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
 }
 
-/// All of the one file that is not in the archive.
+/// Returns the whole content of the one file that is not in the archive.
 fn whole_file(bytes: u64) -> BodyLocation {
     BodyLocation::External(ExternalRange { file: 0, offset: 0, bytes, size: bytes, modified_ns: 0 })
 }
@@ -181,7 +181,7 @@ fn validators<'x>(
     }
 }
 
-/// The redirect of a folder to its path with a slash, as that of a folder of the archive.
+/// Returns the redirect of a folder to its path with a slash, like that of a folder of the archive.
 pub fn live_slash_redirect<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,

@@ -1,17 +1,18 @@
-//! Where a redirect leads.
+//! The locations of redirects.
 
 use pinion_http::prepared::Location;
 use pinion_http::target::{escape, is_path_byte, is_uri_byte};
 
-/// Writes a decoded path as the path of a URI reference, `slash` behind it when asked for. False
-/// when it would read as something else: `//name` is the name of another host (RFC 3986 §4.2).
+/// Writes a decoded path as the path of a URI reference, with a `slash` at its end if requested.
+/// Returns false if it would read as another reference: `//name` is the name of another host (RFC
+/// 3986 §4.2).
 pub(crate) fn write_path(out: &mut Vec<u8>, path: &[u8]) -> bool {
     out.clear();
     escape(out, path.iter().copied(), is_path_byte);
     !path.starts_with(b"//")
 }
 
-/// The location of a path that stands in `text` alone, with the query of the request.
+/// Returns the location of a path in `text`, with the query of the request.
 pub(crate) fn slash<'x>(text: &'x mut Vec<u8>, query: Option<&'x [u8]>) -> Location<'x> {
     let path_bytes = text.len();
     let clean = query.is_none_or(is_uri);
@@ -24,8 +25,8 @@ pub(crate) fn slash<'x>(text: &'x mut Vec<u8>, query: Option<&'x [u8]>) -> Locat
     Location { path, query: if clean { query } else { Some(escaped) } }
 }
 
-/// The location of a redirect entry whose query is carried over: what the client's query is joined
-/// to may have a query of its own, and a fragment, which stays last.
+/// Returns the location of a redirect entry whose query is carried over. The target may have a
+/// query of its own, to which the client's query is joined, and a fragment, which stays last.
 pub(crate) fn with_query<'x>(
     target: &'x [u8],
     query: Option<&'x [u8]>,

@@ -10,11 +10,11 @@ use pinion_http::range::ByteRange;
 use crate::resource::{Selected, part};
 use crate::work::Pieces;
 
-/// A 206 with a part for each of 2 to [`RANGES_MAX`] ranges.
+/// Returns a 206 with a part for each of 2 to [`RANGES_MAX`] ranges.
 ///
-/// The boundary is 128 bits that cannot stand in the content: of an archive the entity tag, a hash
-/// of that content, and random ones of any other file.
-/// `text` takes the media type and the headings, `pieces` the order of it all.
+/// The boundary is 128 bits that cannot occur in the content: for an archive the entity tag, a hash
+/// of that content, and random bits for any other file. `text` receives the media type and the
+/// headings, `pieces` the order of the whole body.
 pub(crate) fn answer<'x>(
     answer: Prepared<'x>,
     selected: &Selected<'x>,

@@ -1,4 +1,4 @@
-//! Which entry a path gets. First match wins (docs/resolution.md):
+//! Resolves a path to an entry. First match wins (docs/resolution.md):
 //!
 //! 1. the first rule that matches, if it is forced
 //! 2. the entry of the path; the build has made entries for index files, clean URLs and most rules
@@ -9,8 +9,8 @@
 //! 6. for navigations, the single-page fallback
 //! 7. the nearest fallback page, else the built-in one
 //!
-//! The target of a rewrite is looked for in the same way, but for the rules; where a request would
-//! be led to the other slash form, that form is sent.
+//! The target of a rewrite is looked up in the same way, but without the rules; where a request
+//! would be redirected to the other slash form, that form is sent.
 
 use pinion_archive::layout::{SINGLE_PAGE_KEY, VARIANT_PREFIX};
 use pinion_archive::{Archive, Damage, EntryKind, Rule, Scratch, TargetPart};
@@ -65,14 +65,15 @@ pub(crate) fn resolve<'x>(
     Search { archive, head, key, target, scratch, text, trace }.missing(path)
 }
 
-/// Whether a file of this path, which is decoded, answers for it: with no rule or variant that may
-/// come before it, and no page that stands for what is missing. What is damaged is no file.
+/// Returns whether a file has this path, which is decoded, and no rule or variant may have
+/// precedence over it; a page that is sent for missing paths does not count. A damaged entry is no
+/// file.
 pub fn has_file(archive: &Archive<'_>, path: &[u8], work: &mut RequestBuffers) -> bool {
     archive.load(path, &mut work.scratch).unwrap_or(false) && is_alone(&work.scratch)
 }
 
-/// Whether a rule comes before any file for the path of a request: one that is forced, or one for
-/// this path alone, of which an archive does not tell whether it is forced.
+/// Returns whether a rule has precedence over any file for the path of a request: a forced rule, or
+/// a rule for this path alone, because an archive does not tell whether it is forced.
 pub fn has_rule_before_files(
     archive: &Archive<'_>,
     head: &RequestHead<'_>,
@@ -92,7 +93,7 @@ pub fn has_rule_before_files(
     rule.is_some_and(|rule| rule.is_forced())
 }
 
-/// Whether the entry is a resource that nothing may answer in place of.
+/// Returns whether the entry is a resource that no variant may replace.
 #[inline]
 fn is_alone(scratch: &Scratch) -> bool {
     scratch
@@ -101,19 +102,19 @@ fn is_alone(scratch: &Scratch) -> bool {
 }
 
 impl<'t> LookupStep<'t> {
-    /// The step of a look-up that has left its entry, or none, in `scratch`.
+    /// Returns the step of a lookup that has left its entry, or none, in `scratch`.
     #[inline(always)]
     fn entry(sought: Sought, path: &'t [u8], scratch: &Scratch) -> LookupStep<'t> {
         LookupStep::Entry { sought, path, found: scratch.entry().map(|entry| entry.kind()) }
     }
 }
 
-/// A look-up that is not over with the first entry.
+/// A lookup that goes on after the first entry.
 struct Search<'w, 'q, 'x, T> {
     archive: &'q Archive<'x>,
     head: &'q RequestHead<'x>,
     key: &'w mut Vec<u8>,
-    /// Empty, until a rewrite leads somewhere.
+    /// The target path of a rewrite; empty until there is one.
     target: &'w mut Vec<u8>,
     scratch: &'w mut Scratch,
     text: &'w mut Vec<u8>,
@@ -121,7 +122,7 @@ struct Search<'w, 'q, 'x, T> {
 }
 
 impl<'x, T: Trace> Search<'_, '_, 'x, T> {
-    /// The path has an entry, which is in `scratch`.
+    /// Handles a path that has an entry, which is in `scratch`.
     fn found(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         let Some(entry) = self.scratch.entry() else { return Ok(LookupOutcome::Error(500)) };
         if entry.rules_first() {
@@ -149,7 +150,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         }
     }
 
-    /// The path has no entry, or one that is private.
+    /// Handles a path without an entry, or with a private one.
     fn missing(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         if self.archive.rules().is_empty() {
             return if self.other_slash_form(path)? {
@@ -172,9 +173,8 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         }
     }
 
-    /// The path has bytes that are in no key: nothing is known by it, but what stands for whatever
-    /// is missing still does. An escaped slash stays one where a rule captures it; `%00` could not
-    /// be told apart from it.
+    /// Handles a path with bytes that are in no key: no entry has it, but fallbacks still apply. An
+    /// escaped slash stays one where a rule captures it; `%00` could not be distinguished from it.
     fn never_matching(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         let mut captures = Captures::NONE;
         let rule = self.first_rule(path, &mut captures);
@@ -200,7 +200,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         rules::first(self.archive.rules(), &asked, captures, self.trace)
     }
 
-    /// What a rule gives; the fallbacks when it leads to nothing.
+    /// Applies a rule; returns the fallback when its target does not exist.
     fn apply(
         &mut self,
         rule: &Rule<'_>,
@@ -210,7 +210,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         self.trace.step(LookupStep::Applied { number: rule.number() });
         if rule.is_redirect() {
             let fits = template::location(rule, captures, self.head.target.query, self.text);
-            // RFC 9110 §15.5.15: longer than the server is willing to interpret.
+            // RFC 9110 §15.5.15: the target is longer than the server is willing to interpret.
             if !fits {
                 self.trace.step(LookupStep::TooLong);
                 return Ok(LookupOutcome::Error(414));
@@ -226,8 +226,8 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         }
     }
 
-    /// What a request for the path in `target` would get, with a status if that is a resource.
-    /// Rules do not apply to it, and it leads nowhere else.
+    /// Returns the outcome of a request for the path in `target`, with a status if that is a
+    /// resource. Rules do not apply to it, and it never redirects.
     fn rewritten(&mut self, status: u16) -> Result<LookupOutcome, Damage> {
         let target = core::mem::take(self.target);
         let outcome = self.target_outcome(status, &target);
@@ -271,7 +271,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         found
     }
 
-    /// The resource in `scratch`, or its variant if the client prefers that.
+    /// Returns the resource in `scratch`, or its variant if the client prefers that.
     fn variant(&mut self) -> Result<LookupOutcome, Damage> {
         let Some(entry) = self.scratch.entry() else { return Ok(LookupOutcome::Error(500)) };
         if !entry.has_variant() || !negotiate::prefers_json(self.head.values(KnownField::Accept)) {
@@ -287,7 +287,8 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         Ok(if resource { LookupOutcome::Resource } else { LookupOutcome::Error(500) })
     }
 
-    /// Whether the path exists with a slash more or less at its end; then `text` has its location.
+    /// Returns whether the path exists with a slash more or less at its end; then `text` has its
+    /// location.
     fn other_slash_form(&mut self, path: &[u8]) -> Result<bool, Damage> {
         if !self.archive.redirects_slashes() {
             self.trace.step(LookupStep::NoSlashRedirects);
@@ -300,8 +301,8 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         Ok(found && kind != Some(EntryKind::Private) && location::write_path(self.text, other))
     }
 
-    /// Whether the path is a folder's without its slash, and that folder's own page answers
-    /// whatever is missing there; then it is in `scratch`.
+    /// Returns whether the path is a folder's without its slash, and that folder has a fallback
+    /// page of its own; then it is in `scratch`.
     fn load_page_of_folder(&mut self, path: &[u8]) -> Result<bool, Damage> {
         if !self.archive.redirects_slashes() || path.ends_with(b"/") {
             return Ok(false);
@@ -313,7 +314,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         Ok(found)
     }
 
-    /// What answers when nothing else does.
+    /// Returns the fallback of a path that no other step has resolved.
     fn fallback(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         if self.load_page_of_folder(path)?
             && location::write_path(self.text, with_slash(path, self.key))
@@ -323,7 +324,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         self.nearest_page(path)
     }
 
-    /// The page for what is missing that is nearest to a path, or that of a single-page site.
+    /// Returns the fallback page that is nearest to a path, or that of a single-page site.
     fn nearest_page(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         let found = self.archive.load_fallback(path, self.scratch)?;
         let status = self.scratch.entry().map_or(404, |entry| entry.status());
@@ -343,12 +344,12 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
     }
 }
 
-/// A resource that stands for another path.
+/// Marks a resource that is sent for another path.
 fn standing_in(outcome: LookupOutcome) -> LookupOutcome {
     if outcome == LookupOutcome::Resource { LookupOutcome::StandIn } else { outcome }
 }
 
-/// A path with a slash more or less at its end, perhaps in `key`.
+/// Returns a path with a slash more or less at its end, perhaps in `key`.
 fn other_form<'k>(path: &'k [u8], key: &'k mut Vec<u8>) -> Option<&'k [u8]> {
     match path {
         // An empty segment at the end is a segment, not the slash of another form.
@@ -365,8 +366,8 @@ fn with_slash<'k>(path: &[u8], key: &'k mut Vec<u8>) -> &'k [u8] {
     key
 }
 
-/// Whether somebody goes to a page, and not a page to its parts: a style sheet that is missing
-/// must not become HTML.
+/// Returns whether a user navigates to a page, as opposed to a page that loads its parts: a missing
+/// style sheet must not become HTML.
 fn is_navigation(head: &RequestHead<'_>, path: &[u8]) -> bool {
     if !matches!(head.method, Method::Get | Method::Head) {
         return false;
@@ -376,7 +377,7 @@ fn is_navigation(head: &RequestHead<'_>, path: &[u8]) -> bool {
     if extension.is_some_and(|extension| !extension.eq_ignore_ascii_case(b"html")) {
         return false;
     }
-    // Fetch §3.1 (Sec-Fetch-Mode); clients without it say what they can show.
+    // Fetch §3.1 (Sec-Fetch-Mode); for clients without it, `Accept` decides.
     let mode = head.fields.get(b"sec-fetch-mode");
     mode.is_some_and(|mode| mode == b"navigate")
         || negotiate::names_html(head.values(KnownField::Accept))

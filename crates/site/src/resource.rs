@@ -1,4 +1,4 @@
-//! One resource: which representation, and whole, in part or not at all.
+//! The response of one resource: its representation, sent whole, in part or not at all.
 //!
 //! Negotiation comes first, because every representation has its own entity tag; then the
 //! preconditions, then the range (RFC 9110 §13.2.2).
@@ -17,14 +17,15 @@ use crate::generated;
 use crate::multipart;
 use crate::work::{Pieces, ResponseBuffers};
 
-/// The representation that will be sent, and what is known about it.
+/// The selected representation, and the facts for its response.
 #[derive(Clone, Copy)]
 pub(crate) struct Selected<'x> {
     /// The status of the response with all of it.
     pub(crate) status: u16,
-    /// `Content-Location`.
+    /// The value of `Content-Location`.
     pub(crate) content_location: Option<&'x [u8]>,
-    /// What separates ranges of it, see [`multipart`]; empty if it is not sent in several ranges.
+    /// The boundary between several ranges, see [`multipart`]; empty if it is not sent in several
+    /// ranges.
     pub(crate) boundary: &'x [u8],
     /// Its length in bytes.
     pub(crate) bytes: u64,
@@ -32,20 +33,20 @@ pub(crate) struct Selected<'x> {
     pub(crate) place: BodyLocation,
 }
 
-/// Which rules for fields the response has still to get.
+/// The rules for fields that have not been applied to the response yet.
 #[derive(Clone, Copy)]
 pub(crate) enum UnappliedRules<'k> {
-    /// None: the stored fields have them all.
+    /// No rules: the stored fields have them all.
     None,
-    /// Those for the path of the request, which this page stands for.
+    /// The rules for the path of the request, for which this page is sent.
     StandIn(SentPage<'k>),
-    /// All: the fields are those before any rule.
+    /// All rules: the fields are those before any rule.
     All,
 }
 
-/// The answer to GET or HEAD of an entry by its own path, whose fields are stored with the rules
-/// for that path. Inlined, as are the steps on the way to a whole body: an answer is larger than
-/// registers, and each hand-over would copy it.
+/// Returns the response to GET or HEAD of an entry by its own path, whose fields are stored with
+/// the rules for that path. It is inlined, as are the steps on the way to a whole body: a response
+/// is larger than registers, and each return would copy it.
 #[inline(always)]
 pub(crate) fn answer<'x>(
     question: &Question<'_, 'x>,
@@ -61,7 +62,7 @@ pub(crate) fn answer<'x>(
     conditional_answer(question, &validators, selected, UnappliedRules::None, buffers, pieces)
 }
 
-/// The answer to GET or HEAD of a path that another page stands for.
+/// Returns the response to GET or HEAD of a path for which another page is sent.
 pub(crate) fn stand_in<'x>(
     question: &Question<'_, 'x>,
     entry: Entry<'x>,
@@ -79,7 +80,7 @@ pub(crate) fn stand_in<'x>(
     conditional_answer(question, &validators, selected, rules, buffers, pieces)
 }
 
-/// The content of an entry with the status of an error.
+/// Returns the content of an entry with the status of an error.
 pub(crate) fn page<'x>(
     question: &Question<'_, 'x>,
     entry: Entry<'x>,
@@ -100,9 +101,9 @@ pub(crate) fn page<'x>(
     content(status, &Selected { shared, ..selected }, pieces)
 }
 
-/// The page that is sent in place of the path of a request, in `target` unless it is empty.
+/// Returns the page that is sent in place of the path of a request, in `target` unless it is empty.
 fn sent_page<'k>(entry: &Entry<'_>, target: &'k [u8]) -> SentPage<'k> {
-    // Pages for what is missing have the fields of their folder instead.
+    // Fallback pages have the fields of their folder instead.
     let is_of_path = entry.path().starts_with(b"/") || entry.path().starts_with(VARIANT_PREFIX);
     SentPage { path: target, is_stored: is_of_path }
 }
@@ -121,15 +122,14 @@ fn validators<'x>(
     }
 }
 
-/// Whether nothing in the request can make its answer something else than the whole
-/// representation.
+/// Returns whether every response to the request is the whole representation.
 #[inline(always)]
 pub(crate) fn is_unconditional(question: &Question<'_, '_>, status: u16) -> bool {
-    // RFC 9110 §13.2.1: preconditions are for what would be a 2xx.
+    // RFC 9110 §13.2.1: preconditions apply only to responses that would be a 2xx.
     !question.head.known.has_any(CONDITIONAL) || !(200..=299).contains(&status)
 }
 
-/// The fields that can make an answer something else than the whole representation.
+/// The fields that can change a response from the whole representation.
 const CONDITIONAL: &[KnownField] = &[
     KnownField::IfMatch,
     KnownField::IfModifiedSince,
@@ -138,7 +138,7 @@ const CONDITIONAL: &[KnownField] = &[
     KnownField::Range,
 ];
 
-/// The answer to a request with preconditions or a range.
+/// Returns the response to a request with preconditions or a range.
 pub(crate) fn conditional_answer<'x>(
     question: &Question<'_, 'x>,
     validators: &Validators<'x>,
@@ -193,8 +193,8 @@ pub(crate) fn conditional_answer<'x>(
     }
 }
 
-/// The content of an entry as that of another answer: a not-found page, the body of a redirect. No
-/// validators, no ranges.
+/// Returns the content of an entry as that of another response: a not-found page, the body of a
+/// redirect. It has no validators and no ranges.
 pub(crate) fn content<'x>(
     status: u16,
     selected: &Selected<'x>,
@@ -204,7 +204,7 @@ pub(crate) fn content<'x>(
     Prepared { status, content_location: None, ..whole(&none, selected, pieces) }
 }
 
-/// A range of the place, both ends included; it lies inside it.
+/// Returns a range of a body, both ends included; it lies inside the body.
 pub(crate) fn part<'x>(place: BodyLocation, range: ByteRange) -> Piece<'x> {
     match place {
         BodyLocation::Archive(mut slice) => {
@@ -220,7 +220,7 @@ pub(crate) fn part<'x>(place: BodyLocation, range: ByteRange) -> Piece<'x> {
     }
 }
 
-/// The representation that will be sent.
+/// Selects the representation that is sent.
 #[inline(always)]
 pub(crate) fn select<'x>(
     question: &Question<'_, 'x>,
@@ -251,7 +251,7 @@ pub(crate) fn select<'x>(
     })
 }
 
-/// The whole representation.
+/// Returns the response with the whole representation.
 #[inline(always)]
 pub(crate) fn whole<'x>(
     validators: &Validators<'x>,
@@ -267,7 +267,7 @@ pub(crate) fn whole<'x>(
     Prepared { content_length: Some(bytes), body, ..without_body(validators, selected) }
 }
 
-/// What a whole and a partial answer have in common.
+/// Returns the common part of a whole and a partial response.
 #[inline(always)]
 fn without_body<'x>(validators: &Validators<'x>, selected: &Selected<'x>) -> Prepared<'x> {
     Prepared {

@@ -1,5 +1,5 @@
-//! Which rule applies to a request: the first one, in the order of the archive, whose host, path
-//! and query are those of the request. Nothing is copied; what a rule captures stays where it is.
+//! Finds the rule that applies to a request: the first one, in the order of the archive, whose
+//! host, path and query are those of the request. Captures are not copied.
 
 use pinion_archive::limits::RULE_CAPTURES_MAX;
 use pinion_archive::{QueryValue, Rule, Rules, path_matches};
@@ -9,23 +9,23 @@ use pinion_http::request::RequestHead;
 use crate::form;
 use crate::trace::{LookupStep, RuleMatch, Trace};
 
-/// What rules look at.
+/// The parts of a request that rules match.
 #[derive(Clone, Copy)]
 pub(crate) struct RuleInput<'a> {
-    /// Decoded, with a slash at the front.
+    /// The path, decoded, with a slash at the front.
     pub(crate) path: &'a [u8],
-    /// As sent.
+    /// The host, as sent.
     host: &'a [u8],
-    /// As sent; empty without one.
+    /// The query, as sent; empty without one.
     query: &'a [u8],
 }
 
 /// A part of a request that a rule has captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Captured<'a> {
-    /// Of the path: decoded.
+    /// A part of the path, decoded.
     Path(&'a [u8]),
-    /// Of the query: as sent.
+    /// A part of the query, as sent.
     Query(&'a [u8]),
 }
 
@@ -51,7 +51,7 @@ impl<'a> Captures<'a> {
         self.parts.get(..self.count)?.get(usize::from(number)).copied()
     }
 
-    /// An archive has no rule with more captures than there is room for.
+    /// Adds a capture. An archive has no rule with more captures than there is room for.
     fn push(&mut self, part: Captured<'a>) {
         if let Some(place) = self.parts.get_mut(self.count) {
             *place = part;
@@ -60,7 +60,7 @@ impl<'a> Captures<'a> {
     }
 }
 
-/// The first rule that matches, and what it captures.
+/// Returns the first rule that matches, and its captures.
 pub(crate) fn first<'r, 'a>(
     rules: &'r Rules,
     asked: &RuleInput<'a>,
@@ -73,7 +73,7 @@ pub(crate) fn first<'r, 'a>(
     if let Some(pattern) = rules.patterns(asked.path, end).find(&mut applies) {
         return Some(pattern);
     }
-    // Once more, since patterns that were tried have left their captures.
+    // The rule is matched once more, because patterns that were tried have left their captures.
     exact.filter(applies)
 }
 
@@ -99,7 +99,8 @@ fn matches<'a>(
     matched == RuleMatch::Yes
 }
 
-/// `*.example.org` is every name below `example.org`, and not that one.
+/// Returns whether a host matches a pattern. `*.example.org` is every name below `example.org`, and
+/// not that one.
 fn host_matches(pattern: &[u8], host: &[u8]) -> bool {
     let Some(domain) = pattern.strip_prefix(b"*") else {
         return host.eq_ignore_ascii_case(pattern);

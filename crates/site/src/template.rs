@@ -1,4 +1,4 @@
-//! The target of a rule with its captures put in: a `Location`, or the key of an entry.
+//! Fills the captures of a rule into its target: a `Location`, or the key of an entry.
 
 use pinion_archive::limits::PATH_MAX_BYTES;
 use pinion_archive::{Rule, TargetPart};
@@ -7,12 +7,12 @@ use pinion_http::target::{escape, is_path_byte, is_uri_byte};
 use crate::form;
 use crate::rules::{Captured, Captures};
 
-/// The longest `Location` that a rule may give: twice what common clients take as a whole head. A
-/// target can name a capture more than once, so it must be bounded somewhere.
+/// The longest `Location` of a rule: twice as much as common clients accept as a whole head. A
+/// target can name a capture more than once, so its length needs a limit.
 pub(crate) const LOCATION_MAX_BYTES: usize = 32 * 1024;
 
-/// The byte that stands for an escaped slash in a decoded path; nothing else is a NUL there, unless
-/// the path has `%00`.
+/// The byte that represents an escaped slash in a decoded path; no other byte is a NUL there,
+/// unless the path has `%00`.
 pub(crate) const ESCAPED_SLASH: u8 = 0;
 
 /// Appends a captured part of a path, escaped as in a path. An escaped slash stays one.
@@ -28,7 +28,8 @@ fn write_escaped(out: &mut Vec<u8>, text: &[u8], plain: impl Fn(u8) -> bool) {
     }
 }
 
-/// Writes where a redirect leads. False when it would be longer than [`LOCATION_MAX_BYTES`].
+/// Writes the location of a redirect. Returns false when it would be longer than
+/// [`LOCATION_MAX_BYTES`].
 ///
 /// Captures are escaped, more strictly in a query, where they could end it or begin a field of
 /// their own. A path of this site never becomes `//host`, the name of another one (RFC 3986 §4.2).
@@ -75,7 +76,7 @@ pub(crate) fn location(
     join(out, query, behind_path)
 }
 
-/// Writes the key of the entry that a rule leads to. False when no key is as long.
+/// Writes the key of the target entry of a rule. Returns false when no key is as long.
 pub(crate) fn key(rule: &Rule<'_>, captures: &Captures<'_>, out: &mut Vec<u8>) -> bool {
     out.clear();
     for part in rule.target() {
@@ -93,14 +94,14 @@ pub(crate) fn key(rule: &Rule<'_>, captures: &Captures<'_>, out: &mut Vec<u8>) -
     true
 }
 
-/// Appends the query of the request; false when it does not fit.
+/// Appends the query of the request; returns false when it does not fit.
 fn join(out: &mut Vec<u8>, query: Option<&[u8]>, has_query: bool) -> bool {
     let Some(query) = query else { return true };
     out.push(if has_query { b'&' } else { b'?' });
     push(out, query.iter().copied(), query, is_uri_byte)
 }
 
-/// Appends bytes, made of `source` and no longer, escaped; false when they might not fit.
+/// Appends bytes, made of `source` and no longer, escaped; returns false when they might not fit.
 fn push(
     out: &mut Vec<u8>,
     bytes: impl Iterator<Item = u8>,
@@ -114,7 +115,7 @@ fn push(
     fits
 }
 
-/// Appends a captured part of a path, escaped; false when it might not fit.
+/// Appends a captured part of a path, escaped; returns false when it might not fit.
 fn push_path(out: &mut Vec<u8>, text: &[u8], plain: impl Fn(u8) -> bool) -> bool {
     let fits = out.len() + 3 * text.len() <= LOCATION_MAX_BYTES;
     if fits {
@@ -123,7 +124,7 @@ fn push_path(out: &mut Vec<u8>, text: &[u8], plain: impl Fn(u8) -> bool) -> bool
     fits
 }
 
-/// What cannot end a value of a query, or begin another one.
+/// Returns whether a byte can neither end a value of a query, nor begin another one.
 fn is_value_byte(byte: u8) -> bool {
     is_path_byte(byte) && !b"&+=;".contains(&byte)
 }

@@ -1,13 +1,14 @@
-//! The steps of a look-up, for a caller that explains a response (`pinion why`).
+//! The steps of a lookup, for a caller that explains a response (`pinion why`).
 //!
-//! A server looks paths up with [`Untraced`], whose function is empty: a look-up is compiled for it
+//! A server looks paths up with [`Untraced`], whose function is empty: a lookup is compiled for it
 //! as if there were no steps.
 
 use pinion_archive::EntryKind;
 use pinion_http::target::PathError;
 
-/// Receives the steps of a look-up, in the order in which they are taken. What keeps them is behind
-/// a reference, so that [`Untraced`] takes no room among the arguments of the look-up.
+/// Receives the steps of a lookup, in the order in which they are taken. An implementation keeps
+/// its data behind a reference, so that [`Untraced`] takes no room among the arguments of the
+/// lookup.
 pub trait Trace: Copy {
     /// Receives one step.
     fn step(self, step: LookupStep<'_>);
@@ -22,7 +23,7 @@ impl Trace for Untraced {
     fn step(self, _: LookupStep<'_>) {}
 }
 
-/// One step of a look-up. Paths are decoded.
+/// One step of a lookup. Paths are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupStep<'t> {
     /// The path of the request was decoded.
@@ -31,7 +32,7 @@ pub enum LookupStep<'t> {
     NoPath(PathError),
     /// The entry of a path was looked up.
     Entry {
-        /// What the entry was looked up for.
+        /// The purpose of the lookup.
         sought: Sought,
         /// The path.
         path: &'t [u8],
@@ -49,7 +50,7 @@ pub enum LookupStep<'t> {
         /// The result.
         matched: RuleMatch<'t>,
     },
-    /// The first rule that matches is not forced, and something else comes first.
+    /// The first rule that matches is not forced, and another step comes first.
     NotForced {
         /// Its number in the archive.
         number: u32,
@@ -85,7 +86,7 @@ pub enum LookupStep<'t> {
     },
     /// The page of the single-page application was considered.
     SinglePage(SinglePage),
-    /// The look-up is over.
+    /// The lookup is over.
     End {
         /// The result.
         outcome: LookupOutcome,
@@ -97,7 +98,7 @@ pub enum LookupStep<'t> {
     },
 }
 
-/// What an entry is looked up for.
+/// The path for which an entry is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sought {
     /// The path of the request.
@@ -121,7 +122,7 @@ pub enum RuleMatch<'t> {
     Query(&'t [u8]),
 }
 
-/// What became of the page of a single-page application.
+/// The result for the page of a single-page application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SinglePage {
     /// The site has none.
@@ -132,12 +133,12 @@ pub enum SinglePage {
     Sent,
 }
 
-/// The result of a look-up.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupOutcome {
     /// A resource under its own path.
     Resource,
-    /// A resource that stands for the path: by a rewrite, or for what is missing.
+    /// A resource that is sent for another path: by a rewrite, or for a missing one.
     StandIn,
     /// The content of a resource as a page with this status.
     Page(u16),

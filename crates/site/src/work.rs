@@ -1,4 +1,4 @@
-//! The room a request is answered in.
+//! The buffers in which a request is answered.
 
 use pinion_archive::layout::VARIANT_PREFIX;
 use pinion_archive::limits::PATH_MAX_BYTES;
@@ -11,8 +11,8 @@ use crate::answer::Question;
 use crate::fields::{FieldBuffers, FieldSort, SentPage};
 use crate::template::LOCATION_MAX_BYTES;
 
-/// What the text of one answer may need: a decoded path of the longest target with every byte
-/// escaped, and a slash; or where a rule leads, with literals of the greatest length.
+/// The most text of one response: a decoded path of the longest target with every byte escaped, and
+/// a slash; or the target of a rule, with literals of the greatest length.
 const TEXT_CAPACITY_BYTES: usize = LOCATION_MAX_BYTES + ARCHIVE_TARGET_MAX_BYTES + 1;
 
 const _: () = assert!(TEXT_CAPACITY_BYTES > 3 * TARGET_MAX_BYTES + 1);
@@ -26,7 +26,7 @@ pub struct RequestBuffers {
     pub(crate) key: Vec<u8>,
     /// The path that a rewrite leads to; empty without one.
     pub(crate) target: Vec<u8>,
-    /// The record that answers.
+    /// The entry of the response.
     pub(crate) scratch: Scratch,
     /// A location, or the headings of a multipart body.
     pub(crate) text: Vec<u8>,
@@ -52,7 +52,7 @@ impl RequestBuffers {
         }
     }
 
-    /// The damage that made the last answer a 500, for the log.
+    /// Returns the damage that made the last response a 500, for the log.
     pub fn damage(&self) -> Option<Damage> {
         self.damage
     }
@@ -64,20 +64,20 @@ impl Default for RequestBuffers {
     }
 }
 
-/// The buffers that a response is made in, once it is known what answers.
+/// The buffers in which a response is made, once its entry is known.
 pub(crate) struct ResponseBuffers<'x> {
-    /// See [`RequestBuffers::text`].
+    /// The text of the response, see [`RequestBuffers::text`].
     pub(crate) text: &'x mut Vec<u8>,
-    /// For the path of the request, once more.
+    /// A buffer to decode the path of the request once more.
     pub(crate) decoded: &'x mut Vec<u8>,
-    /// See [`RequestBuffers::target`].
+    /// The target of a rewrite, see [`RequestBuffers::target`].
     pub(crate) target: &'x [u8],
-    /// See [`RequestBuffers::fields`].
+    /// The fields of the response, see [`RequestBuffers::fields`].
     pub(crate) fields: &'x mut FieldBuffers,
 }
 
 impl<'x> ResponseBuffers<'x> {
-    /// The fields of `block` with the rules for the path of the request, see
+    /// Returns the fields of `block` with the rules for the path of the request, see
     /// [`FieldBuffers::apply`].
     pub(crate) fn apply(
         self,
@@ -94,9 +94,8 @@ impl<'x> ResponseBuffers<'x> {
 /// Pieces of a multipart body: a heading and a slice for each range, and the end.
 pub(crate) const PIECES_MAX: usize = 2 * RANGES_MAX + 1;
 
-/// Where the pieces of one answer's body stand: made anew for each request, on the caller's
-/// stack, because they borrow from the [`RequestBuffers`]. Costs nothing until several ranges are
-/// asked for.
+/// The pieces of one response's body: made anew for each request, on the caller's stack, because
+/// they borrow from the [`RequestBuffers`]. They cost nothing until several ranges are requested.
 #[derive(Debug, Default)]
 pub struct Pieces<'x> {
     one: Option<Piece<'x>>,
@@ -104,17 +103,17 @@ pub struct Pieces<'x> {
 }
 
 impl<'x> Pieces<'x> {
-    /// No pieces.
+    /// Creates an empty list.
     pub const fn new() -> Pieces<'x> {
         Pieces { one: None, many: None }
     }
 
-    /// The body that is one piece.
+    /// Returns the body that is one piece.
     pub(crate) fn one(&mut self, piece: Piece<'x>) -> &[Piece<'x>] {
         core::slice::from_ref(self.one.insert(piece))
     }
 
-    /// Room for the pieces of a multipart body.
+    /// Returns room for the pieces of a multipart body.
     pub(crate) fn many(&mut self) -> &mut [Piece<'x>; PIECES_MAX] {
         self.many.insert([Piece::Bytes(b""); PIECES_MAX])
     }
