@@ -9,8 +9,8 @@ pub struct BasicCredentials<'a> {
     pub password: &'a str,
 }
 
-/// Parses the value of an `Authorization` field. `decoded` is where the credentials are decoded to.
-/// Returns `None` for another scheme and for what is malformed: both get the same response, another
+/// Parses the value of an `Authorization` field and decodes the credentials into `decoded`. Returns
+/// `None` for another scheme and for malformed credentials: both get the same response, another
 /// challenge (RFC 9110 §11.6.1).
 ///
 /// RFC 7617 §2 forbids control characters. Text that is not UTF-8 is malformed here, because the

@@ -1,8 +1,9 @@
-//! Request heads of the binary protocols (RFC 9113 §8, RFC 9114 §4): what pseudo-fields and fields
-//! say that were decoded, in the value that HTTP/1 has too.
+//! Request heads of the binary protocols (RFC 9113 §8, RFC 9114 §4): converts decoded pseudo-fields
+//! and fields to the type that HTTP/1 uses too.
 //!
-//! What cannot be a message of the protocol is [`Rejected::Malformed`] and gets no answer, only the
-//! end of its stream (RFC 9113 §8.1.1). What HTTP/1 answers with a status is answered here as well.
+//! A head that cannot be a message of the protocol is [`Rejected::Malformed`] and gets no response,
+//! only the end of its stream (RFC 9113 §8.1.1). Errors that HTTP/1 answers with a status get the
+//! same status here.
 
 use crate::field::{Field, Fields, KnownField, KnownFieldPlaces};
 use crate::grammar;
@@ -77,8 +78,8 @@ fn request<'h>(
 }
 
 /// Makes a head of a section that was decoded, if that is within the limits. `end` says that no
-/// content follows; `extended_connect` says that the client was told it may use `:protocol` (RFC
-/// 8441 §3). Without that the field is one that nobody has defined.
+/// content follows; `extended_connect` says that the server has allowed the client to use
+/// `:protocol` (RFC 8441 §3). Without that the field is an undefined one.
 ///
 /// # Errors
 /// Why not. After a refusal the stream is still in order, unlike in HTTP/1.
@@ -96,7 +97,7 @@ pub fn of_section<'h>(
     }
 }
 
-/// What is over the limits in a head: what stands in its request line is looked at first.
+/// Returns the refusal for a head over the limits: the parts of its request line are checked first.
 #[cold]
 fn over(fit: Fit, fields: &Fields<'_>, limits: &Limits) -> Refusal {
     let is_longer = |name, bytes| fields.get(name).is_some_and(|value| value.len() > bytes);
@@ -109,9 +110,9 @@ fn over(fit: Fit, fields: &Fields<'_>, limits: &Limits) -> Refusal {
     }
 }
 
-/// The fields behind the content: no pseudo-fields, and none that are
-/// [forbidden](crate::h1::trailers) there, which [`keep_trailer`] tells. Whether they are within
-/// the limits [`trailers_fit`] tells.
+/// Checks the fields behind the content: no pseudo-fields, and none that are
+/// [forbidden](crate::h1::trailers) there, which [`keep_trailer`] decides. [`trailers_fit`] decides
+/// whether they are within the limits.
 ///
 /// # Errors
 /// [`Rejected::Malformed`].
@@ -135,7 +136,7 @@ pub fn keep_trailer(name: &[u8]) -> bool {
     !is_forbidden(name)
 }
 
-/// What the lines of a refused head tell of the page to answer with.
+/// Returns the facts in the lines of a refused head that decide the page of the response.
 #[cold]
 #[must_use]
 pub fn refused_request<'h>(fields: &Fields<'h>) -> RefusedRequest<'h> {
@@ -208,8 +209,9 @@ fn is_name(name: &[u8]) -> bool {
     is_letters(name) || !name.is_empty() && name.iter().all(|&byte| LOWER_TOKEN[usize::from(byte)])
 }
 
-/// Small letters and hyphens alone, as most names are; eight in a step, and what is left together
-/// with letters before it. Names of less than four are not looked at.
+/// Returns whether a name has only small letters and hyphens, as most names have; it checks eight
+/// bytes in a step, and the remaining bytes together with letters before them. Names of less than
+/// four bytes are not checked.
 #[inline]
 fn is_letters(name: &[u8]) -> bool {
     let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
@@ -238,9 +240,9 @@ const fn are_letters(word: u64) -> bool {
     (letters | !not_hyphen) & !word & HIGHS == HIGHS
 }
 
-/// Whether every byte of a section may stand in a value: RFC 9113 §8.2.1, in the strict reading it
-/// allows, which is what RFC 9110 §5.5 has a place for. Names and values are one text, looked at in
-/// one go; what no value may have, no name has either.
+/// Returns whether every byte of a section is allowed in a value: RFC 9113 §8.2.1, in the strict
+/// reading it allows, which is the grammar of RFC 9110 §5.5. Names and values are one text, checked
+/// in one pass; a byte that no value may have is not allowed in names either.
 #[inline]
 fn has_value_bytes(fields: &Fields<'_>) -> bool {
     value_bytes(fields.text()) == fields.text().len()
@@ -371,7 +373,7 @@ fn authority<'h>(
     }
 }
 
-/// RFC 9113 §8.1.1: what is announced and cannot come true is malformed.
+/// Returns the framing. RFC 9113 §8.1.1: an announced length that cannot come true is malformed.
 #[inline]
 fn framing(fields: &Fields<'_>, known: &KnownFieldPlaces, end: bool) -> Result<Framing, Rejected> {
     let Some(length) = known.value(fields, KnownField::ContentLength) else {

@@ -1,11 +1,11 @@
-//! What a client of HTTP/2 or HTTP/3 may cause with frames that are cheap for it: one number per
-//! kind of frame, which goes down with each and up with time and with work worth doing. At the end
-//! of one the connection ends (RFC 9113 §10.5, RFC 9114 §10.5). HTTP/3 has no frame that must be
+//! Limits on frames of HTTP/2 and HTTP/3 that are cheap for the client: one number per kind of
+//! frame, which goes down with each frame and up with time and with useful work. When one is used
+//! up, the connection ends (RFC 9113 §10.5, RFC 9114 §10.5). HTTP/3 has no frame that must be
 //! answered, and its windows are those of the transport.
 
 use crate::limits::{HEADS, REPLIES, RESETS, TRIFLES, WINDOWS};
 
-/// What a client had too much of.
+/// The kinds of work of which a client can have caused too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Budget {
@@ -26,9 +26,9 @@ pub enum Budget {
 /// How a budget is filled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BudgetRefill {
-    /// What it begins with, and what time and answers fill it to.
+    /// The initial value, which is also the most that time and responses restore.
     pub(crate) burst: u16,
-    /// What DATA fills it to, if that is more.
+    /// The most that DATA restores, if that is more.
     pub(crate) data_max: u16,
     /// Per second that has passed.
     pub(crate) per_second: u16,
@@ -43,7 +43,7 @@ pub(crate) struct BudgetRefill {
 /// In the order of [`Budget`]; [`Budget::Block`] is a length and has no row.
 const ROWS: [BudgetRefill; 5] = [RESETS, REPLIES, TRIFLES, WINDOWS, HEADS];
 
-/// What is left of each.
+/// The rest of each budget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budgets {
     left: [u16; ROWS.len()],

@@ -1,5 +1,5 @@
 //! The text around the ranges of a `multipart/byteranges` body (RFC 9110 §14.6): the value of its
-//! `Content-Type`, what stands in front of each range, and what ends it.
+//! `Content-Type`, the heading of each range, and the end of the body.
 
 use crate::h1::encode;
 use crate::prepared::ContentRange;

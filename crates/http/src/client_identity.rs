@@ -1,10 +1,10 @@
 //! Who sends a request that has come through proxies: `Forwarded` (RFC 7239), `X-Forwarded-For` and
 //! its like.
 //!
-//! Every proxy adds the address that has connected to it at the end of the list, and passes on what
-//! was there. So the list is read from its end, from the address of the connection on, and only as
-//! long as the address before is that of a trusted proxy: everything that an untrusted client has
-//! written stands further to the left, and is not even parsed.
+//! Every proxy adds the address that has connected to it at the end of the list, and passes on the
+//! entries before. So the list is read from its end, beginning with the address of the connection,
+//! and only as long as the previous address is that of a trusted proxy: everything that an
+//! untrusted client has written is further to the left, and is not even parsed.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -62,7 +62,7 @@ impl ClientIdentity {
     }
 }
 
-/// What trusted proxies have said about a request.
+/// The claims of trusted proxies about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedClient<'h> {
     /// The address of the client; `None` on a Unix socket. The port is 0 if it is not known.
@@ -74,10 +74,10 @@ pub struct ReportedClient<'h> {
     pub host: Option<&'h [u8]>,
 }
 
-/// Why it cannot be told who sends a request.
+/// The reason why the client of a request cannot be identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientIdentityError {
-    /// What a trusted proxy has written is no address.
+    /// A trusted proxy has written a text that is no address.
     Address,
     /// `Forwarded` is malformed.
     Malformed,
@@ -103,8 +103,8 @@ impl core::error::Error for ClientIdentityError {}
 /// trusted proxy; `None` is a Unix socket. An untrusted peer is the client.
 ///
 /// # Errors
-/// A trusted proxy has written what cannot be read. The request is refused then: what else could
-/// be taken for the client is the address of the proxy, which may have other rights.
+/// Fails if a trusted proxy has written an unreadable entry. The request is refused then: the only
+/// other candidate for the client is the address of the proxy, which may have other rights.
 pub fn identify<'h>(
     fields: &Fields<'h>,
     field: &ClientField,
@@ -191,7 +191,7 @@ fn by_forwarded<'h>(
     Ok(identity)
 }
 
-/// What one proxy says (`forwarded-element`, RFC 7239 §4). Quotes are taken off.
+/// The entry of one proxy (`forwarded-element`, RFC 7239 §4), without quotes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ForwardedElement<'h> {
     node: Option<&'h [u8]>,
@@ -228,8 +228,8 @@ impl<'h> ForwardedElement<'h> {
     }
 }
 
-/// Returns the text of a token or a quoted string. No value that is looked at has a reason to
-/// escape a character, so one that does is malformed.
+/// Returns the text of a token or a quoted string. No relevant value has a reason to escape a
+/// character, so a value with an escape is malformed.
 fn unquoted(value: &[u8]) -> Result<&[u8], ClientIdentityError> {
     match value {
         [b'"', text @ .., b'"'] if !text.iter().any(|byte| b"\"\\".contains(byte)) => Ok(text),
@@ -268,7 +268,7 @@ fn ipv6(text: &str) -> Option<IpAddr> {
     text.parse::<Ipv6Addr>().ok().map(IpAddr::V6)
 }
 
-/// Parses what follows an address: nothing, or a colon and a port, which may be hidden
+/// Parses the text after an address: nothing, or a colon and a port, which may be hidden
 /// (`obfport`, RFC 7239 §6.3). Returns 0 for a port that is not known.
 fn port(text: &str) -> Option<u16> {
     match text.strip_prefix(':') {

@@ -7,8 +7,8 @@ use crate::limits::LIST_MEMBERS_MAX;
 use crate::method::Method;
 use crate::request::ConditionalRequest;
 
-/// What the selected representation is compared by. It exists: the preconditions of a resource
-/// that does not are not evaluated (RFC 9110 §13.2.1).
+/// The validators of the selected representation. It exists: the preconditions of a missing
+/// resource are not evaluated (RFC 9110 §13.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Validators<'a> {
     /// The opaque tag of the representation that would be sent (every coding has its own), without
@@ -18,7 +18,7 @@ pub struct Validators<'a> {
     pub last_modified: Option<UnixSeconds>,
 }
 
-/// What the preconditions say.
+/// The result of the preconditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreconditionVerdict {
     /// Answer as if there were none.
@@ -121,7 +121,8 @@ fn evaluate_present(
     PreconditionVerdict::Proceed
 }
 
-/// The date of a field. One that came twice, or is no date, counts as absent (RFC 9110 §13.1.3).
+/// Returns the date of a field. A field that occurs twice, or is no date, counts as absent (RFC
+/// 9110 §13.1.3).
 fn date_of(
     head: &impl ConditionalRequest,
     field: KnownField,
@@ -140,8 +141,8 @@ enum TagComparison {
     Weak,
 }
 
-/// Whether the field is `*` or has a tag that equals that of the representation. What follows a
-/// malformed member of a line is not looked at.
+/// Returns whether the field is `*` or has a tag that equals that of the representation. The text
+/// after a malformed member of a line is ignored.
 fn names_tag(
     head: &impl ConditionalRequest,
     field: KnownField,
@@ -189,7 +190,7 @@ fn next_tag<'a>(rest: &mut &'a [u8]) -> Option<EntityTag<'a>> {
     Some(tag)
 }
 
-/// Reads the tag at the front, and gives what follows it. A backslash in a tag is itself, not an
+/// Parses the tag at the front, and returns the rest. A backslash in a tag is itself, not an
 /// escape.
 fn entity_tag(text: &[u8]) -> Option<(EntityTag<'_>, &[u8])> {
     let (weak, text) = match text {

@@ -21,7 +21,7 @@ pub fn format(time: UnixSeconds) -> [u8; DATE_BYTES] {
     text
 }
 
-/// What [`write()`] completes: the bytes that are the same in every date.
+/// The template that [`write()`] completes: the bytes that are the same in every date.
 pub const TEMPLATE: [u8; DATE_BYTES] = *b"Sat, 00 Jan 0000 00:00:00 GMT";
 
 /// Writes a date over a [`TEMPLATE`] where it stands. Copying a date that was just written makes

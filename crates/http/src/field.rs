@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
         Fields { text: self.text, lines: self.lines.get(count..).unwrap_or_default() }
     }
 
-    /// What the lines stand in; it may have more than them.
+    /// Returns the text that contains the lines, and perhaps more.
     #[inline]
     pub(crate) fn text(&self) -> &'a [u8] {
         self.text
@@ -237,7 +237,7 @@ impl KnownFieldPlaces {
         self.seen & set != 0
     }
 
-    /// Returns the same without these fields, as if they had not come.
+    /// Returns the places without these fields, as if they were absent.
     #[must_use]
     pub fn without(self, fields: &[KnownField]) -> KnownFieldPlaces {
         let set = fields.iter().fold(0, |set, field| set | field.bit());

@@ -1,9 +1,9 @@
 //! A limit of rate by the generic cell rate algorithm (GCRA, ITU-T I.371 Annex A), in the form that
 //! is called virtual scheduling.
 //!
-//! What is kept of each client is one number, the time at which its next request would be due if
-//! all of them came evenly spaced. The caller keeps it and passes the time: both are nanoseconds of
-//! one clock that does not go back.
+//! The state of each client is one number, the time at which its next request would be due if all
+//! of them came evenly spaced. The caller keeps it and passes the time: both are nanoseconds of one
+//! clock that does not go back.
 
 /// How many requests may come in a time, and how many of them at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,15 +14,15 @@ pub struct RateLimit {
     tolerance_ns: u64,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It is within the limit.
     Admitted {
-        /// What is kept of the client from now on.
+        /// The new state of the client.
         due_ns: u64,
     },
-    /// It is over the limit; what is kept of the client stays.
+    /// The request is over the limit; the state of the client does not change.
     Refused {
         /// In so many nanoseconds one request will be within the limit.
         wait_ns: u64,
@@ -41,8 +41,7 @@ impl RateLimit {
         is_countable.then_some(Self { interval_ns, tolerance_ns })
     }
 
-    /// Decides about a request. `due_ns` is what is kept of the client, 0 for a client that is not
-    /// known.
+    /// Decides about a request. `due_ns` is the state of the client, 0 for an unknown client.
     #[must_use]
     pub const fn admit(&self, due_ns: u64, now_ns: u64) -> Admission {
         let due_ns = if due_ns > now_ns { due_ns } else { now_ns };
@@ -53,7 +52,7 @@ impl RateLimit {
         Admission::Admitted { due_ns: due_ns.saturating_add(self.interval_ns) }
     }
 
-    /// Takes a request back that was admitted, and returns what is kept of the client.
+    /// Takes a request back that was admitted, and returns the new state of the client.
     #[must_use]
     pub const fn refund(&self, due_ns: u64) -> u64 {
         due_ns.saturating_sub(self.interval_ns)

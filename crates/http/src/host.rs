@@ -80,7 +80,7 @@ fn escaped(bytes: &[u8]) -> Result<usize, HostError> {
     }
 }
 
-/// What stands behind the colon, which may be nothing.
+/// Parses the text after the colon, which may be empty.
 #[inline]
 fn port(digits: &[u8]) -> Result<Option<u16>, HostError> {
     if digits.len() > PORT_MAX_DIGITS {
@@ -98,7 +98,7 @@ fn port(digits: &[u8]) -> Result<Option<u16>, HostError> {
     Ok((!digits.is_empty()).then_some(port))
 }
 
-/// Of 65535; more would be leading zeros, which nobody sends.
+/// The digits of 65535; more would be leading zeros, which clients do not send.
 const PORT_MAX_DIGITS: usize = 5;
 
 /// Whether a byte may stand in a `reg-name` as it is.

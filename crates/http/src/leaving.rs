@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
     No,
-    /// The client was told to open no more streams; those on their way are accepted.
+    /// The client was asked to open no more streams; streams under way are accepted.
     Announced,
     /// The streams that are not looked at any more were named.
     Final,

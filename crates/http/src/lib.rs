@@ -34,7 +34,7 @@
 //! | [`prepared::Prepared`] | [`h1::encode`], [`hpack`], [`qpack`] | the bytes of a response head |
 //! | seconds since 1970 | [`mod@date`] | the date of a field, and back |
 //! | `Authorization` of the scheme `Basic` | [`basic_credentials`] | user and password |
-//! | what is kept of a client, and the time | [`gcra`] | whether a request is within a limit |
+//! | the state of a client, and the time | [`gcra`] | whether a request is within a limit |
 //! | a head that is to outlive its bytes | [`owned_head`] | a copy of it |
 //!
 //! [`limits`] names every bound with its reason. [`method`], [`status`], [`version`], [`field`],

@@ -1,11 +1,11 @@
-//! Every limit of the protocol, unit last in the name, the reason beside the value. What a client
-//! can cause with few bytes has a [`Budget`](crate::budget::Budget), which work worth doing fills
-//! again.
+//! Every limit of the protocol: each name ends with its unit, and each value has its reason beside
+//! it. Work that a client can cause with few bytes has a [`Budget`](crate::budget::Budget), which
+//! useful work fills again.
 
 use crate::budget::BudgetRefill;
 
-/// Most bytes of a request head, request line and blank line included, as HTTP/1 has them: twice
-/// what browsers with heavy cookies send, and small enough to be the size of one input buffer.
+/// Most bytes of a request head, request line and blank line included, as HTTP/1 has them: twice as
+/// many as browsers with heavy cookies send, and small enough to be the size of one input buffer.
 pub const HEAD_MAX_BYTES: usize = 16 * 1024;
 
 /// Most field lines in a head: browsers send about 20, chains of proxies about 50. Over HTTP/2 and
@@ -31,11 +31,11 @@ pub const PROXY_LINE_MAX_BYTES: usize = 107;
 pub const FORWARDED_HOPS_MAX: usize = 100;
 
 /// Most bytes of a header of the PROXY protocol, version 2, records included. Its addresses need at
-/// most 232; what proxies add (ALPN, host, identity of an endpoint, fields of a certificate) needs
-/// some hundred. It is also the limit of nginx.
+/// most 232; the records that proxies add (ALPN, host, identity of an endpoint, fields of a
+/// certificate) need some hundred. It is also the limit of nginx.
 pub const PROXY_HEADER_MAX_BYTES: usize = 4096;
 
-/// Most bytes of content one request may carry: what a form upload of a page needs; static
+/// Most bytes of content one request may carry: enough for a form upload of a page; static
 /// resources need none.
 pub const BODY_MAX_BYTES: u64 = 1024 * 1024;
 
@@ -43,16 +43,16 @@ pub const BODY_MAX_BYTES: u64 = 1024 * 1024;
 /// answer that did not need them: cheaper than a new connection up to about this size.
 pub const BODY_DISCARD_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Most bytes of one chunk-size line, extensions and CRLF included: the size needs 18, nobody
-/// uses extensions.
+/// Most bytes of one chunk-size line, extensions and CRLF included: the size needs 18, and
+/// extensions are not in use.
 pub const CHUNK_LINE_MAX_BYTES: usize = 256;
 
-/// Most bytes of a trailer section, its blank line included: checksums and signatures, which is
-/// what trailers are for, need some hundred. It waits in one piece until it is whole, so this is
-/// below the limit of a head.
+/// Most bytes of a trailer section, its blank line included: checksums and signatures, the purpose
+/// of trailers, need some hundred. It waits in one piece until it is whole, so this is below the
+/// limit of a head.
 pub const TRAILER_MAX_BYTES: usize = 8 * 1024;
 
-/// Most bytes of the boundary of a form: what RFC 2046 §5.1.1 allows.
+/// Most bytes of the boundary of a form, as RFC 2046 §5.1.1 allows.
 pub const BOUNDARY_MAX_BYTES: usize = 70;
 
 /// Most bytes of the head of a part of a form, its empty line included: two names and a type, and
@@ -73,19 +73,19 @@ pub const RANGES_MAX: usize = 16;
 /// no client sends more than a handful; the rest is ignored.
 pub const LIST_MEMBERS_MAX: usize = 64;
 
-/// Most bytes of a table that the peer of a connection fills (RFC 7541 §4.2): four times what every
-/// peer may use unasked (RFC 9113 §6.5.2), and not above a head, so that what decodes a head has
-/// room for an entry.
+/// Most bytes of a table that the peer of a connection fills (RFC 7541 §4.2): four times as many as
+/// every peer may use unasked (RFC 9113 §6.5.2), and not above a head, so that the buffer in which
+/// a head is decoded has room for an entry.
 pub const TABLE_MAX_BYTES: usize = 16 * 1024;
 
 /// Most bytes of names that one field block may have copied from entry to entry of the table after
-/// its section is over the limits. Two bytes can ask for a copy of a whole entry, so this is what
-/// bounds the work for a block: 64 entries of a table of 4096 bytes. Who sends honest requests is
+/// its section is over the limits. Two bytes can request a copy of a whole entry, so this bounds
+/// the work for a block: 64 entries of a table of 4096 bytes. Clients that send honest requests are
 /// not over the limits.
 pub const TABLE_COPY_MAX_BYTES: usize = 256 * 1024;
 
-/// Bytes that a field of a head counts for beside its name and its value (RFC 9113 §10.5.1,
-/// RFC 9114 §4.2.2): what a table of fields takes.
+/// Bytes that a field of a head counts for beside its name and its value (RFC 9113 §10.5.1, RFC
+/// 9114 §4.2.2): the size of an entry in a table of fields.
 pub const FIELD_OVERHEAD_BYTES: usize = 32;
 
 /// Most bytes of a head after decompression, as
@@ -124,7 +124,7 @@ pub(crate) const REPLIES: BudgetRefill = BudgetRefill {
 
 /// Frames that change nothing: empty DATA and short CONTINUATION (CVE-2019-9518), PRIORITY,
 /// PRIORITY_UPDATE (CVE-2019-9513), unknown types, frames for streams that have ended; with HTTP/3
-/// all of the control stream, and streams that nobody reads.
+/// all frames of the control stream, and streams without a reader.
 pub(crate) const TRIFLES: BudgetRefill = BudgetRefill {
     burst: 1024,
     data_max: 0,
@@ -136,7 +136,7 @@ pub(crate) const TRIFLES: BudgetRefill = BudgetRefill {
 
 /// WINDOW_UPDATE. Clients send one or two for each DATA frame they get, or for each 4 KiB they have
 /// read of it (Go), and some one for each request. Those for DATA come when it was read, perhaps
-/// long after all of it was sent, so what is earned by it adds up.
+/// long after all of it was sent, so the credit for it adds up.
 pub(crate) const WINDOWS: BudgetRefill = BudgetRefill {
     burst: 1024,
     data_max: u16::MAX,

@@ -22,7 +22,7 @@ pub enum Method {
     Trace,
     /// `PATCH`, RFC 5789.
     Patch,
-    /// `QUERY`, RFC 10008: safe and idempotent as GET is, with content that says what is asked for.
+    /// `QUERY`, RFC 10008: safe and idempotent as GET is, with content that describes the query.
     Query,
     /// Any other token.
     Other,

@@ -1,13 +1,13 @@
 //! `multipart/form-data` (RFC 7578, RFC 2046 §5.1): forms with files, read as they come.
 //!
-//! Bytes go in, in any pieces, and events come out. Nothing of the content is kept: a line break
-//! that may begin a delimiter and stands at the end of a piece is counted, not stored, because what
-//! it was can be told from the delimiter. Each byte is looked at once, so the work is linear.
+//! Bytes go in, in any pieces, and events are returned. No content is kept: a line break that may
+//! begin a delimiter at the end of a piece is counted, not stored, because the delimiter determines
+//! its bytes. Each byte is read once, so the work is linear.
 //!
-//! What two readers could take for different forms is refused: a delimiter with something else
-//! behind it, a parameter that comes twice, a line without its CR. What browsers and programs
-//! really send is taken: names with `%22` or `\"`, a part without content and without the line
-//! break that should stand before its delimiter.
+//! Everything that two readers could take for different forms is refused: a delimiter with other
+//! text behind it, a parameter that occurs twice, a line without its CR. The actual output of
+//! browsers and programs is accepted: names with `%22` or `\"`, a part without content and without
+//! the line break that should come before its delimiter.
 
 mod fault;
 mod head;
@@ -22,7 +22,7 @@ pub use fault::FormFault;
 pub use head::PartHead;
 pub use parameters::boundary;
 
-/// What a reader finds.
+/// An event of a reader.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FormEvent<'a> {
     /// A part begins.
@@ -31,7 +31,7 @@ pub enum FormEvent<'a> {
     Data(&'a [u8]),
     /// Its content is complete.
     PartEnd,
-    /// The form is complete. What comes behind it is ignored (RFC 2046 §5.1.1, the epilogue).
+    /// The form is complete. All further bytes are ignored (RFC 2046 §5.1.1, the epilogue).
     End,
 }
 
@@ -77,8 +77,8 @@ enum State {
     Failed(FormFault),
 }
 
-/// CRLF: what a delimiter and the content have between them, and the first delimiter may do
-/// without.
+/// The length of CRLF, which separates a delimiter from the content, and which the first delimiter
+/// need not have.
 const LINE_BREAK_BYTES: usize = 2;
 
 impl FormReader {
@@ -98,10 +98,10 @@ impl FormReader {
         }
     }
 
-    /// Takes the next piece, and hands on what it finds.
+    /// Reads the next piece, and passes on its events.
     ///
     /// # Errors
-    /// What is wrong with the form; it stays wrong.
+    /// Returns the error of the form, in this call and in each one after it.
     pub fn push(
         &mut self,
         piece: &[u8],
@@ -134,7 +134,7 @@ impl FormReader {
         }
     }
 
-    /// Takes some of what comes; gives the rest, and where the reader stands behind it.
+    /// Reads some of the bytes; returns the rest, and the state of the reader behind them.
     fn step<'a>(
         &mut self,
         input: &'a [u8],
@@ -187,7 +187,7 @@ impl FormReader {
         Ok(State::Head)
     }
 
-    /// Takes what belongs to the head of a part.
+    /// Reads the bytes that belong to the head of a part.
     fn head<'a>(
         &mut self,
         input: &'a [u8],
@@ -215,9 +215,9 @@ impl FormReader {
     }
 }
 
-/// Looks for the delimiter, of which `matched` bytes stand before the input, the first `before` of
-/// them before the content. Gives what is behind it, or nothing when all is taken, with the bytes
-/// that are matched now.
+/// Searches for the delimiter, of which `matched` bytes came before the input, the first `before`
+/// of them before the content. Returns the rest behind it, or none when all bytes are read, with
+/// the number of bytes that are matched now.
 ///
 /// A CR stands at the front of a delimiter and nowhere else in it. So a match that fails can begin
 /// again with a CR that has not been looked at, and with nothing before it.

@@ -16,8 +16,8 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Nothing but identity: what a client without the field gets. RFC 9110 §12.5.3 would allow
-    /// any coding then, but clients that say nothing cannot decode any.
+    /// Only identity, for a client without the field. RFC 9110 §12.5.3 would allow any coding then,
+    /// but clients without the field cannot decode any.
     pub const IDENTITY: Accepted = Accepted { quality: [0; Coding::ALL.len()] };
 
     /// The quality of a coding. 0 for identity says only that no member named it: identity stays
@@ -36,7 +36,7 @@ impl Accepted {
 #[inline]
 pub fn accepted<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Accepted {
     let Some(first) = values.next() else { return Accepted::IDENTITY };
-    // What browsers and common clients send, letter by letter.
+    // These are the values of browsers and common clients, byte by byte.
     let usual = match first {
         b"gzip, deflate, br, zstd" => Some([0, 1000, 1000, 1000]),
         b"gzip, deflate, br" => Some([0, 1000, 1000, 0]),
@@ -123,7 +123,8 @@ pub fn prefers_json<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     by_json > by_html || (by_json == by_html && by_json > 0 && alone)
 }
 
-/// Whether a client names HTML among what it accepts, as browsers do that are about to show a page.
+/// Returns whether a client names HTML among the media types that it accepts, as browsers do that
+/// are about to show a page.
 #[must_use]
 pub fn names_html<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     let mut html = MediaQuality::of(b"text", b"text/html");

@@ -47,8 +47,8 @@ pub const fn answer(status: u16, error_format: ErrorFormat, fields: &[u8]) -> Pr
     }
 }
 
-/// The answer to a client that speaks TLS on a port where nobody does: as plain text, for whoever
-/// looks at the bytes.
+/// Returns the response to a client that speaks TLS on a port without TLS: plain text, for people
+/// who read the bytes.
 #[must_use]
 pub const fn answer_to_tls(fields: &[u8]) -> Prepared<'_> {
     const TEXT: &[u8] = b"400 Bad Request\n\
@@ -56,8 +56,8 @@ pub const fn answer_to_tls(fields: &[u8]) -> Prepared<'_> {
     text_answer(TEXT, fields)
 }
 
-/// The answer to a client that speaks plain HTTP where TLS is spoken: as plain text, for whoever
-/// looks at the bytes.
+/// Returns the response to a client that speaks plain HTTP on a port with TLS: plain text, for
+/// people who read the bytes.
 #[must_use]
 pub const fn answer_to_plain(fields: &[u8]) -> Prepared<'_> {
     const TEXT: &[u8] = b"400 Bad Request\n\
@@ -254,7 +254,7 @@ pub const fn unencrypted_https_page(error_format: ErrorFormat) -> PageContent {
     .page(error_format)
 }
 
-/// The page of 400 for a QUERY that does not say what its content is (RFC 10008 §2).
+/// Returns the page of 400 for a QUERY without the type of its content (RFC 10008 §2).
 #[must_use]
 pub const fn untyped_query_page(error_format: ErrorFormat) -> PageContent {
     page_forms!(400, "Bad Request", "A QUERY needs a Content-Type.").page(error_format)

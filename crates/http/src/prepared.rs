@@ -1,5 +1,5 @@
-//! What a ready answer is made of, the same for every protocol. Types only: the site fills them,
-//! the wire machines encode them.
+//! The parts of a ready response, the same for every protocol. The module has only types: the site
+//! fills them, the wire machines encode them.
 
 use crate::date::UnixSeconds;
 
@@ -24,7 +24,7 @@ pub struct Prepared<'a> {
     pub content_type: Option<&'a [u8]>,
     /// `Allow` of a 405 or an `OPTIONS`.
     pub allow: Option<&'a [u8]>,
-    /// `Content-Length`: what the content of a GET has. `None` on 204 and 304.
+    /// `Content-Length`: the length of the content of a GET. `None` on 204 and 304.
     pub content_length: Option<u64>,
     /// The content. Producers fill it for HEAD too; the engine drops it then.
     pub body: PreparedBody<'a>,
@@ -85,7 +85,7 @@ pub struct SharedFields<'a> {
 }
 
 impl<'a> SharedFields<'a> {
-    /// Fields that nobody has put into the other forms.
+    /// Makes fields that exist in the form of HTTP/1 only.
     #[must_use]
     pub const fn h1(lines: &'a [u8]) -> SharedFields<'a> {
         SharedFields { h1: lines, hpack: b"", qpack: b"" }

@@ -1,6 +1,6 @@
-//! How urgent an answer is (RFC 9218): the field `priority` and the payload of PRIORITY_UPDATE, in
-//! the syntax of structured fields (RFC 9651); the same in HTTP/2 and HTTP/3. It is a hint, so what
-//! cannot be read is passed over.
+//! The urgency of a response (RFC 9218): the field `priority` and the payload of PRIORITY_UPDATE,
+//! in the syntax of structured fields (RFC 9651); the same in HTTP/2 and HTTP/3. It is a hint, so
+//! unreadable values are ignored.
 
 use crate::field::Fields;
 use crate::grammar;
@@ -21,7 +21,7 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// What a value says; of a parameter that came twice the last one counts (RFC 9651 §3.2).
+    /// Parses a value; of a parameter that occurs twice the last one counts (RFC 9651 §3.2).
     /// Parameters of other names, and values out of range, are ignored (RFC 9218 §4).
     #[must_use]
     pub fn parse(value: &[u8]) -> Priority {
@@ -30,7 +30,7 @@ impl Priority {
         priority
     }
 
-    /// What the fields of a request say.
+    /// Returns the priority in the fields of a request.
     #[inline]
     pub(crate) fn of(fields: &Fields<'_>) -> Priority {
         let mut priority = Priority::default();
@@ -40,7 +40,7 @@ impl Priority {
         priority
     }
 
-    /// Lets a further line of the field change what the lines before it said.
+    /// Lets a further line of the field change the values of the lines before it.
     fn read(&mut self, value: &[u8]) {
         for member in grammar::list(value) {
             // Parameters of a member have no meaning.
@@ -79,8 +79,8 @@ impl<N: Copy + Ord> EarlyPriorities<N> {
         has_room
     }
 
-    /// What came for a stream that begins now. Those of lower numbers are for streams that will
-    /// never begin.
+    /// Takes the priority that was received for a stream that begins now. Those of lower numbers
+    /// are for streams that will never begin.
     #[inline]
     pub(crate) fn take(&mut self, stream: N) -> Option<Priority> {
         if self.0.is_empty() {

@@ -1,9 +1,10 @@
 //! The header of the PROXY protocol: before all else on a connection, a proxy sends the address of
 //! the client that it has the connection from ([specification], versions 1 and 2).
 //!
-//! Nothing is read that the specification does not allow: another number of spaces, a leading zero,
-//! an unknown command, records that do not fill their block. Whoever can send a header chooses the
-//! address, so the caller takes one only from proxies that it trusts.
+//! Only headers that the specification allows are read, and not, for example: another number of
+//! spaces, a leading zero, an unknown command, records that do not fill their block. A peer that
+//! can send a header chooses the address, so the caller accepts one only from proxies that it
+//! trusts.
 //!
 //! [specification]: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt
 
@@ -11,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::limits::{PROXY_HEADER_MAX_BYTES, PROXY_LINE_MAX_BYTES};
 
-/// What a header says about the client.
+/// The client that a header names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxiedClient {
     /// Nothing: the address of the socket holds. The proxy speaks for itself, for example to check
@@ -23,7 +24,7 @@ pub enum ProxiedClient {
     Unix,
 }
 
-/// What the first bytes of a connection are.
+/// The result of parsing the first bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParsedHeader {
     /// The front of a header.
@@ -32,7 +33,7 @@ pub enum ParsedHeader {
     Header {
         /// Its client.
         client: ProxiedClient,
-        /// How many bytes it has. What the client sends follows them.
+        /// The length of the header in bytes. The bytes of the client follow it.
         bytes: usize,
     },
 }
@@ -98,7 +99,7 @@ fn client_of_line(line: &[u8]) -> Option<ProxiedClient> {
     let mut words = line.split(|&byte| byte == b' ').skip(1);
     let family = words.next()?;
     if family == b"UNKNOWN" {
-        // What follows has no meaning, whatever it is.
+        // The rest of the line has no meaning.
         return Some(ProxiedClient::OfSocket);
     }
     let mut word = || std::str::from_utf8(words.next()?).ok();
@@ -135,7 +136,7 @@ fn parse_binary(input: &[u8]) -> Result<ParsedHeader, HeaderError> {
             _ => return Err(HeaderError::Malformed),
         };
     }
-    // What a local connection says of addresses is to be passed over.
+    // The addresses of a local connection are ignored.
     if let Some(&family_and_transport) = input.get(SIGNATURE.len() + 1)
         && !is_local
     {
@@ -162,7 +163,7 @@ fn parse_binary(input: &[u8]) -> Result<ParsedHeader, HeaderError> {
 /// How the addresses of a header are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AddressForm {
-    /// There are none that have a meaning.
+    /// There are no addresses with a meaning.
     Unspecified,
     Ipv4,
     Ipv6,

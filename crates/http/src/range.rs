@@ -27,7 +27,7 @@ impl ByteRange {
     }
 }
 
-/// What a `Range` field asks for.
+/// The request of a `Range` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "lives on the stack of one request; no allocation")]
 pub enum Ranges {
@@ -57,8 +57,8 @@ impl RangeSet {
         self.ranges.get(..self.count).unwrap_or_default()
     }
 
-    /// Adds a range. What it touches is merged into it, at the place of the earliest
-    /// (RFC 9110 §15.3.7.2 allows both).
+    /// Adds a range. Ranges that it touches are merged into it, at the place of the earliest (RFC
+    /// 9110 §15.3.7.2 allows both).
     fn add(&mut self, mut range: ByteRange) {
         let mut place = self.count;
         let mut index = 0;
@@ -70,7 +70,7 @@ impl RangeSet {
                 place = place.min(index);
                 self.ranges.copy_within(index + 1..self.count, index);
                 self.count -= 1;
-                // The grown range may touch one that was passed already.
+                // The grown range may touch one that was checked already.
                 index = 0;
             } else {
                 index += 1;

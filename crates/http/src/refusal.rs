@@ -2,8 +2,8 @@
 
 use crate::page::ErrorFormat;
 
-/// What is wrong with the bytes of a peer. The answer is an error page of [`Refusal::status`], and
-/// the connection closes: where one message ends is no longer certain (RFC 9112 §9.6).
+/// The error in the bytes of a peer. The response is an error page of [`Refusal::status`], and the
+/// connection closes: the end of the message is no longer certain (RFC 9112 §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// The request line breaks the grammar (RFC 9112 §3).
@@ -28,7 +28,7 @@ pub enum Refusal {
     Chunk,
     /// A trailer field line breaks the grammar (RFC 9112 §7.1.2).
     Trailer,
-    /// A head, or content that somebody waits for, did not come in time (RFC 9110 §15.5.9).
+    /// A head, or content that the server waits for, did not arrive in time (RFC 9110 §15.5.9).
     Timeout,
     /// More content than the limit (RFC 9110 §15.5.14).
     ContentTooLarge,
@@ -57,7 +57,7 @@ impl Refusal {
         self.row().0
     }
 
-    /// What is wrong, in a few words: for the log, and for a page that wants to say more than the
+    /// Returns the error in a few words: for the log, and for a page that is to say more than the
     /// reason phrase.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -90,7 +90,7 @@ impl Refusal {
     }
 }
 
-/// What is known of a request that is refused: enough for the page that tells its client.
+/// The known facts of a request that is refused: enough for the page of its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefusedRequest<'h> {
     /// The method is HEAD: the answer has no content (RFC 9110 §9.3.2).

@@ -39,11 +39,11 @@ pub struct RequestHead<'h> {
     /// Whether the client waits for `100 Continue` before it sends content (RFC 9110 §10.1.1);
     /// never when there is none.
     pub expect_continue: bool,
-    /// What the server knows of the request beside its bytes; `None` from the parsers.
+    /// The facts that the server knows of the request beside its bytes; `None` from the parsers.
     pub identity: Option<&'h RequestIdentity>,
 }
 
-/// What a server has found out about a request, or has given to it.
+/// The facts that a server has found out about a request, or has assigned to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestIdentity {
     /// The user whose password the server has verified.
@@ -70,8 +70,8 @@ impl TunnelProtocol {
     }
 }
 
-/// Where a step of a binary protocol puts a head: heads are large, so each is written once and not
-/// handed on by value. One that nothing stands in is `None`.
+/// The place where a step of a binary protocol stores a head: heads are large, so each is written
+/// once and not passed on by value. An empty place is `None`.
 pub type Place<'a> = Option<RequestHead<'a>>;
 
 /// Where the fields of a head are decoded, and where it is put.
@@ -92,7 +92,7 @@ impl<'h> RequestHead<'h> {
         self.identity?.id.as_deref()
     }
 
-    /// Returns how large the head is, in bytes: what it has after decompression, and
+    /// Returns how large the head is, in bytes: its size after decompression, and
     /// [`FIELD_OVERHEAD_BYTES`] for each field.
     #[must_use]
     pub fn decoded_bytes(&self) -> usize {
@@ -100,8 +100,8 @@ impl<'h> RequestHead<'h> {
         self.target.raw.len() + self.fields.iter().map(bytes).sum::<usize>()
     }
 
-    /// Returns whether this is a QUERY without a media type of its content: no server may guess
-    /// what it asks for (RFC 10008 §2).
+    /// Returns whether this is a QUERY without a media type of its content: no server may guess the
+    /// meaning of its content (RFC 10008 §2).
     #[inline]
     #[must_use]
     pub fn is_untyped_query(&self) -> bool {
@@ -190,7 +190,6 @@ pub enum Framing {
     Length(u64),
     /// The chunked coding.
     Chunked,
-    /// Of a length that nobody has announced, in frames that say which is the last (RFC 9113
-    /// §8.1).
+    /// Content of an unknown length, in frames of which the last one is marked (RFC 9113 §8.1).
     Frames,
 }

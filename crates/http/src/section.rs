@@ -26,8 +26,8 @@ pub struct FieldSection {
     text: Vec<u8>,
     lines: Vec<FieldPlace>,
     used: usize,
-    /// What HTTP/1 would have room for if each field so far took the most that one may, so that
-    /// few sections must be weighed. None when they are.
+    /// The room that HTTP/1 would have if each field so far were as long as one may be, so that few
+    /// sections must be weighed. None when they are.
     spare_bytes: usize,
     spare_lines: usize,
     is_weighed: bool,
@@ -36,7 +36,7 @@ pub struct FieldSection {
     fit: Fit,
 }
 
-/// What HTTP/1 would have room for behind the lines that were weighed.
+/// The room that HTTP/1 would have behind the lines that were weighed.
 #[derive(Debug, Default)]
 struct Left {
     bytes: usize,
@@ -69,8 +69,8 @@ const LINES_MAX: usize = FIELDS_MAX + 4;
 /// name of at most 253 bytes (RFC 1035 §3.1). All others are shorter.
 const FIELDS_MAX_BYTES: usize = HEAD_MAX_BYTES + 320;
 
-/// Those, and behind them whatever one literal may bring: what a decoder may have to keep in its
-/// table is no longer than a head. Places in it need 16 bits.
+/// The fields, and behind them all bytes that one literal may add: an entry that a decoder may have
+/// to keep in its table is no longer than a head. Places in it need 16 bits.
 const TEXT_BYTES: usize = FIELDS_MAX_BYTES + HEAD_MAX_BYTES + SHORT_BYTES;
 const _: () = assert!(TEXT_BYTES <= u16::MAX as usize);
 
@@ -82,7 +82,7 @@ const BEHIND_TARGET_BYTES: usize = " HTTP/1.1\r\n".len();
 const IN_LINE_BYTES: usize = ": ".len() + "\r\n".len();
 /// The most that a field takes in HTTP/1 beside its name and value: `:path` does.
 const BESIDE_FIELD_MAX_BYTES: usize = BEHIND_TARGET_BYTES - ":path".len();
-/// What ends a section in HTTP/1.
+/// The length of the end of a section in HTTP/1.
 const BLANK_LINE_BYTES: usize = "\r\n".len();
 /// Between two cookies on one line (RFC 9113 §8.2.3).
 const BETWEEN_COOKIES: &[u8; 2] = b"; ";
@@ -142,7 +142,7 @@ impl FieldSection {
         self.lines.retain(|line| keep(line.name_in(text)));
     }
 
-    /// Forgets what was there. What comes now is held against `limits`.
+    /// Clears the section. The next fields are compared with `limits`.
     #[inline]
     pub(crate) fn begin(&mut self, limits: &Limits) {
         if self.text.len() != TEXT_BYTES {
@@ -167,7 +167,8 @@ impl FieldSection {
         self.fit == Fit::Whole
     }
 
-    /// The room behind the fields, where the next one is put before it is [taken](Self::take).
+    /// Returns the room behind the fields, where the next one is put before it is
+    /// [taken](Self::take).
     #[inline(always)]
     pub(crate) fn room(&mut self) -> &mut [u8] {
         self.text.get_mut(self.used..).unwrap_or_default()
@@ -193,7 +194,7 @@ impl FieldSection {
         }
     }
 
-    /// Takes the field if HTTP/1 has room for it behind what is there.
+    /// Adds the field if HTTP/1 has room for it behind the others.
     #[cold]
     fn take_weighed(&mut self, name_bytes: usize, value_bytes: usize) {
         if name_bytes.saturating_add(value_bytes) > FIELDS_MAX_BYTES - self.used {
@@ -252,7 +253,7 @@ impl FieldSection {
         name_bytes == COOKIE.len() && self.room().starts_with(COOKIE) && self.follows(value_bytes)
     }
 
-    /// Whether a cookie with a value of this length is put behind the line before it.
+    /// Returns whether a cookie with a value of this length is joined to the line before it.
     fn follows(&self, value_bytes: usize) -> bool {
         let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
         let (before, room) = self.text.split_at_checked(self.used).unwrap_or_default();
@@ -266,7 +267,7 @@ impl FieldSection {
     /// Puts the cookie at the front of the room at the end of the line before.
     fn join(&mut self, name_bytes: usize, value_bytes: usize) {
         let Some(line) = self.lines.last_mut() else { return };
-        // The name is longer than what stands between cookies, so the value moves to the front.
+        // The name is longer than the separator between cookies, so the value moves to the front.
         let from = self.used + name_bytes;
         let to = self.used + BETWEEN_COOKIES.len();
         self.text.copy_within(from..from + value_bytes, to);
@@ -285,14 +286,14 @@ impl FieldSection {
         self.fit = if is_target { Fit::TargetTooLong } else { Fit::TooLarge };
     }
 
-    /// What trailers take in HTTP/1, where no pseudo-fields are.
+    /// Returns the size of trailers in HTTP/1, where there are no pseudo-fields.
     pub(crate) fn trailer_bytes(&self) -> usize {
         self.used + IN_LINE_BYTES * self.lines.len() + BLANK_LINE_BYTES
     }
 }
 
 impl Left {
-    /// What a field takes in HTTP/1. Pseudo-fields and a second host have no line there.
+    /// Returns the size of a field in HTTP/1. Pseudo-fields and a second host have no line there.
     fn weigh(&mut self, name: &[u8], value_bytes: usize) -> usize {
         match name {
             b":method" => self.unlisted(value_bytes + BEHIND_METHOD_BYTES),

@@ -41,7 +41,7 @@ pub struct Target<'a> {
     pub query: Option<&'a [u8]>,
     /// The authority of the absolute and the authority form: a valid [`host::Authority`].
     pub authority: Option<&'a [u8]>,
-    /// The scheme of the absolute form, or the one that came as `:scheme`.
+    /// The scheme of the absolute form, or of `:scheme`.
     pub scheme: Option<Scheme>,
 }
 
@@ -89,9 +89,9 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The target of a request that is refused, perhaps for its length, or because no more than the
-    /// beginning of it has come (`is_whole`). What has no path is `None`, and what may have another
-    /// one than the bytes show.
+    /// Returns the target of a request that is refused, perhaps for its length, or because no more
+    /// than the beginning of it has arrived (`is_whole`). Returns `None` for a target without a
+    /// path, and for one whose path may differ from the bytes.
     #[cold]
     pub(crate) fn of_refused(raw: &'a [u8], is_whole: bool) -> Option<Target<'a>> {
         let question = memchr::memchr(b'?', raw).filter(|_| raw.starts_with(b"/"));
@@ -118,10 +118,10 @@ impl<'a> Target<'a> {
 /// Decodes percent escapes once and removes dot segments once (RFC 3986 §5.2.4), for every
 /// protocol alike. `%2E` counts as a dot; empty segments stay.
 ///
-/// A path without `%` and without a segment that starts with a dot comes back untouched; any
-/// other is written to `scratch`, whose capacity is kept between requests. One that
-/// [never matches](PathError::NeverMatches) stands there too, NUL in the place of each byte that is
-/// in no key: a fallback page is looked for by it, and nothing else has a NUL.
+/// A path without `%` and without a segment that starts with a dot is returned unchanged; any other
+/// is written to `scratch`, whose capacity is kept between requests. A path that [never
+/// matches](PathError::NeverMatches) is written there too, with NUL in the place of each byte that
+/// is in no key: it is used to look up a fallback page, and no other path has a NUL.
 #[inline]
 pub fn decode_path<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
     if path.first() != Some(&b'/') {
@@ -146,16 +146,16 @@ fn is_plain(path: &[u8]) -> bool {
     found == 0
 }
 
-/// Not 0 when there is a percent sign, or a slash with a dot behind it. A slash before a dot may be
-/// taken for a dot, and the other way round, behind a true one.
+/// Returns a value that is not 0 when there is a percent sign, or a slash with a dot behind it. A
+/// slash before a dot may be taken for a dot, and the other way round, behind a true one.
 #[inline]
 fn escape_or_dot(eight: [u8; 8]) -> u64 {
     let word = u64::from_le_bytes(eight);
     marks(word, b'%') | (marks(word, b'/') << 8 & marks(word, b'.'))
 }
 
-/// Sets the high bit of each byte that is `byte`, and perhaps of those above one that differ from
-/// it in the last bit.
+/// Sets the high bit of each byte that is `byte`, and perhaps of higher bytes that differ from it
+/// only in the last bit.
 #[inline]
 const fn marks(word: u64, byte: u8) -> u64 {
     let difference = word ^ u64::from_ne_bytes([byte; 8]);
@@ -190,7 +190,7 @@ fn decode_slowly<'a>(path: &[u8], out: &'a mut Vec<u8>) -> Result<&'a [u8], Path
     Ok(out)
 }
 
-/// Decodes up to the next slash; gives what is left, the slash first.
+/// Decodes up to the next slash; returns the rest, the slash first.
 fn decode_segment<'p>(
     segment: &'p [u8],
     out: &mut Vec<u8>,
@@ -247,8 +247,8 @@ fn split_query(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), TargetError> {
 /// How often [`decode_repeatedly`] decodes at most. No server does it more often than twice.
 const DECODED_MAX_TIMES: usize = 4;
 
-/// Decodes percent escapes until nothing is left to decode, as the loosest of servers do together
-/// ([`decode_path`] is what a path means, RFC 3986 §2.4). What is no escape stays.
+/// Decodes percent escapes until none is left, as the loosest of servers do together
+/// ([`decode_path`] returns the meaning of a path, RFC 3986 §2.4). Text that is no escape stays.
 #[must_use]
 pub fn decode_repeatedly(path: &[u8]) -> Vec<u8> {
     let mut decoded = path.to_vec();
@@ -262,7 +262,7 @@ pub fn decode_repeatedly(path: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Decodes percent escapes once; what is none stays.
+/// Decodes percent escapes once; other text stays.
 fn decode_escapes(path: &[u8]) -> Vec<u8> {
     let (mut decoded, mut rest) = (Vec::with_capacity(path.len()), path);
     while let [first, behind @ ..] = rest {
@@ -292,7 +292,8 @@ pub fn escape(out: &mut Vec<u8>, bytes: impl Iterator<Item = u8>, plain: impl Fn
     }
 }
 
-/// `pchar` without the percent sign, and the slash (RFC 3986 §3.3): what needs no escape in a path.
+/// Returns whether a byte needs no escape in a path: `pchar` without the percent sign, and the
+/// slash (RFC 3986 §3.3).
 pub fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte)
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What is wrong with the output of a CGI program, or of an application behind FastCGI or SCGI.
+/// The error in the output of a CGI program, or of an application behind FastCGI or SCGI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CgiError {
     /// The output ended without a byte.

@@ -1,4 +1,4 @@
-//! The output of a program as a response: what CGI, FastCGI and SCGI have in common (RFC 3875 §6).
+//! The output of a program as a response: the part that CGI, FastCGI and SCGI share (RFC 3875 §6).
 
 use super::error::CgiError;
 use super::event::GatewayEvent;
@@ -41,7 +41,7 @@ enum State {
     Skipped(u64),
 }
 
-/// What output was.
+/// The meaning of a part of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputPart {
     /// A part of a head, or bytes that were thrown away. If no byte was used, content needs room.
@@ -66,8 +66,8 @@ impl CgiOutput {
         self.request.close
     }
 
-    /// Uses bytes at the front of `output`, which must not be empty. Returns how many, and what
-    /// they were.
+    /// Uses bytes at the front of `output`, which must not be empty. Returns their number and their
+    /// meaning.
     pub(crate) fn take(
         &mut self,
         output: &[u8],

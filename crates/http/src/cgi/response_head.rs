@@ -10,7 +10,7 @@ use crate::limits::LIST_MEMBERS_MAX;
 use crate::method::Method;
 use crate::target::Target;
 
-/// What a whole head says.
+/// The contents of a whole head.
 pub(super) enum CgiHead<'h> {
     /// A document, or a redirect that the client follows.
     Document(DocumentHead<'h>),
@@ -80,7 +80,8 @@ pub(super) fn read_head<'h>(
     Ok(CgiHead::Document(DocumentHead { status, reason, fields, known, content_length }))
 }
 
-/// Checks what has come of a head that never becomes whole, so that its error says the most.
+/// Checks the received part of a head that never becomes whole, so that its error is as specific as
+/// possible.
 pub(super) fn check_partial(text: &[u8]) -> CgiError {
     let whole_lines = memchr::memrchr(b'\n', text).and_then(|at| text.get(..=at));
     let mut lines = whole_lines.unwrap_or_default().split_inclusive(|&byte| byte == b'\n');

@@ -12,8 +12,8 @@ use crate::h1::head::HeadStorage;
 /// Reads the response to one request from the output of a CGI program, or from the connection to an
 /// SCGI application. The end of the output is the end of the response.
 ///
-/// The same bytes give the same heads, content and errors however they are cut. A head that comes
-/// in one piece is read from the input; only one that comes in several is copied.
+/// The same bytes give the same heads, content and errors however they are cut. A head that arrives
+/// in one piece is read from the input; only a head in several pieces is copied.
 #[derive(Clone, Debug)]
 pub struct CgiReader {
     output: CgiOutput,
@@ -29,7 +29,7 @@ enum State {
     Failed(CgiError),
 }
 
-/// What the bytes before `used` were.
+/// The meaning of the bytes before `used`.
 enum OutputFound {
     NeedMore,
     Head { start: usize },
@@ -51,8 +51,8 @@ impl CgiReader {
         matches!(self.state, State::End)
     }
 
-    /// Uses bytes at the front of `input`, of content at most `room`. What was not used must be at
-    /// the front of the next input. After [`ResponseEvent::End`] nothing more is used, and its
+    /// Uses bytes at the front of `input`, of content at most `room`. Unused bytes must be at the
+    /// front of the next input. After [`ResponseEvent::End`] no more bytes are used, and its
     /// persistence is always [`Persistence::Close`].
     ///
     /// `end` is [`InputEnd::Closed`] once the program has closed its output. If it was killed, or
@@ -61,7 +61,7 @@ impl CgiReader {
     /// `storage` may be shared with all other readers: it holds nothing between two calls.
     ///
     /// # Errors
-    /// Returns what is wrong with the response, in this call and in each one after it.
+    /// Returns the error of the response, in this call and in each one after it.
     pub fn step<'a>(
         &'a mut self,
         input: &'a [u8],

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::limits::VARIABLES_MAX_BYTES;
 
-/// What is wrong with a variable. Nothing of the request was written.
+/// The error of a variable. Nothing of the request was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VariableError {
     /// The name is empty, or has a NUL or an equals sign, which ends a name in an environment.

@@ -45,8 +45,8 @@ pub struct RequestVariables<'a> {
 /// Variables of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerVariables<'a> {
-    /// `SERVER_NAME`: the host without a port, an IPv6 address in brackets (RFC 3875 §4.1.14). The
-    /// host that the server has matched, not what the client has written.
+    /// `SERVER_NAME`: the host without a port, an IPv6 address in brackets (RFC 3875 §4.1.14). It
+    /// is the host that the server has matched, not the text of the client.
     pub name: &'a [u8],
     /// `SERVER_PORT`.
     pub port: u16,

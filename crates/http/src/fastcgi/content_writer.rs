@@ -26,12 +26,12 @@ enum State {
 /// application ends it, soon or once it is done; its connection is not used again.
 pub const ABORT: [u8; HEADER_BYTES] = header(ABORT_REQUEST, 0, 0);
 
-/// What surrounds a piece of content.
+/// The bytes around a piece of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FramedPiece {
     /// How many bytes of the content are the piece; the rest needs records of its own.
     pub bytes: u64,
-    /// What must follow the piece: padding, and perhaps the end of the stream.
+    /// The bytes that must follow the piece: padding, and perhaps the end of the stream.
     pub end: &'static [u8],
 }
 
@@ -79,9 +79,9 @@ impl FastCgiContentWriter {
         Ok(())
     }
 
-    /// Appends what comes before a piece of content with so many bytes, and returns what must
-    /// follow the piece. A piece has at most [`RECORD_CONTENT_MAX_BYTES`]. For content that is sent
-    /// from where it is, without a copy.
+    /// Appends the header of a piece of content with so many bytes, and returns the bytes that must
+    /// follow the piece. A piece has at most [`RECORD_CONTENT_MAX_BYTES`]. It is for content that
+    /// is sent without a copy.
     ///
     /// # Errors
     /// [`RequestError::ContentTooLong`]; `out` is then as it was.

@@ -5,8 +5,8 @@ use core::fmt;
 use super::limits::{IGNORED_RECORDS_MAX, STDERR_READ_MAX_BYTES};
 use crate::cgi::error::CgiError;
 
-/// What is wrong with a response over FastCGI. The connection must close: where the next record
-/// would begin, or whose it is, is no longer certain.
+/// The error of a response over FastCGI. The connection must close, because the begin of the next
+/// record, or its request, is no longer certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FastCgiError {
     /// The connection ended without a byte of a response. If it was used before, and the method is

@@ -6,15 +6,14 @@
 /// 16 bits can say (§3.3), so that full records need no padding.
 pub const RECORD_CONTENT_MAX_BYTES: usize = 65_528;
 
-/// Most bytes of the error stream that one response gives to its reader. Warnings of a page have
-/// some KiB; what an application writes beyond that is read and dropped, so that it cannot fill
-/// the log.
+/// Most bytes of the error stream that the reader of one response returns. Warnings of a page have
+/// some KiB; further output of an application is read and dropped, so that it cannot fill the log.
 pub const STDERR_MAX_BYTES: u64 = 64 * 1024;
 
 /// Most bytes of the error stream of one response, those that are dropped included. An application
 /// that writes more than this writes without end.
 pub const STDERR_READ_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Most records of one response that say nothing: those of management, which answer what was never
-/// asked, and repeated ends of streams. Applications send at most one or two.
+/// Most records of one response without a meaning: records of management, which answer no request,
+/// and repeated ends of streams. Applications send at most one or two.
 pub const IGNORED_RECORDS_MAX: u32 = 32;

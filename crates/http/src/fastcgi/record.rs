@@ -1,4 +1,4 @@
-//! Records (§3.3) and what stands in them.
+//! Records (§3.3) and their contents.
 
 use super::error::FastCgiError;
 
@@ -31,7 +31,7 @@ pub(super) const fn padding(bytes: usize) -> u8 {
     (bytes.wrapping_neg() % 8) as u8
 }
 
-/// What is in a record that an application sends (§8).
+/// The kind of a record that an application sends (§8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
     /// Output: the response (§5.3).

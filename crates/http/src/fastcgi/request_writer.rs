@@ -40,8 +40,8 @@ pub struct WrittenFastCgi {
 /// [`RequestVariables::visit`](crate::cgi::variables::RequestVariables::visit).
 ///
 /// # Errors
-/// Refuses a variable that is malformed, more than [`VARIABLES_MAX_BYTES`] of them, and what `fill`
-/// returns. `out` is then as it was.
+/// Refuses a malformed variable and more than [`VARIABLES_MAX_BYTES`] of them, and returns the
+/// error of `fill`. `out` is unchanged then.
 pub fn write_request(
     out: &mut Vec<u8>,
     request: &FastCgiRequest,
@@ -89,7 +89,7 @@ impl<'a> ParamsWriter<'a> {
     /// Appends a variable.
     ///
     /// # Errors
-    /// Refuses a malformed variable, and one that makes all of them longer than
+    /// Refuses a malformed variable, and one with which all of them are longer than
     /// [`VARIABLES_MAX_BYTES`].
     pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         check_variable(name, value)?;

@@ -11,10 +11,11 @@ use crate::h1::client::request_writer::SentRequest;
 use crate::h1::client::response_parser::{InputEnd, Persistence, ResponseEvent};
 use crate::h1::head::HeadStorage;
 
-/// Reads the response to one request. It does not buffer content: what it has used may be dropped.
+/// Reads the response to one request. It does not buffer content: the caller may drop the used
+/// bytes.
 ///
-/// The same bytes give the same heads, content and errors however they are cut. A head that comes
-/// in one record and one piece is read from the input; only one that comes in several is copied.
+/// The same bytes give the same heads, content and errors however they are cut. A head in one
+/// record and one piece is read from the input; only a head in several is copied.
 #[derive(Clone, Debug)]
 pub struct FastCgiReader {
     output: CgiOutput,
@@ -28,7 +29,7 @@ pub struct FastCgiReader {
     ignored_records: u32,
     /// Whether the header of a record has come.
     has_begun: bool,
-    /// What the application has exited with.
+    /// The exit status of the application.
     app_status: Option<u32>,
     state: State,
 }
@@ -54,7 +55,7 @@ enum State {
     Failed(FastCgiError),
 }
 
-/// What the bytes before `used` were.
+/// The meaning of the bytes before `used`.
 enum OutputFound {
     NeedMore,
     Head { start: usize },
@@ -63,7 +64,7 @@ enum OutputFound {
     End(Persistence),
 }
 
-/// What becomes of the bytes of a record.
+/// The use of the bytes of a record.
 enum RecordPart {
     /// They are used up, and the next ones are looked at.
     Continue,
@@ -98,15 +99,15 @@ impl FastCgiReader {
         matches!(self.state, State::End(_))
     }
 
-    /// Returns what the application has exited with, if it has ended the request (§5.5). It is 0
-    /// for success by convention, and changes nothing about the response.
+    /// Returns the exit status of the application, if it has ended the request (§5.5). It is 0 for
+    /// success by convention, and changes nothing about the response.
     #[must_use]
     pub const fn app_status(&self) -> Option<u32> {
         self.app_status
     }
 
-    /// Uses bytes at the front of `input`, of content at most `room`. What was not used must be at
-    /// the front of the next input. After [`ResponseEvent::End`] nothing more is used.
+    /// Uses bytes at the front of `input`, of content at most `room`. Unused bytes must be at the
+    /// front of the next input. After [`ResponseEvent::End`] no more bytes are used.
     ///
     /// The persistence at the end is [`Persistence::Reuse`] if the application has ended the
     /// request and was asked to keep the connection. The conditions of
@@ -116,8 +117,8 @@ impl FastCgiReader {
     /// `storage` may be shared with all other readers: it holds nothing between two calls.
     ///
     /// # Errors
-    /// Returns what is wrong with the response, in this call and in each one after it. The
-    /// connection must close.
+    /// Returns the error of the response, in this call and in each one after it. The connection
+    /// must close.
     pub fn step<'a>(
         &'a mut self,
         input: &'a [u8],

@@ -1,15 +1,15 @@
 //! The content of a message: `Content-Length` or the chunked coding (RFC 9112 §6.2, §7.1), strict,
 //! and the same however the bytes are cut. [`client`](super::client) uses it for responses.
 //!
-//! Two things come out: content, never more than there is room for, and at the end the trailer
-//! section in one piece. What frames the content needs no room.
+//! The output has two parts: content, never more than there is room for, and at the end the trailer
+//! section in one piece. The framing of the content needs no room.
 
 use crate::grammar::{hex_digit, is_token_byte, is_value_byte};
 use crate::limits::{CHUNK_LINE_MAX_BYTES, TRAILER_MAX_BYTES};
 use crate::refusal::Refusal;
 use crate::request::Framing;
 
-/// Reads the content of one message. Does not buffer: what it has consumed may be dropped.
+/// Reads the content of one message. It does not buffer: the caller may drop consumed bytes.
 #[derive(Clone, Debug)]
 pub struct BodyReader {
     /// Content bytes to come: of the whole, or of the current chunk.
@@ -25,13 +25,13 @@ const _: () = assert!(size_of::<BodyReader>() <= 24, "one per connection");
 const _: () = assert!(CHUNK_LINE_MAX_BYTES <= u16::MAX as usize);
 const _: () = assert!(TRAILER_MAX_BYTES < u16::MAX as usize);
 
-/// What [`BodyReader::step`] found.
+/// The result of [`BodyReader::step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyStep<'a> {
     /// Some content, never empty and never more than there was room for.
     Data(&'a [u8]),
-    /// What is left of the input can only be used once there is more of it, or room for content:
-    /// a trailer section stays there until it is whole.
+    /// The rest of the input can only be used with more input, or with room for content: a trailer
+    /// section stays in the input until it is whole.
     NeedMore,
     /// The content is at its end. With the chunked coding comes the trailer section, checked line
     /// by line, blank line included, for [`trailers::read`](super::trailers::read).
@@ -94,13 +94,13 @@ impl BodyReader {
         self.allowance
     }
 
-    /// Takes bytes off the front of `input`, of content at most `room`: gives how many were
-    /// consumed, and what they were. What was not consumed stays at the front of the next input.
+    /// Consumes bytes at the front of `input`, of content at most `room`. Returns the number of
+    /// consumed bytes, and their meaning. The rest stays at the front of the next input.
     ///
     /// After [`BodyStep::End`] it consumes nothing more.
     ///
     /// # Errors
-    /// What is wrong with the bytes; the connection must close.
+    /// Returns the error of the bytes; the connection must close.
     #[inline]
     pub fn step<'a>(
         &mut self,
@@ -155,8 +155,8 @@ impl BodyReader {
         Ok((consumed, BodyStep::NeedMore))
     }
 
-    /// The trailer section at the front of `input`, in one piece. Each byte is looked at once, and
-    /// what is wrong is refused as soon as it is there.
+    /// Reads the trailer section at the front of `input`, in one piece. Each byte is checked once,
+    /// and an invalid one is refused as soon as it arrives.
     fn trailers<'a>(&mut self, input: &'a [u8]) -> Result<(usize, BodyStep<'a>), Refusal> {
         let scanned = usize::from(self.line_bytes);
         for (at, byte) in input.iter().enumerate().skip(scanned) {
@@ -173,7 +173,7 @@ impl BodyReader {
         Ok((0, BodyStep::NeedMore))
     }
 
-    /// One byte of a chunk line, or of what ends a chunk.
+    /// Reads one byte of a chunk line, or of the end of a chunk.
     fn line_byte(&mut self, byte: u8) -> Result<(), Refusal> {
         self.line_bytes += 1;
         if usize::from(self.line_bytes) > CHUNK_LINE_MAX_BYTES {

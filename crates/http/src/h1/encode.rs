@@ -8,7 +8,7 @@ use crate::field::{Field, KnownField};
 use crate::prepared::{ContentRange, Prepared};
 use crate::status::status_line_h1;
 
-/// What a response says about the connection (RFC 9112 §9.3).
+/// The fields of a response that concern the connection (RFC 9112 §9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionFields {
     /// An HTTP/1.1 connection that stays open: nothing to say.
@@ -88,8 +88,8 @@ pub fn head<'f>(
 }
 
 /// Appends an interim response, blank line included (RFC 9110 §15.2). `status` is 100..=199. The
-/// same fields are left out as in [`head`], but for the `Connection` of a 101, which belongs to
-/// whoever takes the connection over (RFC 9110 §7.8).
+/// same fields are left out as in [`head`], but for the `Connection` of a 101, which belongs to the
+/// protocol that takes the connection over (RFC 9110 §7.8).
 pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = Field<'f>>) {
     out.extend_from_slice(status_line_h1(status));
     let switches = |field: &Field<'_>| {
@@ -102,8 +102,8 @@ pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = 
 /// The interim response that lets a client send its content (RFC 9110 §15.2.1).
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Appends what stands before the data of a chunk (RFC 9112 §7.1). `bytes` is not 0, which would
-/// end the content; [`CHUNK_END`] follows the data.
+/// Appends the bytes before the data of a chunk (RFC 9112 §7.1). `bytes` is not 0, which would end
+/// the content; [`CHUNK_END`] follows the data.
 pub fn chunk_prefix(out: &mut Vec<u8>, bytes: u64) {
     debug_assert_ne!(bytes, 0, "an empty chunk ends the content");
     let mut digits = [0; 16];
@@ -121,7 +121,7 @@ pub fn chunk_prefix(out: &mut Vec<u8>, bytes: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// What stands after the data of a chunk.
+/// The bytes after the data of a chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
 /// Appends the last chunk and the trailer section. The same fields are left out as in [`head`]: a
@@ -165,7 +165,7 @@ pub fn decimal(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// What a representation has of its own: `ETag`, `Last-Modified`, `Content-Length`.
+/// Appends the fields of the representation itself: `ETag`, `Last-Modified`, `Content-Length`.
 #[inline]
 fn own_fields(out: &mut Vec<u8>, answer: &Prepared<'_>) {
     match (answer.etag.and_then(<[u8]>::as_array), answer.last_modified, answer.content_length) {

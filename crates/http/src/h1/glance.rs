@@ -1,5 +1,5 @@
-//! What the bytes of a refused request still tell: the form of the error page, and the path and the
-//! host whose fields it has.
+//! Reads hints for the error page from the bytes of a refused request: the form of the page, and
+//! the path and the host whose fields it has.
 
 use crate::grammar::trim;
 use crate::host;
@@ -8,9 +8,8 @@ use crate::negotiate::preferred_error_format;
 use crate::refusal::RefusedRequest;
 use crate::target::Target;
 
-/// Looks at what there is of a head that is malformed, over a limit or not whole. Lenient, since
-/// nothing but the look and the fields of a page depend on it: lines that cannot be read are passed
-/// over.
+/// Reads the received part of a head that is malformed, over a limit or incomplete. It is lenient,
+/// since only the look and the fields of a page depend on it: unreadable lines are skipped.
 #[cold]
 #[must_use]
 pub fn glance(input: &[u8]) -> RefusedRequest<'_> {

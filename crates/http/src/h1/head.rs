@@ -1,5 +1,5 @@
-//! Request heads (RFC 9112 §2 to §6): the lexer finds the parts, this module says what they mean,
-//! and no to whatever two servers could read differently.
+//! Request heads (RFC 9112 §2 to §6): the lexer finds the parts, this module interprets them, and
+//! refuses everything that two servers could read differently.
 
 use super::scan::{Scanned, scan};
 use crate::field::{FieldPlace, Fields, KnownField, KnownFieldPlaces};
@@ -48,7 +48,7 @@ impl HeadStorage {
     }
 }
 
-/// What the front of a connection's input is.
+/// The result of parsing the front of a connection's input.
 #[derive(Debug)]
 pub enum Parsed<'h> {
     /// Not yet a whole head. Call again with more input and this number, which saves looking at
@@ -68,7 +68,7 @@ pub enum Parsed<'h> {
 
 /// Reads the request head at the front of `input`.
 ///
-/// `scanned` is 0 at first and what [`Parsed::Partial`] gave after that, as long as `input` only
+/// `scanned` is 0 at first and the value of [`Parsed::Partial`] after that, as long as `input` only
 /// grows at its end.
 ///
 /// Refuses as soon as it is sure: a partial head that is over a limit, or malformed already, is
@@ -101,7 +101,7 @@ pub fn parse<'h>(
     }
 }
 
-/// The fields that say where the message ends and what follows it.
+/// The fields that determine the end of the message and the bytes that follow it.
 const MESSAGE_FIELDS: [KnownField; 4] = [
     KnownField::Connection,
     KnownField::ContentLength,

@@ -1,6 +1,6 @@
 //! The lexer of request heads: one pass over the bytes finds the parts and checks every byte
-//! against the grammar (RFC 9112 §3, §5). What the parts mean is for [`super::head`] to say. Field
-//! sections of responses and trailers are read by the same code.
+//! against the grammar (RFC 9112 §3, §5). [`super::head`] interprets the parts. Field sections of
+//! responses and trailers are read by the same code.
 //!
 //! Strict where servers differ: lines end in CRLF and nothing else, no folding, no space before a
 //! colon, one space between the parts of the request line.
@@ -27,12 +27,12 @@ pub(super) struct Scanned<'h> {
 const _: () = assert!(HEAD_MAX_BYTES <= u16::MAX as usize);
 const _: () = assert!(TRAILER_MAX_BYTES <= u16::MAX as usize);
 
-/// A part of the text and what stands behind it. `None` when the text ends before the part does,
-/// and nothing is wrong with what is there.
+/// A part of the text and the rest of the text. `None` when the text ends before the part does, and
+/// is valid so far.
 pub(super) type Split<'h, T> = Result<Option<(T, &'h [u8])>, Refusal>;
 
 /// Reads the head at the front of `text`, which is cut off at the limit of a head; its field lines
-/// go to `lines`. `None` when it is not whole, and nothing is wrong with what is there.
+/// go to `lines`. Returns `None` when the head is incomplete, but valid so far.
 #[inline]
 pub(super) fn scan<'h>(
     text: &'h [u8],
@@ -50,8 +50,8 @@ pub(super) fn scan<'h>(
 }
 
 /// Reads the field lines of a head, and the blank line behind them, at the front of `rest`, the end
-/// of `text`. The lines go to `lines`. It is a part of the loop of each caller, so that what it
-/// returns stays in registers.
+/// of `text`. The lines go to `lines`. It is inlined into the loop of each caller, so that its
+/// result stays in registers.
 #[inline(always)]
 pub(super) fn field_section<'h>(
     text: &'h [u8],
@@ -219,7 +219,8 @@ fn run_bytes<const FLOOR: u8>(text: &[u8]) -> usize {
         }
         rest = behind;
     }
-    // What is left of a longer text is looked at with bytes before it, which were found good.
+    // The remaining bytes of a longer text are checked together with bytes before them, which were
+    // found valid.
     if let Some(word) = text.last_chunk() {
         let found = marks::<FLOOR>(u64::from_le_bytes(*word));
         let bytes = text.len() - 8 + (found.trailing_zeros() / 8) as usize;

@@ -1,7 +1,7 @@
 //! The fields behind chunked content (RFC 9112 §7.1.2), without those that have no business there.
 //!
 //! They are never merged into the fields of the head (RFC 9110 §6.5.1): the head was acted upon
-//! before they came, and whoever was kept from setting a field there could set it here.
+//! before they came, and a client that may not set a field there could set it here.
 
 use super::head::HeadStorage;
 use super::scan;
@@ -52,10 +52,10 @@ pub(super) fn read_response<'h>(
     }
 }
 
-/// What must not come behind the content, because something acts on it before, or trusts it:
-/// framing, routing, the connection, controls of the request, authentication, how the content is to
-/// be processed (RFC 9110 §6.5.1; the list is that of RFC 7230 §4.1.2 for requests), and what
-/// proxies say of the client and its request (RFC 7239, and the widespread names without one).
+/// Fields that are forbidden after the content, because they are acted upon before it, or trusted:
+/// framing, routing, the connection, controls of the request, authentication, the processing of the
+/// content (RFC 9110 §6.5.1; the list is that of RFC 7230 §4.1.2 for requests), and the claims of
+/// proxies about the client and its request (RFC 7239, and the widespread names without one).
 const FORBIDDEN: [&str; 24] = [
     "Authorization",
     "CF-Connecting-IP",
@@ -87,10 +87,10 @@ const FORBIDDEN: [&str; 24] = [
 const FORBIDDEN_FRONTS: [&str; 6] =
     ["If-", "Proxy-", "X-Forwarded-", "X-Original-", "X-Real-", "X-Rewrite-"];
 
-/// What must not come behind the content of a response, because a recipient acts on it before the
-/// content: framing, the connection, control data, cookies and authentication, how the content is
-/// to be processed (RFC 9110 §6.5.1; the list is that of RFC 7230 §4.1.2 for responses), and the
-/// policies that browsers apply to a page or a site.
+/// Fields that are forbidden after the content of a response, because a recipient acts on them
+/// before the content: framing, the connection, control data, cookies and authentication, the
+/// processing of the content (RFC 9110 §6.5.1; the list is that of RFC 7230 §4.1.2 for responses),
+/// and the policies that browsers apply to a page or a site.
 const FORBIDDEN_IN_RESPONSE: [&str; 27] = [
     "Age",
     "Alt-Svc",

@@ -74,8 +74,8 @@ impl<S: Default> Session<S> {
         Ok(if opened { Event::Opened } else { Event::Nothing })
     }
 
-    /// RFC 9113 §6.5.2. Others, and those that say what a server may do that this one does not, are
-    /// passed over.
+    /// Applies a setting (RFC 9113 §6.5.2). Unknown settings, and those that allow a server an
+    /// action that this one never takes, are ignored.
     fn setting(&mut self, name: u16, value: u32, window: &mut u32) -> Result<(), ErrorCode> {
         match name {
             setting::HEADER_TABLE_SIZE => self.encoder.limit_table(value),
@@ -164,7 +164,8 @@ impl<S: Default> Session<S> {
             self.settled(stream);
             return self.beside_open_streams(header, now_ms);
         }
-        // Before it is taken out: what ends the connection leaves it to who ends all open streams.
+        // The budget is spent before the stream is removed: an error that ends the connection also
+        // ends all open streams.
         self.budgets.spend(Budget::Resets, now_ms)?;
         self.streams.remove(stream);
         let code = ErrorCode::of(number(payload));
@@ -222,8 +223,9 @@ impl<S: Default> Session<S> {
         stream_answered(payload).is_some_and(|stream| self.has_read(stream, out))
     }
 
-    /// GOAWAY of the client (RFC 9113 §6.8), who may go on with what is no request: a code that is
-    /// unknown "MUST NOT trigger any special behavior" (§7), and neither does any other one.
+    /// Handles GOAWAY of the client (RFC 9113 §6.8), which may go on to send frames that are no
+    /// requests. An unknown code "MUST NOT trigger any special behavior" (§7), and neither does any
+    /// other one.
     fn go_away_of_peer(&mut self, header: &FrameHeader, payload: &[u8], now_ms: u64) -> Handled {
         if header.stream != 0 {
             return Err(ErrorCode::ProtocolError.into());
@@ -284,7 +286,7 @@ impl<S: Default> Session<S> {
             Whereabouts::Open => self.streams.set_priority(stream, priority),
             Whereabouts::Idle => {
                 // RFC 9218 §7.1: streams that are prioritized in idle state, and active ones,
-                // together "MUST NOT exceed" what may be open.
+                // together "MUST NOT exceed" the number of streams that may be open.
                 let open_max = usize::from(self.settings.streams);
                 let early_max = open_max.saturating_sub(self.streams.len());
                 if !self.early.set(stream, priority, early_max) {

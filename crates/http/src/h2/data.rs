@@ -1,4 +1,4 @@
-//! DATA (RFC 9113 §6.1), and what it takes of the windows.
+//! DATA (RFC 9113 §6.1), and its use of the windows.
 
 use super::event::{Event, Step, StepFault};
 use super::frame::{
@@ -8,7 +8,8 @@ use super::frame::{
 use super::session::{Session, Whereabouts, need_more};
 use crate::budget::Budget;
 
-/// What is to come of a DATA frame. Its length was taken from the windows when it began.
+/// The part of a DATA frame that is still to come. Its length was taken from the windows when it
+/// began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DataRest {
     stream: u32,
@@ -16,12 +17,13 @@ pub(super) struct DataRest {
     content: u32,
     /// Bytes of padding behind it.
     padding: u32,
-    /// The content ends with it, and nobody was told yet.
+    /// Whether the content ends with it, which has not been reported yet.
     end: bool,
 }
 
 impl DataRest {
-    /// Itself, as long as bytes of it are to come: behind one that has none another frame stands.
+    /// Returns it as long as bytes of it are to come: an empty one is over, and another frame
+    /// follows.
     fn is_to_come(self) -> Option<Self> {
         (self.content + self.padding > 0).then_some(self)
     }
@@ -35,8 +37,8 @@ const RETURN_DIVISOR: u32 = 4;
 const _: () = assert!(FRAME_DEFAULT_BYTES <= WINDOW_DEFAULT_BYTES / RETURN_DIVISOR * 3);
 
 impl<S: Default> Session<S> {
-    /// The application has consumed content of a stream, so many bytes of what has come: the
-    /// client may send as much more.
+    /// Records that the application has consumed so many bytes of the content of a stream: the
+    /// client may send as many more.
     #[inline]
     pub fn consumed(&mut self, stream: u32, bytes: usize, out: &mut Vec<u8>) {
         let Some(open) = self.streams.get_mut(stream) else { return };
@@ -107,8 +109,8 @@ impl<S: Default> Session<S> {
         Ok(self.data_part(part, used, input))
     }
 
-    /// Counts a DATA frame of a stream that this side has ended. What was on its way is within the
-    /// window that the stream had; more, or nothing, is work without end.
+    /// Counts a DATA frame of a stream that this side has ended. Data that was under way is within
+    /// the window that the stream had; more data, or empty frames, would be work without end.
     #[cold]
     fn pass_over(
         &mut self,
@@ -127,7 +129,7 @@ impl<S: Default> Session<S> {
         entry.map_or(Ok(()), |entry| entry.pass_over(header.bytes, out))
     }
 
-    /// Counts a DATA frame of an open stream against what the stream may have.
+    /// Counts a DATA frame of an open stream against the limits of the stream.
     fn admit(&mut self, part: &DataRest, bytes: u32, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
         let Some(stream) = self.streams.get_mut(part.stream) else { return Ok(()) };
         if stream.peer_ended {
@@ -136,7 +138,7 @@ impl<S: Default> Session<S> {
         if i64::from(bytes) > i64::from(stream.receive_window) {
             return Err(ErrorCode::FlowControlError);
         }
-        // RFC 9113 §8.1.1: all DATA together is what `Content-Length` said.
+        // RFC 9113 §8.1.1: the length of all DATA together is that of `Content-Length`.
         if let Some(left) = &mut stream.content_left {
             match left.checked_sub(u64::from(part.content)) {
                 Some(rest) if rest == 0 || !part.end => *left = rest,
@@ -152,7 +154,7 @@ impl<S: Default> Session<S> {
         Ok(())
     }
 
-    /// What there is of a DATA frame, behind the first `used` bytes of the input.
+    /// Returns the present part of a DATA frame, behind the first `used` bytes of the input.
     #[inline]
     pub(super) fn data_part<'a>(
         &mut self,

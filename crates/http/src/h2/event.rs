@@ -1,4 +1,4 @@
-//! What a client did, in one step.
+//! The actions of a client, one per step.
 
 use super::frame::ErrorCode;
 use crate::budget::Budget;
@@ -6,19 +6,19 @@ use crate::field::Fields;
 use crate::refusal::Refusal;
 use crate::request::RequestHead;
 
-/// How much of the input was used, and what it was.
+/// The number of bytes of the input that were used, and their event.
 #[derive(Debug)]
 pub struct Step<'a> {
     /// Bytes of the input that need not be given again.
     pub used: usize,
-    /// What they were.
+    /// The event of these bytes.
     pub event: Event<'a>,
 }
 
-/// What happened. Streams that are named in an event are open, but for [`Event::Reset`].
+/// An event of a connection. Streams that are named in an event are open, but for [`Event::Reset`].
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// What is left of the input can only be used once there is more of it: at most
+    /// The rest of the input can only be used with more input: at most
     /// [`INPUT_MAX_BYTES`](super::session::INPUT_MAX_BYTES) in all.
     NeedMore,
     /// Nothing to tell; answers to it may have been written.
@@ -38,13 +38,13 @@ pub enum Event<'a> {
         stream: u32,
         /// Why.
         refusal: Refusal,
-        /// What is there of its head, see
+        /// The received part of its head, see
         /// [`refused_request`](crate::binary_head::refused_request).
         fields: Fields<'a>,
         /// Nothing follows.
         end: bool,
     },
-    /// Content. Every byte of it is to be given back by
+    /// Content. The caller returns every byte of it to the window by
     /// [`consumed`](super::session::Session::consumed), sooner or later.
     Data {
         /// Its stream.
@@ -62,8 +62,8 @@ pub enum Event<'a> {
         /// The fields.
         fields: Fields<'a>,
     },
-    /// A stream has ended before its answer. It is open no more; if it was this side that ended it,
-    /// for a fault of the client, that was written already. What was kept with it is
+    /// A stream has ended before its response. It is open no more; if it was this side that ended
+    /// it, for a fault of the client, that was written already. The data of the caller for it is
     /// [left](super::session::Session::left).
     Reset {
         /// The stream.
@@ -75,12 +75,12 @@ pub enum Event<'a> {
     },
     /// A window was opened that had been shut: perhaps something can be sent.
     Opened,
-    /// The connection is over: what was written is to be sent, then it closes. Input is ignored
+    /// The connection is over: the caller sends the written bytes, then closes it. Input is ignored
     /// from now on.
     Fatal {
         /// Why.
         code: ErrorCode,
-        /// What the client had too much of, if that was it.
+        /// The budget that the client has used up, if that was the reason.
         budget: Option<Budget>,
     },
 }

@@ -1,7 +1,7 @@
 //! Frames: their header, their types and flags, the codes of errors and settings
 //! (RFC 9113 §4.1, §6, §7, §11), and how those are written whose content is a few numbers.
 
-/// What every client sends first (RFC 9113 §3.4).
+/// The first bytes of every client (RFC 9113 §3.4).
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Bytes of the header of a frame (RFC 9113 §4.1).
@@ -53,7 +53,7 @@ impl FrameHeader {
 /// The highest number of a stream, and of a window (RFC 9113 §5.1.1, §6.9.1).
 pub(super) const STREAM_MAX: u32 = (1 << 31) - 1;
 
-/// What a frame is (RFC 9113 §6, RFC 9218 §7.1).
+/// The type of a frame (RFC 9113 §6, RFC 9218 §7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -149,7 +149,7 @@ pub enum ErrorCode {
     FrameSizeError = 0x6,
     /// The request was not looked at, and can be sent again.
     RefusedStream = 0x7,
-    /// Nobody waits for it any more.
+    /// The response is not needed any more.
     Cancel = 0x8,
     /// A field block that cannot be read.
     CompressionError = 0x9,
@@ -164,8 +164,8 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// The code of a number. One that is not known is [`ErrorCode::InternalError`], as RFC 9113 §7
-    /// allows.
+    /// Returns the code of a number. An unknown number is [`ErrorCode::InternalError`], as RFC 9113
+    /// §7 allows.
     #[must_use]
     pub const fn of(number: u32) -> ErrorCode {
         use ErrorCode as E;

@@ -81,8 +81,8 @@ impl<S: Default> Session<S> {
         Ok(Event::Nothing)
     }
 
-    /// A whole field block. It is decoded whatever becomes of it, so that the table of the
-    /// compression stays that of the client (RFC 9113 §4.3).
+    /// Handles a whole field block. It is decoded even if its stream is refused, so that the table
+    /// of the compression stays that of the client (RFC 9113 §4.3).
     #[inline]
     fn section<'a>(
         &mut self,
@@ -113,7 +113,8 @@ impl<S: Default> Session<S> {
                 self.budgets.spend(Budget::Trifles, now_ms)?;
                 Ok(Event::Nothing)
             }
-            // RFC 9113 §5.1.1: a number below the highest was given up when that was opened.
+            // RFC 9113 §5.1.1: a stream with a lower number than the highest was closed implicitly
+            // when that was opened.
             Whereabouts::Closed if (self.skipped.0..=self.skipped.1).contains(&stream) => {
                 Err(ErrorCode::ProtocolError.into())
             }
@@ -171,7 +172,7 @@ impl<S: Default> Session<S> {
         }
     }
 
-    /// Ends a stream that nobody has heard of.
+    /// Ends a stream that no event has reported.
     #[cold]
     fn refuse<'a>(
         &mut self,

@@ -2,21 +2,22 @@
 
 use crate::limits::STREAMS_MAX;
 
-/// Bytes of content on its way or not consumed on one stream, at most: what 160 Mbit/s carry in a
-/// round trip of 100 ms. Every stream begins with the default of the protocol (65 535 bytes, RFC
-/// 9113 §6.5.2), below which clients that check nothing fail.
+/// Bytes of content under way or not consumed on one stream, at most: as many as 160 Mbit/s carry
+/// in a round trip of 100 ms. Every stream begins with the default of the protocol (65 535 bytes,
+/// RFC 9113 §6.5.2), below which clients that check nothing fail.
 pub const STREAM_WINDOW_MAX_BYTES: u32 = 2 * 1024 * 1024;
 
 /// By how much a stream window grows when it holds the client back. A measured round trip and the
 /// one until the client uses the larger window are two, in which slow start of TCP doubles twice.
 pub const WINDOW_GROWTH: u32 = 4;
 
-/// Round trips that are measured one behind the other: the first may begin in the middle of what a
-/// client sends in a burst, the others begin with one, and slow start of TCP doubles in each.
+/// Round trips that are measured one after the other: the first may begin in the middle of a burst
+/// of the client, the others begin with one, and slow start of TCP doubles in each.
 pub const MEASURE_ATTEMPTS: u8 = 4;
 
-/// Stream windows of content that are consumed behind those before another round trip is measured,
-/// if the window did not grow: over a short path a PING for each would cost more than it brings.
+/// The number of stream windows of content that are consumed after those before another round trip
+/// is measured, if the window did not grow: over a short path a PING for each would cost more than
+/// it brings.
 pub const MEASURE_PAUSE_WINDOWS: u32 = 8;
 
 /// Bytes of content on its way on a whole connection. It takes no memory, and is never closed: so
@@ -33,7 +34,7 @@ pub const BLOCK_MAX_BYTES: usize = 48 * 1024;
 pub const CONTINUATION_MIN_BYTES: usize = 1024;
 
 /// Streams that this side has ended while the client may still send: as many as can be open, so
-/// that ending all at once makes nobody wrong.
+/// that even if all end at once, no client is treated as faulty.
 pub const IGNORED_STREAMS_MAX: usize = STREAMS_MAX as usize;
 
 /// Bytes of a DATA frame below which it counts as no work when it took the last of a window: a

@@ -1,4 +1,4 @@
-//! What goes out: heads, content, trailers, and the end of streams and of the connection.
+//! The output: heads, content, trailers, and the end of streams and of the connection.
 
 use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, FrameHeader, Kind, STREAM_MAX, flag};
 use super::limits::DRIBBLE_BYTES;
@@ -12,10 +12,10 @@ use crate::priority::Priority;
 /// The PING whose answer tells that the client knows that this side leaves.
 pub(super) const LEAVING_PING: [u8; 8] = *b"leaving.";
 
-/// Begins what the PING behind an answer says; the number of the stream follows.
+/// The begin of the payload of the PING after a response; the number of the stream follows.
 const ANSWERED: [u8; 4] = *b"done";
 
-/// What the PING behind a complete answer says.
+/// Returns the payload of the PING after a complete response.
 fn answered_ping(stream: u32) -> [u8; 8] {
     let mut payload = [0; 8];
     payload[..4].copy_from_slice(&ANSWERED);
@@ -103,7 +103,7 @@ impl<S: Default> Session<S> {
         open.ended = end;
         open.send_window -= bytes as i32;
         self.send_window -= bytes as i32;
-        // Whoever keeps a window so small that it is used up at once gets nothing for that.
+        // A client that keeps a window so small that it is used up at once earns nothing for that.
         let dribble = bytes < DRIBBLE_BYTES && (open.send_window <= 0 || self.send_window <= 0);
         if !dribble {
             self.budgets.sent_data(bytes);
@@ -120,14 +120,14 @@ impl<S: Default> Session<S> {
         self.streams.get(stream).is_none_or(|open| open.ended)
     }
 
-    /// Takes away a stream whose answer is complete, after its last frame is in the way of the
-    /// connection; gives back what was kept with it. A client whose answer is not complete learns
-    /// so by an error. One that is still sending may send on for a while, because some clients read
-    /// nothing before they have sent all; then it is told to stop (RFC 9113 §8.1), once it has
-    /// answered the PING behind the response: some clients take a stream that is reset before they
-    /// have looked at its response for one that has failed.
+    /// Removes a stream whose response is complete, after its last frame has been written; returns
+    /// the caller's data for it. A client whose response is incomplete learns of that by an error.
+    /// A client that is still sending may go on for a while, because some clients read nothing
+    /// before they have sent all; then it is asked to stop (RFC 9113 §8.1), once it has answered
+    /// the PING behind the response: some clients treat a stream that is reset before they have
+    /// read its response as failed.
     ///
-    /// What it gives back is what is [left](Self::left) of the stream.
+    /// The returned data is [left](Self::left) by the stream.
     #[inline]
     pub fn close(&mut self, stream: u32, out: &mut Vec<u8>) -> Option<&mut S> {
         let open = self.streams.get(stream)?;
@@ -160,7 +160,7 @@ impl<S: Default> Session<S> {
         })
     }
 
-    /// The client need not be told any more to stop.
+    /// Records that the client need not be asked any more to stop.
     #[cold]
     pub(super) fn settled(&mut self, stream: u32) {
         if let Some(entry) = self.ignored.iter_mut().find(|entry| entry.stream == stream) {
@@ -168,7 +168,7 @@ impl<S: Default> Session<S> {
         }
     }
 
-    /// Ends a stream; gives back what was kept with it, as [`close`](Self::close) does.
+    /// Ends a stream; returns the caller's data for it, as [`close`](Self::close) does.
     pub fn reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) -> Option<&mut S> {
         let &StreamSlot { peer_ended, receive_window: window, .. } = self.streams.get(stream)?;
         frame::reset_stream(out, stream, code);
@@ -207,9 +207,9 @@ impl<S: Default> Session<S> {
         self.streams.has_ready() && self.next_ready().is_none()
     }
 
-    /// Says that this side leaves (RFC 9113 §6.8). First the client is told to open no more
-    /// streams, while those on their way are still taken; said again, or when the client has
-    /// answered, the last of them is named.
+    /// Sends GOAWAY (RFC 9113 §6.8). The first one asks the client to open no more streams, while
+    /// streams under way are still accepted; a second one, or the answer of the client, lets it
+    /// name the last of them.
     pub fn go_away(&mut self, out: &mut Vec<u8>) {
         match (self.phase, self.leaving) {
             (Phase::Failed, _) | (_, Leaving::Final) => {}
@@ -236,7 +236,7 @@ impl<S: Default> Session<S> {
         self.ignored.iter_mut().for_each(|entry| entry.stop(out));
     }
 
-    /// Ends the connection with an error: what was written is to be sent, then it closes.
+    /// Ends the connection with an error: the caller sends the written bytes, then closes it.
     #[cold]
     pub fn fail(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
         if self.phase != Phase::Failed {
@@ -247,8 +247,8 @@ impl<S: Default> Session<S> {
     }
 }
 
-/// Opens the window of a stream whose response is complete to what is read and dropped of the rest
-/// of its content, at most.
+/// Opens the window of a stream whose response is complete, up to the amount of the remaining
+/// content that is read and dropped.
 fn discard<S>(id: u32, stream: &StreamSlot<S>, out: &mut Vec<u8>) -> Ignored {
     const MOST: i32 = BODY_DISCARD_MAX_BYTES as i32;
     let mut window = stream.receive_window.max(0);

@@ -22,7 +22,7 @@ use crate::section::FieldSection;
 /// Input that a step may need at once: the longest frame that is accepted.
 pub const INPUT_MAX_BYTES: usize = FRAME_HEADER_BYTES + FRAME_DEFAULT_BYTES as usize;
 
-/// What a listener may set.
+/// The settings of a listener.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionSettings {
     /// Streams open at once; at most [`STREAMS_MAX`] of them are of use.
@@ -31,7 +31,7 @@ pub struct SessionSettings {
     pub connection_window_bytes: u32,
     /// Of a request head.
     pub limits: Limits,
-    /// Requests may be an extended CONNECT, and the client is told so (RFC 8441 §3).
+    /// Whether requests may be an extended CONNECT, which is announced to the client (RFC 8441 §3).
     pub extended_connect: bool,
 }
 
@@ -51,21 +51,21 @@ impl Default for SessionSettings {
 pub(super) enum Phase {
     /// The client has to send its preface.
     Preface,
-    /// … and its SETTINGS behind it (RFC 9113 §3.4).
+    /// The client's SETTINGS behind the preface are expected (RFC 9113 §3.4).
     First,
     Open,
     /// Over; GOAWAY with an error was written.
     Failed,
 }
 
-/// What the client said of its side (RFC 9113 §6.5.2).
+/// The settings of the client (RFC 9113 §6.5.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerSettings {
     pub(super) stream_window: i32,
     pub(super) frame_bytes: u32,
 }
 
-/// One connection. `S` is what the caller keeps with each open stream.
+/// One connection. `S` is the data that the caller keeps with each open stream.
 #[derive(Debug)]
 pub struct Session<S> {
     pub(super) settings: SessionSettings,
@@ -136,7 +136,7 @@ impl<S: Default> Session<S> {
         }
     }
 
-    /// Writes what every connection begins with (RFC 9113 §3.4). Nothing may be written before.
+    /// Writes the begin of every connection (RFC 9113 §3.4). Nothing may be written before.
     pub fn open(&mut self, out: &mut Vec<u8>) {
         let SessionSettings { streams, connection_window_bytes, limits, extended_connect } =
             self.settings;
@@ -155,9 +155,9 @@ impl<S: Default> Session<S> {
         }
     }
 
-    /// Uses the front of the input, at most one frame of it. What is to be sent is appended to
-    /// `out`; `section` is where fields are decoded, and can be the same for all connections; a
-    /// head is put in `place`, a fresh one for each step.
+    /// Uses the front of the input, at most one frame of it. The output is appended to `out`;
+    /// fields are decoded into `section`, which can be the same for all connections; a head is put
+    /// in `place`, a fresh one for each step.
     ///
     /// [`Event::NeedMore`] comes with no bytes used, any other event with some.
     #[inline]
@@ -188,22 +188,23 @@ impl<S: Default> Session<S> {
         self.streams.len()
     }
 
-    /// Whether nothing is to be done before the client asks again: no stream is open, and the
-    /// client is not to be told that nobody reads the rest of a request.
+    /// Returns whether nothing is to be done before the next request of the client: no stream is
+    /// open, and no client has to be asked to stop sending the rest of a request.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.streams.len() == 0 && !self.ignored.iter().any(|entry| entry.to_be_stopped)
     }
 
-    /// Whether the connection has come to its end: it has failed, or this side has said that it
-    /// leaves, and is [at rest](Self::is_at_rest). A client that says so ends it by itself.
+    /// Returns whether the connection has come to its end: it has failed, or this side has sent its
+    /// last GOAWAY, and is [at rest](Self::is_at_rest). A client that sends GOAWAY closes the
+    /// connection on its own.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         let leaves = self.leaving == Leaving::Final;
         self.phase == Phase::Failed || (leaves && self.is_at_rest())
     }
 
-    /// Whether the client was told that this side leaves.
+    /// Returns whether this side has sent GOAWAY.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         self.leaving != Leaving::No
@@ -217,20 +218,20 @@ impl<S: Default> Session<S> {
         self.gathering.is_some()
     }
 
-    /// What is kept with an open stream. With one that has just begun it is the default, or what
-    /// was [left](Self::left) at its place.
+    /// Returns the caller's data for an open stream. For a new stream it is the default, or the
+    /// data that was [left](Self::left) in its place.
     #[inline]
     pub fn own(&mut self, stream: u32) -> Option<&mut S> {
         self.streams.get_mut(stream).map(|stream| &mut stream.own)
     }
 
-    /// What was kept with the stream that has gone last. It stays where it is until another one
-    /// begins there, which finds it as it is left; so the caller empties it.
+    /// Returns the data of the stream that was removed last. It stays in its place until another
+    /// stream begins there, which finds it unchanged; so the caller empties it.
     pub fn left(&mut self) -> Option<&mut S> {
         self.streams.left().map(|gone| &mut gone.own)
     }
 
-    /// All open streams and what is kept with them, in no order.
+    /// Returns all open streams with the caller's data for them, in no order.
     pub fn each_own(&mut self) -> impl Iterator<Item = (u32, &mut S)> {
         self.streams.each().map(|(id, stream)| (id, &mut stream.own))
     }
@@ -291,7 +292,7 @@ impl<S: Default> Session<S> {
         Err(ErrorCode::ProtocolError.into())
     }
 
-    /// What can be told by the header alone.
+    /// Checks all that the header alone decides.
     #[inline]
     fn check(&self, header: &FrameHeader, input: &[u8]) -> Result<(), StepFault> {
         // RFC 9113 §4.2. Any frame so long ends the connection, so that none needs to be skipped.
@@ -313,7 +314,7 @@ impl<S: Default> Session<S> {
         Ok(())
     }
 
-    /// What a stream is that a frame names.
+    /// Returns the state of the stream that a frame names.
     #[inline]
     pub(super) fn whereabouts(&self, stream: u32) -> Whereabouts {
         if self.streams.get(stream).is_some() {
@@ -356,7 +357,7 @@ impl<S: Default> Session<S> {
         })
     }
 
-    /// What still comes for this stream is to be passed over, as far as its window goes.
+    /// Ignores further frames for this stream, as far as its window goes.
     pub(super) fn ignore(&mut self, ignored: Ignored) {
         if self.ignored.len() < limits::IGNORED_STREAMS_MAX {
             self.ignored.push(ignored);
@@ -375,7 +376,7 @@ pub(super) struct Ignored {
     pub(super) window: i32,
     /// Whether the PING behind the response is still to be answered.
     pub(super) is_asked: bool,
-    /// Whether the client is to be told to stop, once it has read the whole response and has used
+    /// Whether the client has to be asked to stop, once it has read the whole response and has used
     /// its window up.
     pub(super) to_be_stopped: bool,
 }
@@ -406,7 +407,7 @@ impl Ignored {
         }
     }
 
-    /// Tells the client to stop, if it is to be told.
+    /// Asks the client to stop, if that is necessary.
     pub(super) fn stop(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.to_be_stopped) {
             frame::reset_stream(out, self.stream, ErrorCode::NoError);
@@ -414,7 +415,7 @@ impl Ignored {
     }
 }
 
-/// What is known of a stream.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whereabouts {
     /// No frame has opened it yet.

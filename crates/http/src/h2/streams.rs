@@ -1,8 +1,8 @@
 //! The open streams of a connection: a table by number, and whose turn it is.
 //!
 //! Numbers only grow, so the entries stay sorted by being appended; 128 of them are 1 KiB, which is
-//! searched in seven steps and moved in one copy when one goes. What belongs to a stream stands
-//! elsewhere and is never moved: a place that is free keeps what is in it for the next stream.
+//! searched in seven steps and moved in one copy when one goes. The data of a stream is elsewhere
+//! and is never moved: a free place keeps its data for the next stream.
 
 use super::frame::WINDOW_DEFAULT_BYTES;
 use crate::priority::Priority;
@@ -16,7 +16,7 @@ pub(super) struct StreamSlot<S> {
     next_free: u16,
     /// Bytes of DATA that may be sent; below 0 after the client has made its windows smaller.
     pub(super) send_window: i32,
-    /// Bytes of DATA that the client may send, as it knows by what was sent to it.
+    /// Bytes of DATA that the client may send, according to the frames that it has received.
     pub(super) receive_window: i32,
     /// Bytes of content that came, or come with the frame that has begun, and were not consumed.
     pub(super) unread: u32,
@@ -32,7 +32,7 @@ pub(super) struct StreamSlot<S> {
     pub(super) is_tunnel: bool,
     /// The last frame of the answer was given out.
     pub(super) ended: bool,
-    /// What the engine keeps.
+    /// The data of the engine.
     pub(super) own: S,
 }
 
@@ -42,7 +42,7 @@ const NO_STREAM: u32 = 0;
 /// No place is free; there are never so many.
 const NO_PLACE: u16 = u16::MAX;
 
-/// What is looked at to find a stream, and to find whose turn it is.
+/// The part of a stream that is read to find it, and to choose the next stream to send.
 #[derive(Clone, Copy, Debug)]
 struct StreamEntry {
     id: u32,
@@ -127,7 +127,7 @@ impl<S> Streams<S> {
         self.places.get_mut(usize::from(entry.place))
     }
 
-    /// Takes a stream out. What is left of it stands in a free place.
+    /// Removes a stream. Its data stays in a free place.
     #[inline]
     pub(super) fn remove(&mut self, id: u32) -> Option<&mut StreamSlot<S>> {
         let at = self.find(id)?;
@@ -182,9 +182,9 @@ impl<S> Streams<S> {
         self.turn = id;
     }
 
-    /// The ready stream whose turn it is, among those with an open window. Of the most urgent, one
-    /// that is not incremental waits for those opened before it, and then takes turns with those
-    /// that are incremental (RFC 9218 §10), so that none of these waits for ever.
+    /// Returns the next ready stream to send, among those with an open window. Of the most urgent,
+    /// one that is not incremental waits for those opened before it, and then takes turns with
+    /// incremental ones (RFC 9218 §10), so that none of these waits for ever.
     pub(super) fn next_ready(&self) -> Option<u32> {
         let mut left = self.ready;
         let mut best = Turn::default();
@@ -223,9 +223,9 @@ struct Turn {
     urgency: u8,
     /// The first that may go.
     first: Option<u32>,
-    /// The first that may go behind the one that had the last turn.
+    /// The first that may follow the stream that was sent last.
     after: Option<u32>,
-    /// One that is not incremental is among them; others of its kind wait for it.
+    /// Whether there is one among them that is not incremental; others of its kind wait for it.
     whole: bool,
 }
 

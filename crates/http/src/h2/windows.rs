@@ -1,9 +1,9 @@
-//! The windows for what the client sends (RFC 9113 §5.2, §6.9).
+//! The windows for the data that the client sends (RFC 9113 §5.2, §6.9).
 //!
 //! The window of the connection is returned as content arrives, so it is never closed. Memory is
-//! bounded by the windows of the streams: what the client may send on a stream and what came and
-//! was not consumed are together no more than the stream window, so a stream that nobody reads
-//! stops, and takes nothing from the others.
+//! bounded by the windows of the streams: the bytes that the client may send on a stream and the
+//! received bytes that were not consumed are together no more than the stream window, so a stream
+//! that is not read stops, and takes nothing from the others.
 //!
 //! The stream window begins with the default of the protocol and grows to what one round trip can
 //! carry. A round trip is the time between a PING and its acknowledgement: if half of a window was
@@ -67,7 +67,7 @@ impl StreamWindow {
         }
         let is_full = self.consumed >= self.bytes / 2;
         (self.consumed, self.attempts) = match () {
-            // What comes next was sent before the client knows of the larger window.
+            // The next content was sent before the client knows of the larger window.
             () if is_full => (self.bytes, 1),
             () if self.attempts == MEASURE_ATTEMPTS => (MEASURE_PAUSE_WINDOWS * self.bytes, 1),
             () => (0, self.attempts + 1),

@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::priority::Priority;
 use crate::qpack::streams::{DecoderStream, encoder_stream};
 
-/// What is to be kept with a unidirectional stream.
+/// The state that the caller keeps with a unidirectional stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UniState(State);
 
@@ -31,7 +31,7 @@ impl Default for State {
     }
 }
 
-/// What a connection has heard on such streams.
+/// The facts that a connection has learned on such streams.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     control: bool,
@@ -53,9 +53,9 @@ impl Heard {
 }
 
 impl Session {
-    /// Uses the front of what came on a unidirectional stream, at most one frame of it; a frame
-    /// that is not whole is kept here. To be called until all bytes are used; `fin` says that the
-    /// stream ends behind them.
+    /// Uses the front of the received bytes of a unidirectional stream, at most one frame of it; an
+    /// incomplete frame is kept here. Call it until all bytes are used; `fin` says that the stream
+    /// ends behind them.
     ///
     /// # Errors
     /// The connection ends.
@@ -96,8 +96,8 @@ impl Session {
     /// A unidirectional stream was reset by the client.
     ///
     /// # Errors
-    /// It is one that must not end before the connection (RFC 9114 §6.2.1, RFC 9204 §4.2). Or there
-    /// was too much of that.
+    /// Handles the reset of a stream. It fails if the stream must not end before the connection
+    /// (RFC 9114 §6.2.1, RFC 9204 §4.2), or if there were too many resets.
     pub fn uni_reset(&mut self, state: &UniState, now_ms: u64) -> Result<(), Fatal> {
         match state.0 {
             // RFC 9114 §6.2: a stream may end before its type has come. Nothing has counted it yet.
@@ -255,7 +255,7 @@ impl Session {
     }
 }
 
-/// What can be told by the header of a control frame alone (RFC 9114 §6.2.1, §7.2).
+/// Checks all that the header of a control frame alone decides (RFC 9114 §6.2.1, §7.2).
 fn check(header: &FrameHeader, had_settings: bool) -> Result<(), Fatal> {
     match (header.kind == Kind::Settings, had_settings) {
         (false, false) => return Err(ErrorCode::MissingSettings.into()),
@@ -272,8 +272,9 @@ fn check(header: &FrameHeader, had_settings: bool) -> Result<(), Fatal> {
     }
 }
 
-/// RFC 9114 §7.2.4. Returns how large the client's table may be (RFC 9204 §5). The others do not
-/// change what this side sends: it pushes nothing, and its heads are short.
+/// Parses SETTINGS (RFC 9114 §7.2.4). Returns how large the client's table may be (RFC 9204 §5).
+/// The other settings do not change the output of this side: it pushes nothing, and its heads are
+/// short.
 fn settings(mut payload: &[u8]) -> Result<u64, Fatal> {
     let (mut seen, mut capacity_max) = (0u64, 0);
     while !payload.is_empty() {

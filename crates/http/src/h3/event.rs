@@ -1,4 +1,4 @@
-//! What a client did, in one step, and how it can fail.
+//! The actions of a client, one per step, and the ways in which it can fail.
 
 use super::frame::ErrorCode;
 use crate::budget::Budget;
@@ -7,19 +7,19 @@ use crate::priority::Priority;
 use crate::refusal::Refusal;
 use crate::request::RequestHead;
 
-/// How much of the input of a request stream was used, and what it was.
+/// The number of bytes of the input of a request stream that were used, and their event.
 #[derive(Debug)]
 pub struct Step<'a> {
     /// Bytes of the input that need not be given again.
     pub used: usize,
-    /// What they were.
+    /// The event of these bytes.
     pub event: RequestStreamEvent<'a>,
 }
 
-/// What happened on a request stream.
+/// An event of a request stream.
 #[derive(Debug)]
 pub enum RequestStreamEvent<'a> {
-    /// What is left of the input can only be used once there is more of it: at most
+    /// The rest of the input can only be used with more input: at most
     /// [`INPUT_MAX_BYTES`](super::request::INPUT_MAX_BYTES) in all.
     NeedMore,
     /// Nothing to tell.
@@ -35,7 +35,7 @@ pub enum RequestStreamEvent<'a> {
     HeadRefused {
         /// Why.
         refusal: Refusal,
-        /// What is there of its head, see
+        /// The received part of its head, see
         /// [`refused_request`](crate::binary_head::refused_request).
         fields: Fields<'a>,
         /// Nothing follows, not even [`RequestStreamEvent::End`].
@@ -56,16 +56,16 @@ pub enum RequestStreamEvent<'a> {
     End,
 }
 
-/// How much of the input of a unidirectional stream was used, and what it was.
+/// The number of bytes of the input of a unidirectional stream that were used, and their event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UniStep {
     /// Bytes of the input that need not be given again.
     pub used: usize,
-    /// What they were.
+    /// The event of these bytes.
     pub event: UniEvent,
 }
 
-/// What happened on a unidirectional stream.
+/// An event of a unidirectional stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UniEvent {
     /// Nothing to tell.
@@ -78,9 +78,9 @@ pub enum UniEvent {
         /// The priority.
         priority: Priority,
     },
-    /// Nobody reads this stream: it is to be stopped with
-    /// [`StreamCreationError`](ErrorCode::StreamCreationError), and the connection goes on
-    /// (RFC 9114 §6.2).
+    /// This stream has no reader: the caller stops it with
+    /// [`StreamCreationError`](ErrorCode::StreamCreationError), and the connection goes on (RFC
+    /// 9114 §6.2).
     Stop,
     /// The stream has ended, which it may.
     End,
@@ -91,7 +91,7 @@ pub enum UniEvent {
 pub struct Fatal {
     /// Why.
     pub code: ErrorCode,
-    /// What the client had too much of, if that was it.
+    /// The budget that the client has used up, if that was the reason.
     pub budget: Option<Budget>,
 }
 

@@ -27,7 +27,7 @@ impl FrameHeader {
     }
 }
 
-/// What a frame is.
+/// The type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Data,
@@ -87,7 +87,7 @@ pub(super) mod setting {
     pub(crate) const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
     pub(crate) const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
     pub(crate) const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
-    /// One that nobody defines: "Endpoints SHOULD include at least one such setting".
+    /// A reserved setting without a meaning: "Endpoints SHOULD include at least one such setting".
     pub(crate) const RESERVED: u64 = 0x1f + 0x21;
 
     /// Whether a setting of HTTP/2 is meant that must not be sent here (RFC 9114 §11.2.2).
@@ -112,7 +112,7 @@ pub enum ErrorCode {
     ClosedCriticalStream = 0x104,
     /// A frame that has no place where it came.
     FrameUnexpected = 0x105,
-    /// A frame whose payload is not what its type has.
+    /// The payload of a frame does not have the form of its type.
     FrameError = 0x106,
     /// The peer causes too much work.
     ExcessiveLoad = 0x107,
@@ -124,7 +124,7 @@ pub enum ErrorCode {
     MissingSettings = 0x10a,
     /// The request was not looked at, and can be sent again.
     RequestRejected = 0x10b,
-    /// Nobody waits for it any more.
+    /// The response is not needed any more.
     RequestCancelled = 0x10c,
     /// The stream has ended within the request.
     RequestIncomplete = 0x10d,
@@ -149,7 +149,7 @@ impl ErrorCode {
         self as u64
     }
 
-    /// The code of a number. One that is not known is [`ErrorCode::NoError`] (RFC 9114 §9).
+    /// Returns the code of a number. An unknown number is [`ErrorCode::NoError`] (RFC 9114 §9).
     #[must_use]
     pub const fn of(number: u64) -> ErrorCode {
         use ErrorCode as E;

@@ -2,9 +2,9 @@
 
 use crate::limits::HEAD_MAX_BYTES;
 
-/// Bytes of a frame of fields that are waited for. Above the limit of a head with all that QPACK
-/// puts around its fields, so that what is within that limit fits, unless its Huffman codes make it
-/// longer. Of a longer frame only so much is looked at.
+/// Bytes of a frame of fields that the reader waits for. It is above the limit of a head with all
+/// the bytes that QPACK adds to its fields, so that a head within that limit fits, unless its
+/// Huffman codes make it longer. Of a longer frame only so many bytes are read.
 pub const BLOCK_MAX_BYTES: usize = HEAD_MAX_BYTES + 8 * 1024;
 
 /// Bytes of a frame on the control stream: the settings and priorities of any client are below 100.

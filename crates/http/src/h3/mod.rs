@@ -2,17 +2,16 @@
 //! out, frames written.
 //!
 //! The transport orders the bytes of each stream, bounds them by windows and carries resets; it is
-//! the caller's. Here [`session`] is one connection and what comes on the unidirectional streams of
-//! the client, [`request`] is one request stream, and [`send`] writes what goes out on one. A
-//! request frame of fields waits in the buffer of the caller until it is whole; DATA is handed on
-//! as it comes.
+//! the caller's. Here [`session`] is one connection and the unidirectional streams of the client,
+//! [`request`] is one request stream, and [`send`] writes the output of one. A request frame of
+//! fields waits in the buffer of the caller until it is whole; DATA is passed on as it arrives.
 //!
-//! This side has no dynamic table (RFC 9204 §3.2.3): a capacity of 0 is what holds when nobody says
-//! otherwise. So it opens no decoder stream, which would stay empty (§4.2), and no request waits
-//! for another one. It opens an encoder stream once it uses the table of the client.
+//! This side has no dynamic table (RFC 9204 §3.2.3): a capacity of 0 is the default. So it opens no
+//! decoder stream, which would stay empty (§4.2), and no request waits for another one. It opens an
+//! encoder stream once it uses the table of the client.
 //!
-//! What a client could do without end has a [`Budget`](crate::budget::Budget), the same as in
-//! HTTP/2.
+//! Work that a client could cause without end has a [`Budget`](crate::budget::Budget), the same as
+//! in HTTP/2.
 
 pub mod control;
 pub mod event;

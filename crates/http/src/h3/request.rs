@@ -18,12 +18,12 @@ use crate::version::Version;
 /// be smaller.
 pub const INPUT_MAX_BYTES: usize = FRAME_HEADER_MAX_BYTES + BLOCK_MAX_BYTES;
 
-/// What is known of a request stream; [`Session::begin`] makes one.
+/// The state of a request stream; [`Session::begin`] makes one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestStream {
     stage: MessageStage,
     part: FrameRest,
-    /// What `Content-Length` announced and has not come.
+    /// The part of the announced `Content-Length` that has not arrived.
     content_left: Option<u64>,
     priority: Priority,
     /// The priority is from a frame, which the field does not change.
@@ -50,7 +50,7 @@ enum MessageStage {
     Ended,
 }
 
-/// What is to come of a frame that has begun.
+/// The rest of a frame that has begun.
 #[derive(Clone, Copy, Debug, Default)]
 enum FrameRest {
     #[default]
@@ -59,7 +59,7 @@ enum FrameRest {
     Skip(u64),
 }
 
-/// What has come, and whether the stream ends behind it.
+/// The received bytes, and whether the stream ends behind them.
 #[derive(Clone, Copy)]
 struct Input<'a> {
     bytes: &'a [u8],
@@ -115,13 +115,15 @@ impl RequestStream {
         self.priority
     }
 
-    /// Takes up the priority of a frame; a head that has not come does not change it (RFC 9218 §7).
+    /// Sets the priority that a frame has named; a head that has not arrived does not change it
+    /// (RFC 9218 §7).
     pub fn set_priority(&mut self, priority: Priority) {
         self.priority = priority;
         self.prioritized = true;
     }
 
-    /// The request is answered although its head has not come: what still comes is passed over.
+    /// Records that the request is answered although its head has not arrived: all further bytes
+    /// are ignored.
     pub fn refuse_late(&mut self) {
         self.refused = true;
         self.stage = MessageStage::Ended;
@@ -145,7 +147,7 @@ impl RequestStream {
         }
     }
 
-    /// Whether nothing more comes of the client's side of the stream.
+    /// Returns whether the client's side of the stream has ended.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.stage == MessageStage::Ended
@@ -262,7 +264,7 @@ impl RequestStream {
         let Some(front) = input.bytes.get(header.own_bytes..used) else {
             return need_more(input);
         };
-        // The method stands in front of other fields, and what is accepted perhaps.
+        // The method comes before other fields, and `Accept` perhaps.
         match decoder::decode(front, section, &session.settings.limits) {
             Ok(_) | Err(CompressionError::Truncated) => {}
             Err(_) => return Err(unreadable()),
@@ -311,7 +313,7 @@ impl RequestStream {
             session.budgets.spend(Budget::Trifles, now_ms)?;
             return Ok(nothing(header.own_bytes));
         }
-        // RFC 9114 §4.1.2: all DATA together is what `Content-Length` said.
+        // RFC 9114 §4.1.2: the length of all DATA together is that of `Content-Length`.
         if let Some(left) = &mut self.content_left {
             let malformed = StreamError::Stream(ErrorCode::MessageError);
             *left = left.checked_sub(header.bytes).ok_or(malformed)?;
@@ -319,7 +321,7 @@ impl RequestStream {
         self.content_part(header.bytes, header.own_bytes, input)
     }
 
-    /// What there is of a DATA frame, behind the first `used` bytes of the input.
+    /// Returns the present part of a DATA frame, behind the first `used` bytes of the input.
     #[inline]
     fn content_part<'a>(
         &mut self,
@@ -338,7 +340,7 @@ impl RequestStream {
         }
     }
 
-    /// What there is of a frame that is passed over.
+    /// Skips the present part of a frame that is ignored.
     fn skip_part<'a>(
         &mut self,
         mut left: u64,
@@ -387,7 +389,7 @@ pub(super) fn spend_skipped(
     (0..units).try_for_each(|_| budgets.spend(Budget::Trifles, now_ms))
 }
 
-/// What of `left` bytes is in `bytes` of input.
+/// Returns how many of `left` bytes are among `bytes` of input.
 fn at_most(left: u64, bytes: usize) -> usize {
     usize::try_from(left).map_or(bytes, |left| left.min(bytes))
 }

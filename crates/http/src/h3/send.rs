@@ -1,5 +1,5 @@
-//! What goes out on a request stream: frames around field sections, and headers of DATA. Where the
-//! content ends, the stream does.
+//! The output of a request stream: frames around field sections, and headers of DATA. The stream
+//! ends where the content does.
 
 use super::frame::kind;
 use super::varint;

@@ -1,4 +1,4 @@
-//! One connection: what holds for all of its streams.
+//! One connection: the state that all of its streams share.
 
 use super::event::{Fatal, StreamError};
 use super::frame::{self, ErrorCode, kind, setting, stream};
@@ -10,14 +10,14 @@ use crate::limits::{Limits, STREAMS_MAX};
 use crate::priority::{EarlyPriorities, Priority};
 use crate::qpack::encoder::Encoder;
 
-/// What a listener may set.
+/// The settings of a listener.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionSettings {
     /// Request streams that the transport lets a client have open at once.
     pub streams: u16,
     /// Of a request head.
     pub limits: Limits,
-    /// Requests may be an extended CONNECT, and the client is told so (RFC 9220 §3).
+    /// Whether requests may be an extended CONNECT, which is announced to the client (RFC 9220 §3).
     pub extended_connect: bool,
 }
 
@@ -27,8 +27,8 @@ impl Default for SessionSettings {
     }
 }
 
-/// What the encoder stream of this side begins with (RFC 9204 §4.2). Like the control stream, it
-/// must not end while the connection lives.
+/// The begin of the encoder stream of this side (RFC 9204 §4.2). Like the control stream, it must
+/// not end while the connection lives.
 pub const ENCODER_STREAM: u8 = stream::ENCODER as u8;
 
 /// Between the numbers of two request streams in a row (RFC 9000 §2.1).
@@ -51,7 +51,7 @@ pub struct Session {
     early: EarlyPriorities<u64>,
     /// Compresses the fields of responses.
     pub(super) encoder: Encoder,
-    /// What has come on the unidirectional streams.
+    /// The state of the unidirectional streams of the client.
     pub(super) heard: super::control::Heard,
 }
 
@@ -73,7 +73,7 @@ impl Session {
         }
     }
 
-    /// Writes what the control stream of this side begins with (RFC 9114 §6.2.1): the one stream it
+    /// Writes the begin of the control stream of this side (RFC 9114 §6.2.1): the one stream it
     /// opens, before anything else. It must not end while the connection lives; a client that asks
     /// for that breaks the connection with
     /// [`ClosedCriticalStream`](ErrorCode::ClosedCriticalStream).
@@ -124,9 +124,9 @@ impl Session {
         }
     }
 
-    /// Says on the control stream that this side leaves (RFC 9114 §5.2). First the client is told
-    /// to open no more streams, while those on their way are still taken; said again, at least a
-    /// round trip later, the first stream is named that is not.
+    /// Sends GOAWAY on the control stream (RFC 9114 §5.2). The first one asks the client to open no
+    /// more streams, while streams under way are still accepted; a second one, at least a round
+    /// trip later, names the first stream that is not accepted.
     pub fn go_away(&mut self, out: &mut Vec<u8>) {
         let stream = match self.leaving {
             Leaving::No => {
@@ -155,8 +155,8 @@ impl Session {
         self.early.memory_bytes() + self.heard.memory_bytes() + self.encoder.memory_bytes()
     }
 
-    /// Compresses the fields of responses. What it has for the encoder stream is to be sent on a
-    /// stream that begins with [`ENCODER_STREAM`].
+    /// Returns the encoder, which compresses the fields of responses. The caller sends its
+    /// instructions on a stream that begins with [`ENCODER_STREAM`].
     #[inline]
     pub fn encoder(&mut self) -> &mut Encoder {
         &mut self.encoder

@@ -1,5 +1,5 @@
-//! Response heads in either compressed form: what [`h1::encode`](crate::h1::encode) does, without
-//! what belongs to a connection of HTTP/1.
+//! Response heads in either compressed form: the same fields as [`h1::encode`](crate::h1::encode)
+//! writes, without those of a connection of HTTP/1.
 
 use super::form::CompressionForm;
 use super::integer;
@@ -13,8 +13,8 @@ use crate::prepared::Prepared;
 /// Characters of an entity tag made from 16 bytes of a hash, as archives have them.
 pub(super) const TAG_BYTES: usize = 22;
 
-/// What a ready answer may need beside the lengths of its values: references to names, lengths of
-/// values, status, date, numbers (see the test that takes each at its longest).
+/// The bytes that a ready response may need beside the lengths of its values: references to names,
+/// lengths of values, status, date, numbers (see the test that takes each at its longest).
 const OVERHEAD_MAX_BYTES: usize = 192;
 
 /// Appends the fields of a ready answer. `shared` are those it has in common with others, in this

@@ -40,9 +40,9 @@ impl Decoder {
 
     /// Decodes a whole field block into `section`.
     ///
-    /// As a head of HTTP/1 the fields may have [`Limits::head_bytes`] and [`Limits::fields`] lines;
-    /// [`section`](crate::section) says how they are weighed. A block over one of these is decoded
-    /// to its end, because the peer goes on with the table as it is then, but what is over is not
+    /// As in a head of HTTP/1 the fields may have [`Limits::head_bytes`] and [`Limits::fields`]
+    /// lines; [`section`](crate::section) documents their weights. A block over one of these is
+    /// decoded to its end, because the peer goes on with the resulting table, but the excess is not
     /// copied.
     ///
     /// # Errors

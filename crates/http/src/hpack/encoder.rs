@@ -1,13 +1,13 @@
 //! Field blocks of the responses of one connection, by the dynamic table of its peer.
 //!
 //! The first response uses the static table alone, as [`encode`] does: connections with one request
-//! need no memory for more. From the second one on, what is repeated becomes entries of the peer's
+//! need no memory for more. From the second one on, repeated fields become entries of the peer's
 //! table, and then each is an index of one or two bytes: the fields that many files share, the
-//! fields of the server, the date of the second, and the fields of a file that was asked for
+//! fields of the server, the date of the second, and the fields of a file that was requested
 //! before.
 //!
-//! Only fields of prepared answers and of the server are inserted. What scripts and other servers
-//! respond with is not, since it may hold secrets whose length an attacker could measure (RFC 7541
+//! Only fields of prepared responses and of the server are inserted. Fields of scripts and of other
+//! servers are not, since they may hold secrets whose length an attacker could measure (RFC 7541
 //! §7.1).
 
 use super::encode;
@@ -106,13 +106,13 @@ impl Encoder {
         self.repeated.as_ref().map_or(0, |repeated| repeated.memory_bytes())
     }
 
-    /// Appends what a block has to begin with (RFC 7541 §4.2: "This dynamic table size update MUST
+    /// Appends the required begin of a block (RFC 7541 §4.2: "This dynamic table size update MUST
     /// occur at the beginning of the first header block following the change").
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if self.has_shrunk {
             self.has_shrunk = false;
-            // A table that is not used is given up, so that the peer need not keep it.
+            // A table that is not used is dropped, so that the peer need not keep it.
             if usize::from(self.table_bytes) < USED_TABLE_MIN_BYTES {
                 self.table_bytes = 0;
             }

@@ -5,11 +5,11 @@ use super::form::CompressionForm;
 use super::table::ENTRY_BYTES;
 use super::{integer, string};
 
-/// Most bytes of the table that an encoder uses, as RFC 7541 §4.1 counts: what every peer of HTTP/2
-/// has unless it says otherwise (RFC 9113 §6.5.2).
+/// Most bytes of the table that an encoder uses, as RFC 7541 §4.1 counts: the size that every peer
+/// of HTTP/2 has unless it says otherwise (RFC 9113 §6.5.2).
 pub(crate) const TABLE_BYTES: usize = 4096;
 
-/// A table smaller than this is not used: it would hold little of what is repeated.
+/// A table smaller than this is not used: it would hold few of the repeated fields.
 pub(crate) const USED_TABLE_MIN_BYTES: usize = 1024;
 
 /// Entries that fit into it: the shortest has neither a name nor a value.

@@ -1,5 +1,5 @@
-//! What tells the two forms of a field line apart where only a static table is used: the bits of
-//! the first byte, and the table.
+//! The differences between the two forms of a field line where only a static table is used: the
+//! bits of the first byte, and the table.
 
 use super::static_table::{self, StaticTable};
 use super::{integer, string};

@@ -108,8 +108,8 @@ const CANON: Canon = {
 const _: () = assert!(CANON.starts[LONGEST as usize + 1].code == 1 << (LONGEST + 1));
 const _: () = assert!(CANON.symbols[256] == EOS);
 
-/// Decodes a string into `out` and gives its length. What `out` has no room for is left out, but
-/// checked and counted.
+/// Decodes a string into `out` and returns its length. Bytes for which `out` has no room are left
+/// out, but checked and counted.
 pub(crate) fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, CompressionError> {
     // The next bits of the input, the first one highest, and how many there are.
     let (mut window, mut bits) = (0u64, 0u32);

@@ -2,9 +2,9 @@
 //!
 //! [`decoder`] keeps the table that a peer fills, and reads blocks with it. [`encode`] writes with
 //! the static table alone, so that a block can be rendered once and sent on any connection.
-//! [`encoder`] fills the table of the peer with what is repeated on a connection: `entries` knows
-//! which entries the peer has, `repeated` what they are. Both serve QPACK, too.
-//! `huffman`, `integer`, `string` and `answer` serve QPACK too ([`crate::qpack`]).
+//! [`encoder`] fills the table of the peer with the repeated fields of a connection: `entries`
+//! knows which entries the peer has, `repeated` their meaning. Both serve QPACK, too. `huffman`,
+//! `integer`, `string` and `answer` serve QPACK too ([`crate::qpack`]).
 
 pub(crate) mod answer;
 pub mod decoder;
@@ -19,8 +19,8 @@ pub(crate) mod static_table;
 pub(crate) mod string;
 pub(crate) mod table;
 
-/// What is wrong with a compressed section. None of it can be mended: what the table of the peer
-/// holds is no longer known, so the connection must close (RFC 9113 §4.3, RFC 9204 §2.2).
+/// The error of a compressed section. None of them can be mended: the content of the peer's table
+/// is no longer known, so the connection must close (RFC 9113 §4.3, RFC 9204 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CompressionError {
     /// A bad code, the end-of-string symbol, or padding that is none (RFC 7541 §5.2).
@@ -31,7 +31,7 @@ pub enum CompressionError {
     Integer,
     /// A reference to a dynamic table where there is none (RFC 9204 §4.5.1).
     NoTable,
-    /// A table size over what was allowed, or behind the first field (RFC 7541 §4.2).
+    /// A table size is over the allowed one, or comes behind the first field (RFC 7541 §4.2).
     TableSize,
     /// The block ends within a field.
     Truncated,
@@ -41,7 +41,7 @@ pub enum CompressionError {
 }
 
 impl CompressionError {
-    /// What is wrong, in a few words, for the log.
+    /// Returns the error in a few words, for the log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

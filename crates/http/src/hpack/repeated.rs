@@ -1,4 +1,4 @@
-//! What a connection has sent before, and the entries that it has in the table of the peer.
+//! The fields that a connection has sent before, and their entries in the table of the peer.
 
 use super::entries::{EntryNumber, EntryTable, NewField, NewName, PlainLine};
 use super::form::CompressionForm;
@@ -63,7 +63,7 @@ struct BlockField {
 
 const NO_PLACE: u8 = u8::MAX;
 
-/// A file, by what its answers have of their own.
+/// A file, by the fields that its responses have of their own.
 #[derive(Clone, Copy, Debug)]
 struct File {
     tag: Tag,

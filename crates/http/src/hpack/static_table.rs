@@ -78,8 +78,8 @@ impl StaticTable {
 /// Rows as people write them: name and value.
 pub(crate) type Row = (&'static str, &'static str);
 
-/// Bytes of a text of these rows: what they need, and enough behind them that the copy of a short
-/// one is always within.
+/// Returns the size of a text of these rows: the length that they need, and enough behind them that
+/// the copy of a short one is always within.
 pub(crate) const fn text_bytes(rows: &[Row]) -> usize {
     let mut bytes = SHORT_BYTES;
     let mut at = 0;

@@ -5,7 +5,7 @@ use super::{CompressionError, huffman, integer};
 /// Takes a string off the front of `rest` and puts it into `out`. The length of the string has
 /// `prefix` bits in the first byte, and the bit above says whether it is coded.
 ///
-/// Gives the length of the string, which may be more than `out` has room for: then what is in
+/// Returns the length of the string, which may be more than `out` has room for: then the content of
 /// `out` is of no use.
 #[inline]
 pub(crate) fn read(

@@ -1,8 +1,8 @@
-//! The dynamic table (RFC 7541 §2.3.2, §4): what a peer had us keep, the newest first.
+//! The dynamic table (RFC 7541 §2.3.2, §4): the entries that a peer has inserted, the newest first.
 
 use std::collections::VecDeque;
 
-/// What an entry counts beside its name and value (RFC 7541 §4.1).
+/// The size of an entry beside its name and value (RFC 7541 §4.1).
 pub(crate) const ENTRY_BYTES: usize = 32;
 
 /// The table. Names and values stand in one ring of bytes, each entry in one piece or, where the
@@ -16,9 +16,10 @@ pub(crate) struct Table {
     next: usize,
     /// Of all entries, as RFC 7541 §4.1 counts.
     size: usize,
-    /// What [`size`](Self::size) may become.
+    /// The largest value of [`size`](Self::size).
     size_max: usize,
-    /// What `size_max` may become, at most [`TABLE_MAX_BYTES`](crate::limits::TABLE_MAX_BYTES).
+    /// The largest value of `size_max`, at most
+    /// [`TABLE_MAX_BYTES`](crate::limits::TABLE_MAX_BYTES).
     size_limit: usize,
 }
 
@@ -59,8 +60,8 @@ impl Table {
         true
     }
 
-    /// Puts a new entry in front, for which the oldest ones go (RFC 7541 §4.4). One that is larger
-    /// than the table leaves it empty; of such a one no text needs to be there.
+    /// Inserts a new entry at the front, for which the oldest ones are evicted (RFC 7541 §4.4). An
+    /// entry that is larger than the table leaves it empty; its text may be missing.
     #[inline]
     pub(crate) fn insert(&mut self, text: &[u8], name_bytes: usize, value_bytes: usize) {
         let bytes = name_bytes.saturating_add(value_bytes);

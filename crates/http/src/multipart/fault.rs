@@ -1,11 +1,11 @@
-//! What can be wrong with a form, and the status of each.
+//! The errors of a form, and the status of each.
 
-/// What is wrong with a form.
+/// The error of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormFault {
-    /// `Content-Type` has no boundary, two of them, or none that RFC 2046 §5.1.1 allows.
+    /// `Content-Type` has no boundary, or two of them, or one that RFC 2046 §5.1.1 does not allow.
     Boundary,
-    /// Behind a delimiter stands neither the end of its line nor what makes it the last one.
+    /// A delimiter is followed neither by the end of its line nor by the mark of the last one.
     Delimiter,
     /// The head of a part has a line that is no field, or says the same thing twice.
     PartHead,
@@ -22,7 +22,8 @@ pub enum FormFault {
 }
 
 impl FormFault {
-    /// The status of an answer that says so: 413 for what is too much, 400 for what is wrong.
+    /// Returns the status of a response that reports it: 413 for too much content, 400 for a
+    /// malformed form.
     #[must_use]
     pub const fn status(self) -> u16 {
         match self {
@@ -35,7 +36,7 @@ impl FormFault {
         }
     }
 
-    /// What is wrong, in a few words.
+    /// Returns the error in a few words.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

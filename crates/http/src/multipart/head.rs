@@ -1,19 +1,19 @@
-//! The head of a part: what it is called, and whether it is a file.
+//! The head of a part: its name, and whether it is a file.
 
 use super::FormFault;
 use super::parameters::Parameters;
 use crate::grammar::{is_token, trim};
 use crate::limits::PART_NAME_MAX_BYTES;
 
-/// What the head of a part says.
+/// The contents of the head of a part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartHead {
     /// The name of the field of the form: any bytes, mostly UTF-8, perhaps none.
     pub name: Vec<u8>,
-    /// For a file, what the client calls it: any bytes, a path among them. Nothing to open a file
-    /// by. Empty when nobody chose one.
+    /// The client's name for a file: any bytes, a path among them. It must not be used to open a
+    /// file. It is empty when the user chose none.
     pub file_name: Option<Vec<u8>>,
-    /// `Content-Type` as it was sent: what the client takes it for.
+    /// `Content-Type` as it was sent: the media type according to the client.
     pub content_type: Option<Vec<u8>>,
 }
 
@@ -85,8 +85,8 @@ fn names((kind, parameters): (&[u8], Parameters<'_>)) -> Result<Names, FormFault
     Ok((name, file_name))
 }
 
-/// Undoes what browsers do to names (WHATWG HTML §4.10.21.8): they write a quote and line breaks
-/// as `%22`, `%0D` and `%0A`, and a percent sign as itself.
+/// Undoes the escapes of browsers in names (WHATWG HTML §4.10.21.8): they write a quote and line
+/// breaks as `%22`, `%0D` and `%0A`, and a percent sign as itself.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let (mut plain, mut rest) = (Vec::with_capacity(text.len()), text);
     while let [first, behind @ ..] = rest {

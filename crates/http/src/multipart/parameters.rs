@@ -51,7 +51,7 @@ pub(super) struct Parameters<'a> {
 type Parameter<'a> = (&'a [u8], Vec<u8>);
 
 impl<'a> Parameters<'a> {
-    /// What stands before the first semicolon, and the parameters behind it.
+    /// Returns the text before the first semicolon, and the parameters behind it.
     pub(super) fn of(value: &'a [u8]) -> (&'a [u8], Self) {
         let at = memchr::memchr(b';', value).unwrap_or(value.len());
         (trim(&value[..at]), Self { rest: &value[at..], is_literal: false })
@@ -85,7 +85,7 @@ impl<'a> Parameters<'a> {
                 Some(value) => value,
                 None => return Some(Err(FormFault::PartHead)),
             },
-            // Some programs do not quote what is no token.
+            // Some programs do not quote values that are no tokens.
             _ => {
                 let end = memchr::memchr(b';', rest).unwrap_or(rest.len());
                 (trim(&rest[..end]).to_vec(), &rest[end..])
@@ -109,9 +109,9 @@ impl<'a> Iterator for Parameters<'a> {
     }
 }
 
-/// The text up to the closing quote, and what is behind it. A backslash stands for itself, as in
-/// the paths that old browsers send, but before a quote or another one (RFC 9110 §5.6.4), unless it
-/// always does.
+/// Returns the text up to the closing quote, and the rest behind it. A backslash stands for itself,
+/// as in the paths that old browsers send, but before a quote or another one (RFC 9110 §5.6.4),
+/// unless it always does.
 fn unquoted(quoted: &[u8], is_literal: bool) -> Option<(Vec<u8>, &[u8])> {
     let (mut text, mut rest) = (Vec::new(), quoted);
     loop {

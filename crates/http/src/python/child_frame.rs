@@ -1,19 +1,19 @@
-//! What the frames of a Python process say.
+//! The contents of the frames of a Python process.
 
 use super::response_head::{HintFields, PythonResponseHead};
 use crate::cgi::error::CgiError;
 
-/// How much of the input was used, and what it was.
+/// The number of bytes of the input that were used, and their frame.
 #[derive(Debug)]
 pub struct FrameStep<'a> {
     /// Bytes at the front of the input that must not be given again.
     pub used: usize,
-    /// What they were; `None` if all of the input is a part of a frame that is not whole.
+    /// The frame of these bytes; `None` if all of the input is a part of an incomplete frame.
     pub frame: Option<ChildFrame<'a>>,
 }
 
-/// A frame, or a piece of the content of one. The reader knows no requests: frames of one that is
-/// over, or was never sent, are given as well, and are to be ignored.
+/// A frame, or a piece of the content of one. The reader knows no requests: frames of a request
+/// that is over, or was never sent, are returned as well, and the caller ignores them.
 #[derive(Debug)]
 pub enum ChildFrame<'a> {
     /// The application is loaded. The JSON object that describes it, which is not parsed here. It
@@ -26,7 +26,7 @@ pub enum ChildFrame<'a> {
         request: u32,
         /// The head.
         head: PythonResponseHead<'a>,
-        /// What is there of the content.
+        /// The present part of the content.
         content: &'a [u8],
         /// Bytes of content that follow.
         missing_bytes: u32,
@@ -38,14 +38,14 @@ pub enum ChildFrame<'a> {
         /// The head.
         head: PythonResponseHead<'a>,
     },
-    /// The head of a response, or field lines of hints, that are not what they must be: the
-    /// request has failed. The rest of the frame is skipped, and other requests go on.
+    /// The head of a response, or field lines of hints, are malformed: the request has failed. The
+    /// rest of the frame is skipped, and other requests go on.
     MalformedHead {
         /// The request.
         request: u32,
-        /// What is wrong with the head.
+        /// The error of the head.
         error: CgiError,
-        /// Whether the frame was a whole response, so that nothing more comes of this request.
+        /// Whether the frame was a whole response, so that the request gets no further frames.
         is_end: bool,
     },
     /// Content of a response; never empty.

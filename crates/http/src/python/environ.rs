@@ -28,7 +28,7 @@ impl Environ {
     /// Appends a variable; of several with the same name the last one stays.
     ///
     /// # Errors
-    /// Refuses a malformed variable, and one that makes all of them longer than
+    /// Refuses a malformed variable, and one with which all of them are longer than
     /// [`VARIABLES_MAX_BYTES`]. It is then not appended.
     pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         check_variable(name, value)?;
@@ -50,8 +50,8 @@ impl Environ {
 /// Bytes that a variable counts besides its name and its value: their types and lengths.
 const VARIABLE_BYTES: usize = 10;
 
-/// Returns whether the name of a variable is one of few, so that it may be interned: it is not of a
-/// field, or is of one that clients often send.
+/// Returns whether the name of a variable is one of few, so that it may be interned: it does not
+/// belong to a field, or belongs to a field that clients often send.
 fn is_well_known(name: &[u8]) -> bool {
     let Some(field) = name.strip_prefix(b"HTTP_") else { return true };
     matches!(

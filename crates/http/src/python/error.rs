@@ -1,17 +1,17 @@
-//! What is wrong with frames, and with requests that are to be sent.
+//! The errors of frames, and of requests that are to be sent.
 
 use core::fmt;
 
 use super::frame::ChildFrameKind;
 use super::limits::{BATCH_MAX_BYTES, BATCH_REQUESTS_MAX, BATCHED_CONTENT_MAX_BYTES};
 
-/// What is wrong with the frames of a Python process. Its connection must close, since where the
-/// next frame would begin is no longer certain.
+/// The error of the frames of a Python process. Its connection must close, since the begin of the
+/// next frame is no longer certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChildFrameError {
     /// The first frame is not `READY`.
     NotReady {
-        /// What it is instead.
+        /// The kind that was received instead.
         kind: ChildFrameKind,
     },
     /// `READY` has come again.

@@ -22,7 +22,7 @@ pub(super) const CHANNEL: u32 = 11;
 pub(super) const MESSAGE_IS_BINARY: u8 = 1;
 pub(super) const MESSAGE_CONTINUES: u8 = 2;
 
-/// Makes the header of a frame: kind, number of the request, and bytes of what follows.
+/// Makes the header of a frame: kind, number of the request, and the number of bytes that follow.
 pub(super) const fn header(kind: u32, request: u32, bytes: u32) -> [u8; FRAME_HEADER_BYTES] {
     let [kind_0, kind_1, kind_2, kind_3] = kind.to_le_bytes();
     let [request_0, request_1, request_2, request_3] = request.to_le_bytes();

@@ -17,8 +17,8 @@ use crate::h1::head::HeadStorage;
 /// Bytes of a number in a frame.
 const NUMBER_BYTES: u32 = size_of::<u32>() as u32;
 
-/// Reads the frames of one connection. Content is never copied or collected. A head that comes in
-/// one piece is read from there; only one that comes in several is copied.
+/// Reads the frames of one connection. Content is never copied or collected. A head in one piece is
+/// read from the input; only a head in several pieces is copied.
 ///
 /// The same bytes give the same frames, content and errors however they are cut.
 #[derive(Clone, Debug)]
@@ -39,7 +39,8 @@ enum State {
     Header,
     /// The length of the head of a response.
     HeadLength(PythonFrameHeader),
-    /// So many bytes that are read whole, and what follows them in the frame.
+    /// A part of so many bytes that is read whole, and the length of the content after it in the
+    /// frame.
     Whole { header: PythonFrameHeader, bytes: usize, content_bytes: u32 },
     /// Content; so many bytes are missing, never 0.
     Content { request: u32, missing: u32, is_last: bool },
@@ -53,7 +54,7 @@ enum State {
     Failed(ChildFrameError),
 }
 
-/// What the bytes were that were looked at last.
+/// The meaning of the bytes that were read last.
 enum FrameFound {
     /// A part of something.
     Nothing,
@@ -100,14 +101,14 @@ impl ChildFrameReader {
     }
 
     /// Uses bytes at the front of `input`, up to the end of a frame or of a piece of content.
-    /// What was not used must be at the front of the next input. If there is no frame, all of the
-    /// input was used.
+    /// Unused bytes must be at the front of the next input. If there is no frame, all of the input
+    /// was used.
     ///
     /// `storage` may be shared with all other readers: it holds nothing between two calls.
     ///
     /// # Errors
-    /// Returns what is wrong with the frames, in this call and in each one after it. The
-    /// connection must close.
+    /// Returns the error of the frames, in this call and in each one after it. The connection must
+    /// close.
     pub fn step<'a>(
         &'a mut self,
         input: &'a [u8],
@@ -336,7 +337,7 @@ impl ChildFrameReader {
         Ok(self.begin_head(header, head_bytes, content_bytes))
     }
 
-    /// Begins a head, or skips it and what follows it if it is over the limit.
+    /// Begins a head, or skips it and the rest of its frame if it is over the limit.
     fn begin_head(
         &mut self,
         header: PythonFrameHeader,
@@ -352,7 +353,7 @@ impl ChildFrameReader {
     }
 
     /// Makes the step of bytes that are whole. Their last piece is `piece`, which ends at `used`;
-    /// `rest` is what follows it.
+    /// `rest` follows it.
     fn whole<'a>(
         &'a mut self,
         header: PythonFrameHeader,

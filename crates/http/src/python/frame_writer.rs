@@ -46,7 +46,7 @@ pub fn write_stack(out: &mut Vec<u8>, request: u32) {
     out.extend_from_slice(&header(STACK, request, 0));
 }
 
-/// What a connection and its channel for files have in common, so that the process finds one from
+/// The token that a connection and its channel for files share, so that the process finds one from
 /// the other.
 pub type ChannelToken = [u8; 16];
 
@@ -75,7 +75,7 @@ pub fn write_take_back(out: &mut Vec<u8>, requests: &[u32]) {
     }
 }
 
-/// What a piece of a message of a WebSocket is.
+/// The kind and position of a piece of a message of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessagePiece {
     /// Whether the message is binary, and not text.

@@ -57,8 +57,8 @@ pub const SKIPPED_HEAD_MAX_BYTES: u32 = 1024 * 1024;
 
 const _: () = assert!(RESPONSE_HEAD_MAX_BYTES <= SKIPPED_HEAD_MAX_BYTES as usize);
 
-/// Most bytes of memory that a reader keeps from frame to frame; usual heads fit. What a longer
-/// frame has needed is freed behind it.
+/// Most bytes of memory that a reader keeps from frame to frame; usual heads fit. The additional
+/// memory of a longer frame is freed after it.
 pub const KEPT_BUFFER_MAX_BYTES: usize = 4 * 1024;
 
 /// Most bytes of the text of an IP address: six groups of four digits with colons, and an IPv4

@@ -78,7 +78,7 @@ pub fn begin_bytes(out: &mut Vec<u8>, bytes: usize) {
     out.extend_from_slice(&prefix(BYTES, length(bytes)));
 }
 
-/// Appends a `str` of text in UTF-8; what is none becomes U+FFFD. There must be fewer than 2^29
+/// Appends a `str` of text in UTF-8; invalid bytes become U+FFFD. There must be fewer than 2^29
 /// bytes.
 #[inline]
 pub fn write_utf8(out: &mut Vec<u8>, text: &[u8]) {

@@ -2,14 +2,14 @@
 //! 3333) or an ASGI application, over a Unix socket. One connection has many requests at a time.
 //!
 //! Both sides send frames: a header of [12 bytes](frame::FRAME_HEADER_BYTES) with the kind of the
-//! frame, the number of the request (0 if it is of none) and the length of what follows, each in 32
-//! bits, the lowest byte first. Requests that come at about the same time are one frame, and their
-//! variables are values of Python that the interpreter itself reads (`marshal`).
+//! frame, the number of the request (0 if it belongs to none) and the number of bytes that follow,
+//! each in 32 bits, the lowest byte first. Requests that arrive at about the same time are one
+//! frame, and their variables are values of Python that the interpreter itself reads (`marshal`).
 //!
 //! | Module | Subject |
 //! |---|---|
 //! | [`request_batch`], [`environ`] | the frame `REQUESTS`, and the variables of a request |
-//! | [`scope`] | what an ASGI application gets in their place |
+//! | [`scope`] | the scope that an ASGI application gets in their place |
 //! | [`frame_writer`] | all other frames of the server |
 //! | [`frame_reader`], [`child_frame`] | the frames of a process |
 //! | [`response_head`], [`response_content`] | heads of responses; whether content fits to them |

@@ -24,8 +24,9 @@ pub struct PythonResponseHead<'h> {
     pub fields: Fields<'h>,
     /// Where the known ones stand.
     pub known: KnownFieldPlaces,
-    /// What `Content-Length` says. Whether it is true is for a
-    /// [`ResponseContentCheck`](super::response_content::ResponseContentCheck) to see.
+    /// The value of `Content-Length`. A
+    /// [`ResponseContentCheck`](super::response_content::ResponseContentCheck) checks whether it is
+    /// true.
     pub content_length: Option<u64>,
 }
 
@@ -122,7 +123,8 @@ fn field_lines(
     for line in rest.split_inclusive(|&byte| byte == b'\n') {
         let at = start;
         start += line.len();
-        // The positions of a field have 16 bits, and the LF is what the longest head has beyond.
+        // The positions of a field have 16 bits, and the longest head with its LF is one byte
+        // longer.
         let line = line.strip_suffix(b"\n").ok_or(CgiError::HeadIncomplete)?;
         if lines.len() >= max {
             return Err(CgiError::TooManyFields { max });

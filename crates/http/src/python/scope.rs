@@ -1,6 +1,6 @@
 //! The scope of a request to an ASGI application (ASGI 3, "HTTP & WebSocket message format"), as a
-//! Python value in its final shape. The process adds what is the same for all requests: `asgi`,
-//! `state` and `extensions`.
+//! Python value in its final shape. The process adds the values that are the same for all requests:
+//! `asgi`, `state` and `extensions`.
 
 use core::fmt::Write as _;
 use core::net::SocketAddr;
@@ -17,10 +17,10 @@ use crate::field::Field;
 use crate::method::Method;
 use crate::version::Version;
 
-/// What the scope of a request says besides its fields.
+/// The values of a request's scope besides its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// What the request asks for.
+    /// The protocol of the request.
     pub protocol: ScopeProtocol<'a>,
     /// The version of HTTP.
     pub version: Version,
@@ -40,7 +40,7 @@ pub struct Scope<'a> {
     pub server: (&'a [u8], u16),
 }
 
-/// What a request asks for.
+/// The protocol that a request uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeProtocol<'a> {
     /// A response.
@@ -48,7 +48,7 @@ pub enum ScopeProtocol<'a> {
         /// The token of the method.
         method: &'a [u8],
     },
-    /// A WebSocket, with what the client would speak over it.
+    /// A WebSocket, with the subprotocols that the client offers.
     WebSocket {
         /// The protocols of `Sec-WebSocket-Protocol`, in the order of the client.
         subprotocols: &'a [&'a [u8]],

@@ -5,8 +5,8 @@ use crate::hpack::{CompressionError as Error, integer, string};
 use crate::limits::Limits;
 use crate::section::{FieldSection, Fit};
 
-/// Decodes a whole field section. What is counted, and what becomes of a section over the limits,
-/// is as in [`hpack::decoder`](crate::hpack::decoder::Decoder::decode).
+/// Decodes a whole field section. The weights of fields, and the treatment of a section over the
+/// limits, are as in [`hpack::decoder`](crate::hpack::decoder::Decoder::decode).
 ///
 /// # Errors
 /// The section is malformed or refers to a dynamic table; the connection must close with
@@ -44,8 +44,8 @@ pub fn decode(encoded: &[u8], section: &mut FieldSection, limits: &Limits) -> Re
     Ok(section.fit())
 }
 
-/// RFC 9204 §4.5.1: with a table of no size nothing can have been inserted. The base may be any
-/// number, as nothing refers to it, but not below 0, which is what the sign would make it.
+/// RFC 9204 §4.5.1: without a table, no entry can have been inserted. The base may be any number,
+/// as no field refers to it, but the sign must not make it negative.
 #[inline]
 fn prefix(rest: &mut &[u8]) -> Result<(), Error> {
     if let [0, 0, tail @ ..] = rest {

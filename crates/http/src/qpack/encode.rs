@@ -10,7 +10,7 @@ use crate::hpack::answer;
 use crate::hpack::form::CompressionForm;
 use crate::prepared::Prepared;
 
-/// What every section begins with: it needs no insertion, and its base is 0 (RFC 9204 §4.5.1).
+/// The begin of every section: it needs no insertion, and its base is 0 (RFC 9204 §4.5.1).
 pub const PREFIX: [u8; 2] = [0, 0];
 
 /// Appends the field section of a ready answer.

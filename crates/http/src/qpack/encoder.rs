@@ -1,8 +1,8 @@
 //! Field sections of the responses of one connection, by the dynamic table of its peer.
 //!
-//! What is repeated becomes entries, as with [`hpack::encoder`](crate::hpack::encoder). A section
+//! Repeated fields become entries, as with [`hpack::encoder`](crate::hpack::encoder). A section
 //! refers only to entries that the peer has acknowledged, so no stream ever waits for another one
-//! (RFC 9204 §2.1.2), and an entry is removed only when no section that refers to it is on its way
+//! (RFC 9204 §2.1.2), and an entry is removed only when no section that refers to it is under way
 //! (§2.1.1).
 
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ const INSTRUCTIONS_MAX_BYTES: usize = 2048;
 /// The sending end of a connection's compression.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    /// What the peer allows: `SETTINGS_QPACK_MAX_TABLE_CAPACITY`, in bytes.
+    /// The capacity that the peer allows: `SETTINGS_QPACK_MAX_TABLE_CAPACITY`, in bytes.
     capacity_max: u64,
     has_responded: bool,
     /// From the second response on, if the peer allows a table.
@@ -74,7 +74,7 @@ impl EntryTable for QpackTable {
         if !is_known || self.sections.len() >= SECTIONS_MAX {
             return false;
         }
-        // The base of the section is what the peer knows (§4.5.2).
+        // The base of the section is the number of insertions that the peer knows (§4.5.2).
         integer::write(out, 0x80, 6, (self.known - entry.0) as usize);
         let SectionReferences { oldest, newest } = &mut self.section;
         (*oldest, *newest) = ((*oldest).min(entry), (*newest).max(entry));
@@ -205,7 +205,7 @@ impl Encoder {
         }
     }
 
-    /// What is to be sent on the encoder stream; the caller removes what it has sent.
+    /// Returns the bytes to send on the encoder stream; the caller removes those that it has sent.
     pub fn instructions(&mut self) -> Option<&mut Vec<u8>> {
         let repeated = self.repeated.as_mut()?;
         Some(&mut repeated.table.instructions).filter(|instructions| !instructions.is_empty())
@@ -230,7 +230,7 @@ impl Encoder {
         position.and_then(|position| sections.remove(position)).is_some()
     }
 
-    /// The peer has given up reading a stream (§4.4.2).
+    /// Handles a cancellation: the peer has stopped reading a stream (§4.4.2).
     pub(super) fn cancel(&mut self, stream: u64) {
         if let Some(repeated) = &mut self.repeated {
             repeated.table.sections.retain(|(on, _)| *on != stream);

@@ -13,7 +13,8 @@ pub fn encoder_stream(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == 0x20)
 }
 
-/// The reading end of the peer's decoder stream, which says what has come of our table.
+/// The reading end of the peer's decoder stream, which acknowledges sections and entries of our
+/// table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DecoderStream {
     /// Bytes of an instruction that have come and do not end it.
@@ -35,8 +36,9 @@ enum Instruction {
 const NUMBER_MAX_BYTES: u8 = 10;
 
 impl DecoderStream {
-    /// Reads the next bytes, wherever they were cut; false when they are not such as may come, and
-    /// the connection must close (RFC 9204 §6): they acknowledge what was not sent.
+    /// Reads the next bytes, wherever they were cut. Returns false when they are invalid, and the
+    /// connection must close (RFC 9204 §6): they acknowledge a section or an entry that was not
+    /// sent.
     #[must_use]
     pub fn read(&mut self, bytes: &[u8], encoder: &mut Encoder) -> bool {
         bytes.iter().all(|&byte| self.read_byte(byte, encoder))
@@ -50,7 +52,7 @@ impl DecoderStream {
                 _ => (Instruction::Increment, 6),
             };
             let mask = (1 << prefix) - 1;
-            // What cannot become right is wrong at its first byte.
+            // An instruction that cannot become valid is refused at its first byte.
             let is_possible = match kind {
                 Instruction::Acknowledge => encoder.awaits_acknowledgement(),
                 Instruction::Cancel => true,

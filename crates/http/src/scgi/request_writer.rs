@@ -21,8 +21,8 @@ pub struct WrittenScgi {
 /// [`RequestVariables::visit`](crate::cgi::variables::RequestVariables::visit).
 ///
 /// # Errors
-/// Refuses content of an unknown length, a variable that is malformed, more than
-/// [`VARIABLES_MAX_BYTES`] of them, and what `fill` returns. `out` is then as it was.
+/// Refuses content of an unknown length, a malformed variable, and more than
+/// [`VARIABLES_MAX_BYTES`] of them, and returns the error of `fill`. `out` is unchanged then.
 pub fn write_request(
     out: &mut Vec<u8>,
     method: Method,
@@ -63,7 +63,7 @@ impl ScgiPairs<'_> {
     /// since they were written before.
     ///
     /// # Errors
-    /// Refuses a malformed variable, and one that makes all of them longer than
+    /// Refuses a malformed variable, and one with which all of them are longer than
     /// [`VARIABLES_MAX_BYTES`].
     pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         check_variable(name, value)?;

@@ -14,7 +14,7 @@ pub const UNSUPPORTED_DATA: u16 = 1003;
 pub const NO_CODE: u16 = 1005;
 /// The connection ended without a frame that closes it. It is never sent.
 pub const ABNORMAL: u16 = 1006;
-/// The message is not what its type says: text that is not UTF-8.
+/// The message does not have the form of its type: text that is not UTF-8.
 pub const INVALID_DATA: u16 = 1007;
 /// The message is too long.
 pub const TOO_BIG: u16 = 1009;
@@ -30,7 +30,7 @@ pub const fn may_be_sent(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }
 
-/// What a frame that closes says.
+/// The contents of a close frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloseFrame<'a> {
     /// The code, [`NO_CODE`] if there is none.
@@ -40,7 +40,7 @@ pub struct CloseFrame<'a> {
 }
 
 impl<'a> CloseFrame<'a> {
-    /// Reads what is behind the head of the frame.
+    /// Parses the bytes behind the head of the frame.
     pub(super) fn parse(content: &'a [u8]) -> Result<CloseFrame<'a>, WebSocketError> {
         let Some((code, reason)) = content.split_first_chunk() else {
             let is_empty = content.is_empty();

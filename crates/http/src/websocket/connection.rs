@@ -10,25 +10,25 @@ use super::frame_reader::{WebSocketEvent, WebSocketReader};
 use super::frame_writer::{WebSocketWriter, write_close, write_ping, write_pong};
 use super::limits::UNMASKED_BYTES;
 
-/// How much of the input was used, and what is to be done with it.
+/// The number of bytes of the input that were used, and their event.
 #[derive(Debug)]
 pub struct WebSocketInput {
     /// Bytes at the front of the input that must not be given again.
     pub used: usize,
-    /// What they were.
+    /// The event of these bytes.
     pub event: InputEvent,
 }
 
-/// What a client has sent, as far as it matters to the application.
+/// An event from a client, as far as it matters to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputEvent {
     /// All of the input was used.
     NeedMore,
-    /// What comes next is of a message, for which there is no room.
+    /// The next bytes belong to a message, for which there is no room.
     NeedRoom,
     /// A piece of a message, which was appended to the content.
     Message {
-        /// What the message is.
+        /// The kind of the message.
         kind: MessageKind,
         /// Bytes that were appended.
         bytes: usize,
@@ -67,8 +67,8 @@ enum ClosingState {
     Over,
 }
 
-/// The server's side of one WebSocket. What has to be sent is appended to `out`, which the caller
-/// sends in order.
+/// The server's side of one WebSocket. The output is appended to `out`, which the caller sends in
+/// order.
 #[derive(Debug)]
 pub struct WebSocketConnection {
     reader: WebSocketReader,

@@ -36,8 +36,9 @@ impl DeflateAgreement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MalformedExtensions;
 
-/// Returns what the server agrees to: the first offer of `permessage-deflate` that it can take.
-/// Other extensions and offers with an unknown, repeated or invalid parameter are declined.
+/// Returns the parameters to which the server agrees: those of the first offer of
+/// `permessage-deflate` that it can accept. Other extensions and offers with an unknown, repeated
+/// or invalid parameter are declined.
 pub(super) fn agree<'h>(
     values: impl Iterator<Item = &'h [u8]>,
 ) -> Result<Option<DeflateAgreement>, MalformedExtensions> {

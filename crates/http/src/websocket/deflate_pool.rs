@@ -11,7 +11,8 @@ use super::limits::{
     COMPRESSORS_MAX, DECOMPRESSORS_MAX, DEFLATE_LEVEL, KEPT_CODERS, WINDOW_BITS_MAX,
 };
 
-/// What a peer leaves out at the end of a compressed message (RFC 7692 §7.2.1): an empty block.
+/// The bytes that a peer leaves out at the end of a compressed message (RFC 7692 §7.2.1): an empty
+/// block.
 pub(super) const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
 /// Least space for the output of one step of a compressor. Below 7 bytes, the end of a block could
@@ -87,7 +88,7 @@ pub(super) struct CoderStep {
     pub(super) written: usize,
 }
 
-/// The data is not what deflate makes.
+/// The error that data is no valid deflate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MalformedDeflate;
 
@@ -105,8 +106,8 @@ impl fmt::Debug for MessageDecompressor {
 }
 
 impl MessageDecompressor {
-    /// Fills `output` from the front. If it is not full all of the input was used, and nothing is
-    /// left to be written. What was written before malformed data is good.
+    /// Fills `output` from the front. If it is not full all of the input was used, and no output is
+    /// pending. Output that was written before malformed data is valid.
     ///
     /// A block may say that it is the last one, and others follow it (RFC 7692 §7.2.3.4): they
     /// begin with the next byte, and without a history.
@@ -169,8 +170,8 @@ impl fmt::Debug for MessageCompressor {
 pub(super) struct CompressorFailure;
 
 impl MessageCompressor {
-    /// Appends what comes out of a piece of the message. At its end all comes out, without
-    /// [`TAIL`]; before, it may be nothing.
+    /// Appends the output of a piece of the message. At the end of the message all output is
+    /// written, without [`TAIL`]; before, it may be empty.
     pub(super) fn compress(
         &mut self,
         piece: &[u8],

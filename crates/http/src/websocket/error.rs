@@ -1,4 +1,4 @@
-//! What a client does wrong.
+//! The errors of a client.
 
 use core::fmt;
 
@@ -39,7 +39,7 @@ pub enum WebSocketError {
     CloseReason,
     /// A message of text is not UTF-8.
     Text,
-    /// A compressed message is not what deflate makes.
+    /// A compressed message is no valid deflate.
     Compression,
     /// A message is over the limit.
     MessageTooLarge {
@@ -71,7 +71,7 @@ impl WebSocketError {
         }
     }
 
-    /// Returns what is wrong in a few words, as the client gets it.
+    /// Returns the error in a few words, as the client receives it.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {

@@ -11,7 +11,7 @@ const RESERVED: u8 = 0x30;
 const OPCODE: u8 = 0x0f;
 const MASKED: u8 = 0x80;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageKind {
     /// Text in UTF-8.
@@ -75,7 +75,7 @@ pub(super) struct ClientFrameHead {
 }
 
 impl ClientFrameHead {
-    /// Returns how many bytes a head has that begins with these two, and checks what they say.
+    /// Returns the length of a head that begins with these two bytes, and checks them.
     /// `has_deflate` says that frames may be compressed.
     pub(super) fn length(start: [u8; 2], has_deflate: bool) -> Result<usize, WebSocketError> {
         let [first, second] = start;

@@ -11,25 +11,25 @@ use super::limits::{
 use super::mask::Mask;
 use super::utf8_check::Utf8Check;
 
-/// How much of the input was used, and what it was.
+/// The number of bytes of the input that were used, and their event.
 #[derive(Debug)]
 pub struct WebSocketStep<'a> {
     /// Bytes at the front of the input that must not be given again.
     pub used: usize,
-    /// What they were.
+    /// The event of these bytes.
     pub event: WebSocketEvent<'a>,
 }
 
-/// What a client has sent.
+/// An event from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebSocketEvent<'a> {
     /// All of the input was used, and nothing else was in it.
     NeedMore,
-    /// What comes next is of a message, for which there is no room.
+    /// The next bytes belong to a message, for which there is no room.
     NeedRoom,
     /// A piece of a message, which was appended to the content. Only the last piece may be empty.
     Message {
-        /// What the message is.
+        /// The kind of the message.
         kind: MessageKind,
         /// Bytes that were appended.
         bytes: usize,
@@ -95,7 +95,7 @@ struct IncomingMessage {
     has_more: bool,
 }
 
-/// What was found, without its content.
+/// The event that was found, without its content.
 enum FoundEvent {
     NeedMore,
     NeedRoom,
@@ -121,12 +121,12 @@ impl WebSocketReader {
     }
 
     /// Uses bytes at the front of `input`, up to the end of a frame or of a piece of a message, of
-    /// which at most `room` bytes are appended to `content`. What was not used must be at the front
-    /// of the next input. No piece of a message comes without room, also not an empty one.
+    /// which at most `room` bytes are appended to `content`. Unused bytes must be at the front of
+    /// the next input. No piece of a message is returned without room, also not an empty one.
     ///
     /// # Errors
-    /// Returns what is wrong with the frames, in this call and in each one after it. The
-    /// connection must close. Nothing of what is wrong was appended.
+    /// Returns the error of the frames, in this call and in each one after it. The connection must
+    /// close. No byte of the faulty part was appended.
     pub fn step<'a>(
         &'a mut self,
         input: &[u8],
@@ -310,7 +310,8 @@ impl WebSocketReader {
             }
             _ => {}
         }
-        // What comes before malformed data is text, or it is what is wrong first.
+        // The text before malformed data is checked as well: if it is not UTF-8, that is the first
+        // error.
         is_end &= result.is_ok();
         let piece = content.get(before..).unwrap_or_default();
         if message.kind == MessageKind::Text {
@@ -377,8 +378,8 @@ impl IncomingMessage {
         if is_within { Ok(()) } else { Err(WebSocketError::MessageTooLarge { max_bytes }) }
     }
 
-    /// Appends what some of a piece becomes. Returns how many bytes of the piece were used, and
-    /// what is wrong behind them.
+    /// Appends the decoded form of a part of a piece. Returns how many bytes of the piece were
+    /// used, and the error behind them.
     fn take(
         &mut self,
         piece: &[u8],
@@ -403,8 +404,7 @@ impl IncomingMessage {
         (step.used, result)
     }
 
-    /// Appends what some of the input becomes when it is decompressed. Returns what is wrong behind
-    /// it.
+    /// Appends the decompressed form of a part of the input. Returns the error behind it.
     fn decompress(
         &mut self,
         input: &[u8],

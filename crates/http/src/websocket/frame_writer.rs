@@ -64,9 +64,9 @@ impl WebSocketWriter {
         WebSocketWriter { deflate, message: None }
     }
 
-    /// Appends a piece of a message to `out`. The first piece says what kind the message is; that
-    /// of the others does not matter. Pieces of a compressed message may stay in the compressor
-    /// until its end.
+    /// Appends a piece of a message to `out`. The first piece determines the kind of the message;
+    /// that of the others does not matter. Pieces of a compressed message may stay in the
+    /// compressor until its end.
     ///
     /// # Errors
     /// The message is not sent, or not to its end.

@@ -18,7 +18,7 @@ use crate::version::Version;
 /// The only version of the protocol.
 const VERSION: &str = "13";
 
-/// What is appended to a key (RFC 6455 §1.3).
+/// The text that is appended to a key (RFC 6455 §1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Bytes of a key without its base64.
@@ -32,8 +32,8 @@ pub struct WebSocketRequest<'h> {
     head: &'h RequestHead<'h>,
     /// The key of an upgrade of HTTP/1.1.
     key: Option<&'h [u8]>,
-    /// What the server agrees to if it compresses messages; `None` if the client has not offered
-    /// it in a way that can be taken.
+    /// The parameters to which the server agrees if it compresses messages; `None` if the client
+    /// has not offered it in an acceptable way.
     pub deflate: Option<DeflateAgreement>,
 }
 
@@ -76,7 +76,7 @@ impl HandshakeRefusal {
         of_upgrade.chain(is_version.then_some(of_version))
     }
 
-    /// Returns what is wrong in a few words.
+    /// Returns the error in a few words.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -134,10 +134,10 @@ impl<'h> WebSocketRequest<'h> {
         self.head.fields.all(b"Sec-WebSocket-Protocol").flat_map(list)
     }
 
-    /// Returns what the handshake adds to the response that accepts the WebSocket: a 101 of
-    /// HTTP/1.1, or a 200. The caller adds `Sec-WebSocket-Protocol` with the subprotocol that the
-    /// application has chosen. `is_compressed` says that messages are compressed if the client has
-    /// offered it.
+    /// Returns the fields that the handshake adds to the response that accepts the WebSocket: a 101
+    /// of HTTP/1.1, or a 200. The caller adds `Sec-WebSocket-Protocol` with the subprotocol that
+    /// the application has chosen. `is_compressed` says that messages are compressed if the client
+    /// has offered it.
     #[must_use]
     pub fn acceptance(&self, is_compressed: bool) -> HandshakeAcceptance {
         let deflate = self.deflate.filter(|_| is_compressed);
@@ -145,7 +145,7 @@ impl<'h> WebSocketRequest<'h> {
     }
 }
 
-/// What the response that accepts a WebSocket says.
+/// The values of the response that accepts a WebSocket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandshakeAcceptance {
     /// The value of `Sec-WebSocket-Accept` over HTTP/1.1.

@@ -15,7 +15,8 @@ pub const FRAME_HEAD_MAX_BYTES: usize = 14;
 
 /// Most bytes of a compressed message for each byte that it may become. Deflate makes content that
 /// cannot be compressed longer by a thousandth, and a peer that sends it in small pieces by a few
-/// bytes for each. Twice the length leaves enough for both, and bounds what never becomes anything.
+/// bytes for each. Twice the length leaves enough for both, and bounds data that never produces
+/// output.
 pub const COMPRESSED_RATIO_MAX: u64 = 2;
 
 /// Bytes of a compressed message that are free of [`COMPRESSED_RATIO_MAX`]: short messages also

@@ -49,8 +49,8 @@ impl ContentWriter {
         Ok(())
     }
 
-    /// Appends what comes before a piece of content with so many bytes, and returns what must
-    /// follow the piece. For content that is sent from where it is, without a copy.
+    /// Appends the framing before a piece of content with so many bytes, and returns the bytes that
+    /// must follow the piece. It is for content that is sent without a copy.
     ///
     /// # Errors
     /// [`RequestError::ContentTooLong`]; `out` is then as it was.

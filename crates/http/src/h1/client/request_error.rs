@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What is wrong with a request that a caller wants to send. Nothing of it was written.
+/// The error of a request that a caller wants to send. Nothing of it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestError {
     /// The method is no token, or longer than

@@ -1,7 +1,7 @@
 //! Writes the head of a request (RFC 9112 §3), so that it can be read in one way only.
 //!
 //! A caller's fields are checked: none can end its line, and none can frame the message, name
-//! another host or control the connection. For what those fields say there are parameters.
+//! another host or control the connection. Parameters replace such fields.
 
 use super::content_writer::ContentWriter;
 use super::request_error::RequestError;
@@ -22,7 +22,7 @@ pub struct OutgoingRequest<'a> {
     pub target: RequestTarget<'a>,
     /// How long the content is.
     pub content: RequestContent,
-    /// What the request says about its connection.
+    /// The option of the request for its connection.
     pub connection: ConnectionOption<'a>,
     /// Whether to ask for `100 Continue` before the content is sent (RFC 9110 §10.1.1). It is
     /// ignored if there is no content, see [`SentRequest::expects_continue`].
@@ -47,8 +47,9 @@ impl<'a> OutgoingRequest<'a> {
     }
 }
 
-/// The target of a request in its form (RFC 9112 §3.2). The bytes are sent as they are, so what is
-/// no part of a URI must be escaped. `Host` is always the authority of the target.
+/// The target of a request in its form (RFC 9112 §3.2). The bytes are sent as they are, so all
+/// characters that are no part of a URI must be escaped. `Host` is always the authority of the
+/// target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestTarget<'a> {
     /// To the server itself (RFC 9112 §3.2.1).
@@ -79,7 +80,7 @@ pub enum RequestContent {
     Chunked,
 }
 
-/// What a request says about its connection (RFC 9110 §7.6.1, §7.8).
+/// The option of a request for its connection (RFC 9110 §7.6.1, §7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionOption<'a> {
     /// It stays open for another request, which is the default of HTTP/1.1.
@@ -91,7 +92,7 @@ pub enum ConnectionOption<'a> {
     Upgrade(&'a [u8]),
 }
 
-/// What the response parser must know of a request.
+/// The facts about a request that the response parser needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentRequest {
     /// The method: responses to HEAD have no content, and those to CONNECT may be tunnels.

@@ -5,8 +5,8 @@ use core::fmt;
 use crate::limits::{FIELDS_MAX, TRAILER_MAX_BYTES};
 use crate::refusal::Refusal;
 
-/// What is wrong with a response. The connection must close: where the next response would begin is
-/// no longer certain.
+/// The error of a response. The connection must close: the begin of the next response is no longer
+/// certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseError {
     /// The status line breaks the grammar, or the bytes are no HTTP/1 at all (RFC 9112 §4).

@@ -21,12 +21,12 @@ pub enum ResponseFraming {
     Chunked,
     /// Content until the server closes its direction of the connection.
     UntilClose,
-    /// No content of HTTP: what follows is of the protocol that a 101 names, or is the tunnel that
-    /// CONNECT has asked for.
+    /// The bytes that follow are no content of HTTP: they belong to the protocol that a 101 names,
+    /// or to the tunnel that CONNECT has requested.
     Tunnel,
 }
 
-/// What the status and the fields of a head say about the bytes behind it.
+/// The framing that the status and the fields of a head determine for the bytes behind it.
 pub(super) struct MessageEnd {
     pub(super) framing: ResponseFraming,
     pub(super) content_length: Option<u64>,

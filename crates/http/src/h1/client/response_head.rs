@@ -24,9 +24,9 @@ pub struct ResponseHead<'h> {
     pub known: KnownFieldPlaces,
     /// How the content is framed.
     pub framing: ResponseFraming,
-    /// What `Content-Length` says, also where no content follows: in a response to HEAD, and in a
-    /// 304, it is the length that GET would have got (RFC 9110 §8.6). `None` where it is malformed
-    /// and frames nothing.
+    /// The value of `Content-Length`, also where no content follows: in a response to HEAD, and in
+    /// a 304, it is the length that GET would have got (RFC 9110 §8.6). `None` where it is
+    /// malformed and frames nothing.
     pub content_length: Option<u64>,
     /// Whether the connection stays open after the content (RFC 9112 §9.3): the server does not
     /// close it, and the request has not asked to close it.
@@ -60,7 +60,7 @@ pub(super) struct ScannedResponse<'h> {
 }
 
 /// Reads the head at the front of `text`, which is cut off at the limit of a head; its field lines
-/// go to `lines`. Returns `None` if it is not whole, and nothing is wrong with what is there.
+/// go to `lines`. Returns `None` if the head is incomplete, but valid so far.
 pub(super) fn scan_response<'h>(
     text: &'h [u8],
     lines: &mut Vec<FieldPlace>,
@@ -109,7 +109,8 @@ pub(super) fn check_front(text: &[u8]) -> Result<(), ResponseError> {
     }
 }
 
-/// Reads `HTTP-version SP status-code SP [ reason-phrase ] CRLF`; returns what follows as well.
+/// Reads `HTTP-version SP status-code SP [ reason-phrase ] CRLF`; returns the rest of the text as
+/// well.
 fn status_line(text: &[u8]) -> Result<Option<(StatusLine<'_>, &[u8])>, ResponseError> {
     check_front(text)?;
     let Some((front, rest)) = text.split_first_chunk::<12>() else { return Ok(None) };

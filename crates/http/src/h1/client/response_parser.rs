@@ -23,17 +23,17 @@ pub enum InputEnd {
     /// The server has closed its direction in order: by FIN, over TLS behind `close_notify` (RFC
     /// 9112 §9.8). Content that the close ends is complete.
     Closed,
-    /// The connection is broken: a reset, a timeout, an end without `close_notify`. Only what
-    /// announced its length can be complete.
+    /// The connection is broken: a reset, a timeout, an end without `close_notify`. Only a response
+    /// with an announced length can be complete.
     Broken,
 }
 
-/// How much of the input was used, and what it was.
+/// The number of bytes of the input that were used, and their event.
 #[derive(Debug)]
 pub struct ResponseStep<'a> {
     /// Bytes at the front of the input that need not be given again.
     pub used: usize,
-    /// What they were.
+    /// The event of these bytes.
     pub event: ResponseEvent<'a>,
 }
 
@@ -41,8 +41,8 @@ pub struct ResponseStep<'a> {
 /// of `Content`, and `End`; `NeedMore` comes anywhere.
 #[derive(Debug)]
 pub enum ResponseEvent<'a> {
-    /// What is left of the input can only be used once there is more of it, or room for content. A
-    /// head stays there until it is whole, and so does a trailer section.
+    /// The rest of the input can only be used with more input, or with room for content. A head
+    /// stays in the input until it is whole, and so does a trailer section.
     NeedMore,
     /// An interim response (RFC 9110 §15.2), such as 100 and 103.
     Interim(ResponseHead<'a>),
@@ -56,13 +56,13 @@ pub enum ResponseEvent<'a> {
         /// The fields behind chunked content. They are never a part of the head's (RFC 9110
         /// §6.5.1), and those that are forbidden behind content are left out.
         trailers: Fields<'a>,
-        /// What the connection is good for.
+        /// Whether and how the connection can be reused.
         persistence: Persistence,
     },
 }
 
-/// What a connection is good for after a response, as far as the messages say. Two more conditions
-/// are the caller's, see [the module](super#reuse-of-a-connection).
+/// Whether and how a connection can be reused after a response, as far as the messages decide. The
+/// caller checks two more conditions, see [the module](super#reuse-of-a-connection).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
     /// Another request may be sent (RFC 9112 §9.3).
@@ -73,7 +73,7 @@ pub enum Persistence {
     Tunnel,
 }
 
-/// Reads the response to one request. It does not buffer: what it has used may be dropped.
+/// Reads the response to one request. It does not buffer: the caller may drop the used bytes.
 ///
 /// Its memory does not depend on the response. A head waits in the caller's buffer, which needs no
 /// more than [`RESPONSE_HEAD_MAX_BYTES`]. Each byte is looked at a bounded number of times, also if
@@ -86,7 +86,7 @@ pub struct ResponseParser {
     interim_responses: usize,
     /// Whether an interim response asked to close, or had fields that no such response has.
     must_close: bool,
-    /// What [`Persistence`] says at the end.
+    /// The [`Persistence`] that the end of the response reports.
     persistence: Persistence,
     /// Content bytes that were handed out.
     content_bytes: u64,
@@ -131,14 +131,14 @@ impl ResponseParser {
         matches!(self.state, State::End)
     }
 
-    /// Uses bytes at the front of `input`, of content at most `room`. What was not used must be at
-    /// the front of the next input. After [`ResponseEvent::End`] nothing more is used.
+    /// Uses bytes at the front of `input`, of content at most `room`. Unused bytes must be at the
+    /// front of the next input. After [`ResponseEvent::End`] no more bytes are used.
     ///
     /// `storage` may be shared with all other parsers: it holds nothing between two calls.
     ///
     /// # Errors
-    /// Returns what is wrong with the response, in this call and in each one after it. The
-    /// connection must close.
+    /// Returns the error of the response, in this call and in each one after it. The connection
+    /// must close.
     pub fn step<'a>(
         &mut self,
         input: &'a [u8],
@@ -179,7 +179,7 @@ impl ResponseParser {
             // Most heads come in one piece.
             found = scan_response(text, storage.lines(), fields_max).unwrap_or(None);
         }
-        // What is wrong with a head is reported once it is whole, so always in the same order.
+        // Errors of a head are reported once it is whole, so always in the same order.
         if found.is_none() && has_blank_line(text, 0, scanned).map_err(ResponseError::of)? {
             found = scan_response(text, storage.lines(), fields_max)?;
             debug_assert!(found.is_some(), "a head with its blank line is whole");
@@ -212,7 +212,7 @@ impl ResponseParser {
         }
     }
 
-    /// Makes the value of a whole head, and chooses what is read next.
+    /// Makes the value of a whole head, and chooses the next state.
     fn whole_head<'a>(
         &mut self,
         found: &ScannedResponse<'a>,
@@ -293,7 +293,7 @@ impl ResponseParser {
         let content_bytes = self.content_bytes + data.len() as u64;
         let announced = content_bytes.saturating_add(reader.known_remaining());
         // Chunk lines are charged for the content that they announce and for their extensions.
-        // Within a line, what is known of its size is not charged yet.
+        // Within a line, a partly read size is not charged yet.
         let charged = u64::MAX - reader.allowance();
         if charged.saturating_sub(announced) > self.limits.chunk_extension_bytes {
             let max_bytes = self.limits.chunk_extension_bytes;
