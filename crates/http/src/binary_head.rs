@@ -115,7 +115,7 @@ fn over(fit: Fit, fields: &Fields<'_>, limits: &Limits) -> Refusal {
 /// whether they are within the limits.
 ///
 /// # Errors
-/// [`Rejected::Malformed`].
+/// Returns [`Rejected::Malformed`].
 pub fn trailers(section: &FieldSection) -> Result<(), Rejected> {
     let fields = section.fields();
     if !has_value_bytes(&fields) {
@@ -124,13 +124,13 @@ pub fn trailers(section: &FieldSection) -> Result<(), Rejected> {
     regular_fields(&fields).map(|_| ())
 }
 
-/// Whether a section behind the content is within the limits: those of HTTP/1.
+/// Returns whether a section behind the content is within the limits: those of HTTP/1.
 #[must_use]
 pub fn trailers_fit(section: &FieldSection) -> bool {
     section.fit() == Fit::Whole && section.trailer_bytes() <= TRAILER_MAX_BYTES
 }
 
-/// Whether a field behind the content is handed on.
+/// Returns whether a field behind the content is passed on.
 #[must_use]
 pub fn keep_trailer(name: &[u8]) -> bool {
     !is_forbidden(name)
@@ -153,7 +153,7 @@ pub fn refused_request<'h>(fields: &Fields<'h>) -> RefusedRequest<'h> {
     }
 }
 
-/// `Content-Length` of fields that [`request`] has made a head of.
+/// Returns the `Content-Length` of fields that [`request`] has made a head of.
 #[must_use]
 pub fn content_length(head: &RequestHead<'_>) -> Option<u64> {
     head.value(KnownField::ContentLength).and_then(grammar::decimal)
@@ -169,7 +169,7 @@ struct Pseudo<'h> {
     protocol: Option<&'h [u8]>,
 }
 
-/// Those in front of the fields, each at most once, and how many lines they take.
+/// Returns the pseudo-fields before the fields, each at most once, and how many lines they take.
 #[inline]
 fn pseudo_fields<'h>(fields: &Fields<'h>) -> Result<(Pseudo<'h>, usize), Rejected> {
     let mut pseudo = Pseudo::default();
@@ -203,7 +203,7 @@ fn regular_fields(fields: &Fields<'_>) -> Result<KnownFieldPlaces, Rejected> {
     Ok(known)
 }
 
-/// A token without capital letters (RFC 9113 §8.2.1).
+/// Returns whether a name is a token without capital letters (RFC 9113 §8.2.1).
 #[inline]
 fn is_name(name: &[u8]) -> bool {
     is_letters(name) || !name.is_empty() && name.iter().all(|&byte| LOWER_TOKEN[usize::from(byte)])
@@ -226,7 +226,7 @@ fn is_letters(name: &[u8]) -> bool {
     words.iter().all(|bytes| are_letters(word(bytes))) && are_letters(word(last))
 }
 
-/// Whether each byte is a small letter or a hyphen.
+/// Returns whether each byte is a small letter or a hyphen.
 #[inline]
 const fn are_letters(word: u64) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -248,14 +248,15 @@ fn has_value_bytes(fields: &Fields<'_>) -> bool {
     value_bytes(fields.text()) == fields.text().len()
 }
 
-/// Whether a value neither begins nor ends with white space (RFC 9113 §8.2.1).
+/// Returns whether a value neither begins nor ends with white space (RFC 9113 §8.2.1).
 #[inline]
 fn is_trimmed(value: &[u8]) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     !is_space(value.first()) && !is_space(value.last())
 }
 
-/// RFC 9113 §8.2.2: there is nothing for a hop to say but frames. `name` has no capital letters.
+/// Returns whether a field is about the connection (RFC 9113 §8.2.2), which only frames control.
+/// `name` has no capital letters.
 #[inline]
 fn is_of_the_connection(name: &[u8], value: &[u8]) -> bool {
     match name.len() {
@@ -290,7 +291,7 @@ fn check_protocol(
     Ok(())
 }
 
-/// The target of `:scheme` and `:path`, also of an extended CONNECT (RFC 8441 §4), or of an
+/// Returns the target of `:scheme` and `:path`, also of an extended CONNECT (RFC 8441 §4), or of an
 /// ordinary CONNECT (RFC 9113 §8.5), where neither may be.
 #[inline]
 fn target<'h>(
@@ -321,7 +322,7 @@ fn target<'h>(
     }
 }
 
-/// Other schemes are those of other servers, whose gateway this is not.
+/// Returns the scheme. Other schemes are those of other servers, whose gateway this is not.
 #[inline]
 fn scheme_of(scheme: &[u8]) -> Result<Scheme, Rejected> {
     if scheme.eq_ignore_ascii_case(b"https") {
@@ -336,14 +337,16 @@ fn scheme_of(scheme: &[u8]) -> Result<Scheme, Rejected> {
     Err(if is_scheme { Refusal::Target.into() } else { Rejected::Malformed })
 }
 
-/// User information breaks the rules (RFC 9113 §8.3.1); a host that is none is refused.
+/// Returns the fault of an authority: user information breaks the rules (RFC 9113 §8.3.1); a host
+/// that is none is refused.
 #[cold]
 fn wrong_authority(authority: &[u8]) -> Rejected {
     if authority.contains(&b'@') { Rejected::Malformed } else { Refusal::Host.into() }
 }
 
-/// RFC 9113 §8.3.1: `:authority`, or the `Host` of who has translated a request of HTTP/1; never
-/// with user information, and if there are both they must agree.
+/// Returns the authority (RFC 9113 §8.3.1): `:authority`, or the `Host` of an intermediary that has
+/// translated a request of HTTP/1; never with user information, and if there are both they must
+/// agree.
 #[inline]
 fn authority<'h>(
     pseudo: &Pseudo<'h>,
@@ -394,7 +397,7 @@ fn framing(fields: &Fields<'_>, known: &KnownFieldPlaces, end: bool) -> Result<F
     }
 }
 
-/// RFC 9110 §10.1.1, as in HTTP/1.1.
+/// Returns whether the client expects `100-continue` (RFC 9110 §10.1.1), as in HTTP/1.1.
 #[cold]
 fn expects(
     fields: &Fields<'_>,

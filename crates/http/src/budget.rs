@@ -19,7 +19,7 @@ pub enum Budget {
     Windows,
     /// Requests that were refused for their heads.
     Heads,
-    /// One field block longer than any head, or one frame of control longer than any.
+    /// A field block longer than any head, or a frame of control longer than any.
     Block,
 }
 
@@ -47,7 +47,7 @@ const ROWS: [BudgetRefill; 5] = [RESETS, REPLIES, TRIFLES, WINDOWS, HEADS];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budgets {
     left: [u16; ROWS.len()],
-    /// Until when time has been counted, in seconds.
+    /// The time up to which the budgets were refilled, in seconds.
     counted_s: u32,
 }
 
@@ -56,7 +56,7 @@ impl Budgets {
         Budgets { left: ROWS.map(|row| row.burst), counted_s: 0 }
     }
 
-    /// Time is counted from now on.
+    /// Starts the count of time.
     pub(crate) fn begin(&mut self, now_ms: u64) {
         self.counted_s = seconds(now_ms);
     }
@@ -79,13 +79,13 @@ impl Budgets {
         }
     }
 
-    /// An answer was given whole.
+    /// Refills the budgets after a complete response.
     #[inline]
     pub(crate) fn answered(&mut self) {
         self.fill(|row| (u32::from(row.per_answer), row.burst));
     }
 
-    /// A DATA frame of so many bytes was sent.
+    /// Refills the budgets after a DATA frame of so many bytes was sent.
     #[inline]
     pub(crate) fn sent_data(&mut self, bytes: usize) {
         let kib = (bytes / 1024) as u32;

@@ -33,8 +33,8 @@ pub fn write_end(out: &mut Vec<u8>, boundary: &[u8]) {
     write_delimiter(out, boundary, b"--\r\n");
 }
 
-/// RFC 2046 §5.1.1: the line break in front of a delimiter belongs to it, and may stand in front of
-/// the first one too.
+/// Writes a delimiter. RFC 2046 §5.1.1: the line break in front of a delimiter belongs to it, and
+/// may stand in front of the first one too.
 fn write_delimiter(out: &mut Vec<u8>, boundary: &[u8], end: &[u8]) {
     out.extend_from_slice(b"\r\n--");
     out.extend_from_slice(boundary);

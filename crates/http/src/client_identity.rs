@@ -1,5 +1,5 @@
-//! Who sends a request that has come through proxies: `Forwarded` (RFC 7239), `X-Forwarded-For` and
-//! its like.
+//! Identifies the client of a request that has come through proxies: `Forwarded` (RFC 7239),
+//! `X-Forwarded-For` and its like.
 //!
 //! Every proxy adds the address that has connected to it at the end of the list, and passes on the
 //! entries before. So the list is read from its end, beginning with the address of the connection,
@@ -45,7 +45,7 @@ impl ClientField {
     }
 }
 
-/// Who has sent a request, and how.
+/// The client of a request: its address, and whether its connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientIdentity {
     /// The address of the client; `None` on a Unix socket. The port is 0 if it is not known.
@@ -238,7 +238,7 @@ fn unquoted(value: &[u8]) -> Result<&[u8], ClientIdentityError> {
     }
 }
 
-/// Whether a client has used TLS.
+/// Returns whether a client has used TLS.
 fn is_secure_scheme(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"https") || scheme.eq_ignore_ascii_case(b"wss")
 }

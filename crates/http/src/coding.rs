@@ -19,7 +19,7 @@ impl Coding {
     /// All codings, in the order of their numbers.
     pub const ALL: [Coding; 4] = [Coding::Identity, Coding::Gzip, Coding::Brotli, Coding::Zstd];
 
-    /// The token of `Content-Encoding` and `Accept-Encoding`.
+    /// Returns the token of `Content-Encoding` and `Accept-Encoding`.
     #[must_use]
     pub const fn token(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Coding {
         }
     }
 
-    /// The usual file name ending, without the dot; empty for identity.
+    /// Returns the usual file name ending, without the dot; empty for identity.
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
@@ -41,7 +41,8 @@ impl Coding {
         }
     }
 
-    /// The coding of a token, case-insensitive, with `x-gzip` for `gzip` (RFC 9110 §8.4.1.3).
+    /// Returns the coding of a token, case-insensitive, with `x-gzip` for `gzip` (RFC 9110
+    /// §8.4.1.3).
     #[must_use]
     pub fn from_token(token: &[u8]) -> Option<Coding> {
         if token.eq_ignore_ascii_case(b"x-gzip") {
@@ -50,7 +51,7 @@ impl Coding {
         Coding::ALL.into_iter().find(|c| token.eq_ignore_ascii_case(c.token().as_bytes()))
     }
 
-    /// The coding of a stored number.
+    /// Returns the coding of a stored number.
     #[inline]
     #[must_use]
     pub const fn from_number(number: u8) -> Option<Coding> {
@@ -63,7 +64,7 @@ impl Coding {
         }
     }
 
-    /// The stored number.
+    /// Returns the stored number.
     #[inline]
     #[must_use]
     pub const fn number(self) -> u8 {

@@ -14,7 +14,7 @@ pub struct Validators<'a> {
     /// The opaque tag of the representation that would be sent (every coding has its own), without
     /// quotes; a strong one.
     pub etag: Option<&'a [u8]>,
-    /// When it last changed.
+    /// The time of the last change.
     pub last_modified: Option<UnixSeconds>,
 }
 
@@ -45,7 +45,8 @@ pub fn evaluate(
     }
 }
 
-/// Step 5 of RFC 9110 §13.2.2: whether a `Range` may be honoured, as far as `If-Range` says.
+/// Returns whether a `Range` may be honoured, as far as `If-Range` decides (step 5 of RFC 9110
+/// §13.2.2).
 ///
 /// A date is a strong validator only when the representation is at least one second older than
 /// `now` (RFC 9110 §8.8.2.2); it must be the very date of `Last-Modified`.

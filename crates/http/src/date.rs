@@ -12,7 +12,8 @@ pub const FIRST: UnixSeconds = -62_167_219_200;
 /// 9999-12-31 23:59:59, the last second [`format()`] can write.
 pub const LAST: UnixSeconds = 253_402_300_799;
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`. Times outside of the years 0 to 9999 are clamped.
+/// Formats a time as `Sun, 06 Nov 1994 08:49:37 GMT`. Times outside of the years 0 to 9999 are
+/// clamped.
 #[inline]
 #[must_use]
 pub fn format(time: UnixSeconds) -> [u8; DATE_BYTES] {
@@ -42,7 +43,8 @@ pub fn write(text: &mut [u8; DATE_BYTES], time: UnixSeconds) {
     put(text, 23, two_digits(second));
 }
 
-/// `1994-11-06T08:49:37`, as RFC 3339 begins. Times outside of the years 0 to 9999 are clamped.
+/// Formats a time as `1994-11-06T08:49:37`, the beginning of RFC 3339. Times outside of the years 0
+/// to 9999 are clamped.
 #[must_use]
 pub fn iso(time: UnixSeconds) -> [u8; 19] {
     let (year, month, day, second) = split(time);
@@ -61,13 +63,13 @@ pub fn iso(time: UnixSeconds) -> [u8; 19] {
 /// Reads a date in any of the three forms of RFC 9110 §5.6.7; `None` when it is none of them or
 /// no day of the calendar. The name of the day is read but not compared with the date.
 ///
-/// `now` gives a two-digit year its century: the date is at most 50 years ahead.
+/// Parses a date. `now` gives a two-digit year its century: the date is at most 50 years ahead.
 #[must_use]
 pub fn parse(text: &[u8], now: UnixSeconds) -> Option<UnixSeconds> {
     imf_fixdate(text).or_else(|| asctime(text)).or_else(|| rfc850(text, now))
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn imf_fixdate(text: &[u8]) -> Option<UnixSeconds> {
     let text: &[u8; DATE_BYTES] = text.try_into().ok()?;
     let [n0, n1, n2, b',', b' ', d0, d1, b' ', m0, m1, m2, b' ', rest @ ..] = text else {
@@ -79,7 +81,7 @@ fn imf_fixdate(text: &[u8]) -> Option<UnixSeconds> {
     seconds(year, month([*m0, *m1, *m2])?, number(&[*d0, *d1])?, time_of_day(time)?)
 }
 
-/// `Sun Nov  6 08:49:37 1994`
+/// Parses `Sun Nov  6 08:49:37 1994`.
 fn asctime(text: &[u8]) -> Option<UnixSeconds> {
     let text: &[u8; 24] = text.try_into().ok()?;
     let [n0, n1, n2, b' ', m0, m1, m2, b' ', d0, d1, b' ', rest @ ..] = text else { return None };
@@ -90,7 +92,7 @@ fn asctime(text: &[u8]) -> Option<UnixSeconds> {
     seconds(year, month([*m0, *m1, *m2])?, day, time_of_day(time)?)
 }
 
-/// `Sunday, 06-Nov-94 08:49:37 GMT`
+/// Parses `Sunday, 06-Nov-94 08:49:37 GMT`.
 fn rfc850(text: &[u8], now: UnixSeconds) -> Option<UnixSeconds> {
     let comma = memchr::memchr(b',', text)?;
     let (name, rest) = text.split_at_checked(comma)?;
@@ -130,14 +132,14 @@ fn days_and_seconds(time: UnixSeconds) -> (u32, u32) {
     ((since_year_zero / DAY_SECONDS) as u32, (since_year_zero % DAY_SECONDS) as u32)
 }
 
-/// Year, month, day and second of the day.
+/// Returns year, month, day and second of the day.
 fn split(time: UnixSeconds) -> (u32, u32, u32, u32) {
     let (days, second) = days_and_seconds(time);
     let (year, month, day) = civil(days);
     (year, month, day, second)
 }
 
-/// Year, month 1..=12 and day 1..=31 of a day counted from 0000-01-01.
+/// Returns year, month 1..=12 and day 1..=31 of a day counted from 0000-01-01.
 ///
 /// Neri and Schneider, "Euclidean affine functions and their application to calendar algorithms"
 /// (2023), proposition 6.3: years begin in March, so the leap day is the last one, and each
@@ -162,13 +164,14 @@ fn civil(days: u32) -> (u32, u32, u32) {
 const DAYS_PER_ERA: u32 = 146_097;
 const DAYS_BEFORE_MARCH_OF_LEAP_YEAR: u32 = 60;
 
-/// Two decimal digits of a number below 100.
+/// Returns two decimal digits of a number below 100.
 #[inline]
 fn two_digits(value: u32) -> [u8; 2] {
     TWO_DIGITS[value as usize % TWO_DIGITS.len()]
 }
 
-/// As long as a power of two, so that no place needs a look at the length.
+/// The digits of each number. The length is a power of two, so that no access needs a check of the
+/// length.
 static TWO_DIGITS: [[u8; 2]; 128] = {
     let mut table = [[0; 2]; 128];
     let mut value = 0;
@@ -184,7 +187,7 @@ fn put<const N: usize>(text: &mut [u8; DATE_BYTES], at: usize, piece: [u8; N]) {
     text[at..at + N].copy_from_slice(&piece);
 }
 
-/// The time of a civil date; `None` when the calendar has no such day.
+/// Returns the time of a civil date; `None` when the calendar has no such day.
 fn seconds(year: u32, month: u32, day: u32, time: u32) -> Option<UnixSeconds> {
     let is_leap = year.is_multiple_of(if year.is_multiple_of(100) { 400 } else { 4 });
     let month_days = match month {
@@ -203,7 +206,7 @@ fn seconds(year: u32, month: u32, day: u32, time: u32) -> Option<UnixSeconds> {
     Some(FIRST + i64::from(days) * DAY_SECONDS as i64 + i64::from(time))
 }
 
-/// `08:49:37` in seconds. A leap second (60) counts as the first second of the next minute.
+/// Parses `08:49:37` to seconds. A leap second (60) counts as the first second of the next minute.
 fn time_of_day(text: &[u8]) -> Option<u32> {
     let &[h0, h1, b':', m0, m1, b':', s0, s1] = text else { return None };
     let (hour, minute, second) = (number(&[h0, h1])?, number(&[m0, m1])?, number(&[s0, s1])?);
@@ -217,7 +220,7 @@ fn number(digits: &[u8]) -> Option<u32> {
     })
 }
 
-/// 1 to 12.
+/// Returns the number of a month, 1 to 12.
 fn month(name: [u8; 3]) -> Option<u32> {
     (1..).zip(MONTHS).find(|&(_, month)| month == name).map(|(number, _)| number)
 }

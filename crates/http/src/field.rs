@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-/// One field line, white space around the value taken off.
+/// One field line, without white space around the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
     /// The name as sent; compare without case.
@@ -11,7 +11,7 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
-/// Where one field line stands in the bytes of its head. Places need 16 bits: no head is longer
+/// The position of one field line in the bytes of its head. Places need 16 bits: no head is longer
 /// than [`RESPONSE_HEAD_MAX_BYTES`](crate::h1::client::limits::RESPONSE_HEAD_MAX_BYTES), those of
 /// requests are shorter.
 #[derive(Clone, Copy, Debug)]
@@ -21,19 +21,19 @@ pub(crate) struct FieldPlace {
 }
 
 impl FieldPlace {
-    /// From the places of name and value.
+    /// Creates a place of the ranges of name and value.
     #[inline]
     pub(crate) fn new(name: Range<usize>, value: Range<usize>) -> FieldPlace {
         let places = |range: Range<usize>| [range.start as u16, range.end as u16];
         FieldPlace { name: places(name), value: places(value) }
     }
 
-    /// The value has grown, and ends there.
+    /// Extends the value, which ends there now.
     pub(crate) fn extend_value(&mut self, end: usize) {
         self.value[1] = end as u16;
     }
 
-    /// The name, in the bytes the line stands in.
+    /// Returns the name, in the bytes of the head.
     pub(crate) fn name_in<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         part(text, self.name)
     }
@@ -55,13 +55,13 @@ impl<'a> Fields<'a> {
     /// No fields.
     pub const EMPTY: Fields<'static> = Fields { text: b"", lines: &[] };
 
-    /// Lines that stand in `text`.
+    /// Creates the lines that are in `text`.
     #[inline]
     pub(crate) fn new(text: &'a [u8], lines: &'a [FieldPlace]) -> Fields<'a> {
         Fields { text, lines }
     }
 
-    /// The lines behind the first `count`.
+    /// Returns the lines behind the first `count`.
     #[inline]
     pub(crate) fn behind(&self, count: usize) -> Fields<'a> {
         Fields { text: self.text, lines: self.lines.get(count..).unwrap_or_default() }
@@ -73,21 +73,21 @@ impl<'a> Fields<'a> {
         self.text
     }
 
-    /// How many lines.
+    /// Returns how many lines there are.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no lines.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// All lines in order.
+    /// Returns all lines in order.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'a>> + Clone + use<'a> {
         let text = self.text;
@@ -96,13 +96,13 @@ impl<'a> Fields<'a> {
             .map(move |line| Field { name: part(text, line.name), value: part(text, line.value) })
     }
 
-    /// The value of the first line of that name, compared without case.
+    /// Returns the value of the first line of that name, compared without case.
     #[must_use]
     pub fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
     }
 
-    /// The values of all lines of that name, compared without case.
+    /// Returns the values of all lines of that name, compared without case.
     pub fn all<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         self.iter()
             .filter(move |field| field.name.eq_ignore_ascii_case(name))
@@ -130,7 +130,7 @@ macro_rules! known_fields {
             /// Every known field.
             pub const ALL: &'static [KnownField] = &[$(KnownField::$variant),*];
 
-            /// The name in its usual spelling.
+            /// Returns the name in its usual spelling.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -161,8 +161,8 @@ known_fields! {
 }
 
 impl KnownField {
-    /// The known field of a name, compared without case. A switch on the length leaves one or two
-    /// names to compare.
+    /// Returns the known field of a name, compared without case. A switch on the length leaves one
+    /// or two names to compare.
     #[inline]
     #[must_use]
     pub fn of(name: &[u8]) -> Option<KnownField> {
@@ -195,7 +195,7 @@ impl KnownField {
     }
 }
 
-/// Where the first line of each known field stands, and which came more than once.
+/// The position of the first line of each known field, and the fields that occur more than once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KnownFieldPlaces {
     first: [u8; KnownField::ALL.len()],
@@ -209,7 +209,7 @@ const _: () = assert!(crate::h1::client::limits::RESPONSE_FIELDS_MAX <= u8::MAX 
 const _: () = assert!(KnownField::ALL.len() <= u32::BITS as usize);
 
 impl KnownFieldPlaces {
-    /// The next line has this name; `position` lines, at most 255, came before it.
+    /// Records that the next line has this name; `position` lines, at most 255, came before it.
     #[inline]
     pub(crate) fn add(&mut self, name: &[u8], position: usize) {
         let Some(field) = KnownField::of(name) else { return };
@@ -222,14 +222,14 @@ impl KnownFieldPlaces {
         }
     }
 
-    /// Whether the field came at all.
+    /// Returns whether the field occurs at all.
     #[inline]
     #[must_use]
     pub fn has(&self, field: KnownField) -> bool {
         self.seen & field.bit() != 0
     }
 
-    /// Whether any of the fields came.
+    /// Returns whether any of the fields occurs.
     #[inline]
     #[must_use]
     pub fn has_any(&self, fields: &[KnownField]) -> bool {
@@ -244,14 +244,14 @@ impl KnownFieldPlaces {
         KnownFieldPlaces { seen: self.seen & !set, repeated: self.repeated & !set, ..self }
     }
 
-    /// Whether the field came in more than one line.
+    /// Returns whether the field occurs in more than one line.
     #[inline]
     #[must_use]
     pub fn repeated(&self, field: KnownField) -> bool {
         self.repeated & field.bit() != 0
     }
 
-    /// The value of the first line. `fields` are those the positions were found in.
+    /// Returns the value of the first line. `fields` are those the positions were found in.
     #[inline]
     #[must_use]
     pub fn value<'a>(&self, fields: &Fields<'a>, field: KnownField) -> Option<&'a [u8]> {
@@ -262,7 +262,7 @@ impl KnownFieldPlaces {
         Some(part(fields.text, line.value))
     }
 
-    /// The values of all lines in order; free when there is none, a step when there is one.
+    /// Returns the values of all lines in order; free when there is none, a step when there is one.
     #[inline]
     #[must_use]
     pub fn values<'a>(&self, fields: &Fields<'a>, field: KnownField) -> Values<'a> {
@@ -300,8 +300,8 @@ impl<'a> Iterator for Values<'a> {
     }
 }
 
-/// Whether a name is a known one: without case, and with `_` for `-`, which programs behind a
-/// gateway cannot tell apart (RFC 3875 §4.1.18).
+/// Returns whether a name is a known one: without case, and with `_` for `-`, which programs behind
+/// a gateway cannot distinguish (RFC 3875 §4.1.18).
 #[must_use]
 pub fn is_same_name(name: &[u8], known: impl AsRef<[u8]>) -> bool {
     let known = known.as_ref();
@@ -311,13 +311,13 @@ pub fn is_same_name(name: &[u8], known: impl AsRef<[u8]>) -> bool {
     name.len() == known.len() && name.iter().zip(known).all(is_same_byte)
 }
 
-/// The bytes between two places.
+/// Returns the bytes between two positions.
 #[inline(always)]
 fn part(text: &[u8], [start, end]: [u16; 2]) -> &[u8] {
     text.get(usize::from(start)..usize::from(end)).unwrap_or_default()
 }
 
-/// The field among candidates of one length that the name spells.
+/// Returns the field among candidates of one length that the name spells.
 #[inline(always)]
 fn either<const N: usize>(
     name: &[u8],
@@ -327,8 +327,8 @@ fn either<const N: usize>(
     candidates.iter().find(|(lower, _)| spells(name, lower)).map(|&(_, field)| field)
 }
 
-/// Whether `name` is `lower` in any case. `lower` has only small letters and hyphens, and setting
-/// bit 0x20 maps no other token character onto those.
+/// Returns whether `name` is `lower` in any case. `lower` has only small letters and hyphens, and
+/// setting bit 0x20 maps no other token character onto those.
 #[inline(always)]
 fn spells<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
     let mut difference = 0;

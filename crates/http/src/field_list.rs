@@ -20,7 +20,7 @@ const LISTS: [&[u8]; 13] = [
     b"Vary",
 ];
 
-/// Those of them whose members are equal in either case.
+/// The fields among them whose members are equal in either case.
 const IN_EITHER_CASE: [&[u8]; 5] = [
     b"Access-Control-Allow-Headers",
     b"Access-Control-Expose-Headers",
@@ -29,9 +29,9 @@ const IN_EITHER_CASE: [&[u8]; 5] = [
     b"Vary",
 ];
 
-/// Joins `value` to the value of the field `name` that stands in `out` from `from` on, with a comma
-/// and a space. Members of a list that are there already are left out, and so is a value of any
-/// other field that is.
+/// Joins `value` to the value of the field `name` that begins in `out` at `from`, with a comma and
+/// a space. Members of a list that are there already are left out, and so is a value of any other
+/// field that is.
 pub fn join(out: &mut Vec<u8>, from: usize, name: &[u8], value: &[u8]) {
     let known = out.get(from..).unwrap_or_default();
     if !is_in(&LISTS, name) {
@@ -70,7 +70,7 @@ fn is_in(names: &[&[u8]], name: &[u8]) -> bool {
     names.iter().any(|other| other.eq_ignore_ascii_case(name))
 }
 
-/// Whether a value is one of those that were joined.
+/// Returns whether a value is one of the joined ones.
 fn has_value(known: &[u8], value: &[u8]) -> bool {
     let mut rest = known;
     loop {

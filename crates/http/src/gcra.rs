@@ -17,7 +17,7 @@ pub struct RateLimit {
 /// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is within the limit.
+    /// The request is within the limit.
     Admitted {
         /// The new state of the client.
         due_ns: u64,

@@ -1,22 +1,22 @@
 //! The small grammar every field shares: token characters, white space, comma-separated lists
 //! (RFC 9110 §5.6).
 
-/// Whether a byte may stand in a `token` (RFC 9110 §5.6.2).
+/// Returns whether a byte is allowed in a `token` (RFC 9110 §5.6.2).
 #[inline]
 #[must_use]
 pub const fn is_token_byte(byte: u8) -> bool {
     TOKEN[byte as usize]
 }
 
-/// Whether the bytes are a `token`: one or more token characters (RFC 9110 §5.6.2).
+/// Returns whether the bytes are a `token`: one or more token characters (RFC 9110 §5.6.2).
 #[inline]
 #[must_use]
 pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
 }
 
-/// Whether a byte may stand in a field value: printable ASCII, space, tab, and the opaque bytes
-/// from 0x80 on (`field-vchar` and white space, RFC 9110 §5.5).
+/// Returns whether a byte is allowed in a field value: printable ASCII, space, tab, and the opaque
+/// bytes from 0x80 on (`field-vchar` and white space, RFC 9110 §5.5).
 #[inline]
 #[must_use]
 pub const fn is_value_byte(byte: u8) -> bool {
@@ -36,7 +36,7 @@ pub fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The members of a comma-separated list, trimmed, empty ones left out (RFC 9110 §5.6.1.2).
+/// Returns the members of a comma-separated list, trimmed, empty ones left out (RFC 9110 §5.6.1.2).
 ///
 /// A comma inside a quoted string does not end a member. A quoted string that never closes
 /// swallows the rest, so the member comes out malformed and its reader drops it.
@@ -86,7 +86,7 @@ pub fn decimal(digits: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// The value of one hexadecimal digit (`HEXDIG`, RFC 5234 B.1, in either case).
+/// Returns the value of one hexadecimal digit (`HEXDIG`, RFC 5234 B.1, in either case).
 #[inline]
 #[must_use]
 pub const fn hex_digit(byte: u8) -> Option<u8> {
@@ -98,7 +98,7 @@ pub const fn hex_digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// Position of the first `wanted` outside of quoted strings (RFC 9110 §5.6.4).
+/// Returns the position of the first `wanted` outside of quoted strings (RFC 9110 §5.6.4).
 #[must_use]
 pub fn find_unquoted(bytes: &[u8], wanted: u8) -> Option<usize> {
     let mut quoted = false;

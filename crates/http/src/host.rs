@@ -12,8 +12,8 @@ pub struct Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// The host without the dot that makes a name absolute: `example.org.` is `example.org` (RFC
-    /// 3986 §3.2.2).
+    /// Returns the host without the dot that makes a name absolute: `example.org.` is `example.org`
+    /// (RFC 3986 §3.2.2).
     #[must_use]
     pub fn without_dot(&self) -> &'a [u8] {
         self.host.strip_suffix(b".").unwrap_or(self.host)
@@ -43,7 +43,7 @@ pub fn split(authority: &[u8]) -> Result<Authority<'_>, HostError> {
     }
 }
 
-/// The first `host_bytes` are the host; perhaps a port follows.
+/// Splits an authority: the first `host_bytes` are the host; perhaps a port follows.
 fn split_behind(authority: &[u8], host_bytes: usize) -> Result<Authority<'_>, HostError> {
     match authority.split_at_checked(host_bytes).ok_or(HostError)? {
         (host, []) => Ok(Authority { host, port: None }),
@@ -52,7 +52,7 @@ fn split_behind(authority: &[u8], host_bytes: usize) -> Result<Authority<'_>, Ho
     }
 }
 
-/// Length of the IPv6 address at the front, brackets included.
+/// Returns the length of the IPv6 address at the front, brackets included.
 #[cold]
 fn bracketed(bytes: &[u8]) -> Result<usize, HostError> {
     let close = memchr::memchr(b']', bytes).ok_or(HostError)?;
@@ -62,7 +62,7 @@ fn bracketed(bytes: &[u8]) -> Result<usize, HostError> {
     Ok(close + 1)
 }
 
-/// Length of the `reg-name` at the front, which has escapes.
+/// Returns the length of the `reg-name` at the front, which has escapes.
 #[cold]
 fn escaped(bytes: &[u8]) -> Result<usize, HostError> {
     let mut rest = bytes;
@@ -101,7 +101,7 @@ fn port(digits: &[u8]) -> Result<Option<u16>, HostError> {
 /// The digits of 65535; more would be leading zeros, which clients do not send.
 const PORT_MAX_DIGITS: usize = 5;
 
-/// Whether a byte may stand in a `reg-name` as it is.
+/// Returns whether a byte is allowed in a `reg-name` unescaped.
 #[inline]
 fn is_plain(byte: u8) -> bool {
     PLAIN[usize::from(byte)]

@@ -6,6 +6,6 @@ pub(crate) enum Leaving {
     No,
     /// The client was asked to open no more streams; streams under way are accepted.
     Announced,
-    /// The streams that are not looked at any more were named.
+    /// The last GOAWAY has named the streams that are not accepted any more.
     Final,
 }

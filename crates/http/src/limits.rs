@@ -69,8 +69,8 @@ pub const PARTS_MAX: usize = 1000;
 /// four. A request with more gets the whole representation.
 pub const RANGES_MAX: usize = 16;
 
-/// Most members of one list-based field that are looked at (entity tags, codings, media types):
-/// no client sends more than a handful; the rest is ignored.
+/// Most members of one list-based field that are read (entity tags, codings, media types): no
+/// client sends more than a handful; the rest is ignored.
 pub const LIST_MEMBERS_MAX: usize = 64;
 
 /// Most bytes of a table that the peer of a connection fills (RFC 7541 §4.2): four times as many as

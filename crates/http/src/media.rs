@@ -29,7 +29,7 @@ impl<'a> MediaType<'a> {
         Some(MediaType { top, sub, parameters: crate::grammar::trim(parameters) })
     }
 
-    /// Whether it is this type, parameters aside.
+    /// Returns whether it is this type, parameters aside.
     #[must_use]
     pub fn is(&self, top: &str, sub: &str) -> bool {
         self.top.eq_ignore_ascii_case(top.as_bytes())
@@ -67,9 +67,9 @@ impl<'a> MediaType<'a> {
     }
 }
 
-/// Whether content of this type usually gets smaller by a content coding: text, structured text,
-/// and the binary formats without a compression of their own. The builder still keeps a coding
-/// only when it saved enough.
+/// Returns whether content of this type usually gets smaller by a content coding: text, structured
+/// text, and the binary formats without a compression of their own. The builder still keeps a
+/// coding only when it saved enough.
 #[must_use]
 pub fn is_compressible(value: &[u8]) -> bool {
     let Some(media) = MediaType::parse(value) else { return false };
@@ -78,8 +78,8 @@ pub fn is_compressible(value: &[u8]) -> bool {
         || COMPRESSIBLE.iter().any(|(top, sub)| media.is(top, sub))
 }
 
-/// Whether the type must say `charset=utf-8`: text does, unless it says something already. JSON
-/// has no such parameter and XML declares itself.
+/// Returns whether the type must say `charset=utf-8`: text does, unless it says something already.
+/// JSON has no such parameter and XML declares itself.
 #[must_use]
 pub fn needs_charset(value: &[u8]) -> bool {
     MediaType::parse(value).is_some_and(|media| {

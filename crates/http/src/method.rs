@@ -29,7 +29,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method of a token. Methods are case-sensitive (RFC 9110 §9.1).
+    /// Returns the method of a token. Methods are case-sensitive (RFC 9110 §9.1).
     #[inline]
     #[must_use]
     pub fn from_token(token: &[u8]) -> Method {
@@ -48,7 +48,8 @@ impl Method {
         }
     }
 
-    /// The token on the wire; empty for [`Method::Other`], whose token only the request knows.
+    /// Returns the token on the wire; empty for [`Method::Other`], whose token only the request
+    /// knows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -27,9 +27,9 @@ pub use parameters::boundary;
 pub enum FormEvent<'a> {
     /// A part begins.
     Part(PartHead),
-    /// Some of its content, never empty.
+    /// Some content of the part, never empty.
     Data(&'a [u8]),
-    /// Its content is complete.
+    /// The content of the part is complete.
     PartEnd,
     /// The form is complete. All further bytes are ignored (RFC 2046 §5.1.1, the epilogue).
     End,
@@ -47,7 +47,7 @@ pub struct FormReader {
     parts: usize,
 }
 
-/// Where a reader stands.
+/// The position of a reader in the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Before the first delimiter, or in the content of a part.
@@ -55,7 +55,7 @@ enum State {
         is_preamble: bool,
         /// Bytes of the delimiter that the content so far ends with.
         matched: usize,
-        /// Those of them that stand before the content, so that they are none of it.
+        /// The bytes among them that come before the content, so that they are no part of it.
         before: usize,
     },
     /// Behind a delimiter.
@@ -71,7 +71,7 @@ enum State {
         is_last: bool,
     },
     Head,
-    /// Behind the last delimiter: whatever comes is ignored.
+    /// Behind the last delimiter: all further bytes are ignored.
     Epilogue,
     /// Something was wrong.
     Failed(FormFault),
@@ -82,7 +82,7 @@ enum State {
 const LINE_BREAK_BYTES: usize = 2;
 
 impl FormReader {
-    /// For a form with this [`boundary`].
+    /// Creates a reader of a form with this [`boundary`].
     #[must_use]
     pub fn new(boundary: &[u8]) -> Self {
         let delimiter = [b"\r\n--", boundary].concat();
@@ -120,7 +120,7 @@ impl FormReader {
         Ok(())
     }
 
-    /// There is no more.
+    /// Checks that the form is complete when there are no more bytes.
     ///
     /// # Errors
     /// The form is not complete, or was wrong already.
@@ -208,7 +208,7 @@ impl FormReader {
         let end = from + at + END.len();
         let lines = self.head.get(LINE_BREAK_BYTES..end - LINE_BREAK_BYTES).unwrap_or_default();
         found(FormEvent::Part(head::read(lines)?));
-        // The empty line may be all that stands between the head and the next delimiter.
+        // The empty line may be the only one between the head and the next delimiter.
         let (matched, before) = (LINE_BREAK_BYTES, LINE_BREAK_BYTES);
         let state = State::Content { is_preamble: false, matched, before };
         Ok((&input[end - had..], state))
@@ -219,8 +219,8 @@ impl FormReader {
 /// of them before the content. Returns the rest behind it, or none when all bytes are read, with
 /// the number of bytes that are matched now.
 ///
-/// A CR stands at the front of a delimiter and nowhere else in it. So a match that fails can begin
-/// again with a CR that has not been looked at, and with nothing before it.
+/// A CR is only at the front of a delimiter. So a match that fails can begin again with a CR that
+/// has not been read, and with nothing before it.
 fn content<'a>(
     delimiter: &Finder<'_>,
     input: &'a [u8],

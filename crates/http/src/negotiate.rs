@@ -20,8 +20,8 @@ impl Accepted {
     /// but clients without the field cannot decode any.
     pub const IDENTITY: Accepted = Accepted { quality: [0; Coding::ALL.len()] };
 
-    /// The quality of a coding. 0 for identity says only that no member named it: identity stays
-    /// the fallback, whatever the field says.
+    /// Returns the quality of a coding. 0 for identity says only that no member named it: identity
+    /// stays the fallback, whatever the field says.
     #[inline]
     #[must_use]
     pub fn quality(&self, coding: Coding) -> Quality {
@@ -31,8 +31,8 @@ impl Accepted {
 
 /// Reads the values of `Accept-Encoding`, all its lines as one list (RFC 9110 §12.5.3).
 ///
-/// `*` stands for every coding no member names. A malformed member is skipped. Of two members for
-/// the same coding the first counts.
+/// Parses the values of `Accept-Encoding`. `*` means every coding that no member names. A malformed
+/// member is skipped. Of two members for the same coding the first counts.
 #[inline]
 pub fn accepted<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Accepted {
     let Some(first) = values.next() else { return Accepted::IDENTITY };
@@ -50,8 +50,9 @@ pub fn accepted<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Accepted {
     }
 }
 
-/// The index of the representation to send: highest quality, then fewest bytes, then first. When
-/// none is welcome it is identity (never 406), and the first when there is no identity either.
+/// Returns the index of the representation to send: highest quality, then fewest bytes, then first.
+/// When none is acceptable it is identity (never 406), and the first when there is no identity
+/// either.
 #[inline]
 #[must_use]
 pub fn choose(accepted: &Accepted, available: impl Iterator<Item = (Coding, u64)>) -> usize {
@@ -111,7 +112,7 @@ pub fn preferred_error_format<'a>(values: impl Iterator<Item = &'a [u8]>) -> Err
     }
 }
 
-/// Whether a client would rather have JSON than HTML: when its `Accept` gives `application/json` a
+/// Returns whether a client prefers JSON to HTML: when its `Accept` gives `application/json` a
 /// higher quality, or the same one and names it alone, as `application/json, */*` does.
 #[must_use]
 pub fn prefers_json<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
@@ -132,16 +133,16 @@ pub fn names_html<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     html.is_named() && html.quality() > 0
 }
 
-/// The qualities that `Accept` gives to one media type. Of several equal ranges the highest quality
-/// counts.
+/// The qualities that `Accept` assigns to one media type. Of several equal ranges the highest
+/// quality counts.
 struct MediaQuality {
     group: &'static [u8],
     name: &'static [u8],
-    /// By `*/*`.
+    /// The quality by `*/*`.
     of_all: Option<Quality>,
-    /// By a range such as `text/*`.
+    /// The quality by a range such as `text/*`.
     of_group: Option<Quality>,
-    /// By the type itself.
+    /// The quality by the type itself.
     of_type: Option<Quality>,
 }
 
@@ -216,7 +217,7 @@ fn read_members<'a>(values: impl Iterator<Item = &'a [u8]>) -> Accepted {
     Accepted { quality: named.map(|quality| quality.or(star).unwrap_or(0)) }
 }
 
-/// `[ OWS ";" OWS "q=" qvalue ]` and nothing else: codings have no parameters.
+/// Parses `[ OWS ";" OWS "q=" qvalue ]` and nothing else: codings have no parameters.
 fn coding_weight(weight: Option<&[u8]>) -> Option<Quality> {
     match weight {
         None => Some(1000),
@@ -224,7 +225,7 @@ fn coding_weight(weight: Option<&[u8]>) -> Option<Quality> {
     }
 }
 
-/// The `q` among the parameters of a media range.
+/// Returns the `q` among the parameters of a media range.
 fn media_quality(parameters: Option<&[u8]>) -> Option<Quality> {
     let mut rest = parameters;
     while let Some(parameters) = rest {
@@ -237,7 +238,7 @@ fn media_quality(parameters: Option<&[u8]>) -> Option<Quality> {
     Some(1000)
 }
 
-/// `q=0`, `q=1`, up to three decimals, not above 1 (RFC 9110 §12.4.2).
+/// Parses `q=0`, `q=1`, up to three decimals, not above 1 (RFC 9110 §12.4.2).
 fn quality_of(parameter: &[u8]) -> Option<Quality> {
     let [b'q' | b'Q', b'=', value @ ..] = parameter else { return None };
     let (whole, decimals) = match value {
@@ -256,7 +257,7 @@ fn quality_of(parameter: &[u8]) -> Option<Quality> {
     (thousandths <= 1000).then_some(thousandths)
 }
 
-/// The part before the first semicolon outside of quotes, trimmed, and the part behind it.
+/// Returns the part before the first semicolon outside of quotes, trimmed, and the part behind it.
 fn split_at_semicolon(member: &[u8]) -> (&[u8], Option<&[u8]>) {
     match grammar::find_unquoted(member, b';') {
         Some(at) => (trim(member.get(..at).unwrap_or_default()), member.get(at + 1..)),

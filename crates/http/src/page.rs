@@ -34,7 +34,7 @@ pub const BUILT_IN_FIELDS: &[u8] = b"Cache-Control: no-store\r\n\
     Referrer-Policy: strict-origin-when-cross-origin\r\n\
     X-Frame-Options: SAMEORIGIN\r\n";
 
-/// The answer that is the built-in page of a status in this format, with `fields`.
+/// Returns the response that is the built-in page of a status in this format, with `fields`.
 #[must_use]
 pub const fn answer(status: u16, error_format: ErrorFormat, fields: &[u8]) -> Prepared<'_> {
     let page = page(status, error_format);
@@ -137,8 +137,8 @@ macro_rules! page_forms {
 
 macro_rules! pages {
     ($($code:literal $title:literal $text:literal,)*) => {
-        /// The page of a status in this format. A status without a page of its own gets that of its
-        /// class: 400 below 500, else 500. Problem details never name another status.
+        /// Returns the page of a status in this format. A status without a page of its own gets
+        /// that of its class: 400 below 500, else 500. Problem details never name another status.
         #[must_use]
         pub const fn page(status: u16, error_format: ErrorFormat) -> PageContent {
             match status {
@@ -184,8 +184,8 @@ pages! {
 
 macro_rules! problems {
     ($($code:literal $title:literal,)*) => {
-        /// The problem details of a status that only a site itself sends, such as with a page of
-        /// its own.
+        /// Returns the problem details of a status that only a site itself sends, such as with a
+        /// page of its own.
         const fn other_problem(status: u16) -> &'static [u8] {
             match status {
                 $($code => {
@@ -242,8 +242,8 @@ static UNNAMED_PROBLEMS: [[u8; 15]; (LAST_ERROR - FIRST_ERROR) as usize + 1] = {
     problems
 };
 
-/// The page of 421 for a request with the scheme https on a connection that is not encrypted
-/// (RFC 9110 §7.4): the host may well be one of this server.
+/// Returns the page of 421 for a request with the scheme https on a connection that is not
+/// encrypted (RFC 9110 §7.4): the host may well be one of this server.
 #[must_use]
 pub const fn unencrypted_https_page(error_format: ErrorFormat) -> PageContent {
     page_forms!(

@@ -31,7 +31,7 @@ pub struct Prepared<'a> {
 }
 
 impl Prepared<'static> {
-    /// An answer with a status and nothing else; the start of the others.
+    /// Creates a response with only a status; the start of the others.
     #[must_use]
     pub const fn empty(status: u16) -> Prepared<'static> {
         Prepared {
@@ -51,7 +51,7 @@ impl Prepared<'static> {
 }
 
 impl Prepared<'_> {
-    /// Whether it has fields that an ordinary file has not.
+    /// Returns whether it has fields that an ordinary file has not.
     #[inline]
     pub(crate) fn has_rare_fields(&self) -> bool {
         self.location.is_some()
@@ -78,9 +78,9 @@ pub struct SharedFields<'a> {
     /// Whole lines: `Name: value\r\n` each.
     pub h1: &'a [u8],
     /// The same fields in HPACK, from the static table and literals alone. Where it is empty and
-    /// `h1` is not, the fields are put into this form for every answer.
+    /// `h1` is not, the fields are converted to this form for every response.
     pub hpack: &'a [u8],
-    /// The same for QPACK, without the prefix of a section.
+    /// The same fields in QPACK, without the prefix of a section.
     pub qpack: &'a [u8],
 }
 
@@ -92,7 +92,7 @@ impl<'a> SharedFields<'a> {
     }
 }
 
-/// Where a redirect leads: the path, then `?` and the query of the request if there is one. Both
+/// The target of a redirect: the path, then `?` and the query of the request if there is one. Both
 /// are in the form of the wire, escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location<'a> {
@@ -144,7 +144,7 @@ pub enum Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         match self {
@@ -158,7 +158,7 @@ impl Piece<'_> {
 /// A slice of the archive file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveRange {
-    /// From the start of the archive, in bytes.
+    /// The offset from the start of the archive, in bytes.
     pub offset: u64,
     /// Length in bytes.
     pub bytes: u64,
@@ -170,7 +170,7 @@ pub struct ArchiveRange {
 pub struct ExternalRange {
     /// Which of the archive's external files.
     pub file: u32,
-    /// From the start of the file, in bytes.
+    /// The offset from the start of the file, in bytes.
     pub offset: u64,
     /// Length of the slice in bytes.
     pub bytes: u64,

@@ -31,7 +31,7 @@ pub enum ParsedHeader {
     Partial,
     /// A header.
     Header {
-        /// Its client.
+        /// The client of the header.
         client: ProxiedClient,
         /// The length of the header in bytes. The bytes of the client follow it.
         bytes: usize,
@@ -43,18 +43,18 @@ pub enum ParsedHeader {
 pub enum HeaderError {
     /// They begin neither version of the header.
     Missing,
-    /// It has more bytes than [`PROXY_LINE_MAX_BYTES`] or [`PROXY_HEADER_MAX_BYTES`].
+    /// The header has more bytes than [`PROXY_LINE_MAX_BYTES`] or [`PROXY_HEADER_MAX_BYTES`].
     TooLong,
-    /// It begins as a header, and breaks the grammar.
+    /// The input begins as a header, and breaks the grammar.
     Malformed,
-    /// Its checksum (`PP2_TYPE_CRC32C`) is that of other bytes.
+    /// The checksum (`PP2_TYPE_CRC32C`) of the header is that of other bytes.
     Checksum,
 }
 
-/// With which a header of version 1 begins.
+/// The first bytes of a header of version 1.
 const LINE_START: &[u8] = b"PROXY ";
 
-/// With which a header of version 2 begins (§2.2).
+/// The first bytes of a header of version 2 (§2.2).
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// Bytes of a header of version 2 before its addresses: signature, version and command, family and
@@ -62,11 +62,11 @@ const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 const FIXED_BYTES: usize = 16;
 
 /// Parses the header with which `input` begins. Once this has returned anything but
-/// [`ParsedHeader::Partial`], more input gives the same. Costs a pass over the header each time it
-/// is called.
+/// [`ParsedHeader::Partial`], more input gives the same result. It costs a pass over the header
+/// each time it is called.
 ///
 /// # Errors
-/// Why the connection cannot be used.
+/// Returns why the connection cannot be used.
 pub fn parse(input: &[u8]) -> Result<ParsedHeader, HeaderError> {
     if begins(input, LINE_START) {
         parse_line(input)
@@ -77,13 +77,13 @@ pub fn parse(input: &[u8]) -> Result<ParsedHeader, HeaderError> {
     }
 }
 
-/// Whether `input` begins with `start`, as far as it goes.
+/// Returns whether `input` begins with `start`, as far as it goes.
 fn begins(input: &[u8], start: &[u8]) -> bool {
     let bytes = input.len().min(start.len());
     input[..bytes] == start[..bytes]
 }
 
-/// Version 1: one line of text (§2.1).
+/// Parses a header of version 1: one line of text (§2.1).
 fn parse_line(input: &[u8]) -> Result<ParsedHeader, HeaderError> {
     let front = &input[..input.len().min(PROXY_LINE_MAX_BYTES)];
     let Some(end) = front.iter().position(|&byte| byte == b'\n') else {
@@ -119,14 +119,14 @@ fn client_of_line(line: &[u8]) -> Option<ProxiedClient> {
     is_whole.then_some(ProxiedClient::Address(SocketAddr::new(source, source_port)))
 }
 
-/// A decimal number up to 65535 without leading zeros.
+/// Parses a decimal number up to 65535 without leading zeros.
 fn port(text: &str) -> Option<u16> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let leads = text.len() > 1 && text.starts_with('0');
     if digits && !leads { text.parse().ok() } else { None }
 }
 
-/// Version 2: lengths and numbers in network order (§2.2).
+/// Parses a header of version 2: lengths and numbers in network order (§2.2).
 fn parse_binary(input: &[u8]) -> Result<ParsedHeader, HeaderError> {
     let (mut is_local, mut form) = (false, AddressForm::Unspecified);
     if let Some(&version_and_command) = input.get(SIGNATURE.len()) {
@@ -171,7 +171,7 @@ enum AddressForm {
 }
 
 impl AddressForm {
-    /// The form of a family, in the high half, and a transport.
+    /// Returns the form of a family, in the high half, and a transport.
     fn of(family_and_transport: u8) -> Option<Self> {
         Some(match (family_and_transport >> 4, family_and_transport & 15) {
             (0..=3, 0) | (0, 1 | 2) => Self::Unspecified,
@@ -192,7 +192,7 @@ impl AddressForm {
         }
     }
 
-    /// The client out of a block that has all bytes of its addresses.
+    /// Returns the client of a block that has all bytes of its addresses.
     fn client(self, block: &[u8]) -> ProxiedClient {
         let port = |at: usize| u16::from_be_bytes([block[at], block[at + 1]]);
         match (self, block.first_chunk::<4>(), block.first_chunk::<16>()) {
@@ -232,8 +232,8 @@ fn check_records(header: &[u8], addresses_end: usize) -> Result<(), HeaderError>
     Ok(())
 }
 
-/// The checksum of RFC 9260 Appendix A of some bytes that are in parts. Bit by bit, since a table
-/// would not pay for a header.
+/// Returns the checksum of RFC 9260 Appendix A of some bytes that are in parts. It works bit by
+/// bit, since a table would not pay for a header.
 fn crc32c(parts: [&[u8]; 3]) -> u32 {
     const POLYNOMIAL: u32 = 0x82f6_3b78;
     let mut sum = u32::MAX;

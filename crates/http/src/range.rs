@@ -15,13 +15,13 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.last - self.first + 1
     }
 
-    /// Whether two ranges share a byte or stand side by side.
+    /// Returns whether two ranges share a byte or are adjacent.
     const fn touches(&self, other: &ByteRange) -> bool {
         self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
     }
@@ -36,7 +36,7 @@ pub enum Ranges {
     Ignore,
     /// 416: no range has a byte of the representation.
     Unsatisfiable,
-    /// These, at least one.
+    /// The ranges, at least one.
     Satisfiable(RangeSet),
 }
 
@@ -51,7 +51,7 @@ impl RangeSet {
     const EMPTY: RangeSet =
         RangeSet { ranges: [ByteRange { first: 0, last: 0 }; RANGES_MAX], count: 0 };
 
-    /// The ranges.
+    /// Returns the ranges.
     #[must_use]
     pub fn as_slice(&self) -> &[ByteRange] {
         self.ranges.get(..self.count).unwrap_or_default()
@@ -92,9 +92,9 @@ impl PartialEq for RangeSet {
 
 impl Eq for RangeSet {}
 
-/// The ranges a request asks for of a representation of `length` bytes. Only GET has any
-/// (RFC 9110 §14.2), and a field that came twice is ignored. `If-Range` is the caller's to ask
-/// about ([`crate::conditional::if_range_holds`]).
+/// Returns the ranges that a request asks for of a representation of `length` bytes. Only GET has
+/// any (RFC 9110 §14.2), and a field that occurs twice is ignored. The caller evaluates `If-Range`
+/// ([`crate::conditional::if_range_holds`]).
 #[inline]
 #[must_use]
 pub fn requested(head: &impl ConditionalRequest, length: u64) -> Ranges {
@@ -165,7 +165,7 @@ impl Spec {
         }
     }
 
-    /// The bytes it has of a representation; `None` when it is not satisfiable.
+    /// Returns the bytes it has of a representation; `None` when it is not satisfiable.
     fn within(&self, length: u64) -> Option<ByteRange> {
         let end = length.checked_sub(1)?;
         match *self {
@@ -181,8 +181,8 @@ impl Spec {
     }
 }
 
-/// `1*DIGIT`. A number beyond `u64` is beyond every representation, so the largest one stands for
-/// it.
+/// Parses `1*DIGIT`. A number beyond `u64` is beyond every representation, so it becomes the
+/// largest one.
 fn position(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;

@@ -51,7 +51,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The status of the answer.
+    /// Returns the status of the response.
     #[must_use]
     pub const fn status(self) -> u16 {
         self.row().0

@@ -12,7 +12,7 @@ use crate::version::Version;
 pub struct RequestHead<'h> {
     /// The method.
     pub method: Method,
-    /// Its token as sent; the name of a [`Method::Other`].
+    /// The token of the method as sent; the name of a [`Method::Other`].
     pub method_token: &'h [u8],
     /// The version of the message.
     pub version: Version,
@@ -26,10 +26,10 @@ pub struct RequestHead<'h> {
     /// Only HTTP/2 and HTTP/3 have such requests. Their target is that of a GET for the same URL;
     /// an ordinary CONNECT has no path.
     pub protocol: Option<TunnelProtocol>,
-    /// All field lines; pseudo-fields are none. Crumbs of a cookie (RFC 9113 §8.2.3) stay the lines
-    /// they came as: who wants one value puts `; ` between them.
+    /// All field lines, without pseudo-fields. Crumbs of a cookie (RFC 9113 §8.2.3) stay separate
+    /// lines as received: a reader that needs one value joins them with `; `.
     pub fields: Fields<'h>,
-    /// Where the known ones stand.
+    /// The positions of the known fields.
     pub known: KnownFieldPlaces,
     /// How the content is framed.
     pub framing: Framing,
@@ -74,7 +74,7 @@ impl TunnelProtocol {
 /// once and not passed on by value. An empty place is `None`.
 pub type Place<'a> = Option<RequestHead<'a>>;
 
-/// Where the fields of a head are decoded, and where it is put.
+/// The section into which the fields of a head are decoded, and the place where the head is put.
 pub(crate) type Room<'a> = (&'a mut FieldSection, &'a mut Place<'a>);
 
 impl<'h> RequestHead<'h> {
@@ -109,14 +109,14 @@ impl<'h> RequestHead<'h> {
             && self.fields.get(b"content-type").is_none_or(<[u8]>::is_empty)
     }
 
-    /// The value of the first line of a known field.
+    /// Returns the value of the first line of a known field.
     #[inline]
     #[must_use]
     pub fn value(&self, field: KnownField) -> Option<&'h [u8]> {
         self.known.value(&self.fields, field)
     }
 
-    /// The values of all lines of a known field.
+    /// Returns the values of all lines of a known field.
     #[inline]
     #[must_use]
     pub fn values(&self, field: KnownField) -> Values<'h> {

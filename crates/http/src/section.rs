@@ -49,14 +49,16 @@ struct Left {
 /// Whether a decoded section is within the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fit {
-    /// All of it is there.
+    /// The section has all fields.
     #[default]
     Whole,
-    /// As a head of HTTP/1 it is longer than [`Limits::head_bytes`]; the front of it is there.
+    /// As a head of HTTP/1 the section is longer than [`Limits::head_bytes`]; it has the first
+    /// fields.
     TooLarge,
-    /// The same, and it is `:path` that is longer than [`Limits::target_bytes`].
+    /// The section is too large because `:path` is longer than [`Limits::target_bytes`].
     TargetTooLong,
-    /// As a head of HTTP/1 it has more lines than [`Limits::fields`]; the first are there.
+    /// As a head of HTTP/1 the section has more lines than [`Limits::fields`]; it has the first
+    /// ones.
     TooMany,
 }
 
@@ -92,7 +94,7 @@ const COOKIE: &[u8; 6] = b"cookie";
 pub(crate) const SHORT_BYTES: usize = 32;
 
 impl FieldSection {
-    /// An empty section; nothing is allocated before the first field.
+    /// Creates an empty section; nothing is allocated before the first field.
     #[must_use]
     pub const fn new() -> FieldSection {
         FieldSection {
@@ -108,30 +110,30 @@ impl FieldSection {
         }
     }
 
-    /// A section with room for all lines; the text is allocated with the first section that is
-    /// decoded.
+    /// Creates a section with room for all lines; the text is allocated with the first section that
+    /// is decoded.
     pub(crate) fn with_lines() -> FieldSection {
         FieldSection { lines: Vec::with_capacity(LINES_MAX), ..FieldSection::new() }
     }
 
-    /// The fields decoded last.
+    /// Returns the fields decoded last.
     #[must_use]
     pub fn fields(&self) -> Fields<'_> {
         Fields::new(self.text.get(..self.used).unwrap_or_default(), &self.lines)
     }
 
-    /// Whether the fields decoded last are all there.
+    /// Returns whether the fields decoded last are all there.
     #[must_use]
     pub const fn fit(&self) -> Fit {
         self.fit
     }
 
-    /// The places alone, for a reader whose text is elsewhere.
+    /// Returns the places alone, for a reader whose text is elsewhere.
     pub(crate) fn lines(&mut self) -> &mut Vec<FieldPlace> {
         &mut self.lines
     }
 
-    /// The places, to be read.
+    /// Returns the places, to be read.
     pub(crate) fn places(&self) -> &[FieldPlace] {
         &self.lines
     }
@@ -161,7 +163,7 @@ impl FieldSection {
         self.fit = Fit::Whole;
     }
 
-    /// Whether more fields are taken.
+    /// Returns whether more fields are accepted.
     #[inline(always)]
     pub(crate) fn is_whole(&self) -> bool {
         self.fit == Fit::Whole
@@ -174,7 +176,7 @@ impl FieldSection {
         self.text.get_mut(self.used..).unwrap_or_default()
     }
 
-    /// Takes the field whose name and value stand at the front of the room, if it is within the
+    /// Adds the field whose name and value are at the front of the room, if it is within the
     /// limits. The lengths may be longer than the room: then it is not.
     #[inline(always)]
     pub(crate) fn take(&mut self, name_bytes: usize, value_bytes: usize) {
@@ -236,7 +238,7 @@ impl FieldSection {
         }
     }
 
-    /// The field at the front of the room becomes a line.
+    /// Makes a line of the field at the front of the room.
     #[inline(always)]
     fn push(&mut self, name_bytes: usize, value_bytes: usize) {
         let start = self.used;
@@ -245,9 +247,9 @@ impl FieldSection {
         self.lines.push(FieldPlace::new(start..middle, middle..self.used));
     }
 
-    /// Whether the field at the front of the room is a cookie for the end of the line before it.
-    /// It is a line of its own if it is empty, or if it has white space that is to be seen (RFC
-    /// 9113 §8.2.1).
+    /// Returns whether the field at the front of the room is a cookie for the end of the line
+    /// before it. It is a line of its own if it is empty, or if it has white space that has to be
+    /// kept visible (RFC 9113 §8.2.1).
     #[inline(always)]
     fn joins(&mut self, name_bytes: usize, value_bytes: usize) -> bool {
         name_bytes == COOKIE.len() && self.room().starts_with(COOKIE) && self.follows(value_bytes)
@@ -278,7 +280,7 @@ impl FieldSection {
         line.extend_value(self.used);
     }
 
-    /// The field at the front of the room is over the limits.
+    /// Ends a section because the field at the front of the room is over the limits.
     #[cold]
     fn end_too_large(&mut self, name_bytes: usize, value_bytes: usize) {
         let is_path = self.room().get(..name_bytes) == Some(b":path");
@@ -308,7 +310,7 @@ impl Left {
         }
     }
 
-    /// The next line is none of HTTP/1, where it takes `http1_bytes`.
+    /// Counts a field that has no line of its own in HTTP/1, where it takes `http1_bytes`.
     fn unlisted(&mut self, http1_bytes: usize) -> usize {
         self.lines_max = (self.lines_max + 1).min(LINES_MAX);
         http1_bytes

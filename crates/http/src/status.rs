@@ -2,7 +2,8 @@
 
 macro_rules! statuses {
     ($($code:literal $reason:literal,)*) => {
-        /// The reason phrase of a status code; `"Unknown"` for a code the registry does not know.
+        /// Returns the reason phrase of a status code; `"Unknown"` for a code the registry does not
+        /// know.
         #[must_use]
         pub const fn reason(status: u16) -> &'static str {
             match status {
@@ -23,7 +24,7 @@ macro_rules! statuses {
     };
 }
 
-/// The whole HTTP/1.1 status line with its CRLF, for every code of the registry.
+/// Returns the whole HTTP/1.1 status line with its CRLF, for every code of the registry.
 ///
 /// A server answers with the highest version it speaks, so the line says `HTTP/1.1` to a 1.0
 /// client too (RFC 9110 §2.5). A code that the registry does not know has no reason phrase
@@ -37,7 +38,7 @@ pub fn status_line_h1(status: u16) -> &'static [u8] {
     }
 }
 
-/// Whether a response with this status has no content whatever the method (RFC 9110 §6.4.1).
+/// Returns whether a response with this status has no content for any method (RFC 9110 §6.4.1).
 #[inline]
 #[must_use]
 pub const fn never_has_content(status: u16) -> bool {

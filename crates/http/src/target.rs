@@ -62,7 +62,7 @@ pub enum PathError {
 }
 
 impl PathError {
-    /// The status of the answer.
+    /// Returns the status of the response.
     #[must_use]
     pub const fn status(self) -> u16 {
         match self {
@@ -105,7 +105,7 @@ impl<'a> Target<'a> {
         Target::parse(Method::Get, raw).ok()
     }
 
-    /// The path as the site's key: see [`decode_path`].
+    /// Returns the path as the site's key: see [`decode_path`].
     #[inline]
     pub fn decoded_path<'s>(&self, scratch: &'s mut Vec<u8>) -> Result<&'s [u8], PathError>
     where
@@ -130,7 +130,8 @@ pub fn decode_path<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [
     if is_plain(path) { Ok(path) } else { decode_slowly(path, scratch) }
 }
 
-/// No escape, and no segment that starts with a dot. Sure when it says yes.
+/// Returns whether a path surely has no escape, and no segment that starts with a dot. It may
+/// return false for such a path.
 #[inline]
 fn is_plain(path: &[u8]) -> bool {
     let Some(last) = path.last_chunk() else {
@@ -298,8 +299,8 @@ pub fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte)
 }
 
-/// Whether a byte may stand in a path or a query of a URI (RFC 3986 §3.3, §3.4). The others that a
-/// target may have are escaped wherever they are sent back.
+/// Returns whether a byte is allowed in a path or a query of a URI (RFC 3986 §3.3, §3.4). The other
+/// bytes that a target may have are escaped wherever they are sent back.
 #[must_use]
 pub fn is_uri_byte(byte: u8) -> bool {
     class(byte) & (FORBIDDEN | QUERY_ONLY | NO_URI) == 0
@@ -310,7 +311,7 @@ fn class(byte: u8) -> u8 {
     CLASS[usize::from(byte)]
 }
 
-/// Everything but the origin form.
+/// Parses every form but the origin form.
 #[cold]
 fn other_form(method: Method, raw: &[u8]) -> Result<Target<'_>, TargetError> {
     if method == Method::Connect {
@@ -326,7 +327,7 @@ fn other_form(method: Method, raw: &[u8]) -> Result<Target<'_>, TargetError> {
     absolute_form(method, raw)
 }
 
-/// `host:port`; the port is not optional (RFC 9110 §9.3.6).
+/// Parses `host:port`; the port is not optional (RFC 9110 §9.3.6).
 fn authority_form(raw: &[u8]) -> Result<Target<'_>, TargetError> {
     let authority = host::split(raw).map_err(|_| TargetError)?;
     if authority.port.is_none() {
@@ -336,7 +337,7 @@ fn authority_form(raw: &[u8]) -> Result<Target<'_>, TargetError> {
     Ok(Target { raw, form, path: b"", query: None, authority: Some(raw), scheme: None })
 }
 
-/// `http://authority[/path][?query]`, scheme in any case (RFC 3986 §3.1).
+/// Parses `http://authority[/path][?query]`, scheme in any case (RFC 3986 §3.1).
 fn absolute_form(method: Method, raw: &[u8]) -> Result<Target<'_>, TargetError> {
     let (scheme, rest) = scheme(raw).ok_or(TargetError)?;
     let end = rest.iter().position(|&byte| byte == b'/' || byte == b'?').unwrap_or(rest.len());

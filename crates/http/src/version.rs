@@ -14,7 +14,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The name in a log line.
+    /// Returns the name in a log line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

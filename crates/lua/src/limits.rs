@@ -236,8 +236,8 @@ pub const CONTENT_PIECE_MAX_BYTES: usize = 64 * 1024;
 /// The limit has room for a few of the largest texts, or for a thousand ordinary forms.
 pub const CONTENT_MEMORY_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// This fraction of it is reserved for requests that keep up to [`CONTENT_PIECE_MAX_BYTES`]: they
-/// are still answered when others have filled the rest.
+/// This fraction of the content is reserved for requests that keep up to
+/// [`CONTENT_PIECE_MAX_BYTES`]: they are still answered when others have filled the rest.
 pub const CONTENT_RESERVE_DIVISOR: usize = 4;
 
 /// When so many bytes have been freed, and less is in use, the memory goes back to the system. That
@@ -358,7 +358,7 @@ pub const FETCHES_PER_TASK_MAX: usize = 1000;
 /// the same time: a quarter of the programs that a worker runs in all.
 pub const PROGRAMS_PER_TASK_MAX: usize = 16;
 
-/// Most bytes that `response:read` gives at once, as `req:read` does.
+/// Most bytes that `response:read` returns at once, as `req:read` does.
 pub const FETCH_PIECE_BYTES: usize = 64 * 1024;
 
 /// Most bytes of the bodies of all requests to other servers of one worker that have not ended.

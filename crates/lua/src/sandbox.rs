@@ -219,7 +219,7 @@ pub(crate) fn charge(lua: &Lua, bytes: usize) -> Result<()> {
 /// The registry name of the function that returns the last thrown table.
 pub(crate) const THROWN: &str = "pinion.thrown";
 
-/// Gives `math.random` another seed in each VM. Lua 5.4 does that on its own; LuaJIT begins with
+/// Sets another seed of `math.random` in each VM. Lua 5.4 does that on its own; LuaJIT begins with
 /// the same number in every worker and at every start.
 ///
 /// # Errors

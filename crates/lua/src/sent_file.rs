@@ -39,7 +39,7 @@ pub(crate) struct FileSource {
 pub(crate) struct Sending {
     /// Set by the thread that opens it.
     source: Arc<OnceLock<FileSource>>,
-    /// Its pieces, once it is described.
+    /// The pieces of the file, once it is described.
     pieces: Option<PiecewiseJob<FilePieces>>,
     /// The bytes that are left to send.
     left_bytes: u64,
@@ -74,7 +74,7 @@ impl FilePart {
 /// The part of a file that a client receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentContent {
-    /// All of it.
+    /// The whole file.
     Whole,
     /// Ranges of it.
     Ranges,
@@ -136,7 +136,7 @@ impl Sending {
         self.pieces = Some(PiecewiseJob::new(FilePieces { source, parts }));
     }
 
-    /// Gives a response the fields of the file, and decides which part of it is sent: the
+    /// Adds the fields of the file to a response, and decides which part of it is sent: the
     /// preconditions and ranges of a request are those of a file that is published (RFC 9110
     /// §13.2.2), as far as the script has left the status at 200.
     ///

@@ -88,9 +88,9 @@ const BYTECODE: &[u8] = b"\x1b";
 pub(crate) enum CoroutineStep {
     /// The handler has returned; this text has been written and not sent.
     Done(Unsent),
-    /// It waits.
+    /// The coroutine waits.
     Waits(WaitOperation),
-    /// It has failed.
+    /// The coroutine has failed.
     Failed(ScriptFault),
 }
 

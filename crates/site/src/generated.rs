@@ -216,7 +216,7 @@ pub(crate) fn gives_way_to_problem_details(
         && !is_json(block)
 }
 
-/// Returns the response with the page of a status for a request whose path is not looked at: for
+/// Returns the response with the page of a status for a request whose path is not looked up: for
 /// CONNECT, whose responses no cache stores (RFC 9110 §9.3.6).
 pub(crate) fn pathless_error<'x>(
     status: u16,

@@ -93,7 +93,7 @@ pub fn has_rule_before_files(
     rule.is_some_and(|rule| rule.is_forced())
 }
 
-/// Returns whether the entry is a resource that no variant may replace.
+/// Returns whether the entry is a resource that no rule and no variant may replace.
 #[inline]
 fn is_alone(scratch: &Scratch) -> bool {
     scratch

@@ -14,12 +14,12 @@ pub enum CgiError {
     HeadIncomplete,
     /// The head is over the limit, which is so many bytes.
     HeadTooLarge {
-        /// See [`ResponseLimits::head_bytes`](crate::h1::client::limits::ResponseLimits).
+        /// The limit, [`ResponseLimits::head_bytes`](crate::h1::client::limits::ResponseLimits).
         max_bytes: usize,
     },
     /// The head has more field lines than the limit.
     TooManyFields {
-        /// See [`ResponseLimits::fields`](crate::h1::client::limits::ResponseLimits).
+        /// The limit, [`ResponseLimits::fields`](crate::h1::client::limits::ResponseLimits).
         max: usize,
     },
     /// The head has a control byte: the program wrote binary data without a head.
@@ -28,7 +28,7 @@ pub enum CgiError {
     FieldLine,
     /// A field came twice that may come once (RFC 3875 §6.3).
     RepeatedField {
-        /// Its name in the usual spelling.
+        /// The name of the field in the usual spelling.
         name: &'static str,
     },
     /// `Status` is no code from 200 to 999 with an optional reason phrase (RFC 3875 §6.3.3).
@@ -49,7 +49,7 @@ pub enum CgiError {
     ContentIncomplete,
     /// More content than the limit.
     ContentTooLarge {
-        /// See [`ResponseLimits::content_bytes`](crate::h1::client::limits::ResponseLimits).
+        /// The limit, [`ResponseLimits::content_bytes`](crate::h1::client::limits::ResponseLimits).
         max_bytes: u64,
     },
 }

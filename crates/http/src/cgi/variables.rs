@@ -28,7 +28,7 @@ pub struct RequestVariables<'a> {
     /// The request. `REMOTE_USER` and `AUTH_TYPE` are of the user that the server has verified,
     /// never of a field.
     pub head: &'a RequestHead<'a>,
-    /// Who sends it: `REMOTE_ADDR`, `REMOTE_PORT`, `HTTPS` and `REQUEST_SCHEME`.
+    /// The client: `REMOTE_ADDR`, `REMOTE_PORT`, `HTTPS` and `REQUEST_SCHEME`.
     pub client: ClientIdentity,
     /// Which server has got it.
     pub server: ServerVariables<'a>,

@@ -29,15 +29,14 @@ pub struct FastCgiRequest {
 /// The result of [`write_request`].
 #[derive(Debug)]
 pub struct WrittenFastCgi {
-    /// For the [reader](super::response_reader::FastCgiReader::new) of the response.
+    /// The request for the [reader](super::response_reader::FastCgiReader::new) of the response.
     pub request: SentRequest,
     /// Frames the content.
     pub content: FastCgiContentWriter,
 }
 
-/// Appends the beginning of a request, and its end if it has no content. `fill` gives the
-/// variables, in any order; see
-/// [`RequestVariables::visit`](crate::cgi::variables::RequestVariables::visit).
+/// Appends the beginning of a request, and its end if it has no content. `fill` adds the variables,
+/// in any order; see [`RequestVariables::visit`](crate::cgi::variables::RequestVariables::visit).
 ///
 /// # Errors
 /// Refuses a malformed variable and more than [`VARIABLES_MAX_BYTES`] of them, and returns the
@@ -73,7 +72,7 @@ pub fn write_request(
 #[derive(Debug)]
 pub struct ParamsWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// Where the header of the open record is.
+    /// The offset of the header of the open record.
     record: usize,
     /// Bytes of all pairs.
     bytes: usize,

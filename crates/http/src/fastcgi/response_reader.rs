@@ -66,7 +66,7 @@ enum OutputFound {
 
 /// The use of the bytes of a record.
 enum RecordPart {
-    /// They are used up, and the next ones are looked at.
+    /// They are used up, and the reader continues with the next ones.
     Continue,
     /// More bytes, or more room for content, must come first.
     Wait {
@@ -273,7 +273,7 @@ impl FastCgiReader {
         Ok((bytes, RecordPart::Continue))
     }
 
-    /// Gives bytes of the error stream, up to the limit.
+    /// Returns bytes of the error stream, up to the limit.
     fn stderr(&mut self, bytes: usize, start: usize) -> Result<(usize, RecordPart), FastCgiError> {
         let given = STDERR_MAX_BYTES.saturating_sub(self.stderr_bytes);
         let given = usize::try_from(given).unwrap_or(usize::MAX).min(bytes);

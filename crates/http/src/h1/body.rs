@@ -16,7 +16,7 @@ pub struct BodyReader {
     remaining: u64,
     /// Content bytes that a `Content-Length`, or that further chunks, may have.
     allowance: u64,
-    /// Bytes of the current chunk line so far; those of the trailer section that were looked at.
+    /// Bytes of the current chunk line so far; in the trailer section, the bytes that were scanned.
     line_bytes: u16,
     state: State,
 }
@@ -39,7 +39,7 @@ pub enum BodyStep<'a> {
 }
 
 impl BodyReader {
-    /// A reader of content framed so, with at most `content_max` bytes.
+    /// Creates a reader of content with this framing and at most `content_max` bytes.
     #[inline]
     #[must_use]
     pub fn new(framing: Framing, content_max: u64) -> BodyReader {
@@ -58,37 +58,37 @@ impl BodyReader {
         self.allowance = bytes;
     }
 
-    /// Whether a `Content-Length` announces no more than is allowed. Chunks announce nothing; they
-    /// are refused when they come to more.
+    /// Returns whether a `Content-Length` announces no more than is allowed. Chunks announce
+    /// nothing; they are refused when they come to more.
     #[inline]
     #[must_use]
     pub fn fits(&self) -> bool {
         self.state != State::Length || self.remaining <= self.allowance
     }
 
-    /// Whether the content is at its end.
+    /// Returns whether the content is at its end.
     #[inline]
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         matches!(self.state, State::End) || (self.state == State::Length && self.remaining == 0)
     }
 
-    /// Whether the next byte is content, which needs room.
+    /// Returns whether the next byte is content, which needs room.
     #[inline]
     #[must_use]
     pub fn is_in_content(&self) -> bool {
         matches!(self.state, State::Length | State::Data) && self.remaining > 0
     }
 
-    /// Content bytes known to be still to come: exact for a `Content-Length`, those of the current
-    /// chunk otherwise.
+    /// Returns how many content bytes are known to be still to come: exact for a `Content-Length`,
+    /// those of the current chunk otherwise.
     #[inline]
     #[must_use]
     pub fn known_remaining(&self) -> u64 {
         self.remaining
     }
 
-    /// Content bytes that further chunks may have, those of extensions included.
+    /// Returns how many content bytes further chunks may have, those of extensions included.
     #[inline]
     pub(super) fn allowance(&self) -> u64 {
         self.allowance
@@ -118,7 +118,7 @@ impl BodyReader {
         }
     }
 
-    /// As much of `remaining` as the input has, and as there is room for.
+    /// Returns as much of `remaining` as the input has, and as there is room for.
     #[inline]
     fn data<'a>(&mut self, input: &'a [u8], room: u64) -> (usize, BodyStep<'a>) {
         let most = self.remaining.min(room);
@@ -194,7 +194,8 @@ impl BodyReader {
         Ok(())
     }
 
-    /// `chunk-size = 1*HEXDIG`; leading zeros are bounded by the length of the line.
+    /// Reads a digit of `chunk-size = 1*HEXDIG`; leading zeros are bounded by the length of the
+    /// line.
     fn size_digit(&mut self, byte: u8) -> Result<State, Refusal> {
         let digit = hex_digit(byte).ok_or(Refusal::Chunk)?;
         if self.remaining > u64::MAX >> 4 {
@@ -204,8 +205,8 @@ impl BodyReader {
         Ok(State::Size)
     }
 
-    /// The size is complete. Bytes of extensions are charged like content, so that a body cannot
-    /// consist of them (RFC 9112 §7.1.1 asks for a limit on their total).
+    /// Ends the size of a chunk. Bytes of extensions are charged like content, so that a body
+    /// cannot consist of them (RFC 9112 §7.1.1 asks for a limit on their total).
     fn end_of_size_line(&mut self) -> Result<State, Refusal> {
         let charge = self.remaining.saturating_add(u64::from(self.line_bytes).saturating_sub(18));
         self.line_bytes = 0;
@@ -214,7 +215,7 @@ impl BodyReader {
     }
 }
 
-/// Where in the framing the reader stands. The trailer states come last; see `chunked`.
+/// The position of the reader in the framing. The trailer states come last; see `chunked`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     /// In content of a known length.
@@ -264,7 +265,7 @@ enum State {
 }
 
 impl State {
-    /// The chunk line after its size:
+    /// Returns the state after a byte of the chunk line after its size:
     /// `chunk-ext = *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )`.
     fn after_extension_byte(self, byte: u8) -> Option<State> {
         use State as S;
@@ -290,7 +291,8 @@ impl State {
         })
     }
 
-    /// `trailer-section = *( field-line CRLF )` and the blank line.
+    /// Returns the state after a byte of `trailer-section = *( field-line CRLF )` and the blank
+    /// line.
     fn after_trailer_byte(self, byte: u8) -> Option<State> {
         use State as S;
         Some(match (self, byte) {

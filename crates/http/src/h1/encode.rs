@@ -132,16 +132,16 @@ pub fn last_chunk<'f>(out: &mut Vec<u8>, trailers: impl Iterator<Item = Field<'f
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether a field can go on the wire: the name is a token, the value has only bytes a value may
-/// have (RFC 9110 §5.5).
+/// Returns whether a field can go on the wire: the name is a token, the value has only bytes a
+/// value may have (RFC 9110 §5.5).
 #[must_use]
 pub fn is_safe(field: &Field<'_>) -> bool {
     crate::grammar::is_token(field.name)
         && field.value.iter().all(|&byte| crate::grammar::is_value_byte(byte))
 }
 
-/// Whether a field says how the message is framed, how the connection goes on, or when the message
-/// was made: only this machine knows that.
+/// Returns whether a field concerns the framing of the message, the rest of the connection, or the
+/// time of the message: only this machine knows that.
 #[must_use]
 pub fn is_own(field: &Field<'_>) -> bool {
     const OWN: [&[u8]; 5] =
@@ -191,8 +191,9 @@ fn own_fields(out: &mut Vec<u8>, answer: &Prepared<'_>) {
 /// Characters of an entity tag made from 16 bytes of a hash, as archives have them.
 const TAG_BYTES: usize = 22;
 
-/// The three lines as nearly every answer from an archive has them: one copy of known length, then
-/// tag and date in place. A copy of bytes just written would wait for each to be stored.
+/// Appends the three lines as nearly every response from an archive has them: one copy of known
+/// length, then tag and date in place. A copy of bytes just written would wait for each to be
+/// stored.
 #[inline]
 fn archived_fields(out: &mut Vec<u8>, tag: &[u8; TAG_BYTES], time: date::UnixSeconds, bytes: u64) {
     const LINES: &[u8; 94] = b"ETag: \"----------------------\"\r\n\

@@ -35,14 +35,14 @@ pub fn glance(input: &[u8]) -> RefusedRequest<'_> {
     }
 }
 
-/// The target of a request line, as far as it is there.
+/// Returns the target of a request line, as far as it is there.
 fn target(request_line: &[u8]) -> Option<Target<'_>> {
     let mut parts = request_line.splitn(3, |&byte| byte == b' ');
     let target = parts.nth(1)?;
     Target::of_refused(target, parts.next().is_some())
 }
 
-/// The value of a field line, if that has this name, which is in small letters.
+/// Returns the value of a field line, if that has this name, which is in small letters.
 fn value_of<'h>(line: &'h [u8], wanted: &[u8]) -> Option<&'h [u8]> {
     let line = without_end(line);
     let colon = line.iter().position(|&byte| byte == b':')?;

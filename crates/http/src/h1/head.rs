@@ -14,7 +14,7 @@ use crate::section::FieldSection;
 use crate::target::Target;
 use crate::version::Version;
 
-/// Where the field lines of one head stand, and its text when that came compressed. Kept from
+/// The positions of the field lines of one head, and its text when that was compressed. Kept from
 /// request to request it allocates once.
 #[derive(Debug, Default)]
 pub struct HeadStorage {
@@ -22,19 +22,19 @@ pub struct HeadStorage {
 }
 
 impl HeadStorage {
-    /// Empty storage; nothing is allocated before the first head.
+    /// Creates empty storage; nothing is allocated before the first head.
     #[must_use]
     pub const fn new() -> Self {
         HeadStorage { section: FieldSection::new() }
     }
 
-    /// Storage that takes any head of HTTP/1 and never grows for one.
+    /// Creates storage that holds any head of HTTP/1 and never grows for one.
     #[must_use]
     pub fn reserved() -> Self {
         HeadStorage { section: FieldSection::with_lines() }
     }
 
-    /// Where the fields of HTTP/2 and HTTP/3 are decoded to.
+    /// Returns the section into which the fields of HTTP/2 and HTTP/3 are decoded.
     pub fn section(&mut self) -> &mut FieldSection {
         &mut self.section
     }
@@ -51,17 +51,18 @@ impl HeadStorage {
 /// The result of parsing the front of a connection's input.
 #[derive(Debug)]
 pub enum Parsed<'h> {
-    /// Not yet a whole head. Call again with more input and this number, which saves looking at
-    /// the same bytes twice: a head that comes byte by byte costs linear work.
+    /// The head is incomplete. Call again with more input and this number, which avoids a second
+    /// scan of the same bytes: a head that arrives byte by byte costs linear work.
     Partial {
-        /// How many bytes of the input need not be looked at again.
+        /// How many bytes of the input need not be scanned again.
         scanned: usize,
     },
     /// A whole head.
     Head {
         /// The head.
         head: RequestHead<'h>,
-        /// Its length: leading empty lines, request line, field lines and the blank line.
+        /// The length of the head: leading empty lines, request line, field lines and the blank
+        /// line.
         bytes: usize,
     },
 }
@@ -149,7 +150,7 @@ fn complete<'h>(
     })
 }
 
-/// RFC 9112 §3.2: exactly one valid `Host` in 1.1, at most one in 1.0.
+/// Returns the authority (RFC 9112 §3.2): exactly one valid `Host` in 1.1, at most one in 1.0.
 #[inline]
 fn authority<'h>(
     version: Version,
@@ -168,7 +169,7 @@ fn authority<'h>(
     Ok(target.authority.or(host))
 }
 
-/// RFC 9112 §6.3, in the strict reading: whatever is ambiguous is refused.
+/// Returns the framing (RFC 9112 §6.3), in the strict reading: everything ambiguous is refused.
 fn framing_of(
     version: Version,
     fields: &Fields<'_>,
@@ -194,8 +195,8 @@ fn framing_of(
     }
 }
 
-/// The only one accepted is a single `chunked`, in HTTP/1.1, without `Content-Length`. Of requests
-/// and responses alike.
+/// Checks `Transfer-Encoding` of requests and responses alike. The only one accepted is a single
+/// `chunked`, in HTTP/1.1, without `Content-Length`.
 pub(super) fn transfer_encoding(
     version: Version,
     fields: &Fields<'_>,
@@ -225,7 +226,8 @@ pub(super) fn transfer_encoding(
     }
 }
 
-/// RFC 9112 §9.3, for the recipient of a request and for that of a response.
+/// Returns whether the connection stays open (RFC 9112 §9.3), for the recipient of a request and
+/// for that of a response.
 pub(super) fn stays_open(version: Version, fields: &Fields<'_>, known: &KnownFieldPlaces) -> bool {
     let mut asked = version != Version::Http10;
     for value in known.values(fields, KnownField::Connection) {
@@ -239,13 +241,13 @@ pub(super) fn stays_open(version: Version, fields: &Fields<'_>, known: &KnownFie
     asked
 }
 
-/// The members of a list of tokens. A quote has no meaning there, so it hides no comma.
+/// Returns the members of a list of tokens. A quote has no meaning there, so it hides no comma.
 fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(grammar::trim).filter(|member| !member.is_empty())
 }
 
-/// RFC 9110 §10.1.1: `100-continue` is the only expectation there is; one in HTTP/1.0 is ignored,
-/// and one without content has nothing to wait for.
+/// Returns whether the client expects `100-continue` (RFC 9110 §10.1.1), the only expectation there
+/// is. One in HTTP/1.0 is ignored, and one without content has nothing to wait for.
 fn expects_continue(
     version: Version,
     framing: Framing,
@@ -263,7 +265,7 @@ fn expects_continue(
     Ok(framing != Framing::None)
 }
 
-/// Length of the empty lines before the request line (RFC 9112 §2.2).
+/// Returns the length of the empty lines before the request line (RFC 9112 §2.2).
 #[inline]
 fn leading_empty_lines(input: &[u8]) -> Result<usize, Refusal> {
     let mut rest = input;
@@ -282,7 +284,7 @@ fn leading_empty_lines(input: &[u8]) -> Result<usize, Refusal> {
     Ok(input.len() - rest.len())
 }
 
-/// Whether a blank line ends in the bytes from `scanned` on. Before them there is none.
+/// Returns whether a blank line ends in the bytes from `scanned` on. Before them there is none.
 pub(super) fn has_blank_line(input: &[u8], start: usize, scanned: usize) -> Result<bool, Refusal> {
     let fresh = input.get(scanned..).unwrap_or_default();
     for at in memchr::memchr_iter(b'\n', fresh) {
@@ -297,7 +299,7 @@ pub(super) fn has_blank_line(input: &[u8], start: usize, scanned: usize) -> Resu
     Ok(false)
 }
 
-/// Whether a partial head may still become one within the limits.
+/// Checks whether a partial head may still become one within the limits.
 fn partial<'h>(input: &[u8], start: usize, limits: &Limits) -> Result<Parsed<'h>, Refusal> {
     let text = input.get(start..).unwrap_or_default();
     if text.len() > limits.target_bytes.min(METHOD_MAX_BYTES) {
@@ -309,7 +311,7 @@ fn partial<'h>(input: &[u8], start: usize, limits: &Limits) -> Result<Parsed<'h>
     Ok(Parsed::Partial { scanned: input.len() })
 }
 
-/// Whether method and target of a request line, whole or not, are within the limits.
+/// Checks whether method and target of a request line, complete or not, are within the limits.
 fn request_line_fits(text: &[u8], limits: &Limits) -> Result<(), Refusal> {
     // The longest line that fits is short, so this looks at a bounded number of bytes.
     let longest = METHOD_MAX_BYTES + 1 + limits.target_bytes + 1;

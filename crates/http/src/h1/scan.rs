@@ -95,7 +95,7 @@ pub(super) fn field_lines(
     Ok(())
 }
 
-/// `method SP` (RFC 9112 §3.1).
+/// Reads `method SP` (RFC 9112 §3.1).
 #[inline]
 fn method(text: &[u8]) -> Split<'_, (Method, &[u8])> {
     if let Some(rest) = text.strip_prefix(b"GET ") {
@@ -116,8 +116,8 @@ fn other_method(text: &[u8]) -> Split<'_, (Method, &[u8])> {
     }
 }
 
-/// `request-target SP` (RFC 9112 §3.2): anything between two spaces that is not white space or a
-/// control byte; its own set is checked where its form is known.
+/// Reads `request-target SP` (RFC 9112 §3.2): all bytes between two spaces that are neither white
+/// space nor control bytes; its own set is checked where its form is known.
 #[inline]
 fn target(text: &[u8]) -> Split<'_, &[u8]> {
     match split_at(text, run_bytes::<0x21>(text)) {
@@ -127,8 +127,8 @@ fn target(text: &[u8]) -> Split<'_, &[u8]> {
     }
 }
 
-/// `HTTP-version CRLF` (RFC 9112 §2.3). 1.2 to 1.9 are served as 1.1 (RFC 9110 §2.5); other major
-/// versions get 505 (§15.6.6), the rest is no version.
+/// Reads `HTTP-version CRLF` (RFC 9112 §2.3). 1.2 to 1.9 are served as 1.1 (RFC 9110 §2.5); other
+/// major versions get 505 (§15.6.6), the rest is no version.
 #[inline]
 fn version(text: &[u8]) -> Split<'_, Version> {
     match text.strip_prefix(b"HTTP/1.1\r\n") {
@@ -157,8 +157,8 @@ fn other_version(text: &[u8]) -> Split<'_, Version> {
     }
 }
 
-/// `field-name ":" OWS field-value OWS CRLF` (RFC 9112 §5) at the front of `rest`, the end of
-/// `text`: the name, and where name and value stand in `text`, white space left out.
+/// Reads `field-name ":" OWS field-value OWS CRLF` (RFC 9112 §5) at the front of `rest`, the end of
+/// `text`. Returns the name, and the positions of name and value in `text`, without white space.
 #[inline]
 fn field_line<'h>(text: &'h [u8], rest: &'h [u8]) -> Split<'h, (&'h [u8], FieldPlace)> {
     let (name, mut value) = match split_at(rest, token_bytes(rest)) {
@@ -185,19 +185,19 @@ fn field_line<'h>(text: &'h [u8], rest: &'h [u8]) -> Split<'h, (&'h [u8], FieldP
     Ok(Some(((name, line), behind)))
 }
 
-/// The first `bytes`, of which there are so many, and the rest.
+/// Returns the first `bytes`, of which there are so many, and the rest.
 #[inline]
 fn split_at(text: &[u8], bytes: usize) -> (&[u8], &[u8]) {
     text.split_at_checked(bytes).unwrap_or((text, &[]))
 }
 
-/// Length of the token at the front.
+/// Returns the length of the token at the front.
 #[inline]
 fn token_bytes(text: &[u8]) -> usize {
     text.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(text.len())
 }
 
-/// How many bytes at the front may stand in a field value (RFC 9110 §5.5).
+/// Returns how many bytes at the front are allowed in a field value (RFC 9110 §5.5).
 #[inline]
 pub(crate) fn value_bytes(text: &[u8]) -> usize {
     let mut bytes = run_bytes::<0x20>(text);
@@ -207,8 +207,8 @@ pub(crate) fn value_bytes(text: &[u8]) -> usize {
     bytes
 }
 
-/// How many bytes at the front are neither below `FLOOR`, which is at most 0x80, nor DEL; eight in
-/// a step.
+/// Returns how many bytes at the front are neither below `FLOOR`, which is at most 0x80, nor DEL;
+/// it checks eight in a step.
 #[inline]
 fn run_bytes<const FLOOR: u8>(text: &[u8]) -> usize {
     let mut rest = text;

@@ -9,7 +9,7 @@ use crate::field::{Fields, is_same_name};
 use crate::limits::FIELDS_MAX;
 use crate::refusal::Refusal;
 
-/// Reads a whole trailer section, as [`BodyStep::End`](super::body::BodyStep::End) gives it. Fields
+/// Reads a whole trailer section, as [`BodyStep::End`](super::body::BodyStep::End) has it. Fields
 /// that are [forbidden](is_forbidden) there are left out.
 ///
 /// # Errors

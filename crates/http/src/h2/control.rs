@@ -15,7 +15,7 @@ use crate::priority::Priority;
 type Handled = Result<Event<'static>, StepFault>;
 
 impl<S: Default> Session<S> {
-    /// A whole frame that is neither DATA nor part of a field block.
+    /// Handles a whole frame that is neither DATA nor part of a field block.
     pub(super) fn control(
         &mut self,
         header: &FrameHeader,
@@ -40,7 +40,7 @@ impl<S: Default> Session<S> {
         }
     }
 
-    /// RFC 9113 §6.5.
+    /// Handles SETTINGS (RFC 9113 §6.5).
     fn settings(
         &mut self,
         header: &FrameHeader,
@@ -97,8 +97,8 @@ impl<S: Default> Session<S> {
         Ok(())
     }
 
-    /// RFC 9113 §6.9.2: the windows of all open streams move with the first window. Says whether
-    /// one opened.
+    /// Moves the windows of all open streams with the first window (RFC 9113 §6.9.2). Returns
+    /// whether one opened.
     fn set_stream_window(&mut self, window: u32) -> Result<bool, ErrorCode> {
         let window = window as i32;
         let change = window - self.peer.stream_window;
@@ -115,7 +115,7 @@ impl<S: Default> Session<S> {
         Ok(opened)
     }
 
-    /// RFC 9113 §6.9.
+    /// Handles WINDOW_UPDATE (RFC 9113 §6.9).
     #[inline]
     fn window_update(
         &mut self,
@@ -154,7 +154,7 @@ impl<S: Default> Session<S> {
         self.stream_error(header.stream, code, now_ms, out)
     }
 
-    /// RST_STREAM of the client (RFC 9113 §6.4).
+    /// Handles RST_STREAM of the client (RFC 9113 §6.4).
     fn reset_by_peer(&mut self, header: &FrameHeader, payload: &[u8], now_ms: u64) -> Handled {
         if payload.len() != 4 {
             return Err(ErrorCode::FrameSizeError.into());
@@ -164,16 +164,16 @@ impl<S: Default> Session<S> {
             self.settled(stream);
             return self.beside_open_streams(header, now_ms);
         }
-        // The budget is spent before the stream is removed: an error that ends the connection also
-        // ends all open streams.
+        // The budget is spent before the stream is removed: an error that ends the connection
+        // leaves the stream to the code that ends all open streams.
         self.budgets.spend(Budget::Resets, now_ms)?;
         self.streams.remove(stream);
         let code = ErrorCode::of(number(payload));
         Ok(Event::Reset { stream, code, by_peer: true })
     }
 
-    /// A frame that changes nothing when its stream is not open any more, and is an error when it
-    /// never was.
+    /// Handles a frame that changes nothing when its stream is not open any more, and is an error
+    /// when it never was.
     #[cold]
     fn beside_open_streams(&mut self, header: &FrameHeader, now_ms: u64) -> Handled {
         if self.whereabouts(header.stream) == Whereabouts::Idle {
@@ -186,7 +186,7 @@ impl<S: Default> Session<S> {
         Ok(Event::Nothing)
     }
 
-    /// RFC 9113 §6.7.
+    /// Handles PING (RFC 9113 §6.7).
     fn ping(
         &mut self,
         header: &FrameHeader,
@@ -238,7 +238,7 @@ impl<S: Default> Session<S> {
         Ok(Event::Nothing)
     }
 
-    /// PRIORITY, which means nothing any more (RFC 9113 §5.3.2, §6.3).
+    /// Handles PRIORITY, which has no meaning any more (RFC 9113 §5.3.2, §6.3).
     fn priority(
         &mut self,
         header: &FrameHeader,
@@ -270,7 +270,7 @@ impl<S: Default> Session<S> {
         Ok(Event::Nothing)
     }
 
-    /// RFC 9218 §7.1.
+    /// Handles PRIORITY_UPDATE (RFC 9218 §7.1).
     fn priority_update(&mut self, header: &FrameHeader, payload: &[u8], now_ms: u64) -> Handled {
         let Some((_, value)) = payload.split_at_checked(4) else {
             return Err(ErrorCode::FrameSizeError.into());
@@ -299,8 +299,8 @@ impl<S: Default> Session<S> {
     }
 }
 
-/// Whether the priority of RFC 7540 that a payload begins with makes a stream depend on itself,
-/// which was an error of that stream (§5.3.1 there) and is a sign of a broken client still.
+/// Returns whether the priority of RFC 7540 that a payload begins with makes a stream depend on
+/// itself, which was an error of that stream (§5.3.1 there) and is a sign of a broken client still.
 pub(super) fn depends_on_itself(stream: u32, payload: &[u8]) -> bool {
     payload.len() >= 5 && number(payload) & STREAM_MAX == stream
 }

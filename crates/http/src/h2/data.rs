@@ -65,7 +65,7 @@ impl<S: Default> Session<S> {
         }
     }
 
-    /// A DATA frame begins.
+    /// Begins a DATA frame.
     pub(super) fn received_data<'a>(
         &mut self,
         header: &FrameHeader,

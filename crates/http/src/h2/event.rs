@@ -25,7 +25,7 @@ pub enum Event<'a> {
     Nothing,
     /// A request.
     Head {
-        /// Its stream.
+        /// The number of the stream.
         stream: u32,
         /// The request.
         head: &'a RequestHead<'a>,
@@ -34,7 +34,7 @@ pub enum Event<'a> {
     },
     /// A request that is to be answered with the status of the refusal.
     HeadRefused {
-        /// Its stream.
+        /// The number of the stream.
         stream: u32,
         /// Why.
         refusal: Refusal,
@@ -47,7 +47,7 @@ pub enum Event<'a> {
     /// Content. The caller returns every byte of it to the window by
     /// [`consumed`](super::session::Session::consumed), sooner or later.
     Data {
-        /// Its stream.
+        /// The number of the stream.
         stream: u32,
         /// The bytes; none perhaps, when it is the end.
         bytes: &'a [u8],

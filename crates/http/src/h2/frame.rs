@@ -19,7 +19,7 @@ pub(super) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// The header at the front of `input`, if there is a whole one.
+    /// Reads the header at the front of `input`, if there is a whole one.
     #[inline]
     pub(super) fn read(input: &[u8]) -> Option<FrameHeader> {
         let [a, b, c, kind, flags, stream @ ..] = input.first_chunk::<FRAME_HEADER_BYTES>()?;
@@ -29,13 +29,13 @@ impl FrameHeader {
         Some(FrameHeader { bytes, kind: Kind::of(*kind), flags: *flags, stream })
     }
 
-    /// Whether a flag is set.
+    /// Returns whether a flag is set.
     #[inline]
     pub(super) const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// The header in the form of the wire.
+    /// Returns the header in the form of the wire.
     #[inline]
     pub(super) fn wire(&self) -> [u8; FRAME_HEADER_BYTES] {
         let [_, a, b, c] = self.bytes.to_be_bytes();
@@ -68,7 +68,8 @@ pub(super) enum Kind {
     WindowUpdate = 0x8,
     Continuation = 0x9,
     PriorityUpdate = 0x10,
-    /// Of no meaning here, and ignored (RFC 9113 §5.5). The number is reserved for that.
+    /// A type without a meaning here, which is ignored (RFC 9113 §5.5). The number is reserved for
+    /// that.
     Unknown = 0xff,
 }
 
@@ -93,15 +94,15 @@ impl Kind {
 
 /// Flags; which of them a frame can have depends on its type.
 pub(super) mod flag {
-    /// Of SETTINGS and PING.
+    /// The flag ACK of SETTINGS and PING.
     pub(crate) const ACK: u8 = 0x1;
-    /// Of DATA and HEADERS.
+    /// The flag END_STREAM of DATA and HEADERS.
     pub(crate) const END_STREAM: u8 = 0x1;
-    /// Of HEADERS and CONTINUATION.
+    /// The flag END_HEADERS of HEADERS and CONTINUATION.
     pub(crate) const END_HEADERS: u8 = 0x4;
-    /// Of DATA and HEADERS.
+    /// The flag PADDED of DATA and HEADERS.
     pub(crate) const PADDED: u8 = 0x8;
-    /// Of HEADERS.
+    /// The flag PRIORITY of HEADERS.
     pub(crate) const PRIORITY: u8 = 0x20;
 }
 
@@ -147,7 +148,7 @@ pub enum ErrorCode {
     StreamClosed = 0x5,
     /// A frame of a wrong length.
     FrameSizeError = 0x6,
-    /// The request was not looked at, and can be sent again.
+    /// The request was not processed, and can be sent again.
     RefusedStream = 0x7,
     /// The response is not needed any more.
     Cancel = 0x8,
@@ -229,7 +230,7 @@ pub(super) fn go_away(out: &mut Vec<u8>, last: u32, code: ErrorCode) {
     out.extend_from_slice(&(code as u32).to_be_bytes());
 }
 
-/// The number in the first four bytes of a payload; 0 when it is shorter.
+/// Returns the number in the first four bytes of a payload; 0 when it is shorter.
 #[inline]
 pub(super) fn number(payload: &[u8]) -> u32 {
     payload.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))

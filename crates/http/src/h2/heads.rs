@@ -29,7 +29,7 @@ impl Gathering {
 }
 
 impl<S: Default> Session<S> {
-    /// HEADERS.
+    /// Handles HEADERS.
     #[inline]
     pub(super) fn headers<'a>(
         &mut self,
@@ -53,7 +53,7 @@ impl<S: Default> Session<S> {
         Ok(Event::Nothing)
     }
 
-    /// CONTINUATION.
+    /// Handles CONTINUATION.
     #[cold]
     pub(super) fn continuation<'a>(
         &mut self,
@@ -122,7 +122,7 @@ impl<S: Default> Session<S> {
         }
     }
 
-    /// A request on a new stream.
+    /// Handles a request on a new stream.
     #[inline]
     fn request<'a>(
         &mut self,
@@ -191,7 +191,7 @@ impl<S: Default> Session<S> {
         Ok(Event::Nothing)
     }
 
-    /// The end of the content of an open stream (RFC 9113 §8.1).
+    /// Handles the end of the content of an open stream (RFC 9113 §8.1).
     #[cold]
     fn received_trailers<'a>(
         &mut self,
@@ -223,8 +223,8 @@ impl<S: Default> Session<S> {
     }
 }
 
-/// The field block in HEADERS, without padding and the deprecated fields of priority (RFC 9113
-/// §6.2, §5.3.2).
+/// Returns the field block in HEADERS, without padding and the deprecated fields of priority (RFC
+/// 9113 §6.2, §5.3.2).
 #[inline]
 fn field_block<'p>(header: &FrameHeader, payload: &'p [u8]) -> Result<&'p [u8], StepFault> {
     let (padding, mut rest) = match (header.has(flag::PADDED), payload) {

@@ -7,8 +7,9 @@ use crate::limits::STREAMS_MAX;
 /// RFC 9113 §6.5.2), below which clients that check nothing fail.
 pub const STREAM_WINDOW_MAX_BYTES: u32 = 2 * 1024 * 1024;
 
-/// By how much a stream window grows when it holds the client back. A measured round trip and the
-/// one until the client uses the larger window are two, in which slow start of TCP doubles twice.
+/// The factor by which a stream window grows when it holds the client back. A measured round trip
+/// and the one until the client uses the larger window are two, in which slow start of TCP doubles
+/// twice.
 pub const WINDOW_GROWTH: u32 = 4;
 
 /// Round trips that are measured one after the other: the first may begin in the middle of a burst

@@ -23,7 +23,7 @@ fn answered_ping(stream: u32) -> [u8; 8] {
     payload
 }
 
-/// The stream of whose answer a PING says that it is complete.
+/// Returns the stream whose response a PING reports as complete.
 pub(super) fn stream_answered(payload: [u8; 8]) -> Option<u32> {
     let stream = payload.strip_prefix(&ANSWERED)?;
     stream.as_array().map(|bytes| u32::from_be_bytes(*bytes))
@@ -114,7 +114,7 @@ impl<S: Default> Session<S> {
         true
     }
 
-    /// Whether the last frame of a stream's answer is written.
+    /// Returns whether the last frame of a stream's answer is written.
     #[must_use]
     pub fn is_ended(&self, stream: u32) -> bool {
         self.streams.get(stream).is_none_or(|open| open.ended)
@@ -144,8 +144,8 @@ impl<S: Default> Session<S> {
         self.streams.remove(stream).map(|gone| &mut gone.own)
     }
 
-    /// The client has read the response of a stream that it may still be sending on. Says whether a
-    /// PING behind that response was still to be answered.
+    /// Records that the client has read the response of a stream on which it may still be sending.
+    /// Returns whether a PING behind that response was still unanswered.
     #[cold]
     pub(super) fn has_read(&mut self, stream: u32, out: &mut Vec<u8>) -> bool {
         let leaves = self.is_leaving();
@@ -178,18 +178,18 @@ impl<S: Default> Session<S> {
         self.streams.remove(stream).map(|gone| &mut gone.own)
     }
 
-    /// Gives an answer another priority than the client has asked for (RFC 9218 §8).
+    /// Sets another priority for a response than the client has requested (RFC 9218 §8).
     pub fn set_priority(&mut self, stream: u32, priority: Priority) {
         self.streams.set_priority(stream, priority);
     }
 
-    /// Whether a stream has content that could go out.
+    /// Sets whether a stream has content that could be sent.
     #[inline]
     pub fn set_ready(&mut self, stream: u32, ready: bool) {
         self.streams.set_ready(stream, ready);
     }
 
-    /// The stream whose content is to go out next, of those that are ready and have
+    /// Returns the stream whose content is sent next, of those that are ready and have
     /// [room](Self::room): the most urgent, and in turn (RFC 9218 §10).
     #[inline]
     #[must_use]
@@ -200,8 +200,8 @@ impl<S: Default> Session<S> {
         self.streams.next_ready()
     }
 
-    /// Whether content waits for nothing but the client: streams are [ready](Self::set_ready), and
-    /// their windows are shut. For a deadline, since a client can leave it so for ever.
+    /// Returns whether content waits only for the client: streams are [ready](Self::set_ready), and
+    /// their windows are shut. It serves a deadline, since a client can leave it so for ever.
     #[must_use]
     pub fn is_held_up(&self) -> bool {
         self.streams.has_ready() && self.next_ready().is_none()
@@ -264,7 +264,7 @@ fn discard<S>(id: u32, stream: &StreamSlot<S>, out: &mut Vec<u8>) -> Ignored {
     Ignored { stream: id, window, is_asked: to_be_stopped, to_be_stopped }
 }
 
-/// Puts a field block that stands behind `start` into as many frames as it needs.
+/// Splits a field block that begins at `start` into as many frames as it needs.
 #[cold]
 fn cut(out: &mut Vec<u8>, start: usize, stream: u32, end_stream: u8, frame_bytes: usize) {
     let block = out.split_off(start + FRAME_HEADER_BYTES);

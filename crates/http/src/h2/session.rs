@@ -1,4 +1,4 @@
-//! One connection.
+//! One connection of HTTP/2.
 
 use super::data::DataRest;
 use super::event::{Event, Step, StepFault};
@@ -27,9 +27,10 @@ pub const INPUT_MAX_BYTES: usize = FRAME_HEADER_BYTES + FRAME_DEFAULT_BYTES as u
 pub struct SessionSettings {
     /// Streams open at once; at most [`STREAMS_MAX`] of them are of use.
     pub streams: u16,
-    /// See [`limits::CONNECTION_WINDOW_BYTES`]; less than 65535 cannot be said.
+    /// The window of the connection, see [`limits::CONNECTION_WINDOW_BYTES`]. The protocol cannot
+    /// announce less than 65535.
     pub connection_window_bytes: u32,
-    /// Of a request head.
+    /// The limits of a request head.
     pub limits: Limits,
     /// Whether requests may be an extended CONNECT, which is announced to the client (RFC 8441 §3).
     pub extended_connect: bool,
@@ -65,7 +66,7 @@ pub(super) struct PeerSettings {
     pub(super) frame_bytes: u32,
 }
 
-/// One connection. `S` is the data that the caller keeps with each open stream.
+/// One connection of HTTP/2. `S` is the data that the caller keeps with each open stream.
 #[derive(Debug)]
 pub struct Session<S> {
     pub(super) settings: SessionSettings,
@@ -78,7 +79,7 @@ pub struct Session<S> {
     pub(super) budgets: Budgets,
     /// The highest stream the client has opened.
     pub(super) last_stream: u32,
-    /// Streams above this one are not looked at.
+    /// The highest stream that is processed.
     pub(super) accepted_max: u32,
     /// The last streams that the client has left out when it opened a higher one.
     pub(super) skipped: (u32, u32),
@@ -102,7 +103,7 @@ pub struct Session<S> {
 const _: () = assert!(size_of::<Session<[u64; 64]>>() <= 352, "one per connection");
 
 impl<S: Default> Session<S> {
-    /// A connection of which nothing has come.
+    /// Creates a connection of which no bytes have arrived.
     #[must_use]
     pub fn new(settings: &SessionSettings) -> Session<S> {
         let connection_window = settings.connection_window_bytes;
@@ -210,8 +211,8 @@ impl<S: Default> Session<S> {
         self.leaving != Leaving::No
     }
 
-    /// Whether a field block has begun and is not whole, though each frame of it that came is.
-    /// Nothing else can come before its end (RFC 9113 §6.10).
+    /// Returns whether a field block has begun and is incomplete, though each frame of it that has
+    /// arrived is whole. No other frame can come before its end (RFC 9113 §6.10).
     #[inline]
     #[must_use]
     pub fn is_within_head(&self) -> bool {
@@ -246,7 +247,7 @@ impl<S: Default> Session<S> {
         self.streams.memory_bytes() + tables + gathered + ignored + early
     }
 
-    /// One frame, or the next part of one.
+    /// Handles one frame, or the next part of one.
     #[inline]
     fn frame<'a>(
         &mut self,
@@ -278,7 +279,7 @@ impl<S: Default> Session<S> {
         Ok(Step { used, event })
     }
 
-    /// RFC 9113 §3.4.
+    /// Reads the preface of the client (RFC 9113 §3.4).
     #[cold]
     fn preface<'a>(&mut self, input: &'a [u8], now_ms: u64) -> Result<Step<'a>, StepFault> {
         if input.starts_with(PREFACE) {
@@ -382,12 +383,12 @@ pub(super) struct Ignored {
 }
 
 impl Ignored {
-    /// A stream of which nothing more is to be said.
+    /// Creates the entry of a stream for which nothing more is sent.
     pub(super) fn silently(stream: u32, window: i32) -> Self {
         Self { stream, window, is_asked: false, to_be_stopped: false }
     }
 
-    /// Counts DATA that is passed over.
+    /// Counts DATA that is ignored.
     pub(super) fn pass_over(&mut self, bytes: u32, out: &mut Vec<u8>) -> Result<(), StepFault> {
         let left = i64::from(self.window) - i64::from(bytes);
         self.window = i32::try_from(left.max(0)).unwrap_or(i32::MAX);
@@ -395,7 +396,7 @@ impl Ignored {
         if left < 0 { Err(ErrorCode::StreamClosed.into()) } else { Ok(()) }
     }
 
-    /// The client has read the response.
+    /// Records that the client has read the response.
     pub(super) fn has_read(&mut self, out: &mut Vec<u8>) {
         self.is_asked = false;
         self.stop_if_due(out);
@@ -421,13 +422,13 @@ pub(super) enum Whereabouts {
     /// No frame has opened it yet.
     Idle,
     Open,
-    /// This side has ended it, and the client may not know yet.
+    /// This side has ended the stream, and the client may not know yet.
     Ignored,
     /// Both sides know that it has ended.
     Closed,
 }
 
-/// A step that waits for the rest of a frame.
+/// Returns a step that waits for the rest of a frame.
 #[inline]
 pub(super) fn need_more<'a>() -> Step<'a> {
     Step { used: 0, event: Event::NeedMore }

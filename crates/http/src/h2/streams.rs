@@ -57,7 +57,7 @@ const _: () = assert!(size_of::<StreamEntry>() <= 12, "the table is searched and
 /// The table.
 #[derive(Debug)]
 pub(super) struct Streams<S> {
-    /// By their number.
+    /// The streams, sorted by their number.
     entries: Vec<StreamEntry>,
     places: Vec<StreamSlot<S>>,
     /// The place that became free last.
@@ -144,12 +144,12 @@ impl<S> Streams<S> {
         Some(stream)
     }
 
-    /// The stream that was taken out last, if none was added since then.
+    /// Returns the stream that was removed last, if none was added since then.
     pub(super) fn left(&mut self) -> Option<&mut StreamSlot<S>> {
         self.places.get_mut(usize::from(self.free))
     }
 
-    /// All streams, with their numbers, in no order.
+    /// Returns all streams, with their numbers, in no order.
     pub(super) fn each(&mut self) -> impl Iterator<Item = (u32, &mut StreamSlot<S>)> {
         let open = self.places.iter_mut().filter(|stream| stream.id != NO_STREAM);
         open.map(|stream| (stream.id, stream))
@@ -170,13 +170,13 @@ impl<S> Streams<S> {
         }
     }
 
-    /// Whether any stream is ready.
+    /// Returns whether any stream is ready.
     #[inline]
     pub(super) fn has_ready(&self) -> bool {
         self.ready > 0
     }
 
-    /// This stream has had its turn.
+    /// Records that this stream has had its turn.
     #[inline]
     pub(super) fn had_turn(&mut self, id: u32) {
         self.turn = id;
@@ -217,7 +217,7 @@ impl<S> Streams<S> {
     }
 }
 
-/// The choice so far, entries being looked at by their number.
+/// The choice so far, while entries are visited by their number.
 #[derive(Default)]
 struct Turn {
     urgency: u8,

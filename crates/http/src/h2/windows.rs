@@ -37,8 +37,8 @@ impl StreamWindow {
         Self { bytes: WINDOW_DEFAULT_BYTES, consumed: 0, is_measuring: false, attempts: 1 }
     }
 
-    /// Content of a stream arrives: measures a round trip, unless the window cannot grow or too
-    /// little is left to come.
+    /// Records that content of a stream arrives, and measures a round trip, unless the window
+    /// cannot grow or too little is left to come.
     #[inline]
     pub(super) fn arrives<S>(&mut self, stream: &StreamSlot<S>, out: &mut Vec<u8>) {
         let is_long = stream.content_left.is_none_or(|left| left > u64::from(self.bytes / 4));
@@ -59,7 +59,7 @@ impl StreamWindow {
         };
     }
 
-    /// The round trip is over. Returns whether the window has grown, or `None` if no round trip was
+    /// Ends a round trip. Returns whether the window has grown, or `None` if no round trip was
     /// measured.
     fn measured(&mut self) -> Option<bool> {
         if !std::mem::take(&mut self.is_measuring) {
@@ -100,8 +100,8 @@ impl StreamWindow {
 }
 
 impl<S: Default> Session<S> {
-    /// The client has acknowledged the PING of a round trip: windows that have grown open for the
-    /// streams that are read. Returns false if there was none.
+    /// Handles the acknowledgement of the PING of a round trip: windows that have grown open for
+    /// the streams that are read. Returns false if there was none.
     #[cold]
     pub(super) fn round_trip_ended(&mut self, out: &mut Vec<u8>) -> bool {
         let measured = self.stream_window.measured();

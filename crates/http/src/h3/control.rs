@@ -40,7 +40,7 @@ pub(super) struct Heard {
     settings: bool,
     /// The front of a control frame.
     kept: Vec<u8>,
-    /// Bytes of a control frame that are to be passed over.
+    /// Bytes of a control frame that are still to be skipped.
     skip: u64,
     push_max: Option<u64>,
     go_away: Option<u64>,
@@ -58,7 +58,7 @@ impl Session {
     /// ends behind them.
     ///
     /// # Errors
-    /// The connection ends.
+    /// Returns the error that ends the connection.
     pub fn uni(
         &mut self,
         state: &mut UniState,
@@ -93,7 +93,7 @@ impl Session {
         Ok(step)
     }
 
-    /// A unidirectional stream was reset by the client.
+    /// Handles the reset of a unidirectional stream by the client.
     ///
     /// # Errors
     /// Handles the reset of a stream. It fails if the stream must not end before the connection
@@ -109,7 +109,7 @@ impl Session {
         }
     }
 
-    /// The type of a stream, as far as it has come.
+    /// Returns the type of a stream, as far as it has arrived.
     fn stream_type(
         &mut self,
         state: &mut UniState,
@@ -135,7 +135,7 @@ impl Session {
         Ok(nothing(bytes.len()))
     }
 
-    /// A stream of a known type.
+    /// Handles a stream of a known type.
     fn opened(&mut self, kind: u64, now_ms: u64) -> Result<State, Fatal> {
         let (heard, state) = match kind {
             stream::CONTROL => (&mut self.heard.control, State::Control),
@@ -196,7 +196,7 @@ impl Session {
         Ok(UniStep { used, event: event? })
     }
 
-    /// A whole frame of the control stream.
+    /// Handles a whole frame of the control stream.
     fn control_frame(
         &mut self,
         kind: Kind,
@@ -239,7 +239,7 @@ impl Session {
         }
     }
 
-    /// RFC 9218 §7.2.
+    /// Handles PRIORITY_UPDATE (RFC 9218 §7.2).
     fn priority_update(&mut self, payload: &[u8]) -> Result<UniEvent, Fatal> {
         let mut value = payload;
         let stream = varint::read(&mut value).ok_or(ErrorCode::FrameError)?;
@@ -297,7 +297,7 @@ fn settings(mut payload: &[u8]) -> Result<u64, Fatal> {
     Ok(capacity_max)
 }
 
-/// The number that is all of a payload.
+/// Returns the number that is the whole payload.
 fn number(mut payload: &[u8]) -> Result<u64, Fatal> {
     match varint::read(&mut payload) {
         Some(number) if payload.is_empty() => Ok(number),

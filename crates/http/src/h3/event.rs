@@ -110,7 +110,7 @@ impl From<Budget> for Fatal {
 /// Why a request stream cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamError {
-    /// It ends, in both directions, with the code; the connection goes on.
+    /// The stream ends, in both directions, with the code; the connection goes on.
     Stream(ErrorCode),
     /// The connection ends.
     Connection(Fatal),

@@ -17,7 +17,7 @@ pub(super) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// The header at the front of `input`, if there is a whole one.
+    /// Reads the header at the front of `input`, if there is a whole one.
     #[inline]
     pub(super) fn read(input: &[u8]) -> Option<FrameHeader> {
         let mut rest = input;
@@ -41,9 +41,9 @@ pub(super) enum Kind {
     PriorityUpdate,
     /// PRIORITY_UPDATE of a push.
     PushPriorityUpdate,
-    /// One of HTTP/2 that has no meaning here, and is an error (RFC 9114 §7.2.8).
+    /// A type of HTTP/2 that has no meaning here, and is an error (RFC 9114 §7.2.8).
     Forbidden,
-    /// Of no meaning here, and ignored (RFC 9114 §9).
+    /// A type without a meaning here, which is ignored (RFC 9114 §9).
     Unknown,
 }
 
@@ -90,7 +90,8 @@ pub(super) mod setting {
     /// A reserved setting without a meaning: "Endpoints SHOULD include at least one such setting".
     pub(crate) const RESERVED: u64 = 0x1f + 0x21;
 
-    /// Whether a setting of HTTP/2 is meant that must not be sent here (RFC 9114 §11.2.2).
+    /// Returns whether a name is that of a setting of HTTP/2 which must not be sent here (RFC 9114
+    /// §11.2.2).
     pub(crate) const fn is_forbidden(name: u64) -> bool {
         matches!(name, 0x0 | 0x2..=0x5)
     }
@@ -122,7 +123,7 @@ pub enum ErrorCode {
     SettingsError = 0x109,
     /// A control stream that does not begin with SETTINGS.
     MissingSettings = 0x10a,
-    /// The request was not looked at, and can be sent again.
+    /// The request was not processed, and can be sent again.
     RequestRejected = 0x10b,
     /// The response is not needed any more.
     RequestCancelled = 0x10c,
@@ -143,7 +144,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn number(self) -> u64 {
         self as u64

@@ -46,7 +46,7 @@ enum MessageStage {
     Content,
     /// The content has ended, the stream has not.
     Behind,
-    /// All is said.
+    /// The client's side of the stream has ended.
     Ended,
 }
 
@@ -67,7 +67,7 @@ struct Input<'a> {
 }
 
 impl RequestStream {
-    /// A stream of which nothing has come but perhaps a priority.
+    /// Creates a stream of which only a priority, if anything, has arrived.
     pub(super) fn new(priority: Option<Priority>) -> RequestStream {
         RequestStream {
             priority: priority.unwrap_or_default(),
@@ -108,7 +108,8 @@ impl RequestStream {
         result
     }
 
-    /// How urgent the answer is: for the order of sending from the head on (RFC 9218 §10).
+    /// Returns the urgency of the response, for the order of sending from the head on (RFC 9218
+    /// §10).
     #[inline]
     #[must_use]
     pub fn priority(&self) -> Priority {
@@ -129,7 +130,7 @@ impl RequestStream {
         self.stage = MessageStage::Ended;
     }
 
-    /// Whether the request was refused for its head.
+    /// Returns whether the request was refused for its head.
     #[inline]
     pub(super) fn is_refused(&self) -> bool {
         self.refused
@@ -153,7 +154,7 @@ impl RequestStream {
         self.stage == MessageStage::Ended
     }
 
-    /// One frame, or the next part of one.
+    /// Handles one frame, or the next part of one.
     #[inline]
     fn frame<'a>(
         &mut self,
@@ -183,7 +184,7 @@ impl RequestStream {
         }
     }
 
-    /// HEADERS.
+    /// Handles HEADERS.
     #[inline]
     fn headers<'a>(
         &mut self,
@@ -215,7 +216,7 @@ impl RequestStream {
         Ok(Step { used, event })
     }
 
-    /// The request.
+    /// Handles the request.
     #[inline]
     fn request<'a>(
         &mut self,
@@ -247,7 +248,8 @@ impl RequestStream {
         }
     }
 
-    /// HEADERS over the limit. No table needs to be kept, so the rest of them can be passed over.
+    /// Handles HEADERS over the limit. No table needs to be kept, so the rest of them can be
+    /// skipped.
     #[cold]
     fn long_headers<'a>(
         &mut self,
@@ -278,7 +280,7 @@ impl RequestStream {
         Ok(Step { used, event: RequestStreamEvent::HeadRefused { refusal, fields, end: false } })
     }
 
-    /// The end of the content, by fields.
+    /// Handles the end of the content, by fields.
     #[cold]
     fn trailers<'a>(
         &mut self,
@@ -297,7 +299,7 @@ impl RequestStream {
         Ok(RequestStreamEvent::Trailers { fields: section.fields() })
     }
 
-    /// A DATA frame begins.
+    /// Begins a DATA frame.
     #[inline]
     fn data<'a>(
         &mut self,
@@ -357,12 +359,12 @@ impl RequestStream {
         Ok(nothing(used))
     }
 
-    /// So many bytes of a frame are to be passed over.
+    /// Skips so many bytes of a frame.
     fn skip(&mut self, bytes: u64) {
         self.part = if bytes > 0 { FrameRest::Skip(bytes) } else { FrameRest::None };
     }
 
-    /// The end of the stream, between frames.
+    /// Handles the end of the stream, between frames.
     fn end<'a>(&mut self) -> Result<Step<'a>, StreamError> {
         let code = match (self.stage, self.content_left) {
             // RFC 9114 §4.1: no whole request.
@@ -394,7 +396,7 @@ fn at_most(left: u64, bytes: usize) -> usize {
     usize::try_from(left).map_or(bytes, |left| left.min(bytes))
 }
 
-/// A step that waits for the rest of a frame, which must come (RFC 9114 §7.1).
+/// Returns a step that waits for the rest of a frame, which must come (RFC 9114 §7.1).
 #[inline]
 fn need_more<'a>(input: Input<'_>) -> Result<Step<'a>, StreamError> {
     if input.fin {
@@ -407,13 +409,13 @@ fn nothing<'a>(used: usize) -> Step<'a> {
     Step { used, event: RequestStreamEvent::Nothing }
 }
 
-/// RFC 9114 §4.1, §7.2: a frame that has no place there.
+/// Returns the error of a frame that is not allowed there (RFC 9114 §4.1, §7.2).
 #[cold]
 fn unexpected() -> StreamError {
     Fatal::from(ErrorCode::FrameUnexpected).into()
 }
 
-/// RFC 9204 §2.2.
+/// Returns the error of a section that cannot be decoded (RFC 9204 §2.2).
 #[cold]
 fn unreadable() -> StreamError {
     Fatal::from(ErrorCode::QpackDecompressionFailed).into()

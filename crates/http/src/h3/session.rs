@@ -1,4 +1,4 @@
-//! One connection: the state that all of its streams share.
+//! One connection of HTTP/3: the state that all of its streams share.
 
 use super::event::{Fatal, StreamError};
 use super::frame::{self, ErrorCode, kind, setting, stream};
@@ -15,7 +15,7 @@ use crate::qpack::encoder::Encoder;
 pub struct SessionSettings {
     /// Request streams that the transport lets a client have open at once.
     pub streams: u16,
-    /// Of a request head.
+    /// The limits of a request head.
     pub limits: Limits,
     /// Whether requests may be an extended CONNECT, which is announced to the client (RFC 9220 §3).
     pub extended_connect: bool,
@@ -37,7 +37,7 @@ pub(super) const REQUEST_STEP: u64 = 4;
 /// The highest number of a request stream.
 const REQUEST_MAX: u64 = varint::MAX - 3;
 
-/// One connection.
+/// One connection of HTTP/3.
 #[derive(Debug)]
 pub struct Session {
     pub(super) settings: SessionSettings,
@@ -56,7 +56,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A connection of which nothing has come.
+    /// Creates a connection of which no bytes have arrived.
     #[must_use]
     pub fn new(settings: &SessionSettings, now_ms: u64) -> Session {
         let mut budgets = Budgets::new();
@@ -91,11 +91,12 @@ impl Session {
         frame::of_numbers(out, kind::SETTINGS, &always);
     }
 
-    /// The client has opened a request stream. The numbers must come in their order, which is how a
-    /// transport gives them.
+    /// Begins a request stream that the client has opened. The numbers must come in their order, as
+    /// a transport reports them.
     ///
     /// # Errors
-    /// This side leaves: the stream ends, unread. Or there was too much of that.
+    /// Fails when this side leaves: the stream ends, unread. It also fails when there was too much
+    /// of that.
     pub fn begin(&mut self, stream: u64, now_ms: u64) -> Result<RequestStream, StreamError> {
         debug_assert!(stream.is_multiple_of(REQUEST_STEP), "no request stream");
         self.next_request = self.next_request.max(stream + REQUEST_STEP);
@@ -107,16 +108,16 @@ impl Session {
         Ok(RequestStream::new(priority))
     }
 
-    /// A request stream was reset by the client, or its answer stopped, before the answer was
-    /// complete.
+    /// Records that a request stream was reset by the client, or its response stopped, before the
+    /// response was complete.
     ///
     /// # Errors
-    /// There was too much of that.
+    /// Fails when there was too much of that.
     pub fn reset_by_peer(&mut self, now_ms: u64) -> Result<(), Fatal> {
         Ok(self.budgets.spend(Budget::Resets, now_ms)?)
     }
 
-    /// The answer to a request was given whole.
+    /// Records that the response to a request was complete.
     #[inline]
     pub fn answered(&mut self, request: &RequestStream) {
         if !request.is_refused() {
@@ -143,7 +144,7 @@ impl Session {
         frame::of_numbers(out, kind::GO_AWAY, &[stream]);
     }
 
-    /// Whether the client knows the first stream that is not taken.
+    /// Returns whether the client knows the first stream that is not accepted.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.leaving == Leaving::Final

@@ -43,7 +43,7 @@ pub(crate) fn prepared(
     out.extend_from_slice(tail);
 }
 
-/// Most bytes that [`prepared`] appends before the tail.
+/// Returns the most bytes that [`prepared`] appends before the tail.
 #[inline]
 pub(crate) fn prepared_bytes(answer: &Prepared<'_>, shared: &[u8]) -> usize {
     // A line of HTTP/1 has four bytes that are not name or value. In either form it has at most
@@ -73,7 +73,7 @@ pub(crate) fn status(form: CompressionForm, out: &mut Vec<u8>, status: u16) {
     }
 }
 
-/// The place of a status in the static table.
+/// Returns the place of a status in the static table.
 #[inline]
 const fn status_place(form: CompressionForm, status: u16) -> Option<usize> {
     Some(match (form, status) {
@@ -126,16 +126,17 @@ pub(crate) fn fields<'f>(
         .for_each(|field| form.field(out, field.name, field.value));
 }
 
-/// Whether a field is one of HTTP/1 that no other version may have (RFC 9113 §8.2.2,
-/// RFC 9114 §4.2).
+/// Returns whether a field is one of HTTP/1 that no other version may have (RFC 9113 §8.2.2, RFC
+/// 9114 §4.2).
 fn is_of_connection(field: &Field<'_>) -> bool {
     const NAMES: [&[u8]; 5] =
         [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
     NAMES.iter().any(|name| name.eq_ignore_ascii_case(field.name))
 }
 
-/// The three fields as nearly every answer from an archive has them: one copy of known length, then
-/// tag and date in place. A copy of bytes just written would wait for each to be stored.
+/// Appends the three fields as nearly every response from an archive has them: one copy of known
+/// length, then tag and date in place. A copy of bytes just written would wait for each to be
+/// stored.
 #[inline(always)]
 fn archived_fields(
     form: CompressionForm,
@@ -177,7 +178,7 @@ fn in_place<const BYTES: usize, const TAG_AT: usize, const DATE_AT: usize>(
     }
 }
 
-/// `ETag`, `Last-Modified` and `Content-Length`, each if it is there.
+/// Appends `ETag`, `Last-Modified` and `Content-Length`, each if it is there.
 #[inline(never)]
 pub(super) fn own_fields(form: CompressionForm, out: &mut Vec<u8>, answer: &Prepared<'_>) {
     if let Some(tag) = answer.etag {

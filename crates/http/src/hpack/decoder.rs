@@ -17,16 +17,16 @@ pub struct Decoder {
 /// How a literal is used beyond its section (RFC 7541 §6.2).
 #[derive(Clone, Copy, PartialEq)]
 enum Keep {
-    /// It becomes an entry of the table.
+    /// The field becomes an entry of the table.
     Yes,
     No,
 }
 
 impl Decoder {
-    /// A decoder whose peer may use a table of `table_bytes`, at most
+    /// Creates a decoder whose peer may use a table of `table_bytes`, at most
     /// [`TABLE_MAX_BYTES`](crate::limits::TABLE_MAX_BYTES). Until a peer has read our settings it
-    /// takes 4096 for granted (RFC 9113 §6.5.2), so no less should be given. Nothing is allocated
-    /// before the first entry.
+    /// assumes 4096 (RFC 9113 §6.5.2), so the value should not be less. Nothing is allocated before
+    /// the first entry.
     #[must_use]
     pub fn new(table_bytes: usize) -> Decoder {
         Decoder { table: Table::new(table_bytes) }
@@ -107,7 +107,7 @@ impl Decoder {
         Ok(bytes > 0)
     }
 
-    /// RFC 7541 §6.1.
+    /// Decodes an indexed field (RFC 7541 §6.1).
     #[inline(always)]
     fn indexed(&self, index: usize, section: &mut FieldSection) -> Result<(), Error> {
         let place = index.wrapping_sub(1);
@@ -123,7 +123,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// RFC 7541 §6.2. Gives how much was copied within the table alone.
+    /// Decodes a literal field (RFC 7541 §6.2). Returns how much was copied within the table alone.
     #[inline]
     fn literal(
         &mut self,

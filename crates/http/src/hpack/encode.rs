@@ -19,7 +19,7 @@ pub fn prepared(out: &mut Vec<u8>, answer: &Prepared<'_>, tail: &[u8]) {
     answer::prepared(CompressionForm::Hpack, out, answer, answer.shared.hpack, tail);
 }
 
-/// Most bytes that [`prepared`] appends before the tail.
+/// Returns the most bytes that [`prepared`] appends before the tail.
 #[inline]
 #[must_use]
 pub fn prepared_bytes(answer: &Prepared<'_>) -> usize {

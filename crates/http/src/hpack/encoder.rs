@@ -29,7 +29,7 @@ pub struct Encoder {
     /// The table is smaller than the peer knows, and the next block has to say so.
     has_shrunk: bool,
     has_responded: bool,
-    /// From the second response on.
+    /// The repeated fields, from the second response on.
     repeated: Option<Box<Repeated<HpackTable>>>,
 }
 
@@ -84,7 +84,7 @@ impl Encoder {
         Encoder { table_bytes, has_shrunk: false, has_responded: false, repeated: None }
     }
 
-    /// The peer has said how large its table may be (`SETTINGS_HEADER_TABLE_SIZE`). A table that
+    /// Sets the size of the table that the peer allows (`SETTINGS_HEADER_TABLE_SIZE`). A table that
     /// was small once does not grow again.
     pub fn limit_table(&mut self, bytes: u32) {
         let bytes = bytes.min(TABLE_BYTES as u32) as u16;

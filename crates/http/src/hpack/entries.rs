@@ -32,7 +32,7 @@ pub(crate) struct TableEntries {
     oldest: u32,
     /// How many were inserted.
     inserted: u32,
-    /// Of all entries, as RFC 7541 §4.1 counts.
+    /// The size of all entries, as RFC 7541 §4.1 counts.
     bytes: usize,
     bytes_max: usize,
 }
@@ -99,18 +99,18 @@ impl TableEntries {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewField<'a> {
     pub(crate) name: NewName<'a>,
-    /// With its length in front (RFC 7541 §5.2).
+    /// The value with its length in front (RFC 7541 §5.2).
     pub(crate) value: &'a [u8],
-    /// As RFC 7541 §4.1 counts.
+    /// The size as RFC 7541 §4.1 counts.
     pub(crate) size: usize,
 }
 
 /// The name of such a field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NewName<'a> {
-    /// It is that of an entry of the static table; places count from 0.
+    /// The name of an entry of the static table; places count from 0.
     Static(usize),
-    /// It is written, in Huffman code or as it is.
+    /// A name that is written, in Huffman code or as it is.
     Written { is_coded: bool, text: &'a [u8] },
 }
 
@@ -125,7 +125,7 @@ impl NewName<'_> {
 
 /// The dynamic table of a peer, and how fields refer to it.
 pub(crate) trait EntryTable {
-    /// Of its fields.
+    /// The form of its fields.
     const FORM: CompressionForm;
 
     /// Bytes that all entries together may have.
@@ -181,13 +181,13 @@ impl<'a> PlainLine<'a> {
     }
 }
 
-/// A name in the static table, and its length.
+/// Returns a name in the static table, and its length.
 fn static_name(form: CompressionForm, place: usize) -> Option<(NewName<'static>, usize)> {
     let (name, _) = form.table().get(place)?;
     Some((NewName::Static(place), name.len()))
 }
 
-/// A name whose length has `prefix` bits, and how long it is without its code.
+/// Returns a name whose length has `prefix` bits, and how long it is without its code.
 fn written_name<'a>(rest: &mut &'a [u8], prefix: u32) -> Option<(NewName<'a>, usize)> {
     let is_coded = rest.first()? & (1 << prefix) != 0;
     let mut behind_length = *rest;

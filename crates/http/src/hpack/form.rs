@@ -6,7 +6,7 @@ use super::{integer, string};
 use crate::grammar;
 use crate::qpack;
 
-/// One of the two.
+/// The form of HPACK or of QPACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CompressionForm {
     /// RFC 7541 §6.
@@ -16,7 +16,7 @@ pub(crate) enum CompressionForm {
 }
 
 impl CompressionForm {
-    /// The table that is always there.
+    /// Returns the static table.
     pub(crate) const fn table(self) -> &'static StaticTable {
         match self {
             CompressionForm::Hpack => &static_table::HPACK,
@@ -42,9 +42,9 @@ impl CompressionForm {
         }
     }
 
-    /// Whether the name of an entry is that of a field with a secret, which no proxy on the way may
-    /// put into a table (RFC 7541 §7.1.3, RFC 9204 §7.1.3): a cookie or credentials. Places count
-    /// from 0.
+    /// Returns whether the name of an entry is that of a field with a secret, which no proxy on the
+    /// way may put into a table (RFC 7541 §7.1.3, RFC 9204 §7.1.3): a cookie or credentials. Places
+    /// count from 0.
     fn is_secret(self, place: usize) -> bool {
         match self {
             // authorization, cookie, proxy-authorization, set-cookie

@@ -19,7 +19,7 @@ const LENGTHS: [u8; 257] = [
     22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
 ];
 
-/// The symbol that never stands in a string (RFC 7541 §5.2).
+/// The symbol that never occurs in a string (RFC 7541 §5.2).
 const EOS: u16 = 256;
 
 /// Bits of the longest code.
@@ -62,7 +62,7 @@ static SHORT_CODES: [(u8, u8); 256] = {
     table
 };
 
-/// Where the codes of one length begin.
+/// The begin of the codes of one length.
 #[derive(Clone, Copy)]
 struct Start {
     /// The first of them.
@@ -74,7 +74,7 @@ struct Start {
 struct Canon {
     /// All symbols by their codes: those with shorter ones first.
     symbols: [u16; 257],
-    /// By length; the one behind the longest is there to say where that ends.
+    /// The begins by length; an additional one marks the end of the longest.
     starts: [Start; LONGEST as usize + 2],
 }
 
@@ -155,14 +155,14 @@ pub(crate) fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, CompressionE
     Ok(length)
 }
 
-/// The byte whose code the window begins with, and the length of that code.
+/// Returns the byte whose code the window begins with, and the length of that code.
 #[inline(always)]
 fn symbol(window: u64) -> Result<(u8, u32), CompressionError> {
     let (byte, bits) = SHORT_CODES[(window >> (64 - SHORT)) as usize];
     if bits != 0 { Ok((byte, u32::from(bits))) } else { long_symbol(window) }
 }
 
-/// The same for a code of more than eight bits.
+/// Returns it for a code of more than eight bits.
 fn long_symbol(window: u64) -> Result<(u8, u32), CompressionError> {
     let starts = CANON_TABLE.starts.iter().zip(CANON_TABLE.starts.iter().skip(1));
     for (bits, (start, next)) in (0u32..).zip(starts).skip(SHORT as usize + 1) {
@@ -185,7 +185,7 @@ fn put(out: &mut [u8], at: usize, byte: u8) {
     }
 }
 
-/// How many bytes the string takes in this code.
+/// Returns how many bytes the string takes in this code.
 pub(crate) fn encoded_bytes(text: impl Iterator<Item = u8>) -> usize {
     let bits: usize = text.map(|byte| usize::from(LENGTHS[usize::from(byte)])).sum();
     bits.div_ceil(8)

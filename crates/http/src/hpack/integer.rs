@@ -6,8 +6,8 @@ use super::CompressionError;
 /// for. RFC 7541 §5.1 wants an end to bytes that add nothing.
 const MORE_BYTES_MAX: u32 = 9;
 
-/// Takes an integer, whose first byte has `prefix` bits of it, off the front of `rest`. The bits
-/// above are not looked at.
+/// Reads an integer, whose first byte has `prefix` bits of it, off the front of `rest`. The bits
+/// above are ignored.
 #[inline(always)]
 pub(crate) fn read(rest: &mut &[u8], prefix: u32) -> Result<u64, CompressionError> {
     let Some((&first, tail)) = rest.split_first() else { return Err(CompressionError::Truncated) };
@@ -19,7 +19,7 @@ pub(crate) fn read(rest: &mut &[u8], prefix: u32) -> Result<u64, CompressionErro
     read_more(rest, u64::from(mask))
 }
 
-/// The same, at most `u32::MAX`: all that HPACK and a field section have use for.
+/// Reads an integer of at most `u32::MAX`: HPACK and field sections need no more.
 #[inline(always)]
 pub(crate) fn read_u32(rest: &mut &[u8], prefix: u32) -> Result<usize, CompressionError> {
     let value = read(rest, prefix)?;
@@ -29,7 +29,7 @@ pub(crate) fn read_u32(rest: &mut &[u8], prefix: u32) -> Result<usize, Compressi
     usize::try_from(value).map_err(|_| CompressionError::Integer)
 }
 
-/// The bytes behind a full prefix, seven bits in each.
+/// Reads the bytes behind a full prefix, seven bits in each.
 #[inline]
 fn read_more(rest: &mut &[u8], mut value: u64) -> Result<u64, CompressionError> {
     for place in 0..MORE_BYTES_MAX {

@@ -29,7 +29,7 @@ pub struct Tail<'a> {
     pub all: &'a [u8],
 }
 
-/// See the head of the module.
+/// The repeated fields of a connection, with their entries in the table of the peer.
 #[derive(Debug)]
 pub(crate) struct Repeated<T> {
     pub(crate) table: T,
@@ -53,10 +53,10 @@ struct RepeatedBlock {
 /// A field of a block.
 #[derive(Clone, Copy, Debug)]
 struct BlockField {
-    /// Where it stands in the block.
+    /// The offset of the field in the block.
     start: u16,
     end: u16,
-    /// Its place in the static table, from 0; [`NO_PLACE`] of a literal.
+    /// Its place in the static table, from 0; [`NO_PLACE`] for a literal.
     place: u8,
     entry: EntryNumber,
 }

@@ -8,7 +8,7 @@ pub(crate) struct StaticTable {
     entries: &'static [StaticEntry],
 }
 
-/// Where an entry stands in the text.
+/// The position of an entry in the text.
 #[derive(Clone, Copy)]
 pub(crate) struct StaticEntry {
     start: u16,
@@ -17,18 +17,19 @@ pub(crate) struct StaticEntry {
 }
 
 impl StaticTable {
-    /// The table of a text and entries, made of the same rows; see [`text_of`], [`entries_of`].
+    /// Creates the table of a text and entries, made of the same rows; see [`text_of`],
+    /// [`entries_of`].
     pub(crate) const fn new(text: &'static [u8], entries: &'static [StaticEntry]) -> StaticTable {
         StaticTable { text, entries }
     }
 
-    /// How many entries there are.
+    /// Returns how many entries there are.
     pub(crate) const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Copies name and value of an entry to the front of `room`, as far as there is any, and gives
-    /// their lengths. Places count from 0.
+    /// Copies name and value of an entry to the front of `room`, as far as there is any, and
+    /// returns their lengths. Places count from 0.
     #[inline(always)]
     pub(crate) fn copy(&self, place: usize, room: &mut [u8]) -> Option<(usize, usize)> {
         let entry = self.entries.get(place)?;
@@ -47,7 +48,7 @@ impl StaticTable {
         Some((name, value))
     }
 
-    /// Name and value of an entry. Places count from 0.
+    /// Returns name and value of an entry. Places count from 0.
     pub(crate) fn get(&self, place: usize) -> Option<(&'static [u8], &'static [u8])> {
         let entry = self.entries.get(place)?;
         let middle = usize::from(entry.start) + usize::from(entry.name_bytes);
@@ -55,8 +56,8 @@ impl StaticTable {
         Some((name, self.text.get(middle..middle + usize::from(entry.value_bytes))?))
     }
 
-    /// The place of the entry with this name, in any case, and this value; and of the first one
-    /// with the name.
+    /// Returns the place of the entry with this name, in any case, and this value; and of the first
+    /// one with the name.
     pub(crate) fn find(&self, name: &[u8], value: &[u8]) -> (Option<usize>, Option<usize>) {
         let mut named = None;
         for (place, entry) in self.entries.iter().enumerate() {
@@ -90,7 +91,7 @@ pub(crate) const fn text_bytes(rows: &[Row]) -> usize {
     bytes
 }
 
-/// The text of the rows.
+/// Returns the text of the rows.
 pub(crate) const fn text_of<const BYTES: usize>(rows: &[Row]) -> [u8; BYTES] {
     let mut text = [0; BYTES];
     let mut end = 0;
@@ -112,7 +113,7 @@ const fn append<const BYTES: usize>(text: &mut [u8; BYTES], end: usize, part: &[
     end + part.len()
 }
 
-/// Where the rows stand in their text.
+/// Returns the positions of the rows in their text.
 pub(crate) const fn entries_of<const COUNT: usize>(rows: &[Row]) -> [StaticEntry; COUNT] {
     let mut entries = [StaticEntry { start: 0, name_bytes: 0, value_bytes: 0 }; COUNT];
     let mut start = 0;

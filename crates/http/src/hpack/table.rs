@@ -5,16 +5,16 @@ use std::collections::VecDeque;
 /// The size of an entry beside its name and value (RFC 7541 §4.1).
 pub(crate) const ENTRY_BYTES: usize = 32;
 
-/// The table. Names and values stand in one ring of bytes, each entry in one piece or, where the
-/// ring ends, in two. There is no memory before the first entry.
+/// A dynamic table. Names and values are in one ring of bytes, each entry in one piece or, where
+/// the ring ends, in two. There is no memory before the first entry.
 #[derive(Debug)]
 pub(crate) struct Table {
     ring: Box<[u8]>,
     /// The newest first.
     entries: VecDeque<TableEntry>,
-    /// Where the next entry goes.
+    /// The position of the next entry.
     next: usize,
-    /// Of all entries, as RFC 7541 §4.1 counts.
+    /// The size of all entries, as RFC 7541 §4.1 counts.
     size: usize,
     /// The largest value of [`size`](Self::size).
     size_max: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Table {
     size_limit: usize,
 }
 
-/// Where an entry begins in the ring, and how long its parts are.
+/// The position of an entry in the ring, and the lengths of its parts.
 #[derive(Clone, Copy, Debug)]
 struct TableEntry {
     start: u16,
@@ -32,7 +32,7 @@ struct TableEntry {
 }
 
 impl Table {
-    /// An empty table of `size_limit` bytes.
+    /// Creates an empty table of `size_limit` bytes.
     pub(crate) fn new(size_limit: usize) -> Table {
         let size_limit = size_limit.min(crate::limits::TABLE_MAX_BYTES);
         Table {
@@ -94,8 +94,8 @@ impl Table {
         });
     }
 
-    /// Copies name and value of an entry to the front of `room`, as far as there is any, and gives
-    /// their lengths. The newest entry has place 0.
+    /// Copies name and value of an entry to the front of `room`, as far as there is any, and
+    /// returns their lengths. The newest entry has place 0.
     #[inline]
     pub(crate) fn copy(&self, place: usize, room: &mut [u8]) -> Option<(usize, usize)> {
         let entry = self.entries.get(place)?;
@@ -104,7 +104,7 @@ impl Table {
         Some((name, value))
     }
 
-    /// Copies the name of an entry to the front of `room` and gives its length.
+    /// Copies the name of an entry to the front of `room` and returns its length.
     #[inline]
     pub(crate) fn copy_name(&self, place: usize, room: &mut [u8]) -> Option<usize> {
         let entry = self.entries.get(place)?;
@@ -113,7 +113,7 @@ impl Table {
         Some(name)
     }
 
-    /// The lengths of an entry's name and value.
+    /// Returns the lengths of an entry's name and value.
     #[inline]
     pub(crate) fn lengths(&self, place: usize) -> Option<(usize, usize)> {
         let entry = self.entries.get(place)?;

@@ -48,8 +48,8 @@ pub(super) fn read(lines: &[u8]) -> Result<PartHead, FormFault> {
 
 type Names = (Vec<u8>, Option<Vec<u8>>);
 
-/// The names in `Content-Disposition` (RFC 7578 §4.2). `filename*` must not be there, and is
-/// ignored with all other parameters.
+/// Returns the names in `Content-Disposition` (RFC 7578 §4.2). `filename*` must not be there, and
+/// is ignored with all other parameters.
 ///
 /// A backslash before a quote escapes it, as RFC 9110 and curl have it, or is the last byte of a
 /// name, as browsers have it. The second reading is taken where the first one makes no sense.

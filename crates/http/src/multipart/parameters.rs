@@ -4,7 +4,7 @@ use super::FormFault;
 use crate::grammar::{is_token, trim};
 use crate::limits::BOUNDARY_MAX_BYTES;
 
-/// The boundary of a form, by the value of `Content-Type`; none when it is no
+/// Returns the boundary of a form, by the value of `Content-Type`; none when it is no
 /// `multipart/form-data`.
 ///
 /// # Errors
@@ -21,7 +21,7 @@ pub fn boundary(content_type: &[u8]) -> Option<Result<Vec<u8>, FormFault>> {
     )
 }
 
-/// The value of a parameter that has to be there once.
+/// Returns the value of a parameter that has to occur once.
 fn only(parameters: Parameters<'_>, wanted: &[u8]) -> Option<Vec<u8>> {
     let mut value = None;
     for parameter in parameters {
@@ -33,7 +33,8 @@ fn only(parameters: Parameters<'_>, wanted: &[u8]) -> Option<Vec<u8>> {
     value
 }
 
-/// RFC 2046 §5.1.1: 1 to 70 of these, and no space at the end.
+/// Returns whether the bytes are a boundary (RFC 2046 §5.1.1): 1 to 70 of these, and no space at
+/// the end.
 fn is_boundary(bytes: &[u8]) -> bool {
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(byte);
     let has_end = bytes.last().is_some_and(|&byte| byte != b' ');
@@ -57,14 +58,14 @@ impl<'a> Parameters<'a> {
         (trim(&value[..at]), Self { rest: &value[at..], is_literal: false })
     }
 
-    /// The same, as browsers write them: they escape a quote as `%22`, and a backslash not at all,
-    /// so that one may be the last byte between quotes.
+    /// Splits a value as browsers write it: they escape a quote as `%22`, and a backslash not at
+    /// all, so that one may be the last byte between quotes.
     pub(super) fn literal(value: &'a [u8]) -> (&'a [u8], Self) {
         let (value, parameters) = Self::of(value);
         (value, Self { is_literal: true, ..parameters })
     }
 
-    /// The next one; none at the end, which may have a semicolon.
+    /// Reads the next parameter; none at the end, which may have a semicolon.
     fn read(&mut self) -> Option<Result<Parameter<'a>, FormFault>> {
         self.rest = trim(self.rest);
         while let [b';', rest @ ..] = self.rest {

@@ -124,7 +124,7 @@ pub enum ChildFrame<'a> {
     File {
         /// The request.
         request: u32,
-        /// Where the part begins, in bytes from the start of the file.
+        /// The offset of the part, in bytes from the start of the file.
         offset: u64,
         /// Bytes of the part.
         bytes: u64,

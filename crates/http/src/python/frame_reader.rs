@@ -48,7 +48,7 @@ enum State {
     MessageFlags(PythonFrameHeader),
     /// A piece of a message; so many bytes are missing.
     Message { request: u32, flags: u8, missing: u32, is_begun: bool },
-    /// The rest of a frame that is not looked at; so many bytes are missing.
+    /// The rest of a frame that is skipped; so many bytes are missing.
     Skipped(u32),
     /// Something was wrong; it stays wrong.
     Failed(ChildFrameError),
@@ -91,7 +91,7 @@ impl ChildFrameReader {
     /// Checks that the connection may end here.
     ///
     /// # Errors
-    /// [`ChildFrameError::Incomplete`] within a frame, and the error of a step before.
+    /// Returns [`ChildFrameError::Incomplete`] within a frame, and the error of a step before.
     pub const fn end(&self) -> Result<(), ChildFrameError> {
         match self.state {
             State::Failed(error) => Err(error),
@@ -429,7 +429,7 @@ impl State {
         if missing == 0 { State::Header } else { State::Content { request, missing, is_last } }
     }
 
-    /// Goes on with bytes that are not looked at, or with the next frame if there are none.
+    /// Skips the missing bytes, or goes on with the next frame if there are none.
     const fn skipped(missing: u32) -> State {
         if missing == 0 { State::Header } else { State::Skipped(missing) }
     }

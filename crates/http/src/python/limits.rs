@@ -40,7 +40,7 @@ pub const INITIAL_ROOM_BYTES: u32 = 256 * 1024;
 /// Most bytes of a frame `READY`. Its four members need some hundred.
 pub const READY_MAX_BYTES: u32 = 4 * 1024;
 
-/// Most bytes of the text with which a process says why it gives a request up. It is one line of
+/// Most bytes of the text in which a process explains why it abandons a request. It is one line of
 /// the log.
 pub const FAILURE_TEXT_MAX_BYTES: u32 = 8 * 1024;
 

@@ -48,7 +48,7 @@ impl ResponseContentCheck {
     /// Returns whether a part of a file with so many bytes is content of the response.
     ///
     /// # Errors
-    /// As [`ResponseContentCheck::take`].
+    /// Returns errors as [`ResponseContentCheck::take`] does.
     pub fn take_file(&mut self, length: u64) -> Result<bool, CgiError> {
         if !self.has_content {
             return Ok(false);

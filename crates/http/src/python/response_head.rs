@@ -22,7 +22,7 @@ pub struct PythonResponseHead<'h> {
     pub reason: &'h [u8],
     /// The fields, `Content-Length` included.
     pub fields: Fields<'h>,
-    /// Where the known ones stand.
+    /// The positions of the known fields.
     pub known: KnownFieldPlaces,
     /// The value of `Content-Length`. A
     /// [`ResponseContentCheck`](super::response_content::ResponseContentCheck) checks whether it is
@@ -60,7 +60,7 @@ impl<'h> PythonResponseHead<'h> {
 pub struct HintFields<'h> {
     /// The fields; those of the connection are left out.
     pub fields: Fields<'h>,
-    /// Where the known ones stand.
+    /// The positions of the known fields.
     pub known: KnownFieldPlaces,
 }
 

@@ -19,9 +19,9 @@ const SHARED_VALUE_MIN_BYTES: usize = PREFIX_BYTES;
 /// A value that was written so that others can refer to it.
 #[derive(Clone, Copy, Debug, Default)]
 struct SharedSlot {
-    /// Where it begins in the batch; 0 if there is none.
+    /// The offset of the value in the batch; 0 if there is none.
     at: u32,
-    /// Its number among the values that can be referred to.
+    /// The number of the value among those that can be referred to.
     number: u32,
 }
 

@@ -23,7 +23,7 @@ pub fn prepared(out: &mut Vec<u8>, answer: &Prepared<'_>, tail: &[u8]) {
     answer::prepared(CompressionForm::Qpack, out, answer, answer.shared.qpack, tail);
 }
 
-/// Most bytes that [`prepared`] appends before the tail.
+/// Returns the most bytes that [`prepared`] appends before the tail.
 #[inline]
 #[must_use]
 pub fn prepared_bytes(answer: &Prepared<'_>) -> usize {
@@ -65,7 +65,7 @@ pub fn trailers<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) 
     answer::fields(CompressionForm::Qpack, out, fields);
 }
 
-/// Appends `:status`; the [`PREFIX`] must stand before it.
+/// Appends `:status`; the [`PREFIX`] must come before it.
 #[inline]
 pub fn status(out: &mut Vec<u8>, status: u16) {
     answer::status(CompressionForm::Qpack, out, status);

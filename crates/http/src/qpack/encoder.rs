@@ -32,7 +32,7 @@ pub struct Encoder {
     /// The capacity that the peer allows: `SETTINGS_QPACK_MAX_TABLE_CAPACITY`, in bytes.
     capacity_max: u64,
     has_responded: bool,
-    /// From the second response on, if the peer allows a table.
+    /// The repeated fields, from the second response on, if the peer allows a table.
     repeated: Option<Box<Repeated<QpackTable>>>,
 }
 
@@ -46,7 +46,7 @@ struct QpackTable {
     known: u32,
     /// Sections on their way, with the oldest entry that each refers to.
     sections: VecDeque<(u64, EntryNumber)>,
-    /// For the encoder stream.
+    /// The output for the encoder stream.
     instructions: Vec<u8>,
     section: SectionReferences,
 }
@@ -111,8 +111,8 @@ impl QpackTable {
         }
     }
 
-    /// The newest entry that may be removed if all older ones are: the peer has it, and no section
-    /// on its way refers to it.
+    /// Returns the newest entry that may be removed if all older ones are: the peer has it, and no
+    /// section under way refers to it.
     fn removable(&self) -> EntryNumber {
         let on_their_way = self.sections.iter().map(|(_, oldest)| *oldest);
         let first = on_their_way.chain([self.section.oldest]).min().unwrap_or_default();
@@ -151,7 +151,7 @@ impl QpackTable {
 }
 
 impl Encoder {
-    /// The peer has said how large its table may be.
+    /// Sets the size of the table that the peer allows.
     pub fn set_capacity_max(&mut self, bytes: u64) {
         self.capacity_max = bytes;
     }
@@ -211,18 +211,19 @@ impl Encoder {
         Some(&mut repeated.table.instructions).filter(|instructions| !instructions.is_empty())
     }
 
-    /// Whether a section was sent that the peer has to acknowledge.
+    /// Returns whether a section was sent that the peer has to acknowledge.
     pub(super) fn awaits_acknowledgement(&self) -> bool {
         self.repeated.as_ref().is_some_and(|repeated| !repeated.table.sections.is_empty())
     }
 
-    /// Whether entries were sent that the peer has not acknowledged.
+    /// Returns whether entries were sent that the peer has not acknowledged.
     pub(super) fn awaits_increment(&self) -> bool {
         let table = self.repeated.as_ref().map(|repeated| &repeated.table);
         table.is_some_and(|table| table.known < table.entries.inserted())
     }
 
-    /// The peer has acknowledged a section on a stream (§4.4.1). Returns whether there was one.
+    /// Records that the peer has acknowledged a section on a stream (§4.4.1). Returns whether there
+    /// was one.
     pub(super) fn acknowledge(&mut self, stream: u64) -> bool {
         let Some(repeated) = &mut self.repeated else { return false };
         let sections = &mut repeated.table.sections;
@@ -237,7 +238,7 @@ impl Encoder {
         }
     }
 
-    /// The peer has that many more entries (§4.4.3). Returns whether they were sent.
+    /// Records that the peer has that many more entries (§4.4.3). Returns whether they were sent.
     pub(super) fn increment(&mut self, count: u64) -> bool {
         let Some(QpackTable { known, entries, .. }) =
             self.repeated.as_mut().map(|repeated| &mut repeated.table)

@@ -3,7 +3,7 @@
 
 use super::encoder::Encoder;
 
-/// Whether the next bytes of the peer's encoder stream are such as may come; else the connection
+/// Returns whether the next bytes of the peer's encoder stream are allowed; else the connection
 /// must close (RFC 9204 §6).
 ///
 /// Where the capacity is 0, setting it to 0 is all that is left (RFC 9204 §3.2.3, §4.3.1): one byte
@@ -77,7 +77,7 @@ impl DecoderStream {
     fn execute(&self, encoder: &mut Encoder) -> bool {
         match self.kind {
             Instruction::Acknowledge => encoder.acknowledge(self.number),
-            // It may come of any stream (RFC 9204 §2.2.2.2).
+            // A cancellation may name any stream (RFC 9204 §2.2.2.2).
             Instruction::Cancel => {
                 encoder.cancel(self.number);
                 true

@@ -10,14 +10,14 @@ use crate::method::Method;
 /// The result of [`write_request`].
 #[derive(Debug)]
 pub struct WrittenScgi {
-    /// For the [reader](crate::cgi::response_reader::CgiReader::new) of the response.
+    /// The request for the [reader](crate::cgi::response_reader::CgiReader::new) of the response.
     pub request: SentRequest,
     /// Counts the content, which has no framing.
     pub content: ContentWriter,
 }
 
 /// Appends the head of a request with so many bytes of content. `CONTENT_LENGTH` and `SCGI` are
-/// written first, and `fill` gives the other variables; see
+/// written first, and `fill` adds the other variables; see
 /// [`RequestVariables::visit`](crate::cgi::variables::RequestVariables::visit).
 ///
 /// # Errors

@@ -47,9 +47,9 @@ pub enum InputEvent {
 pub enum ClosedBy {
     /// The client has closed the WebSocket.
     Client {
-        /// Its code, [`NO_CODE`](super::close_frame::NO_CODE) if there was none.
+        /// The close code, [`NO_CODE`](super::close_frame::NO_CODE) if there was none.
         code: u16,
-        /// Its reason, which may be empty.
+        /// The reason, which may be empty.
         reason: Box<str>,
     },
     /// The client has broken the protocol.

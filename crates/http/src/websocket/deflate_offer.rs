@@ -4,7 +4,7 @@
 use super::limits::{OFFER_PARAMETERS_MAX, WINDOW_BITS_MAX, WINDOW_BITS_MIN};
 use crate::grammar::{find_unquoted, is_token, list, trim};
 
-/// That both sides compress messages, each without a history of the ones before
+/// The agreement that both sides compress messages, each without a history of the ones before
 /// (`server_no_context_takeover`, `client_no_context_takeover`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeflateAgreement {

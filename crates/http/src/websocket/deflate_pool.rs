@@ -154,7 +154,7 @@ impl Drop for MessageDecompressor {
 pub(super) struct MessageCompressor {
     /// Always there until it is given back.
     machine: Option<Compress>,
-    /// It has the usual window.
+    /// Whether it has the usual window.
     is_kept: bool,
     pool: DeflatePool,
 }

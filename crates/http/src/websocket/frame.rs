@@ -140,7 +140,7 @@ pub(super) struct ServerFrameHead {
 }
 
 impl ServerFrameHead {
-    /// Gives the head to `write`: two bytes, or four or ten with a longer length.
+    /// Passes the head to `write`: two bytes, or four or ten with a longer length.
     pub(super) fn encode(self, write: impl FnOnce(&[u8])) {
         let flag = |is_set, bit| if is_set { bit } else { 0 };
         let first =

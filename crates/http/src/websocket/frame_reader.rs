@@ -23,7 +23,7 @@ pub struct WebSocketStep<'a> {
 /// An event from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebSocketEvent<'a> {
-    /// All of the input was used, and nothing else was in it.
+    /// All of the input was used, and it contained nothing else.
     NeedMore,
     /// The next bytes belong to a message, for which there is no room.
     NeedRoom,
@@ -53,7 +53,7 @@ pub enum WebSocketEvent<'a> {
 #[derive(Debug)]
 pub struct WebSocketReader {
     message_max_bytes: u64,
-    /// Where decompressors are if frames may be compressed.
+    /// The decompressors, if frames may be compressed.
     deflate: Option<DeflatePool>,
     /// The message that is not complete.
     message: Option<IncomingMessage>,

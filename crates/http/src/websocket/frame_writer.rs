@@ -50,7 +50,7 @@ struct OutgoingMessage {
     kind: MessageKind,
     utf8: Utf8Check,
     compressor: Option<MessageCompressor>,
-    /// Its first frame was written.
+    /// Whether its first frame was written.
     is_begun: bool,
 }
 

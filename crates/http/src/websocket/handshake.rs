@@ -155,7 +155,7 @@ pub struct HandshakeAcceptance {
 }
 
 impl HandshakeAcceptance {
-    /// Gives the fields of the response to `add`: over HTTP/1.1 those of the upgrade, and that of
+    /// Passes the fields of the response to `add`: over HTTP/1.1 those of the upgrade, and that of
     /// the extension if messages are compressed.
     pub fn visit_fields(&self, mut add: impl FnMut(&str, &str)) {
         if let Some(accept) = &self.accept {
@@ -175,7 +175,7 @@ pub fn accept_value(key: &[u8]) -> String {
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat()))
 }
 
-/// Whether a request asks to upgrade its connection to a WebSocket.
+/// Returns whether a request asks to upgrade its connection to a WebSocket.
 fn is_upgrade(head: &RequestHead<'_>) -> bool {
     let has = |field, token: &[u8]| {
         head.values(field).flat_map(list).any(|member| member.eq_ignore_ascii_case(token))

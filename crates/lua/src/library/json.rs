@@ -118,7 +118,7 @@ fn array(lua: &Lua, table: Option<Table>) -> Result<Table> {
     Ok(table)
 }
 
-/// The metatable that marks arrays, one for each VM.
+/// Returns the metatable that marks arrays, one for each VM.
 fn arrays(lua: &Lua) -> Result<Table> {
     if let Some(arrays) = lua.named_registry_value(ARRAYS)? {
         return Ok(arrays);

@@ -19,7 +19,7 @@ const SPECIALS: &[u8] = b"^$*+?.([%-";
 pub(super) enum Single {
     Any,
     Byte(u8),
-    /// One of [`PatternProgram::sets`].
+    /// One of the sets in [`PatternProgram::sets`].
     Set(u16),
 }
 
@@ -28,12 +28,12 @@ pub(super) enum Single {
 pub(super) enum PatternItem {
     /// Exactly once.
     Once(Single),
-    /// As often as possible, `least` times at least.
+    /// The item matches as often as possible, `least` times at least.
     Greedy {
         single: Single,
         least: u8,
     },
-    /// As rarely as possible.
+    /// The item matches as rarely as possible.
     Lazy(Single),
     /// Once or not at all.
     Optional(Single),
@@ -41,7 +41,7 @@ pub(super) enum PatternItem {
     Close(u8),
     /// An empty capture, whose value is its position.
     Position(u8),
-    /// The same bytes as a capture.
+    /// The item matches the same bytes as a capture.
     Again(u8),
     /// Never matches: the same bytes as a position.
     Never,

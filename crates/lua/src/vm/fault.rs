@@ -14,9 +14,9 @@ use pinion_template::Formatted;
 pub(crate) enum ScriptFault {
     /// An error, with its stack.
     Error(String),
-    /// It has used up its CPU or its memory.
+    /// The coroutine has used up its CPU or its memory.
     OverBudget(String),
-    /// It has taken too long in all.
+    /// The coroutine has taken too long in all.
     OverTime(String),
     /// The client sends a larger body than it may.
     BodyTooLarge(String),

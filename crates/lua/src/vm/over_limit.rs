@@ -45,7 +45,7 @@ impl Payer {
     }
 }
 
-/// The most CPU that the main script may take to start, in milliseconds.
+/// Returns the most CPU that the main script may take to start, in milliseconds.
 pub(super) fn start_cpu_ms(allowance: &Allowance) -> u64 {
     START_CPU_MAX_MS.max(allowance.cpu_ms)
 }

@@ -1,9 +1,9 @@
 //! The client side of HTTP/1 (RFC 9112): requests are written to a buffer, responses are parsed.
 //!
 //! [`request_writer`] writes the head of a request and [`content_writer`] frames its content; a
-//! [`response_parser`] reads the response from the bytes that come. There are no sockets, no clock
-//! and no buffers in here: the caller gives the bytes that it has received, and is given how many
-//! of them were used.
+//! [`response_parser`] reads the response from the received bytes. There are no sockets, no clock
+//! and no buffers in here: the caller passes the bytes that it has received, and learns how many of
+//! them were used.
 //!
 //! ```
 //! use pinion_http::field::Field;

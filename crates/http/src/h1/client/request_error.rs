@@ -25,7 +25,7 @@ pub enum RequestError {
     /// The field frames the message or controls the connection, so it has its own parameter of the
     /// writer, or does not exist in a request.
     ReservedField {
-        /// Its name in the usual spelling.
+        /// The name of the field in the usual spelling.
         name: &'static str,
     },
     /// The field must not come behind the content (RFC 9110 §6.5.1).

@@ -52,16 +52,17 @@ impl<'a> OutgoingRequest<'a> {
 /// target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestTarget<'a> {
-    /// To the server itself (RFC 9112 §3.2.1).
+    /// The target of a request to the server itself (RFC 9112 §3.2.1).
     Origin {
         /// The host, and the port if it is not the default one.
         authority: &'a [u8],
         /// The path, which begins with a slash, and perhaps a query.
         target: &'a [u8],
     },
-    /// To a proxy: the whole URI, with the scheme `http` or `https` (RFC 9112 §3.2.2).
+    /// The target of a request to a proxy: the whole URI, with the scheme `http` or `https` (RFC
+    /// 9112 §3.2.2).
     Absolute(&'a [u8]),
-    /// To a proxy, with CONNECT: host and port (RFC 9112 §3.2.3).
+    /// The target of CONNECT to a proxy: host and port (RFC 9112 §3.2.3).
     Authority(&'a [u8]),
     /// About the server as a whole, with OPTIONS: `*` (RFC 9112 §3.2.4).
     Asterisk {
@@ -83,12 +84,12 @@ pub enum RequestContent {
 /// The option of a request for its connection (RFC 9110 §7.6.1, §7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionOption<'a> {
-    /// It stays open for another request, which is the default of HTTP/1.1.
+    /// The connection stays open for another request, which is the default of HTTP/1.1.
     KeepAlive,
-    /// It closes after the response.
+    /// The connection closes after the response.
     Close,
-    /// It switches to one of these protocols if the server agrees: the value of `Upgrade`, such as
-    /// `websocket`.
+    /// The connection switches to one of these protocols if the server agrees: the value of
+    /// `Upgrade`, such as `websocket`.
     Upgrade(&'a [u8]),
 }
 
@@ -109,7 +110,7 @@ pub struct SentRequest {
 /// The result of [`write_request`].
 #[derive(Debug)]
 pub struct WrittenRequest {
-    /// For the [parser](super::response_parser::ResponseParser::new) of the response.
+    /// The request for the [parser](super::response_parser::ResponseParser::new) of the response.
     pub request: SentRequest,
     /// Frames the content.
     pub content: ContentWriter,

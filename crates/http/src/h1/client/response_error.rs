@@ -20,17 +20,17 @@ pub enum ResponseError {
     FieldLine,
     /// The head is over the limit, which is so many bytes.
     HeadTooLarge {
-        /// See [`ResponseLimits::head_bytes`](super::limits::ResponseLimits::head_bytes).
+        /// The limit, [`ResponseLimits::head_bytes`](super::limits::ResponseLimits::head_bytes).
         max_bytes: usize,
     },
     /// The head has more field lines than the limit.
     TooManyFields {
-        /// See [`ResponseLimits::fields`](super::limits::ResponseLimits::fields).
+        /// The limit, [`ResponseLimits::fields`](super::limits::ResponseLimits::fields).
         max: usize,
     },
     /// More interim responses than the limit.
     TooManyInterimResponses {
-        /// See
+        /// The limit,
         /// [`ResponseLimits::interim_responses`](super::limits::ResponseLimits::interim_responses).
         max: usize,
     },
@@ -45,7 +45,7 @@ pub enum ResponseError {
     Chunk,
     /// More bytes of chunk extensions than the limit (RFC 9112 §7.1.1).
     ChunkExtensionsTooLarge {
-        /// See [`ResponseLimits::chunk_extension_bytes`].
+        /// The limit, [`ResponseLimits::chunk_extension_bytes`].
         ///
         /// [`ResponseLimits::chunk_extension_bytes`]:
         ///     super::limits::ResponseLimits::chunk_extension_bytes
@@ -59,7 +59,8 @@ pub enum ResponseError {
     TooManyTrailers,
     /// More content than the limit.
     ContentTooLarge {
-        /// See [`ResponseLimits::content_bytes`](super::limits::ResponseLimits::content_bytes).
+        /// The limit,
+        /// [`ResponseLimits::content_bytes`](super::limits::ResponseLimits::content_bytes).
         max_bytes: u64,
     },
     /// A 101 that the request did not ask for, that names no protocol, or that came in HTTP/1.0

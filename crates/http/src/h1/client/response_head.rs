@@ -20,7 +20,7 @@ pub struct ResponseHead<'h> {
     pub reason: &'h [u8],
     /// All field lines.
     pub fields: Fields<'h>,
-    /// Where the known ones stand.
+    /// The positions of the known fields.
     pub known: KnownFieldPlaces,
     /// How the content is framed.
     pub framing: ResponseFraming,

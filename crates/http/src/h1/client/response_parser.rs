@@ -76,8 +76,8 @@ pub enum Persistence {
 /// Reads the response to one request. It does not buffer: the caller may drop the used bytes.
 ///
 /// Its memory does not depend on the response. A head waits in the caller's buffer, which needs no
-/// more than [`RESPONSE_HEAD_MAX_BYTES`]. Each byte is looked at a bounded number of times, also if
-/// the bytes come one by one.
+/// more than [`RESPONSE_HEAD_MAX_BYTES`]. Each byte is read a bounded number of times, also if the
+/// bytes arrive one by one.
 #[derive(Clone, Debug)]
 pub struct ResponseParser {
     request: SentRequest,
@@ -98,7 +98,7 @@ const _: () = assert!(size_of::<ResponseParser>() <= 112, "one for each open req
 /// The part of the response that the parser is in.
 #[derive(Clone, Debug)]
 enum State {
-    /// In a head, of which so many bytes need not be looked at again.
+    /// In a head, of which so many bytes need not be scanned again.
     Head { scanned: usize },
     /// In content with a length or in chunks.
     Framed(BodyReader),

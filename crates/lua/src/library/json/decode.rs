@@ -1,4 +1,4 @@
-//! From a JSON text to Lua values, built where the parser meets them.
+//! Decodes a JSON text to Lua values, which are built where the parser meets them.
 
 use super::super::limits::{JSON_DEPTH_MAX_LEVELS, JSON_TABLE_STEPS};
 use super::super::limits::{JSON_TEXT_MAX_BYTES, JSON_VALUE_STEPS};

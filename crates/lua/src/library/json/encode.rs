@@ -1,4 +1,4 @@
-//! From Lua values to a JSON text, in one walk.
+//! Encodes Lua values to a JSON text, in one walk.
 
 use super::super::limits::{
     JSON_DEPTH_MAX_LEVELS, JSON_PATH_MAX_STEPS, JSON_TABLE_STEPS, JSON_TEXT_MAX_BYTES,
