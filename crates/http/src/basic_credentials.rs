@@ -28,7 +28,7 @@ pub fn parse<'a>(value: &[u8], decoded: &'a mut Vec<u8>) -> Option<BasicCredenti
     is_clean.then_some(BasicCredentials { user, password })
 }
 
-/// Decodes base64 (RFC 4648 §4). The padding may be left out, and the bits behind the last byte are
+/// Decodes base64 (RFC 4648 §4). The padding may be left out, and the bits after the last byte are
 /// 0: every text has one spelling, with padding or without.
 fn decode_base64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     out.clear();

@@ -19,7 +19,7 @@ use crate::section::{FieldSection, Fit};
 use crate::target::{Scheme, Target};
 use crate::version::Version;
 
-/// Why fields are no request.
+/// The reason why fields are no request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejected {
     /// They break the rules of the protocol: the stream ends with its error for that.
@@ -110,7 +110,7 @@ fn over(fit: Fit, fields: &Fields<'_>, limits: &Limits) -> Refusal {
     }
 }
 
-/// Checks the fields behind the content: no pseudo-fields, and none that are
+/// Checks the fields after the content: no pseudo-fields, and none that are
 /// [forbidden](crate::h1::trailers) there, which [`keep_trailer`] decides. [`trailers_fit`] decides
 /// whether they are within the limits.
 ///
@@ -124,13 +124,13 @@ pub fn trailers(section: &FieldSection) -> Result<(), Rejected> {
     regular_fields(&fields).map(|_| ())
 }
 
-/// Returns whether a section behind the content is within the limits: those of HTTP/1.
+/// Returns whether a trailer section is within the limits: those of HTTP/1.
 #[must_use]
 pub fn trailers_fit(section: &FieldSection) -> bool {
     section.fit() == Fit::Whole && section.trailer_bytes() <= TRAILER_MAX_BYTES
 }
 
-/// Returns whether a field behind the content is passed on.
+/// Returns whether a trailer field is passed on.
 #[must_use]
 pub fn keep_trailer(name: &[u8]) -> bool {
     !is_forbidden(name)

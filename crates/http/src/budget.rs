@@ -23,7 +23,7 @@ pub enum Budget {
     Block,
 }
 
-/// How a budget is filled.
+/// The amounts by which a budget is refilled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BudgetRefill {
     /// The initial value, which is also the most that time and responses restore.
@@ -94,8 +94,8 @@ impl Budgets {
         });
     }
 
-    /// Counts the time since the last look. Looked at only when something is used up, so the usual
-    /// frame costs one subtraction.
+    /// Refills the budgets for the time since the last call. It is called only when something is
+    /// used up, so the usual frame costs one subtraction.
     #[cold]
     fn pass(&mut self, now_ms: u64) {
         let now_s = seconds(now_ms);

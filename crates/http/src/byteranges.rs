@@ -28,7 +28,7 @@ pub fn write_heading(
     out.extend_from_slice(b"\r\n\r\n");
 }
 
-/// Appends the delimiter behind the last part.
+/// Appends the delimiter after the last part.
 pub fn write_end(out: &mut Vec<u8>, boundary: &[u8]) {
     write_delimiter(out, boundary, b"--\r\n");
 }

@@ -135,7 +135,7 @@ fn date_of(
     date::parse(head.first_value(field)?, now)
 }
 
-/// How two entity tags are compared (RFC 9110 §8.8.3.2).
+/// The comparison of two entity tags (RFC 9110 §8.8.3.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TagComparison {
     Strong,

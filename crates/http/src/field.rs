@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
         Fields { text, lines }
     }
 
-    /// Returns the lines behind the first `count`.
+    /// Returns the lines after the first `count`.
     #[inline]
     pub(crate) fn behind(&self, count: usize) -> Fields<'a> {
         Fields { text: self.text, lines: self.lines.get(count..).unwrap_or_default() }

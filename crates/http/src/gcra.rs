@@ -5,12 +5,13 @@
 //! of them came evenly spaced. The caller keeps it and passes the time: both are nanoseconds of one
 //! clock that does not go back.
 
-/// How many requests may come in a time, and how many of them at once.
+/// A limit on the number of requests in a time, and on the number of requests at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// The time from one request to the next, if they come evenly spaced.
     interval_ns: u64,
-    /// How far ahead of the time the next request may be due.
+    /// The most nanoseconds by which the due time of the next request may be ahead of the present
+    /// time.
     tolerance_ns: u64,
 }
 

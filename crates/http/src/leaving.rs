@@ -1,6 +1,6 @@
-//! How a connection of many streams is ended without loss (RFC 9113 §6.8, RFC 9114 §5.2).
+//! The end of a connection of many streams without loss, by GOAWAY (RFC 9113 §6.8, RFC 9114 §5.2).
 
-/// How far this side is with it.
+/// The progress of this side's GOAWAY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
     No,

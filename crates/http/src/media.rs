@@ -7,7 +7,8 @@ pub struct MediaType<'a> {
     pub top: &'a [u8],
     /// `html`.
     pub sub: &'a [u8],
-    /// `charset=utf-8`, white space taken off; empty when there are none.
+    /// The parameters, such as `charset=utf-8`, without white space around them; empty when there
+    /// are none.
     pub parameters: &'a [u8],
 }
 

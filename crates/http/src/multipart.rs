@@ -5,7 +5,7 @@
 //! its bytes. Each byte is read once, so the work is linear.
 //!
 //! Everything that two readers could take for different forms is refused: a delimiter with other
-//! text behind it, a parameter that occurs twice, a line without its CR. The actual output of
+//! text after it, a parameter that occurs twice, a line without its CR. The actual output of
 //! browsers and programs is accepted: names with `%22` or `\"`, a part without content and without
 //! the line break that should come before its delimiter.
 
@@ -41,7 +41,7 @@ pub struct FormReader {
     /// Finds CRLF, two hyphens and the boundary.
     delimiter: Finder<'static>,
     state: State,
-    /// The head of the part that begins, as far as it has come, behind the CRLF of its delimiter.
+    /// The head of the part that begins, as far as it has arrived, after the CRLF of its delimiter.
     head: Vec<u8>,
     /// Parts that have begun.
     parts: usize,
@@ -62,7 +62,7 @@ enum State {
     Delimiter,
     /// Behind a delimiter and one hyphen.
     Hyphen,
-    /// In the padding behind a delimiter (RFC 2046 §5.1.1), or behind the last one.
+    /// In the padding after a delimiter (RFC 2046 §5.1.1), or after the last one.
     Padding {
         is_last: bool,
     },
@@ -73,7 +73,7 @@ enum State {
     Head,
     /// Behind the last delimiter: all further bytes are ignored.
     Epilogue,
-    /// Something was wrong.
+    /// An earlier step has failed with this error.
     Failed(FormFault),
 }
 
@@ -134,7 +134,7 @@ impl FormReader {
         }
     }
 
-    /// Reads some of the bytes; returns the rest, and the state of the reader behind them.
+    /// Reads some of the bytes; returns the rest, and the state of the reader after them.
     fn step<'a>(
         &mut self,
         input: &'a [u8],

@@ -9,7 +9,7 @@ use crate::page::ErrorFormat;
 /// A quality value in thousandths: 0 is "not acceptable", 1000 is the best (RFC 9110 §12.4.2).
 pub type Quality = u16;
 
-/// How welcome each coding is.
+/// The quality of each coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
     quality: [Quality; Coding::ALL.len()],
@@ -257,7 +257,7 @@ fn quality_of(parameter: &[u8]) -> Option<Quality> {
     (thousandths <= 1000).then_some(thousandths)
 }
 
-/// Returns the part before the first semicolon outside of quotes, trimmed, and the part behind it.
+/// Returns the part before the first semicolon outside of quotes, trimmed, and the part after it.
 fn split_at_semicolon(member: &[u8]) -> (&[u8], Option<&[u8]>) {
     match grammar::find_unquoted(member, b';') {
         Some(at) => (trim(member.get(..at).unwrap_or_default()), member.get(at + 1..)),

@@ -13,7 +13,7 @@ use crate::version::Version;
 /// [`HEAD_MAX_BYTES`](crate::limits::HEAD_MAX_BYTES).
 #[derive(Debug)]
 pub struct OwnedRequestHead {
-    /// The fields, and behind them everything else.
+    /// The fields, followed by everything else.
     text: Vec<u8>,
     lines: Vec<FieldPlace>,
     known: KnownFieldPlaces,
@@ -41,7 +41,7 @@ impl OwnedRequestHead {
         Self::with_fields(head, |_| true, &[])
     }
 
-    /// Copies a head with the fields that are to be kept, and others behind them.
+    /// Copies a head with the fields that are to be kept, followed by others.
     #[must_use]
     pub fn with_fields(
         head: &RequestHead<'_>,

@@ -124,7 +124,7 @@ pub enum ContentRange {
 /// The content of a ready answer.
 #[derive(Clone, Copy, Debug)]
 pub enum PreparedBody<'a> {
-    /// Nothing.
+    /// There is no content.
     None,
     /// Bytes that are not in the archive: a built-in page.
     Bytes(&'a [u8]),

@@ -5,7 +5,7 @@
 use crate::field::Fields;
 use crate::grammar;
 
-/// How a client wants an answer to be sent beside others.
+/// The order in which a client wants a response to be sent among others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// 0 is the most urgent, 7 the least.

@@ -15,8 +15,8 @@ use crate::limits::{PROXY_HEADER_MAX_BYTES, PROXY_LINE_MAX_BYTES};
 /// The client that a header names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxiedClient {
-    /// Nothing: the address of the socket holds. The proxy speaks for itself, for example to check
-    /// the health of the server (`LOCAL`), or it does not know (`UNKNOWN`, `AF_UNSPEC`).
+    /// No client: the address of the socket holds. The proxy speaks for itself, for example to
+    /// check the health of the server (`LOCAL`), or it does not know (`UNKNOWN`, `AF_UNSPEC`).
     OfSocket,
     /// The client has this address.
     Address(SocketAddr),
@@ -38,7 +38,7 @@ pub enum ParsedHeader {
     },
 }
 
-/// Why the first bytes of a connection are no header that can be used.
+/// The reason why the first bytes of a connection are no usable header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderError {
     /// They begin neither version of the header.
@@ -160,7 +160,7 @@ fn parse_binary(input: &[u8]) -> Result<ParsedHeader, HeaderError> {
     Ok(ParsedHeader::Header { client: form.client(&header[FIXED_BYTES..]), bytes })
 }
 
-/// How the addresses of a header are written.
+/// The form of the addresses of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AddressForm {
     /// There are no addresses with a meaning.
@@ -208,7 +208,7 @@ impl AddressForm {
     }
 }
 
-/// Checks that the records (TLV, §2.2.1) behind the addresses fill the header, and the checksum if
+/// Checks that the records (TLV, §2.2.1) after the addresses fill the header, and the checksum if
 /// there is one. No other record is read.
 fn check_records(header: &[u8], addresses_end: usize) -> Result<(), HeaderError> {
     const CRC32C: u8 = 0x03;

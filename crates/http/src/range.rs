@@ -31,8 +31,8 @@ impl ByteRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "lives on the stack of one request; no allocation")]
 pub enum Ranges {
-    /// Nothing that can be served as ranges: malformed, another unit, too many. The answer is the
-    /// whole representation.
+    /// The field cannot be served as ranges: it is malformed, has another unit, or too many ranges.
+    /// The response is the whole representation.
     Ignore,
     /// 416: no range has a byte of the representation.
     Unsatisfiable,

@@ -1,4 +1,4 @@
-//! Why a peer's bytes are refused, and the one table that maps each reason to a status.
+//! The reasons why a peer's bytes are refused, and the one table that maps each reason to a status.
 
 use crate::page::ErrorFormat;
 

@@ -31,7 +31,7 @@ pub struct RequestHead<'h> {
     pub fields: Fields<'h>,
     /// The positions of the known fields.
     pub known: KnownFieldPlaces,
-    /// How the content is framed.
+    /// The framing of the content.
     pub framing: Framing,
     /// Whether the client may have another request on this connection (RFC 9112 §9.3): 1.1
     /// unless it said `close`, 1.0 only when it asked.
@@ -181,12 +181,12 @@ impl ConditionalRequest for RequestHead<'_> {
     }
 }
 
-/// How the content of a request is framed (RFC 9112 §6.3).
+/// The framing of the content of a request (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// No content.
     None,
-    /// So many bytes; never 0, which is [`Framing::None`].
+    /// Content of so many bytes; never 0, which is [`Framing::None`].
     Length(u64),
     /// The chunked coding.
     Chunked,

@@ -2,7 +2,7 @@
 //! the places in it, so that [`Fields`] can be made of it.
 //!
 //! The limits are those of a head of HTTP/1, and so a section is weighed as if it were one: a
-//! request has the same verdict whatever carries it.
+//! request has the same verdict in every protocol.
 //!
 //! | Here | There | Bytes | Lines |
 //! |---|---|---|---|
@@ -16,7 +16,7 @@
 use crate::field::{FieldPlace, Fields};
 use crate::limits::{FIELDS_MAX, HEAD_MAX_BYTES, Limits};
 
-/// Decoded fields. Kept from message to message it allocates once.
+/// Decoded fields. The value is reused from message to message, so it allocates once.
 ///
 /// Pseudo-fields are lines like the others; their names begin with a colon. Lines of `Cookie` that
 /// follow each other are one line (RFC 9113 §8.2.3, RFC 9114 §4.2.1).
@@ -36,7 +36,7 @@ pub struct FieldSection {
     fit: Fit,
 }
 
-/// The room that HTTP/1 would have behind the lines that were weighed.
+/// The room that HTTP/1 would have after the lines that were weighed.
 #[derive(Debug, Default)]
 struct Left {
     bytes: usize,
@@ -76,11 +76,11 @@ const FIELDS_MAX_BYTES: usize = HEAD_MAX_BYTES + 320;
 const TEXT_BYTES: usize = FIELDS_MAX_BYTES + HEAD_MAX_BYTES + SHORT_BYTES;
 const _: () = assert!(TEXT_BYTES <= u16::MAX as usize);
 
-/// In HTTP/1 behind the method.
+/// The bytes after the method in HTTP/1.
 const BEHIND_METHOD_BYTES: usize = " ".len();
-/// In HTTP/1 behind the target.
+/// The bytes after the target in HTTP/1.
 const BEHIND_TARGET_BYTES: usize = " HTTP/1.1\r\n".len();
-/// In HTTP/1 within a field line, and behind it.
+/// The bytes within a field line and at its end in HTTP/1.
 const IN_LINE_BYTES: usize = ": ".len() + "\r\n".len();
 /// The most that a field takes in HTTP/1 beside its name and value: `:path` does.
 const BESIDE_FIELD_MAX_BYTES: usize = BEHIND_TARGET_BYTES - ":path".len();
@@ -169,7 +169,7 @@ impl FieldSection {
         self.fit == Fit::Whole
     }
 
-    /// Returns the room behind the fields, where the next one is put before it is
+    /// Returns the room after the fields, where the next one is put before it is
     /// [taken](Self::take).
     #[inline(always)]
     pub(crate) fn room(&mut self) -> &mut [u8] {
@@ -196,7 +196,7 @@ impl FieldSection {
         }
     }
 
-    /// Adds the field if HTTP/1 has room for it behind the others.
+    /// Adds the field if HTTP/1 has room for it after the others.
     #[cold]
     fn take_weighed(&mut self, name_bytes: usize, value_bytes: usize) {
         if name_bytes.saturating_add(value_bytes) > FIELDS_MAX_BYTES - self.used {

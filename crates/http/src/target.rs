@@ -49,7 +49,7 @@ pub struct Target<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetError;
 
-/// Why a path names no resource.
+/// The reason why a path names no resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathError {
     /// A percent sign without two hexadecimal digits, or no slash at the front: 400.
@@ -147,8 +147,8 @@ fn is_plain(path: &[u8]) -> bool {
     found == 0
 }
 
-/// Returns a value that is not 0 when there is a percent sign, or a slash with a dot behind it. A
-/// slash before a dot may be taken for a dot, and the other way round, behind a true one.
+/// Returns a value that is not 0 when there is a percent sign, or a slash followed by a dot. A
+/// slash before a dot may be taken for a dot, and the other way round, after a true one.
 #[inline]
 fn escape_or_dot(eight: [u8; 8]) -> u64 {
     let word = u64::from_le_bytes(eight);
@@ -245,7 +245,7 @@ fn split_query(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), TargetError> {
     Ok((path, query))
 }
 
-/// How often [`decode_repeatedly`] decodes at most. No server does it more often than twice.
+/// The most times that [`decode_repeatedly`] decodes. No server decodes more often than twice.
 const DECODED_MAX_TIMES: usize = 4;
 
 /// Decodes percent escapes until none is left, as the loosest of servers do together

@@ -2,7 +2,8 @@
 //! `pinion import` imports.
 //!
 //! **In:** the bytes of a file. **Out:** references (a path, its fields, its content) borrowed from
-//! them, or an error that names the record. Nothing is read twice, copied or kept.
+//! them, or an error that names the record. The crate reads no byte twice, and copies and keeps
+//! none.
 //!
 //! | Module | Holds |
 //! |---|---|

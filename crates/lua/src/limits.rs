@@ -1,8 +1,8 @@
 //! Every limit of the runtime: each name ends with its unit, and each value has its reason beside
 //! it.
 
-/// How often the thread that watches the workers looks at them while scripts run. The interval
-/// decides how far a turn can exceed its CPU; each look costs some microseconds.
+/// The interval at which the watching thread looks at the workers while scripts run. It decides how
+/// far a turn can exceed its CPU; each look costs some microseconds.
 pub const LOOK_MS: u64 = 10;
 
 /// The number of looks without a busy worker after which the watching thread sleeps until it is
@@ -72,8 +72,8 @@ pub const COROUTINES_DEPTH_MAX: u32 = 100;
 /// frames below the script take some.
 pub const SCRIPT_STACK_MAX_BYTES: usize = 256 * 1024;
 
-/// Most messages of one turn of a script, and most bytes of all of them: they stand outside of the
-/// memory of its VM until the turn is over.
+/// Most messages of one turn of a script. They are outside of the memory of its VM until the turn
+/// is over.
 pub const SENT_MAX: usize = 1000;
 /// Most bytes of the messages of one turn, see [`SENT_MAX`].
 pub const SENT_MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -329,8 +329,9 @@ pub const TRACE_FRAMES_MAX: i32 = 20;
 /// Modules that an error names where one was not found: as many as people read.
 pub const MODULES_SHOWN_MAX: usize = 8;
 
-/// How long a stream waits until it has regained the whole allowance of a request, in milliseconds:
-/// so it has one hundredth of a processor on average, and events can be written for days.
+/// The time that a stream waits until it has regained the whole allowance of a request, in
+/// milliseconds: so it has one hundredth of a processor on average, and events can be written for
+/// days.
 pub(crate) const STREAM_REGAIN_MS: u64 = 20_000;
 
 /// Most seconds that a route may set for itself, unless `--lua-time` is longer: an upload over a

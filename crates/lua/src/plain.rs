@@ -10,7 +10,7 @@ use crate::limits::{PLAIN_MAX_BYTES, PLAIN_MAX_DEPTH, PLAIN_PIECE_BYTES};
 /// A value that is only data.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Plain {
-    /// Nothing.
+    /// The value nil.
     Nil,
     /// True or false.
     Boolean(bool),

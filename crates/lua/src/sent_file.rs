@@ -58,7 +58,7 @@ struct FilePieces {
 enum FilePart {
     /// The text around the ranges of a multipart body.
     Text(Vec<u8>),
-    /// So many bytes of the file, from this position on.
+    /// So many bytes of the file, from a position on.
     File { at: u64, bytes: u64 },
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum SentContent {
     Whole,
     /// Ranges of it.
     Ranges,
-    /// Nothing: the status is the reason.
+    /// No content: the status is the reason.
     Nothing,
 }
 

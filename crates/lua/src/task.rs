@@ -185,7 +185,7 @@ impl Task {
 /// The event that a task waits for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// Nothing: it runs, or is over.
+    /// No event: the task runs, or has ended.
     #[default]
     No,
     /// A time, in monotonic milliseconds.

@@ -1,4 +1,4 @@
-//! Why the output of a program is no response.
+//! The reasons why the output of a program is no response.
 
 use core::fmt;
 
@@ -12,7 +12,7 @@ pub enum CgiError {
     NoFields,
     /// The output ended within the head.
     HeadIncomplete,
-    /// The head is over the limit, which is so many bytes.
+    /// The head is longer than the limit, in bytes.
     HeadTooLarge {
         /// The limit, [`ResponseLimits::head_bytes`](crate::h1::client::limits::ResponseLimits).
         max_bytes: usize,
@@ -41,7 +41,7 @@ pub enum CgiError {
     ContentTooLong,
     /// The output is shorter than `Content-Length` announced.
     ContentTooShort {
-        /// How many bytes are missing.
+        /// The number of missing bytes.
         missing_bytes: u64,
     },
     /// The output broke off: the connection was reset, or a time was over. How much is missing is

@@ -7,7 +7,7 @@
 /// the owner of the site adds. Linux takes 128 KiB for one string and 2 MiB for all of them.
 pub const VARIABLES_MAX_BYTES: usize = 128 * 1024;
 
-/// Most bytes of output that are thrown away because the response has no content: to HEAD, with 204
-/// and 304, and behind a local redirect. Programs that ignore HEAD write a page, and to read it
-/// keeps the connection usable. Beyond this a new connection costs less.
+/// Most bytes of output that are dropped because the response has no content: to HEAD, with 204 and
+/// 304, and after a local redirect. Programs that ignore HEAD write a page, and reading it keeps
+/// the connection usable. Beyond this a new connection costs less.
 pub const SKIPPED_OUTPUT_MAX_BYTES: u64 = 1024 * 1024;

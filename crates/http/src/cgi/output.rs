@@ -17,8 +17,8 @@ use crate::version::Version;
 
 /// Reads the output of one program, in any pieces.
 ///
-/// A head that comes in one piece is read from there. One in several pieces is collected, so the
-/// memory is at most that of a head, and is freed behind it.
+/// A head that arrives in one piece is read from the input. A head in several pieces is collected,
+/// so the memory is at most that of a head, and is freed after it.
 #[derive(Clone, Debug)]
 pub(crate) struct CgiOutput {
     request: SentRequest,
@@ -61,7 +61,7 @@ impl CgiOutput {
         CgiOutput { request, limits: *limits, head: Vec::new(), content_bytes: 0, state }
     }
 
-    /// Returns whether the program's connection closes behind the response.
+    /// Returns whether the program's connection closes after the response.
     pub(crate) const fn is_last(&self) -> bool {
         self.request.close
     }

@@ -127,8 +127,8 @@ fn without_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Splits `field-name ":" [ field-value ]` (RFC 3875 §6.3). Returns how many bytes the name has,
-/// and where the value is behind the colon.
+/// Splits `field-name ":" [ field-value ]` (RFC 3875 §6.3). Returns the length of the name, and the
+/// range of the value after the colon.
 pub(crate) fn split_line(line: &[u8]) -> Result<(usize, core::ops::Range<usize>), CgiError> {
     let colon = memchr::memchr(b':', line).ok_or(CgiError::FieldLine)?;
     let (name, value) = line.split_at(colon);

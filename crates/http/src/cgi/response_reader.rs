@@ -25,7 +25,7 @@ enum State {
     Open,
     /// The response is complete.
     End,
-    /// Something was wrong; it stays wrong.
+    /// An earlier step has failed with this error, which is final.
     Failed(CgiError),
 }
 

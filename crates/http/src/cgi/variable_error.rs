@@ -1,4 +1,4 @@
-//! Why the variables of a request cannot be written.
+//! The reasons why the variables of a request cannot be written.
 
 use core::fmt;
 

@@ -34,7 +34,7 @@ pub struct RequestVariables<'a> {
     pub server: ServerVariables<'a>,
     /// Which program responds.
     pub script: ScriptVariables<'a>,
-    /// How long the content is: `CONTENT_LENGTH`. The length of chunked content is not known.
+    /// The length of the content: `CONTENT_LENGTH`. The length of chunked content is not known.
     pub content: RequestContent,
     /// Whether the program gets `Authorization` as `HTTP_AUTHORIZATION`.
     pub passes_authorization: bool,

@@ -14,7 +14,7 @@ pub struct FastCgiContentWriter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// So many bytes are missing; never 0.
+    /// The number of bytes that are missing; never 0.
     Length(u64),
     /// Any number of bytes may follow.
     Stream,
@@ -29,7 +29,7 @@ pub const ABORT: [u8; HEADER_BYTES] = header(ABORT_REQUEST, 0, 0);
 /// The bytes around a piece of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FramedPiece {
-    /// How many bytes of the content are the piece; the rest needs records of its own.
+    /// The number of bytes of the content in the piece; the rest needs records of its own.
     pub bytes: u64,
     /// The bytes that must follow the piece: padding, and perhaps the end of the stream.
     pub end: &'static [u8],

@@ -1,4 +1,4 @@
-//! Why a response over FastCGI cannot be used.
+//! The reasons why a response over FastCGI cannot be used.
 
 use core::fmt;
 

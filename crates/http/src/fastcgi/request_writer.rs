@@ -16,11 +16,11 @@ const RESPONDER: u16 = 1;
 pub struct FastCgiRequest {
     /// The method. Its name is sent as the variable `REQUEST_METHOD`.
     pub method: Method,
-    /// How long the content is. [`RequestContent::Chunked`] is content of an unknown length, which
-    /// ends with its stream. Applications that look at the variable `CONTENT_LENGTH` then read no
-    /// content, such as php-fpm.
+    /// The length of the content. [`RequestContent::Chunked`] is content of an unknown length,
+    /// which ends with its stream. Applications that read the variable `CONTENT_LENGTH` then read
+    /// no content, such as php-fpm.
     pub content: RequestContent,
-    /// Whether the application is asked to keep the connection open behind the response
+    /// Whether the application is asked to keep the connection open after the response
     /// (`FCGI_KEEP_CONN`, §5.1). It is ignored if the length of the content is not known: php-fpm
     /// ends such a request in order and then resets the connection, because content is left.
     pub keep_connection: bool,
@@ -68,7 +68,7 @@ pub fn write_request(
 }
 
 /// Writes name-value pairs (§3.4) to records of type `FCGI_PARAMS`. A pair that does not fit into a
-/// record goes on in the next one: the records are one stream.
+/// record continues in the next one: the records are one stream.
 #[derive(Debug)]
 pub struct ParamsWriter<'a> {
     out: &'a mut Vec<u8>,

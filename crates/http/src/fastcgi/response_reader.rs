@@ -51,7 +51,7 @@ enum State {
     Ending,
     /// The response is complete.
     End(Persistence),
-    /// Something was wrong; it stays wrong.
+    /// An earlier step has failed with this error, which is final.
     Failed(FastCgiError),
 }
 

@@ -59,7 +59,7 @@ impl BodyReader {
     }
 
     /// Returns whether a `Content-Length` announces no more than is allowed. Chunks announce
-    /// nothing; they are refused when they come to more.
+    /// nothing; they are refused when their sum is larger.
     #[inline]
     #[must_use]
     pub fn fits(&self) -> bool {

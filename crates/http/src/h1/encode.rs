@@ -17,19 +17,19 @@ pub enum ConnectionFields {
     Close,
     /// An HTTP/1.0 client asked to keep the connection, and may.
     KeepAlive {
-        /// How long an idle connection is kept.
+        /// The time that an idle connection is kept.
         timeout_seconds: u32,
-        /// How many more requests it may have, when that is limited.
+        /// The number of further requests that it may have, when that is limited.
         max_requests: Option<u32>,
     },
 }
 
-/// How the content of a response is framed (RFC 9112 §6).
+/// The framing of the content of a response (RFC 9112 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
     /// The status or method allows no content, and no field says anything.
     None,
-    /// So many bytes.
+    /// Content of so many bytes.
     Length(u64),
     /// Length not known: the chunked coding.
     Chunked,

@@ -54,7 +54,7 @@ pub enum Parsed<'h> {
     /// The head is incomplete. Call again with more input and this number, which avoids a second
     /// scan of the same bytes: a head that arrives byte by byte costs linear work.
     Partial {
-        /// How many bytes of the input need not be scanned again.
+        /// The number of bytes of the input that need not be scanned again.
         scanned: usize,
     },
     /// A whole head.
@@ -72,8 +72,8 @@ pub enum Parsed<'h> {
 /// `scanned` is 0 at first and the value of [`Parsed::Partial`] after that, as long as `input` only
 /// grows at its end.
 ///
-/// Refuses as soon as it is sure: a partial head that is over a limit, or malformed already, is
-/// not waited for. Whatever is refused, the connection must close.
+/// Refuses as early as possible: a partial head that is over a limit, or malformed already, is not
+/// awaited. After every refusal, the connection must close.
 #[inline]
 pub fn parse<'h>(
     input: &'h [u8],
@@ -195,8 +195,8 @@ fn framing_of(
     }
 }
 
-/// Checks `Transfer-Encoding` of requests and responses alike. The only one accepted is a single
-/// `chunked`, in HTTP/1.1, without `Content-Length`.
+/// Returns the framing of `Transfer-Encoding`, for requests and responses alike. The only one
+/// accepted is a single `chunked`, in HTTP/1.1, without `Content-Length`.
 pub(super) fn transfer_encoding(
     version: Version,
     fields: &Fields<'_>,

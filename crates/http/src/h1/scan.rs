@@ -49,7 +49,7 @@ pub(super) fn scan<'h>(
     Ok(Some(Scanned { method, method_token, target, version, known, bytes }))
 }
 
-/// Reads the field lines of a head, and the blank line behind them, at the front of `rest`, the end
+/// Reads the field lines of a head, and the blank line after them, at the front of `rest`, the end
 /// of `text`. The lines go to `lines`. It is inlined into the loop of each caller, so that its
 /// result stays in registers.
 #[inline(always)]

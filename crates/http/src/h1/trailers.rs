@@ -1,4 +1,4 @@
-//! The fields behind chunked content (RFC 9112 §7.1.2), without those that have no business there.
+//! The trailer fields of chunked content (RFC 9112 §7.1.2), without those that are forbidden there.
 //!
 //! They are never merged into the fields of the head (RFC 9110 §6.5.1): the head was acted upon
 //! before they came, and a client that may not set a field there could set it here.

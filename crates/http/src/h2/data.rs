@@ -15,7 +15,7 @@ pub(super) struct DataRest {
     stream: u32,
     /// Bytes of content.
     content: u32,
-    /// Bytes of padding behind it.
+    /// Bytes of padding after it.
     padding: u32,
     /// Whether the content ends with it, which has not been reported yet.
     end: bool,
@@ -154,7 +154,7 @@ impl<S: Default> Session<S> {
         Ok(())
     }
 
-    /// Returns the present part of a DATA frame, behind the first `used` bytes of the input.
+    /// Returns the present part of a DATA frame, after the first `used` bytes of the input.
     #[inline]
     pub(super) fn data_part<'a>(
         &mut self,

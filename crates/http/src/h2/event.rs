@@ -21,7 +21,7 @@ pub enum Event<'a> {
     /// The rest of the input can only be used with more input: at most
     /// [`INPUT_MAX_BYTES`](super::session::INPUT_MAX_BYTES) in all.
     NeedMore,
-    /// Nothing to tell; answers to it may have been written.
+    /// There is nothing to report; responses to it may have been written.
     Nothing,
     /// A request.
     Head {
@@ -29,19 +29,19 @@ pub enum Event<'a> {
         stream: u32,
         /// The request.
         head: &'a RequestHead<'a>,
-        /// Nothing follows.
+        /// Whether the stream ends here.
         end: bool,
     },
     /// A request that is to be answered with the status of the refusal.
     HeadRefused {
         /// The number of the stream.
         stream: u32,
-        /// Why.
+        /// The reason of the refusal.
         refusal: Refusal,
         /// The received part of its head, see
         /// [`refused_request`](crate::binary_head::refused_request).
         fields: Fields<'a>,
-        /// Nothing follows.
+        /// Whether the stream ends here.
         end: bool,
     },
     /// Content. The caller returns every byte of it to the window by
@@ -51,10 +51,10 @@ pub enum Event<'a> {
         stream: u32,
         /// The bytes; none perhaps, when it is the end.
         bytes: &'a [u8],
-        /// Nothing follows.
+        /// Whether the stream ends here.
         end: bool,
     },
-    /// The end of the content, with fields behind it. Those that are
+    /// The end of the content, with trailer fields. Fields that are
     /// [forbidden](crate::h1::trailers::is_forbidden) there are left out.
     Trailers {
         /// Their stream.
@@ -68,7 +68,7 @@ pub enum Event<'a> {
     Reset {
         /// The stream.
         stream: u32,
-        /// Why.
+        /// The reason of the end.
         code: ErrorCode,
         /// Whether the client did it.
         by_peer: bool,
@@ -78,14 +78,14 @@ pub enum Event<'a> {
     /// The connection is over: the caller sends the written bytes, then closes it. Input is ignored
     /// from now on.
     Fatal {
-        /// Why.
+        /// The reason of the end.
         code: ErrorCode,
         /// The budget that the client has used up, if that was the reason.
         budget: Option<Budget>,
     },
 }
 
-/// Why a connection ends within a step.
+/// The reason why a connection ends within a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepFault {
     /// The client broke the protocol.

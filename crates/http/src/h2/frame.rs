@@ -118,7 +118,7 @@ pub(super) mod setting {
     pub(crate) const NO_RFC7540_PRIORITIES: u16 = 0x9;
 }
 
-/// Window of a stream, and of a connection, before anybody says otherwise (RFC 9113 §6.9.2).
+/// The default window of a stream, and of a connection (RFC 9113 §6.9.2).
 pub(super) const WINDOW_DEFAULT_BYTES: u32 = 65_535;
 
 /// Payload of a frame that everybody must take (RFC 9113 §4.2). This server takes no longer one.
@@ -130,15 +130,15 @@ pub(super) const FRAME_MAX_BYTES: u32 = (1 << 24) - 1;
 /// Dynamic table of a decoder before it says otherwise (RFC 9113 §6.5.2).
 pub(super) const TABLE_DEFAULT_BYTES: u32 = 4096;
 
-/// Why a stream or a connection ends (RFC 9113 §7).
+/// The reason why a stream or a connection ends (RFC 9113 §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum ErrorCode {
-    /// Nothing is wrong.
+    /// There is no error.
     NoError = 0x0,
     /// The peer broke the protocol.
     ProtocolError = 0x1,
-    /// Something went wrong on the side that says so.
+    /// The side that reports this has an internal error.
     InternalError = 0x2,
     /// More DATA than the window allowed, or a window beyond any number.
     FlowControlError = 0x3,

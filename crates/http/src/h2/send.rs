@@ -64,7 +64,7 @@ impl<S: Default> Session<S> {
         true
     }
 
-    /// Writes the fields behind the content, and with them its end; see [`head`](Self::head).
+    /// Writes the trailer fields, and with them the end of the content; see [`head`](Self::head).
     pub fn trailers(
         &mut self,
         stream: u32,
@@ -88,9 +88,9 @@ impl<S: Default> Session<S> {
         }
     }
 
-    /// Writes the header of a DATA frame, behind which the caller puts the content: no more than
-    /// there is [room](Self::room), and none perhaps, when it is the end. With `end` the stream is
-    /// to be [closed](Self::close) behind it.
+    /// Writes the header of a DATA frame, after which the caller appends the content: no more than
+    /// there is [room](Self::room), and perhaps none, when it is the end. With `end` the caller
+    /// [closes](Self::close) the stream after it.
     ///
     /// Says whether the stream is open for it; if not, nothing is written.
     #[inline]

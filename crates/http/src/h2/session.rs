@@ -47,12 +47,12 @@ impl Default for SessionSettings {
     }
 }
 
-/// How far a connection has come.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The client has to send its preface.
     Preface,
-    /// The client's SETTINGS behind the preface are expected (RFC 9113 §3.4).
+    /// The client's SETTINGS after the preface are expected (RFC 9113 §3.4).
     First,
     Open,
     /// Over; GOAWAY with an error was written.
@@ -375,7 +375,7 @@ pub(super) struct Ignored {
     pub(super) stream: u32,
     /// Bytes that the client may still send on it.
     pub(super) window: i32,
-    /// Whether the PING behind the response is still to be answered.
+    /// Whether the PING after the response is still unanswered.
     pub(super) is_asked: bool,
     /// Whether the client has to be asked to stop, once it has read the whole response and has used
     /// its window up.

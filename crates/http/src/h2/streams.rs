@@ -201,7 +201,7 @@ impl<S> Streams<S> {
         best.after.or(best.first)
     }
 
-    /// Bytes of memory behind the table.
+    /// Returns the bytes of memory of the table.
     pub(super) fn memory_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<StreamEntry>()
             + self.places.capacity() * size_of::<StreamSlot<S>>()

@@ -28,7 +28,7 @@ pub(super) struct StreamWindow {
     /// outstanding, that have to be consumed before the next is.
     consumed: u32,
     is_measuring: bool,
-    /// The round trips that are measured one behind the other, with this one.
+    /// The number of round trips that are measured one after the other, with this one.
     attempts: u8,
 }
 

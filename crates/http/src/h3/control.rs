@@ -17,7 +17,7 @@ pub struct UniState(State);
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// So many bytes of its type have come.
+    /// The received bytes of its type, and their number.
     Begin([u8; 8], u8),
     Control,
     Encoder,
@@ -100,7 +100,8 @@ impl Session {
     /// (RFC 9114 §6.2.1, RFC 9204 §4.2), or if there were too many resets.
     pub fn uni_reset(&mut self, state: &UniState, now_ms: u64) -> Result<(), Fatal> {
         match state.0 {
-            // RFC 9114 §6.2: a stream may end before its type has come. Nothing has counted it yet.
+            // RFC 9114 §6.2: a stream may end before its type has arrived. Such a stream has not
+            // been counted yet.
             State::Begin(..) => Ok(self.budgets.spend(Budget::Trifles, now_ms)?),
             State::Stopped => Ok(()),
             State::Control | State::Encoder | State::Decoder(_) => {

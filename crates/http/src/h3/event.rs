@@ -22,23 +22,23 @@ pub enum RequestStreamEvent<'a> {
     /// The rest of the input can only be used with more input: at most
     /// [`INPUT_MAX_BYTES`](super::request::INPUT_MAX_BYTES) in all.
     NeedMore,
-    /// Nothing to tell.
+    /// There is nothing to report.
     Nothing,
     /// The request.
     Head {
         /// The request.
         head: &'a RequestHead<'a>,
-        /// Nothing follows, not even [`RequestStreamEvent::End`].
+        /// Whether the stream ends here, without a further [`RequestStreamEvent::End`].
         end: bool,
     },
     /// The request is to be answered with the status of the refusal.
     HeadRefused {
-        /// Why.
+        /// The reason of the refusal.
         refusal: Refusal,
         /// The received part of its head, see
         /// [`refused_request`](crate::binary_head::refused_request).
         fields: Fields<'a>,
-        /// Nothing follows, not even [`RequestStreamEvent::End`].
+        /// Whether the stream ends here, without a further [`RequestStreamEvent::End`].
         end: bool,
     },
     /// Content; there is some.
@@ -46,7 +46,7 @@ pub enum RequestStreamEvent<'a> {
         /// The bytes.
         bytes: &'a [u8],
     },
-    /// The end of the content, with fields behind it. Those that are
+    /// The end of the content, with trailer fields. Fields that are
     /// [forbidden](crate::h1::trailers::is_forbidden) there are left out.
     Trailers {
         /// The fields.
@@ -68,7 +68,7 @@ pub struct UniStep {
 /// An event of a unidirectional stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UniEvent {
-    /// Nothing to tell.
+    /// There is nothing to report.
     Nothing,
     /// The client asks for another priority of a request stream that has begun, and perhaps ended:
     /// see [`RequestStream::set_priority`](super::request::RequestStream::set_priority).
@@ -89,7 +89,7 @@ pub enum UniEvent {
 /// The connection is over: it closes with the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fatal {
-    /// Why.
+    /// The reason of the end.
     pub code: ErrorCode,
     /// The budget that the client has used up, if that was the reason.
     pub budget: Option<Budget>,
@@ -107,7 +107,7 @@ impl From<Budget> for Fatal {
     }
 }
 
-/// Why a request stream cannot go on.
+/// The reason why a request stream cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamError {
     /// The stream ends, in both directions, with the code; the connection goes on.

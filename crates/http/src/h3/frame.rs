@@ -97,15 +97,15 @@ pub(super) mod setting {
     }
 }
 
-/// Why a stream or a connection ends (RFC 9114 §8.1, RFC 9204 §6).
+/// The reason why a stream or a connection ends (RFC 9114 §8.1, RFC 9204 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum ErrorCode {
-    /// Nothing is wrong.
+    /// There is no error.
     NoError = 0x100,
     /// The peer broke the protocol in a way that has no code of its own.
     GeneralProtocolError = 0x101,
-    /// Something went wrong on the side that says so.
+    /// The side that reports this has an internal error.
     InternalError = 0x102,
     /// A stream that is not accepted.
     StreamCreationError = 0x103,

@@ -10,6 +10,6 @@ pub const BLOCK_MAX_BYTES: usize = HEAD_MAX_BYTES + 8 * 1024;
 /// Bytes of a frame on the control stream: the settings and priorities of any client are below 100.
 pub const CONTROL_FRAME_MAX_BYTES: usize = 1024;
 
-/// Bytes of frames that are passed over, which count as one more frame that changes nothing: no
-/// limit of content holds for them.
+/// Bytes of skipped frames that count as one more frame that changes nothing: no limit of content
+/// holds for them.
 pub const SKIP_UNIT_BYTES: u64 = 16 * 1024;

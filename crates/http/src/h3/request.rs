@@ -36,7 +36,7 @@ pub struct RequestStream {
 
 const _: () = assert!(size_of::<RequestStream>() <= 48, "one per request");
 
-/// How far the message has come.
+/// The stage of the message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum MessageStage {
     /// The head is to come.
@@ -76,10 +76,10 @@ impl RequestStream {
         }
     }
 
-    /// Uses the front of the input, at most one frame of it. `fin` says that the stream ends behind
-    /// the input: who knows it early gets to know early that no content follows. `section` is where
-    /// fields are decoded, and can be the same for all connections; a head is put in `place`, a
-    /// fresh one for each step.
+    /// Uses the front of the input, at most one frame of it. `fin` says that the stream ends after
+    /// the input: a caller that sets it early learns early that no content follows. `section`
+    /// receives the decoded fields, and can be the same for all connections; a head is put in
+    /// `place`, a fresh one for each step.
     ///
     /// [`RequestStreamEvent::NeedMore`] comes with no bytes used, any other event but
     /// [`RequestStreamEvent::End`] with some. Steps are to be made until it comes, or until all is
@@ -323,7 +323,7 @@ impl RequestStream {
         self.content_part(header.bytes, header.own_bytes, input)
     }
 
-    /// Returns the present part of a DATA frame, behind the first `used` bytes of the input.
+    /// Returns the present part of a DATA frame, after the first `used` bytes of the input.
     #[inline]
     fn content_part<'a>(
         &mut self,

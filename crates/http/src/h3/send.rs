@@ -25,12 +25,12 @@ pub fn head(out: &mut Vec<u8>, section: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// Writes the fields behind the content; see [`head`].
+/// Writes the trailer fields; see [`head`].
 pub fn trailers(out: &mut Vec<u8>, section: impl FnOnce(&mut Vec<u8>)) {
     head(out, section);
 }
 
-/// Writes the header of a DATA frame, behind which the caller puts so many bytes of content.
+/// Writes the header of a DATA frame, after which the caller appends so many bytes of content.
 #[inline]
 pub fn data(out: &mut Vec<u8>, bytes: u64) {
     out.push(kind::DATA as u8);

@@ -28,7 +28,7 @@ pub fn write(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Bytes that [`write()`] appends.
+/// Returns the number of bytes that [`write()`] appends.
 #[must_use]
 pub const fn bytes(value: u64) -> usize {
     match value {

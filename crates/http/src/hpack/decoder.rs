@@ -14,7 +14,7 @@ pub struct Decoder {
     table: Table,
 }
 
-/// How a literal is used beyond its section (RFC 7541 §6.2).
+/// The use of a literal beyond its section (RFC 7541 §6.2).
 #[derive(Clone, Copy, PartialEq)]
 enum Keep {
     /// The field becomes an entry of the table.

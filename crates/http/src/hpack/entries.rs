@@ -15,7 +15,7 @@ pub(crate) const USED_TABLE_MIN_BYTES: usize = 1024;
 /// Entries that fit into it: the shortest has neither a name nor a value.
 const ENTRIES_MAX: usize = TABLE_BYTES / ENTRY_BYTES;
 
-/// How many entries had been inserted with an entry: 1 for the first one.
+/// The number of insertions up to and including an entry: 1 for the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntryNumber(pub(crate) u32);
 
@@ -30,7 +30,7 @@ pub(crate) struct TableEntries {
     /// Their sizes, a ring.
     sizes: [u16; ENTRIES_MAX],
     oldest: u32,
-    /// How many were inserted.
+    /// The number of insertions.
     inserted: u32,
     /// The size of all entries, as RFC 7541 §4.1 counts.
     bytes: usize,
@@ -128,7 +128,7 @@ pub(crate) trait EntryTable {
     /// The form of its fields.
     const FORM: CompressionForm;
 
-    /// Bytes that all entries together may have.
+    /// Returns the most bytes that all entries together may have.
     fn bytes_max(&self) -> usize;
 
     /// Appends a reference to an entry, if the table has it and the peer knows it. Returns whether.

@@ -67,7 +67,7 @@ static SHORT_CODES: [(u8, u8); 256] = {
 struct Start {
     /// The first of them.
     code: u32,
-    /// How many shorter codes there are.
+    /// The number of shorter codes.
     rank: u32,
 }
 

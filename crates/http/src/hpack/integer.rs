@@ -2,7 +2,7 @@
 
 use super::CompressionError;
 
-/// Bytes behind the first that an integer may have: enough for 62 bits, which RFC 9204 §4.1.1 asks
+/// Bytes after the first that an integer may have: enough for 62 bits, which RFC 9204 §4.1.1 asks
 /// for. RFC 7541 §5.1 wants an end to bytes that add nothing.
 const MORE_BYTES_MAX: u32 = 9;
 
@@ -29,7 +29,7 @@ pub(crate) fn read_u32(rest: &mut &[u8], prefix: u32) -> Result<usize, Compressi
     usize::try_from(value).map_err(|_| CompressionError::Integer)
 }
 
-/// Reads the bytes behind a full prefix, seven bits in each.
+/// Reads the bytes after a full prefix, seven bits in each.
 #[inline]
 fn read_more(rest: &mut &[u8], mut value: u64) -> Result<u64, CompressionError> {
     for place in 0..MORE_BYTES_MAX {

@@ -31,12 +31,12 @@ pub enum CompressionError {
     Integer,
     /// A reference to a dynamic table where there is none (RFC 9204 §4.5.1).
     NoTable,
-    /// A table size is over the allowed one, or comes behind the first field (RFC 7541 §4.2).
+    /// A table size is over the allowed one, or comes after the first field (RFC 7541 §4.2).
     TableSize,
     /// The block ends within a field.
     Truncated,
-    /// A section over the limits that goes on copying names within the table: far more work than
-    /// its bytes are worth. See [`TABLE_COPY_MAX_BYTES`](crate::limits::TABLE_COPY_MAX_BYTES).
+    /// A section over the limits continues to copy names within the table: far more work than its
+    /// bytes are worth. See [`TABLE_COPY_MAX_BYTES`](crate::limits::TABLE_COPY_MAX_BYTES).
     Work,
 }
 

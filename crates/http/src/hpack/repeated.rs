@@ -23,7 +23,7 @@ const TIMES: usize = 4;
 pub struct Tail<'a> {
     /// The value of `date`.
     pub date: &'a [u8; DATE_BYTES],
-    /// The fields behind it, from the static table and literals alone.
+    /// The fields after it, from the static table and literals alone.
     pub fields: &'a [u8],
     /// `date` and these fields, in the same form.
     pub all: &'a [u8],
@@ -46,7 +46,7 @@ pub(crate) struct Repeated<T> {
 #[derive(Debug)]
 struct RepeatedBlock {
     bytes: Box<[u8]>,
-    /// Empty if the block cannot be inserted.
+    /// The fields of the block; empty if the block cannot be inserted.
     fields: Box<[BlockField]>,
 }
 

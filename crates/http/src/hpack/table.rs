@@ -50,7 +50,7 @@ impl Table {
         self.ring.len() + self.entries.capacity() * size_of::<TableEntry>()
     }
 
-    /// Changes the size; false when it is over the limit.
+    /// Changes the size; returns false when it is over the limit.
     pub(crate) fn resize(&mut self, size_max: usize) -> bool {
         if size_max > self.size_limit {
             return false;

@@ -1,4 +1,4 @@
-//! Parameters behind a value (RFC 9110 §5.6.6), as forms have them.
+//! Parameters after a value (RFC 9110 §5.6.6), as forms have them.
 
 use super::FormFault;
 use crate::grammar::{is_token, trim};
@@ -52,7 +52,7 @@ pub(super) struct Parameters<'a> {
 type Parameter<'a> = (&'a [u8], Vec<u8>);
 
 impl<'a> Parameters<'a> {
-    /// Returns the text before the first semicolon, and the parameters behind it.
+    /// Returns the text before the first semicolon, and the parameters after it.
     pub(super) fn of(value: &'a [u8]) -> (&'a [u8], Self) {
         let at = memchr::memchr(b';', value).unwrap_or(value.len());
         (trim(&value[..at]), Self { rest: &value[at..], is_literal: false })
@@ -110,9 +110,9 @@ impl<'a> Iterator for Parameters<'a> {
     }
 }
 
-/// Returns the text up to the closing quote, and the rest behind it. A backslash stands for itself,
-/// as in the paths that old browsers send, but before a quote or another one (RFC 9110 §5.6.4),
-/// unless it always does.
+/// Returns the text up to the closing quote, and the rest after it. A backslash stands for itself,
+/// as in the paths that old browsers send, except before a quote or another backslash (RFC 9110
+/// §5.6.4), unless it always does.
 fn unquoted(quoted: &[u8], is_literal: bool) -> Option<(Vec<u8>, &[u8])> {
     let (mut text, mut rest) = (Vec::new(), quoted);
     loop {

@@ -66,21 +66,21 @@ pub enum ChildFrame<'a> {
     Abort {
         /// The request.
         request: u32,
-        /// Why, for the log. Any bytes.
+        /// The reason, for the log. It can contain any bytes.
         text: &'a [u8],
     },
     /// There is no response.
     Failed {
         /// The request.
         request: u32,
-        /// Why, for the log. Any bytes.
+        /// The reason, for the log. It can contain any bytes.
         text: &'a [u8],
     },
     /// The application reads the content of the request.
     Want {
         /// The request.
         request: u32,
-        /// How many bytes may be sent.
+        /// The number of bytes that may be sent.
         bytes: u32,
     },
     /// Fields of a response with the status 103.

@@ -91,7 +91,7 @@ impl fmt::Display for ChildFrameError {
 
 impl core::error::Error for ChildFrameError {}
 
-/// Why a request was not added to a batch, which is then as it was.
+/// The reason why a request was not added to a batch, which is unchanged then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchError {
     /// The batch has other requests and no space for this one, which fits into an empty batch.

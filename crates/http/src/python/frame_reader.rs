@@ -50,7 +50,7 @@ enum State {
     Message { request: u32, flags: u8, missing: u32, is_begun: bool },
     /// The rest of a frame that is skipped; so many bytes are missing.
     Skipped(u32),
-    /// Something was wrong; it stays wrong.
+    /// An earlier step has failed with this error, which is final.
     Failed(ChildFrameError),
 }
 
@@ -69,7 +69,7 @@ enum FrameFound {
 }
 
 impl ChildFrameReader {
-    /// Makes the reader of a connection. Of the limits, those of heads matter.
+    /// Makes the reader of a connection. It uses only the limits of heads.
     #[must_use]
     pub fn new(limits: &ResponseLimits) -> ChildFrameReader {
         ChildFrameReader {

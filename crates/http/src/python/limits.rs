@@ -33,8 +33,8 @@ const _: () =
 /// one frame with its head.
 pub const FRAME_CONTENT_MAX_BYTES: u32 = 64 * 1024;
 
-/// How many bytes of content of a response a process may send before it is given more room: enough
-/// that content flows while the next room is on its way.
+/// The number of bytes of content of a response that a process may send before it is given more
+/// room: enough that content flows while the next room is under way.
 pub const INITIAL_ROOM_BYTES: u32 = 256 * 1024;
 
 /// Most bytes of a frame `READY`. Its four members need some hundred.

@@ -34,7 +34,7 @@ pub enum BatchedContent<'a> {
 /// place. An empty batch can be filled again, and then allocates nothing for usual requests.
 #[derive(Clone, Debug)]
 pub struct RequestBatch {
-    /// Empty, or a frame whose lengths are missing.
+    /// The frame, whose lengths are missing; it may be empty.
     frame: Vec<u8>,
     requests: u32,
     shared: SharedValues,

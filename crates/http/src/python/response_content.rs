@@ -11,7 +11,7 @@ use crate::status::never_has_content;
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseContentCheck {
     has_content: bool,
-    /// Bytes that `Content-Length` announces and that have not come.
+    /// Bytes that `Content-Length` announces and that have not arrived.
     missing: Option<u64>,
     /// Bytes that the limit still allows.
     allowed: u64,
@@ -19,8 +19,8 @@ pub struct ResponseContentCheck {
 }
 
 impl ResponseContentCheck {
-    /// Makes the check of the response with this head to a request with this method. Of the limits
-    /// only [`ResponseLimits::content_bytes`] matters.
+    /// Makes the check of the response with this head to a request with this method. It uses only
+    /// the limit [`ResponseLimits::content_bytes`].
     #[must_use]
     pub const fn new(
         method: Method,

@@ -29,7 +29,7 @@ struct SharedSlot {
 #[derive(Clone, Debug)]
 pub(super) struct SharedValues {
     slots: [SharedSlot; SLOTS],
-    /// How many values can be referred to.
+    /// The number of values that can be referred to.
     values: u32,
 }
 
@@ -110,7 +110,7 @@ fn field_bytes(values: &[u8]) -> Option<usize> {
     Some(bytes)
 }
 
-/// Returns the number behind the type of a value.
+/// Returns the number after the type of a value.
 fn number(value: &[u8]) -> usize {
     let number = value.get(1..).and_then(|behind| behind.first_chunk::<4>());
     number.map_or(0, |number| u32::from_le_bytes(*number) as usize)

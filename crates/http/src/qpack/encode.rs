@@ -72,7 +72,7 @@ pub fn status(out: &mut Vec<u8>, status: u16) {
 }
 
 /// Appends a field in its shortest form: the name in small letters, the value without white space
-/// at its ends. Nothing is left out: it is for fields of the server's own.
+/// at its ends. It leaves no field out, because it is for fields of the server's own.
 pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     CompressionForm::Qpack.field(out, name, value);
 }

@@ -40,7 +40,7 @@ pub struct CloseFrame<'a> {
 }
 
 impl<'a> CloseFrame<'a> {
-    /// Parses the bytes behind the head of the frame.
+    /// Parses the bytes after the head of the frame.
     pub(super) fn parse(content: &'a [u8]) -> Result<CloseFrame<'a>, WebSocketError> {
         let Some((code, reason)) = content.split_first_chunk() else {
             let is_empty = content.is_empty();

@@ -37,12 +37,11 @@ pub enum InputEvent {
     },
     /// A ping, which was responded to, or a pong: a sign that the client is there.
     Alive,
-    /// The client has closed the WebSocket, or has broken the protocol. Nothing more comes from
-    /// it.
+    /// The client has closed the WebSocket, or has broken the protocol. It sends no further events.
     Closed(ClosedBy),
 }
 
-/// How a client's side has ended.
+/// The way in which a client's side has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClosedBy {
     /// The client has closed the WebSocket.
@@ -56,14 +55,14 @@ pub enum ClosedBy {
     Error(WebSocketError),
 }
 
-/// How far the closing handshake is.
+/// The state of the closing handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClosingState {
     /// Messages go both ways.
     Open,
     /// The server has closed the WebSocket, and waits for the client to do it too.
     Sent,
-    /// Both have closed it, or it has failed.
+    /// Both sides have closed it, or it has failed.
     Over,
 }
 
@@ -169,8 +168,8 @@ impl WebSocketConnection {
         }
     }
 
-    /// Closes the WebSocket, unless it is closed; see [`write_close`]. The caller goes on reading
-    /// until [`WebSocketConnection::is_over`], and no longer than it is patient.
+    /// Closes the WebSocket, unless it is closed; see [`write_close`]. The caller continues to read
+    /// until [`WebSocketConnection::is_over`], or until its own timeout.
     pub fn close(&mut self, code: u16, reason: &str, out: &mut Vec<u8>) {
         if self.closing == ClosingState::Open {
             write_close(out, CloseFrame { code, reason });

@@ -4,8 +4,8 @@ use core::fmt;
 
 use super::close_frame::{INVALID_DATA, PROTOCOL_ERROR, TOO_BIG, TRY_AGAIN};
 
-/// Why a WebSocket fails (RFC 6455 §7.1.7). The client gets the [code](WebSocketError::code), and
-/// its connection closes.
+/// The reason why a WebSocket fails (RFC 6455 §7.1.7). The client gets the
+/// [code](WebSocketError::code), and its connection closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WebSocketError {
     /// A reserved bit is set for which no extension was agreed on, or on a frame that may not have
@@ -46,7 +46,7 @@ pub enum WebSocketError {
         /// The limit, in bytes.
         max_bytes: u64,
     },
-    /// So many compressed messages come at the same time that there is no memory for another one.
+    /// So many compressed messages arrive at the same time that there is no memory for another one.
     TooManyCompressed,
 }
 

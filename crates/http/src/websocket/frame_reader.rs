@@ -78,14 +78,14 @@ enum ReaderState {
     Control { kind: ControlKind, missing: usize, mask: Mask },
     /// The client has closed the WebSocket.
     Closed,
-    /// Something was wrong; it stays wrong.
+    /// An earlier step has failed with this error, which is final.
     Failed(WebSocketError),
 }
 
 #[derive(Debug)]
 struct IncomingMessage {
     kind: MessageKind,
-    /// Bytes that came out of the decompressor.
+    /// Bytes of output of the decompressor.
     decompressed_bytes: u64,
     /// Bytes of all frames that have begun.
     frame_bytes: u64,
@@ -349,7 +349,7 @@ impl WebSocketReader {
 }
 
 impl ReaderState {
-    /// Goes on behind the head of a frame, or behind some of its content.
+    /// Returns the state after the head of a frame, or after some of its content.
     const fn content(
         missing: u64,
         mask: Mask,
@@ -379,7 +379,7 @@ impl IncomingMessage {
     }
 
     /// Appends the decoded form of a part of a piece. Returns how many bytes of the piece were
-    /// used, and the error behind them.
+    /// used, and the error after them.
     fn take(
         &mut self,
         piece: &[u8],
@@ -404,7 +404,7 @@ impl IncomingMessage {
         (step.used, result)
     }
 
-    /// Appends the decompressed form of a part of the input. Returns the error behind it.
+    /// Appends the decompressed form of a part of the input. Returns the error after it.
     fn decompress(
         &mut self,
         input: &[u8],

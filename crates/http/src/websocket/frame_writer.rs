@@ -15,8 +15,8 @@ use super::utf8_check::Utf8Check;
 /// Bytes of the head of most compressed frames.
 const USUAL_HEAD_BYTES: usize = 4;
 
-/// Why a message of an application is not sent. The WebSocket has to be closed: a part of the
-/// message may have been written.
+/// The reason why a message of an application is not sent. The caller has to close the WebSocket: a
+/// part of the message may have been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
     /// A message of text is not UTF-8.
@@ -39,7 +39,7 @@ impl core::error::Error for MessageError {}
 /// Writes the messages of one connection, which come whole or in pieces.
 #[derive(Debug)]
 pub struct WebSocketWriter {
-    /// How messages are compressed, if they are.
+    /// The compressors and the level of compression, if messages are compressed.
     deflate: Option<(DeflatePool, u8)>,
     /// The message of which pieces are missing.
     message: Option<OutgoingMessage>,
@@ -169,7 +169,7 @@ fn replace_head(out: &mut Vec<u8>, start: usize, head: &[u8]) {
     }
 }
 
-/// Appends a ping. Of its content at most [`CONTROL_MAX_BYTES`] are sent.
+/// Appends a ping. At most [`CONTROL_MAX_BYTES`] of its content are sent.
 pub fn write_ping(out: &mut Vec<u8>, content: &[u8]) {
     write_control(out, ControlKind::Ping, &[content]);
 }

@@ -37,7 +37,7 @@ pub struct WebSocketRequest<'h> {
     pub deflate: Option<DeflateAgreement>,
 }
 
-/// Why a request for a WebSocket is refused.
+/// The reason why a request for a WebSocket is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HandshakeRefusal {
     /// `Sec-WebSocket-Version` is missing, or it is not 13.
@@ -150,7 +150,7 @@ impl<'h> WebSocketRequest<'h> {
 pub struct HandshakeAcceptance {
     /// The value of `Sec-WebSocket-Accept` over HTTP/1.1.
     pub accept: Option<String>,
-    /// How messages are compressed, if they are.
+    /// The parameters of compression, if messages are compressed.
     pub deflate: Option<DeflateAgreement>,
 }
 

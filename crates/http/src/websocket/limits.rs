@@ -4,7 +4,7 @@
 /// 16 times that of most other libraries: applications that send files in messages cut them before.
 pub const MESSAGE_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Most bytes of a control frame behind its head (RFC 6455 §5.5).
+/// Most bytes of a control frame after its head (RFC 6455 §5.5).
 pub const CONTROL_MAX_BYTES: usize = 125;
 
 /// Most bytes of the reason in a frame that closes: a control frame without its code.
@@ -50,8 +50,8 @@ pub const DECOMPRESSORS_MAX: usize = 1024;
 /// KiB while a part of it is missing. Beyond them messages are sent as they are.
 pub const COMPRESSORS_MAX: usize = 64;
 
-/// How many compressors, and how many decompressors, a worker keeps while they have nothing to do:
-/// enough for messages that come one after the other.
+/// The number of idle compressors, and of idle decompressors, that a worker keeps: enough for
+/// messages that come one after the other.
 pub const KEPT_CODERS: usize = 2;
 
 /// Bytes of a compressed message that are unmasked at a time. They are on the stack.

@@ -21,7 +21,7 @@ impl Mask {
         }
     }
 
-    /// Goes on behind so many bytes.
+    /// Advances by so many bytes.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.0.rotate_left(bytes % MASK_BYTES);
     }

@@ -64,7 +64,7 @@ const STORED_PASSES_MAX: u32 = 16;
 /// The most lanes of a stored hash: RFC 9106 §4 has 4.
 const STORED_LANES_MAX: u32 = 16;
 
-/// Why a password was neither hashed nor compared.
+/// The reason why a password was neither hashed nor compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
     /// The password is longer than people type.

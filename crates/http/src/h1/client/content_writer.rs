@@ -14,7 +14,7 @@ pub struct ContentWriter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// So many bytes are missing.
+    /// The number of bytes that are missing.
     Length(u64),
     /// Chunks may follow.
     Chunked,
@@ -74,8 +74,8 @@ impl ContentWriter {
     /// length were written. It does nothing if the content is complete.
     ///
     /// # Errors
-    /// Refuses content that is too short, and trailers that are malformed, forbidden, or behind
-    /// content without chunks. `out` is then as it was, and the request is not complete.
+    /// Refuses content that is too short, and trailers that are malformed, forbidden, or after
+    /// content without chunks. `out` is unchanged then, and the request is not complete.
     pub fn end<'f>(
         &mut self,
         out: &mut Vec<u8>,

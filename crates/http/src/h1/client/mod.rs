@@ -56,8 +56,8 @@
 //! - the response ended with [`Persistence::Reuse`](response_parser::Persistence::Reuse);
 //! - the request is [complete](content_writer::ContentWriter::is_complete), so that the server
 //!   cannot take the next request for its content;
-//! - no bytes have come behind the response. They belong to no request, and a response that is
-//!   made of them would be the answer to another one (RFC 9112 §9.2).
+//! - no bytes have arrived after the response. They belong to no request, and a response that is
+//!   made of them would be the response to another one (RFC 9112 §9.2).
 
 pub mod content_writer;
 pub mod limits;

@@ -1,4 +1,4 @@
-//! Why a request is not written.
+//! The reasons why a request is not written.
 
 use core::fmt;
 
@@ -14,12 +14,12 @@ pub enum RequestError {
     Authority,
     /// The name of a field is no token (RFC 9110 §5.6.2).
     FieldName {
-        /// How many fields came before it.
+        /// The number of fields before it.
         position: usize,
     },
     /// The value of a field has a CR, LF, NUL or another control byte (RFC 9110 §5.5).
     FieldValue {
-        /// How many fields came before it.
+        /// The number of fields before it.
         position: usize,
     },
     /// The field frames the message or controls the connection, so it has its own parameter of the
@@ -28,9 +28,9 @@ pub enum RequestError {
         /// The name of the field in the usual spelling.
         name: &'static str,
     },
-    /// The field must not come behind the content (RFC 9110 §6.5.1).
+    /// The field is forbidden after the content (RFC 9110 §6.5.1).
     ForbiddenTrailer {
-        /// How many trailer fields came before it.
+        /// The number of trailer fields before it.
         position: usize,
     },
     /// There are trailers, and the content is not chunked (RFC 9112 §7.1.2).
@@ -39,11 +39,11 @@ pub enum RequestError {
     ContentNotAllowed,
     /// The protocols to switch to are no list of names, or the method is CONNECT (RFC 9110 §7.8).
     Upgrade,
-    /// More content than was announced, or content behind the end.
+    /// There is more content than was announced, or content after the end.
     ContentTooLong,
     /// Less content than was announced.
     ContentTooShort {
-        /// How many bytes are missing.
+        /// The number of missing bytes.
         missing_bytes: u64,
     },
 }

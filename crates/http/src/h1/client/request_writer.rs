@@ -20,7 +20,7 @@ pub struct OutgoingRequest<'a> {
     pub method: &'a [u8],
     /// The target, and with it the value of `Host`.
     pub target: RequestTarget<'a>,
-    /// How long the content is.
+    /// The length of the content.
     pub content: RequestContent,
     /// The option of the request for its connection.
     pub connection: ConnectionOption<'a>,
@@ -71,10 +71,10 @@ pub enum RequestTarget<'a> {
     },
 }
 
-/// How long the content of a request is.
+/// The length of the content of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestContent {
-    /// So many bytes, perhaps none.
+    /// Content of so many bytes, perhaps none.
     Length(u64),
     /// A length that is not known yet: the chunked coding (RFC 9112 §7.1). Only for servers that
     /// are known to speak HTTP/1.1.
@@ -140,7 +140,7 @@ pub fn write_request<'f>(
 
 /// Returns the usual spelling of a field that a caller cannot set: those of framing, of the
 /// connection and of the host, for which [`OutgoingRequest`] has parameters or which a client never
-/// sends. `_` counts as `-`, since programs behind a gateway cannot tell them apart (RFC 3875
+/// sends. `_` counts as `-`, since programs behind a gateway cannot distinguish them (RFC 3875
 /// §4.1.18).
 ///
 /// A proxy leaves these out of a request that it forwards.

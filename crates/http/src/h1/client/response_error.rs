@@ -1,4 +1,4 @@
-//! Why a response cannot be used.
+//! The reasons why a response cannot be used.
 
 use core::fmt;
 
@@ -18,7 +18,7 @@ pub enum ResponseError {
     /// A field line breaks the grammar: folded, space before the colon, control byte
     /// (RFC 9112 §5).
     FieldLine,
-    /// The head is over the limit, which is so many bytes.
+    /// The head is longer than the limit, in bytes.
     HeadTooLarge {
         /// The limit, [`ResponseLimits::head_bytes`](super::limits::ResponseLimits::head_bytes).
         max_bytes: usize,

@@ -1,4 +1,4 @@
-//! How the content of a response is framed, and whether its connection can be used again (RFC 9112
+//! The framing of the content of a response, and whether its connection can be reused (RFC 9112
 //! §6.3, §9.3).
 
 use super::response_error::ResponseError;
@@ -10,12 +10,12 @@ use crate::method::Method;
 use crate::status::never_has_content;
 use crate::version::Version;
 
-/// How the content of a response is framed (RFC 9112 §6.3).
+/// The framing of the content of a response (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseFraming {
     /// No content: the request was HEAD, the status has none, or the length is 0.
     None,
-    /// So many bytes; never 0, which is [`ResponseFraming::None`].
+    /// Content of so many bytes; never 0, which is [`ResponseFraming::None`].
     Length(u64),
     /// The chunked coding.
     Chunked,
@@ -26,7 +26,7 @@ pub enum ResponseFraming {
     Tunnel,
 }
 
-/// The framing that the status and the fields of a head determine for the bytes behind it.
+/// The framing that the status and the fields of a head determine for the bytes after it.
 pub(super) struct MessageEnd {
     pub(super) framing: ResponseFraming,
     pub(super) content_length: Option<u64>,

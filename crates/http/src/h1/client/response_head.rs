@@ -22,7 +22,7 @@ pub struct ResponseHead<'h> {
     pub fields: Fields<'h>,
     /// The positions of the known fields.
     pub known: KnownFieldPlaces,
-    /// How the content is framed.
+    /// The framing of the content.
     pub framing: ResponseFraming,
     /// The value of `Content-Length`, also where no content follows: in a response to HEAD, and in
     /// a 304, it is the length that GET would have got (RFC 9110 §8.6). `None` where it is

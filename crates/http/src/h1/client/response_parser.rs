@@ -20,7 +20,7 @@ use crate::version::Version;
 pub enum InputEnd {
     /// The connection is open.
     Open,
-    /// The server has closed its direction in order: by FIN, over TLS behind `close_notify` (RFC
+    /// The server has closed its direction in order: by FIN, over TLS after `close_notify` (RFC
     /// 9112 §9.8). Content that the close ends is complete.
     Closed,
     /// The connection is broken: a reset, a timeout, an end without `close_notify`. Only a response
@@ -53,8 +53,8 @@ pub enum ResponseEvent<'a> {
     Content(&'a [u8]),
     /// The response is complete.
     End {
-        /// The fields behind chunked content. They are never a part of the head's (RFC 9110
-        /// §6.5.1), and those that are forbidden behind content are left out.
+        /// The trailer fields of chunked content. They are never a part of the head's (RFC 9110
+        /// §6.5.1), and fields that are forbidden there are left out.
         trailers: Fields<'a>,
         /// Whether and how the connection can be reused.
         persistence: Persistence,
@@ -106,7 +106,7 @@ enum State {
     UntilClose,
     /// At the end.
     End,
-    /// Something was wrong; it stays wrong.
+    /// An earlier step has failed with this error, which is final.
     Failed(ResponseError),
 }
 
@@ -352,7 +352,7 @@ impl ResponseParser {
         Ok(ResponseStep { used: content.len(), event: ResponseEvent::Content(content) })
     }
 
-    /// Ends the response, behind `used` more bytes.
+    /// Ends the response, after `used` more bytes.
     fn end<'a>(&mut self, used: usize, trailers: Fields<'a>) -> ResponseStep<'a> {
         self.state = State::End;
         let persistence = self.persistence;

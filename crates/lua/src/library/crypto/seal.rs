@@ -8,9 +8,9 @@
 //! | 16 | the tag | | |
 //!
 //! The keys come from the given one by HKDF with SHA-256. For `seal` the random bytes are the salt,
-//! and 44 bytes come out: a key and a nonce that serve for this text alone, so there is no number
-//! of texts after which a key has to be changed. For `seal_siv` there is no salt and 64 bytes come
-//! out. The two have their own `info`, so one given key serves for both.
+//! and the output is 44 bytes: a key and a nonce that serve for this text alone, so there is no
+//! number of texts after which a key has to be changed. For `seal_siv` there is no salt and the
+//! output is 64 bytes. The two have their own `info`, so one given key serves for both.
 
 use super::expand;
 use aes_siv::KeyInit as _;
