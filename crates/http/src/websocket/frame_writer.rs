@@ -39,7 +39,7 @@ impl core::error::Error for MessageError {}
 /// Writes the messages of one connection, which come whole or in pieces.
 #[derive(Debug)]
 pub struct WebSocketWriter {
-    /// The compressors and the level of compression, if messages are compressed.
+    /// The compressors and the window bits of the server, if messages are compressed.
     deflate: Option<(DeflatePool, u8)>,
     /// The message of which pieces are missing.
     message: Option<OutgoingMessage>,

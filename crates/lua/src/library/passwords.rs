@@ -58,10 +58,11 @@ const SMALL_STORED_MEMORY_MAX_KIB: u32 = 32 * 1024;
 /// From this fraction of the whole scale on, hashes cost as much as on a large machine.
 const WHOLE_COST_DIVISOR: u32 = 8;
 
-/// The most passes of a stored hash: systems with less memory make more passes, but not this many.
+/// The most passes of a stored hash, as [`STORED_MEMORY_MAX_KIB`]: systems with less memory make
+/// more passes, but not this many.
 const STORED_PASSES_MAX: u32 = 16;
 
-/// The most lanes of a stored hash: RFC 9106 §4 has 4.
+/// The most lanes of a stored hash, as [`STORED_MEMORY_MAX_KIB`]: RFC 9106 §4 has 4.
 const STORED_LANES_MAX: u32 = 16;
 
 /// The reason why a password was neither hashed nor compared.

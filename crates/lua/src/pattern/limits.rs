@@ -7,7 +7,7 @@ pub const CAPTURES_MAX: usize = 32;
 /// pattern has matched: Lua's own limit. It bounds the memory of a match.
 pub const DEPTH_MAX: u16 = 200;
 
-/// Most bytes of a pattern. Its compiled form takes up to 20 times as much, outside of the memory
+/// Most bytes of a pattern. Its compiled form needs as much as 20 times that, outside of the memory
 /// that limits the script; hand-written patterns have some dozen bytes. The limit is not made for
 /// searches for a plain text of any length.
 pub const PATTERN_MAX_BYTES: usize = 64 * 1024;
