@@ -122,7 +122,7 @@ impl FieldSection {
         Fields::new(self.text.get(..self.used).unwrap_or_default(), &self.lines)
     }
 
-    /// Returns whether the fields decoded last are all there.
+    /// Returns whether the fields decoded last are complete, and if not, which limit they exceed.
     #[must_use]
     pub const fn fit(&self) -> Fit {
         self.fit

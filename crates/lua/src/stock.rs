@@ -54,9 +54,10 @@ impl Stock {
         self.bytes.get()
     }
 
-    /// Returns whether a request that keeps so much exceeds the stock. The reserve is for requests
-    /// that keep little, so that they are answered while others fill all the rest. More is freed
-    /// than is missing, so that the search for it is rare and not for each piece.
+    /// Returns the request to free memory if a request that keeps so much exceeds the stock. The
+    /// reserve is for requests that keep little, so that they are answered while others fill all
+    /// the rest. More is freed than is missing, so that the search for it is rare and not for each
+    /// piece.
     pub(crate) fn relief(&self, share_bytes: usize) -> Option<Relief> {
         let reserve_bytes = self.max_bytes / CONTENT_RESERVE_DIVISOR;
         let for_large = self.max_bytes - reserve_bytes;

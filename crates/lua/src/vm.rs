@@ -319,7 +319,7 @@ impl Vm {
         self.host.coroutine(&self.lua, self.strand.clone())
     }
 
-    /// Returns a coroutine whose request has ended to the idle ones.
+    /// Adds a coroutine whose request has ended to the idle ones.
     pub(crate) fn give_back(&self, coroutine: Coroutine) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() < IDLE_COROUTINES_MAX {

@@ -55,7 +55,7 @@ impl<S: Default> Session<S> {
         self.stream_window.shrink();
     }
 
-    /// Returns the window of the connection.
+    /// Returns arrived bytes to the window of the connection, as soon as there are enough of them.
     #[inline]
     fn arrived(&mut self, bytes: u32, out: &mut Vec<u8>) {
         self.unreturned += bytes;

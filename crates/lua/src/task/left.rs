@@ -24,8 +24,8 @@ impl Left {
         }
     }
 
-    /// Returns to a stream the part that it regains while it waits for so many milliseconds: all of
-    /// it in [`STREAM_REGAIN_MS`].
+    /// Restores to a stream the part that it regains while it waits for so many milliseconds: all
+    /// of it in [`STREAM_REGAIN_MS`].
     pub(super) fn regain(&mut self, waited_ms: u64, allowance: &Allowance) {
         let whole = Self::of(allowance);
         let waited_ms = waited_ms.min(STREAM_REGAIN_MS);

@@ -102,7 +102,7 @@ impl PieceList {
         std::mem::take(&mut self.0)
     }
 
-    /// Returns the list, and shrinks it if it has room for more than `most` pieces.
+    /// Puts the list back, and shrinks it if it has room for more than `most` pieces.
     pub(crate) fn give_back(&mut self, mut pieces: Vec<Piece<'_>>, most: usize) {
         pieces.clear();
         pieces.shrink_to(most);

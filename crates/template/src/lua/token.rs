@@ -42,7 +42,7 @@ const SIGNS: &[&str] = &[
     "&", "~", "|", "<", ">", "=", "(", ")", "{", "}", "[", "]", ";", ":", ",", ".",
 ];
 
-/// Returns whether a word is a keyword, or a name.
+/// Returns the kind of a word: a keyword, or a name.
 pub(crate) fn word(bytes: &[u8]) -> Kind {
     let keyword = KEYWORDS.iter().find(|keyword| keyword.as_bytes() == bytes);
     keyword.map_or(Kind::Name, |keyword| Kind::Fixed(keyword))
