@@ -162,7 +162,7 @@ pub fn play_all(rows: &[Row], play: impl Fn(&Server, &Row) -> Result<Outcome, St
     }
 }
 
-/// A test for each group of rows, for a function that [`play_all`](h3_errors::play_all) takes.
+/// A test for each group of rows, for a function that `play_all` takes.
 #[macro_export]
 macro_rules! h3_error_tests {
     ($play:ident) => {

@@ -95,7 +95,7 @@ pub struct Options {
     /// The hosts that the site answers for, in lower case, perhaps with `*.` at the front. They
     /// tell which redirects lead back to the site, and which rules are for other hosts. None: any.
     pub hosts: Vec<String>,
-    /// Whether the summary has a [`Report`](crate::Report).
+    /// Whether the summary has a [`BuildReport`](crate::report::BuildReport).
     pub report: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
     pub external_min_bytes: Option<u64>,

@@ -7,7 +7,7 @@
 //! | [`tables`] | text → tables of texts, each checked by its row of the directive table; pure |
 //! | [`clash`] | what several tables say against each other; pure |
 //! | [`mounts`] | the mounts of a site, each alone and all together |
-//! | [`mod@load`] | file and flags → settings and sites for a [`ServerPlan`](crate::plan::Plan) |
+//! | [`mod@load`] | file and flags → settings and sites for a `ServerPlan` |
 //! | [`mod@examine`] | a look at everything that the file names |
 //! | [`access_logs`] | access logs that contradict each other |
 //! | [`live_links`] | links in folders that are read for each request |

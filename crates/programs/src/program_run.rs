@@ -46,7 +46,7 @@ pub struct RunRequest {
 }
 
 /// A CGI script that is to be run, with its variables
-/// ([`CgiScript`](pinion_spawner::request::CgiScript)).
+/// (`CgiScript` of pinion-spawner).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptStart {
     /// Its path below the folder of the row.

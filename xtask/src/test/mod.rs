@@ -24,6 +24,7 @@ const STEPS: &[Step] = &[
     Step { name: "format", run: format },
     Step { name: "tidy", run: tidy::run },
     Step { name: "lints", run: lints },
+    Step { name: "doc-links", run: doc_links },
     Step { name: "build", run: build },
     Step { name: "generated", run: generated::check },
     Step { name: "tests", run: || nextest::run(Selection::default()) },
@@ -85,6 +86,16 @@ fn format() -> Result<()> {
 fn lints() -> Result<()> {
     let long = ["--features", nextest::LONG];
     cargo(&[&CLIPPY[..], &long, &DENY_WARNINGS].concat())
+}
+
+/// Checks the links in the documentation of the crates.
+fn doc_links() -> Result<()> {
+    const DOC: [&str; 6] =
+        ["doc", "--workspace", "--no-deps", "--document-private-items", "--profile", "ci"];
+    // Documentation of private items is read in the source as well.
+    const BROKEN_LINKS: &str =
+        "-A rustdoc::private_intra_doc_links -D rustdoc::broken_intra_doc_links";
+    process::run(process::cargo(&DOC).arg("--quiet").env("RUSTDOCFLAGS", BROKEN_LINKS))
 }
 
 /// Runs clippy over the crates that have code for the other Lua.

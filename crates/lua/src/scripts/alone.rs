@@ -39,8 +39,8 @@ enum Quiet {
 pub(super) struct NothingBefore;
 
 impl Scripts {
-    /// Begins a program [with arguments](Program::with_arguments). It runs in [`Self::pass`]; after
-    /// each, and after [`Self::posted`], check whether it [has ended](Self::ending).
+    /// Begins a program [with arguments](SiteProgram::with_arguments). It runs in [`Self::pass`];
+    /// after each, and after [`Self::posted`], check whether it [has ended](Self::ending).
     ///
     /// # Errors
     /// Returns the error of the script, or fails if there is no thread to watch it.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`archive`] | an archive of kawipiko (`.cdb`) → an archive |
 //! | [`configuration`] | the configuration of another server → `pinion.toml` |
-//! | [`unit`] | the configuration of NGINX Unit (`.json`); pure |
+//! | [`mod@unit`] | the configuration of NGINX Unit (`.json`); pure |
 //! | [`uwsgi`] | that of uWSGI (`.ini`); pure |
 //! | [`draft`] | the file that is being made of it, with what could not be carried; pure |
 //! | [`json_document`] | JSON with comments; pure |

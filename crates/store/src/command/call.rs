@@ -26,7 +26,7 @@ pub(crate) struct Call<'c, 's> {
     /// The time, in milliseconds since 1970.
     pub(crate) now_ms: u64,
     /// What a handler asks before it does something that may take long (see
-    /// [`WorkEstimate`](super::work::Work)).
+    /// [`WorkEstimate`](super::work::WorkEstimate)).
     pub(crate) limit: WorkLimit,
 }
 
