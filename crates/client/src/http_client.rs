@@ -310,8 +310,8 @@ impl HttpClient {
         self.requests.get_mut(&id)?.tunnel.take()
     }
 
-    /// Returns the trailers of the response to a [forwarded](request::ForwardedRequest) request; they
-    /// are complete when all content was read.
+    /// Returns the trailers of the response to a [forwarded](request::ForwardedRequest) request;
+    /// they are complete when all content was read.
     pub fn trailers(&mut self, id: RequestId) -> OwnedFields {
         let pending = self.requests.get_mut(&id);
         pending.map(|one| std::mem::take(&mut one.trailers)).unwrap_or_default()
