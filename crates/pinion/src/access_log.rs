@@ -5,7 +5,7 @@
 //! the records out of all rings, makes lines of them ([`mod@format`]) and writes many lines at once
 //! ([`writer`]), each to the log that its record names: that of the server, or of a site
 //! ([`open_logs`]). When it cannot keep up, a record that finds its ring full is dropped and
-//! counted, and the count is told on stderr.
+//! counted, and the count is reported on stderr.
 //!
 //! Lines of one worker are in the order of its answers; lines of several workers may be out of
 //! order by the time the thread lets records gather (50 ms).
@@ -64,7 +64,7 @@ pub(crate) struct Logger {
     message: Vec<u8>,
 }
 
-/// What the log thread shares with everybody else.
+/// The state that the log thread shares with the workers.
 #[derive(Debug, Default)]
 struct LogShared {
     bell: Bell,
@@ -101,14 +101,15 @@ impl AccessLog {
         }
     }
 
-    /// Closes all files and opens them again by their names: what a log rotation waits for.
+    /// Closes all log files and opens them again by their names, as a log rotation needs.
     pub(crate) fn reopen(&self) {
         self.shared.reopen.store(true, Ordering::Release);
         self.shared.bell.ring();
     }
 
-    /// Writes out what stands in the rings and ends the thread. What is logged later is lost, and
-    /// so is what nobody takes: a reader who has stopped must not keep the server from stopping.
+    /// Writes out all records in the rings and ends the thread. Later records are lost, and so is
+    /// output that no reader takes: a reader that has stopped must not keep the server from
+    /// stopping.
     pub(crate) fn finish(&self) {
         self.shared.finish.store(true, Ordering::Release);
         self.shared.bell.ring();
@@ -145,7 +146,7 @@ impl Logger {
         self.message = message;
     }
 
-    /// The same with a record in its binary form.
+    /// Writes a record that is already in its binary form.
     pub(crate) fn log_encoded(&mut self, record: &[u8]) {
         self.ring.push(record);
         self.shared.bell.pushed(self.ring.more_than_half_full());

@@ -45,7 +45,7 @@ impl Address {
     /// Reads an address as a user writes it.
     ///
     /// # Errors
-    /// One phrase that says what is wrong and how to write it.
+    /// A phrase that names the mistake and says how to write it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return parse_unix(path);
@@ -103,8 +103,8 @@ impl Address {
         }
     }
 
-    /// Returns what decides whether another address includes this one, beside the port: a wildcard,
-    /// IPv4, IPv6 or a name.
+    /// Returns the properties that decide, beside the port, whether another address includes this
+    /// one: a wildcard, IPv4, IPv6 or a name.
     fn class(&self) -> (bool, bool, bool) {
         match self {
             Self::Ip(ip) => (ip.ip().is_unspecified(), ip.is_ipv4(), ip.is_ipv6()),
@@ -121,7 +121,7 @@ pub(crate) struct Overlap {
     pub(crate) earlier: usize,
     /// The number of the other one.
     pub(crate) later: usize,
-    /// What is wrong with the two and what to do; follows their names.
+    /// The conflict of the two and the advice, as text that follows their names.
     pub(crate) what: &'static str,
 }
 
@@ -129,7 +129,7 @@ pub(crate) struct Overlap {
 /// same, or one of them stands for every address of the machine. Each address is given with whether
 /// it is one of UDP, which has only the numbers of its ports in common with TCP.
 ///
-/// What a host name stands for is not looked up.
+/// Host names are not resolved.
 pub(crate) fn overlaps<'a>(addresses: impl Iterator<Item = (&'a Address, bool)>) -> Vec<Overlap> {
     let mut overlaps = Vec::new();
     let mut known: HashMap<(&Address, bool), usize> = HashMap::new();

@@ -23,7 +23,7 @@ impl ArchiveFile {
     /// Opens an archive.
     ///
     /// # Errors
-    /// [`Failure::Failed`] that names the file and what is wrong with it.
+    /// [`Failure::Failed`] names the file and the mistake in it.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let mapping = map(path)?;
         let layout = Layout::open(mapping.bytes());
@@ -71,7 +71,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Failure> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let file = match File::options().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
-        // What opening a socket comes to.
+        // `open` fails with ENXIO for a socket.
         Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
             return Err(is_no_file().into());
         }

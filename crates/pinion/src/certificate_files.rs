@@ -1,4 +1,5 @@
-//! A certificate and its key, as files. What is wrong with them is one line that names the file.
+//! A certificate and its key, as files. A mistake in them is reported in one line that names the
+//! file.
 
 mod foreign;
 
@@ -64,7 +65,7 @@ impl CertificateFiles {
         })
     }
 
-    /// What a client will not like about it.
+    /// Returns warnings about properties of the certificate that clients will not like.
     pub(crate) fn warnings(&self, certificate: &Certificate) -> Vec<String> {
         let no_names = (!certificate.has_alternative_names()).then(|| {
             format!(
@@ -98,7 +99,8 @@ impl CertificateFiles {
         None
     }
 
-    /// What an operator should know before clients notice it: the certificate ends soon.
+    /// Returns the warning that the certificate ends soon, so that an operator knows it before
+    /// clients notice.
     pub(crate) fn expiry_warning(&self, certificate: &Certificate) -> Option<String> {
         let left_seconds = certificate.not_after() - calendar::unix_seconds(SystemTime::now());
         (0..EXPIRES_SOON_SECONDS).contains(&left_seconds).then(|| {
@@ -138,7 +140,7 @@ impl CertificateFiles {
     }
 }
 
-/// Returns what to do about a file that holds what belongs in the other one; it follows the error.
+/// Returns the advice about a file that holds the content of the other one; it follows the error.
 fn advice_on_swapped(error: &CertificateError, chain: &[u8], key: &[u8]) -> Option<&'static str> {
     let holds = |text: &[u8], label: &str| {
         text.windows(label.len()).any(|window| window == label.as_bytes())
@@ -175,12 +177,13 @@ pub(crate) fn client_authorities(file: &Path) -> Result<ClientAuthorities, BadFi
     })
 }
 
-/// Where redirects lead: the host that was given, or the first that the first certificate names.
-/// There is no `first` where the server makes its own: what that names is good on this machine
-/// alone, and would send everybody else to a server of their own.
+/// Returns the host that redirects lead to: the host that was given, or the first that the first
+/// certificate names. There is no `first` where the server makes its own certificate: the names of
+/// that one are good on this machine alone, and would send all other clients to a server of their
+/// own.
 ///
 /// # Errors
-/// A phrase that follows the name of what redirects.
+/// A phrase that follows the name of the redirecting listener.
 pub(crate) fn redirect_host(
     canonical: Option<&CanonicalHost>,
     first: Option<&Certificate>,
@@ -205,7 +208,7 @@ pub(crate) fn shown(fingerprint: [u8; 32]) -> String {
     pairs.join(":")
 }
 
-/// Reads a file that should be PEM, the one of `what`.
+/// Reads a file that should be PEM; `what` names its content in errors.
 fn read(file: &Path, what: &str) -> Result<Vec<u8>, BadFile> {
     let bad = |why| BadFile { file: file.to_owned(), why };
     match file.metadata() {

@@ -1,4 +1,4 @@
-//! The command line, as written: clap is filled from the directive table, and what it finds wrong
+//! Reads the command line: clap is filled from the directive table, and an error that clap finds
 //! becomes one line.
 
 mod explain;
@@ -18,7 +18,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What the arguments ask for.
+/// The command that the arguments ask for.
 #[derive(Debug)]
 pub(crate) enum ParsedCommand {
     /// To run a verb.
@@ -80,7 +80,7 @@ fn serve_as_default(mut arguments: Vec<OsString>) -> Vec<OsString> {
 /// first letter for a flag and the others for the value of that.
 fn with_one_dash(arguments: &[OsString]) -> Option<&'static str> {
     let verb = verb_of(arguments)?;
-    // What follows the script belongs to the script.
+    // Arguments after the script belong to the script.
     let flags = arguments.get(2..).filter(|_| verb != Verb::Run)?;
     let words = flags.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
     let mut names = words.filter_map(|word| {
@@ -105,7 +105,7 @@ fn takes(verb: Verb, name: &str) -> bool {
     directives::of(verb).any(|row| row.name == name || (name == PORT && row.name == LISTEN))
 }
 
-/// The flag for addresses, and its other name: what many development servers call it. A port is an
+/// The flag for addresses, and its other name, which many development servers use. A port is an
 /// address that can be listened on.
 const LISTEN: &str = "listen";
 const PORT: &str = "port";
@@ -115,7 +115,7 @@ pub(crate) fn names_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
-/// What stands in clap's matches of a verb.
+/// Returns the raw settings in clap's matches of a verb.
 fn low(verb: Verb, matches: &ArgMatches) -> Low {
     let mut low = Low::new(verb);
     let flags = directives::of(verb).map(|row| (row.name, matches!(row.kind, Kind::Switch)));

@@ -1,4 +1,4 @@
-//! A configuration file (`pinion.toml`), from text to what a server is to do.
+//! Reads a configuration file (`pinion.toml`): from its text to the plan of a server.
 //!
 //! | Module | Step |
 //! |---|---|

@@ -4,13 +4,12 @@
 //!
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
-//! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has),
-//! [`proxy`] and [`mount`] (what other servers respond to), `cgi` (CGI scripts that flags name),
-//! `php` (PHP that the server starts), [`access`] (who may request what) and
-//! [`program`] (which programs it keeps running). The tables that keys stand in are those of
-//! [`mod@file`], the headings above flags those of [`mod@group`]. What a flag says differently
-//! under one verb is in [`wording`]. Examples and the like, which follow the flags in the help, are
-//! in [`verb_notes`].
+//! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has), [`proxy`]
+//! and [`mount`] (which paths other servers respond to), `cgi` (CGI scripts that flags name), `php`
+//! (PHP that the server starts), [`access`] (who may request what) and [`program`] (which programs
+//! it keeps running). The tables of the keys are in [`mod@file`], the headings above flags in
+//! [`mod@group`]. The texts of a flag that differ under one verb are in [`wording`]. Examples and
+//! the like, which follow the flags in the help, are in [`verb_notes`].
 
 mod access;
 pub(crate) mod archive;
@@ -48,29 +47,31 @@ pub(crate) struct Directive {
     pub(crate) name: &'static str,
     /// Its one-letter name.
     pub(crate) short: Option<char>,
-    /// The verbs that take it as a flag; none for what stands in a configuration file alone.
+    /// The verbs that take it as a flag; none for a directive that stands in a configuration file
+    /// alone.
     pub(crate) verbs: &'static [Verb],
     /// Where it stands in a configuration file.
     pub(crate) file: Option<Key>,
     /// The heading above its flag.
     pub(crate) group: DirectiveGroup,
-    /// What it is a property of.
+    /// The thing whose property it is.
     pub(crate) level: DirectiveLevel,
-    /// What its value may be.
+    /// The kind of its value.
     pub(crate) kind: Kind,
     /// May be given more than once; the values add up.
     pub(crate) repeatable: bool,
-    /// What holds when it is not given.
+    /// Its default.
     pub(crate) default: Default,
     /// When a changed value takes effect.
     pub(crate) change: TakesEffect,
     /// One line, no full stop.
     pub(crate) brief: &'static str,
-    /// What a user needs to decide; whole sentences. Empty when the line above says it all.
+    /// The facts that a user needs to decide, in whole sentences. Empty when the line above says
+    /// everything.
     pub(crate) long: &'static str,
 }
 
-/// What a directive is a property of.
+/// The things whose property a directive can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DirectiveLevel {
     /// One run of the builder.
@@ -123,7 +124,7 @@ pub(crate) enum Kind {
     Folder,
     /// A pattern for paths.
     Glob,
-    /// A pattern for paths and the codings of what it matches: `*.svg=br:11`.
+    /// A pattern for paths and the codings of the paths that it matches: `*.svg=br:11`.
     GlobCodings,
     /// A host, or `*.` and a host ([`pinion_site::hosts`]).
     Host,
@@ -139,7 +140,7 @@ pub(crate) enum Kind {
     /// A Python application, with its path in URLs if that is not the root: `app:app`,
     /// `/api=app:app`.
     PythonApplication,
-    /// What keys of the store begin with, and the path of their pages.
+    /// The prefix of keys of the store, and the path of their pages.
     StorePages,
     /// A name for scripts and the file with its value: `token=/etc/pinion/token`.
     Secret,
@@ -162,14 +163,14 @@ pub(crate) enum Kind {
         min: u64,
         /// Greatest value.
         max: u64,
-        /// What is counted; empty for a bare count.
+        /// The unit of the number; empty for a bare count.
         unit: &'static str,
     },
     /// A file of the local file system; `-` where the long text says so.
     Path,
     /// An origin of web pages as browsers write it, or `*`: `https://example.org`.
     Origin,
-    /// What the log calls a program.
+    /// The name of a program in the log.
     ProgramName,
     /// Versions of HTTP: `h1,h2`.
     Protocols,
@@ -203,12 +204,12 @@ pub(crate) enum Kind {
     Variable,
 }
 
-/// What holds when a directive is not given.
+/// The default of a directive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Default {
     /// Worked out at start; the phrase says how.
     Auto(&'static str),
-    /// No value; the phrase names what there is not: `no limit`.
+    /// No value; the phrase names the absent thing: `no limit`.
     Nothing(&'static str),
     /// A switch that is off.
     Off,
@@ -227,7 +228,8 @@ pub(crate) enum TakesEffect {
     Restart,
 }
 
-/// A flag of a site that stands for keys of a table, with what all of them have in common.
+/// Returns a flag of a site that stands for keys of a table, with the properties that all of them
+/// share.
 const fn site_flag(name: &'static str, kind: Kind) -> Directive {
     Directive {
         name,
@@ -269,9 +271,9 @@ pub(crate) fn of(verb: Verb) -> impl Iterator<Item = &'static Directive> {
     all().filter(move |row| row.verbs.contains(&verb))
 }
 
-/// What a pattern may have in it.
+/// The syntax of a pattern.
 const GLOB: &str = "*, **, ?, [a-z], {a,b}";
-/// What a list of codings may have in it.
+/// The syntax of a list of codings.
 const CODINGS: &str = "gzip[:1-12] or zopfli[:1-30], br[:0-11], zstd[:1-22]; or identity";
 
 impl Kind {
@@ -417,7 +419,7 @@ impl Directive {
         if self.repeatable { "Can be given more than once." } else { "" }
     }
 
-    /// What a user should know about changing the value of a running server.
+    /// Returns the effect of a changed value on a running server, for a user.
     pub(crate) fn effect(&self) -> &'static str {
         match (self.level, self.change) {
             (

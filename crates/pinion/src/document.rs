@@ -1,5 +1,5 @@
-//! What `--json` promises: stdout is exactly one JSON document, whatever happens. A verb that
-//! succeeds writes its own; this is the one of a run that failed.
+//! The promise of `--json`: stdout is exactly one JSON document in every case. A verb that succeeds
+//! writes its own; this module writes the document of a run that failed.
 
 use crate::control::protocol::ServerCommand;
 use crate::failure::Failure;
@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// What is known about a run before it begins: the members its document has even if it fails.
+/// The facts about a run that are known before it begins: the members that its document has even if
+/// it fails.
 #[derive(Debug, Default)]
 pub(crate) struct KnownMembers(Map<String, Value>);
 
@@ -94,7 +95,7 @@ impl KnownMembers {
             };
             self.0.insert("code_errors".to_owned(), errors.iter().map(error).collect());
         }
-        // The failure is told on stderr too; that stdout cannot take it is no other one.
+        // The failure is reported on stderr too; an error of stdout is not a further failure.
         let _ = writeln!(io::stdout().lock(), "{}", Value::Object(self.0));
     }
 }
@@ -108,7 +109,7 @@ pub(crate) fn problems(problems: &[FileProblem]) -> Vec<Value> {
     problems.iter().map(value).collect()
 }
 
-/// JSON is Unicode; what is not becomes U+FFFD.
+/// Returns the path as text. JSON is Unicode; bytes that are not become U+FFFD.
 pub(crate) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -1,5 +1,5 @@
-//! Explains the response of a server to a request: which site, rule, file or route gives it, what
-//! was tried before it, and where each header comes from. `pinion why` explains a server that is
+//! Explains the response of a server to a request: which site, rule, file or route gives it, which
+//! steps came before it, and where each header comes from. `pinion why` explains a server that is
 //! not started, the control socket a running one.
 //!
 //! The response is made by the functions that a server calls; only the sockets are missing.

@@ -1,5 +1,5 @@
-//! Why a verb did not succeed, and the exit code each reason has: 1 the work failed, 2 the command
-//! line or configuration is wrong. Every reason is told in one line that says what to do.
+//! The reasons why a verb did not succeed, and the exit code of each: 1 the work failed, 2 the
+//! command line or configuration is wrong. Every reason is reported in one line with the advice.
 
 use crate::config::ConfigFault;
 use crate::terminal::counted;
@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What a verb returns when it did not succeed.
+/// The result of a verb that did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line or the configuration is wrong; nothing was started.
@@ -20,7 +20,7 @@ pub(crate) enum Failure {
     Failed(anyhow::Error),
     /// Files of a folder stand in the way of a build.
     Problems(Vec<FileProblem>),
-    /// What is wrong with a configuration file; nothing was started.
+    /// Faults in a configuration file; nothing was started.
     Faults(Vec<ConfigFault>),
     /// Rules files that cannot be read.
     UnreadRules(Vec<FileProblem>),
@@ -34,14 +34,14 @@ pub(crate) enum Failure {
     Several(Vec<Self>),
     /// The work failed and the verb has already said why, on stdout and stderr.
     Told,
-    /// The verb has already said what is wrong with a configuration.
+    /// The verb has already reported the faults in a configuration.
     ToldUsage,
-    /// Whoever read our output has gone (`pinion ls site.pinion | head`): no failure at all.
+    /// The reader of our output has gone (`pinion ls site.pinion | head`): no failure at all.
     ReaderGone,
 }
 
 impl Failure {
-    /// A wrong command line; `message` is one line that says what to do.
+    /// Returns the failure of a wrong command line; `message` is one line with the advice.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::Usage(message.into())
     }
@@ -93,8 +93,8 @@ impl Failure {
     /// Returns the failure of a server that does not start: its last line says so. A wrong command
     /// line has only the line that names the flag.
     ///
-    /// What is counted by that line is reported here, a line for each. The stack of a script comes
-    /// after it.
+    /// The faults that this line counts are reported here, a line for each. The stack of a script
+    /// comes after it.
     pub(crate) fn at_start(self) -> Self {
         let reason = match &self {
             Self::Usage(_) | Self::Told | Self::ToldUsage | Self::ReaderGone => return self,
@@ -116,7 +116,8 @@ impl Failure {
         }
     }
 
-    /// The reason in one line; none if it is told, or if there is nothing to tell.
+    /// Returns the reason in one line; `None` if it is reported already, or if there is no reason
+    /// to report.
     pub(crate) fn reason(&self) -> Option<String> {
         match self {
             Self::Usage(message) => Some(message.clone()),
@@ -203,7 +204,7 @@ impl Failure {
         self.reason().map(with_stack).into_iter().collect()
     }
 
-    /// Returns what the reason only counts.
+    /// Returns the single faults that the reason only counts.
     fn parts(&self) -> Vec<String> {
         match self {
             Self::Problems(problems) | Self::UnreadRules(problems) => {
@@ -230,7 +231,8 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Of writing to stdout: what else can fail says what it was doing.
+/// Converts an error of writing to stdout: every other I/O error has a context that names its
+/// operation.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         anyhow::Error::from(error).context("cannot write to stdout").into()

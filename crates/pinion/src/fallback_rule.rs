@@ -1,5 +1,5 @@
-//! A rule of an archive that responds to every path, where another server is to respond to what the
-//! site has not. In a folder the build finds it.
+//! Finds a rule of an archive that responds to every path, where another server is to respond to
+//! paths that the site lacks. In a folder the build finds it.
 
 use crate::failure::Failure;
 use anyhow::anyhow;

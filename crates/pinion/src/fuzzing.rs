@@ -1,4 +1,4 @@
-//! What a fuzz target of this room runs. It is there for the fuzzer alone.
+//! The function of this crate that a fuzz target runs. It is there for the fuzzer alone.
 
 use crate::config::oracle;
 use crate::server::access::password_file;

@@ -1,6 +1,6 @@
 //! The `pinion` program: reads the command line, runs the verb it asks for, and turns a failure
-//! into one line and an exit code. This file is the table of contents; what comes in is a command
-//! line, what goes out is an exit code.
+//! into one line and an exit code. This file is the table of contents; its input is a command line,
+//! its output an exit code.
 
 #![forbid(unsafe_code)]
 

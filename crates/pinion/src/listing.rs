@@ -15,8 +15,9 @@ pub(crate) struct ListedEntry {
     /// As a client asks for it, percent-encoded; for a fallback page the folder it answers for.
     pub(crate) path: String,
     /// `resource`, `redirect`, `rewrite`, `private`, `handler`; `listing` of a folder and its
-    /// `variant` as JSON; or what answers in place of a resource: `not-found` and `fallback`
-    /// (status 200), `single-page`; `error-page` in place of the built-in page of its status.
+    /// `variant` as JSON; or an entry that responds in place of a resource: `not-found` and
+    /// `fallback` (status 200), `single-page`; `error-page` in place of the built-in page of its
+    /// status.
     pub(crate) kind: &'static str,
     /// Of the response.
     pub(crate) status: u16,
@@ -73,7 +74,7 @@ pub(crate) struct ListedForm {
 }
 
 impl ListedEntry {
-    /// Reads what an entry names.
+    /// Reads the entry and everything that it names.
     ///
     /// # Errors
     /// A shared block that the entry names is damaged.
@@ -113,7 +114,7 @@ impl ListedEntry {
 pub(crate) struct ListedRule {
     /// The host it is for, perhaps with `*.` before it.
     pub(crate) host: Option<String>,
-    /// `/a/:1/*`: what it captures is numbered from 1, but for a `*` at the end.
+    /// `/a/:1/*`: its captures are numbered from 1, except a `*` at the end.
     pub(crate) path: String,
     /// `key=value` or `key=:2`.
     pub(crate) query: Vec<String>,
@@ -197,7 +198,7 @@ impl ListedForm {
     }
 }
 
-/// What an entry is there for, and the path or folder that it answers for.
+/// Returns the kind of an entry, and the path or folder that it responds for.
 fn kind_and_path<'a>(entry: &Entry<'a>) -> (&'static str, &'a [u8]) {
     let key = entry.path();
     if let Some(folder) = key.strip_prefix(FALLBACK_PREFIX) {

@@ -1,5 +1,5 @@
 //! Lines of a server that are no errors: the server goes on as it was asked to. An error begins
-//! with `pinion: ` and what went wrong.
+//! with `pinion: ` and the failure.
 
 use pinion_engine::stderr;
 use std::fmt::Display;

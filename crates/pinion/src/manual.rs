@@ -146,7 +146,7 @@ fn flag(row: &Directive, verb: Verb) -> String {
     line
 }
 
-/// What TOML has for a value of a row.
+/// Returns the TOML type of the value of a row.
 pub(crate) fn type_of(row: &Directive) -> &'static str {
     match row.kind {
         Kind::Switch => "true or false",
@@ -158,7 +158,7 @@ pub(crate) fn type_of(row: &Directive) -> &'static str {
     }
 }
 
-/// What holds without a flag, as a phrase.
+/// Returns the default of a flag, as a phrase.
 pub(crate) fn default_of_flag(default: Default) -> String {
     match default {
         Default::Auto(text) | Default::Nothing(text) => text.to_owned(),
@@ -168,7 +168,7 @@ pub(crate) fn default_of_flag(default: Default) -> String {
     }
 }
 
-/// What holds without a key, as a phrase. Keys are about `pinion serve`.
+/// Returns the default of a key, as a phrase. Keys are about `pinion serve`.
 pub(crate) fn default_of_key(row: &Directive) -> String {
     match row.wording(Verb::Serve).default {
         Default::Auto(text) | Default::Nothing(text) => text.to_owned(),
@@ -181,7 +181,7 @@ pub(crate) fn default_of_key(row: &Directive) -> String {
 
 const REQUIRED: &str = "none, it must be given";
 
-/// What a flag of a verb is for.
+/// Returns the description of a flag of a verb.
 fn about_flag(row: &Directive, verb: Verb) -> String {
     let wording = row.wording(verb);
     let mut text = format!("{}.", wording.brief);
@@ -193,7 +193,7 @@ fn about_flag(row: &Directive, verb: Verb) -> String {
     text
 }
 
-/// What a key is for.
+/// Returns the description of a key.
 fn about_key(row: &Directive) -> String {
     let wording = row.wording(Verb::Serve);
     let mut text = match row.is_inverted() {

@@ -1,5 +1,5 @@
-//! What a person may want to know about the names in a folder: which files are left out, and which
-//! ones clients keep.
+//! Notes for a person about the names in a folder: which files are left out, and which ones clients
+//! keep.
 
 use crate::terminal::{count, counted};
 use pinion_build::{Examined, Fingerprinted, Summary, is_script_source};
@@ -37,13 +37,14 @@ fn lines(unasked: &[&PathBuf], special: &[PathBuf], fingerprinted: &Fingerprinte
     notes.into_iter().flatten().collect()
 }
 
-/// Says what a build has left out without being asked to: paths, and scripts.
+/// Returns notes about the files that a build has left out without being asked to: paths, and
+/// scripts.
 pub(crate) fn left_out_of(summary: &Summary) -> [Option<String>; 2] {
     let unasked = unasked(&summary.skipped, &summary.excluded);
     [left_out(&unasked), scripts(&unasked)]
 }
 
-/// Returns what is left out by its name alone. Both lists are sorted.
+/// Returns the paths that are left out for their name alone. Both lists are sorted.
 fn unasked<'p>(skipped: &'p [PathBuf], excluded: &[PathBuf]) -> Vec<&'p PathBuf> {
     skipped.iter().filter(|path| excluded.binary_search(path).is_err()).collect()
 }
@@ -60,7 +61,7 @@ fn is_script(path: &Path) -> bool {
     path.file_name().is_some_and(|name| is_script_source(name.as_encoded_bytes()))
 }
 
-/// Says what is left out beside scripts; `None` if nothing is.
+/// Returns a note about the files that are left out beside scripts; `None` if there are none.
 fn left_out(skipped: &[&PathBuf]) -> Option<String> {
     let skipped: Vec<&PathBuf> = skipped.iter().copied().filter(|path| !is_script(path)).collect();
     let paths = counted(skipped.len() as u64, "path");

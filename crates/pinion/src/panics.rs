@@ -27,10 +27,10 @@ fn format_panic(panic: &PanicHookInfo<'_>) -> String {
     format!("thread {name} panicked{place}: {message}")
 }
 
-/// Runs one step of a thread that goes on whatever a step does: a panic in it is logged by the
-/// hook, and the next step follows.
+/// Runs one step of a thread that survives panics: a panic in the step is logged by the hook, and
+/// the next step follows.
 pub(crate) fn survive(step: impl FnOnce()) {
-    // What the step has left half done is its own; the hook has logged it.
+    // Half-done work of the step is its own; the hook has logged the panic.
     let _logged = catch_unwind(AssertUnwindSafe(step));
 }
 

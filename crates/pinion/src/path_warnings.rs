@@ -1,4 +1,4 @@
-//! Paths of a server that can be used and most likely are not what was meant: said at a start and
+//! Finds paths of a server that can be used and were most likely not meant: reported at a start and
 //! by `pinion check`.
 
 use crate::config::real_path;
@@ -49,7 +49,7 @@ pub(crate) fn of_no_exec(mount: &Mount) -> Vec<String> {
     folders.filter(is_missing).map(warning).collect()
 }
 
-/// Returns what is wrong with an access log that is in the folder of a site, where clients may read
+/// Returns the warning about an access log that is in the folder of a site, where clients may read
 /// it; `None` if it is elsewhere.
 pub(crate) fn of_log<'s>(
     log: &LogTarget,

@@ -1,5 +1,5 @@
-//! What a server is to do, found out before anything is started: its settings, and its sites as
-//! they stand on the disk.
+//! The plan of a server, made before anything is started: its settings, and its sites as they stand
+//! on the disk.
 
 use crate::config::{self, ConfigFault};
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub(crate) struct ServerPlan {
 /// A site, as it is to be served.
 #[derive(Debug)]
 pub(crate) struct PlannedSite {
-    /// What is there.
+    /// The source of its content.
     pub(crate) source: ServedSource,
     /// How to serve it.
     pub(crate) settings: SiteSettings,
@@ -46,7 +46,7 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// What it asks for now.
+    /// Returns the plan that the file and the flags now ask for.
     ///
     /// # Errors
     /// [`Failure::Faults`] with everything that is wrong, [`Failure::Usage`] for a flag that has
@@ -84,7 +84,7 @@ impl ServerPlan {
     /// Of a command line.
     ///
     /// # Errors
-    /// What is wrong with it, or with the configuration file it names.
+    /// A fault in it, or in the configuration file it names.
     pub(crate) fn make(serve: Serve) -> Result<Self, Failure> {
         if serve.dummy.is_some() {
             refuse_without_effect(&serve.low)?;

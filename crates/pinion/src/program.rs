@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Runs the program. `arguments` are those of the command line, its own name first.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
-    // What is wrong with a command line may be found before its flags are read.
+    // A fault in a command line may be found before its flags are read.
     let mut known = command_line::names_json(&arguments).then(KnownMembers::default);
     match try_run(&arguments, &mut known) {
         Ok(()) => ExitCode::SUCCESS,

@@ -17,7 +17,7 @@ const BAR_COLUMNS: usize = 32;
 /// The line is cut off where the terminal ends: a line that wraps is torn when the next is drawn.
 const TEMPLATE: &str = "{wide_msg}";
 
-/// A bar over bytes; draws nothing unless somebody watches.
+/// A bar over bytes; it draws nothing unless stderr is watched.
 #[derive(Debug)]
 pub(crate) struct Bar(ProgressBar);
 
@@ -68,7 +68,7 @@ struct State {
 }
 
 impl State {
-    /// More is done; what is told too late changes nothing.
+    /// Records that more is done; a report that comes too late changes nothing.
     fn advance(&mut self, files: u64, bytes: u64) {
         self.done = (self.done.0.max(files), self.done.1.max(bytes));
     }
@@ -137,7 +137,8 @@ pub(crate) fn hear_signals() -> Result<Arc<AtomicBool>, Failure> {
     Ok(cancelled)
 }
 
-/// ` 50 %  ━━━━━━━━╸         1.00 MiB of 2.00 MiB, …`: what says most comes first.
+/// Returns the line of a bar: ` 50 %  ━━━━━━━━╸         1.00 MiB of 2.00 MiB, …`. The most
+/// important parts come first.
 fn line(done: u64, total: u64, message: &str) -> String {
     let part_of = |whole: usize| match total {
         0 => whole,

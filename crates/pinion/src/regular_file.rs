@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// The bytes of a regular file, so that a pipe keeps nobody waiting.
+/// Reads the bytes of a regular file; other files are refused, so that a pipe cannot block the
+/// caller.
 ///
 /// # Errors
 /// A phrase that follows the name of the file.

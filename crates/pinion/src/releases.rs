@@ -7,8 +7,8 @@
 //! DIR/.lock             locked while a switch is made
 //! ```
 //!
-//! **In:** a folder, an archive or a wish to go back. **Out:** a switched link. A server that
-//! serves the folder watches the link and takes up what it leads to.
+//! **In:** a folder, an archive or a request to roll back. **Out:** a switched link. A server that
+//! serves the folder watches the link and reloads the release that it leads to.
 //!
 //! | Module | Holds |
 //! |---|---|
@@ -23,8 +23,8 @@
 //! | [`remote`] | the same verbs at the other end of ssh |
 //!
 //! **Promises.** At every moment, after a crash too, `current.pinion` leads to a whole archive that
-//! was verified when it came, or there has never been one. What is current is what the link says;
-//! the log follows it, and is mended by the next switch when its last line was lost.
+//! was verified when it came, or there has never been one. The link decides which release is
+//! current; the log follows it, and is mended by the next switch when its last line was lost.
 
 pub(crate) mod folder;
 pub(crate) mod history;

@@ -31,7 +31,7 @@ const SCRIPT_MAX_MIB: u64 = 8;
 #[derive(Debug)]
 pub(crate) struct Proven {
     pub(crate) program: SiteProgram,
-    /// What its author may not have meant, each with file and line.
+    /// Warnings about code that its author may not have meant, each with file and line.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl Proven {
     }
 }
 
-/// Reads a script and runs it once, as every worker of its site will, on what it is allowed.
+/// Reads a script and runs it once, as every worker of its site will, within its limits.
 ///
 /// # Errors
 /// [`Failure::Failed`]: one line with the file, and for a mistake in it the line.
@@ -115,8 +115,8 @@ pub(crate) fn of_code<'c>(
     Proven::of(with_key(program)?.allowed(allowance), site).map(Some)
 }
 
-/// Returns what is wrong with the syntax of the Lua files among some code, also where a page keeps
-/// the site from being built.
+/// Returns the syntax errors in the Lua files among some code, also where a page keeps the site
+/// from being built.
 pub(crate) fn syntax_errors(path: &Path, code: &[(Box<[u8]>, Vec<u8>)]) -> Vec<String> {
     let code: Vec<(&[u8], &[u8])> = code.iter().map(|(path, text)| (&**path, &**text)).collect();
     let Ok(program) = program(path, &code) else { return Vec::new() };
@@ -124,7 +124,7 @@ pub(crate) fn syntax_errors(path: &Path, code: &[(Box<[u8]>, Vec<u8>)]) -> Vec<S
     wrong.iter().map(ToString::to_string).collect()
 }
 
-/// Returns what is wrong with the syntax of the Lua files of a folder, for a build of it.
+/// Returns the syntax errors in the Lua files of a folder, for a build of it.
 pub(crate) fn code_errors(folder: &Path, code: &BTreeMap<Box<[u8]>, Vec<u8>>) -> Vec<CodeError> {
     let code: Vec<_> = code.iter().map(|(path, text)| (path.clone(), text.clone())).collect();
     let error = |reason: String| {
@@ -139,7 +139,8 @@ pub(crate) fn code_errors(folder: &Path, code: &BTreeMap<Box<[u8]>, Vec<u8>>) ->
     syntax_errors(folder, &code).into_iter().map(error).collect()
 }
 
-/// What is run: a main script, or pages, or both. That of a static site is empty.
+/// Returns the program to run: a main script, or pages, or both. The program of a static site is
+/// empty.
 fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<SiteProgram, Failure> {
     // Where code lies beside the content, a path of one slash is one of the content.
     let has_folder = code.iter().any(|(path, _)| path.starts_with(b"//"))
@@ -148,7 +149,7 @@ fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<SiteProgram, Failure>
     let folder = site.to_string_lossy();
     let names = SourceNames::of_folder(&folder, has_folder.then_some(CONTENT_FOLDER));
     let name = main.as_ref().map_or(folder.into_owned(), |(path, _)| names.name(path));
-    // What pages and `require` can name is text.
+    // Names that pages and `require` can use are text.
     let named = |(path, text): &(&[u8], &[u8])| {
         Some((std::str::from_utf8(path).ok()?.to_owned(), text.to_vec()))
     };

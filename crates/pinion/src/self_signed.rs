@@ -1,5 +1,5 @@
-//! The certificate that the server makes itself when it is given none. It is kept, so that whoever
-//! was told to trust it need not be told again.
+//! The certificate that the server makes itself when it is given none. It is kept, so that a client
+//! that trusts it need not be configured again.
 
 use crate::calendar;
 use crate::failure::Failure;
@@ -22,15 +22,15 @@ use std::time::{Duration, SystemTime};
 /// How long one is valid. Apple's systems take none above 825 days, even when told to trust it.
 const VALID: Duration = Duration::from_secs(800 * 86_400);
 
-/// What is left of that when another one is made: a server is started more often than once a month,
-/// or looks at it itself.
+/// The remaining validity at which another one is made: a server is started more often than once a
+/// month, or checks the certificate while it runs.
 const RENEWED_BEFORE_END: Duration = Duration::from_secs(30 * 86_400);
 
 /// A clock that goes wrong by some hours is no reason to refuse a new certificate.
 const VALID_BEFORE_NOW: Duration = Duration::from_secs(86_400);
 
-/// Others get to a file whose name they know, and cannot open the folder itself: whoever can may
-/// lock it, and keep every start waiting.
+/// Other users can open a file whose name they know, and cannot open the folder itself: a user who
+/// could open it might lock it, and keep every start waiting.
 const FOLDER_MODE: u32 = 0o711;
 
 /// Of the file with the key.
@@ -75,13 +75,13 @@ pub(crate) fn files(
     Ok(files)
 }
 
-/// The file with the certificate alone, for clients that are to trust it: nobody has to pass a key
-/// around, and OpenSSL does not read every key that stands before a certificate.
+/// Returns the file with the certificate alone, for clients that are to trust it: no key has to be
+/// passed around, and OpenSSL does not read every key that stands before a certificate.
 pub(crate) fn for_clients(file: &Path) -> PathBuf {
     file.with_extension("crt")
 }
 
-/// Writes what is [`for_clients`] anew if it is not there, or that of another certificate.
+/// Writes the file of [`for_clients`] anew if it is missing, or has another certificate.
 fn publish(folder: &Path, lock: &File, file: &Path) -> Result<(), Failure> {
     let cannot = || format!("cannot read {}", file.display());
     let both = std::fs::read_to_string(file).with_context(cannot)?;
@@ -123,7 +123,7 @@ fn make(key: SelfSignedKey) -> Result<String, rcgen::Error> {
     Ok(format!("{}{}", pair.serialize_pem(), certificate.pem()))
 }
 
-/// What a client on this machine, or beside it, may ask for.
+/// Returns the names that a client on this machine, or in its network, may ask for.
 fn names() -> Result<Vec<SanType>, rcgen::Error> {
     let mut names = vec![SanType::DnsName("localhost".try_into()?)];
     let uname = rustix::system::uname();
@@ -141,7 +141,7 @@ fn names() -> Result<Vec<SanType>, rcgen::Error> {
 /// Under its name complete or not at all, for those to read whom `mode` lets. The folder is locked.
 fn write(folder: &Path, locked: &File, file: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     let partial: PathBuf = folder.join("self-signed.partial");
-    // What a start that was cut off has left, with whatever rights.
+    // A start that was cut off may have left a file, with any rights.
     let _none = std::fs::remove_file(&partial);
     let mut options = OpenOptions::new();
     let mut new = options.write(true).create_new(true).mode(mode).open(&partial)?;

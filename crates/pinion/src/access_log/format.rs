@@ -1,5 +1,5 @@
-//! A record as a line. Whatever a client sent is escaped, so that it can neither end a line, nor
-//! break out of its quotes, nor command the terminal of whoever reads the log.
+//! Formats a record as a line. Everything that a client sent is escaped, so that it can neither end
+//! a line, nor break out of its quotes, nor command the terminal of a person who reads the log.
 
 use super::record::{LogRecord, LoggedPeer, RECORD_MAX_BYTES, Text};
 use crate::calendar;
@@ -19,7 +19,7 @@ pub(crate) struct Formatter {
     iso: [u8; 19],
 }
 
-/// Longest line: six bytes for each that a client chose (`\u0001`), and what we say ourselves.
+/// The longest line: six bytes for each byte that a client chose (`\u0001`), and our own text.
 pub(super) const LINE_MAX_BYTES: usize = 6 * RECORD_MAX_BYTES + 512;
 
 impl Formatter {
@@ -118,8 +118,8 @@ impl Formatter {
     }
 }
 
-/// The host that a request is for, in lower case and without its port, or `-`. What a client sends
-/// as a host may have spaces in it, which would be more columns: they are escaped as well.
+/// The host that a request is for, in lower case and without its port, or `-`. A host from a client
+/// may contain spaces, which would be more columns: they are escaped as well.
 fn vhost(host: Text<'_>, out: &mut Vec<u8>) {
     let end = match host.bytes.iter().rposition(|byte| *byte == b':') {
         Some(colon) if host.bytes[colon + 1..].iter().all(u8::is_ascii_digit) => colon,

@@ -13,7 +13,8 @@ pub(crate) const LOGS_MAX: usize = 256;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LogId(pub(super) u16);
 
-/// A log that a site or the server writes to. It is closed once nobody has this any more.
+/// A handle of a log that a site or the server writes to. The log is closed once its last handle is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct LogHandle {
     id: LogId,
@@ -30,14 +31,14 @@ struct State {
     known: Vec<KnownLog>,
     /// For the log thread.
     new: Vec<NewLog>,
-    /// Nobody writes: the server was started without a log.
+    /// The server was started without a log, so that no log thread writes.
     is_unwritten: bool,
 }
 
 #[derive(Debug)]
 struct KnownLog {
     target: LogTarget,
-    /// None of what is no file.
+    /// The identity of the file; `None` if the target is not a file.
     file: Option<FileId>,
     format: LogFormat,
     handle: Weak<LogHandle>,

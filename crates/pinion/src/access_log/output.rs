@@ -16,7 +16,7 @@ pub(crate) struct OpenLog {
     torn: bool,
 }
 
-/// What tells a file from every other one: its device and its number there.
+/// The identity of a file: its device and its inode number there.
 pub(super) type FileId = (u64, u64);
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ enum LogDestination {
 }
 
 impl OpenLog {
-    /// Opens what `--access-log` names.
+    /// Opens the target that `--access-log` names.
     ///
     /// # Errors
     /// The file cannot be opened for appending.
@@ -72,8 +72,8 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Writes whole lines. After an error what was not written is gone; the next lines begin on a
-    /// line of their own.
+    /// Writes whole lines. The bytes that were not written before an error are lost; the next lines
+    /// begin on a line of their own.
     ///
     /// # Errors
     /// Of the write: a full disk, a closed pipe.
@@ -123,14 +123,14 @@ fn append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Why a named pipe cannot be opened, and what to do.
+/// The reason why a named pipe cannot be opened, and the advice.
 const NO_READER: &str = "no program reads this named pipe; start the one that does, or name a file";
 
 fn is_named_pipe(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
-/// Returns why a log cannot be opened, and what to do.
+/// Returns the reason why a log cannot be opened, and the advice.
 pub(super) fn cannot_open(error: &io::Error) -> String {
     let why = without_number(&error.to_string());
     let advice = match error.kind() {

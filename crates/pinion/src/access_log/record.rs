@@ -14,7 +14,7 @@ const TARGET_MAX_BYTES: usize = 2048;
 const HOST_MAX_BYTES: usize = 260;
 /// Longest `Referer` and `User-Agent` that are kept.
 const FIELD_MAX_BYTES: usize = 512;
-/// Longest name of a user that is kept: what password files may have.
+/// The longest user name that is kept, in bytes: the limit of password files.
 const USER_MAX_BYTES: usize = 254;
 /// Longest number of a request that is kept: twice that of a number of this server.
 const REQUEST_ID_MAX_BYTES: usize = 64;
@@ -65,7 +65,7 @@ pub(crate) struct LogRecord<'a> {
     pub(crate) method: Text<'a>,
     /// As sent.
     pub(crate) target: Text<'a>,
-    /// What the request is for, by its target or its `Host`; empty when not sent.
+    /// The host of the request, from its target or its `Host`; empty when not sent.
     pub(crate) host: Text<'a>,
     /// Empty when not sent.
     pub(crate) referer: Text<'a>,
@@ -162,7 +162,7 @@ impl<'a> LogRecord<'a> {
         }
     }
 
-    /// Sets in a binary form what is known only at the end.
+    /// Sets, in the binary form, the values that are known only at the end.
     pub(crate) fn amend(message: &mut [u8], body_bytes: u64, duration_micros: u32, cut: bool) {
         if let Some(fixed) = message.first_chunk_mut::<FIXED_BYTES>() {
             fixed[BODY_BYTES].copy_from_slice(&body_bytes.to_ne_bytes());

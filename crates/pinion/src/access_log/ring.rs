@@ -1,5 +1,5 @@
 //! A bounded queue of byte messages from one thread to one other, without a lock: the words of the
-//! ring are atomics that are only ever stored and loaded, which costs what plain memory costs.
+//! ring are atomics that are only ever stored and loaded, which costs no more than plain memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,7 +138,7 @@ impl Consumer {
     /// Puts the oldest message into `message`; false when there is none.
     pub(crate) fn pop(&mut self, message: &mut Vec<u8>) -> bool {
         let ring = &*self.ring;
-        // Acquire: what the producer stored before its tail is there.
+        // Acquire: everything that the producer stored before its tail is visible.
         if self.head == ring.tail.0.load(Ordering::Acquire) {
             return false;
         }

@@ -27,7 +27,7 @@ pub(super) const WRITE_BYTES: usize = 256 << 10;
 /// at once, so that no log is lost for lack of memory.
 pub(super) const LINES_BYTES: usize = WRITE_BYTES + LINE_MAX_BYTES;
 
-/// Trouble is told at most this often.
+/// The shortest time between two reports of trouble.
 const TELL: Duration = Duration::from_secs(10);
 
 /// Everything the thread owns.
@@ -91,7 +91,7 @@ impl Writer {
         }
     }
 
-    /// Writes what there is and waits for more; true when nothing will come any more.
+    /// Writes all waiting records and waits for more; returns true when no more will come.
     fn round(&mut self) -> bool {
         // Read before the rings, so that nothing logged before `finish` is left behind.
         let finish = self.shared.finish.load(Ordering::Acquire);
@@ -107,7 +107,7 @@ impl Writer {
         };
         let mut any = false;
         if reopen {
-            // What was logged before the rotation belongs to the old files.
+            // Records from before the rotation belong to the old files.
             any = self.drain();
             self.logs.values_mut().for_each(Log::reopen);
         }
@@ -151,7 +151,7 @@ impl Writer {
         }
     }
 
-    /// A worker that ended left its ring to us alone: the list, the consumer and nobody else.
+    /// Forgets rings whose worker has ended: only the list and the consumer still hold them.
     fn forget_ended_rings(&mut self) {
         let mut rings = self.shared.rings.lock().unwrap_or_else(PoisonError::into_inner);
         rings.retain(|ring| {
@@ -172,7 +172,7 @@ impl Writer {
         });
     }
 
-    /// Writes what stands in the rings; false when nothing did.
+    /// Writes all records in the rings; returns false when there were none.
     fn drain(&mut self) -> bool {
         let mut any = false;
         let mut message = std::mem::take(&mut self.message);
@@ -205,7 +205,7 @@ impl Writer {
         }
     }
 
-    /// Tells on stderr what was lost, at most every [`TELL`], and always at the end.
+    /// Reports on stderr how many records were lost, at most every [`TELL`], and always at the end.
     fn tell(&mut self, end: bool) {
         self.logs.values_mut().for_each(|log| log.tell(end));
         if !is_due(self.told_at, end) {

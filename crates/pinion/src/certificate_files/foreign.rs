@@ -1,5 +1,5 @@
-//! Files that are given as a certificate or a key and hold something else, or hold it in another
-//! form: what they are, and what to do.
+//! Recognizes files that are given as a certificate or a key and hold something else, or hold it in
+//! another form, and advises about them.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ pub(super) enum Role {
     Key,
 }
 
-/// Returns what a file is that has neither a certificate nor a key in PEM, as a phrase that follows
-/// its name; `None` if it cannot be told.
+/// Returns the kind of a file that has neither a certificate nor a key in PEM, as a phrase that
+/// follows its name; `None` if the kind cannot be recognized.
 pub(super) fn what_it_is(file: &Path, content: &[u8], role: Role) -> Option<String> {
     let holds = |label: &str| {
         let begin = format!("-----BEGIN {label}-----");
@@ -52,7 +52,7 @@ pub(super) fn what_it_is(file: &Path, content: &[u8], role: Role) -> Option<Stri
     Some(format!("is {what}, not a PEM file; convert it: openssl {command}"))
 }
 
-/// Returns what belongs into a file, in words.
+/// Returns the expected content of a file, in words.
 fn wanted(role: Role) -> &'static str {
     match role {
         Role::Certificate => "the certificate",
@@ -67,7 +67,7 @@ fn as_pem(file: &Path) -> String {
     pem.display().to_string()
 }
 
-/// What a file in DER is.
+/// The kinds of content of a file in DER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Der {
     /// A certificate (RFC 5280 §4.1).
@@ -80,7 +80,7 @@ enum Der {
     Pkcs7,
 }
 
-/// Tells what is in DER by the first values of the outer sequence.
+/// Recognizes the kind of content in DER by the first values of the outer sequence.
 fn der(bytes: &[u8]) -> Option<Der> {
     const SEQUENCE: u8 = 0x30;
     const OBJECT_IDENTIFIER: u8 = 0x06;
@@ -96,7 +96,7 @@ fn der(bytes: &[u8]) -> Option<Der> {
     }
 }
 
-/// Returns what follows the tag and the length of a value in DER, if it has this tag.
+/// Returns the bytes after the tag and the length of a value in DER, if it has this tag.
 fn within(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     let (first, rest) = bytes.split_first()?;
     let (length, rest) = rest.split_first()?;

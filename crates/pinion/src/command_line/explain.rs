@@ -1,5 +1,5 @@
-//! What is wrong with the arguments, in one line, with what to write instead: slips of the pen, and
-//! flags and commands of other servers.
+//! Explains a mistake in the arguments in one line, with the right form to write instead: typing
+//! errors, and flags and commands of other servers.
 
 use super::{LISTEN, PORT, habits, verb_of};
 use crate::config::nearest::nearest;
@@ -11,7 +11,8 @@ use crate::terminal::shown;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
-/// One line for what clap found wrong with the arguments: what, and what to do about it.
+/// Returns one line for an error that clap found in the arguments: the error, and the advice about
+/// it.
 pub(super) fn explain(error: &clap::Error, arguments: &[OsString]) -> String {
     let verb = verb_of(arguments);
     let text = |kind| match error.get(kind) {
@@ -60,8 +61,8 @@ pub(super) fn explain(error: &clap::Error, arguments: &[OsString]) -> String {
     }
 }
 
-/// Returns what is wrong with a word that is neither a verb nor the path of something to serve. It
-/// is a slip of the pen for the verb `near`, or a path where nothing is.
+/// Returns the error for a word that is neither a verb nor the path of something to serve. It is a
+/// typing error for the verb `near`, or a path at which there is no file.
 fn unknown_verb(wrong: &str, near: Option<&str>) -> String {
     if let Some(hint) = habits::of_command(wrong) {
         return format!("unknown command {wrong}; {hint}");
@@ -131,7 +132,7 @@ fn near_letter(argument: &str, verb: Verb) -> Option<String> {
     })
 }
 
-/// Returns what to write instead of a command line that begins with a flag.
+/// Returns the advice for a command line that begins with a flag.
 fn with_command(row: &Directive, arguments: &[OsString]) -> String {
     let serves = row.verbs.contains(&Verb::Serve).then_some(Verb::Serve);
     let Some(verb) = serves.or_else(|| row.verbs.first().copied()) else { return String::new() };

@@ -1,10 +1,10 @@
-//! What people write who know nginx, Caddy or another server, and what to write here instead.
+//! Commands and flags of nginx, Caddy and other servers, and the ones to write here instead.
 
 use super::takes;
 use crate::directives::verbs::Verb;
 use std::ffi::OsString;
 
-/// Returns what to do instead of a command that other servers have.
+/// Returns the advice about a command that other servers have.
 pub(super) fn of_command(wrong: &str) -> Option<&'static str> {
     Some(match wrong {
         "file-server" | "file_server" => "write `pinion serve FOLDER`",
@@ -24,7 +24,7 @@ const STOP: &str = "write `pinion stop`";
 const RELOAD: &str = "write `pinion reload`";
 const REOPEN: &str = "write `pinion reopen-logs`";
 
-/// Returns what to do instead of a flag that other servers have; `name` is without dashes.
+/// Returns the advice about a flag that other servers have; `name` is without dashes.
 pub(super) fn of_flag(name: &str, verb: Option<Verb>, arguments: &[OsString]) -> Option<String> {
     let name = name.replace('_', "-");
     let serves = verb.is_none_or(|verb| verb == Verb::Serve);
@@ -42,8 +42,8 @@ pub(super) fn of_flag(name: &str, verb: Option<Verb>, arguments: &[OsString]) ->
     })
 }
 
-/// Returns what to do instead of a flag of `pinion store` that Redis or `pinion serve` has; `name`
-/// is without dashes.
+/// Returns the advice about a flag of `pinion store` that Redis or `pinion serve` has; `name` is
+/// without dashes.
 pub(super) fn of_store_flag(name: &str) -> Option<String> {
     let meant = match name {
         "bind" | "l" | "listen" | "p" | "port" | "unixsocket" => {
@@ -80,7 +80,7 @@ fn has(verb: Option<Verb>, name: &str) -> bool {
     takes(verb.unwrap_or(Verb::Serve), name)
 }
 
-/// What to do instead of `-s reload` and the like.
+/// Returns the advice about `-s reload` and similar signals.
 fn of_signal(name: &str, arguments: &[OsString]) -> &'static str {
     let mut words = arguments.iter().map(|word| word.to_string_lossy());
     let _before = words.find(|word| word.trim_start_matches('-').split('=').next() == Some(name));

@@ -55,7 +55,7 @@ pub(super) fn find(
     }
 }
 
-/// Returns what is wrong with a log that is written in another format elsewhere.
+/// Returns the error for a log that is written in another format elsewhere.
 fn contradiction(log: &NamedLog<'_>, first: &NamedLog<'_>) -> String {
     let NamedLog { key, target, format, .. } = log;
     let (line, first_format) = (first.place.line, first.format.name());
@@ -66,7 +66,7 @@ fn contradiction(log: &NamedLog<'_>, first: &NamedLog<'_>) -> String {
     )
 }
 
-/// Returns what tells one log from another: the path without links, whether or not the file exists.
+/// Returns the identity of a log: its path with links resolved, whether or not the file exists.
 pub(crate) fn real_path(target: &LogTarget) -> PathBuf {
     let LogTarget::File(path) = target else { return PathBuf::from("-") };
     let mut path = path.clone();

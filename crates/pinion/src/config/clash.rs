@@ -1,4 +1,4 @@
-//! What the tables of a file lack, and what two of them claim both.
+//! Finds missing tables of a file, and values that two of its tables both claim.
 
 use super::fault::{ConfigFault, TextPlace};
 use super::tables::{TableSection, Tables, missing};
@@ -51,8 +51,8 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<ConfigFault> {
     faults
 }
 
-/// What a file without a site lacks to be that of a server with only a store, and which of its keys
-/// need a site.
+/// Finds the keys that a file without a site lacks to configure a server with only a store, and its
+/// keys that need a site.
 fn without_site(tables: &Tables, file: &Path, faults: &mut Vec<ConfigFault>) {
     if !tables.listeners.iter().any(leads_to_store) {
         let message = "no site: write [[site]], and below it path = \"public\"; for a server with \
@@ -98,7 +98,7 @@ fn key_of(row: &'static str) -> &'static str {
         .map_or(row, |key| key.name)
 }
 
-/// What the tables about access of a site say against each other.
+/// Finds contradictions between the access tables of a site.
 fn access(site: &TableSection, file: &Path, faults: &mut Vec<ConfigFault>) {
     let sections = site.tables(Table::Access);
     let lows: Vec<&Low> = sections.iter().map(|section| &section.low).collect();
@@ -176,7 +176,7 @@ fn hosts(sites: &[TableSection], file: &Path, faults: &mut Vec<ConfigFault>) {
     }
 }
 
-/// What a listener is, and what goes with that.
+/// Checks that a listener has one kind, and only the keys that go with it.
 fn listener(section: &TableSection, file: &Path, faults: &mut Vec<ConfigFault>) {
     let kinds = LISTEN_KINDS.into_iter().filter(|kind| section.is_written(kind.row()));
     let kinds: Vec<ListenKind> = kinds.collect();

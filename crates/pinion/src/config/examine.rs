@@ -1,5 +1,5 @@
-//! A look at everything that a file names, without starting anything: what a start would stumble
-//! over, all of it at once.
+//! Checks everything that a configuration file names, without starting anything, and reports at
+//! once all errors that a start would meet.
 
 use super::access_logs;
 use super::clash::address_of;
@@ -39,7 +39,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Adds what is wrong with what `loaded` names; `path` is its file.
+/// Adds the faults in the files and folders that `loaded` names; `path` is its file.
 pub(crate) fn examine(loaded: &mut LoadedFile, path: &Path) {
     let (mut found, mut below, mut said) = (Vec::new(), Vec::new(), Said::default());
     let mut known = HashSet::new();
@@ -49,7 +49,7 @@ pub(crate) fn examine(loaded: &mut LoadedFile, path: &Path) {
         examine_live(site, &mut add);
         match examine_site(site, &mut add) {
             Ok(of_site) => said.add(of_site),
-            // Sites may share files of rules; what is wrong with one is told once.
+            // Sites may share files of rules; a fault in one is reported once.
             Err(of_site) => {
                 below.extend(of_site.into_iter().filter(|fault| known.insert(fault.clone())));
             }
@@ -100,7 +100,7 @@ pub(crate) fn examine(loaded: &mut LoadedFile, path: &Path) {
     (loaded.warnings, loaded.notes) = (said.warnings, said.notes);
 }
 
-/// Adds what is wrong with the access logs of the server and of its sites.
+/// Adds the faults in the access logs of the server and of its sites.
 fn examine_access_logs(loaded: &LoadedFile, add: &mut impl FnMut(TextPlace, String)) {
     if let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve)
         && let Some(wrong) = serve.access_log.as_ref().and_then(no_log)
@@ -143,12 +143,12 @@ fn no_log(target: &LogTarget) -> Option<String> {
     no_folder(log)
 }
 
-/// What is said about a folder in which nothing is wrong.
+/// The warnings and notes about a folder without faults.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
-    /// What in its rules does nothing.
+    /// Rules without effect.
     pub(crate) warnings: Vec<String>,
-    /// What of it is left out, and what clients keep.
+    /// Files of it that are left out, and files that clients keep.
     pub(crate) notes: Vec<String>,
 }
 
@@ -159,7 +159,8 @@ impl Said {
     }
 }
 
-/// What is wrong with an archive, or with the code in it; without anything, what was not looked at.
+/// Returns the faults in an archive or in its code; without any, a note that its contents were not
+/// verified.
 pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<Said, Failure> {
     let file = ArchiveFile::open(path)?;
     let proven = script_file::of_archive(&file.view(), path, allowance, &ScriptSite::default())?;
@@ -170,7 +171,7 @@ pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<Said,
     Ok(Said { notes: vec![note], warnings })
 }
 
-/// What is wrong with the files of a folder; without any, what is to be said about it.
+/// Returns the faults in the files of a folder; without any, the warnings and notes about it.
 pub(crate) fn examine_folder(
     folder: &Path,
     options: &Options,
@@ -232,15 +233,15 @@ pub(crate) fn examine_folder(
     }
 }
 
-/// Returns what is wrong with the syntax of the Lua files of a folder that cannot be built.
+/// Returns the syntax errors in the Lua files of a folder that cannot be built.
 fn syntax_errors(folder: &Path, options: &Options) -> Vec<ConfigFault> {
     let scripts = pinion_build::scripts(folder, options);
     let wrong = script_file::syntax_errors(folder, &scripts);
     wrong.iter().map(|reason| of_code(folder, reason)).collect()
 }
 
-/// Returns what is wrong with the code of a folder: why it did not start, and the mistakes in the
-/// syntax of its other files.
+/// Returns the faults in the code of a folder: the reason why it did not start, and the syntax
+/// errors in its other files.
 fn faults_of_code(
     folder: &Path,
     failure: &Failure,
@@ -253,7 +254,7 @@ fn faults_of_code(
     [vec![first.with_stack(failure.stack())], others].concat()
 }
 
-/// What is wrong with the code of a site, in its file and line if the reason names them.
+/// Returns the fault in the code of a site, in its file and line if the reason names them.
 pub(crate) fn of_code(source: &Path, reason: &str) -> ConfigFault {
     let named = reason.split_once(": ").and_then(|(place, what)| {
         let (file, line) = place.rsplit_once(':')?;
@@ -277,7 +278,7 @@ fn without_name<'r>(file: &Path, reason: &'r str) -> &'r str {
     rest.map_or(reason, str::trim_start)
 }
 
-/// Adds what is wrong with the files of secrets and of certificate authorities.
+/// Adds the faults in the files of secrets and of certificate authorities.
 fn examine_access(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)) {
     let ConfiguredSite { planned, section } = site;
     let access = &planned.settings.script_access;
@@ -294,7 +295,7 @@ fn examine_access(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)
     examine_python(site, add);
 }
 
-/// Adds what Python applications of a site lack on this machine.
+/// Adds the requirements of the Python applications of a site that this machine lacks.
 fn examine_python(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)) {
     let ConfiguredSite { planned, section } = site;
     for mount in planned.settings.mounts.python() {
@@ -306,7 +307,7 @@ fn examine_python(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)
     }
 }
 
-/// Adds what PHP of a site lacks on this machine.
+/// Adds the requirements of the PHP of a site that this machine lacks.
 fn examine_php(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)) {
     let ConfiguredSite { planned, section } = site;
     let php = planned.settings.php.as_ref();
@@ -315,8 +316,8 @@ fn examine_php(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)) {
     }
 }
 
-/// Adds what is wrong with the keys of a site; gives what is wrong with its files, or what is to be
-/// said about them.
+/// Adds the faults in the keys of a site; returns the faults in its files, or the warnings and
+/// notes about them.
 fn examine_site(
     site: &ConfiguredSite,
     add: &mut impl FnMut(TextPlace, String),
@@ -400,7 +401,7 @@ fn examine_files(
     examine_folder(folder, options, settings.lua.allowance, mounts.as_ref())
 }
 
-/// Adds what is wrong with the live folders of a site.
+/// Adds the faults in the live folders of a site.
 fn examine_live(site: &ConfiguredSite, add: &mut impl FnMut(TextPlace, String)) {
     let ConfiguredSite { planned, section } = site;
     let in_folder = match &planned.source {
@@ -420,7 +421,7 @@ fn leaves_something(
     archive: &Path,
     add: &mut impl FnMut(TextPlace, String),
 ) {
-    // What cannot be opened is reported by the look at its content.
+    // An archive that cannot be opened is reported when its content is checked.
     if site.planned.settings.mounts.has_fallback()
         && let Ok(file) = ArchiveFile::open(archive)
         && let Err(failure) = fallback_rule::check(&file.view(), archive)
@@ -430,7 +431,7 @@ fn leaves_something(
     }
 }
 
-/// Adds what is wrong with the patterns of a site; whether nothing is.
+/// Adds the faults in the patterns of a site; returns whether there are none.
 fn examine_globs(
     content: &BuildSettings,
     section: &TableSection,
@@ -453,7 +454,7 @@ fn examine_globs(
     are_right
 }
 
-/// Adds what is wrong with a certificate or its key; gives what clients will not like about it.
+/// Adds the faults in a certificate or its key; returns the certificate for warnings about it.
 fn examine_certificate(
     section: &TableSection,
     add: &mut impl FnMut(TextPlace, String),
@@ -502,7 +503,7 @@ fn unnamed_canonical_host(
     (!is_named).then(|| ConfigFault::at(path, place, message).to_string())
 }
 
-/// Warns about paths that most likely are not what was meant.
+/// Returns warnings about paths that were most likely not meant.
 fn doubtful_paths(loaded: &LoadedFile, path: &Path) -> Vec<String> {
     let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve) else { return Vec::new() };
     let webroot = serve.tls.acme_webroot.as_deref().and_then(path_warnings::of_acme_webroot);
@@ -527,8 +528,8 @@ fn doubtful_paths(loaded: &LoadedFile, path: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Why redirects have no host to lead to, if there are any. What is wrong with the certificate is
-/// told where it stands.
+/// Returns the reason why redirects have no host to lead to, if there are redirects. A fault in the
+/// certificate is reported at its own table.
 fn leads_nowhere(serve: &Serve) -> Option<&'static str> {
     if !serve.has(ListenKind::Redirect) || !serve.has(ListenKind::Tls) {
         return None;

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration file, and where.
+//! A fault in a configuration file, and its position.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub(crate) struct ConfigFault {
     pub(crate) file: PathBuf,
     /// Where in it; none when it could not be read.
     pub(crate) place: Option<TextPlace>,
-    /// One line: what is wrong, and what to do.
+    /// One line: the fault, and the advice.
     pub(crate) message: String,
     /// The lines of the stack of a script, with their heading; none for anything else.
     pub(crate) stack: Vec<String>,

@@ -1,5 +1,5 @@
-//! Symbolic links in folders that are read for each request. They are not followed, so that what
-//! they lead to is missing without a line in the log.
+//! Finds symbolic links in folders that are read for each request. They are not followed, so that
+//! their targets are missing without a line in the log.
 
 use super::load::ConfiguredSite;
 use crate::notes::some;
@@ -51,7 +51,7 @@ fn warning(folder: &Path) -> Option<String> {
 fn links(folder: &Path) -> Vec<PathBuf> {
     let (mut links, mut folders, mut left) = (Vec::new(), vec![folder.to_owned()], LOOKED_AT_MAX);
     while let Some(next) = folders.pop() {
-        // What cannot be read is reported elsewhere.
+        // A folder that cannot be read is reported elsewhere.
         let Ok(entries) = fs::read_dir(&next) else { continue };
         for entry in entries.flatten() {
             let Some(fewer) = left.checked_sub(1) else { break };

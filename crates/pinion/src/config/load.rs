@@ -1,4 +1,4 @@
-//! File and flags → what a server is to do.
+//! Turns the file and the flags into the plan of a server.
 
 use super::clash::{self, leads_to_store, needs_site};
 use super::fault::{ConfigFault, TextPlace};
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// MiB of a file: a thousand sites need a tenth of it, and more is another kind of file.
 const CONFIG_MAX_MIB: u64 = 4;
 
-/// What a file says, and everything that is wrong with it.
+/// The content of a configuration file, and all faults in it.
 #[derive(Debug)]
 pub(crate) struct LoadedFile {
     /// The server; none when that cannot be told.
@@ -35,7 +35,7 @@ pub(crate) struct LoadedFile {
     pub(crate) certificates: Vec<TableSection>,
     /// The programs that are right.
     pub(crate) programs: Vec<ProgramStart>,
-    /// What this process lacks the privileges for. It is no fault of the file.
+    /// Settings that need privileges which this process lacks. They are no fault of the file.
     pub(crate) privilege_faults: Vec<ConfigFault>,
     /// Files of programs that are missing or cannot be executed. The programs are started anyway,
     /// again and again until the files are there.
@@ -44,9 +44,9 @@ pub(crate) struct LoadedFile {
     pub(crate) server: Option<TableSection>,
     /// In the order of the file.
     pub(crate) faults: Vec<ConfigFault>,
-    /// What does nothing; found by a look at what the file names.
+    /// Settings without effect, found by a check of the files that the configuration names.
     pub(crate) warnings: Vec<String>,
-    /// What of the sites is left out, and what clients keep; found in the same way.
+    /// Files of the sites that are left out, and files that clients keep; found in the same way.
     pub(crate) notes: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl LoadedFile {
             let message = "format: has no effect without access, the file to log to";
             self.faults.push(ConfigFault::at(path, server.place_of("log-format"), message));
         }
-        // What stands in a [[listen]] was looked at there: it belongs to that listener alone.
+        // A key in a [[listen]] was checked there: it belongs to that listener alone.
         let of_listeners = ["client-ca", "proxy-protocol"];
         let of_listeners: Vec<&str> =
             of_listeners.into_iter().filter(|name| !flags.given(name)).collect();

@@ -1,4 +1,4 @@
-//! What is wrong with the mounts of a site, each alone and all together.
+//! Checks the mounts of a site, each alone and all together.
 
 use super::fault::{ConfigFault, TextPlace};
 use super::load::ConfiguredSite;

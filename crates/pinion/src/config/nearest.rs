@@ -15,7 +15,7 @@ pub(crate) fn nearest<'n>(
         return None;
     }
     let wrong = wrong.replace('_', "-").to_ascii_lowercase();
-    // Somebody who writes `cache` means `cache-control`.
+    // A person who writes `cache` means `cache-control`.
     let is_start =
         |name: &str| wrong.len() >= 3 && (name.starts_with(&wrong) || wrong.starts_with(name));
     let candidate = |name: &'n str| {

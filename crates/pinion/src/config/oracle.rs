@@ -1,5 +1,5 @@
-//! What holds for any bytes as a configuration file: what the fuzz target checks, and the replay of
-//! its corpus.
+//! Properties that hold for any bytes as a configuration file. The fuzz target checks them, and so
+//! does the replay of its corpus.
 
 use super::fault::TextPlace;
 use super::load::parse;
@@ -8,7 +8,8 @@ use crate::settings::{Serve, ServedContent, SiteSettings};
 use crate::source::ServedSource;
 use std::path::Path;
 
-/// Faults lie within the text and are one line each; what has none can be used.
+/// Checks that faults lie within the text and are one line each, and that a file without faults can
+/// be used.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let file = Path::new("folder/pinion.toml");

@@ -7,8 +7,8 @@ use crate::server::access::password_file::PasswordFile;
 use crate::server::access::rules::published_password_file;
 use std::path::Path;
 
-/// Reads the password files of all sites. What is wrong with one is added to the key that names it,
-/// and the faults in the file itself to `below`, once. Returns warnings.
+/// Reads the password files of all sites. An error with one is added to the key that names it, and
+/// the faults in the file itself to `below`, once. Returns warnings.
 pub(super) fn examine(
     sites: &[ConfiguredSite],
     add: &mut dyn FnMut(TextPlace, String),

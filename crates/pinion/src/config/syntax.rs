@@ -1,5 +1,6 @@
-//! What is wrong with the syntax of a file: the findings of the TOML parser, in words that say what
-//! to write instead. The parser reports several errors for one missing quote, and this reports one.
+//! Explains syntax errors of a file: the findings of the TOML parser, in words that say how to
+//! write it instead. The parser reports several errors for one missing quote, and this module
+//! reports one.
 
 use super::tables;
 use crate::directives::file::Table;
@@ -11,7 +12,7 @@ pub(crate) type Finding = (usize, String);
 /// Quotes that word processors write.
 const TYPOGRAPHIC: [char; 6] = ['“', '”', '„', '‘', '’', '«'];
 
-/// Returns what to report for the errors of the parser, each with its byte and its message.
+/// Returns the findings to report for the errors of the parser, each with its byte and its message.
 pub(crate) fn findings(text: &str, errors: &[Finding]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let mut explained = None;
@@ -176,7 +177,7 @@ impl<'t> ConfigLine<'t> {
         (at, message)
     }
 
-    /// Returns what to write where a list lacks a comma before a byte.
+    /// Returns the advice for a list that lacks a comma before a byte.
     fn missing_comma(&self, at: usize) -> String {
         if self.begins_anew_at(at) {
             return "the list before this line is not closed; write ] after it".to_owned();
@@ -258,22 +259,22 @@ impl<'t> ConfigLine<'t> {
     }
 }
 
-/// What to do about a comment of another language.
+/// The advice about a comment of another language.
 const COMMENT: &str = "a comment begins with #, not with //";
 
-/// What to do about a line that is no TOML at all.
+/// The advice about a line that is no TOML at all.
 const NEITHER: &str = "this line is neither a table such as [[site]] nor a key and its value such \
                        as path = \"public\"";
 
-/// What to do about a file of another server.
+/// The advice about a file of another server.
 const BLOCK: &str = "this is the configuration of another server: there are no blocks here; write \
                      [[site]], and below it path = \"public\" and hosts = [\"example.org\"]";
 
-/// What to do about a file in YAML.
+/// The advice about a file in YAML.
 const YAML: &str = "this looks like YAML; pinion.toml is TOML: write [[site]], and below it path = \
                     \"public\"";
 
-/// Returns what to write instead of a directive of another server.
+/// Returns the advice about a directive of another server.
 fn of_other_server(name: &str, value: &str) -> Option<String> {
     match name {
         "listen" | "Listen" | "bind" => {
@@ -302,8 +303,8 @@ fn header_at(file: &str, header: &str) -> Option<usize> {
     None
 }
 
-/// Returns what is wrong with a value that is neither a string in quotes nor a list, or `None` for
-/// one that is.
+/// Returns the error for a value that is neither a string in quotes nor a list; `None` for a right
+/// one.
 fn of_value(key: &str, value: &str, message: &str) -> Option<String> {
     if value.is_empty() {
         return Some(format!("{key}: the value is missing"));
@@ -361,14 +362,14 @@ fn literal(key: &str, text: &str) -> String {
     if is_bare { text.to_owned() } else { quoted(text) }
 }
 
-/// Returns a text as a string of TOML, whatever quotes it has.
+/// Returns a text as a string of TOML, in place of any quotes that it has.
 fn quoted(text: &str) -> String {
     let quotes: Vec<char> = TYPOGRAPHIC.into_iter().chain(['"', '\'', '»']).collect();
     let text = text.trim_end_matches(';').trim_matches(&quotes[..]);
     format!("\"{text}\"")
 }
 
-/// Returns a message of the parser without what says nothing; `None` if it only says that the line
+/// Returns a message of the parser without its empty phrases; `None` if it only says that the line
 /// is no TOML.
 fn plain(message: &str) -> Option<String> {
     let is_grammar = ["key with no value", "invalid key-value pair", "missing value"];

@@ -1,5 +1,5 @@
-//! Text → tables. What a key may be is in its row of the directive table and nowhere else; here is
-//! only how TOML writes it.
+//! Reads a text into tables. The values that a key may have stand in its row of the directive table
+//! and nowhere else; this module knows only how TOML writes them.
 
 use super::fault::{ConfigFault, PlaceIndex, TextPlace};
 use super::nearest::nearest;
@@ -16,7 +16,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// What a file says, by its tables.
+/// The content of a file, by its tables.
 #[derive(Debug)]
 pub(crate) struct Tables {
     /// Each `[[site]]`.
@@ -34,8 +34,8 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Returns what clients find at the server. What was most likely meant as a site counts as one:
-    /// that it is written in a wrong way is reported, and enough.
+    /// Returns the kind of content that clients find at the server. A table that was most likely
+    /// meant as a site counts as one: the report of its mistake is enough.
     pub(crate) fn content(&self) -> ServedContent {
         if self.sites.is_empty() && !self.has_wrong_site {
             ServedContent::StoreOnly
@@ -89,8 +89,8 @@ impl TableSection {
     }
 }
 
-/// Reads a text, and finds what is wrong with its keys and values. Relative paths in it are below
-/// the folder of `file`.
+/// Reads a text, and finds the faults in its keys and values. Relative paths in it are below the
+/// folder of `file`.
 ///
 /// # Errors
 /// It is no TOML: nothing can be said about its keys.
@@ -116,7 +116,7 @@ pub(crate) fn read(
     for (at, message) in syntax::findings(text, &found.collect::<Vec<_>>()) {
         reader.fault(at, message);
     }
-    // What was saved of a broken text would only be wrong once more.
+    // Tables that were recovered from a broken text would only repeat its errors.
     if !errors.is_empty() {
         return Err(reader.faults);
     }
@@ -276,8 +276,8 @@ impl TableReader<'_> {
         (!texts.is_empty()).then_some(texts)
     }
 
-    /// The values of a key as texts, and where they stand; none when it says what holds without it,
-    /// or is wrong.
+    /// Returns the values of a key as texts, and adds their positions; `None` when the value is the
+    /// default, or is wrong.
     fn values(
         &mut self,
         row: &'static Directive,
@@ -289,7 +289,7 @@ impl TableReader<'_> {
         if let (Kind::Switch, DeValue::Boolean(on)) = (row.kind, value.get_ref()) {
             places.push(self.places.of(at));
             if matches!(row.default, Default::Auto(_)) {
-                // `false` is not what holds without the key.
+                // `false` is not the default of this key.
                 return Some(vec![on.to_string().into()]);
             }
             return (*on != row.is_inverted()).then(Vec::new);
@@ -315,7 +315,7 @@ impl TableReader<'_> {
             let list: Vec<String> = texts.into_iter().map(|(text, _)| text).collect();
             texts = vec![(list.join(","), at)];
         }
-        // What is right of a list is looked at further, so that its faults show too.
+        // The right items of a list are checked further, so that their faults show too.
         let mut values = Vec::new();
         for (text, at) in texts {
             match values::check(&row.kind, &text) {
@@ -400,7 +400,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|table| table.name())
 }
 
-/// Returns what is wrong with a table that is written as something else.
+/// Returns the fault of a table that is written as another kind of value.
 fn misspelled(table: Table, value: &DeValue<'_>) -> String {
     match (table.is_repeated(), value) {
         (true, DeValue::Table(content))
@@ -427,7 +427,7 @@ fn in_order<'t, 'i>(
     entries
 }
 
-/// A value as a flag would have it, or what is needed instead.
+/// Returns a value in the form of a flag, or the kind of value that is needed instead.
 fn text(row: &Directive, value: &DeValue<'_>) -> Result<String, String> {
     let found = match value {
         DeValue::String(text) => match row.kind {
@@ -497,7 +497,7 @@ fn unknown_key(table: Table, name: &str) -> String {
     }
 }
 
-/// Returns what to write instead of a key that other servers have.
+/// Returns the advice about a key that other servers have.
 pub(super) fn habit(name: &str) -> Option<&'static str> {
     Some(match name {
         "root" | "dir" | "directory" | "folder" | "document-root" | "DocumentRoot" => {
@@ -558,7 +558,7 @@ fn all_keys() -> impl Iterator<Item = &'static str> {
     directives::all().filter_map(|row| row.file.map(|key| key.name))
 }
 
-/// Keys that a table has to have and has not. What a listener has to have is one of several.
+/// Returns the required keys that a table lacks. A listener needs one of several keys.
 pub(crate) fn missing(table: Table, section: &TableSection) -> impl Iterator<Item = &'static str> {
     let is_needed = move |row: &Directive| match row.name {
         "cert" => true,

@@ -10,7 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a server has for what it can answer at once; it is busy with one command at a time.
+/// The time that a server has for a response that it can give at once; it is busy with one command
+/// at a time.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bytes of a response: the status of a hundred thousand sites has less.
@@ -25,7 +26,7 @@ pub(crate) struct ConnectedServer {
 /// Connects to all servers that this user can reach, or to that of one socket.
 ///
 /// # Errors
-/// [`Failure::Failed`]: there is none, and what to do.
+/// [`Failure::Failed`]: there is no server, with the advice.
 pub(crate) fn servers(socket: Option<&Path>) -> Result<Vec<ConnectedServer>, Failure> {
     if let Some(path) = socket {
         let server = ConnectedServer::connect(path);
@@ -48,7 +49,7 @@ pub(crate) fn servers(socket: Option<&Path>) -> Result<Vec<ConnectedServer>, Fai
     let folders = socket::folders();
     for folder in &folders {
         match socket::sockets(folder) {
-            // One that nobody listens on was left behind by a server that was killed.
+            // A socket without a listener was left behind by a server that was killed.
             Ok(sockets) => {
                 servers.extend(sockets.iter().filter_map(|s| ConnectedServer::connect(s).ok()))
             }
@@ -146,7 +147,7 @@ impl ConnectedServer {
     /// Waits until the server has ended.
     ///
     /// # Errors
-    /// What the system reports.
+    /// The error of the system.
     pub(crate) fn wait_for_end(&mut self) -> io::Result<()> {
         self.stream.get_ref().set_read_timeout(None)?;
         let mut end = [0; 64];

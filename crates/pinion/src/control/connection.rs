@@ -40,7 +40,7 @@ impl Connection {
         REQUEST_MAX_BYTES - self.input.len().min(REQUEST_MAX_BYTES)
     }
 
-    /// Takes what was received, no more than [`Self::wanted_bytes`].
+    /// Takes the bytes that were received, no more than [`Self::wanted_bytes`].
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
     }

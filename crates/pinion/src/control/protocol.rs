@@ -1,6 +1,5 @@
-//! What a command and a server say to each other: one JSON object in each line, each with the
-//! version of the protocol. The server answers every request with one line
-//! (docs/control.md, "Protocol").
+//! The protocol between a command and a server: one JSON object in each line, each with the version
+//! of the protocol. The server answers every request with one line (docs/control.md, "Protocol").
 
 use super::status::Status;
 use crate::explain::explanation::Explanation;
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The version of the protocol. A server refuses others; members that it does not know it ignores.
 pub(crate) const VERSION: u32 = 1;
 
-/// What a server is asked to do.
+/// A command to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ServerCommand {
@@ -24,7 +23,7 @@ pub(crate) enum ServerCommand {
     /// Take no new connections, finish the requests of the others, however long that takes, and
     /// end.
     Drain,
-    /// The same within the time of `--grace`, as on SIGTERM.
+    /// Drain within the time of `--grace`, as on SIGTERM.
     Stop,
     /// Open the log files again, as on SIGUSR1.
     ReopenLogs,
@@ -37,7 +36,7 @@ pub(crate) enum ServerCommand {
 pub(crate) struct CommandRequest {
     pub(crate) version: u32,
     pub(crate) command: ServerCommand,
-    /// What [`ServerCommand::Why`] is about; other commands ignore it.
+    /// The request that [`ServerCommand::Why`] is about; other commands ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) request: Option<ExplainRequest>,
 }
@@ -48,13 +47,13 @@ pub(crate) struct Response {
     pub(crate) version: u32,
     /// Why the request was refused; null when it was carried out.
     pub(crate) error: Option<String>,
-    /// What the server has to say about it, in order.
+    /// The messages of the server about it, in order.
     #[serde(default)]
     pub(crate) messages: Vec<Message>,
-    /// What was asked for with [`ServerCommand::Status`].
+    /// The status, for [`ServerCommand::Status`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<Box<Status>>,
-    /// What was asked for with [`ServerCommand::Why`].
+    /// The explanation, for [`ServerCommand::Why`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) explanation: Option<Box<Explanation>>,
 }
@@ -70,11 +69,11 @@ pub(crate) struct Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum MessageLevel {
-    /// What was done.
+    /// A result.
     Info,
-    /// What an operator should look at.
+    /// A condition that an operator should look at.
     Warning,
-    /// What was not done.
+    /// A failure: the server did not do it.
     Error,
 }
 
@@ -92,7 +91,7 @@ impl CommandRequest {
     /// Reads a line.
     ///
     /// # Errors
-    /// It is no request of this version; what is wrong, and what to do.
+    /// The line is no request of this version; the text names the mistake and the advice.
     pub(crate) fn parse(line: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Versioned {
@@ -136,17 +135,17 @@ impl Response {
 }
 
 impl Message {
-    /// Returns what was done.
+    /// Returns a message about a result.
     pub(crate) fn info(text: impl Into<String>) -> Self {
         Self { level: MessageLevel::Info, text: text.into() }
     }
 
-    /// Returns what an operator should look at.
+    /// Returns a message about a condition that an operator should look at.
     pub(crate) fn warning(text: impl Into<String>) -> Self {
         Self { level: MessageLevel::Warning, text: text.into() }
     }
 
-    /// Returns what was not done.
+    /// Returns a message about a failure.
     pub(crate) fn error(text: impl Into<String>) -> Self {
         Self { level: MessageLevel::Error, text: text.into() }
     }

@@ -121,7 +121,7 @@ fn remove_stale(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Checks that nobody else can put a socket into the folder, or reach ours.
+/// Checks that no other user can put a socket into the folder, or reach ours.
 fn check_folder(folder: &Path, metadata: &Metadata) -> io::Result<()> {
     let shown = folder.display();
     let (owner, own) = (metadata.uid(), geteuid().as_raw());

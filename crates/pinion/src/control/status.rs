@@ -1,5 +1,5 @@
-//! What a server tells about itself: the document of `pinion status --json`, whose members are a
-//! promise (docs/reference/json.md).
+//! The status of a server: the document of `pinion status --json`, whose members are a promise
+//! (docs/reference/json.md).
 
 use crate::terminal::{count, size};
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub(crate) struct Status {
     pub(crate) certificates: Vec<Certificate>,
 }
 
-/// What a server does.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum State {
@@ -95,7 +95,7 @@ pub(crate) struct Latency {
     pub(crate) max_micros: u64,
 }
 
-/// What the process has in memory.
+/// The memory use of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ProcessMemory {
@@ -105,7 +105,7 @@ pub(crate) struct ProcessMemory {
     pub(crate) bound_bytes: u64,
 }
 
-/// What is in the store.
+/// The content of the store, in figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoreUse {
@@ -197,7 +197,7 @@ pub(crate) struct SupervisedProgram {
     pub(crate) last_end: Option<String>,
 }
 
-/// What a program does.
+/// The state of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ProgramState {
@@ -243,11 +243,12 @@ pub(crate) struct PythonMemory {
     pub(crate) processes: u64,
     /// How many there are to be.
     pub(crate) max_processes: u64,
-    /// What they have in memory. What several have in common counts once, where the kernel says it.
+    /// The memory that they use. Memory that several share counts once, where the kernel reports
+    /// it.
     pub(crate) used_bytes: u64,
-    /// What the machine or the control group has.
+    /// The memory of the machine or of the control group.
     pub(crate) usable_bytes: u64,
-    /// What they may have before they are replaced; null without a limit.
+    /// The memory that they may use before they are replaced; null without a limit.
     pub(crate) max_bytes: Option<u64>,
 }
 
@@ -284,7 +285,7 @@ pub(crate) struct PythonProcess {
     pub(crate) resident_bytes: Option<u64>,
 }
 
-/// What a process of a Python application does.
+/// The state of a process of a Python application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PythonState {

@@ -3,7 +3,7 @@
 use super::file::Table;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
-/// A row of the table `[[site.access]]`, with what all of them have in common.
+/// Returns a row of the table `[[site.access]]`, with the properties that all of them share.
 const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
     Directive {
         name,

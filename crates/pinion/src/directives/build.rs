@@ -6,9 +6,9 @@ use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffec
 
 const BUILD_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Serve, Verb::Why];
 const BUILD_CHECK_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Check, Verb::Serve, Verb::Why];
-/// What makes an archive.
+/// The verbs that make an archive.
 const MAKE_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Import, Verb::Serve, Verb::Why];
-/// What goes through all contents of an archive.
+/// The verbs that go through all contents of an archive.
 const WRITE: &[Verb] = &[Verb::Build, Verb::Extract, Verb::Import];
 
 /// In the order of the help.
@@ -389,7 +389,7 @@ pub(crate) const ROWS: &[Directive] = &[
     },
 ];
 
-/// Files that a site reads beside those of its folder.
+/// Returns the row of a file that a site reads beside the files of its folder.
 const fn named_file(name: &'static str, brief: &'static str, long: &'static str) -> Directive {
     Directive {
         name,

@@ -97,7 +97,7 @@ impl Table {
         }
     }
 
-    /// Returns what to do about [`Self::wrong_header`].
+    /// Returns the advice about [`Self::wrong_header`].
     pub(crate) fn written_wrong(self) -> String {
         let why = match self.is_repeated() {
             true => "a table of which there can be several",
@@ -173,7 +173,7 @@ impl Table {
 }
 
 impl Directive {
-    /// Whether the flag takes away what the key grants: `--no-security-headers` is
+    /// Whether the flag disables the setting that the key enables: `--no-security-headers` is
     /// `security-headers = false`.
     pub(crate) fn is_inverted(&self) -> bool {
         self.file.is_some_and(|key| self.name.strip_prefix("no-") == Some(key.name))

@@ -3,12 +3,12 @@
 use super::verbs::Verb;
 use super::{Directive, of};
 
-/// What a directive is about: the heading above its flag.
+/// The subject of a directive: the heading above its flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DirectiveGroup {
     /// Addresses, protocols, proxies.
     Network,
-    /// Encryption, and what depends on it.
+    /// Encryption, and the settings that depend on it.
     Tls,
     /// Which content is served, and when it is loaded.
     Site,
@@ -30,7 +30,7 @@ pub(crate) enum DirectiveGroup {
     Process,
     /// Releases and where they are.
     Releases,
-    /// What a command writes.
+    /// The output of a command.
     Output,
     /// The request that a command looks at.
     Request,

@@ -3,7 +3,7 @@
 use super::file::Table;
 use super::{Default, Directive, Kind, site_flag};
 
-/// A row of `[[site]]` that is a flag, too, with what all of them have in common.
+/// Returns a row of `[[site]]` that is a flag, too, with the properties that all of them share.
 const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
     Directive { file: Some(Table::Site.key(key)), ..site_flag(name, kind) }
 }

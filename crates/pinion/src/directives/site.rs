@@ -1,5 +1,5 @@
-//! What a configuration file says of a site and no flag does: the command line serves one site, and
-//! its path is an operand.
+//! The keys of a site in a configuration file that are no flags: the command line serves one site,
+//! and its path is an operand.
 
 use super::file::Table;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};

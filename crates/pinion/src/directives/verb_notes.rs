@@ -3,7 +3,7 @@
 
 use super::verbs::Verb;
 
-/// Entries of one section: what it is about, and a sentence about it.
+/// Entries of one section: the subject of each, and a sentence about it.
 pub(crate) type Entries = &'static [(&'static str, &'static str)];
 
 /// One section with its title, in capitals as in a manual page.
@@ -280,8 +280,8 @@ const STORE_EXAMPLES: Entries = &[
     ),
 ];
 
-/// Commands that work in a folder with a site `public`, another version of it in `next`, a script
-/// and what the examples of verbs before this one have made.
+/// Returns commands that work in a folder with a site `public`, another version of it in `next`, a
+/// script and the results of the examples of earlier verbs.
 pub(crate) fn examples(verb: Verb) -> Entries {
     match verb {
         Verb::Build => &[

@@ -1,17 +1,17 @@
-//! The verbs and their operands (what stands without a dash).
+//! The verbs and their operands (the arguments without a dash).
 
-/// What the program is asked to do.
+/// A verb: the task that the program is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     /// A folder becomes an archive.
     Build,
     /// One body goes to stdout.
     Cat,
-    /// What is wrong with a configuration.
+    /// Reports the faults in a configuration.
     Check,
-    /// What a shell needs to complete command lines.
+    /// Writes the completions of command lines for a shell.
     Completions,
-    /// What two archives answer differently.
+    /// Shows the differences between the responses of two archives.
     Diff,
     /// A running server ends with its last connection.
     Drain,
@@ -19,7 +19,7 @@ pub(crate) enum Verb {
     Extract,
     /// An archive or a configuration of another server becomes one of ours.
     Import,
-    /// What an archive holds, in figures.
+    /// Shows the content of an archive, in figures.
     Inspect,
     /// The paths of an archive.
     Ls,
@@ -27,7 +27,7 @@ pub(crate) enum Verb {
     Man,
     /// An archive becomes the one that is served.
     Publish,
-    /// What can be served, and what is.
+    /// Lists the releases that can be served, and the one that is.
     Releases,
     /// A running server loads everything again.
     Reload,
@@ -39,7 +39,7 @@ pub(crate) enum Verb {
     Run,
     /// Answer requests.
     Serve,
-    /// What running servers tell about themselves.
+    /// Shows the status of running servers.
     Status,
     /// A running server ends.
     Stop,
@@ -90,7 +90,7 @@ const RELEASE_FOLDER: Operand = Operand {
     brief: "A release folder, here or at ssh://[user@]host[:port]/DIR",
 };
 
-/// The operand that takes all words behind the others, whatever they begin with.
+/// The operand that takes all further words, with or without a dash.
 pub(crate) const REST: &str = "ARGS";
 
 /// Every verb, in the order of the help.

@@ -1,5 +1,5 @@
-//! What a flag is called and what it says under one verb, where that differs from its row: an
-//! `--output` is an archive for `pinion build` and a folder for `pinion extract`.
+//! The name and the texts of a flag under one verb, where they differ from its row: an `--output`
+//! is an archive for `pinion build` and a folder for `pinion extract`.
 
 use super::verbs::Verb;
 use super::{Default, Directive};
@@ -13,12 +13,12 @@ pub(crate) struct Wording {
     pub(crate) brief: &'static str,
     /// Whole sentences, or nothing.
     pub(crate) long: &'static str,
-    /// What holds when it is not given.
+    /// Its default.
     pub(crate) default: Default,
 }
 
 impl Directive {
-    /// Returns what its flag says under a verb.
+    /// Returns the texts of its flag under a verb.
     pub(crate) fn wording(&self, verb: Verb) -> Wording {
         let own = EXCEPTIONS.iter().find(|own| own.verb == verb && own.name == self.name);
         Wording {
@@ -40,7 +40,7 @@ pub(crate) fn push_sentences<const N: usize>(text: &mut String, sentences: [&str
     }
 }
 
-/// What is different under one verb.
+/// The texts that are different under one verb.
 struct Exception {
     verb: Verb,
     name: &'static str,

@@ -20,7 +20,7 @@ pub(crate) struct Explanation {
     pub(crate) listener: Option<ListenerShown>,
     /// The site of the host.
     pub(crate) site: Option<SiteShown>,
-    /// What was tried, in its order. The last step gives the response.
+    /// The steps of the look-up, in order. The last step gives the response.
     pub(crate) steps: Vec<ExplanationStep>,
     /// The status; none if a handler of a script decides about it.
     pub(crate) status: Option<u16>,
@@ -30,7 +30,7 @@ pub(crate) struct Explanation {
     pub(crate) removed: Vec<RemovedHeader>,
     /// The stored codings of the file that is sent.
     pub(crate) codings: Vec<CodingShown>,
-    /// What else is worth knowing. Safe to be shown at a terminal.
+    /// Further remarks. They are safe to be shown at a terminal.
     pub(crate) notes: Vec<String>,
 }
 
@@ -39,11 +39,11 @@ pub(crate) struct Explanation {
 pub(crate) struct ListenerShown {
     /// As it is written.
     pub(crate) address: String,
-    /// What clients find there.
+    /// The kind of content at the listener.
     pub(crate) kind: ListenerKind,
 }
 
-/// What clients find at a listener.
+/// The kinds of content at a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ListenerKind {
@@ -60,13 +60,13 @@ pub(crate) enum ListenerKind {
 pub(crate) struct SiteShown {
     /// The folder, archive or script.
     pub(crate) path: String,
-    /// What is at the path.
+    /// The kind of content at the path.
     pub(crate) kind: SiteKind,
     /// The entry of `hosts` that the host matches; none for a site for every other host.
     pub(crate) host: Option<String>,
 }
 
-/// What the content of a site comes from.
+/// The kinds of sources of the content of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SiteKind {
@@ -80,13 +80,14 @@ pub(crate) enum SiteKind {
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExplanationStep {
-    /// Its number in docs/resolution.md; none for what comes before or after these.
+    /// Its number in docs/resolution.md; none for steps before or after these.
     pub(crate) number: Option<u8>,
     /// Its name.
     pub(crate) name: StepName,
     /// Whether it gives the response.
     pub(crate) responds: bool,
-    /// What it sends, or why it does not. Safe to be shown at a terminal.
+    /// The response that it sends, or the reason why it sends none. It is safe to be shown at a
+    /// terminal.
     pub(crate) reason: String,
     /// The rule that it is about.
     pub(crate) rule: Option<RuleShown>,

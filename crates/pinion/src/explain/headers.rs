@@ -4,7 +4,7 @@ use super::explanation::{FileLine, HeaderShown, HeaderSource, RemovedHeader};
 use super::rule_lines::RuleLines;
 use pinion_build::rules::kept::FieldLine;
 
-/// What the headers of a response depend on.
+/// The inputs that the headers of a response depend on.
 #[derive(Default)]
 pub(super) struct HeaderOrigins<'o> {
     /// The rules of the site; none without a site.

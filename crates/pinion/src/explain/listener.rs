@@ -12,7 +12,7 @@ pub(super) struct ChosenListener<'s> {
     /// None without a configuration: then it is one for the scheme of the URL.
     pub(super) listen: Option<&'s Listen>,
     is_secured: bool,
-    /// What is remarkable about it.
+    /// A remark about it.
     pub(super) note: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl<'s> ChosenListener<'s> {
         self.listen.is_some_and(|listen| listen.kind == ListenKind::Redirect)
     }
 
-    /// Returns what clients find at it.
+    /// Returns the kind of content at it.
     pub(super) fn kind(&self) -> ListenerKind {
         match self.listen.map(|listen| listen.kind) {
             Some(ListenKind::Tls | ListenKind::Quic) => ListenerKind::Tls,

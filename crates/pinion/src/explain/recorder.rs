@@ -5,11 +5,11 @@ use pinion_http::target::PathError;
 use pinion_site::trace::{LookupOutcome, LookupStep, RuleMatch, SinglePage, Sought, Trace};
 use std::cell::RefCell;
 
-/// Records what the steps of one look-up report.
+/// Records the reports of the steps of one look-up.
 #[derive(Debug, Default)]
 pub(super) struct Recorder(RefCell<Heard>);
 
-/// What the steps of a look-up have reported. Paths are decoded.
+/// The reports of the steps of a look-up. Paths are decoded.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// Why the path names no resource.
@@ -40,7 +40,7 @@ pub(super) struct Heard {
     pub(super) has_page_of_folder: bool,
     /// The status of the nearest fallback page, if that was looked up.
     pub(super) fallback: Option<Option<u16>>,
-    /// What became of the page of the single-page application.
+    /// The result for the page of the single-page application.
     pub(super) single_page: Option<SinglePage>,
     /// The result; none for CONNECT and `*`, and for a damaged archive.
     pub(super) outcome: Option<LookupOutcome>,
@@ -60,7 +60,7 @@ pub(super) enum Compared {
 }
 
 impl Recorder {
-    /// Returns what was reported.
+    /// Returns the recorded reports.
     pub(super) fn heard(self) -> Heard {
         self.0.into_inner()
     }

@@ -1,5 +1,6 @@
-//! What a server does with a request: the responses that it has on every host, the site of the host
-//! and its script. The functions of the server choose who responds and make the responses.
+//! Explains how a server responds to a request: the responses that it has on every host, the site
+//! of the host and its script. The functions of the server choose the source of the response and
+//! make the responses.
 
 mod access_steps;
 mod error_steps;
@@ -69,7 +70,7 @@ struct ExplanationDraft<'s> {
     listener: ChosenListener<'s>,
     /// The lines that every response of the listener has.
     tail: Vec<u8>,
-    /// What rules about access add to the response.
+    /// The fields that access rules add to the response.
     added: AddedFields,
     explanation: Explanation,
 }
@@ -160,7 +161,7 @@ impl<'s> ExplanationDraft<'s> {
         Ok(())
     }
 
-    /// Returns what responds at a listener that redirects to HTTPS.
+    /// Returns the redirect of a listener that redirects to HTTPS.
     fn redirect(&self) -> Result<Option<Redirect>, Failure> {
         if !self.listener.is_redirect() {
             return Ok(None);
@@ -230,8 +231,8 @@ impl<'s> ExplanationDraft<'s> {
         self.archived(site, head, found, routes.as_ref())
     }
 
-    /// Explains the response of the archive of a site, or of what responds where it has none.
-    /// `found` is what the routes of its script have.
+    /// Explains the response of the archive of a site, or of the fallback where the archive has
+    /// none. `found` is the result of the routes of its script.
     fn archived(
         &mut self,
         site: &LoadedSite,

@@ -81,7 +81,7 @@ impl ServerSettings {
     }
 }
 
-/// Returns a listener with the address that it has, if what is written leaves the port open.
+/// Returns a listener with the address that it has, if the configuration leaves the port open.
 fn bound_listener(listen: &Listen, socket: &OwnedFd) -> Listen {
     let mut listen = listen.clone();
     let is_open = match &listen.address {

@@ -78,7 +78,7 @@ impl ExplainedSite {
         }
     }
 
-    /// Returns what the document says about it.
+    /// Returns the description of the site for the document.
     pub(super) fn shown(&self, authority: Option<&[u8]>) -> SiteShown {
         let kind = match self.source() {
             ServedSource::Archive(_) => SiteKind::Archive,
@@ -94,7 +94,7 @@ impl ExplainedSite {
     /// Loads it, if it is not served already, and reads its rules.
     ///
     /// # Errors
-    /// What a start of the server fails with, or damage of the archive.
+    /// The errors of a start of the server, or damage of the archive.
     pub(super) fn load(&self) -> Result<LoadedSite, Failure> {
         let (generation, named) = match self {
             Self::Planned(planned) => {

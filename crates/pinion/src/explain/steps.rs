@@ -1,4 +1,4 @@
-//! Converts what a look-up has reported into the steps of docs/resolution.md, in words.
+//! Converts the reports of a look-up into the steps of docs/resolution.md, in words.
 
 use super::explanation::{ExplanationStep, RuleShown, StepName};
 use super::recorder::{Compared, Heard};
@@ -11,7 +11,7 @@ use pinion_http::request::RequestHead;
 use pinion_http::target::PathError;
 use pinion_site::trace::{LookupOutcome, SinglePage};
 
-/// A look-up and what it was about.
+/// A look-up and its request.
 pub(super) struct Lookup<'a> {
     /// The archive of the site.
     pub(super) archive: Archive<'a>,
@@ -19,7 +19,7 @@ pub(super) struct Lookup<'a> {
     pub(super) head: &'a RequestHead<'a>,
     /// Its path, decoded as far as it can be.
     pub(super) path: &'a [u8],
-    /// What the look-up has reported.
+    /// The reports of the look-up.
     pub(super) heard: &'a Heard,
     /// The rules of the site.
     pub(super) rules: &'a RuleLines,
@@ -236,7 +236,7 @@ impl Lookup<'_> {
         steps.push(step.with_rule(rule.shown.clone()));
     }
 
-    /// Returns in words what a rule that is applied does.
+    /// Returns in words the effect of a rule that is applied.
     fn effect(&self) -> String {
         let heard = self.heard;
         let is_missing = heard.fallback.is_some() || heard.has_page_of_folder;
@@ -331,7 +331,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Returns the file that is sent, or what the entry of the path is.
+    /// Returns the description of the file that is sent, or of the entry of the path.
     fn file(&self) -> String {
         let heard = self.heard;
         let path = shown(self.path);

@@ -1,5 +1,5 @@
-//! Text → roff with the `man` macros. Backquotes make bold what is written as it is, underscores
-//! around a whole word what stands for something else.
+//! Converts text to roff with the `man` macros. Backquotes make literal text bold, and underscores
+//! around a whole word make a placeholder.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ impl ManualPage {
         self.line(&protected(&marked(text)));
     }
 
-    /// What is told about, and what is told.
+    /// Writes an item: its name `what`, and the text about it.
     pub(super) fn item(&mut self, what: &str, text: &str) {
         self.line(".TP");
         self.line(&protected(&marked(what)));

@@ -1,4 +1,4 @@
-//! The names in a release folder; what is one, and what may become one.
+//! The names in a release folder, and the check of which folders are one or may become one.
 
 use super::id::Id;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ const LOG: &str = "log";
 /// Locked while a switch is made.
 const LOCK: &str = ".lock";
 
-/// A release folder, or what is to become one.
+/// A release folder, or a folder that is to become one.
 #[derive(Clone, Debug)]
 pub(crate) struct ReleaseFolder(PathBuf);
 
@@ -75,9 +75,9 @@ impl ReleaseFolder {
         Ok(folder)
     }
 
-    /// A site that somebody serves as a folder must not turn into a release folder by a slip: only
-    /// what is empty, or has been one, is taken. Hidden files and what a file system keeps at its
-    /// root do not count.
+    /// Refuses a folder that is in other use. A site that is served as a folder must not turn into
+    /// a release folder by mistake: only a folder that is empty, or has been a release folder, is
+    /// accepted. Hidden files and the files that a file system keeps at its root do not count.
     fn refuse_other_use(&self) -> Result<(), Failure> {
         let shown = self.0.display();
         if is_release_folder(&self.0) {
@@ -114,7 +114,7 @@ impl ReleaseFolder {
         self.0.join(CURRENT)
     }
 
-    /// What the link says; none before the first release.
+    /// Returns the release that the link names; `None` before the first release.
     pub(crate) fn current(&self) -> Option<Id> {
         current_of(&self.0)
     }
@@ -129,7 +129,7 @@ impl ReleaseFolder {
         self.releases().join(id.file_name())
     }
 
-    /// What the link is to say for a release: relative, so that the folder can be moved.
+    /// Returns the target of the link for a release: relative, so that the folder can be moved.
     pub(crate) fn target(id: &Id) -> PathBuf {
         Path::new(RELEASES).join(id.file_name())
     }

@@ -1,4 +1,5 @@
-//! The log of a release folder: one line for each switch, and what it says about going back.
+//! The log of a release folder: one line for each switch, and the releases that a rollback can
+//! return to.
 //!
 //! `2026-11-21T19:12:00Z DIGEST publish anna@192.0.2.7`: the time (RFC 3339, UTC), the release that
 //! became current, how, and who did it. Members are added behind these, never changed.
@@ -24,9 +25,9 @@ const WHO_MAX: usize = 64;
 pub(crate) enum Act {
     /// It was published.
     Publish,
-    /// Somebody went back to it.
+    /// An operator rolled back to it.
     Rollback,
-    /// Nobody knows: the process was killed before it could write its line.
+    /// The act is unknown: the process was killed before it could write its line.
     Switch,
 }
 
@@ -35,11 +36,11 @@ pub(crate) enum Act {
 pub(crate) struct HistoryLine {
     /// RFC 3339, UTC.
     pub(crate) time: String,
-    /// What became current.
+    /// The release that became current.
     pub(crate) id: Id,
     /// How.
     pub(crate) act: Act,
-    /// `-` for nobody known.
+    /// The user; `-` if unknown.
     pub(crate) who: String,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct HistoryLine {
 pub(crate) struct History(Vec<HistoryLine>);
 
 impl History {
-    /// Reads it; what is no line of ours is passed over, and a log that is not there is empty.
+    /// Reads it; lines that are not ours are skipped, and a missing log is empty.
     ///
     /// # Errors
     /// It cannot be read.
@@ -84,9 +85,9 @@ impl History {
         self.0.iter().rfind(|line| line.id == *id && line.act == Act::Publish)
     }
 
-    /// The releases that lie one behind the other on the way back; the last is `current`.
-    /// Publishing puts one on top, going back takes away what lies above: who goes back twice is
-    /// two releases back, not where he began.
+    /// Returns the releases in the order of rollbacks; the last is `current`. Publishing pushes a
+    /// release, a rollback pops all releases above its target: an operator who rolls back twice is
+    /// two releases back, not at the start.
     pub(crate) fn stack(&self, current: Option<&Id>) -> Vec<Id> {
         let mut stack: Vec<Id> = Vec::new();
         for line in &self.0 {
@@ -146,7 +147,7 @@ fn settle(stack: &mut Vec<Id>, id: &Id, act: Act) {
 }
 
 impl HistoryLine {
-    /// A line about what is done now.
+    /// Returns a line about an act of now.
     pub(crate) fn now(id: &Id, act: Act) -> Self {
         Self { time: rfc3339(SystemTime::now()), id: id.clone(), act, who: who() }
     }
@@ -192,7 +193,7 @@ pub(crate) fn who() -> String {
     let from = named("SSH_CONNECTION");
     let from = from.as_deref().and_then(|text| text.split(' ').next());
     let who = from.map_or(user.clone(), |from| format!("{user}@{from}"));
-    // One word of the line, whatever the environment says.
+    // One word of the line, for any content of the environment.
     let plain = |c: char| if c.is_ascii_graphic() { c } else { '?' };
     who.chars().take(WHO_MAX).map(plain).collect()
 }

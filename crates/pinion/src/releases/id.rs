@@ -10,7 +10,7 @@ const DIGITS: usize = 64;
 const SHORT_DIGITS: usize = 12;
 /// Digits that a person has to write at least.
 pub(crate) const PREFIX_DIGITS_MIN: usize = 4;
-/// What a file of the folder `releases` ends with.
+/// The extension of a file in the folder `releases`.
 const SUFFIX: &str = ".pinion";
 
 /// 64 lower-case hexadecimal digits.

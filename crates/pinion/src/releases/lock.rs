@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How often a lock that somebody else has is tried.
+/// The time between two attempts at a lock that another process holds.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Bytes of the note that a holder leaves for those who wait.

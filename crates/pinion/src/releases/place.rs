@@ -20,7 +20,7 @@ impl ReleasePlace {
     /// Reads an operand.
     ///
     /// # Errors
-    /// A phrase that says what is wrong with an address.
+    /// A phrase that names the fault of an address.
     pub(crate) fn parse(text: &OsStr) -> Result<Self, String> {
         let Some(url) = text.to_str().filter(|text| text.contains("://")) else {
             return Ok(Self::Here(PathBuf::from(text)));
@@ -47,7 +47,7 @@ fn remote(url: &str, rest: &str) -> Result<Remote, String> {
         None => (None, authority),
     };
     let (host, port) = host_and_port(host)?;
-    // ssh would take what begins with a dash for an option.
+    // ssh would take a name that begins with a dash for an option.
     let is_name = |text: &str| {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b".-_".contains(&b);
         !text.is_empty() && !text.starts_with('-') && text.bytes().all(plain)
@@ -89,7 +89,7 @@ fn folder(path: &str) -> Result<String, String> {
     if path.contains('\0') {
         return Err("has a path that no file system knows".to_owned());
     }
-    // Whatever it is called, it is never an option and never an address.
+    // In every form, it is never an option and never an address.
     match path.strip_prefix("~/") {
         _ if path.is_empty() || path == "~" => Err("names no folder: ssh://host/DIR".to_owned()),
         Some("") => Err("names no folder: ssh://host/~/DIR".to_owned()),

@@ -19,10 +19,10 @@ const STEP_BYTES: u64 = 1 << 20;
 /// Bytes of an answer: the list of a thousand releases has a third of it.
 const ANSWER_MAX_BYTES: u64 = 1 << 20;
 
-/// What a shell says when there is no such program, and when it is none.
+/// The exit code of a shell when there is no such program, and when the file is not one.
 const NOT_FOUND: i32 = 127;
 const NOT_RUN: i32 = 126;
-/// What ssh says of itself.
+/// The exit code of an error of ssh itself.
 const SSH_FAILED: i32 = 255;
 
 /// A release folder of another machine.
@@ -30,7 +30,7 @@ const SSH_FAILED: i32 = 255;
 pub(crate) struct Remote {
     /// As written.
     pub(super) url: String,
-    /// What ssh is given: `host` or `user@host`.
+    /// The argument for ssh: `host` or `user@host`.
     pub(super) destination: String,
     /// ssh's own choice without.
     pub(super) port: Option<u16>,
@@ -38,7 +38,7 @@ pub(crate) struct Remote {
     pub(super) folder: String,
 }
 
-/// What goes to the other end.
+/// The archive that is sent to the other end.
 pub(crate) struct Load<'a> {
     /// Its bytes.
     pub(crate) file: &'a File,
@@ -47,11 +47,11 @@ pub(crate) struct Load<'a> {
 }
 
 impl Remote {
-    /// Has `program` run there with these arguments, the folder, and what is `behind` it; gives its
-    /// answer.
+    /// Runs `program` there with these arguments, the folder, and the argument `behind` it; returns
+    /// its answer.
     ///
     /// # Errors
-    /// ssh is missing or fails, there is no such program, or what it says went wrong.
+    /// ssh is missing or fails, there is no such program, or its answer reports a failure.
     pub(crate) fn ask<T: DeserializeOwned>(
         &self,
         program: &str,
@@ -93,7 +93,7 @@ impl Remote {
         Err(self.failure(status.code(), &answer, held_back))
     }
 
-    /// The document is the last line: what stands before it comes from the shell's own start.
+    /// Reads the document in the last line: earlier lines come from the shell's own start.
     fn answer<T: DeserializeOwned>(&self, answer: &str) -> Result<T, Failure> {
         let last = answer.lines().last().unwrap_or_default();
         let read = serde_json::from_str(last);
@@ -144,14 +144,14 @@ fn send(load: &Load<'_>, ssh: &mut Child, bar: &Bar) -> Result<(), Failure> {
         bar.set(done, load.bytes.unwrap_or(done).max(done), "sent");
         file = load.file;
     }
-    // Its end is what the other end waits for.
+    // The other end waits for the end of its input.
     let _gone = stdin.flush();
     drop(stdin);
     Ok(())
 }
 
-/// Passes on what ssh and the other end say, as it comes; but the line with which a pinion says why
-/// it failed, which its answer has too, is held back and returned.
+/// Passes on the output of ssh and of the other end as it comes; but the line with which a pinion
+/// reports its failure, which its answer has too, is held back and returned.
 fn pass_on(stderr: ChildStderr) -> Option<String> {
     let mut held_back: Option<String> = None;
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {

@@ -1,6 +1,6 @@
-//! Whether a server has a release in use. A server that serves a release folder holds a shared lock
-//! on the file it answers from; whoever switches sees by it that the new one was taken up, and
-//! needs no other way to talk to the server.
+//! Shows whether a server has a release in use. A server that serves a release folder holds a
+//! shared lock on the file it serves; a process that switches sees by it that the server has loaded
+//! the new release, and needs no other way to talk to the server.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -17,11 +17,11 @@ const TAKEN_UP_MAX: Duration = Duration::from_secs(5);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How often a server tries to get its lock: somebody who looks holds it for an instant.
+/// How often a server tries to get its lock: a process that tests the lock holds it for an instant.
 const HOLD_TRIES: u32 = 50;
 
-/// Marks a file as one that is served, for as long as it is open. Where a file system knows no
-/// locks there is no mark, and nobody misses it but who would be told.
+/// Marks a file as served, for as long as it is open. Where a file system knows no locks there is
+/// no mark, and only the process that switches misses it.
 pub(crate) fn hold(file: impl AsFd) {
     for _ in 0..HOLD_TRIES {
         match flock(&file, FlockOperation::NonBlockingLockShared) {
@@ -31,13 +31,13 @@ pub(crate) fn hold(file: impl AsFd) {
     }
 }
 
-/// Whether somebody holds a file so.
+/// Returns whether a process holds a file in this way.
 pub(super) fn is_held(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
 }
 
-/// Waits until somebody holds a file; false when nobody does in time.
+/// Waits until a process holds a file; returns false when none does in time.
 pub(super) fn wait_until_held(path: &Path) -> bool {
     let until = Instant::now() + TAKEN_UP_MAX;
     loop {

@@ -1,4 +1,4 @@
-//! What lies in the folder `releases`: taken in whole or not at all, listed, removed.
+//! The releases in the folder `releases`: they are stored in whole or not at all, listed, removed.
 
 use super::folder::ReleaseFolder;
 use super::history::History;
@@ -26,11 +26,11 @@ use std::time::SystemTime;
 /// Bytes that are copied between two looks at who wants to stop.
 const STEP_BYTES: u64 = 16 << 20;
 
-/// What the drafts of arrivals are named after; none gets this name.
+/// The name that the drafts of arrivals are made from; none gets this name.
 const ARRIVING: &str = "arriving";
 
-/// An archive on its way: copied, verified, not on the shelf yet. It is locked for as long as its
-/// process lives; what is not locked was left behind.
+/// An arriving archive: copied, verified, not stored as a release yet. It is locked for as long as
+/// its process lives; an unlocked draft was left behind.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     draft: DraftFile,
@@ -52,7 +52,7 @@ pub(crate) struct ArchiveOrigin<'a> {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Copies an archive into the folder and verifies the copy, which is what will be served.
+/// Copies an archive into the folder and verifies the copy, which is the file that will be served.
 ///
 /// # Errors
 /// It is no archive, damaged or of another version, the disk is full, or `cancelled` became true.
@@ -95,7 +95,8 @@ impl Arrival {
         .into())
     }
 
-    /// Puts it on the shelf; false when it lies there already, whole. What is not is replaced.
+    /// Stores it as a release; returns false when a whole one is there already. A damaged one is
+    /// replaced.
     ///
     /// # Errors
     /// The system's answer.
@@ -144,7 +145,7 @@ pub(crate) fn in_order(
         current.filter(|id| stored.contains(id)).cloned().into_iter().collect();
     order.extend(way);
     let mut others: Vec<Id> = stored.into_iter().filter(|id| !order.contains(id)).collect();
-    // Times in the log compare as texts; what was never current is as old as its file.
+    // Times in the log compare as texts; a release that was never current is as old as its file.
     let last_time = |id: &Id| match history.last_about(id) {
         Some(line) => line.time.clone(),
         None => super::history::rfc3339(modified(&folder.file(id))),
@@ -154,8 +155,8 @@ pub(crate) fn in_order(
     Ok(order)
 }
 
-/// Removes what is beyond the first `keep` releases, but never the current one and the one before.
-/// What cannot be removed is told, and stays until the next time.
+/// Removes the releases beyond the first `keep`, but never the current one and the one before. A
+/// failed removal is reported, and the release stays until the next time.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -217,7 +218,7 @@ fn copy(
     }
 }
 
-/// Checks every byte of an archive: what it is called, its size, its entries.
+/// Checks every byte of an archive; returns its digest, its size and its number of entries.
 ///
 /// # Errors
 /// It is none, or damaged; `shown` names it.
@@ -238,7 +239,7 @@ pub(crate) fn verified(mut file: File, shown: &str, bar: &Bar) -> Result<(Id, u6
     Ok((Id::from(report.digest), bytes, report.entries))
 }
 
-/// What a release holds, without a look at its contents.
+/// Returns the size and the number of entries of a release, without a look at its contents.
 ///
 /// # Errors
 /// It is no archive any more.

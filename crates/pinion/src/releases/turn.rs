@@ -20,10 +20,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-/// Digits of a number of steps; what is longer is the beginning of a digest.
+/// The most digits of a number of steps; a longer text is the beginning of a digest.
 const STEP_DIGITS_MAX: usize = 3;
 
-/// A release folder, locked: nobody else switches meanwhile.
+/// A locked release folder: no other process switches meanwhile.
 pub(crate) struct Turn<'a> {
     folder: &'a ReleaseFolder,
     _lock: Lock,
@@ -31,18 +31,18 @@ pub(crate) struct Turn<'a> {
     current: Option<Id>,
 }
 
-/// What a switch came to.
+/// The result of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Switched {
-    /// What is current now.
+    /// The release that is current now.
     pub(crate) id: Id,
-    /// What was before; none for the first.
+    /// The release before it; none for the first.
     pub(crate) previous: Option<Id>,
-    /// The file that a server has to take up, if one had a release of the folder in use.
+    /// The file that a server has to load, if one had a release of the folder in use.
     awaited: Option<PathBuf>,
 }
 
-/// Where somebody wants to go back to.
+/// The target of a rollback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
     /// So many releases, at least one.
@@ -52,7 +52,7 @@ pub(crate) enum Back {
 }
 
 impl ReleaseFolder {
-    /// Waits for the lock, and clears away what killed processes have left.
+    /// Waits for the lock, and removes the files that killed processes have left.
     ///
     /// # Errors
     /// It cannot be locked, `cancelled` became true, or the log cannot be read.
@@ -66,7 +66,8 @@ impl ReleaseFolder {
         Ok(turn)
     }
 
-    /// Links are made under the lock alone, so those that are left are nobody's.
+    /// Removes links that were left behind. Links are made under the lock alone, so all of them are
+    /// unused.
     fn remove_left_links(&self) {
         let (begin, end) = (format!(".{CURRENT}."), ".tmp");
         let Ok(entries) = fs::read_dir(self.path()) else { return };
@@ -81,7 +82,7 @@ impl ReleaseFolder {
 }
 
 impl Turn<'_> {
-    /// What is current.
+    /// Returns the current release.
     pub(crate) fn current(&self) -> Option<&Id> {
         self.current.as_ref()
     }
@@ -91,8 +92,8 @@ impl Turn<'_> {
         &self.history
     }
 
-    /// Makes a release current that lies on the shelf. If only the log cannot be written, that is
-    /// told, and no error: what is served is what was asked for.
+    /// Makes a stored release current. If only the log cannot be written, that is reported, and is
+    /// no error: the requested release is served.
     ///
     /// # Errors
     /// The link cannot be switched.
@@ -125,7 +126,7 @@ impl Turn<'_> {
         Ok(Switched { id: id.clone(), previous, awaited })
     }
 
-    /// The release that somebody wants to go back to.
+    /// Returns the release that is the target of a rollback.
     ///
     /// # Errors
     /// There is none, or more than one.
@@ -169,7 +170,7 @@ impl Turn<'_> {
         }
         let made = self.folder.current_link().symlink_metadata().and_then(|link| link.modified());
         let line = HistoryLine::found(current, made.unwrap_or_else(|_| SystemTime::now()));
-        // What comes next tells when the log cannot be written.
+        // The next switch reports when the log cannot be written.
         let _later = self.history.append(self.folder, line);
     }
 }
@@ -179,7 +180,7 @@ pub(crate) fn way_back(history: &History, current: Option<&Id>, stored: &[Id]) -
     let stack = history.stack(current);
     let mut way: Vec<Id> = Vec::new();
     for id in stack.into_iter().rev() {
-        // What was removed between two turns of the same release leaves one step.
+        // A release removed between two switches to the same release leaves one step.
         let is_new = Some(&id) != current && !way.contains(&id);
         if is_new && stored.contains(&id) {
             way.push(id);
@@ -199,7 +200,7 @@ impl Back {
     /// Reads an operand: up to three digits are steps, everything else the beginning of a digest.
     ///
     /// # Errors
-    /// A phrase that says what it may be.
+    /// A phrase that names the forms it may have.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if (1..=STEP_DIGITS_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()) {
             return match text.parse() {

@@ -1,4 +1,5 @@
-//! Who may request what of a site, and how often: the tables `[[site.access]]`.
+//! Access control of a site: the tables `[[site.access]]`, which say who may request which paths,
+//! and how often.
 //!
 //! | Module | Holds |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! Answers the challenges of a certificate authority (RFC 8555 §8.3) with files that an ACME client
-//! such as certbot has written. They are read when they are asked for, so they are found as soon as
-//! they are there, whatever the sites are made of.
+//! such as certbot has written. They are read at each request, so they are found as soon as they
+//! are there, with every kind of site.
 
 use pinion_http::method::Method;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};

@@ -1,4 +1,4 @@
-//! What a worker does with a request: the steps from a head to an answer.
+//! Handles the requests of a worker: the steps from a request head to a response.
 
 mod checked_requests;
 mod live_requests;
@@ -54,34 +54,34 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// How long a worker waits before it looks again whether it is its turn: what nobody sees of a
-/// reload, and little to do meanwhile.
+/// The time that a worker waits before it tries again to get its turn: too short to be noticed in a
+/// reload, and little work meanwhile.
 const TURN_LOOK_MS: u64 = 5;
 
 /// The sites, as one worker serves them.
 pub(crate) struct SitesApp {
     published: Arc<Published>,
-    /// What this worker serves from; none before its first pass.
+    /// The roster that this worker serves from; none before its first pass.
     serving: Option<Serving>,
     work: RequestBuffers,
     journal: Journal,
     /// How load balancers ask whether the server is well.
     health: Option<HealthCheck>,
-    /// What listeners that redirect answer; none without any.
+    /// The responses of listeners that redirect; none without any.
     redirect: Option<Redirect>,
     /// The proxies that say who their clients are.
     trusted_proxies: Arc<TrustedProxies>,
-    /// What answers challenges of certificate authorities, if a folder was given for them.
+    /// Responds to challenges of certificate authorities, if a folder was given for them.
     challenges: Option<AcmeChallenges>,
-    /// What answers by scripts.
+    /// Responds by scripts.
     dynamic: Dynamic,
-    /// What other servers respond to.
+    /// Responds by other servers.
     gateway: Gateway,
-    /// Who may request what.
+    /// Checks the access rules.
     access: AccessGate,
     /// The clients of the store, if there is one.
     store: Option<StoreClients>,
-    /// When it is this worker's turn to take up what is published, perhaps.
+    /// The time of the next attempt to get the turn to load the published roster.
     turn_ms: Option<u64>,
     /// The second in which the archives were last looked at.
     looked_unix_seconds: i64,
@@ -96,7 +96,7 @@ struct Serving {
     has_mounts: bool,
 }
 
-/// A generation and its mapping, and what answers where it need not.
+/// A generation and its mapping, and its script, which responds where the archive does not.
 struct SiteGeneration {
     id: SiteId,
     generation: Arc<Generation>,
@@ -105,11 +105,11 @@ struct SiteGeneration {
     /// It has no script, its files could be loaded, nothing is to be checked, and it shows no
     /// errors to a developer.
     is_static: bool,
-    /// What was to take its place and has a script that does not start in this worker.
+    /// The generation that was to replace it and has a script that does not start in this worker.
     refused: Option<Arc<Generation>>,
 }
 
-/// What is known of a request of a site before its archive is asked.
+/// The facts about a request of a site before its archive is asked.
 struct SiteRequest<'r> {
     began: Option<Beginning>,
     client: ClientIdentity,
@@ -117,18 +117,18 @@ struct SiteRequest<'r> {
     is_unsecured: bool,
     /// Who sends it, if that is the developer of the site.
     developer: Option<Developer>,
-    /// What the script of the site has for other methods.
+    /// The offer of the script of the site for other methods.
     offer: Offer,
     /// It announces more content than is allowed, unless a handler or another server allows more.
     is_oversized: bool,
-    /// What was checked of it, if its site has rules about access.
+    /// The results of its access checks, if its site has access rules.
     checked: Option<CheckedAccess>,
     /// The head as it was sent, if scripts and other servers get another one.
     sent: Option<&'r RequestHead<'r>>,
 }
 
 impl SiteRequest<'_> {
-    /// Returns what the script of the site has for other methods, once.
+    /// Takes the offer of the script of the site for other methods.
     fn take_offer(&mut self) -> Offer {
         std::mem::replace(&mut self.offer, Offer::Nothing)
     }
@@ -148,7 +148,7 @@ impl SiteRequest<'_> {
     }
 }
 
-/// What a worker answers requests of any site with.
+/// The parts of a worker that respond to requests of any site.
 struct Means<'w> {
     work: &'w mut RequestBuffers,
     dynamic: &'w mut Dynamic,
@@ -160,8 +160,7 @@ struct Means<'w> {
 }
 
 impl Means<'_> {
-    /// Responds with what the developer of a site gets, or what its script has, and else with what
-    /// its archive has.
+    /// Responds with the developer page or the script of a site, and otherwise from its archive.
     fn dynamic_request(
         self,
         site: &SiteGeneration,
@@ -215,8 +214,8 @@ impl Means<'_> {
             .live_request(site, request, head, exchange);
     }
 
-    /// Has the servers of a mount respond, unless a rule about access does not admit the request,
-    /// one that covers what the script of the path could take for it.
+    /// Forwards the request to the servers of a mount, unless an access rule refuses it: one that
+    /// covers a path that the script could read in place of the path.
     fn forward(
         self,
         site: &SiteGeneration,
@@ -242,7 +241,7 @@ impl Means<'_> {
         gateway.begin(mount, generation, heads, &request.client, means, exchange);
     }
 
-    /// Responds with what the archive of a site has.
+    /// Responds from the archive of a site.
     #[inline(always)]
     fn archive_request(
         self,
@@ -316,7 +315,7 @@ impl Means<'_> {
     }
 }
 
-/// What a worker answers requests without a site with.
+/// The parts of a worker that respond to requests without a site.
 struct ServerMeans<'w> {
     health: Option<&'w HealthCheck>,
     challenges: Option<&'w AcmeChallenges>,
@@ -325,7 +324,7 @@ struct ServerMeans<'w> {
 }
 
 impl ServerMeans<'_> {
-    /// Responds with what needs no site.
+    /// Responds to a request that needs no site.
     #[cold]
     fn respond(
         self,
@@ -358,7 +357,7 @@ impl ServerMeans<'_> {
 }
 
 impl SitesApp {
-    /// Serves whatever is published, and what will be.
+    /// Serves the published roster, and every later one.
     pub(crate) fn new(
         published: Arc<Published>,
         journal: Journal,
@@ -386,7 +385,7 @@ impl SitesApp {
         }
     }
 
-    /// Hands on what has come from other servers and from CGI scripts.
+    /// Passes on data from other servers and from CGI scripts.
     #[inline]
     pub(super) fn flush_gateway(&mut self, connections: &mut Connections<'_>) {
         self.gateway.flush(&mut self.journal, connections);
@@ -452,8 +451,8 @@ impl SitesApp {
         means.checked_request(site, request, head, exchange);
     }
 
-    /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
-    /// it down.
+    /// Handles a request: finds its client and its site, passes the response to the engine, and
+    /// logs it.
     fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
         let is_unsecured = self.trusted_proxies.is_unsecured(head, exchange);
         let mut reported = None;
@@ -516,8 +515,8 @@ impl SitesApp {
         self.journal.client_unknown(error, self.trusted_proxies.client_field(), exchange);
     }
 
-    /// Takes up what is published when it is this worker's turn; the first roster at once, since
-    /// there is nothing to go on with.
+    /// Loads the published roster when it is this worker's turn; the first roster at once, since
+    /// this worker has no earlier one.
     #[cold]
     fn take_turn(&mut self, now: Now, mappings: &mut Mappings) {
         let published = Arc::clone(&self.published);
@@ -529,7 +528,7 @@ impl SitesApp {
         }
     }
 
-    /// Takes up what is published. A generation that goes on keeps its mapping.
+    /// Loads the published roster. A generation that stays in use keeps its mapping.
     #[cold]
     fn take_up(&mut self, now: Now, mappings: &mut Mappings) {
         let (number, roster) = self.published.current();
@@ -581,8 +580,8 @@ impl SitesApp {
     }
 }
 
-/// Answers what a developer alone gets: the script and the streams of pages that reload, and for a
-/// page the reason why the site could not be loaded. Returns false for any other request.
+/// Responds to requests of a developer alone: the script and the streams of pages that reload, and
+/// for a page the reason why the site could not be loaded. Returns false for any other request.
 #[cold]
 fn answers_developer(
     site: &SiteGeneration,
@@ -653,7 +652,7 @@ impl SiteGeneration {
             || refused.is_some_and(|refused| Arc::ptr_eq(refused, generation))
     }
 
-    /// Returns the version of what this worker has seen of the site.
+    /// Returns the latest version of the site that this worker has seen.
     fn version(&self) -> u64 {
         let refused = self.refused.as_ref().map_or(0, |refused| refused.version());
         self.generation.version().max(refused)
@@ -725,9 +724,9 @@ fn tell_damage(
     generation.report().tell(now, 500, head.target.raw, why);
 }
 
-/// 200 as long as the server takes requests; 503 from when it begins to stop, so that who sends
-/// them here looks for another one. Load balancers ask with OPTIONS too, HAProxy unless it is told
-/// otherwise.
+/// Returns the health response: 200 as long as the server takes requests; 503 as soon as it begins
+/// to stop, so that a load balancer chooses another server. Load balancers ask with OPTIONS too,
+/// HAProxy unless it is configured otherwise.
 #[cold]
 pub(crate) fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
     let allow = Some(&b"GET, HEAD, OPTIONS"[..]);

@@ -21,7 +21,8 @@ const CONNECTIONS_DEFAULT_MAX: u64 = 65_536;
 const CONNECTIONS_DEFAULT_MIN: u64 = 256;
 /// The same where they may be encrypted, which takes 25 KiB more: a browser opens one, over HTTP/2.
 const TLS_DEFAULT_MIN: u64 = 128;
-/// The same with QUIC, which takes 100 KiB more.
+/// Connections by default where memory is very small and QUIC is possible, which takes 100 KiB
+/// more.
 const QUIC_DEFAULT_MIN: u64 = 64;
 
 /// Connections to other servers may have one descriptor in so many by default: a request that asks
@@ -48,7 +49,8 @@ const BUFFER_PER_CONNECTION_BYTES: u64 = 4 << 10;
 const BUFFER_DEFAULT_MIN_BYTES: u64 = 64 << 20;
 /// Where memory is very small: still some answers of the size of a page at once.
 const BUFFER_SMALL_BYTES: u64 = 4 << 20;
-/// With less a worker could not hold what a few clients may fill, let alone a reserve.
+/// With less memory a worker could not hold the buffers that a few clients may fill, let alone a
+/// reserve.
 const BUFFER_WORKER_MIN_BYTES: u64 = 1 << 20;
 /// A large one does not take the whole machine unasked.
 const BUFFER_DEFAULT_MAX_BYTES: u64 = 1 << 30;
@@ -57,8 +59,8 @@ const BUFFER_DEFAULT_MAX_BYTES: u64 = 1 << 30;
 const SERVER_THREADS: u64 = 2;
 /// Threads of each site: reload and watch.
 const SITE_THREADS: u64 = 2;
-/// Files that a site keeps open: its archive and the next one, what its watch hears by, and what a
-/// build reads. Those of the first are among the reserved ones.
+/// Files that a site keeps open: its archive and the next one, the descriptors of its watch, and
+/// files that a build reads. Those of the first site are among the reserved ones.
 const SITE_DESCRIPTORS: u64 = 8;
 /// Uploads to scripts may have one descriptor in so many open: an upload takes two, its connection
 /// and its file, so a server with uploads alone still has descriptors for others.
@@ -86,7 +88,7 @@ pub(crate) struct Capacity {
     pub(crate) logs: u64,
     /// Some connections are over TLS; any may be.
     pub(crate) tls: bool,
-    /// … or over QUIC.
+    /// Some connections are over QUIC; any may be.
     pub(crate) quic: bool,
     /// Proxies tell the addresses of their clients.
     pub(crate) proxies: bool,
@@ -96,11 +98,11 @@ pub(crate) struct Capacity {
     pub(crate) opens_connections: bool,
     /// Whether content of requests is stored before other servers are asked.
     pub(crate) stores_uploads: bool,
-    /// What rules about access need.
+    /// The needs of the access rules.
     pub(crate) access: AccessFootprint,
-    /// What the scripts of the sites take, all workers together.
+    /// The memory of the scripts of the sites, all workers together.
     pub(crate) scripts: ScriptFootprint,
-    /// What scripts may take where the operator has set nothing.
+    /// The memory that scripts may use where the operator has set no limit.
     pub(crate) script_memory: ScriptMemory,
     /// Files that uploads to scripts may have open.
     pub(crate) upload_files: u64,
@@ -119,7 +121,7 @@ pub(crate) enum MemoryFit {
     Exceeded,
 }
 
-/// What there is at start that the capacity depends on.
+/// The facts at start that the capacity depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load<'s> {
     /// Threads that answer.
@@ -144,7 +146,7 @@ pub(crate) struct Load<'s> {
     pub(crate) forwards: bool,
     /// Whether a site stores the content of such requests first.
     pub(crate) stores_uploads: bool,
-    /// What the rules about access of the sites need.
+    /// The needs of the access rules of the sites.
     pub(crate) access: AccessFootprint,
     /// The memory that this process may use, in bytes.
     pub(crate) memory_bytes: u64,
@@ -189,8 +191,8 @@ impl Capacity {
         }
     }
 
-    /// Works it out from the settings, the number of files that this process may open, and what
-    /// there is. Values that the operator has not set shrink in the same proportion until
+    /// Computes the capacity from the settings, the number of files that this process may open, and
+    /// the load. Values that the operator has not set shrink in the same proportion until
     /// everything fits into a part of the memory ([`MEMORY_DIVISOR`]).
     ///
     /// # Errors
@@ -307,7 +309,7 @@ struct Descriptors {
 
 impl Descriptors {
     fn new(serve: &Serve, descriptors: u64, load: Load<'_>, scale: u32) -> Self {
-        // Twice: while a reload is taken up, the old state of a folder is still being served.
+        // Twice: during a reload, the old state of a folder is still being served.
         let of_sites =
             2 * load.external_files as u64 + SITE_DESCRIPTORS * load.sites.saturating_sub(1) as u64;
         let of_logs = (load.logs as u64).saturating_sub(1);
@@ -350,7 +352,7 @@ pub(crate) fn default_workers(cores: usize, memory_bytes: u64) -> usize {
     cores.min(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
-/// Raises the limit on open files as far as it may be, and gives what it is now.
+/// Raises the limit on open files as far as possible, and returns its new value.
 pub(crate) fn raise_descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

@@ -1,6 +1,6 @@
-//! The thread that reads the configuration file again, on SIGHUP. What can change while the server
-//! runs changes; of the rest one line says that it needs a start. A file that is wrong changes
-//! nothing.
+//! The thread that reads the configuration file again, on SIGHUP. It applies all settings that can
+//! change while the server runs; for the others one line says that they need a restart. A file with
+//! a fault changes nothing.
 
 use super::reload::report_failure;
 use super::reload_report::Reports;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What of the server's own settings changes while it runs.
+/// The server's own settings that can change while it runs.
 #[derive(Debug)]
 pub(crate) struct LiveSettings {
     grace_seconds: AtomicU64,
@@ -34,7 +34,7 @@ impl LiveSettings {
         Self { grace_seconds: AtomicU64::new(serve.grace.as_secs()) }
     }
 
-    /// How long what is running may take after SIGTERM.
+    /// Returns the time that running requests may take after SIGTERM.
     pub(crate) fn grace(&self) -> Duration {
         Duration::from_secs(self.grace_seconds.load(Ordering::Relaxed))
     }
@@ -44,7 +44,7 @@ impl LiveSettings {
     }
 }
 
-/// Asks for everything to be taken up anew, from any thread.
+/// Requests a reload of everything, from any thread.
 pub(crate) enum Renewal {
     /// There is no file: the only site, if there is one, loads again, and its Python application
     /// starts anew.
@@ -73,7 +73,8 @@ impl Renewal {
         certificates: Option<Keeper>,
     ) -> io::Result<Self> {
         let Some(config) = config else { return Ok(Self::Site(sites, programs)) };
-        // Room for one: what was asked for and has not begun answers every later wish too.
+        // The channel holds one request: a reload that has not begun serves every later request
+        // too.
         let (asked, wishes) = sync_channel(1);
         let pending = Arc::new(Mutex::new(Reports::default()));
         let waiting = Arc::clone(&pending);
@@ -123,7 +124,7 @@ fn take(pending: &Mutex<Reports>) -> Reports {
     std::mem::take(&mut *lock(pending))
 }
 
-/// What the server was started with: of what needs a start, this holds.
+/// The settings that the server was started with: settings that need a restart keep these values.
 pub(crate) struct Started {
     /// Everything, as written.
     pub(crate) low: Low,
@@ -131,7 +132,7 @@ pub(crate) struct Started {
     pub(crate) listen: Vec<Listen>,
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Renewer {
     sites: Sites,
     programs: RunningPrograms,
@@ -213,8 +214,8 @@ impl Started {
     }
 }
 
-/// What the same address has another value of. All values together may be the same as before: one
-/// that moves from a listener to another.
+/// Returns the settings whose values differ at the same address. All values together may be the
+/// same as before: a value can move from one listener to another.
 fn moved<'l>(started: &'l [Listen], now: &'l [Listen]) -> impl Iterator<Item = &'static str> + 'l {
     let same = |one: &Listen, two: &Listen| one.kind == two.kind && one.address == two.address;
     let pairs =

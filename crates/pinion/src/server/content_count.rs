@@ -13,7 +13,7 @@ pub(crate) struct ContentCount {
 }
 
 impl ContentCount {
-    /// Counts what is in an archive.
+    /// Counts the content of an archive.
     pub(crate) fn of(archive: &Archive<'_>) -> Self {
         let mut facts = archive.meta().into_iter().flatten();
         let files = facts.find(|(key, _)| *key == "files");

@@ -1,5 +1,5 @@
-//! The clients of the control socket. None of them can keep the thread waiting: what they send and
-//! take is done in pieces as they are ready, and one that does neither is disconnected.
+//! The clients of the control socket. None of them can block the thread: their input and output is
+//! handled in pieces as they are ready, and an idle client is disconnected.
 
 use crate::control::connection::Connection;
 use crate::control::protocol::{CommandRequest, Response};
@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Clients at a time: people at terminals, and what watches over the server. More are refused.
+/// The most clients at a time: people at terminals, and monitoring. More are refused.
 pub(crate) const CLIENTS_MAX: usize = 8;
 
 /// How long a client may take for a request from its first byte on, and for a piece of a response.
@@ -37,7 +37,7 @@ pub(super) struct ControlClients {
     socket: Option<OwnedFd>,
     clients: Vec<ControlClient>,
     next: u64,
-    /// Nobody is accepted before.
+    /// No client is accepted before this time.
     accepts_from: Option<Instant>,
 }
 
@@ -98,7 +98,7 @@ impl ControlClients {
             if let Some(request) = client.connection.request() {
                 requests.push((client.id, request));
             }
-            // What was refused without being a request leaves at once.
+            // The response to a line that is no request leaves at once.
             client.send(now);
         }
         self.clients.retain(|client| !client.is_gone);

@@ -140,7 +140,7 @@ struct Results {
 }
 
 impl Results {
-    /// Returns what makes the response of another thread a result for a client.
+    /// Returns a function that makes the response of another thread a result for a client.
     fn returning(&self, client: ClientId) -> impl FnOnce(Response) + Send + 'static {
         let (ready, sender) = (Arc::clone(&self.ready), self.sender.clone());
         move |response| {
@@ -174,7 +174,7 @@ impl ControlThread {
             polled.extend(of_programs.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
             let others = polled.len();
             polled.extend(self.clients.polled(now));
-            // Rounded up, so that it is not too early to do what is due.
+            // Rounded up, so that the thread does not wake before the due time.
             let left = left.map(|left| left + Duration::from_millis(1));
             let timeout = left.and_then(|left| Timespec::try_from(left).ok());
             match poll(&mut polled, timeout.as_ref()) {
@@ -212,7 +212,7 @@ impl ControlThread {
     }
 }
 
-/// What can be done with a server.
+/// The parts of a server that commands act on.
 struct Commands {
     control: Control,
     notifier: Notifier,

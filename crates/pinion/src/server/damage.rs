@@ -8,7 +8,7 @@ use std::fmt;
 /// Bytes of a target that are shown; enough to find the resource.
 const TARGET_SHOWN_BYTES: usize = 256;
 
-/// What was told about one generation, by all workers together.
+/// The throttle of reports about the damage of one generation, for all workers together.
 #[derive(Debug, Default)]
 pub(crate) struct DamageReport(LogThrottle);
 

@@ -1,5 +1,5 @@
-//! What `--dev` adds to a site for its developer: pages that reload when the site changes, and
-//! pages that show why a build or a script has failed.
+//! The additions of `--dev` to a site for its developer: pages that reload when the site changes,
+//! and pages that show why a build or a script has failed.
 //!
 //! A developer is a client on this machine that asks for a host of this machine
 //! ([`Developer::of`]). Everybody else gets the site as it is without `--dev`.
@@ -34,7 +34,7 @@ pub(crate) const SCRIPT_PATH: &str = "/.pinion/reload.js";
 /// The stream of events that the script listens to.
 pub(crate) const STREAM_PATH: &str = "/.pinion/reload";
 
-/// Fields by which a proxy says that it passes on the request of somebody else.
+/// Fields by which a proxy says that it forwards the request of another client.
 const FORWARDED: [&[u8]; 4] = [b"Forwarded", b"Via", b"X-Forwarded-For", b"X-Real-IP"];
 
 /// A request of the developer of a site.
@@ -65,8 +65,8 @@ impl Developer {
         is_developer.then(|| Self { version, wants_page: wants_page(head) })
     }
 
-    /// Returns what stands at the end of a page so that the page reloads; nothing where the
-    /// response does not become a page.
+    /// Returns the text at the end of a page that makes the page reload; nothing where the response
+    /// does not become a page.
     pub(crate) fn page_end(self) -> Vec<u8> {
         if !self.wants_page {
             return Vec::new();
@@ -89,7 +89,7 @@ fn is_local_authority(authority: &[u8]) -> bool {
 }
 
 /// Returns whether a request is for a page that a browser shows. Responses to scripts of a page,
-/// such as parts of HTML that replace others, stay what they are.
+/// such as parts of HTML that replace others, do not change.
 fn wants_page(head: &RequestHead<'_>) -> bool {
     let is_read = matches!(head.method, Method::Get | Method::Head);
     is_read

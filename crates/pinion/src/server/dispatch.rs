@@ -21,7 +21,7 @@ pub(crate) enum Responder<S> {
     Site(S),
 }
 
-/// What responds before sites.
+/// The responders that come before sites.
 pub(crate) struct ServerResponders<'r> {
     /// None without `--health`.
     pub(crate) health: Option<&'r HealthCheck>,

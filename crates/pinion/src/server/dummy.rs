@@ -1,4 +1,4 @@
-//! The yardstick: what the server costs without a site.
+//! The dummy server for measurements: it shows the cost of the server without a site.
 
 use super::app::fits;
 use super::journal::Journal;

@@ -41,7 +41,7 @@ pub(crate) struct Scripted {
     generation: Arc<Generation>,
 }
 
-/// What one worker does for all scripts.
+/// All scripts in one worker.
 pub(crate) struct Dynamic {
     scripts: Scripts,
     /// Those of pages that reload.
@@ -56,14 +56,14 @@ pub(crate) struct Dynamic {
 struct SuspendedRequest {
     scripted: Scripted,
     fields: RequestFields,
-    /// What is to be written down then.
+    /// The part of its log record that is known already.
     later: Option<Later>,
     is_head: bool,
     error_format: ErrorFormat,
     developer: Option<Developer>,
 }
 
-/// What the rules for fields of a site say about a request.
+/// The field rules of a site that apply to a request.
 struct RequestFields {
     /// The path that they are about; `None` without such rules.
     path: Option<Box<[u8]>>,
@@ -97,8 +97,8 @@ impl Dynamic {
     /// Starts the script of a generation, if it has one.
     ///
     /// # Errors
-    /// It does not start here. It has been proven, so that has to do with what this worker keeps,
-    /// or with this machine.
+    /// The script does not start here. It has been proven, so the cause is the state of this
+    /// worker, or this machine.
     pub(crate) fn take_up(
         &mut self,
         generation: &Arc<Generation>,
@@ -116,7 +116,7 @@ impl Dynamic {
         }
     }
 
-    /// Does what is due beside requests.
+    /// Does the due work beside requests.
     #[inline]
     pub(crate) fn pass(&mut self, connections: &mut Connections<'_>) {
         self.scripts.pass(connections);
@@ -128,7 +128,7 @@ impl Dynamic {
         self.scripts.flush(&mut stream.connections());
     }
 
-    /// Does on connections what scripts have asked for.
+    /// Does the operations on connections that scripts have requested.
     #[inline]
     pub(crate) fn flush(&mut self, connections: &mut Connections<'_>) {
         self.scripts.flush(connections);
@@ -140,7 +140,7 @@ impl Dynamic {
         self.scripts.alarm_ms()
     }
 
-    /// The server has begun to stop: what is repeated begins no more.
+    /// The server has begun to stop: repeated work does not begin again.
     pub(crate) fn stop(&mut self) {
         self.scripts.stop();
     }
@@ -150,12 +150,12 @@ impl Dynamic {
         self.scripts.is_busy()
     }
 
-    /// Somebody has posted to this worker.
+    /// Delivers a message that was posted to this worker.
     pub(crate) fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
         self.scripts.posted(message, connections);
     }
 
-    /// What the script of a site has for a request.
+    /// Returns the offer of the script of a site for a request.
     #[inline]
     pub(crate) fn offer(&mut self, scripted: &Scripted, head: &RequestHead<'_>) -> Offer {
         match &scripted.script {
@@ -207,7 +207,7 @@ impl Dynamic {
         }
     }
 
-    /// Refuses a QUERY that does not say what its content is.
+    /// Refuses a QUERY without a Content-Type.
     #[cold]
     fn untyped_query(
         &mut self,
@@ -301,8 +301,8 @@ impl Dynamic {
         journal.answered_later(later, status, body_bytes, exchange);
     }
 
-    /// The archive has nothing but the page for what is missing. True: the script has answered in
-    /// its place, or what routes it has.
+    /// Responds by the script when the archive has only the page for missing resources. Returns
+    /// true if the script, or its routes, have responded.
     #[cold]
     pub(crate) fn missed(
         &mut self,
@@ -335,7 +335,8 @@ impl Dynamic {
                 return true;
             }
             (_, Some(_)) => return false,
-            // A script that could not be started has no routes: nobody knows whether this is one.
+            // A script that could not be started has no routes: it is unknown whether this path is
+            // one.
             (_, None) => error_for(500, archive, head, work.get_or_insert_default()),
         };
         let log = scripted.generation.log();

@@ -23,7 +23,7 @@ const EXPLANATIONS_MAX: usize = CLIENTS_MAX;
 /// thousand rules match the path has some hundred.
 const EXPLANATION_MAX_BYTES: usize = 1 << 20;
 
-/// What explanations of this server need.
+/// The data that explanations of this server need.
 pub(super) struct Explainer {
     explained: Arc<Explained>,
 }

@@ -9,8 +9,8 @@ use pinion_http::method::Method;
 use pinion_http::request::RequestHead;
 use pinion_site::{Pieces, RequestBuffers, answer};
 
-/// Returns what responds to an extended CONNECT whose path no mount covers: the mount for its
-/// extension or that of the whole site, if the site has nothing for a GET.
+/// Returns the mount that responds to an extended CONNECT whose path no mount covers: the mount for
+/// its extension or that of the whole site, if the site has nothing for a GET.
 #[cold]
 pub(super) fn fallback_for<'g>(
     generation: &'g Generation,

@@ -61,18 +61,18 @@ pub(crate) use cgi_requests::LocalRedirect;
 use failure_log::{FailureLog, LoggedFailure};
 use limits::{MESSAGE_LINE_MAX_BYTES, TARGET_SHOWN_BYTES};
 
-/// What the access log has as the status of a request whose client has left before the response,
-/// as that of nginx has.
+/// The status in the access log for a request whose client has left before the response, the same
+/// as in nginx.
 pub(super) const CLIENT_LEFT: u16 = 499;
 
 /// The methods that are forwarded, among those that servers know: all but CONNECT and TRACE.
 const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE, QUERY";
 
-/// What the gateways of all workers share.
+/// The state that the gateways of all workers share.
 #[derive(Clone)]
 pub(crate) struct GatewayShared {
     settings: ProxySettings,
-    /// What starts CGI scripts.
+    /// Starts CGI scripts.
     programs: SpawnerAccess,
     failures: Arc<FailureLog>,
 }
@@ -155,8 +155,8 @@ impl Gateway {
         }
     }
 
-    /// Returns whether a rule of the site says that the path has nothing. `traced` is what the
-    /// look-up that has led to status 404 has met, if that was noted.
+    /// Returns whether a rule of the site says that the path has no resource. `traced` has the
+    /// steps of the look-up that has led to status 404, if they were recorded.
     pub(crate) fn is_refused_by_rule(
         &mut self,
         archive: &Archive<'_>,
@@ -309,7 +309,7 @@ impl Gateway {
         }
     }
 
-    /// Hands on what has come from other servers.
+    /// Passes on data from other servers.
     #[inline]
     pub(crate) fn flush(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
         if self.proxy.as_ref().is_some_and(|proxy| proxy.has_work()) {
@@ -340,7 +340,7 @@ impl Gateway {
         self.proxy = Some(proxy);
     }
 
-    /// Does what is due.
+    /// Does the due work.
     #[inline]
     pub(crate) fn pass(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
         self.proxy.iter_mut().for_each(|proxy| proxy.pass(connections));
@@ -396,7 +396,7 @@ impl Gateway {
         }
     }
 
-    /// Logs what an application has written to its error stream.
+    /// Logs a message that an application has written to its error stream.
     #[cold]
     fn log_message(&mut self, message: &ApplicationMessage, now_ms: u64) {
         let ApplicationMessage { server, text } = message;

@@ -23,16 +23,16 @@ pub(crate) struct Generation {
     mapping: Arc<Mapping>,
     layout: Layout,
     report: DamageReport,
-    /// What answers where the archive need not.
+    /// The script, which responds where the archive does not.
     program: Option<SiteProgram>,
     /// Lines of the fields that responses made on demand have, without the rules for a path; made
     /// when they are needed first.
     generated_fields: OnceLock<Arc<[u8]>>,
-    /// What other servers respond to.
+    /// The paths that other servers respond to.
     mounts: Arc<Mounts>,
     /// The files that are read as they are now; `None` if there are none.
     live: Option<LiveFiles>,
-    /// Who may request what; `None` if there is nothing to check.
+    /// The access rules; `None` if there is nothing to check.
     access: Option<Arc<AccessRules>>,
     /// Whose generation it is, for its script.
     site: ScriptSite,
@@ -43,7 +43,7 @@ pub(crate) struct Generation {
     log: Option<Arc<LogHandle>>,
     /// Greater than those of all earlier ones.
     version: u64,
-    /// Why what was to take its place could not be loaded, for a developer.
+    /// The reason why the next generation could not be loaded, for a developer.
     failure: Mutex<Option<Arc<LoadFailure>>>,
     /// Open, so that its mark stays ([`crate::releases::served`]).
     _held: Option<File>,
@@ -126,12 +126,12 @@ impl Generation {
         sending.count() + usize::from(self.live.is_some())
     }
 
-    /// With rules about who may request what.
+    /// Returns the generation with access rules.
     pub(crate) fn protected(self, access: Option<AccessRules>) -> Self {
         Self { access: access.map(Arc::new), ..self }
     }
 
-    /// Returns the rules about who may request what, if there is anything to check.
+    /// Returns the access rules, if there is anything to check.
     #[inline]
     pub(crate) fn access(&self) -> Option<&Arc<AccessRules>> {
         self.access.as_ref()
@@ -180,7 +180,7 @@ impl Generation {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the version of what is served, for pages that reload when there is a later one.
+    /// Returns the version that is served, for pages that reload when there is a later one.
     pub(crate) fn version(&self) -> u64 {
         self.failure().map_or(self.version, |failure| failure.version.max(self.version))
     }
@@ -198,7 +198,7 @@ impl Generation {
             return Some(text(found));
         }
         let code = self.archive().code().ok()?;
-        // Pages are none of a program any more, and their names are those of its other files.
+        // Pages are no longer part of a program, and their names are those of its other files.
         let named = |path: &&[u8]| {
             let path = std::str::from_utf8(path).ok()?;
             self.program.as_ref().filter(|program| program.names().name(path) == name)
@@ -212,7 +212,7 @@ impl Generation {
         self.program.as_ref()
     }
 
-    /// What its script has in common with those of other generations.
+    /// Returns the state that its script shares with the scripts of other generations.
     pub(crate) fn site(&self) -> &ScriptSite {
         &self.site
     }
@@ -257,7 +257,7 @@ impl Generation {
         })
     }
 
-    /// Where answers of 500 are told of.
+    /// Returns the report of responses with status 500.
     pub(crate) fn report(&self) -> &DamageReport {
         &self.report
     }

@@ -11,8 +11,8 @@ use std::os::fd::AsFd as _;
 use std::process;
 use std::thread;
 
-/// Does `start`. SIGTERM and SIGINT end the process meanwhile, at once: nobody is served yet, and
-/// all that is left outside of its memory are `files`. SIGHUP waits until there is a site to load
+/// Does `start`. SIGTERM and SIGINT end the process meanwhile, at once: no client is served yet,
+/// and only `files` are left outside of its memory. SIGHUP waits until there is a site to load
 /// again. The thread that hears them is gone when this returns.
 ///
 /// # Errors

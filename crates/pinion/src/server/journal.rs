@@ -1,5 +1,5 @@
-//! One worker's side of the access log and of its figures: what of a request and its answer is
-//! written down, and counted.
+//! One worker's side of the access log and of its figures: it logs and counts requests and their
+//! responses.
 
 use super::latency::Sampling;
 use super::log_throttle::LogThrottle;
@@ -34,8 +34,8 @@ pub(crate) struct Journal {
     refusals: Arc<ClientRefusals>,
 }
 
-/// What is logged of clients that are refused: because they hold as many connections as they may,
-/// or for https on a connection that is not encrypted. Shared by all workers.
+/// The log of refused clients: clients that hold as many connections as they may, or that ask for
+/// https on a connection that is not encrypted. It is shared by all workers.
 #[derive(Debug, Default)]
 pub(crate) struct ClientRefusals {
     /// `--max-connections-per-client`.
@@ -55,7 +55,7 @@ struct Log {
     pass_unix_micros: i64,
 }
 
-/// When a request began to be answered, and what stood in the queue before it.
+/// The time when a request began to be answered, and the bytes in the queue before it.
 #[derive(Clone, Copy)]
 pub(crate) struct Beginning {
     at: Instant,
@@ -73,14 +73,14 @@ impl Beginning {
     }
 }
 
-/// What is known of a request whose answer may come later.
+/// The record of a request whose response may come later.
 pub(crate) struct Later {
     began: Instant,
     /// None where nothing is written down.
     noted: Option<Noted>,
 }
 
-/// What is written down of it.
+/// The fields of its log record.
 struct Noted {
     began: Beginning,
     version: Version,
@@ -147,8 +147,8 @@ impl Journal {
         }
     }
 
-    /// Takes down what is known of a request of a site, which may have a log of its own; `None` if
-    /// nothing is written down or counted.
+    /// Records the facts about a request of a site, which may have a log of its own; `None` if
+    /// nothing is logged or counted.
     #[inline]
     pub(crate) fn note(
         &self,
@@ -187,7 +187,7 @@ impl Journal {
         Some(Noted { began, version: head.version, texts: texts.map(<[u8]>::to_vec) })
     }
 
-    /// The answer of a request that was noted stands in the queue, or what is left of it.
+    /// The response to a recorded request stands in the queue, or the rest of it.
     #[inline]
     pub(crate) fn answered_later(
         &mut self,
@@ -276,7 +276,7 @@ impl Journal {
         ));
     }
 
-    /// The engine has answered by itself: nobody could read a request.
+    /// The engine has responded on its own, because the input was no valid request.
     pub(crate) fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
         self.counted(answer.status, answer.body_bytes);
         if let Some(log) = &mut self.log {
@@ -292,7 +292,7 @@ impl Journal {
         }
     }
 
-    /// Of what was queued on a connection, all but the last `unsent_bytes` have left.
+    /// All bytes queued on a connection but the last `unsent_bytes` have been sent.
     #[inline]
     pub(crate) fn left(&mut self, connection: Address, unsent_bytes: u64) {
         if let Some(log) = &mut self.log {
@@ -361,7 +361,7 @@ impl Log {
             user: Text::from(&user[..]),
             request_id: Text::from(&request_id[..]),
         };
-        // What of it has left already is no part of the queue.
+        // Bytes that have been sent already are no part of the queue.
         let bytes = exchange.queued_bytes().saturating_sub(later.began.queued_bytes);
         self.pending.add(&mut self.logger, exchange.address(), (later.began.at, bytes), &record);
     }

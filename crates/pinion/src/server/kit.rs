@@ -1,6 +1,6 @@
 //! The first half of a start: everything that needs the main thread alone, a name in the file
-//! system or a privilege. Threads that it needs are gone when it is over. What comes out is values;
-//! [`super::run`] opens nothing by name any more but what a reload needs.
+//! system or a privilege. The threads that it needs have ended when it returns. Its result is
+//! values; [`super::run`] opens no more files by name except for a reload.
 
 use super::access::footprint::AccessFootprint;
 use super::capacity::{Capacity, Load, default_workers, raise_descriptors};
@@ -38,15 +38,15 @@ use std::sync::Arc;
 
 /// Everything a server needs.
 pub(crate) struct Kit {
-    /// What was asked for.
+    /// The settings.
     pub(crate) settings: Serve,
     /// Where it can be read again.
     pub(crate) config: Option<ConfigFile>,
-    /// What is served, in words.
+    /// The served content, in words.
     pub(crate) what: String,
     /// Blocked; the proof that it happened before any other thread.
     pub(crate) signals: Signals,
-    /// What has started the server, and hears of it.
+    /// The service manager that has started the server, and gets its messages.
     pub(crate) manager: ServiceManager,
     /// Those of TCP and Unix sockets; none where QUIC is alone.
     pub(crate) listeners: Vec<Bound>,
@@ -56,7 +56,7 @@ pub(crate) struct Kit {
     pub(crate) files: SocketFiles,
     /// Where it takes commands, if it does.
     pub(crate) control: Option<OwnedFd>,
-    /// What encrypts; none without listeners that do.
+    /// The state of TLS; none without listeners that encrypt.
     pub(crate) tls: Option<Tls>,
     /// The keys of sessions and connections that clients come back with; none where nothing is
     /// encrypted.
@@ -65,8 +65,8 @@ pub(crate) struct Kit {
     pub(crate) logs: Arc<OpenLogs>,
     /// Of these, that of the server.
     pub(crate) log: Option<Arc<LogHandle>>,
-    /// What is served first, and how to load it again; none for the dummy, and for a server with
-    /// only a store.
+    /// The first generations of the sites, and how to load them again; none for the dummy, and for
+    /// a server with only a store.
     pub(crate) sites: Vec<LoadedSite>,
     /// The programs of the sites, and those that are kept running.
     pub(crate) programs: KitPrograms,
@@ -88,14 +88,14 @@ pub(crate) struct KitPrograms {
     pub(crate) table: ProgramTable,
     /// Those of `[[program]]`.
     pub(crate) configured: Vec<ProgramStart>,
-    /// Those that the server starts for its sites by itself.
+    /// Those that the server starts for its sites.
     pub(crate) of_sites: SitePrograms,
 }
 
 /// Prepares a start. Fails before anything is served if anything is wrong.
 ///
 /// # Errors
-/// One line that names what is in the way.
+/// One line that names the obstacle.
 pub(crate) fn prepare(plan: ServerPlan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     plan.check_privileges()?;
     plan.program_file_faults.iter().for_each(log_lines::warning);
@@ -180,7 +180,7 @@ fn in_words(settings: &Serve, sites: &[LoadedSite], config: Option<&ConfigFile>)
     }
 }
 
-/// What can keep a start waiting.
+/// The parts whose opening can keep a start waiting.
 struct OpenedParts {
     io: Io,
     logs: Arc<OpenLogs>,
@@ -202,7 +202,7 @@ fn open(
 ) -> Result<OpenedParts, Failure> {
     let unloaded: Result<Vec<_>, _> =
         sites.into_iter().map(|site| UnloadedSite::new(site, programs)).collect();
-    // What is wrong with a pattern shows before anything is touched.
+    // A fault in a pattern shows before anything is touched.
     let unloaded = unloaded?;
     let io = choose_io(settings.io, workers)?;
     let logs = Arc::new(OpenLogs::default());
@@ -220,7 +220,7 @@ fn open(
     let sites = load_all(unloaded, &logs)?;
     // Before the workers have memory of their own in it.
     residency::release_heap();
-    // Last, since nobody answers there before everything runs.
+    // Last, since no thread responds there before everything runs.
     let control = socket::bind(&settings.control, files)?;
     Ok(OpenedParts { io, logs, log, tls, listeners, quic, control, sites })
 }
@@ -241,7 +241,7 @@ fn load_all(unloaded: Vec<UnloadedSite>, logs: &OpenLogs) -> Result<Vec<LoadedSi
     }
 }
 
-/// Warns about paths that most likely are not what was meant.
+/// Warns about paths that were most likely not meant.
 fn warn_of_paths(settings: &Serve, sites: &[UnloadedSite]) {
     let webroot = settings.tls.acme_webroot.as_deref();
     if let Some(warning) = webroot.and_then(path_warnings::of_acme_webroot) {
@@ -263,8 +263,8 @@ fn warn_of_paths(settings: &Serve, sites: &[UnloadedSite]) {
     }
 }
 
-/// io_uring where it works, unless epoll was asked for. The verdict is told when it is not what a
-/// user expects.
+/// Returns io_uring where it works, unless epoll was asked for. The choice is reported when a user
+/// does not expect it.
 fn choose_io(asked: settings::Io, workers: usize) -> Result<Io, Failure> {
     if asked == settings::Io::Epoll {
         return Ok(Io::Epoll);

@@ -1,8 +1,8 @@
 //! How long requests take: a histogram for each worker, and percentiles of all of them.
 //!
-//! Reading the clock for each of many pipelined requests would cost a part of what they do. So the
-//! first request of a pass over the events is always measured, and of the others one in
-//! [`SAMPLED`], which counts for all of them.
+//! Reading the clock for each of many pipelined requests would cost a noticeable part of their
+//! time. So the first request of a pass over the events is always measured, and of the others one
+//! in [`SAMPLED`], which counts for all of them.
 
 use crate::control::status::Latency;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Of the requests of a pass but the first, one in so many is measured.
 const SAMPLED: u64 = 16;
 
-/// Buckets of each power of two: a time is told at most an eighth too long.
+/// Buckets of each power of two: a reported time is at most an eighth too long.
 const STEPS: usize = 8;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 

@@ -21,9 +21,9 @@ use std::path::Path;
 pub(crate) struct Bound {
     /// The socket.
     pub(crate) socket: OwnedFd,
-    /// What a client asks for, with the port that the kernel chose if it was asked to.
+    /// The URL for clients, with the port that the kernel chose if it was asked to.
     pub(crate) url: String,
-    /// What clients find there.
+    /// The settings of the listener.
     pub(crate) listen: Listen,
 }
 
@@ -33,7 +33,7 @@ const UNIX: &str = "unix:";
 /// A socket, and the part of its URL behind the scheme; for a Unix socket all of it.
 type Socket = (OwnedFd, String);
 
-/// Checks what can be known about addresses before anything is bound.
+/// Checks the addresses as far as possible before anything is bound.
 ///
 /// # Errors
 /// [`Failure::Usage`] for an address that is given twice.
@@ -45,8 +45,8 @@ pub(crate) fn check(listeners: &[Listen]) -> Result<(), Failure> {
 /// files of Unix sockets that are bound here are added to `files`.
 ///
 /// # Errors
-/// [`Failure::Failed`] that says what is in the way, and [`Failure::Usage`] if no socket was passed
-/// that a listener can use.
+/// [`Failure::Failed`] that names the obstacle, and [`Failure::Usage`] if no socket was passed that
+/// a listener can use.
 pub(crate) fn bind_all(
     listeners: &[Listen],
     files: &SocketFiles,
@@ -87,9 +87,9 @@ fn overlapping(listeners: &[Listen]) -> Option<Failure> {
 pub(crate) struct BoundQuic {
     /// The sockets: one for each worker, or those that were passed.
     pub(crate) sockets: Vec<OwnedFd>,
-    /// What a client asks for, and how.
+    /// The URL for clients, and its protocol.
     pub(crate) url: String,
-    /// What clients find there.
+    /// The settings of the listener.
     pub(crate) listen: Listen,
 }
 
@@ -317,7 +317,8 @@ fn program() -> String {
     path.map_or_else(|_| "pinion".to_owned(), |path| path.display().to_string())
 }
 
-/// What has the name of a Unix socket and is none. A link counts as what it is, wherever it leads.
+/// Returns the kind of a file that has the name of a Unix socket and is none. A link counts as a
+/// link, with any target.
 fn file_in_the_way(address: &Address) -> Option<&'static str> {
     let Address::Unix(path) = address else { return None };
     let kind = path.symlink_metadata().ok()?.file_type();

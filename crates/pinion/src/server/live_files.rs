@@ -2,10 +2,11 @@
 //! while the site is served (docs/live-folders.md).
 //!
 //! A folder is opened when its site is loaded, one below the folder of the site by way of that
-//! folder. The kernel looks each path up below what was opened (`openat2`, Linux 5.6), with the
-//! rules of `pinion_jobs::folders`: nothing leads out, and no link is followed, whatever others
-//! rename meanwhile. The look-up happens on the worker, which waits for the disk if the kernel has
-//! not cached the folders of the path; so does the sending of content that is not cached.
+//! folder. The kernel looks each path up below the opened folder (`openat2`, Linux 5.6), with the
+//! rules of `pinion_jobs::folders`: nothing leads out, and no link is followed, even if other
+//! processes rename files meanwhile. The look-up happens on the worker, which waits for the disk if
+//! the kernel has not cached the folders of the path; so does the sending of content that is not
+//! cached.
 //!
 //! | Module | Decides |
 //! |---|---|
@@ -39,11 +40,11 @@ use withheld_names::{NameVerdict, WithheldNames};
 pub(crate) use file_content::{FileContent, range_boundary};
 pub(crate) use open_files::{OpenLiveFiles, live_files_max};
 
-/// What answers for a folder.
+/// The name of the file that responds for a folder.
 pub(crate) const INDEX: &[u8] = b"index.html";
 
 /// The type of a file whose extension is not known. Its content is not looked at: a browser must
-/// not run what a visitor has uploaded as something else.
+/// not run an upload of a visitor as another type.
 pub(crate) const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// The live files of one generation of a site.
@@ -76,10 +77,10 @@ struct OpenFolder {
     path: PathBuf,
 }
 
-/// What live files have for a path.
+/// The result of a look-up of a path among the live files.
 #[derive(Debug)]
 pub(crate) enum LiveOutcome {
-    /// No file: whatever else the site has responds.
+    /// No file: the other parts of the site respond.
     Nothing,
     /// A file.
     File(OpenLiveFile),
@@ -111,7 +112,7 @@ pub(crate) struct OpenLiveFile {
     pub(crate) stamp: FileStamp,
 }
 
-/// What a file was when it was opened.
+/// The identity and state of a file when it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     pub(crate) bytes: u64,
@@ -121,8 +122,8 @@ pub(crate) struct FileStamp {
 }
 
 impl LiveFiles {
-    /// Opens the folders of a site, whose own folder is at `site`, if it has one. `names` are those
-    /// that its builds take, `extensions` those of its mounts.
+    /// Opens the folders of a site, whose own folder is at `site`, if it has one. `names` are the
+    /// rules of its builds about names, `extensions` the extensions of its mounts.
     ///
     /// # Errors
     /// The folder that cannot be opened, and why.
@@ -175,7 +176,7 @@ impl LiveFiles {
         path.is_ok_and(|path| !matches!(self.find(path), LiveOutcome::Nothing))
     }
 
-    /// Returns what there is for the decoded path of a request.
+    /// Returns the result for the decoded path of a request.
     pub(crate) fn find(&self, path: &[u8]) -> LiveOutcome {
         let found = self.folders.iter().find_map(|folder| Some((folder, folder.rest(path)?)));
         let Some((folder, rest)) = found else { return LiveOutcome::Nothing };
@@ -269,7 +270,7 @@ impl OpenFolder {
         matches!(rest, [] | [b'/', ..]).then_some(rest)
     }
 
-    /// Opens what is at a path behind that of the folder.
+    /// Opens the file at a path below the path of the folder.
     fn look_up(&self, rest: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
         let below = [&*self.below_root, rest].concat();
         let below = below.strip_prefix(b"/").unwrap_or(&below);
@@ -383,8 +384,8 @@ impl OpenLiveFile {
         Ok(is_file.then(|| Self::new(file, &stat, path)))
     }
 
-    /// Returns what its response is made of. `etag` is that of its stamp, `boundary` separates
-    /// several ranges. A file that has just changed is sent without validators.
+    /// Returns the parts of its response. `etag` is that of its stamp, `boundary` separates several
+    /// ranges. A file that has just changed is sent without validators.
     pub(crate) fn described<'f>(
         &'f self,
         live: &'f LiveFiles,
@@ -413,7 +414,7 @@ impl OpenLiveFile {
         self.stamp.is_settled(now).then(|| (self.stamp.etag(), self.stamp.modified))
     }
 
-    /// Returns whether it is still what it was when it was opened.
+    /// Returns whether it has not changed since it was opened.
     pub(crate) fn is_unchanged(&self) -> bool {
         rustix::fs::fstat(&self.file).is_ok_and(|stat| FileStamp::of(&stat) == self.stamp)
     }

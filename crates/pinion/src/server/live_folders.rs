@@ -11,11 +11,11 @@ use pinion_archive::Archive;
 use pinion_build::{CONTENT_FOLDER, Names, REVALIDATED, Shape};
 use std::path::Path;
 
-/// What the live folders of a site depend on.
+/// The inputs of the live folders of a site.
 pub(crate) struct LiveSite<'s> {
     /// The folder of the site; `None` if it has none.
     pub(crate) folder: Option<&'s Path>,
-    /// What the folder is served as.
+    /// The layout with which the folder is served.
     pub(crate) shape: Shape,
     pub(crate) content: &'s BuildSettings,
     pub(crate) mounts: &'s Mounts,
@@ -26,7 +26,7 @@ pub(crate) struct LiveSite<'s> {
 /// Opens the live folders of a site; `None` if it has none.
 ///
 /// # Errors
-/// What is wrong with one of them.
+/// The error in one of them.
 pub(crate) fn open(
     folders: &[LiveFolder],
     site: &LiveSite<'_>,

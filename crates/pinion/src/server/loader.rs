@@ -41,7 +41,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How to load what is served.
+/// Loads a site from its source.
 #[derive(Debug)]
 pub(crate) struct Loader {
     source: ServedSource,
@@ -54,18 +54,18 @@ pub(crate) struct Loader {
     mounts: Arc<Mounts>,
     /// The folders whose files are read for each request.
     live: Vec<LiveFolder>,
-    /// Who may request what.
+    /// The access rules.
     site_access: Arc<SiteAccess>,
     /// Whether scripts that nothing runs may be left out.
     leaves_out_php: bool,
-    /// What its scripts have in common, one load after the other.
+    /// The state that its scripts share from one load to the next.
     site: ScriptSite,
     /// Its log, if it has one of its own.
     log: Option<Arc<LogHandle>>,
     watch: Option<WalkTeller>,
-    /// What a folder was when it was last loaded. It stays that for as long as it is served.
+    /// The state of a folder at the last load. It stays the same for as long as it is served.
     walls: Cell<Option<Walls>>,
-    /// How much is in what was loaded last.
+    /// The size of the content that was loaded last.
     content_count: Cell<ContentCount>,
     /// The notes about the last build of a folder.
     notes: RefCell<Vec<String>>,
@@ -77,7 +77,7 @@ pub(crate) struct Loader {
     is_silent: bool,
 }
 
-/// Hears what the walk of a build has met.
+/// Receives the paths that the walk of a build has met.
 struct WalkListener<'a> {
     watch: Option<&'a WalkTeller>,
     links: Mutex<Vec<PathBuf>>,
@@ -93,8 +93,8 @@ impl Progress for WalkListener<'_> {
 }
 
 impl Loader {
-    /// For a source and the settings it is served with. What the walk of a build meets is told to
-    /// `watch`.
+    /// Returns a loader for a source and the settings it is served with. Paths that the walk of a
+    /// build meets are passed to `watch`.
     pub(crate) fn new(
         source: ServedSource,
         settings: &SiteSettings,
@@ -142,12 +142,12 @@ impl Loader {
         Self { log, ..self }
     }
 
-    /// What is loaded.
+    /// Returns the source that is loaded.
     pub(crate) fn source(&self) -> &ServedSource {
         &self.source
     }
 
-    /// Returns how much is in what was loaded last.
+    /// Returns the size of the content that was loaded last.
     pub(crate) fn content_count(&self) -> ContentCount {
         self.content_count.get()
     }
@@ -166,7 +166,7 @@ impl Loader {
     /// Loads it as it is now.
     ///
     /// # Errors
-    /// One line that names what is wrong with it; for a folder each problem.
+    /// One line that names the error; for a folder each problem.
     pub(crate) fn load(&self) -> Result<Generation, Failure> {
         let (mut held, mut program, mut walls) = (None, None, None);
         let folders = script_file::folders(&self.folders)?;
@@ -177,8 +177,8 @@ impl Loader {
         let rules = self.access_rules()?;
         let mapping = match &self.source {
             ServedSource::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
-            // Somebody has published to a folder that was empty when it was first served: what a
-            // release folder holds is nobody's to see.
+            // A release has been published to a folder that was empty when it was first served: the
+            // other files of a release folder are private.
             ServedSource::Folder(path) if is_release_folder(path) => {
                 self.map_current(path, &mut held)?
             }
@@ -222,7 +222,8 @@ impl Loader {
         let program = program.map(|program| program.with_folders(folders));
         self.warn_of_reserved_paths(&generation.archive());
         let live = self.live_files(walls.as_ref(), &generation.archive())?;
-        // Whoever has switched waits for this mark, and takes it for the word that all is well.
+        // The process that switched waits for this mark, and takes it as the sign that the load has
+        // succeeded.
         held.iter().for_each(served::hold);
         self.walls.set(walls);
         self.content_count.set(ContentCount::of(&generation.archive()));
@@ -257,8 +258,8 @@ impl Loader {
         AccessRules::load(&self.site_access, source, hosts, warns)
     }
 
-    /// Returns a site without content whose developer sees why it could not be loaded; `None` for
-    /// what is no matter of its files.
+    /// Returns a site without content whose developer sees why it could not be loaded; `None` for a
+    /// failure that its files do not cause.
     ///
     /// # Errors
     /// There is no memory for it.
@@ -274,7 +275,7 @@ impl Loader {
     }
 
     /// Returns a failed load as the developer of the site sees it; `None` without `--dev`, or if a
-    /// change of the site does not help. `meanwhile` is what is served.
+    /// change of the site does not help. `meanwhile` is the version that is served.
     pub(crate) fn shown(&self, failure: &Failure, meanwhile: Meanwhile) -> Option<LoadFailure> {
         let is_of_site = match failure {
             Failure::Failed(_)
@@ -456,9 +457,10 @@ fn memory_file() -> io::Result<File> {
     Ok(File::from(memfd_create("pinion-site", flags)?))
 }
 
-/// Nobody has the file mapped for writing, so that FUTURE_WRITE (Linux 5.1) keeps every write out,
-/// as WRITE would. WRITE fails with EBUSY while any page has another reader, be it the kernel that
-/// moves it, and before Linux 6.7 nobody could map the file afterwards, not even read-only.
+/// No process has the file mapped for writing, so that FUTURE_WRITE (Linux 5.1) keeps every write
+/// out, as WRITE would. WRITE fails with EBUSY while any page has another reader, be it the kernel
+/// that moves it, and before Linux 6.7 no process could map the file afterwards, not even
+/// read-only.
 fn seal(file: &File) -> io::Result<()> {
     let all = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
     Ok(fcntl_add_seals(file, all)?)

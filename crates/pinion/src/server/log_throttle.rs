@@ -34,7 +34,7 @@ impl LogThrottle {
         }
     }
 
-    /// Whether the next message would be logged whatever came before.
+    /// Returns whether the next message would be logged, with any earlier messages.
     pub(crate) fn is_over(&self, now_ms: u64) -> bool {
         now_ms >= self.next_ms.load(Ordering::Relaxed)
     }

@@ -1,12 +1,12 @@
-//! What tells one state of a path from another, without a notice.
+//! Tells one state of a path from another, without a notice of the kernel.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// What a path led to at some time; `None`: nowhere.
+/// The target of a path at some time; `None` if there was none.
 pub(crate) type Look = Option<Seen>;
 
-/// A file, or a folder: what is in it is not looked at.
+/// A file, or a folder, whose content is not looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     device: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Seen {
     content: Option<(u64, i64, i64)>,
 }
 
-/// Looks at what a path leads to.
+/// Returns the target of a path now.
 pub(crate) fn look(path: &Path) -> Look {
     let metadata = path.metadata().ok()?;
     let content = (metadata.size(), metadata.mtime(), metadata.mtime_nsec());

@@ -1,5 +1,5 @@
-//! The folders that scripts write to, and the folder that is served: what visitors upload must not
-//! become a part of the site, and least of all code.
+//! Keeps the folders that scripts write to apart from the folder that is served: uploads of
+//! visitors must not become a part of the site, and least of all code.
 
 use crate::build_options;
 use crate::failure::Failure;

@@ -47,7 +47,7 @@ impl MemoryLimit {
     }
 }
 
-/// A version of control groups, by what differs between them.
+/// A version of control groups, by the properties that differ between versions.
 struct Hierarchy {
     /// The type of its file system.
     file_system: &'static str,
@@ -112,8 +112,8 @@ fn unescaped(path: &str) -> PathBuf {
 impl CgroupMount {
     /// Returns the smallest limit of a group and of those above it that are mounted.
     fn smallest_limit(&self, group: &str, hierarchy: &Hierarchy) -> Option<u64> {
-        // The group of a process in a container may be outside of what is mounted there; then what
-        // is mounted is the group of the container.
+        // The group of a process in a container may be outside of the mounted tree there; then the
+        // mounted tree is the group of the container.
         let below = Path::new(group).strip_prefix(&self.root).unwrap_or(Path::new(""));
         let is_inside = below.components().all(|part| part.as_os_str() != "..");
         let folder = if is_inside { self.point.join(below) } else { self.point.clone() };
@@ -129,7 +129,7 @@ fn limit_in(path: &Path) -> Option<u64> {
 }
 
 /// Reads a file that the kernel writes as it is read. Such a file has no length beforehand, so a
-/// buffer that grows with what is read would cost many short reads.
+/// buffer that grows with the read bytes would cost many short reads.
 fn read_kernel_file(path: &Path) -> Option<String> {
     let mut content = String::with_capacity(KERNEL_FILE_USUAL_BYTES);
     // Only the file itself would ask for its length.

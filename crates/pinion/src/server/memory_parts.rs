@@ -1,4 +1,4 @@
-//! The parts of the memory that a server can use. docs/serving.md ("What the memory is for") lists
+//! The parts of the memory that a server can use. docs/serving.md (the section about memory) lists
 //! them for a small container, and a test compares that table with the sum.
 
 use super::capacity::Capacity;
@@ -28,7 +28,7 @@ const HEAP_SLACK_DIVISOR: u64 = 8;
 /// One part of the memory that a server can use beside the archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryPart {
-    /// What it is for.
+    /// Its purpose.
     pub(crate) name: &'static str,
     pub(crate) bytes: u64,
 }
@@ -38,7 +38,7 @@ impl Capacity {
     /// of another one.
     pub(crate) fn memory_parts(&self, workers: usize, io: Io) -> Vec<MemoryPart> {
         let heap = self.heap_parts(workers, io);
-        // That of VMs has been measured by itself.
+        // The memory of VMs has been measured separately.
         let heap_bytes: u64 = heap.iter().map(|(_, bytes)| bytes).sum();
         let slack_bytes = (heap_bytes - self.scripts.vm_bytes) / HEAP_SLACK_DIVISOR;
         let budget_bytes = self.buffer_bytes as usize / workers;
@@ -61,7 +61,7 @@ impl Capacity {
         PROGRAM_BYTES + of_scripts + of_tls
     }
 
-    /// Returns what lies in heaps, by name and in bytes.
+    /// Returns the parts that lie in heaps, by name and in bytes.
     fn heap_parts(&self, workers: usize, io: Io) -> [(&'static str, u64); 14] {
         let scripts = &self.scripts;
         let places = footprint::table_places(self.connections as usize, workers) as u64;

@@ -24,7 +24,7 @@ pub(crate) struct Mount {
     pub(crate) sent_folders: Option<Arc<SentFolders>>,
 }
 
-/// What responds to requests of a mount.
+/// The target that responds to requests of a mount.
 #[derive(Clone, Debug)]
 pub(crate) enum MountTarget {
     /// Other servers.
@@ -55,7 +55,7 @@ impl MountPath {
     /// Reads `/api` or `*.php`.
     ///
     /// # Errors
-    /// A phrase that says what is wrong.
+    /// A phrase that names the fault.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let sent = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'*');
         let is_extension = |text: &str| {
@@ -98,7 +98,7 @@ pub(crate) struct Mounts {
     extensions: Vec<(PathSuffix, Mount)>,
     /// Some of them, or the one of the root, run scripts of a folder.
     has_scripts: bool,
-    /// What responds where no file does.
+    /// The mount that responds where no file does.
     fallback: Option<Mount>,
 }
 
@@ -227,9 +227,9 @@ impl Mount {
         }
     }
 
-    /// Returns what the script that responds to a path, as the client has sent it, could take for
-    /// the path: its own, and with `PATH_INFO` that one, also below its folder. A framework that
-    /// has `/index.php` as front controller takes `/index.php/admin` for `/admin`.
+    /// Returns the paths that the script which responds to a path, as the client has sent it, could
+    /// read in place of the path: its own, and with `PATH_INFO` that one, also below its folder. A
+    /// framework that has `/index.php` as front controller takes `/index.php/admin` for `/admin`.
     pub(crate) fn script_readings(&self, path: &[u8]) -> Vec<Vec<u8>> {
         let located = self.scripts().map(|scripts| scripts.locate(path));
         let Some(Ok(ScriptLocation::Script(LocatedScript { name, path_info }))) = located else {
@@ -243,7 +243,7 @@ impl Mount {
         vec![name, path_info, below]
     }
 
-    /// Returns what is told about its servers.
+    /// Returns the status of its servers.
     pub(crate) fn status(&self) -> impl Iterator<Item = status::Upstream> {
         let servers = self.upstreams().into_iter().flat_map(|upstreams| upstreams.servers());
         servers.map(|server| status::Upstream {
@@ -259,7 +259,7 @@ impl Mount {
     }
 }
 
-/// What is forwarded and where to, in words.
+/// Describes the forwarded paths and their target, in words.
 impl fmt::Display for Mount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let upstreams = match &self.target {
@@ -336,7 +336,7 @@ impl Mounts {
         self.below_root(path).or_else(|| self.of_script(path)).or_else(|| self.disguised(path))
     }
 
-    /// Returns what [`Self::covering`] does, unless it runs scripts of the whole site and
+    /// Returns the mount of [`Self::covering`], unless it runs scripts of the whole site and
     /// `is_ruled` says that a rule comes before any file of the path.
     #[inline]
     pub(crate) fn responding(
@@ -377,8 +377,8 @@ impl Mounts {
         { mounts }.find(covers)
     }
 
-    /// Returns what responds to a path, as the client has sent it, if no file does: the mount of
-    /// its extension, or that of the root.
+    /// Returns the mount that responds to a path, as the client has sent it, if no file does: the
+    /// mount of its extension, or that of the root.
     #[inline]
     pub(crate) fn without_file(&self, path: &[u8]) -> Option<&Mount> {
         let mut extensions = self.extensions.iter();
@@ -433,7 +433,7 @@ impl Mounts {
         self.all().filter_map(Mount::cgi)
     }
 
-    /// Whether there is a server for what the site has not.
+    /// Returns whether there is a server for paths that the site lacks.
     pub(crate) fn has_fallback(&self) -> bool {
         self.fallback.is_some()
     }

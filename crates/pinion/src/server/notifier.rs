@@ -1,6 +1,6 @@
 //! Messages to the service manager that has started this server (sd_notify(3)): it is ready, it
-//! reloads, it stops, it lives, and a line about what it does. Each is one datagram to the socket
-//! in `NOTIFY_SOCKET`. Without this variable nothing is sent.
+//! reloads, it stops, it lives, and a line about its state. Each is one datagram to the socket in
+//! `NOTIFY_SOCKET`. Without this variable nothing is sent.
 
 use super::published::Published;
 use crate::failure::without_number;
@@ -34,9 +34,10 @@ struct Inner {
     shown: String,
     address: SocketAddr,
     socket: UnixDatagram,
-    /// What the line about the server counts; not set before the server is ready.
+    /// The numbers for the line about the server; not set before the server is ready.
     counts: OnceLock<Counts>,
-    /// Locked while a message is sent, so that messages leave in the order of what they report.
+    /// Locked while a message is sent, so that messages leave in the order of the events that they
+    /// report.
     state: Mutex<State>,
 }
 

@@ -32,7 +32,7 @@ struct Passed {
 
 impl PassedSockets {
     /// Takes the sockets that the variables speak of: `LISTEN_PID`, `LISTEN_FDS` and
-    /// `LISTEN_FDNAMES`. What is wrong with them matters only to a server that wants a socket.
+    /// `LISTEN_FDNAMES`. A fault in them matters only to a server that wants a socket.
     pub(crate) fn take([pid, count, names]: [Option<OsString>; 3]) -> Self {
         match count_for(process::id(), pid, count) {
             Ok(count) => Self::named(take_descriptors(count), names),

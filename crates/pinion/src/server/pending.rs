@@ -1,13 +1,15 @@
-//! Records of answers that the kernel has not taken in full yet. A line of the access log says what
-//! has left, so it is written when everything has, or when the connection has ended before.
+//! Records of responses that the kernel has not taken in full yet. A line of the access log has the
+//! number of bytes that were sent, so it is written when all were, or when the connection has ended
+//! before.
 
 use crate::access_log::{LogRecord, Logger};
 use pinion_engine::address::Address;
 use std::time::Instant;
 
 /// Bytes in which one worker holds records back: all lists with the room they have to grow, also
-/// while one of them moves to a larger place. What finds no room, or no memory, is logged at once,
-/// as if it had left in full; the one takes some thousand clients that do not read.
+/// while one of them moves to a larger place. A record that finds no room, or no memory, is logged
+/// at once, as if all its bytes had been sent; the former takes some thousand clients that do not
+/// read.
 pub(crate) const PENDING_MAX_BYTES: usize = 1 << 20;
 
 /// Bytes of an empty list that are kept for the next connection that needs one.
@@ -29,7 +31,7 @@ const FIRST_LISTS: usize = 16;
 /// "No list": nothing of the connection waits.
 const NONE: u32 = u32::MAX;
 
-/// What one worker holds back.
+/// The records that one worker holds back.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// By slot of the connection: the index of its list.
@@ -38,7 +40,7 @@ pub(crate) struct Pending {
     free: Vec<u32>,
     /// Of all that is above but the table.
     held_bytes: usize,
-    /// Of these, what the free lists have.
+    /// Of these, the bytes of the free lists.
     kept_bytes: usize,
 }
 
@@ -57,7 +59,7 @@ struct PendingAnswer {
     exchange: u32,
     began: Instant,
     body_bytes: u64,
-    /// Head and content, without what had left when the end was queued.
+    /// Head and content, without the bytes that had been sent when the end was queued.
     bytes: u64,
     record_bytes: usize,
     /// The end of it was dropped, and is not counted.
@@ -65,7 +67,7 @@ struct PendingAnswer {
 }
 
 impl Pending {
-    /// Takes up an answer that stands in the queue with `bytes` bytes, head and content.
+    /// Adds a response that stands in the queue with `bytes` bytes, head and content.
     pub(crate) fn add(
         &mut self,
         logger: &mut Logger,
@@ -103,8 +105,8 @@ impl Pending {
         }
     }
 
-    /// Of what was queued on a connection and not dropped, all but the last `unsent_bytes` have
-    /// left: its records are written.
+    /// Writes the records of a connection: all bytes that were queued on it and not dropped, but
+    /// the last `unsent_bytes`, have been sent.
     pub(crate) fn finish(&mut self, logger: &mut Logger, slot: u32, unsent_bytes: u64) {
         let Some(place) = self.of_slot.get_mut(slot as usize) else { return };
         let index = std::mem::replace(place, NONE);
@@ -133,8 +135,8 @@ impl Pending {
         reserved.then_some(list)
     }
 
-    /// The index of a connection's list, taken up when it has none yet; `None` without memory for
-    /// it.
+    /// Returns the index of a connection's list, which is made when it has none yet; `None` without
+    /// memory for it.
     fn list_of(&mut self, slot: u32) -> Option<usize> {
         let slot = slot as usize;
         if slot >= self.of_slot.len() {
@@ -182,7 +184,7 @@ impl Pending {
         Some(())
     }
 
-    /// Bytes of the lists without what is in them.
+    /// Returns the bytes of the lists without their contents.
     fn own_bytes(&self) -> usize {
         self.lists.capacity() * size_of::<AnswerList>() + self.free.capacity() * size_of::<u32>()
     }
@@ -191,7 +193,7 @@ impl Pending {
 impl AnswerList {
     fn write(&mut self, logger: &mut Logger, mut unsent_bytes: u64) {
         let mut records = &mut self.records[..];
-        // What has not left is at the end.
+        // Unsent bytes are at the end.
         let mut behind_bytes: u64 = self.answers.iter().map(|answer| answer.bytes).sum();
         for answer in self.answers.drain(..) {
             let (record, rest) = records.split_at_mut(answer.record_bytes);

@@ -1,6 +1,6 @@
 //! A folder for this server alone, with the configurations and sockets of programs that it starts.
-//! Another server on the machine has another one. It is removed with its owner; what a server has
-//! left that was killed is removed by the next one.
+//! Another server on the machine has another one. It is removed with its owner; the folder of a
+//! server that was killed is removed by the next one.
 
 use crate::failure::without_number;
 use crate::state::{self, PRIVATE};
@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-/// What the names of such folders begin with.
+/// The prefix of the names of such folders.
 const PREFIX: &str = "pinion-programs-";
 
 /// How often another name is tried: one that exists is as unlikely as one of 2^64.

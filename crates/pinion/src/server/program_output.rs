@@ -1,4 +1,4 @@
-//! What a program prints that is asked a question: a version, settings.
+//! Reads the output of a program that is run to answer a question: a version, settings.
 
 use anyhow::anyhow;
 use std::io::Read as _;

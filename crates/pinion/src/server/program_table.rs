@@ -24,8 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{io, process, thread};
 
-/// How much longer than its programs the spawner has at the end: to kill those that have not
-/// stopped in time, and what they leave.
+/// The additional time that the spawner has at the end: to kill programs that have not stopped in
+/// time, and the processes that they leave.
 const SPAWNER_GRACE: Duration = Duration::from_secs(2);
 
 /// Programs that the line at the start names; 64 would make it unreadable.
@@ -67,7 +67,7 @@ impl ProgramTable {
         if table.starts.is_empty() {
             return Ok(Self::default());
         }
-        // The spawner has a copy of what is left of the configuration otherwise.
+        // Otherwise the spawner has a copy of the freed memory of the configuration.
         residency::release_heap();
         let spawner = Spawner::fork(&table, CgroupUse::IfDelegated, residency::release_code);
         let spawner = spawner.map_err(|error| match error {
@@ -170,7 +170,7 @@ impl ProgramTable {
         Ok(())
     }
 
-    /// Returns what a program does that is kept running; `None` if there is none with this name.
+    /// Returns the state of a program that is kept running; `None` if there is none with this name.
     pub(crate) fn status_of(&self, name: &str) -> Option<ProgramStatus> {
         self.inbox.as_ref()?.status_of(name)
     }
@@ -201,12 +201,12 @@ impl ProgramTable {
         (count > 0).then(|| format!("{counted} to keep running: {}", words.join(", ")))
     }
 
-    /// Returns what workers connect to.
+    /// Returns the access that workers use to connect.
     pub(crate) fn access(&self) -> SpawnerAccess {
         self.access.clone()
     }
 
-    /// Returns what keeps programs running, if there is a spawner. One thread has it.
+    /// Returns the link that keeps programs running, if there is a spawner. One thread has it.
     pub(crate) fn supervisor(&self) -> Option<SupervisorLink> {
         let inbox = self.inbox.clone()?;
         // Programs of several servers that lose the same database have different numbers.
@@ -214,7 +214,7 @@ impl ProgramTable {
     }
 
     /// Starts a thread that waits for the end of the spawner, if there is one. If nothing has
-    /// stopped it, the thread logs that and kills what is left of its programs.
+    /// stopped it, the thread logs that and kills its remaining programs.
     ///
     /// # Errors
     /// The system allows no further thread.
@@ -237,8 +237,8 @@ impl ProgramTable {
         Duration::from_millis(self.lock().longest_grace_ms().into()) + SPAWNER_GRACE
     }
 
-    /// Stops all programs and the spawner, and kills what is left after `grace`. Returns a message
-    /// if something cannot be killed.
+    /// Stops all programs and the spawner, and kills the remaining ones after `grace`. Returns a
+    /// message if something cannot be killed.
     pub(crate) fn stop(&self, grace: Duration) -> Option<String> {
         if let Some(inbox) = &self.inbox {
             inbox.stop();
@@ -269,7 +269,7 @@ impl ProgramTable {
         (rows, next)
     }
 
-    /// Puts the table with other rows into use. `of` names in errors what has asked for it.
+    /// Puts the table with other rows into use. In errors, `of` names the origin of the change.
     fn replace(&self, rows: &ProgramRows, next: &ProgramRows, of: &str) -> Result<(), Failure> {
         if !rows.differ_from(next) {
             return Ok(());

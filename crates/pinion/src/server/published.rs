@@ -1,4 +1,4 @@
-//! Where workers find what to serve: the current generation of every site, and whose each host is.
+//! The sites that workers serve: the current generation of every site, and the site of each host.
 //!
 //! Sites change one by one. Each change makes another [`Roster`], in which every other site has the
 //! generation it had.
@@ -15,11 +15,11 @@ use pinion_site::hosts::{HostPattern, Hosts};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Names a site for as long as the server runs, whatever becomes of it.
+/// The id of a site, unique for as long as the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SiteId(pub(crate) u64);
 
-/// What is served at one time.
+/// The sites that are served at one time.
 pub(crate) struct Roster {
     /// By the position of a site.
     pub(crate) hosts: Arc<Hosts>,
@@ -32,7 +32,7 @@ pub(crate) struct Published {
     /// Counts publications; a worker compares it with the number it has, once a pass.
     number: AtomicU64,
     current: Mutex<Arc<Roster>>,
-    /// What is told about the sites, in the same order.
+    /// The status of the sites, in the same order.
     about: Mutex<Vec<AboutSite>>,
     /// Held by the worker that takes it up.
     turn: Mutex<()>,
@@ -50,23 +50,23 @@ pub(crate) struct PublishedEntry<'p> {
     pub(crate) content: &'p BuildSettings,
     /// Whether changes are served without being asked for.
     pub(crate) is_live: bool,
-    /// What it serves first; none for a site that goes on as it is.
+    /// Its first generation; none for a site that stays as it is.
     pub(crate) first: Option<Generation>,
 }
 
 /// A site as it is served at one time, for explanations.
 pub(crate) struct ServedSite {
-    /// What is served.
+    /// The generation that is served.
     pub(crate) generation: Arc<Generation>,
     /// Its hosts.
     pub(crate) hosts: Vec<HostPattern>,
     /// Where its content comes from.
     pub(crate) source: ServedSource,
-    /// What flags name as sources of its responses.
+    /// The sources of its responses that flags name.
     pub(crate) named: NamedSources,
 }
 
-/// What is told about a site.
+/// The status of a site.
 #[derive(Clone, Debug)]
 struct AboutSite {
     id: SiteId,
@@ -116,8 +116,8 @@ impl Published {
         (self.number(), Arc::clone(&current))
     }
 
-    /// Lets one worker after the other take up what is published, so that the others go on while
-    /// scripts start in one; none while another one is at it.
+    /// Lets one worker after the other load the published roster, so that the others continue while
+    /// scripts start in one; returns `None` while another worker has the turn.
     pub(crate) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {
             Ok(turn) => Some(turn),
@@ -156,7 +156,7 @@ impl Published {
         }
     }
 
-    /// Returns what is told about the sites.
+    /// Returns the status of the sites.
     pub(crate) fn status(&self) -> Vec<status::SiteStatus> {
         let (_, roster) = self.current();
         let about = lock(&self.about).clone();
@@ -190,7 +190,7 @@ impl Published {
         });
     }
 
-    /// Returns what a site serves while its next generation cannot be loaded.
+    /// Returns the version that a site serves while its next generation cannot be loaded.
     pub(crate) fn meanwhile(&self, id: SiteId) -> Meanwhile {
         let (_, roster) = self.current();
         let site = roster.sites.iter().find(|(known, _)| *known == id);
@@ -210,7 +210,7 @@ impl Published {
             AboutSite { generation, error, ..AboutSite::new(entry) }
         });
         *about = next.collect();
-        // The lock is held, so that whoever has it finds every site of the current roster.
+        // The lock is held, so that its holder always finds every site of the current roster.
         self.change(|roster| roster.followed_by(entries));
     }
 

@@ -3,10 +3,10 @@
 //! process knows by these keys that the connection was the server's, and resets it at once (RFC
 //! 9000 §10.3).
 //!
-//! Two processes can have the keys at the same time: while one takes over from another, or where
-//! two servers share a state folder. A connection says in its ids which process has it, by a number
+//! Two processes can have the keys at the same time: while one replaces another, or where two
+//! servers share a state folder. A connection says in its ids which process has it, by a number
 //! that each process takes from the folder together with the lock of a file of that number. The
-//! system gives the lock back when the process ends, however it ends: whoever gets the lock knows
+//! system releases the lock when the process ends for any reason: the next holder of the lock knows
 //! that the connections of that number are lost.
 
 use crate::state;
@@ -17,7 +17,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Of all files here: whoever knows the keys can end connections of others.
+/// The mode of all files here: a user who knows the keys can end connections of others.
 const MODE: u32 = 0o600;
 
 /// The file with the keys and the number that was taken last. Its lock is held while it changes.
@@ -111,8 +111,8 @@ fn has_ended(folder: &Path, epoch: u16) -> bool {
     }
 }
 
-/// Removes the files of processes that have ended. The keys are locked, so that nobody takes one of
-/// these numbers meanwhile.
+/// Removes the files of processes that have ended. The keys are locked, so that no process takes
+/// one of these numbers meanwhile.
 fn remove_ended(folder: &Path, ours: u16) {
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         let name = entry.file_name();

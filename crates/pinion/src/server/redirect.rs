@@ -49,8 +49,8 @@ impl Redirect {
         is_token(token).then_some(path)
     }
 
-    /// 308, so that a method stays what it is (RFC 9110 §15.4.9), with path and query as they came:
-    /// bytes that no URI has are escaped.
+    /// Returns a response with status 308, so that the method does not change (RFC 9110 §15.4.9),
+    /// with path and query as they came: bytes that no URI has are escaped.
     pub(crate) fn answer(&mut self, head: &RequestHead<'_>) -> Prepared<'_> {
         self.text.clear();
         self.text.extend_from_slice(self.leads.origin.as_bytes());

@@ -1,4 +1,5 @@
-//! Whether status 404 is what a rule of the site says, or says that the site has nothing.
+//! Decides whether a status 404 is the effect of a rule of the site, or means that the site has no
+//! such resource.
 
 use pinion_archive::Archive;
 use pinion_http::request::RequestHead;
@@ -6,7 +7,7 @@ use pinion_site::trace::{LookupOutcome, LookupStep, Trace};
 use pinion_site::{Pieces, RequestBuffers, answer_traced};
 use std::cell::Cell;
 
-/// Receives the steps of a look-up, and notes what its result depends on.
+/// Receives the steps of a look-up, and records the inputs of its result.
 #[derive(Default)]
 pub(crate) struct RefusalTrace {
     rule: Cell<bool>,

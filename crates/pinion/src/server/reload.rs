@@ -1,6 +1,6 @@
 //! The thread that loads the next generation of a site: on SIGHUP, and when a watched source has
-//! changed. Loading may take long (a folder is built), so nobody else waits for it, no other site
-//! either; what is asked for meanwhile is one more load, however often it is asked.
+//! changed. Loading may take long (a folder is built), so no other thread and no other site waits
+//! for it; requests that come meanwhile are served by one more load, however many they are.
 
 use super::content_count::ContentCount;
 use super::dev::load_failure::Meanwhile;
@@ -50,7 +50,7 @@ impl LastChange {
     }
 }
 
-/// What is known of a load that was asked for and has not begun.
+/// The state of a load that was requested and has not begun.
 #[derive(Default)]
 struct Pending {
     /// Whether its outcome is reported even if it is that of the load before.
@@ -107,7 +107,7 @@ impl Drop for ReloadRound {
 }
 
 impl Reloader {
-    /// Starts the thread of a site. It ends when nobody is left who could ask.
+    /// Starts the thread of a site. It ends when the last handle that could ask is dropped.
     ///
     /// # Errors
     /// There is no thread.
@@ -155,7 +155,7 @@ impl Reloader {
         self.ask_for(Pending { is_reported: true, rounds, reports });
     }
 
-    /// Asks for the same load once more: it is not reported unless something else comes of it.
+    /// Asks for the same load once more: it is not reported unless its outcome differs.
     pub(crate) fn ask_again(&self) {
         self.ask_for(Pending::default());
     }
@@ -163,7 +163,7 @@ impl Reloader {
     fn ask_for(&self, wish: Pending) {
         lock(&self.pending).add(wish);
         match self.asked.try_send(()) {
-            // Full: the load that waits will see what we saw.
+            // Full: the load that waits will see the same state.
             Ok(()) | Err(TrySendError::Full(())) => {}
             Err(TrySendError::Disconnected(())) => {
                 let pending = std::mem::take(&mut *lock(&self.pending));
@@ -181,7 +181,7 @@ fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
 /// generators remove the old site before they write the new one.
 const SHRUNK_WAIT: Duration = Duration::from_secs(2);
 
-/// How long that is waited for at most, for what never comes to an end.
+/// The longest time of this wait, for a site that never becomes stable.
 const SHRUNK_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Paths from which on a site that has lost more than half of them counts as one that is being
@@ -201,8 +201,8 @@ fn path_count(generation: &Generation) -> u64 {
     generation.archive().layout().entry_count()
 }
 
-/// Whether a folder is empty because its file system was unmounted: it had paths, and what has its
-/// name now is on another device.
+/// Returns whether a folder is empty because its file system was unmounted: it had paths, and the
+/// folder that has its name now is on another device.
 fn is_unmounted(paths: u64, served_paths: u64, served: Option<u64>, now: Option<u64>) -> bool {
     paths == 0 && served_paths > 0 && served.is_some() && now.is_some() && served != now
 }
@@ -212,7 +212,7 @@ fn device_of(path: &Path) -> Option<u64> {
     path.metadata().ok().map(|metadata| metadata.dev())
 }
 
-/// What came of a load.
+/// The outcome of a load.
 #[derive(PartialEq, Eq)]
 enum LoadOutcome {
     /// It is served, with password files of this digest.
@@ -232,7 +232,7 @@ struct ReloadedSite {
     wishes: Receiver<()>,
     pending: Arc<Mutex<Pending>>,
     last_change: Arc<LastChange>,
-    /// How much is in what is served.
+    /// The size of the served content.
     served: ContentCount,
     /// The device that it was on.
     device: Option<u64>,
@@ -256,9 +256,9 @@ impl ReloadedSite {
         std::mem::take(&mut *lock(&self.pending))
     }
 
-    /// Loads the site, and again as long as it seems to be written anew; `None` when nobody is left
-    /// who could ask. What has shrunk is returned only if two loads agree on it between which
-    /// nothing has changed for [`SHRUNK_WAIT`], or if it takes too long to come to that.
+    /// Loads the site, and again as long as it seems to be written anew; `None` when no handle is
+    /// left that could ask. A site that has shrunk is returned only if two loads agree on it
+    /// between which nothing has changed for [`SHRUNK_WAIT`], or if that takes too long.
     fn load(&self, wish: &mut Pending) -> Option<Result<Generation, Failure>> {
         let until = Instant::now() + SHRUNK_WAIT_MAX;
         let mut loaded = self.load_once(wish);

@@ -53,8 +53,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long clients remember that there is HTTP/3, in seconds: a day, which is also what they take
-/// when nothing is said (RFC 7838 §3.1).
+/// How long clients remember that there is HTTP/3, in seconds: a day, which is also their default
+/// (RFC 7838 §3.1).
 const ALT_SVC_SECONDS: u32 = 86_400;
 
 /// Serves until SIGTERM or SIGINT, and returns when everything has ended.
@@ -132,7 +132,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     started
 }
 
-/// What is served, and what that takes.
+/// The prepared parts of the sites before the workers start.
 struct Starting {
     config: Option<ConfigFile>,
     sites: Vec<LoadedSite>,
@@ -143,7 +143,7 @@ struct Starting {
     leads: Option<Leads>,
 }
 
-/// The workers, and how what they serve is found and taken up anew; the dummy has nothing to serve.
+/// The workers, and the parts that publish and reload their sites; the dummy has none to serve.
 struct Serving {
     server: RunningServer,
     published: Option<Arc<Published>>,
@@ -153,7 +153,7 @@ struct Serving {
 }
 
 impl Starting {
-    /// Starts the workers, and what goes on beside them for the sites.
+    /// Starts the workers, and the threads beside them for the sites.
     fn serve(
         self,
         settings: Serve,
@@ -198,18 +198,19 @@ impl Starting {
     }
 }
 
-/// Starts the thread that takes up changed certificates, if there are any.
+/// Starts the thread that reloads changed certificates, if there are any.
 fn start_keeper(tls: Option<Tls>) -> Result<Option<Keeper>, Failure> {
     Ok(tls.map(Keeper::start).transpose().context("cannot start the thread for certificates")?)
 }
 
-/// Returns what counts responses, if somebody may ask for the figures and there can be any.
+/// Returns the counter of responses, if the figures can be read and there can be any.
 fn tally(settings: &Serve, has_control_socket: bool) -> Option<Arc<Tally>> {
     let is_told = settings.stats.is_some() || has_control_socket;
     (is_told && !settings.is_store_only()).then(Arc::default)
 }
 
-/// Starts the thread of the figures, if it was asked for: how often, and of what.
+/// Starts the thread of the figures, if it was asked for. `every` is its interval, `tally` its
+/// source.
 fn start_stats(
     every: Option<Duration>,
     tally: Option<Arc<Tally>>,
@@ -219,8 +220,8 @@ fn start_stats(
     Ok(stats.transpose().context("cannot start the thread for the figures")?)
 }
 
-/// Waits for the end of the workers, and ends what outlasts them: programs, files of sockets, the
-/// threads of figures and logs. Workers are stopped at once if the start has failed.
+/// Waits for the end of the workers, and ends the parts that outlast them: programs, files of
+/// sockets, the threads of figures and logs. Workers are stopped at once if the start has failed.
 fn end(
     (server, has_failed): (RunningServer, bool),
     (programs, running): (&ProgramTable, Option<&RunningPrograms>),
@@ -270,7 +271,7 @@ fn listeners(
     let listener = |Bound { socket, listen, .. }| {
         let tls = tls.and_then(|tls| tls.config(&listen));
         let mut fields = fields_of(settings, tls.is_some());
-        // What the operator says holds where this server has no HTTP/3 of its own too.
+        // A value from the operator is sent also where this server has no HTTP/3 of its own.
         let tells = listen.protocols.http3 || settings.tls.alt_svc != AltSvc::Found;
         if let (Some(value), Some(_), true) = (alt_svc, &tls, tells) {
             fields.extend_from_slice(format!("Alt-Svc: {value}\r\n").as_bytes());
@@ -343,8 +344,8 @@ fn fields_of(settings: &Serve, is_tls: bool) -> Vec<u8> {
     fields(settings.server_name.as_deref(), settings.tls.hsts.as_deref(), is_tls)
 }
 
-/// Field lines for every answer of a listener. What browsers are to remember about HTTPS is worth
-/// nothing where anybody could have written it (RFC 6797 §7.2).
+/// Returns the field lines for every response of a listener. A rule for browsers about HTTPS (HSTS)
+/// is worth nothing where any party could have written it (RFC 6797 §7.2).
 pub(crate) fn fields(server_name: Option<&str>, hsts: Option<&str>, is_tls: bool) -> Vec<u8> {
     let mut fields = Vec::new();
     if let Some(name) = server_name {
@@ -356,7 +357,7 @@ pub(crate) fn fields(server_name: Option<&str>, hsts: Option<&str>, is_tls: bool
     fields
 }
 
-/// What clients of TLS are told about HTTP/3.
+/// Returns the value of Alt-Svc that tells clients of TLS about HTTP/3.
 fn alt_svc(settings: &Serve, quic: &[BoundQuic]) -> Option<String> {
     let sockets = quic.iter().filter_map(|bound| bound.sockets.first());
     let ports = sockets.filter_map(|socket| Some(local_address(socket)?.port()));
@@ -387,7 +388,7 @@ fn leads(tls: Option<&Tls>, bound: &[Bound]) -> Option<Leads> {
     Some(Leads { listeners: bound.iter().map(is_redirect).collect(), origin })
 }
 
-/// Where workers write down what they did.
+/// The logs and counters that workers write to.
 #[derive(Clone)]
 struct Desks {
     log: Option<Arc<AccessLog>>,
@@ -410,7 +411,7 @@ impl Desks {
     }
 }
 
-/// Starts what writes the logs, if there are any.
+/// Starts the threads that write the logs, if there are any.
 fn start_logs(
     logs: &Arc<OpenLogs>,
     server: Option<Arc<LogHandle>>,
@@ -464,7 +465,7 @@ fn start_sites(
     Ok((server, sites))
 }
 
-/// Makes the store, if there is one, and starts what it needs.
+/// Makes the store, if there is one, and starts its threads.
 fn store(settings: &Serve, engine: &EngineKit) -> Result<Option<StoreShared>, Failure> {
     let Some(mut settings) = settings.store.loaded().cloned() else { return Ok(None) };
     settings.clock = Some(StoreClock(monotonic_us));

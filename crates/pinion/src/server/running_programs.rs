@@ -57,9 +57,9 @@ struct RunningState {
     left: Vec<LeftPrograms>,
 }
 
-/// What the thread is asked for.
+/// A task for the thread.
 enum Task {
-    /// To look what is not used any more.
+    /// To find programs that are no longer used.
     Look,
     /// To replace the processes of all Python applications. The reports get the messages.
     Restart(Reports),
@@ -238,7 +238,7 @@ impl RunningPrograms {
         self.shared.table.status_of(name)?.pid
     }
 
-    /// Asks the thread to look at what has come, if there is something for it to do.
+    /// Asks the thread to look at new events, if there is something for it to do.
     fn look(&self, state: MutexGuard<'_, RunningState>) {
         let has_work = state.pause().is_some();
         // The thread takes the lock.
@@ -253,7 +253,7 @@ impl RunningPrograms {
         let tasks = self.shared.tasks.get_or_init(|| {
             let (sender, tasks) = channel();
             let this = self.clone();
-            // Without a thread, what is asked for is lost, and the next look makes up for it.
+            // Without a thread, the task is lost, and the next look makes up for it.
             let _thread =
                 thread::Builder::new().name("programs".to_owned()).spawn(move || this.run(&tasks));
             sender
@@ -352,7 +352,7 @@ impl RunningPrograms {
         result
     }
 
-    /// Stops what is not used any more.
+    /// Stops programs that are no longer used.
     fn stop_unused(&self) -> Result<(), Failure> {
         let mut state = self.lock();
         let table = &self.shared.table;

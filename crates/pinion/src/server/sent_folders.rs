@@ -138,7 +138,7 @@ fn errno(error: &io::Error) -> Errno {
 }
 
 impl SentFileError {
-    /// Returns what an error of the system means for a file.
+    /// Returns the meaning of an error of the system for a file.
     fn of(error: Errno, path: PathBuf) -> Self {
         let why = match error {
             Errno::LOOP => {
@@ -152,7 +152,7 @@ impl SentFileError {
         }
     }
 
-    /// Returns what kind of error it is, without anything that a client may choose.
+    /// Returns the kind of the error, without anything that a client may choose.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Repeated => "repeated",

@@ -1,4 +1,4 @@
-//! What a service manager such as systemd has passed to this process.
+//! The sockets and settings that a service manager such as systemd has passed to this process.
 
 use super::notifier::Notifier;
 use super::passed_sockets::PassedSockets;
@@ -20,7 +20,7 @@ pub(crate) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// Takes what was passed out of the environment, so that it is not passed on to children. Call
+    /// Takes the passed values out of the environment, so that children do not inherit them. Call
     /// it before the first thread, and before anything else opens a file.
     pub(crate) fn take() -> Self {
         let [notify_socket, watchdog_usec, watchdog_pid] =

@@ -1,4 +1,4 @@
-//! Programs that the server starts for its sites by itself: PHP-FPM, and the processes of Python
+//! Programs that the server starts on behalf of its sites: PHP-FPM, and the processes of Python
 //! applications. The supervisor keeps them running, as it does those of `[[program]]`.
 
 use super::php::limits::UNUSED_MAX;
@@ -36,9 +36,9 @@ pub(crate) struct KeptPrograms {
 }
 
 impl SitePrograms {
-    /// Returns the programs for these sites: those that there are if their settings are the same,
-    /// and new ones. Python applications have new processes in any case. The sites get their
-    /// mounts. `programs` are those with names that are taken.
+    /// Returns the programs for these sites: the running ones if their settings are the same, and
+    /// new ones. Python applications have new processes in any case. The sites get their mounts.
+    /// `programs` are programs whose names are taken.
     ///
     /// # Errors
     /// One is not there, or cannot run as asked.

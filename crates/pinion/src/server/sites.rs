@@ -1,5 +1,5 @@
-//! The sites of a running server, beside the workers: each is loaded, watched and swapped by
-//! itself. A new configuration takes sites away, brings others, and leaves the rest alone.
+//! The sites of a running server, beside the workers: each is loaded, watched and swapped on its
+//! own. A new configuration removes sites, adds others, and leaves the rest alone.
 
 use super::generation::Generation;
 use super::loader::Loader;
@@ -43,7 +43,7 @@ impl LoadedSite {
         let state = if self.watch.is_some() { "live" } else { "snapshot until SIGHUP" };
         match source {
             ServedSource::Script(_) => format!("{shown} ({state})"),
-            // It has the name of what responds.
+            // The path is the name of the target that responds.
             ServedSource::Upstream(name) if self.settings.mounts.has_python(name) => {
                 format!("{shown} (Python application)")
             }
@@ -80,7 +80,7 @@ impl UnloadedSite {
     /// Of a plan.
     ///
     /// # Errors
-    /// A pattern of what is left out is none.
+    /// An exclusion pattern is not valid.
     pub(crate) fn new(planned: PlannedSite, programs: &ProgramTable) -> Result<Self, Failure> {
         let PlannedSite { source, settings } = planned;
         tell_trust(&source, &settings);
@@ -109,7 +109,7 @@ impl UnloadedSite {
         self.settings.access_log.as_ref().map(|(target, _)| target)
     }
 
-    /// Returns what other servers and scripts respond to.
+    /// Returns the paths that other servers and scripts respond to.
     pub(crate) fn mounts(&self) -> &Mounts {
         &self.settings.mounts
     }
@@ -117,7 +117,7 @@ impl UnloadedSite {
     /// Opens its log and loads it.
     ///
     /// # Errors
-    /// One line that names what is wrong with it; for a folder each problem.
+    /// One line that names the error; for a folder each problem.
     pub(crate) fn load(self, logs: &OpenLogs) -> Result<LoadedSite, Failure> {
         let Self { settings, loader, watch } = self;
         let log = settings.access_log.as_ref().map(|(target, format)| {
@@ -147,7 +147,8 @@ fn report_failed_start(loader: &Loader, failure: Failure) {
     not_served(&loader.source().path().display()).log();
 }
 
-/// What nobody should have to find out: what a site is served with that the public must not have.
+/// Reports risks that an operator should not have to discover: a setting of the site that must not
+/// be open to the public.
 fn tell_trust(source: &ServedSource, settings: &SiteSettings) {
     let shown = source.path().display();
     if settings.lua.shows_errors {
@@ -217,7 +218,7 @@ struct ActiveSite {
     watching: Option<Watching>,
 }
 
-/// What becomes of a site of a new configuration.
+/// A site of a new configuration: kept or new.
 enum Next {
     /// It is served already, at this position.
     Kept(usize, Box<SiteSettings>),

@@ -1,5 +1,5 @@
-//! What rules about access do with a request. Who sends it and how often is not known here, so only
-//! what the request itself decides is a response.
+//! Explains how access rules treat a request. The client and its rate are not known here, so only
+//! properties of the request alone lead to a response.
 
 use super::super::explanation::{ExplanationStep, HeaderSource, StepName};
 use super::super::headers::HeaderOrigins;
@@ -17,8 +17,8 @@ use pinion_http::request::RequestHead;
 use pinion_site::{Pieces, RequestBuffers, answer_traced, error_for, generated_fields};
 
 impl ExplanationDraft<'_> {
-    /// Explains what the rules for the path of a request do, or those that its look-up in an
-    /// archive meets beside these. Returns whether one of them gives the response.
+    /// Explains the access rules for the path of a request, and the further ones that its look-up
+    /// in an archive meets. Returns whether one of them gives the response.
     pub(super) fn is_refused(
         &mut self,
         archive: Option<&Archive<'_>>,
@@ -37,8 +37,8 @@ impl ExplanationDraft<'_> {
         !further.is_empty() && self.checked(further, site, head)
     }
 
-    /// Explains what the rules for the path of a request say to pages of other origins. Returns
-    /// whether it is a preflight request that one of them responds to.
+    /// Explains the CORS fields of the access rules for the path of a request. Returns whether it
+    /// is a preflight request that one of them responds to.
     fn tells_other_origins(
         &mut self,
         set: RuleSet,
@@ -62,7 +62,7 @@ impl ExplanationDraft<'_> {
         is_preflight
     }
 
-    /// Explains what these rules do. Returns whether one of them gives the response.
+    /// Explains the effect of these rules. Returns whether one of them gives the response.
     pub(super) fn checked(
         &mut self,
         set: RuleSet,

@@ -29,7 +29,7 @@ impl ExplanationDraft<'_> {
         self.finish_error(&response, site, head);
     }
 
-    /// Explains a QUERY for a handler that does not say what its content is.
+    /// Explains the response to a QUERY for a handler without a Content-Type.
     pub(super) fn untyped_query(&mut self, site: &LoadedSite, head: &RequestHead<'_>) {
         let reason = "a QUERY needs a Content-Type, such as application/json".to_owned();
         self.step(ExplanationStep::responds(None, StepName::Method, reason));

@@ -1,4 +1,4 @@
-//! What live files do with a request: those that are read as they are when it comes.
+//! Explains how live files, which are read at the time of each request, respond to a request.
 
 use super::super::explanation::{ExplanationStep, StepName};
 use super::super::headers::HeaderOrigins;

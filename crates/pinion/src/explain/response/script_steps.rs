@@ -1,4 +1,5 @@
-//! What another server or a script responds to: which script that is, or why there is none.
+//! Explains the responses of another server or of a script: which script that is, or why there is
+//! none.
 
 use super::super::explanation::{ExplanationStep, StepName};
 use super::super::headers::HeaderOrigins;

@@ -2,7 +2,7 @@
 //!
 //! A request counts until the engine says that its exchange has ended
 //! ([`App::ended`](pinion_engine::app::App::ended)): its response has left, or its stream or its
-//! connection was given up. Other requests of the connection go on counting.
+//! connection was aborted. Other requests of the connection go on counting.
 
 use super::rate_table::ClientPrefix;
 use pinion_engine::exchange::Exchange;
@@ -23,7 +23,7 @@ pub(crate) struct ConcurrentRequests {
     shards: [Mutex<HashMap<CountKey, u32>>; SHARDS],
 }
 
-/// What is limited, and the client.
+/// The number of a limit, and the client.
 type CountKey = (u64, ClientPrefix);
 
 /// One request that is counted, until this is dropped.
@@ -71,7 +71,7 @@ pub(crate) struct OpenRequests {
 }
 
 impl OpenRequests {
-    /// Holds what is counted of a request until its exchange has ended.
+    /// Holds the counts of a request until its exchange has ended.
     pub(crate) fn hold(&mut self, counted: Vec<CountedRequest>, exchange: &mut Exchange<'_>) {
         let known = exchange.end_number();
         let number = known.unwrap_or_else(|| self.next_number());

@@ -13,7 +13,7 @@ const DECIDED: [&str; 3] = [
     "Access-Control-Expose-Headers",
 ];
 
-/// What pages of other origins may do.
+/// The permissions of pages of other origins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CorsPolicy {
     pub(crate) origins: AllowedOrigins,
@@ -45,7 +45,7 @@ impl Default for AllowedOrigins {
 }
 
 impl CorsPolicy {
-    /// Returns the lines of fields for the response to a request, whatever it is.
+    /// Returns the lines of fields for the response to any request.
     pub(crate) fn response_fields(&self, head: &RequestHead<'_>) -> String {
         let mut lines = self.origin_fields(head);
         if !self.exposed_headers.is_empty() && lines.contains(": ") {

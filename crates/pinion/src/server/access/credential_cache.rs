@@ -31,7 +31,7 @@ impl CredentialCache {
     }
 
     /// Returns the digest of credentials. `file` is the digest of the password file: a reload keeps
-    /// what was verified with a file that has not changed, and nothing else.
+    /// the credentials that were verified with an unchanged file, and no others.
     pub(crate) fn digest(
         &self,
         file: &blake3::Hash,
@@ -46,7 +46,7 @@ impl CredentialCache {
         hasher.finalize()
     }
 
-    /// Returns a number for the name of a user that nobody else can compute.
+    /// Returns a number for the name of a user that no outsider can compute.
     pub(crate) fn user_number(&self, user: &str) -> u64 {
         front(&blake3::keyed_hash(&self.key, user.as_bytes()))
     }

@@ -6,7 +6,7 @@ use super::limits::{
 use super::rate_table::RateTable;
 use super::rules::AccessRules;
 
-/// What the rules of all sites need memory for.
+/// The needs of the rules of all sites for memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AccessFootprint {
     /// Some rule limits rates of requests.

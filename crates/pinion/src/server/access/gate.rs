@@ -1,5 +1,5 @@
-//! What one worker does about access: it decides about each request, and holds requests whose
-//! passwords are being verified.
+//! Access control in one worker: it decides about each request, and holds requests whose passwords
+//! are being verified.
 
 use super::concurrent_requests::{ConcurrentRequests, OpenRequests};
 use super::cors::is_preflight;
@@ -31,7 +31,7 @@ use std::sync::atomic::AtomicUsize;
 const SECOND_NS: u64 = 1_000_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// What the gates of all workers share.
+/// The state that the gates of all workers share.
 pub(crate) struct AccessShared {
     pub(super) cache: CredentialCache,
     rates: RateTable,
@@ -63,7 +63,7 @@ pub(crate) struct AccessGate {
     requests: u64,
 }
 
-/// What has been checked of a request.
+/// The results of the access checks of a request.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedAccess {
     /// The rules that admit it.
@@ -79,15 +79,15 @@ pub(crate) struct CheckedAccess {
 }
 
 impl CheckedAccess {
-    /// Returns what holds of it after a reload, by the rules of now. The request is checked anew,
-    /// but no limit counts it twice.
+    /// Returns the results that stay valid after a reload, by the rules of now. The request is
+    /// checked anew, but no limit counts it twice.
     pub(crate) fn reloaded(self, earlier: &AccessRules, now: &AccessRules) -> Self {
         let charged = now.same_as(earlier, self.charged);
         Self { charged, has_fields: self.has_fields, ..Self::default() }
     }
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AccessVerdict {
     /// Every rule admits it.
@@ -109,7 +109,7 @@ pub(crate) struct GateRefusal {
 }
 
 impl GateRefusal {
-    /// 403: the client may not have it, whoever asks.
+    /// 403: no client may have it.
     fn forbidden() -> Self {
         Self { status: 403, fields: String::new() }
     }
@@ -129,7 +129,7 @@ impl GateRefusal {
         Self::later(503, RETRY_SECONDS)
     }
 
-    /// The client has left: what the access log has then.
+    /// The client has left: the status for the access log.
     pub(super) fn client_left() -> Self {
         Self { status: CLIENT_LEFT, fields: String::new() }
     }
@@ -146,8 +146,8 @@ impl GateRefusal {
 }
 
 impl AccessShared {
-    /// Makes what workers share. Jobs run on the threads for passwords, and a client may have so
-    /// many tunnels.
+    /// Makes the state that workers share. Jobs run on the threads for passwords, and a client may
+    /// have so many tunnels.
     ///
     /// # Errors
     /// The system has no random bytes.
@@ -184,7 +184,7 @@ impl AccessShared {
     pub(super) fn charge_attempt(&self, guesser: Guesser, now_ms: u64) -> Result<(), GateRefusal> {
         let now_ns = nanoseconds(now_ms);
         let too_many = |wait_ns: u64| GateRefusal::too_many(wait_ns.div_ceil(SECOND_NS));
-        // They come first: what is over their limit takes no place of a client in the table.
+        // These clients come first: one over their limit takes no entry of a client in the table.
         if is_unix(guesser) {
             let all = self.failures.admit(&self.unix_failure_limit, UNIX_GUESSERS, now_ns);
             all.map_err(too_many)?;
@@ -297,7 +297,7 @@ impl AccessGate {
         AccessVerdict::Admitted
     }
 
-    /// Counts a request among those of its client.
+    /// Counts a request in the rates of its client.
     fn charge(
         &mut self,
         rules: &AccessRules,
@@ -326,8 +326,8 @@ impl AccessGate {
         Ok(())
     }
 
-    /// Counts a request that may become a tunnel among those of its client, until its exchange has
-    /// ended: that of a tunnel ends with it.
+    /// Counts a request that may become a tunnel among the tunnels of its client, until its
+    /// exchange has ended: the exchange of a tunnel ends with it.
     ///
     /// # Errors
     /// The client has as many as it may, and this many they are.

@@ -10,7 +10,7 @@ pub(crate) const PASSWORD_FILE_MAX_MIB: u64 = 1;
 /// Users of a password file: those of a large company.
 pub(crate) const USERS_MAX: usize = 10_000;
 
-/// Bytes of the name of a user: what mail addresses have (RFC 5321 §4.5.3.1).
+/// Bytes of the name of a user: the limit of mail addresses (RFC 5321 §4.5.3.1).
 pub(crate) const USER_MAX_BYTES: usize = 254;
 
 /// Bytes of a line of a password file: a name and a hash with the longest salt.
@@ -92,8 +92,8 @@ pub(crate) const TUNNEL_RETRY_SECONDS: u64 = 10;
 /// Seconds after which a client may try again that was refused because too much waits.
 pub(crate) const RETRY_SECONDS: u64 = 2;
 
-/// Clients whose rate of requests is known at once, of all sites: 1 MiB. With more at once, those
-/// beyond it share what is left to the least busy ones.
+/// Clients whose rate of requests is known at once, of all sites: 1 MiB. Clients beyond this number
+/// share the rates of the least busy ones.
 pub(crate) const RATE_CLIENTS_MAX: usize = 1 << 16;
 
 /// Clients whose wrong passwords are known at once: 256 KiB.

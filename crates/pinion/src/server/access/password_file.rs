@@ -119,7 +119,7 @@ impl PasswordFile {
         &self.digest
     }
 
-    /// Returns what is wrong with the file although it can be used.
+    /// Returns a warning about a file that can be used.
     pub(crate) fn warning(&self, path: &Path) -> Option<String> {
         (self.weak > 0).then(|| {
             format!(
@@ -191,8 +191,8 @@ impl StoredHash {
     }
 }
 
-/// Whether a hash by Argon2id is well-formed but for what it costs: smaller numbers make it one
-/// that can be verified.
+/// Returns whether a hash by Argon2id is well-formed but for its costs: with smaller numbers it
+/// could be verified.
 fn has_large_numbers(text: &str) -> bool {
     let mut parts: Vec<&str> = text.split('$').collect();
     match parts.iter_mut().find(|part| part.starts_with("m=")) {

@@ -1,10 +1,10 @@
-//! Which requests a path is about, in whatever spelling.
+//! Decides which requests a path covers, in every spelling.
 //!
 //! A request names a resource in many ways: with escapes, with empty and dot segments, as a page
 //! with or without its extension, as the index of its folder. Servers that requests are forwarded
 //! to accept further ones. A scope covers every spelling that one of them could take for its path
-//! or for one below it. It covers too much rather than too little, because what is covered is only
-//! checked.
+//! or for one below it. It covers too much rather than too little, because a covered request is
+//! only checked.
 
 use pinion_http::target::{decode_path, decode_repeatedly};
 
@@ -74,8 +74,8 @@ impl<'p> PathReadings<'p> {
         let mut decoded = Vec::new();
         let strictly = match decode_path(path, &mut decoded) {
             Ok(path) => path.to_ascii_lowercase(),
-            // Nothing has such a name, but its folders have pages for what is missing. A NUL is in
-            // the place of an encoded slash.
+            // No resource has such a name, but its folders have pages for missing resources. A NUL
+            // is in the place of an encoded slash.
             Err(_) => decoded.iter().map(|byte| if *byte == 0 { b'/' } else { *byte }).collect(),
         };
         let mut others = vec![strictly.to_ascii_lowercase(), path.to_ascii_lowercase()];
@@ -118,7 +118,7 @@ fn is_plain(path: &[u8]) -> bool {
     path.first() == Some(&b'/') && before != b'.'
 }
 
-/// What a segment `..` is for a server.
+/// The meaning of a segment `..` to a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parents {
     /// The folder above, in every spelling.
@@ -127,7 +127,7 @@ enum Parents {
     AreNames,
 }
 
-/// Returns what loose servers read.
+/// Returns the paths that lenient servers read.
 fn loose_readings(path: &[u8]) -> [Vec<u8>; 2] {
     [Parents::LeadUp, Parents::AreNames].map(|parents| loosely_read(path, parents))
 }

@@ -4,8 +4,8 @@
 //! with a random key. When all places of a set are taken by clients that are not forgotten yet, a
 //! new client gets the place of the one whose next request is due first, together with that time.
 //! So a client that is pushed out of the table gains nothing: the time that it finds when it comes
-//! back is never earlier than its own was. What it costs is that clients beyond the size of the
-//! table share a limit with others.
+//! back is never earlier than its own was. The cost is that clients beyond the size of the table
+//! share a limit with others.
 
 use pinion_http::gcra::{Admission, RateLimit};
 use std::hash::{BuildHasher as _, RandomState};
@@ -28,7 +28,7 @@ pub(crate) struct RateTable {
 
 type Set = [ClientRate; SET_PLACES];
 
-/// What is kept of a client; all zero for a free place.
+/// The state of a client; all zero for a free entry.
 #[derive(Clone, Copy, Default)]
 struct ClientRate {
     client: u64,
@@ -73,7 +73,7 @@ impl RateTable {
         SHARDS * (size_of::<Mutex<Vec<Set>>>() + sets * size_of::<Set>())
     }
 
-    /// Decides about a request of a client. `scope` is the number of what is limited.
+    /// Decides about a request of a client. `scope` is the number of the limit.
     ///
     /// # Errors
     /// The request is over the limit; in so many nanoseconds one will be within it.

@@ -1,4 +1,4 @@
-//! The rules of a site, with what is read from files for them.
+//! The access rules of a site, with the content of the files that they name.
 
 use super::password_file::PasswordFile;
 use super::path_scope::{PathReadings, PathScope};
@@ -70,11 +70,11 @@ impl RuleSet {
 }
 
 impl AccessRules {
-    /// Reads what the settings of a site name; `None` if there is nothing to do for a request.
+    /// Reads the files that the settings of a site name; `None` if no request needs a check.
     /// `source` is the path of the site, and `hosts` tell sites of the same path apart.
     ///
     /// # Errors
-    /// What is wrong with its password files.
+    /// The error in its password files.
     pub(crate) fn load(
         settings: &SiteAccess,
         source: &Path,
@@ -170,8 +170,7 @@ impl AccessRules {
         hasher.finalize()
     }
 
-    /// Returns the rule of a set that says what pages of other origins may do: the one with the
-    /// longest path.
+    /// Returns the CORS rule of a set: the one with the longest path.
     pub(crate) fn cors_rule(&self, set: RuleSet) -> Option<&AccessRule> {
         let rules = self.of(set).map(|(_, rule)| rule).filter(|rule| rule.table.cors.is_some());
         rules.max_by_key(|rule| rule.scope.bytes())
@@ -187,7 +186,7 @@ impl AccessRule {
     }
 }
 
-/// What it asks of a request, in words.
+/// Describes the requirements of a rule in words.
 impl fmt::Display for AccessRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let AccessTable { path, password, allow, deny, rate, concurrent_max, cors } = &self.table;
@@ -212,8 +211,8 @@ impl fmt::Display for AccessRule {
     }
 }
 
-/// Returns what is wrong with a password file that a site would publish; `folder` has the files of
-/// the site.
+/// Returns a warning about a password file that a site would publish; `folder` has the files of the
+/// site.
 pub(crate) fn published_password_file(folder: &Path, file: &Path) -> Option<String> {
     let (folder, real) = (folder.canonicalize().ok()?, file.canonicalize().ok()?);
     let below = real.strip_prefix(folder).ok()?;

@@ -24,21 +24,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is known of the password of a request.
+/// The state of the password check of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PasswordCheck {
     /// It was verified lately, for this user.
     Verified(Box<str>),
-    /// The request has none, or one that nobody can have.
+    /// The request has no password, or one that no user can have.
     Missing,
     /// It has to be verified.
     Unknown,
 }
 
-/// Whose attempts to find a password count together: those of a client, with the number 0. Clients
-/// on Unix sockets, which have no address, are told apart by a number of the user that they name:
-/// one that guesses the password of a user locks out that user alone. Names can be invented, so
-/// all of these clients together have limits as well.
+/// A group of attempts to find a password that count together: the attempts of a client, with the
+/// number 0. Clients on Unix sockets, which have no address, are told apart by a number of the user
+/// that they name: one that guesses the password of a user locks out that user alone. Names can be
+/// invented, so all of these clients together have limits as well.
 pub(super) type Guesser = (u64, ClientPrefix);
 
 /// All clients on Unix sockets together. No user that they name has this number.
@@ -114,7 +114,7 @@ struct Verification {
     _permits: VerificationPermits,
 }
 
-/// What a verification needs to begin.
+/// The permits that a verification needs to begin.
 struct VerificationPermits {
     _unix: Option<VerificationPermit>,
     _any: VerificationPermit,

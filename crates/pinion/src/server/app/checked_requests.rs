@@ -1,4 +1,4 @@
-//! Requests of sites with rules about access: what is checked before anything of the site responds.
+//! Handles requests of sites with access rules: the checks before any part of the site responds.
 
 use super::{Means, Offer, SiteGeneration, SiteRequest, SitesApp};
 use crate::server::access::gate::{AccessVerdict, GateRefusal};
@@ -109,8 +109,8 @@ impl Means<'_> {
         }
     }
 
-    /// Responds to a request that announces more content than is allowed: with what may allow more,
-    /// a handler or another server, and else with status 413.
+    /// Responds to a request that announces more content than is allowed: by a handler or another
+    /// server, which may allow more, and otherwise with status 413.
     #[cold]
     fn oversized_request(
         self,
@@ -183,7 +183,7 @@ fn refuse(
     journal.answered(began, head, &answer, exchange);
 }
 
-/// Tells a browser what pages of other origins may do.
+/// Responds to a preflight request of a browser with the permissions of pages of other origins.
 #[cold]
 fn answer_preflight(
     site: &SiteGeneration,
@@ -249,7 +249,7 @@ impl SitesApp {
             }
             return refuse(site, &refusal, began, &head, (work, journal), exchange);
         }
-        // What was checked by rules that do not hold any more counts for nothing, but for limits.
+        // Results by rules that are no longer in force do not count, except for limits.
         let checked = Some(match site.generation.access() {
             Some(now) if Arc::ptr_eq(now, &rules) => checked,
             Some(now) => checked.reloaded(&rules, now),

@@ -20,8 +20,8 @@ use pinion_site::{Pieces, RequestBuffers, error_for, has_rule_before_files};
 use std::sync::Arc;
 
 impl Means<'_> {
-    /// Responds with a live file, and else with what the archive of the site has. Rules of
-    /// the site may come before its live files ([`has_rule_before_files`]).
+    /// Responds with a live file, and otherwise from the archive of the site. Rules of the site may
+    /// come before its live files ([`has_rule_before_files`]).
     pub(super) fn live_request(
         self,
         site: &SiteGeneration,
@@ -116,8 +116,8 @@ impl LiveSending<'_> {
         Ok(logged)
     }
 
-    /// Returns the coding in which a response is sent. One that is for one user stays as it is: its
-    /// length could tell what is in it.
+    /// Returns the coding in which a response is sent. A response for one user is not coded: its
+    /// length could reveal its content.
     fn coding(&self, answer: &Prepared<'_>) -> Coding {
         let is_suited = matches!(answer.status, 200 | 304) && self.head.user().is_none();
         if is_suited { encode::choose(self.head) } else { Coding::Identity }

@@ -80,7 +80,7 @@ impl Means<'_> {
         self.journal.answered(began, head, &answer, exchange);
     }
 
-    /// Responds with what was found for the path of a request.
+    /// Responds with the page that was found for the path of a request.
     fn found_page(
         self,
         site: &SiteGeneration,

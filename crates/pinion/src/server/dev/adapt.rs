@@ -22,8 +22,8 @@ pub(crate) fn widened<'h>(head: &RequestHead<'h>) -> RequestHead<'h> {
 }
 
 impl Developer {
-    /// Calls `send` with a response as the developer gets it. A browser asks again for everything
-    /// that it has, as a reload must not show what a site was before.
+    /// Calls `send` with the developer's version of a response. A browser has to revalidate
+    /// everything in its cache, as a page that reloads must not show an earlier state of the site.
     pub(crate) fn adapt<R>(
         self,
         answer: &Prepared<'_>,

@@ -1,11 +1,11 @@
-//! The page about an error, for a developer: what happened, where, and the lines of the source.
+//! The page about an error, for a developer: the error, its position, and the lines of the source.
 //!
-//! Everything that it shows is text, whatever a message or a source holds.
+//! Everything that it shows is text, with any content of a message or a source.
 
 use super::source_lines::{SourceLines, positions};
 use std::fmt::{self, Write as _};
 
-/// Errors of one build that are shown: whoever has more of them mends the first ones first.
+/// The most errors of one build that are shown: a developer corrects the first ones first.
 const ERRORS_MAX: usize = 20;
 
 /// Fields of the page. It loads nothing but the script that reloads it.
@@ -44,7 +44,7 @@ footer{color:var(--soft);font-size:.875rem}";
 /// An error with the lines of the source that it is about, as far as they are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceError {
-    /// What happened, without the position.
+    /// The error, without the position.
     pub(crate) message: String,
     /// `file:line` or `file:line:column`.
     pub(crate) position: Option<String>,
@@ -52,18 +52,18 @@ pub(crate) struct SourceError {
     lines: Option<SourceLines>,
 }
 
-/// What a page says.
+/// The content of a page.
 #[derive(Debug)]
 pub(crate) struct DeveloperPage<'e> {
-    /// What failed, in two or three words.
+    /// The kind of the failure, in two or three words.
     pub(crate) kind: &'e str,
     /// Which site, or which request of it.
     pub(crate) subject: &'e str,
-    /// What happened; never empty.
+    /// The errors; never empty.
     pub(crate) errors: &'e [SourceError],
     /// Everything that is known, such as a stack; empty for none.
     pub(crate) details: &'e str,
-    /// What there is to say below.
+    /// A note below.
     pub(crate) note: &'e str,
 }
 
@@ -155,7 +155,7 @@ fn source(f: &mut fmt::Formatter<'_>, lines: &SourceLines, column: Option<usize>
         )?;
         let Some(before) = column.and_then(|column| column.checked_sub(1)) else { continue };
         if before <= line.chars().count() {
-            // Tabs stay, so that the caret stands below what it is about.
+            // Tabs stay, so that the caret stands below its character.
             let blank = |c: char| if c == '\t' { '\t' } else { ' ' };
             let blanks: String = line.chars().take(before).map(blank).collect();
             write!(f, "<span class=\"on\"><i></i>{blanks}<b class=\"caret\">^</b>\n</span>")?;
@@ -164,7 +164,8 @@ fn source(f: &mut fmt::Formatter<'_>, lines: &SourceLines, column: Option<usize>
     f.write_str("</pre>\n")
 }
 
-/// Text as HTML shows it. What no text has, such as control characters, is shown as U+FFFD.
+/// Text as HTML shows it. Control characters and other characters that are not allowed in HTML are
+/// shown as U+FFFD.
 struct Escaped<'t>(&'t str);
 
 impl fmt::Display for Escaped<'_> {

@@ -23,7 +23,7 @@ pub(crate) struct LoadFailure {
     pub(crate) text: String,
 }
 
-/// What is served after a load that failed.
+/// The version that is served after a load that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meanwhile {
     /// The previous version.
@@ -44,9 +44,9 @@ impl Meanwhile {
 }
 
 /// The files that a message about a site may name: those of the site, and the rules files that lie
-/// elsewhere. A message can hold what a script makes up, and no other file is shown for that.
+/// elsewhere. A script can make up a message, and no other file is shown for that.
 pub(crate) struct SiteFiles<'s> {
-    /// What is served.
+    /// The source of the site.
     pub(crate) source: &'s ServedSource,
     /// Rules files that the settings name.
     pub(crate) named: Vec<&'s Path>,
@@ -135,7 +135,7 @@ fn is_called(path: &Path, name: &str) -> bool {
 }
 
 /// Returns the file below a folder that a name means: relative to the folder, or with it. The file
-/// does not lie elsewhere, whatever links there are.
+/// never lies elsewhere, also when there are links.
 fn find_below(folder: &Path, name: &str) -> Option<PathBuf> {
     let root = folder.canonicalize().ok()?;
     let shown = folder.to_string_lossy();

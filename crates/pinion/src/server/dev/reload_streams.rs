@@ -32,7 +32,7 @@ const STREAMS_MAX: usize = 128;
 /// connection over HTTP/3 counts as idle. A client that is gone without a word is found by it too.
 const COMMENT_MS: u64 = 30_000;
 
-/// What a stream begins with: a browser that loses it tries again after 300 ms, for a server that
+/// The beginning of a stream: a browser that loses it tries again after 300 ms, for a server that
 /// is restarted.
 const BEGIN: &[u8] = b"retry:300\n\n";
 const COMMENT: &[u8] = b":\n\n";

@@ -19,9 +19,9 @@ pub(crate) struct SourcePosition<'m> {
     pub(crate) line: usize,
     /// In characters, from 1.
     pub(crate) column: Option<usize>,
-    /// What stands before the position in its line of the message.
+    /// The text before the position in its line of the message.
     pub(crate) before: &'m str,
-    /// What stands behind it.
+    /// The text after it.
     pub(crate) behind: &'m str,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn positions(message: &str) -> Vec<SourcePosition<'_>> {
     found
 }
 
-/// Reads `LINE` or `LINE:COLUMN`, and what follows.
+/// Reads `LINE` or `LINE:COLUMN`, and returns the rest.
 fn numbers(text: &str) -> Option<(usize, Option<usize>, &str)> {
     let (line, rest) = number(text)?;
     let column = rest.strip_prefix(':').and_then(number);

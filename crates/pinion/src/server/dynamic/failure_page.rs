@@ -24,7 +24,7 @@ pub(super) fn failure_format(head: &RequestHead<'_>, developer: Option<Developer
     }
 }
 
-/// What the page about a failure depends on.
+/// The inputs of the page about a failure.
 #[derive(Clone, Copy)]
 pub(super) struct FailurePageRequest<'r> {
     /// The path that the rules for fields are about; `None` without such rules.
@@ -33,8 +33,8 @@ pub(super) struct FailurePageRequest<'r> {
     pub(super) developer: Option<Developer>,
 }
 
-/// Answers that a script has failed; how many bytes the page has. What went wrong is for the log:
-/// the page has a name to find it there, and the report itself only for a developer.
+/// Responds that a script has failed; returns the number of bytes of the page. The failure itself
+/// is for the log: the page has an id to find it there, and the report itself only for a developer.
 #[cold]
 pub(super) fn failed(
     failure: &ScriptFailure,
@@ -144,7 +144,7 @@ fn shown_to_developer(
     [page.html(), developer.page_end()].concat()
 }
 
-/// A page of text with the name of the failure at its end, and what it was.
+/// Returns a page of text with the id of the failure at its end, and the report.
 fn with_text(page: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
     let mut text = [page, format!("Error {id}\n").as_bytes()].concat();
     if let Some(report) = report {
@@ -153,8 +153,8 @@ fn with_text(page: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
     text
 }
 
-/// Problem details with the name of the failure and, for a developer, what it was, as members of
-/// their own (RFC 9457 §3.2).
+/// Returns problem details with the id of the failure and, for a developer, the report, as members
+/// of their own (RFC 9457 §3.2).
 fn with_members(problem: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
     let mut json = problem.strip_suffix(b"}\n").unwrap_or(problem).to_vec();
     let mut member = |name: &str, value: &str| {

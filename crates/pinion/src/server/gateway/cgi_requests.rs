@@ -31,7 +31,7 @@ const CONTENT_FIELDS: [&str; 6] = [
     "Transfer-Encoding",
 ];
 
-/// What is kept of a request in case that the application redirects it, or names a file.
+/// The copy of a request for the case that the application redirects it, or names a file.
 pub(super) struct KeptRequest {
     pub(super) head: OwnedRequestHead,
     /// How many local redirects have led to it.

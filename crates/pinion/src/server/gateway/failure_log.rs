@@ -1,8 +1,8 @@
 //! The lines of the log about requests that no application, script or server has responded to.
 //!
 //! Clients can cause them as often as they like, so there is one for each kind of failure now and
-//! then, and a count of the others. A kind is a mount, a script or a server, and what has failed,
-//! so that a new cause has its line at once.
+//! then, and a count of the others. A kind is a mount, a script or a server, and the cause, so that
+//! a new cause has its line at once.
 
 use super::OpenRequest;
 use super::limits::FAILURE_KINDS_MAX;
@@ -26,15 +26,15 @@ pub(super) struct FailureLog {
 
 /// A request that has failed.
 pub(super) struct LoggedFailure<'f> {
-    /// The status of the response, or what has become of the response.
+    /// The status of the response, or its fate.
     pub(super) what: &'f str,
     /// The script or the server; "" if it is about none.
     pub(super) subject: &'f str,
-    /// What it is about and a client may choose; "" if there is no such thing.
+    /// The object of the failure that a client may choose; "" if there is none.
     pub(super) about: &'f str,
-    /// What has happened. Numbers in it make no other kind: they are sizes and times.
+    /// The cause. Numbers in it make no other kind: they are sizes and times.
     pub(super) cause: &'f dyn fmt::Display,
-    /// What is logged behind the cause.
+    /// The advice that is logged after the cause.
     pub(super) advice: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The limits of what gateways log, unit last in the name, the reason beside the value.
+//! The limits of the log lines of gateways, unit last in the name, the reason beside the value.
 
 /// Bytes of a target that are kept for messages: enough to recognise a request.
 pub(super) const TARGET_SHOWN_BYTES: usize = 256;

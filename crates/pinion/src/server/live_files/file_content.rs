@@ -16,7 +16,7 @@ const BOUNDARY_BYTES: usize = 32;
 /// How often a small file is opened that changes while it is read: most are written in one step.
 const READ_ATTEMPTS_MAX: usize = 3;
 
-/// What the content of a response is taken from.
+/// The source of the content of a response.
 pub(crate) enum FileContent {
     /// The whole content of a small file.
     Held(Vec<u8>),
@@ -25,7 +25,7 @@ pub(crate) enum FileContent {
 }
 
 impl FileContent {
-    /// Returns what a response with content is made of; `None` for an empty file. A small file is
+    /// Returns the source of the content of a response; `None` for an empty file. A small file is
     /// opened `again` if it has changed while it was read. A large one counts as open in `open`.
     ///
     /// # Errors
@@ -74,8 +74,8 @@ impl FileContent {
     }
 }
 
-/// Returns what separates several ranges, if the request asks for some. Whoever has made the
-/// content cannot have put it there.
+/// Returns the text that separates several ranges, if the request asks for some. It is random, so
+/// that the author of the content cannot have put it there.
 pub(crate) fn range_boundary(head: &RequestHead<'_>) -> String {
     let mut random = [0; BOUNDARY_BYTES / 2];
     let is_asked = head.value(KnownField::Range).is_some_and(|value| value.contains(&b','));

@@ -3,7 +3,7 @@
 /// Folders of live files of one site: each costs a look at the path of every request.
 pub(crate) const LIVE_FOLDERS_MAX: usize = 64;
 
-/// Bytes of the path of a live file below its folder: what the kernel takes (PATH_MAX), less the
+/// Bytes of the path of a live file below its folder: the limit of the kernel (PATH_MAX), less the
 /// names that lead there.
 pub(crate) const LIVE_PATH_MAX_BYTES: usize = 3 * 1024;
 

@@ -42,7 +42,7 @@ impl OpenLiveFiles {
         Self { files: Mutex::default(), max, all: None }
     }
 
-    /// Counts a file for as long as somebody holds it. Returns false if there are too many.
+    /// Counts a file until its last reference is dropped. Returns false if there are too many.
     pub(crate) fn admit(&self, file: &Arc<File>) -> bool {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if files.len() >= files.capacity().min(self.max) {

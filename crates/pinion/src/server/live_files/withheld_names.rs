@@ -33,18 +33,18 @@ const WITHHELD_LOGS: [&[u8]; 2] = [b"error_log", b"php_errorlog"];
 /// Endings that servers for PHP execute beside `.php`.
 const PHP_SUFFIXES: [&[u8]; 4] = [b".phar", b".phps", b".pht", b".phtml"];
 
-/// What becomes of a request for a name.
+/// The decision about a request for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameVerdict {
     /// A file of this name may be served.
     Serve,
-    /// It is for a mount: no live file, and whatever else the site has.
+    /// It is for a mount: no live file, and the other parts of the site respond.
     PassOn,
     /// It is never served, also where nothing else responds.
     Withhold,
 }
 
-/// What decides about names.
+/// The rules that decide about names.
 pub(crate) struct WithheldNames {
     names: Names,
     /// The extensions of mounts such as `*.php`, in lower case, with their dots.
@@ -108,8 +108,8 @@ fn has_extension(name: &[u8], extension: &[u8]) -> bool {
     name.len() > extension.len() && name.ends_with(extension)
 }
 
-/// Returns what is behind an extension, for each place of a name that it stands at: perhaps a
-/// version, or another extension, but no letter.
+/// Returns the rest after an extension, for each position of a name at which the extension stands:
+/// the rest may be a version, or another extension, but does not begin with a letter.
 fn inner_extensions<'n>(name: &'n [u8], extension: &'n [u8]) -> impl Iterator<Item = &'n [u8]> {
     let windows = name.windows(extension.len()).enumerate();
     windows.filter(move |(_, window)| *window == extension).filter_map(move |(at, _)| {
@@ -130,8 +130,8 @@ fn trimmed(name: &[u8]) -> &[u8] {
     last.and_then(|last| name.get(..=last)).unwrap_or_default()
 }
 
-/// Whether a name is withheld whatever is mounted. Hidden names are those of builds, too, but for
-/// `.well-known`.
+/// Returns whether a name is withheld with any mounts. Hidden names are those of builds, too, but
+/// for `.well-known`.
 fn is_withheld(segment: &[u8]) -> bool {
     let lower = segment.to_ascii_lowercase();
     let name = trimmed(&lower);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The extended attribute with the access control list of a file (acl(5)).
 const ACL: &str = "system.posix_acl_access";
 
-/// What is needed of a path, as the bit of others in its mode.
+/// The right that is needed on a path, as the bit of others in its mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needed {
     /// To pass through a folder.
@@ -24,10 +24,10 @@ enum Needed {
 /// there is one. `name` is the user in messages.
 ///
 /// The mode bits decide. A path with an access control list is left out, as is one that this
-/// process cannot see: the check never refuses what would work.
+/// process cannot see: the check never refuses a setup that would work.
 ///
 /// # Errors
-/// The first part of the path that the user cannot pass, and what to do.
+/// The first part of the path that the user cannot pass, and the advice.
 pub(super) fn check(folder: &Path, name: &str, user: &Identity) -> Result<(), String> {
     // A link counts with the folders that lead to it and with those that it leads to.
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());

@@ -3,7 +3,7 @@
 use super::limits::{IDLE_SECONDS, REQUESTS_PER_PROCESS, STOP_SECONDS};
 use std::path::Path;
 
-/// What a pool needs.
+/// The settings of a pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FpmConfig<'a> {
     /// Where it listens.
@@ -19,7 +19,7 @@ pub(super) struct FpmConfig<'a> {
 impl FpmConfig<'_> {
     /// Returns the text of the file. Errors of PHP-FPM and of scripts go to its standard error,
     /// those of scripts come with the response, too. `display_errors` is a default that
-    /// applications and `.user.ini` may change; what the server depends on is fixed.
+    /// applications and `.user.ini` may change; settings that the server depends on are fixed.
     pub(super) fn text(&self) -> String {
         let Self { socket, processes, upload_max_bytes, .. } = self;
         let user = self.user.map_or_else(String::new, |(user, group)| {

@@ -13,7 +13,8 @@ pub(super) const PROCESS_MEMORY_BYTES: u64 = 128 << 20;
 /// site, as the scheduled tasks of WordPress do.
 pub(super) const PROCESSES_MIN: u64 = 2;
 
-/// After how many requests a process is replaced, so that what an extension leaks does not add up.
+/// The number of requests after which a process is replaced, so that leaks of an extension do not
+/// add up.
 pub(super) const REQUESTS_PER_PROCESS: u32 = 1_000;
 
 /// How long a process may have nothing to do before it ends, in seconds: the default of PHP-FPM.
@@ -36,8 +37,8 @@ pub(crate) const UNUSED_MAX: Duration = Duration::from_secs(10);
 /// The longest path of a Unix socket, in bytes: `sun_path` of unix(7) without the zero at its end.
 pub(super) const SOCKET_PATH_MAX_BYTES: usize = 107;
 
-/// How much longer PHP-FPM has itself to stop, in seconds: it kills what is left of its processes,
-/// and waits for them.
+/// The additional time that PHP-FPM has itself to stop, in seconds: it kills its remaining
+/// processes, and waits for them.
 pub(super) const STOP_MARGIN_SECONDS: u32 = 2;
 
 /// The least `php-upload-limit`, in bytes: a smaller one refuses forms, and most likely its unit is

@@ -97,7 +97,7 @@ fn is_executable(path: &Path) -> bool {
     metadata.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Returns what `php-fpm -v` prints.
+/// Returns the output of `php-fpm -v`.
 fn version_of(path: &Path) -> anyhow::Result<String> {
     let mut command = Command::new(path);
     command.arg("-v").stderr(Stdio::null());

@@ -53,8 +53,8 @@ enum PhpUser {
 }
 
 impl PhpPools {
-    /// Returns the PHP-FPM for these sites: those that there are if their settings are the same,
-    /// and new ones. The sites get their mounts. `programs` are those with names that are taken.
+    /// Returns the PHP-FPM for these sites: the running ones if their settings are the same, and
+    /// new ones. The sites get their mounts. `programs` are programs whose names are taken.
     ///
     /// # Errors
     /// There is no PHP, or it cannot run as asked.
@@ -167,11 +167,11 @@ impl PhpPools {
     }
 }
 
-/// Checks what PHP of a site needs of this machine: the program, the user, and that it can read the
-/// scripts. Only root learns whether PHP can run as another user.
+/// Checks the requirements of the PHP of a site on this machine: the program, the user, and that it
+/// can read the scripts. Only root learns whether PHP can run as another user.
 ///
 /// # Errors
-/// The row that is about it, and what is wrong.
+/// The row of the setting, and the error.
 pub(crate) fn check(settings: &PhpSettings) -> Result<(), (&'static str, String)> {
     let of_user = |why: String| ("php-user", why);
     if geteuid().is_root() {
@@ -253,7 +253,7 @@ impl PhpUser {
     /// Checks that the user can read the scripts.
     ///
     /// # Errors
-    /// What it cannot enter or read, and what to do.
+    /// The folder or file that it cannot enter or read, and the advice.
     fn check_access(&self, settings: &PhpSettings) -> Result<(), String> {
         match self {
             // The server reads the folder as the same user.
@@ -262,7 +262,7 @@ impl PhpUser {
         }
     }
 
-    /// Returns what the configuration says about it.
+    /// Returns its settings in the configuration.
     fn written(&self) -> Option<(&str, u32)> {
         match self {
             Self::Own(_) => None,

@@ -4,8 +4,8 @@ use crate::server::mounts::Mounts;
 use std::path::{Path, PathBuf};
 
 /// Returns the first PHP script of a folder that no mount runs. Its source is not part of the site
-/// in any case, but its path would have no response. Both lists are sorted: what a build leaves
-/// out, and what of that was excluded on purpose.
+/// in any case, but its path would have no response. Both lists are sorted: the files that a build
+/// leaves out, and those of them that were excluded on purpose.
 pub(crate) fn first_unrun<'p>(
     skipped: &'p [PathBuf],
     excluded: &[PathBuf],
@@ -23,7 +23,7 @@ pub(crate) fn is_run(path: &Path, mounts: &Mounts) -> bool {
     mounts.covering(&url_path(path)).is_some()
 }
 
-/// Why a folder with such a script is not served, and what to do.
+/// The reason why a folder with such a script is not served, and the advice.
 pub(crate) const UNRUN: &str = "is a PHP script, and nothing runs it: run PHP with --php-fpm PATH \
                                 (in a file php = true) or a mount with root, or leave scripts out \
                                 with --no-php (php = false)";

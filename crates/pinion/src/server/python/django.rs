@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf, absolute};
 use std::process::Command;
 
-/// What is asked: each line of the output is an answer.
+/// The question: each line of the output is an answer.
 const QUESTION: &str = "\
 import sys
 sys.path.insert(0, '.')

@@ -1,5 +1,5 @@
-//! What the processes of all Python applications need: the program that they execute, a folder for
-//! their sockets, and names.
+//! The shared needs of the processes of all Python applications: the program that they execute, a
+//! folder for their sockets, and names.
 
 use crate::failure::Failure;
 use crate::server::private_folder::PrivateFolder;

@@ -10,7 +10,7 @@ pub(super) fn resident_bytes(pid: u32) -> u64 {
     pages.unwrap_or_default() * page_size() as u64
 }
 
-/// Returns the memory of a process in bytes, of which what other processes have, too, counts in
+/// Returns the memory of a process in bytes, in which memory shared with other processes counts in
 /// part (`Pss`, proc_pid_smaps(5)), such as the interpreter and its libraries; 0 if it has ended.
 /// If the kernel does not let this process read that, it is the resident memory.
 ///

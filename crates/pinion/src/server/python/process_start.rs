@@ -14,7 +14,7 @@ use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-/// What has come of processes that were waited for.
+/// The outcome of a wait for processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartOutcome {
     /// All of them have loaded their application.
@@ -23,8 +23,8 @@ pub(crate) enum StartOutcome {
     Ending,
 }
 
-/// Waits until processes have loaded their application. `status_of` says what a program does,
-/// `is_ending` whether the server ends.
+/// Waits until processes have loaded their application. `status_of` returns the status of a
+/// program, `is_ending` whether the server ends.
 ///
 /// # Errors
 /// One of them has ended, or takes too long.

@@ -18,9 +18,9 @@ pub(crate) struct PythonApps {
 }
 
 impl PythonApps {
-    /// Returns the applications for these sites: those that there are if their settings are the
-    /// same, and new ones. Each has new processes, which are not started yet. `programs` are those
-    /// with names that are taken.
+    /// Returns the applications for these sites: the running ones if their settings are the same,
+    /// and new ones. Each has new processes, which are not started yet. `programs` are programs
+    /// whose names are taken.
     ///
     /// # Errors
     /// There is no Python, or it cannot run as asked. No application has new processes.

@@ -5,7 +5,7 @@ use crate::terminal::{count, size};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-/// What a process has taken.
+/// The resources that a process has used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProcessUse {
     pub(super) requests: u64,

@@ -169,8 +169,8 @@ impl RunningApp {
         }
     }
 
-    /// Stops retired processes that have no requests any more, those that hang or have had as long
-    /// as `age_max`, and the first ones of too many; forgets those that `is_there` has no more.
+    /// Stops retired processes without requests, processes that hang or have been retired for
+    /// `age_max`, and the first ones of too many; forgets processes for which `is_there` is false.
     /// Returns whether some were stopped.
     pub(super) fn stop_unused(&self, age_max: Duration, is_there: impl Fn(&str) -> bool) -> bool {
         let mut processes = self.lock();
@@ -230,7 +230,7 @@ impl RunningApp {
         })
     }
 
-    /// Sets what is called when one of its processes hangs.
+    /// Sets the function that is called when one of its processes hangs.
     pub(crate) fn when_stuck(&self, call: impl Fn() + Send + Sync + 'static) {
         self.app.when_stuck(call);
     }
@@ -255,7 +255,7 @@ impl RunningApp {
         &self.settings.folder
     }
 
-    /// Returns its status. `status_of` says what a program does.
+    /// Returns its status. `status_of` returns the state of a program.
     pub(crate) fn status(&self, pid_of: impl Fn(&str) -> Option<u32>) -> status::PythonApplication {
         let figures = self.app.figures();
         let memory = self.memory(&pid_of);

@@ -1,5 +1,5 @@
-//! What holds for any bytes as a password file: what the fuzz target checks, and the replay of its
-//! corpus.
+//! Properties that hold for any bytes as a password file. The fuzz target checks them, and so does
+//! the replay of its corpus.
 
 use super::PasswordFile;
 use std::collections::BTreeSet;
