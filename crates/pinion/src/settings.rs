@@ -1,4 +1,5 @@
-//! What was written, as meant: every value read, checked and typed, with defaults in place.
+//! The settings of a command, from their written form: every value read, checked and typed, with
+//! defaults in place.
 
 mod archives;
 mod build;
@@ -122,7 +123,7 @@ pub(crate) enum Settings {
 pub(crate) struct Check {
     /// A configuration file or a folder. None: the file in the current folder.
     pub(crate) path: Option<PathBuf>,
-    /// The content of a folder: only what its rules files are.
+    /// The content settings of a folder: only those about its rules files.
     pub(crate) content: BuildSettings,
     /// The flags about a folder that were given.
     pub(crate) folder_flags: Vec<&'static str>,
@@ -132,7 +133,7 @@ pub(crate) struct Check {
 
 impl Check {
     /// Refuses the flags about a folder where they would be taken in silence and do nothing. `why`
-    /// follows the name of what is checked.
+    /// follows the name of the checked path.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the first of them.
@@ -182,7 +183,7 @@ impl ControlCommand {
 }
 
 impl Settings {
-    /// Reads what was written.
+    /// Reads the settings of a command from their written form.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the flag and its bounds.
@@ -267,7 +268,7 @@ fn optional(low: &Low, name: &str) -> Result<Option<PathBuf>, Failure> {
     low.given(name).then(|| operand(low, name)).transpose()
 }
 
-/// An operand that is one of few words; what is not Unicode is none of them.
+/// Returns an operand that is one of few words; a text that is not Unicode is none of them.
 fn word(text: &Path) -> String {
     text.to_string_lossy().into_owned()
 }
@@ -313,7 +314,7 @@ fn field_value(low: &Low, name: &'static str) -> Result<Option<String>, Failure>
     single(low, name, values::field_value)
 }
 
-/// The one value of a flag: what was written, else the row's default.
+/// Returns the one value of a flag: the written one, or else the row's default.
 fn single<T>(
     low: &Low,
     name: &'static str,

@@ -1,7 +1,7 @@
-//! What `pinion serve` is asked to serve, told by what PATH is: a folder, or a file with the
-//! archive's magic. A folder that `pinion publish` made stands for its current archive.
-//! Configuration files and scripts are known by name, and so are addresses, so that the answer to
-//! them says what to do instead.
+//! Finds the source that `pinion serve` is asked to serve, by the kind of PATH: a folder, or a file
+//! with the archive's magic. A folder that `pinion publish` made stands for its current archive.
+//! Configuration files and scripts are known by name, and so are addresses, so that the message
+//! about them can give the right form.
 
 use crate::directives::file::Table;
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ pub(crate) enum ServedSource {
     Folder(PathBuf),
     /// A release folder: its current archive.
     Releases(PathBuf),
-    /// A Lua script that answers by itself.
+    /// A Lua script that makes all responses.
     Script(PathBuf),
     /// No files: other servers respond. The path is the URL of the first of them.
     Upstream(PathBuf),
@@ -75,16 +75,16 @@ impl ServedSource {
         Some(Self::Upstream(url.into()))
     }
 
-    /// Whether it is watched without being asked for: nobody publishes but to be taken up.
+    /// Returns whether it is watched by default: every release is published to be served.
     pub(crate) fn is_watched(&self) -> bool {
         matches!(self, Self::Releases(_))
     }
 }
 
-/// What a command line leads to.
+/// The result for a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FoundSource {
-    /// A file that says what the sites are.
+    /// A configuration file, which names the sites.
     Configuration(PathBuf),
     /// The only site.
     Site(ServedSource),
@@ -93,11 +93,11 @@ pub(crate) enum FoundSource {
 /// The configuration file that is looked for in the current folder.
 pub(crate) const CONFIGURATION: &str = "pinion.toml";
 
-/// The variable of the environment that names what is served when nothing else does.
+/// The environment variable that names the source to serve when no argument does.
 const PUBLIC_HTML: &str = "PUBLIC_HTML";
 
-/// Finds out what `path` is; without one, what the environment names or, at last, what stands in
-/// the current folder under our names.
+/// Finds the kind of `path`; without one, the source that the environment names or, at last, the
+/// one with our names in the current folder.
 ///
 /// # Errors
 /// [`Failure::Usage`] when it is nothing that can be served, [`Failure::Failed`] when it cannot be
@@ -113,7 +113,7 @@ pub(crate) fn find(path: Option<&Path>) -> Result<FoundSource, Failure> {
     }
 }
 
-/// Finds out what the environment names.
+/// Finds the source that the environment names.
 fn find_named_by_environment(path: &Path) -> Result<FoundSource, Failure> {
     let found = recognise(path).map(FoundSource::Site);
     let variable = format!("{PUBLIC_HTML} in the environment");
@@ -124,10 +124,10 @@ fn find_named_by_environment(path: &Path) -> Result<FoundSource, Failure> {
     })
 }
 
-/// What a path could lead to, for a message about one that leads to nothing of it.
+/// The sources that a path may name, for a message about a path that names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choices {
-    /// What can be a site.
+    /// Sources of a site.
     Site,
     /// A configuration file, too.
     WithConfiguration,
@@ -139,7 +139,7 @@ fn is_configuration(path: &Path) -> bool {
     is_named && path.exists() && !is_dir(path) && !is_archive(path).unwrap_or(false)
 }
 
-/// Finds out what the path of a site is.
+/// Finds the kind of source at the path of a site.
 ///
 /// # Errors
 /// As [`find`].
@@ -196,7 +196,8 @@ fn recognise_among(path: &Path, choices: Choices) -> Result<ServedSource, Failur
     }))
 }
 
-/// Returns a remark about what a shell would have replaced in a path; none about any other path.
+/// Returns a remark about characters of a path that a shell would have replaced; an empty one for
+/// any other path.
 pub(crate) fn unexpanded(path: &Path) -> &'static str {
     let is_of_shell = |name: &std::ffi::OsStr| {
         let bytes = name.as_encoded_bytes();
@@ -240,7 +241,7 @@ pub(crate) fn is_output(name: &str) -> bool {
 }
 
 /// Folders that tools write finished sites to, in the order in which they are suggested: Vite and
-/// Astro, Jekyll and Eleventy, MkDocs, Docusaurus, Next.js, and what people choose by hand.
+/// Astro, Jekyll and Eleventy, MkDocs, Docusaurus, Next.js, and names that people choose by hand.
 const OUTPUT_FOLDERS: [&str; 8] =
     ["dist", "_site", "site", "build", "out", "www", "htdocs", "html"];
 

@@ -1,4 +1,4 @@
-//! The folder for what the server makes itself and keeps from start to start.
+//! The folder for files that the server makes itself and keeps from start to start.
 
 use crate::failure::without_number;
 use anyhow::anyhow;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Where it is: as given, or as the service manager or the session has it. It may not be there yet.
 ///
 /// # Errors
-/// Nobody says where.
+/// No setting and no variable names it.
 pub(crate) fn folder(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given.to_owned());
@@ -36,11 +36,11 @@ pub(crate) fn folder_of(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// For nobody else.
+/// The mode of a folder that no other user can open.
 pub(crate) const PRIVATE: u32 = 0o700;
 
-/// Makes it or a folder in it, and whatever is missing above, with this mode. One that is there
-/// keeps its own.
+/// Makes the folder or a folder in it, and all missing folders above, with this mode. One that is
+/// there keeps its own.
 ///
 /// # Errors
 /// One line that names the folder.
@@ -51,8 +51,8 @@ pub(crate) fn make(folder: &Path, mode: u32) -> anyhow::Result<()> {
     })
 }
 
-/// Returns the error of a file or folder below the state folder that cannot be used: what failed,
-/// why, and what to do.
+/// Returns the error of a file or folder below the state folder that cannot be used: the failure,
+/// its reason, and the advice.
 pub(crate) fn unusable(what: &str, error: &io::Error) -> anyhow::Error {
     let why = without_number(&error.to_string());
     anyhow!(

@@ -27,7 +27,7 @@ impl TerminalStyle {
         self.paint("1", text)
     }
 
-    /// What may be skipped.
+    /// Returns a text that may be skipped.
     pub(crate) fn dim(self, text: impl Display) -> String {
         self.paint("2", text)
     }

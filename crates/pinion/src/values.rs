@@ -67,7 +67,7 @@ pub(crate) fn codings(text: &str) -> Result<Vec<NamedCoding>, String> {
     pinion_build::parse_codings(text).map_err(|error| error.to_string())
 }
 
-/// `*.svg=br:11`: a pattern and the codings of what it matches.
+/// Reads `*.svg=br:11`: a pattern and the codings of the paths that it matches.
 pub(crate) fn codings_for(text: &str, level: CodingEffort) -> Result<CodingsFor, String> {
     CodingsFor::parse(text, level).map_err(|error| error.to_string())
 }
@@ -110,7 +110,7 @@ pub(crate) fn canonical_host(text: &str) -> Result<CanonicalHost, String> {
     Ok(CanonicalHost { host: name.to_ascii_lowercase(), port: split.port })
 }
 
-/// `h1,h2,h3`: what clients of a listener may speak.
+/// Reads `h1,h2,h3`: the protocols that clients of a listener may speak.
 pub(crate) fn protocols(text: &str) -> Result<Spoken, String> {
     let mut spoken = Spoken { tcp: Protocols { http1: false, http2: false }, http3: false };
     for word in text.split(',') {
@@ -141,7 +141,7 @@ pub(crate) fn alt_svc(text: &str) -> Result<AltSvc, String> {
 
 /// The value of `Strict-Transport-Security` (RFC 6797 §6.1); none for `off`.
 pub(crate) fn hsts(text: &str) -> Result<Option<String>, String> {
-    /// What the lists of browsers ask for.
+    /// The minimum of the preload lists of browsers.
     const PRELOAD_MIN_SECONDS: u64 = 31_536_000;
     if text == "off" {
         return Ok(None);
@@ -207,7 +207,7 @@ pub(crate) fn secret(text: &str) -> Result<SecretFile, String> {
     Ok(SecretFile { name: name.to_owned(), path: path.into() })
 }
 
-/// `convert=/usr/bin/convert`: what scripts call a program, and where it is.
+/// Reads `convert=/usr/bin/convert`: the name of a program in scripts, and its path.
 pub(crate) fn lua_program(text: &str) -> Result<ProgramFile, String> {
     let Some((name, path)) = text.split_once('=') else {
         return Err(format!("{text:?} has no =: {}", Kind::Program.bounds()));
@@ -219,7 +219,8 @@ pub(crate) fn lua_program(text: &str) -> Result<ProgramFile, String> {
     Ok(ProgramFile { name: name.to_owned(), path: path.into() })
 }
 
-/// `http://127.0.0.1:3000` or `/api=http://127.0.0.1:3000`: what is forwarded, and where to.
+/// Reads `http://127.0.0.1:3000` or `/api=http://127.0.0.1:3000`: the forwarded path, and the
+/// server.
 pub(crate) fn proxy_mount(text: &str) -> Result<(MountPath, Upstream), String> {
     let (path, url) = match text.split_once('=') {
         Some((path, url)) if path.starts_with('/') => (path, url),
@@ -230,7 +231,7 @@ pub(crate) fn proxy_mount(text: &str) -> Result<(MountPath, Upstream), String> {
     Ok((MountPath::Prefix(PathPrefix::new(path)), upstream))
 }
 
-/// The path of pages of the store, and what their keys begin with.
+/// Reads the path of pages of the store, and the prefix of their keys.
 pub(crate) fn store_pages(text: &str) -> Result<(PathPrefix, String), String> {
     let (path, prefix) = match text.split_once('=') {
         Some((path, prefix)) if path.starts_with('/') => (path, prefix),
@@ -299,7 +300,7 @@ pub(crate) fn field_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// What the log calls a program.
+/// Checks the name of a program in the log.
 fn program_name(text: &str) -> Result<(), String> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let is_name = (1..=NAME_MAX_BYTES_OF_PROGRAM).contains(&text.len());
@@ -415,7 +416,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
 /// Splits a header of a request into name and value.
 ///
 /// # Errors
-/// A phrase that says what is wrong.
+/// A phrase that names the fault.
 pub(crate) fn header(text: &str) -> Result<(&str, &str), String> {
     let (name, value) = text
         .split_once(':')
@@ -433,7 +434,7 @@ pub(crate) fn header(text: &str) -> Result<(&str, &str), String> {
 /// Checks that `text` is a method.
 ///
 /// # Errors
-/// A phrase that says what is wrong.
+/// A phrase that names the fault.
 pub(crate) fn method(text: &str) -> Result<(), String> {
     match is_token(text.as_bytes()) {
         true => Ok(()),

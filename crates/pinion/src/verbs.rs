@@ -1,4 +1,4 @@
-//! What the program does, one file for each verb.
+//! The commands of the program, one file for each verb.
 
 pub(crate) mod build;
 pub(crate) mod cat;

@@ -1,11 +1,12 @@
-//! What was written, on the command line or in a table of a configuration file: texts by the name
-//! of their row. Values are not read yet; [`crate::settings`] does that, wherever they came from.
+//! Settings in their written form, from the command line or a table of a configuration file: texts
+//! by the name of their row. Values are not read yet; [`crate::settings`] does that for both
+//! origins.
 
 use crate::directives::{self, Directive, file::Table, verbs::Verb};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// What was written.
+/// Settings in their written form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Low {
     /// The verb.
@@ -22,7 +23,7 @@ impl Low {
         Self { verb, written: BTreeMap::new(), tables: BTreeMap::new() }
     }
 
-    /// With one more flag, operand or key; what it had before goes.
+    /// Sets a flag, an operand or a key; its earlier values are replaced.
     pub(crate) fn set(&mut self, name: &'static str, values: Vec<OsString>) {
         self.written.insert(name, values);
     }
@@ -52,7 +53,8 @@ impl Low {
         self.written.get(name).into_iter().flatten().map(OsString::as_os_str)
     }
 
-    /// What stands here, and what stands in `below` alone. Two flags for one key hide each other.
+    /// Returns the values of these settings, and the values that stand in `below` alone. Two flags
+    /// for one key hide each other.
     pub(crate) fn over(&self, below: &Self) -> Self {
         let rows = directives::all().filter(|row| self.given(row.name));
         let twins: Vec<&str> = rows.filter_map(Directive::twin).map(|twin| twin.name).collect();
@@ -71,7 +73,7 @@ impl Low {
         rest
     }
 
-    /// The names of what differs between the two, among them those of tables.
+    /// Returns the names of the settings that differ between the two, among them those of tables.
     pub(crate) fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'static str> {
         let names = self.written.keys().chain(other.written.keys());
         let differs = |name: &&'static str| self.written.get(*name) != other.written.get(*name);

@@ -1,4 +1,4 @@
-//! The parts of the memory that a server can use. docs/serving.md (the section about memory) lists
+//! The parts of the memory that a server can use. docs/serving.md ("What the memory is for") lists
 //! them for a small container, and a test compares that table with the sum.
 
 use super::capacity::Capacity;

@@ -39,7 +39,7 @@ impl SocketFiles {
     pub(crate) fn remove(&self) {
         for file in self.files.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             if file.is_there() {
-                // Somebody else may have been faster; gone is gone.
+                // Another process may have removed it first, with the same result.
                 let _gone = fs::remove_file(&file.path);
             }
         }

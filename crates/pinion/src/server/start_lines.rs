@@ -1,4 +1,5 @@
-//! What a start prints: what is served, where, and a URL that a browser of this machine can open.
+//! The lines that a start prints: the served sites, the listeners, and a URL that a browser of this
+//! machine can open.
 
 use super::capacity::{Capacity, MemoryFit};
 use super::kit::Kit;
@@ -20,7 +21,7 @@ const SITES_SHOWN_MAX: usize = 20;
 /// Hosts of a site that its line names.
 const HOSTS_SHOWN_MAX: usize = 3;
 
-/// What browsers of this machine can ask for.
+/// The hosts that browsers of this machine can ask for.
 #[derive(Debug)]
 pub(super) enum Hosts {
     /// Some site answers for every host that no other site names.
@@ -40,7 +41,7 @@ impl Hosts {
     }
 }
 
-/// Prints what is served, by how many workers, and what it may take.
+/// Prints the served sites, the number of workers, and the limits.
 pub(super) fn print_start(kit: &Kit) {
     let Kit { what, settings, config, sites, io, workers, capacity, .. } = kit;
     let has_scripts = capacity.has_scripts();
@@ -109,7 +110,8 @@ pub(super) fn print_start(kit: &Kit) {
     }
 }
 
-/// Returns what has been chosen because there is little memory, if anything has.
+/// Returns a line about the limits that were chosen because there is little memory, if there are
+/// any.
 fn memory_line(capacity: &Capacity, memory: &MemoryLimit) -> Option<String> {
     let source = match memory.source {
         MemorySource::Machine => "this machine",
@@ -189,7 +191,7 @@ fn local_url(url: &str, hosts: &Hosts) -> Option<String> {
     }
     let (authority, path) = rest.split_once('/')?;
     let address: SocketAddr = authority.parse().ok()?;
-    // What stands behind the path says that a listener speaks QUIC alone.
+    // The text after the path says that a listener speaks QUIC alone.
     if !path.is_empty() {
         return None;
     }

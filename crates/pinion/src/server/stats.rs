@@ -1,8 +1,8 @@
-//! `--stats`: what the server does, in figures; one line on stderr each so many seconds, and one
+//! `--stats`: the figures of the server; one line on stderr every given number of seconds, and one
 //! at the end.
 //!
-//! Workers count for themselves ([`Counts`]): no two write to the same cache line. What the process
-//! costs is asked of the kernel ([`usage`]), by the thread of the figures alone.
+//! Workers count for themselves ([`Counts`]): no two write to the same cache line. The resource use
+//! of the process comes from the kernel ([`usage`]), by the thread of the figures alone.
 
 mod usage;
 
@@ -20,7 +20,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use usage::Usage;
 
-/// What one worker has answered. It alone writes, the thread of the figures reads.
+/// The responses of one worker, counted. Only the worker writes; the thread of the figures reads.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Counts {
@@ -74,7 +74,7 @@ impl Tally {
         counts
     }
 
-    /// Returns what is told of all requests, and how long they took.
+    /// Returns the figures of all requests, and how long they took.
     pub(crate) fn status(&self) -> (status::Requests, Option<status::Latency>) {
         let Sum { answers, content_bytes, .. } = self.sum();
         let [status_2xx, status_3xx, status_4xx, status_5xx] = answers;
@@ -175,7 +175,8 @@ impl Stats {
     }
 }
 
-/// Totals of responses and content, rates since the line before, and what is now.
+/// Returns the line of totals of responses and content, rates since the line before, and current
+/// values.
 fn line(now: &Sample, last: &Sample) -> String {
     let seconds = now.at.saturating_sub(last.at).as_secs_f64().max(0.001);
     let per_second = |now: u64, last: u64| now.saturating_sub(last) as f64 / seconds;

@@ -1,5 +1,5 @@
-//! What encrypts: certificates, ticket keys and what each listener makes of them. Opened before any
-//! thread starts; [`keeper`] takes up changed files afterwards.
+//! TLS of a server: certificates, ticket keys and the configuration of each listener. It is opened
+//! before any thread starts; [`keeper`] reloads changed files afterwards.
 
 mod keeper;
 
@@ -24,16 +24,17 @@ use keeper::look_at;
 
 pub(crate) use keeper::{Keeper, ServedCertificates, Wish};
 
-/// What encrypts the connections of a server.
+/// The TLS state of a server.
 pub(crate) struct Tls {
     /// Those that are served, with where they came from; never empty.
     loaded: Vec<(CertificateFiles, Certificate)>,
-    /// What the files were before they were read.
+    /// The states of the files before they were read.
     looks: Vec<[Look; 2]>,
-    /// What has to be made anew before its time is over.
+    /// The key and the state folder of our own certificate, which has to be renewed before it
+    /// expires.
     own: Option<(SelfSignedKey, Option<PathBuf>)>,
     store: Arc<CertificateStore>,
-    /// What the connections of each encrypted listener have in common.
+    /// The shared TLS configuration of the connections of each encrypted listener.
     configs: Vec<(Listen, TlsConfig)>,
     /// Where redirects lead; none without a listener that redirects.
     leads_to: Option<CanonicalHost>,
@@ -57,7 +58,7 @@ impl Tls {
         };
         let (mut loaded, mut looks) = (Vec::new(), Vec::new());
         for files in files {
-            // The sites may take minutes: what changes meanwhile is read again.
+            // Loading the sites may take minutes: files that change meanwhile are read again.
             looks.push(look_at(&files));
             let certificate = files.load()?;
             tell(&files, &certificate, own.is_some(), &Reports::default());
@@ -75,7 +76,8 @@ impl Tls {
         Ok(Self { loaded, looks, own, store, configs, leads_to })
     }
 
-    /// What a listener's connections have in common; none for one that does not encrypt.
+    /// Returns the shared TLS configuration of a listener's connections; `None` for one that does
+    /// not encrypt.
     pub(crate) fn config(&self, listen: &Listen) -> Option<TlsConfig> {
         let known = self.configs.iter().find(|(known, _)| known == listen);
         known.map(|(_, config)| config.clone())
@@ -164,7 +166,7 @@ fn warn_of_unnamed<'c>(
     }
 }
 
-/// What is to be known about a certificate that is served from now on.
+/// Reports facts about a certificate that is served from now on.
 fn tell(files: &CertificateFiles, certificate: &Certificate, is_own: bool, reports: &Reports) {
     for warning in files.warnings(certificate) {
         reports.log(&Message::warning(warning));

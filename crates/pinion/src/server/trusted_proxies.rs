@@ -8,7 +8,7 @@ use pinion_http::request::RequestHead;
 use pinion_http::target::Scheme;
 use std::net::SocketAddr;
 
-/// The proxies that are trusted, and with what.
+/// The trusted proxies, and the fields that are trusted.
 #[derive(Clone, Debug)]
 pub(crate) struct TrustedProxies {
     /// Where they are.
@@ -46,8 +46,8 @@ impl TrustedProxies {
         self.networks.iter().any(|network| network.contains(peer))
     }
 
-    /// Returns whether a request is for what only a secured connection may have, and this one is
-    /// none: without TLS, and not of a trusted proxy (RFC 9110 §7.4).
+    /// Returns whether a request for an https resource came over an unsecured connection: without
+    /// TLS, and not from a trusted proxy (RFC 9110 §7.4).
     #[inline]
     pub(crate) fn is_unsecured(&self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool {
         head.target.scheme == Some(Scheme::Https)

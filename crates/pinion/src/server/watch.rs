@@ -1,5 +1,5 @@
-//! Waits for changes of what is served and calls back: a folder when anything of it changes, also
-//! behind its links, an archive when another file takes its name.
+//! Waits for changes of the served source and calls back: a folder when anything of it changes,
+//! also behind its links, an archive when another file takes its name.
 //!
 //! The kernel's notices only say that it is time to look. Changes come in bursts (an editor saves
 //! by three renames, a deployment copies thousands of files), so a call waits until it has been
@@ -9,9 +9,9 @@
 //!
 //! Password files are looked at as well: they belong to the site, wherever they are.
 //!
-//! Which links there are is told by each build, and watched from then on ([`scope`]). Notices about
-//! what a build leaves out are dropped: a log that is written into the folder must not have it
-//! built for every request.
+//! Each build reports the links that it has met, and they are watched from then on ([`scope`]).
+//! Notices about files that a build leaves out are dropped: a log that is written into the folder
+//! must not have it built for every request.
 
 mod presence;
 mod scope;
@@ -41,13 +41,13 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_millis(300);
 
 /// A burst that never ends is interrupted by a call this often: a generator that writes a large
-/// site takes some seconds, and whatever writes for ever must not hold up every reload.
+/// site takes some seconds, and a program that writes for ever must not hold up every reload.
 const BURST_MAX: Duration = Duration::from_secs(10);
 
 /// How often the path is looked at without any notice.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What a watch reports of a site.
+/// The event that a watch reports of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// A notice of a change has come, and more may follow: nothing is to be loaded yet. Comes for
@@ -55,8 +55,8 @@ pub(crate) enum Cause {
     Changing,
     /// Something of it has changed, and it is to be loaded.
     Change,
-    /// Its last build has met links that were not watched: what is behind them may have changed
-    /// before they were, so it is to be loaded.
+    /// Its last build has met links that were not watched: their targets may have changed before
+    /// they were, so the site is to be loaded.
     MoreWatched,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Watching(Sender<Notice>);
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        // It has ended already when nobody listens.
+        // When the receiver is gone, the watch has ended already.
         let _ended = self.0.send(Notice::End);
     }
 }
@@ -80,13 +80,13 @@ pub(crate) struct PreparedWatch {
     inbox: Receiver<Notice>,
 }
 
-/// Tells a watch what the walk of a build has met.
+/// Passes the paths that the walk of a build has met to a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct WalkTeller(Sender<Notice>);
 
 impl Progress for WalkTeller {
     fn walked(&self, walked: Walked) {
-        // Nobody listens any more when the program ends.
+        // The receiver is gone when the program ends.
         let _ended = self.0.send(Notice::Walked(walked));
     }
 }
@@ -95,7 +95,7 @@ impl PreparedWatch {
     /// For a source that is built in this way, and the password files of its site.
     ///
     /// # Errors
-    /// A pattern of what is left out is none.
+    /// An exclusion pattern is not valid.
     pub(crate) fn new(
         source: &ServedSource,
         content: &BuildSettings,
@@ -127,11 +127,11 @@ impl PreparedWatch {
         let watching = Watching(sender.clone());
         let tell = move |event: notify::Result<notify::Event>| {
             if let Some(notice) = Notice::of(event) {
-                // Nobody listens any more when the program ends.
+                // The receiver is gone when the program ends.
                 let _ended = sender.send(notice);
             }
         };
-        // Links are followed by the scope, which knows where the site has what is behind them.
+        // Links are followed by the scope, which knows the paths of their targets in the site.
         let watcher = KernelWatcher::start(tell)?;
         let mut running = Running {
             seen: look(target.path()),
@@ -167,8 +167,8 @@ impl PreparedWatch {
 
 /// The kernel's notices of changes, which a thread of the library reads.
 ///
-/// The library throws away the failure to start that thread, and panics in whatever is asked of it
-/// from then on, also when it is dropped. Two panics at a time would be the end of the process.
+/// The library throws away the failure to start that thread, and panics in every later call, also
+/// when it is dropped. Two panics at a time would be the end of the process.
 struct KernelWatcher(Option<RecommendedWatcher>);
 
 impl KernelWatcher {
@@ -206,21 +206,21 @@ impl Drop for KernelWatcher {
     }
 }
 
-/// What a watch hears.
+/// A message to a watch.
 enum Notice {
     /// Something happened there.
     Change(Vec<PathBuf>),
-    /// Something happened, and nobody knows where.
+    /// Something has changed at an unknown path.
     Lost,
     /// The walk of a build has met this.
     Walked(Walked),
-    /// Nobody wants to know any more.
+    /// The watch is to end.
     End,
 }
 
 impl Notice {
-    /// `None` for what changes nothing: reading a folder to build it is noticed too, and must not
-    /// start the next build.
+    /// Returns the notice of an event; `None` for an event that changes nothing: reading a folder
+    /// to build it is noticed too, and must not start the next build.
     fn of(event: notify::Result<notify::Event>) -> Option<Self> {
         let ended_writing = notify::event::AccessKind::Close(notify::event::AccessMode::Write);
         let Ok(event) = event else { return Some(Self::Lost) };
@@ -238,17 +238,18 @@ struct Running {
     watcher: KernelWatcher,
     inbox: Receiver<Notice>,
     on_change: Box<dyn FnMut(Cause) + Send>,
-    /// What the path led to at the last call.
+    /// The target of the path at the last call.
     seen: Look,
-    /// What is watched, with what was there then; where nothing was, nothing is watched yet.
+    /// The watched paths, with their targets at that time; a path without a target is not watched
+    /// yet.
     armed: BTreeMap<PathBuf, (RecursiveMode, Look)>,
     /// A watch may have been lost.
     stale: bool,
-    /// Nobody wants to know any more.
+    /// The watch was asked to end.
     ended: bool,
     /// A notice of a change has come since the last call.
     has_changed: bool,
-    /// Whether what is served is there; `None` for a site without files.
+    /// The presence of the served source; `None` for a site without files.
     site: Option<Presence>,
     /// Whether the password files are there.
     password_files: Vec<Presence>,
@@ -272,7 +273,7 @@ impl Running {
                     look != self.seen || beside.iter().any(NamedFile::has_changed)
                 }
             };
-            // A path that leads nowhere is being replaced; the next look finds what comes.
+            // A path that leads nowhere is being replaced; the next look finds its new target.
             if changed && look.is_some() {
                 let has_changed = mem::take(&mut self.has_changed);
                 let is_change = has_changed || moved || is_back || look != self.seen;
@@ -284,7 +285,7 @@ impl Running {
     }
 
     /// Reports once of each path that it leads nowhere, and once that it leads somewhere again.
-    /// Returns whether what is served is back.
+    /// Returns whether the served source is back.
     fn report_presence(&mut self, is_there: bool, noticed: bool) -> bool {
         for file in &mut self.password_files {
             let is_there = look(file.path()).is_some();
@@ -357,7 +358,8 @@ impl Running {
                 concerns
             }
             Notice::Walked(walked) => {
-                // What was not watched when it was built may have changed since: once more.
+                // Paths that were not watched during the build may have changed since: one more
+                // load.
                 let is_more = self.target.take_walked(walked);
                 self.arm_or_tell();
                 is_more
@@ -374,7 +376,7 @@ impl Running {
         }
     }
 
-    /// Watches anew what is another one than before; true when something is.
+    /// Watches paths anew whose target has changed; returns whether there is one.
     fn follow(&mut self) -> bool {
         let is_another = |(path, (_, seen)): (&PathBuf, &(RecursiveMode, Look))| {
             let now = look(path);
@@ -396,8 +398,8 @@ impl Running {
         }
     }
 
-    /// Watches what has to be watched now, and nothing else. What cannot be watched is not tried
-    /// again before it is another one.
+    /// Watches all paths that have to be watched now, and no others. A path that cannot be watched
+    /// is not tried again before its target changes.
     fn arm(&mut self) -> anyhow::Result<()> {
         self.stale = false;
         self.target.resolve();
@@ -427,7 +429,7 @@ impl Running {
     }
 }
 
-/// What is watched.
+/// The target of a watch.
 enum WatchTarget {
     Folder(Box<Scope>),
     /// The folder that holds the archive is watched: a watch on the file would stay with the old
@@ -443,7 +445,7 @@ enum WatchTarget {
 /// A file that belongs to a site without being in it.
 struct NamedFile {
     path: PathBuf,
-    /// What it was before the last load.
+    /// Its state before the last load.
     seen: Look,
 }
 
@@ -493,7 +495,7 @@ impl WatchTarget {
         })
     }
 
-    /// What is served.
+    /// Returns the path of the served source.
     fn path(&self) -> &Path {
         match self {
             Self::Folder(scope) => scope.source(),

@@ -18,7 +18,7 @@ const NOTICES_PER_LIMIT: u32 = 2;
 /// How often the workers are looked at between two notices.
 const LOOKS_PER_NOTICE: u32 = 16;
 
-/// The least pause between two looks, whatever the time limit.
+/// The least pause between two looks, for any time limit.
 const LOOK_MIN: Duration = Duration::from_millis(1);
 
 /// Returns the time limit that the manager has set for this process: `WATCHDOG_USEC`, if

@@ -29,7 +29,7 @@ pub(crate) struct Extract {
     pub(crate) output: PathBuf,
     /// Write into a folder that is not empty.
     pub(crate) force: bool,
-    /// Write what can be written.
+    /// Write as much as possible.
     pub(crate) keep_going: bool,
     /// `--json`
     pub(crate) json: bool,

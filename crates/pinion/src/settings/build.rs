@@ -1,4 +1,4 @@
-//! What `pinion build` needs, and how a folder becomes an archive for any verb.
+//! The settings of `pinion build`, and of the conversion of a folder to an archive for any verb.
 
 use super::{choice, field_value, number, operand, path, paths, read, row, single};
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ pub(crate) struct Build {
     pub(crate) force: bool,
     /// Where the report goes.
     pub(crate) report: Option<PathBuf>,
-    /// What goes in, and how.
+    /// The settings of its content.
     pub(crate) content: BuildSettings,
     /// Look at the archive that is replaced.
     pub(crate) reuse: bool,
@@ -85,11 +85,11 @@ pub(crate) struct BuildSettings {
     pub(crate) no_slash_redirects: bool,
     /// No `ETag`.
     pub(crate) no_etag: bool,
-    /// No `Cache-Control` but what `_headers` gives.
+    /// No `Cache-Control` except from `_headers`.
     pub(crate) no_cache_control: bool,
-    /// The file for navigations to what does not exist.
+    /// The file for navigations to missing resources.
     pub(crate) single_page: Option<String>,
-    /// Another server responds to what the site has not.
+    /// Another server responds to paths that the site lacks.
     pub(crate) has_fallback_server: bool,
     /// Build without the files that cannot be read.
     pub(crate) keep_going: bool,

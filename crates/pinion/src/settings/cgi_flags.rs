@@ -20,7 +20,7 @@ impl ScriptFolderFlag {
     /// Reads `/srv/cgi-bin`, whose path is the name of the folder, or `/run=/srv/scripts`.
     ///
     /// # Errors
-    /// A phrase that says what is wrong.
+    /// A phrase that names the fault.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| Err(format!("{text:?} {why}: {}", Kind::ScriptFolder.bounds()));
         let (path, folder) = match text.split_once('=') {
@@ -45,7 +45,7 @@ impl ScriptFolderFlag {
         Ok(Self { path, folder })
     }
 
-    /// Returns its mount, with what other flags say about it.
+    /// Returns its mount, with the values of the other flags about it.
     fn mount(self, low: &Low) -> Result<Mount, Failure> {
         let mut written = Low::new(low.verb);
         written.set("mount-path", vec![self.path.into()]);

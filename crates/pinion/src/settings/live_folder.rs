@@ -27,7 +27,7 @@ impl LiveFolder {
     /// Reads `media`, `.` or `/media=/srv/app/media`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| Err(format!("{text:?} {why}: {}", Kind::LiveFolder.bounds()));
         if let Some((path, folder)) = text.split_once('=').filter(|(path, _)| path.starts_with('/'))
@@ -81,7 +81,7 @@ fn clean(path: &str) -> Option<&str> {
 /// Reads all folders of a site.
 ///
 /// # Errors
-/// What is wrong with one of them.
+/// The fault of one of them.
 pub(crate) fn live_folders<'t>(
     texts: impl Iterator<Item = &'t str>,
 ) -> Result<Vec<LiveFolder>, String> {

@@ -12,14 +12,14 @@ use std::time::Duration;
 /// How the scripts of a site are run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LuaSettings {
-    /// What they may take.
+    /// Their limits.
     pub(crate) allowance: Allowance,
-    /// Pages of errors show what went wrong.
+    /// Error pages show the error of the script.
     pub(crate) shows_errors: bool,
 }
 
 impl LuaSettings {
-    /// Reads what was written about a site.
+    /// Reads the settings of a site.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the flag and its bounds.
@@ -34,11 +34,11 @@ impl LuaSettings {
 pub(crate) struct Run {
     /// The script.
     pub(crate) script: PathBuf,
-    /// What it gets.
+    /// Its arguments.
     pub(crate) arguments: Vec<OsString>,
-    /// What it may take.
+    /// Its limits.
     pub(crate) allowance: Allowance,
-    /// What it may reach.
+    /// The servers, secrets and programs that it may use.
     pub(crate) access: ScriptAccess,
     /// How long it may go on once it is to end.
     pub(crate) grace: Duration,
@@ -56,7 +56,7 @@ pub(super) fn run(low: &Low) -> Result<Run, Failure> {
     })
 }
 
-/// What was written, and else what is usual.
+/// Reads the written limits; the others have the values of `usual`.
 fn allowance(low: &Low, usual: Allowance) -> Result<Allowance, Failure> {
     let mebibytes = |name| -> Result<Option<usize>, Failure> {
         Ok(number::<usize>(low, name)?.map(|mebibytes| mebibytes << 20))

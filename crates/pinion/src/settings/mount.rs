@@ -1,5 +1,5 @@
-//! A part of a site that other servers respond to, as its `[[site.mount]]` says. What is said about
-//! FastCGI and SCGI is read by `mount_program`.
+//! A part of a site that other servers respond to, as its `[[site.mount]]` says. The keys about
+//! FastCGI and SCGI are read by `mount_program`.
 
 use super::sent_folder::sent_folders;
 use super::{mount_cgi, mount_program, mount_python, row};
@@ -23,14 +23,14 @@ use std::path::Path;
 /// Most of a file with certificates: all roots of a system have a quarter of that.
 const AUTHORITIES_MAX_MIB: u64 = 1;
 
-/// What is wrong with a mount.
+/// A fault in a mount.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MountFault {
     /// The row of the directive table that it is about.
     pub(crate) row: &'static str,
     /// Which of its values, from 0.
     pub(crate) value: usize,
-    /// What is wrong with it.
+    /// The description of the fault.
     pub(crate) message: String,
 }
 
@@ -40,7 +40,7 @@ impl MountFault {
     }
 }
 
-/// `KEY: what is wrong with it`.
+/// Writes `KEY: fault`.
 impl fmt::Display for MountFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = row(self.row).file.map_or(self.row, |key| key.name);
@@ -48,7 +48,7 @@ impl fmt::Display for MountFault {
     }
 }
 
-/// Reads what was written about a mount. The file of `tls-ca` is read.
+/// Reads the settings of a mount. The file of `tls-ca` is read.
 ///
 /// # Errors
 /// The key that is wrong.
@@ -56,7 +56,7 @@ pub(crate) fn mount(low: &Low) -> Result<Mount, MountFault> {
     mount_with(low, |_| {})
 }
 
-/// Reads what was written about a mount, as [`mount`] does, and changes its servers.
+/// Reads the settings of a mount, as [`mount`] does, and changes its servers.
 ///
 /// # Errors
 /// The key that is wrong.
@@ -180,7 +180,7 @@ fn trust(low: &Low) -> Result<ServerTrust, MountFault> {
     Ok(ServerTrust::Authorities(authorities))
 }
 
-/// Returns what is said about TLS of servers none of which has it.
+/// Returns the fault of settings for TLS that stand with servers none of which has it.
 fn without_tls(low: &Low, upstreams: &[Upstream]) -> Option<MountFault> {
     if upstreams.iter().any(Upstream::is_tls) {
         return None;
@@ -279,7 +279,7 @@ pub(super) fn texts<'l>(low: &'l Low, row: &str) -> impl Iterator<Item = &'l str
     low.values(row).filter_map(|text| text.to_str())
 }
 
-/// Returns what is written about a switch whose default is neither on nor off.
+/// Returns the written value of a switch whose default is neither on nor off.
 pub(super) fn switch(low: &Low, row: &str) -> Option<bool> {
     low.given(row).then(|| !has_value(low, row, "false"))
 }

@@ -1,4 +1,4 @@
-//! What a `[[site.mount]]` says about CGI scripts.
+//! The settings of a `[[site.mount]]` for CGI scripts.
 
 use super::mount::{MountFault, field_changes, has_value, number, optional, switch, texts, value};
 use super::{default_variables, row};
@@ -65,7 +65,7 @@ struct ScriptFolder {
     script: Option<OsString>,
 }
 
-/// Refuses what is said about CGI scripts in a mount without any.
+/// Refuses settings for CGI scripts in a mount without any.
 ///
 /// # Errors
 /// The key that has no effect.
@@ -211,7 +211,7 @@ fn environment(low: &Low, has_root: bool) -> Result<Vec<(OsString, OsString)>, M
     Ok(variables)
 }
 
-/// Returns what the log calls the scripts: the name of their folder, or of the only one.
+/// Returns the name of the scripts in the log: the name of their folder, or of the only one.
 fn row_name(folder: &Path, script: Option<&OsString>) -> String {
     let name = script.map(OsString::as_os_str).or(folder.file_name()).unwrap_or_default();
     let shown = name.to_string_lossy();
@@ -221,8 +221,8 @@ fn row_name(folder: &Path, script: Option<&OsString>) -> String {
     if shown.is_empty() { "cgi".to_owned() } else { shown }
 }
 
-/// Checks what the spawner would refuse. Whether this process has the privileges shows at the
-/// start.
+/// Finds settings that the spawner would refuse. Whether this process has the privileges shows at
+/// the start.
 fn check(start: &ProgramStart) -> Result<(), MountFault> {
     let table = StartTable { starts: vec![start.clone()] };
     match table.check() {

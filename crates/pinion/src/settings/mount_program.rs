@@ -1,4 +1,4 @@
-//! What a `[[site.mount]]` says about an application behind FastCGI or SCGI.
+//! The settings of a `[[site.mount]]` for an application behind FastCGI or SCGI.
 
 use super::mount::{MountFault, number, optional, texts, value};
 use crate::server::mounts::MountPath;
@@ -22,7 +22,7 @@ pub(crate) const SERVER_ROWS: [&str; 8] = [
     "mount-store",
 ];
 
-/// What the names of scripts end with, unless the path of the mount says so.
+/// The extension of scripts, unless the path of the mount says so.
 const SCRIPT_EXTENSION: &str = ".php";
 
 /// Rows that say something about a folder of scripts.
@@ -89,7 +89,7 @@ pub(super) fn upstreams(low: &Low) -> Result<Vec<Upstream>, MountFault> {
     texts(low, servers).enumerate().map(upstream).collect()
 }
 
-/// Returns what an application is told; `None` for a mount whose servers speak HTTP.
+/// Returns the options for an application; `None` for a mount whose servers speak HTTP.
 ///
 /// # Errors
 /// Something is wrong, or has no effect.

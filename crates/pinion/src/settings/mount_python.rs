@@ -1,4 +1,4 @@
-//! What a `[[site.mount]]` says about a Python application.
+//! The settings of a `[[site.mount]]` for a Python application.
 
 use super::default_variables;
 use super::mount::{MountFault, field_changes, has_value, number, optional, texts, value};
@@ -26,7 +26,7 @@ pub(crate) struct PythonMount {
     pub(crate) app: OnceLock<Arc<PythonApp>>,
 }
 
-/// What is said about it.
+/// The settings of a Python application.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PythonSettings {
     pub(crate) interface: Interface,
@@ -98,7 +98,7 @@ pub(super) fn interface(row: &str) -> Option<Interface> {
     }
 }
 
-/// Refuses what is said about a Python application in a mount without one.
+/// Refuses settings for a Python application in a mount without one.
 ///
 /// # Errors
 /// The key that has no effect.
@@ -175,7 +175,7 @@ impl PythonSettings {
     pub(crate) fn app(&self) -> PythonApp {
         let prefix = PathPrefix::new(self.prefix.as_str());
         let interface = match self.interface {
-            // What is found out by the processes is WSGI before they have said it.
+            // An interface that the processes detect counts as WSGI until they have reported it.
             Interface::Wsgi | Interface::Auto => PythonInterface::Wsgi { threads: self.threads },
             Interface::Asgi => PythonInterface::Asgi,
         };

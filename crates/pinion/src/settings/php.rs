@@ -38,14 +38,14 @@ pub(crate) struct PhpSettings {
     pub(crate) processes: Option<u32>,
     /// Most content of a request, in bytes.
     pub(crate) upload_max_bytes: u64,
-    /// What the mount has beside the socket.
+    /// The settings of the mount beside the socket.
     mount: Low,
 }
 
 impl PhpSettings {
-    /// Reads what was written about PHP of a site. `wish` is what asks for PHP, if anything does.
-    /// Without it PHP runs in a folder that has an index.php and no mount for that.
-    /// Returns `None` if PHP does not run.
+    /// Reads the settings for the PHP of a site. `wish` is the setting that asks for PHP, if there
+    /// is one. Without it PHP runs in a folder that has an index.php and no mount for that. Returns
+    /// `None` if PHP does not run.
     ///
     /// # Errors
     /// [`Failure::Usage`]: something has no effect, or is wrong.

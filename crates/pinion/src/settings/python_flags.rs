@@ -35,7 +35,7 @@ impl PythonApplicationFlag {
     /// Reads `app:app`, which responds to all paths, or `/api=app:app`.
     ///
     /// # Errors
-    /// A phrase that says what is wrong.
+    /// A phrase that names the fault.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (path, application) = match text.split_once('=') {
             Some((path, application)) if path.starts_with('/') => (path, application),
@@ -48,7 +48,7 @@ impl PythonApplicationFlag {
         Ok(Self { path: MountPath::parse(path)?, application: application.to_owned() })
     }
 
-    /// Returns its mount, with what other flags say about it.
+    /// Returns its mount, with the values of the other flags about it.
     fn mount(self, low: &Low, interface: Interface) -> Result<Mount, Failure> {
         let mut written = Low::new(low.verb);
         let name = match interface {

@@ -49,7 +49,7 @@ pub(super) fn with_found_project(low: &Low) -> Result<Option<Low>, Failure> {
     Ok(Some(low))
 }
 
-/// Adds what a Django project needs.
+/// Adds the settings that a Django project needs.
 fn find_django(folder: &Path, low: &mut Low) -> Result<(), Failure> {
     let manage = folder.join(MANAGE);
     let text = fs::read(&manage).map_err(|error| anyhow!("{}: {error}", manage.display()))?;

@@ -14,7 +14,7 @@ pub(crate) struct Publish {
     pub(crate) file: PathBuf,
     /// The release folder.
     pub(crate) folder: ReleasePlace,
-    /// What pinion is called at the other end of ssh.
+    /// The command that runs pinion at the other end of ssh.
     pub(crate) remote_pinion: String,
     /// How many releases stay.
     pub(crate) keep: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Publish {
 pub(crate) struct Releases {
     /// The release folder.
     pub(crate) folder: ReleasePlace,
-    /// What pinion is called at the other end of ssh.
+    /// The command that runs pinion at the other end of ssh.
     pub(crate) remote_pinion: String,
     /// `--json`
     pub(crate) json: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Releases {
 pub(crate) struct Rollback {
     /// The release folder.
     pub(crate) folder: ReleasePlace,
-    /// What pinion is called at the other end of ssh.
+    /// The command that runs pinion at the other end of ssh.
     pub(crate) remote_pinion: String,
     /// Where to.
     pub(crate) back: Back,

@@ -1,4 +1,4 @@
-//! What the Lua scripts of a site may reach outside of it: other servers, and secrets.
+//! The access of the Lua scripts of a site to things outside of it: other servers, and secrets.
 
 use super::{read, row};
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ pub(crate) struct ScriptAccess {
 /// A secret and the file that it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SecretFile {
-    /// What scripts call it.
+    /// Its name in scripts.
     pub(crate) name: String,
     /// Where it is.
     pub(crate) path: PathBuf,
@@ -46,14 +46,14 @@ pub(crate) struct SecretFile {
 /// A program that scripts may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProgramFile {
-    /// What scripts call it.
+    /// Its name in scripts.
     pub(crate) name: String,
     /// Where it is: an absolute path.
     pub(crate) path: PathBuf,
 }
 
 impl ScriptAccess {
-    /// Reads what was written about a site.
+    /// Reads the settings of a site.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the flag and its bounds.
@@ -102,7 +102,7 @@ impl ScriptAccess {
         &self.programs
     }
 
-    /// Reads the files, and returns the site with what is in them, and with programs of the table.
+    /// Reads the files, and returns the site with their contents, and with programs of the table.
     ///
     /// # Errors
     /// [`Failure::Usage`]: one line with the file that cannot be read.
@@ -125,7 +125,7 @@ impl ScriptAccess {
     /// Which servers are trusted.
     ///
     /// # Errors
-    /// [`Failure::Usage`]: the file of authorities and what is wrong with it.
+    /// [`Failure::Usage`]: the file of authorities and its fault.
     pub(crate) fn trust(&self) -> Result<ServerTrust, Failure> {
         let Some(path) = &self.authorities else {
             return Ok(match self.pins.is_empty() {
@@ -158,7 +158,7 @@ impl SecretFile {
     /// Reads it, without the end of its last line.
     ///
     /// # Errors
-    /// [`Failure::Usage`]: the file and what is wrong with it.
+    /// [`Failure::Usage`]: the file and its fault.
     pub(crate) fn read(&self) -> Result<Vec<u8>, Failure> {
         let wrong = |why: &str| {
             let (name, path) = (&self.name, self.path.display());

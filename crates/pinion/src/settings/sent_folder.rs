@@ -25,7 +25,7 @@ impl SentFolder {
     /// Reads `/srv/files` or `/protected=/srv/files`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| Err(format!("{text:?} {why}: {}", Kind::SentFolder.bounds()));
         let (url_path, path) = match text.split_once('=') {

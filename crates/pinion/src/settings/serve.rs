@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What answers health checks.
+/// The path that responds to health checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HealthCheck {
     /// The path, on every host.
@@ -37,16 +37,16 @@ pub(crate) struct HealthCheck {
     pub(crate) is_logged: bool,
 }
 
-/// A server. What it serves is found out by [`crate::plan`].
+/// The settings of a server. Its sites are found by [`crate::plan`].
 #[derive(Debug)]
 pub(crate) struct Serve {
     /// As written: a reload compares it, and a configuration file is read below the flags.
     pub(crate) low: Low,
-    /// What to serve, as written.
+    /// The path to serve, as written.
     pub(crate) path: Option<PathBuf>,
     /// Never empty.
     pub(crate) listen: Vec<Listen>,
-    /// What encrypts, where that was asked for.
+    /// The TLS settings, where TLS was asked for.
     pub(crate) tls: TlsSettings,
     /// None: one for each core.
     pub(crate) workers: Option<usize>,
@@ -58,13 +58,13 @@ pub(crate) struct Serve {
     pub(crate) log_format: LogFormat,
     /// Answer every request with the same bytes.
     pub(crate) dummy: Option<Dummy>,
-    /// How often to tell what the server does.
+    /// The interval of the lines with figures.
     pub(crate) stats: Option<Duration>,
     /// How load balancers ask whether the server is well.
     pub(crate) health: Option<HealthCheck>,
     /// The proxies that say who their clients are.
     pub(crate) trusted_proxies: TrustedProxies,
-    /// How long what is running may take after SIGTERM.
+    /// The time that running requests may take after SIGTERM.
     pub(crate) grace: Duration,
     /// None: from the limit on open files.
     pub(crate) max_connections: Option<u64>,
@@ -105,7 +105,7 @@ pub(crate) enum ControlSetting {
     At(PathBuf),
 }
 
-/// What clients find at a server.
+/// The kinds of content of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServedContent {
     /// Sites, or the dummy; perhaps the store, too.
@@ -122,13 +122,13 @@ const PLANNED_SOCKET: &str = "/run/php-fpm.sock";
 pub(crate) struct SiteSettings {
     /// As written, to be compared at a reload.
     pub(crate) low: Low,
-    /// What it answers for; empty for every host that no other site names.
+    /// The hosts that it responds to; empty for every host that no other site names.
     pub(crate) hosts: Vec<HostPattern>,
     /// How a folder becomes an archive.
     pub(crate) content: BuildSettings,
     /// How the archive is held.
     pub(crate) memory: MemoryMode,
-    /// Take up changes by itself.
+    /// Reload the site when its source changes.
     pub(crate) watch: bool,
     /// Where its requests are logged, and how, if not in the log of the server.
     pub(crate) access_log: Option<(LogTarget, LogFormat)>,
@@ -136,15 +136,15 @@ pub(crate) struct SiteSettings {
     pub(crate) lua: LuaSettings,
     /// Where scripts have files.
     pub(crate) lua_folders: Vec<FolderAt>,
-    /// What scripts may reach outside of the site.
+    /// The access of scripts to things outside of the site.
     pub(crate) script_access: ScriptAccess,
     /// The folders whose files are read for each request.
     pub(crate) live: Vec<LiveFolder>,
-    /// What other servers respond to.
+    /// The paths that other servers respond to.
     pub(crate) mounts: Arc<Mounts>,
     /// PHP that the server starts for it.
     pub(crate) php: Option<PhpSettings>,
-    /// Who may request what.
+    /// The access rules.
     pub(crate) access: Arc<SiteAccess>,
 }
 
@@ -200,7 +200,7 @@ pub(crate) enum LogFormat {
 }
 
 impl Serve {
-    /// Reads what was written about a server with sites.
+    /// Reads the settings of a server with sites.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the flag and its bounds.
@@ -208,7 +208,7 @@ impl Serve {
         Self::with_listeners(low, &[low], ServedContent::Sites)
     }
 
-    /// Reads what was written about a server, and its listeners out of tables of their own.
+    /// Reads the settings of a server, and its listeners out of tables of their own.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the flag and its bounds.
@@ -342,7 +342,7 @@ fn seconds(low: &Low, name: &'static str) -> Result<Duration, Failure> {
     Ok(Duration::from_secs(number(low, name)?.unwrap_or_default()))
 }
 
-/// Whether the environment asks for what `--watch` does, by `RELOAD=true`.
+/// Returns whether the environment asks for `--watch`, by `RELOAD=true`.
 fn reloads_by_environment() -> Result<bool, Failure> {
     let Some(value) = std::env::var_os("RELOAD") else { return Ok(false) };
     match value.to_str() {
@@ -355,7 +355,7 @@ fn reloads_by_environment() -> Result<bool, Failure> {
 }
 
 impl SiteSettings {
-    /// Reads what was written about a site.
+    /// Reads the settings of a site.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the flag and its bounds.
@@ -396,7 +396,8 @@ impl SiteSettings {
         })
     }
 
-    /// Adds what is said about PHP of the site. `wish` is what asks for PHP, if anything does.
+    /// Adds the settings for the PHP of the site. `wish` is the setting that asks for PHP, if there
+    /// is one.
     ///
     /// # Errors
     /// [`Failure::Usage`]: something has no effect, or is wrong.
@@ -451,7 +452,7 @@ impl SiteSettings {
     }
 
     /// Returns the mounts of the site before the server has started, with that of PHP. `None` if
-    /// there is a mistake in what is said about PHP, which is reported elsewhere.
+    /// there is a mistake in the settings for PHP, which is reported elsewhere.
     pub(crate) fn planned_mounts(&self) -> Option<Mounts> {
         let mounts = self.mounts.all().cloned();
         let Some(php) = &self.php else { return Mounts::new(mounts.collect()).ok() };
@@ -465,14 +466,14 @@ impl SiteSettings {
         flags.find(|flag| self.low.given(flag) && !source.takes_content_flag(flag))
     }
 
-    /// Watches the site if it is served from a terminal, where people expect to see what they
-    /// change, unless `--no-watch` is given.
+    /// Watches the site if it is served from a terminal, where people expect to see their changes,
+    /// unless `--no-watch` is given.
     pub(crate) fn watched_on(mut self, is_terminal: bool) -> Self {
         self.watch = (self.watch || is_terminal) && !self.low.given("no-watch");
         self
     }
 
-    /// Whether the same comes of the same path, whoever it is for.
+    /// Returns whether both settings load the same content from the same path, for any hosts.
     pub(crate) fn loads_like(&self, other: &Self) -> bool {
         self.low.differences(&other.low).all(|name| name == "hosts") && self.php == other.php
     }
@@ -508,7 +509,7 @@ pub(super) fn serve(low: &Low) -> Result<Serve, Failure> {
     refuse_beside_dummy(low)?;
     let found = with_found_project(low)?;
     let low = found.as_ref().unwrap_or(low);
-    // What is wrong with the site shows now, and not when the site is found.
+    // A fault in the settings of the site shows now, and not when the site is found.
     SiteSettings::from_low(low)?;
     Serve::from_low(low)
 }

@@ -13,7 +13,7 @@ use pinion_http::gcra::RateLimit;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What a site says about access.
+/// The access settings of a site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteAccess {
     /// In the order of the file.
@@ -54,7 +54,7 @@ pub(crate) struct RateSettings {
 }
 
 impl SiteAccess {
-    /// Reads what was written about a site.
+    /// Reads the settings of a site.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the key.
@@ -166,8 +166,8 @@ const EFFECTS: &[&str] = &[
     "access-cors-origins",
 ];
 
-/// Returns what the keys of a table say against each other: the row that each fault is about, and
-/// what is wrong. The values are right by themselves, or are told to be wrong elsewhere.
+/// Returns the contradictions between the keys of a table: the row that each fault is about, and
+/// its message. Each single value is right, or its fault is reported elsewhere.
 pub(crate) fn access_faults(low: &Low) -> Vec<(&'static str, String)> {
     let key = |name: &'static str| row(name).file.map_or(name, |key| key.name);
     let texts = |name: &'static str| low.values(name).filter_map(|text| text.to_str());
@@ -215,7 +215,7 @@ pub(crate) fn access_faults(low: &Low) -> Vec<(&'static str, String)> {
     faults
 }
 
-/// Returns the tables that are wrong beside others: the number of each, and what is wrong.
+/// Returns the tables that contradict others: the number of each, and the message.
 pub(crate) fn access_tables_faults(tables: &[&Low]) -> Vec<(usize, String)> {
     let mut faults = Vec::new();
     if tables.len() > RULES_MAX {

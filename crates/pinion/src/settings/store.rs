@@ -1,4 +1,4 @@
-//! What is said about the store.
+//! The settings of the store.
 
 use super::{Listen, Low, Serve, ServedContent, choice, number, path};
 use crate::address::Address;
@@ -31,7 +31,7 @@ const PASSWORD_MAX_BYTES: usize = 512;
 const MEMORY_DIVISOR: u64 = 4;
 
 impl StoreSettings {
-    /// Reads what was written about the store. `listen` are all listeners.
+    /// Reads the settings of the store. `listen` are all listeners.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the flag.

@@ -12,22 +12,22 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::{env, fmt};
 
-/// Where programs find others, without what the server has in its own environment.
+/// The search path of programs, without the folders in the server's own environment.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What is wrong with a program.
+/// A fault in the settings of a program.
 #[derive(Debug)]
 pub(crate) struct ProgramFault {
     /// The row of the directive table that it is about.
     pub(crate) row: &'static str,
-    /// The key and what is wrong with it.
+    /// The key and its fault.
     pub(crate) message: String,
     /// Whether the program is right, and this process lacks the privilege to start it.
     pub(crate) is_privilege: bool,
 }
 
-/// Reads what was written about a program whose name and command are there. Names of users and
-/// groups are looked up; [`check_program_files`] looks at the files.
+/// Reads the settings of a program whose name and command are there. Names of users and groups are
+/// looked up; [`check_program_files`] looks at the files.
 ///
 /// # Errors
 /// The key that is wrong.
@@ -69,7 +69,7 @@ pub(crate) fn supervised_program(
 /// again until they are, so it is no reason to stop the server or to refuse other settings.
 ///
 /// # Errors
-/// The key that names what cannot be used.
+/// The key that names the file that cannot be used.
 pub(crate) fn check_program_files(start: &ProgramStart) -> Result<(), ProgramFault> {
     let checked = start.check_files();
     checked.map_err(|error| ProgramFault::new(row_of(start, &error), error))
@@ -86,7 +86,7 @@ pub(crate) fn default_variables(has_root: bool) -> Vec<(OsString, OsString)> {
 }
 
 /// Returns the environment of a program: the default variables, those of its user, given by its
-/// name and home directory, and those that were written, which replace the others.
+/// name and home directory, and the configured ones, which replace the others.
 fn variables(low: &Low, home: Option<(&str, &str)>, has_root: bool) -> Vec<(OsString, OsString)> {
     let mut variables = default_variables(has_root);
     if let Some((name, home)) = home {

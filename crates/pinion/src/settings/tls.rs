@@ -1,4 +1,4 @@
-//! Listeners and what encrypts them, as meant.
+//! The settings of listeners and of TLS.
 
 use super::{choice, networks, path, paths, read, row, single};
 use crate::address::Address;
@@ -11,18 +11,18 @@ use pinion_engine::quic::congestion::CongestionControl;
 use pinion_engine::settings::Protocols;
 use std::path::PathBuf;
 
-/// Where to listen, and what clients find there.
+/// The address of a listener, and the content that clients find there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listen {
     /// As written.
     pub(crate) address: Address,
-    /// What is there.
+    /// The kind of content.
     pub(crate) kind: ListenKind,
-    /// What clients may speak.
+    /// The protocols that clients may speak.
     pub(crate) protocols: Spoken,
     /// Who clients have to have a certificate from.
     pub(crate) client_ca: Option<PathBuf>,
-    /// What decides how fast a connection of QUIC sends.
+    /// The congestion control of QUIC connections.
     pub(crate) congestion: CongestionControl,
     /// Proxies whose connections begin with a header of the PROXY protocol.
     pub(crate) proxy_protocol: Vec<Network>,
@@ -39,7 +39,7 @@ pub(crate) struct Spoken {
     pub(crate) http3: bool,
 }
 
-/// What clients find at an address.
+/// The kinds of content at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListenKind {
     /// The sites.
@@ -66,10 +66,10 @@ pub(crate) const LISTEN_KINDS: [ListenKind; 6] = [
     ListenKind::StoreTls,
 ];
 
-/// What all encrypted listeners have in common, and what leads to them.
+/// The settings that all encrypted listeners share, and those of redirects to them.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsSettings {
-    /// What clients get; the first is for those that ask for no host.
+    /// The certificates for clients; the first is for those that ask for no host.
     pub(crate) certificates: Certificates,
     /// Value of `Strict-Transport-Security`.
     pub(crate) hsts: Option<String>,
@@ -90,7 +90,7 @@ pub(crate) enum Certificates {
     Files(Vec<CertificateFiles>),
     /// Made by us.
     SelfSigned {
-        /// What key it has.
+        /// The kind of its key.
         key: SelfSignedKey,
     },
 }
@@ -157,7 +157,7 @@ impl Listen {
 }
 
 impl ListenKind {
-    /// Whether what is there is encrypted.
+    /// Returns whether connections of this kind are encrypted.
     pub(crate) fn is_secured(self) -> bool {
         matches!(self, Self::Tls | Self::Quic | Self::StoreTls)
     }
@@ -217,7 +217,7 @@ impl SelfSignedKey {
 }
 
 impl TlsSettings {
-    /// Reads what was written about a server.
+    /// Reads the settings of a server.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the flag.
@@ -274,7 +274,7 @@ pub(super) fn unwritten_listener(low: &Low) -> Result<Listen, Failure> {
     })
 }
 
-/// What clients may speak at a listener of a kind.
+/// Returns the protocols that clients may speak at a listener of a kind.
 fn spoken(low: &Low, kind: ListenKind) -> Result<Spoken, Failure> {
     let protocols = single(low, "protocols", values::protocols)?.unwrap_or(Spoken::ALL);
     match protocols.silent_at(kind) {
@@ -283,7 +283,8 @@ fn spoken(low: &Low, kind: ListenKind) -> Result<Spoken, Failure> {
     }
 }
 
-/// What would be taken in silence and do nothing: its row, and why. Rows are named by `named`.
+/// Returns a setting that would be accepted silently and have no effect: its row, and why. Rows are
+/// named by `named`.
 pub(crate) fn without_effect(
     low: &Low,
     named: impl Fn(&'static str) -> String,

@@ -79,7 +79,7 @@ fn served_rows(low: &Low) -> impl Iterator<Item = &'static str> {
     rows.map(|row| row.name).filter(|name| low.given(name))
 }
 
-/// Returns what `pinion serve` would be given.
+/// Returns the settings that `pinion serve` would be given.
 fn served(low: &Low) -> Result<Low, Failure> {
     let mut serve = Low::new(Verb::Serve);
     serve.set("PATH", vec![operand(low, "SOURCE")?.into_os_string()]);

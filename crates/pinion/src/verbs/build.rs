@@ -21,7 +21,7 @@ use std::path::Path;
 /// viewport take, which stand before it.
 const REPORT_HEAD_BYTES: u64 = 1024;
 
-/// Builds, and tells what was built.
+/// Builds, and reports the result.
 pub(crate) fn run(build: &Build) -> Result<(), Failure> {
     let options = build_options::options(&build.content, Options::new)?;
     let options = Options {
@@ -45,7 +45,7 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
     let result = build_file_after(earlier, &build.source, &options, &build.output, &watcher);
     watcher.clear();
     if let (Ok(summary), Some(path)) = (&result, &build.report) {
-        // Once more: links may lead to what is there only now.
+        // Once more: links may lead to files that exist only now.
         check_report(path, build)?;
         write_report(summary, &build.output, path)?;
     }

@@ -1,5 +1,4 @@
-//! `pinion check [PATH]`: everything that is wrong with a configuration, or with what a site is
-//! made of, in one go.
+//! `pinion check [PATH]`: all faults in a configuration, or in the files of a site, in one run.
 
 use crate::build_options;
 use crate::config::{self, ConfigFault, Said};
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What was looked at, and what is wrong with it.
+/// The checked parts, and their faults.
 struct Checked<'p> {
     path: &'p Path,
     sites: usize,
@@ -62,7 +61,7 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
 /// A path that leads to nothing that can be checked.
 fn neither(path: &Path) -> Failure {
     let shown = path.display();
-    // What cannot be looked at has a reason of its own.
+    // A path that cannot be looked at has a reason of its own.
     if let Err(failure) = source::recognise(path)
         && !matches!(failure, Failure::Usage(_))
     {

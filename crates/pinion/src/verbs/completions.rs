@@ -1,4 +1,4 @@
-//! `pinion completions SHELL`: what a shell needs to complete command lines.
+//! `pinion completions SHELL`: the script that a shell needs to complete command lines.
 
 use crate::command_line;
 use crate::directives::verbs::{self, VerbRow};
@@ -31,7 +31,7 @@ fn script(shell: Shell) -> Vec<u8> {
     script
 }
 
-/// What operands may be, for fish: the generator leaves that out of its script.
+/// Returns the possible operands, for fish: the generator leaves them out of its script.
 fn fish_operands() -> String {
     let operands = verbs::ALL.iter().flat_map(|verb| verb.operands.iter().map(move |o| (verb, o)));
     let lines = operands.map(|(verb, operand)| match words(verb, operand.name).join(" ") {
@@ -44,8 +44,8 @@ fn fish_operands() -> String {
     lines.collect()
 }
 
-/// The command line with what its values may be. They are read elsewhere, so the parser does not
-/// know it.
+/// Returns the command line with its possible values. They are read elsewhere, so the parser does
+/// not know them.
 fn command() -> Command {
     verbs::ALL.iter().fold(command_line::command(), |command, verb| {
         command.mut_subcommand(verb.name, |own| {
@@ -72,7 +72,7 @@ fn with_words(command: Command, verb: &VerbRow, operand: &'static str) -> Comman
     })
 }
 
-/// What an operand may be, if there are only so many words.
+/// Returns the possible words of an operand, if there is a fixed list.
 fn words(verb: &VerbRow, operand: &str) -> Vec<&'static str> {
     match (verb.name, operand) {
         ("man", _) => manual::names().collect(),

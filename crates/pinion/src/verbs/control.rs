@@ -38,7 +38,7 @@ pub(crate) fn run(control: &ControlCommand) -> Result<(), Failure> {
     }
 }
 
-/// Writes what was done to stdout, and the rest to stderr as the server logs it.
+/// Writes results to stdout, and other messages to stderr as the server logs them.
 fn show(messages: &[Message]) -> io::Result<()> {
     for message in messages {
         // A message may have several lines: the stack of a script.

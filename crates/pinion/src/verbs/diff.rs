@@ -1,4 +1,4 @@
-//! `pinion diff A B`: what would change for clients if archive B took the place of A.
+//! `pinion diff A B`: the changes for clients if archive B replaced A.
 
 mod code;
 mod document;
@@ -35,7 +35,7 @@ struct Sides {
     after: ArchiveFile,
 }
 
-/// What was found, in figures. The member names are part of the `--json` contract.
+/// The differences, in figures. The member names are part of the `--json` contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Totals {
     /// Whether the two are the same file, byte for byte if both are sound.
@@ -60,7 +60,7 @@ struct BeforeAfter {
     after: u64,
 }
 
-/// A difference and what the lists say about it.
+/// A difference and its class in the lists.
 struct FoundDifference<'s> {
     change: PathChange<'s>,
     class: Class,

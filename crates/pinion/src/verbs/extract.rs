@@ -12,7 +12,7 @@ use pinion_engine::stderr;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
 
-/// Writes the folder, and tells what was written.
+/// Writes the folder, and reports the result.
 pub(crate) fn run(settings: &Extract) -> Result<(), Failure> {
     let file = ArchiveFile::open(&settings.file)?;
     let options = ExtractOptions { force: settings.force, keep_going: settings.keep_going };

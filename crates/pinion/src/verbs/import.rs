@@ -1,4 +1,4 @@
-//! `pinion import FILE`: what another server had becomes ours.
+//! `pinion import FILE`: converts the configuration or the archive of another server to ours.
 //!
 //! | Module | Converts |
 //! |---|---|

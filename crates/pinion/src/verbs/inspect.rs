@@ -1,4 +1,4 @@
-//! `pinion inspect FILE`: what an archive holds, in figures.
+//! `pinion inspect FILE`: the content of an archive, in figures.
 
 mod figures;
 mod text;

@@ -27,7 +27,7 @@ use std::time::Instant;
 /// FILE for an archive that comes on stdin.
 pub(crate) const STDIN: &str = "-";
 
-/// What became of an archive. The member names are part of the `--json` contract: members are
+/// The result for an archive. The member names are part of the `--json` contract: members are
 /// added, never renamed or removed.
 #[derive(Debug, Serialize, Deserialize)]
 struct Published {
@@ -35,13 +35,13 @@ struct Published {
     archive: String,
     /// As written.
     folder: String,
-    /// What is current now.
+    /// The digest of the current release.
     digest: String,
     /// It was current before, and nothing was switched.
     already_current: bool,
     /// It was current before and damaged, and is whole again.
     mended: bool,
-    /// What was current before; null for the first.
+    /// The digest of the release before; null for the first.
     previous: Option<String>,
     /// Size of the archive.
     bytes: u64,
@@ -54,7 +54,7 @@ struct Published {
     seconds: f64,
 }
 
-/// Publishes, and tells what became of it.
+/// Publishes, and reports the result.
 pub(crate) fn run(publish: &Publish) -> Result<(), Failure> {
     let published = match &publish.folder {
         ReleasePlace::Here(path) => here(publish, path)?,
@@ -104,7 +104,7 @@ fn here(publish: &Publish, path: &Path) -> Result<Published, Failure> {
         let switched = turn.switch_to(&id, Act::Publish)?;
         let removed = shelf::remove_old(&folder, turn.history(), &id, publish.keep)?;
         published.removed = removed.iter().map(Id::to_string).collect();
-        // Whoever waits for the folder need not wait for the server too.
+        // A process that waits for the folder need not wait for the server too.
         drop(turn);
         published.taken_up = switched.is_taken_up();
     }
@@ -120,7 +120,7 @@ fn there(publish: &Publish, remote: &Remote) -> Result<Published, Failure> {
     let (file, bytes) = match publish.file == Path::new(STDIN) {
         true => (stdin()?, None),
         false => {
-            // Here already: what is damaged need not be sent.
+            // Verified on this side already: a damaged archive need not be sent.
             let (_, bytes, _) = shelf::verified(archive_file::open(&publish.file)?, &shown, &bar)?;
             (archive_file::open(&publish.file)?, Some(bytes))
         }
@@ -139,7 +139,7 @@ fn there(publish: &Publish, remote: &Remote) -> Result<Published, Failure> {
     })
 }
 
-/// FILE, open; what is no archive at all is refused before anything is copied. Ctrl-C leaves
+/// Opens FILE; a file that is no archive at all is refused before anything is copied. Ctrl-C leaves
 /// nothing behind; while stdin is read it ends the program as it ends any other.
 fn origin<'a>(
     file: &Path,

@@ -1,4 +1,4 @@
-//! `pinion releases DIR`: what can be served, and what is.
+//! `pinion releases DIR`: lists the stored releases, and the current one.
 
 use crate::document::text;
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ struct Release {
     current: bool,
     /// How many steps back it is; null when it is not on the way back.
     back: Option<u64>,
-    /// When it was published, RFC 3339, UTC; null when nobody knows.
+    /// The time when it was published, RFC 3339, UTC; null when unknown.
     published: Option<String>,
     /// By whom.
     by: Option<String>,
@@ -45,7 +45,7 @@ struct Release {
     bytes: Option<u64>,
     /// Its entries.
     paths: Option<u64>,
-    /// What is wrong with it.
+    /// The damage of the release.
     error: Option<String>,
 }
 

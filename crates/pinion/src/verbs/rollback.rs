@@ -16,16 +16,16 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// What became of a wish to go back. The member names are part of the `--json` contract.
+/// The result of a rollback. The member names are part of the `--json` contract.
 #[derive(Debug, Serialize, Deserialize)]
 struct RolledBack {
     /// As written.
     folder: String,
-    /// What is current now.
+    /// The digest of the current release.
     digest: String,
     /// It was current before, and nothing was switched.
     already_current: bool,
-    /// What was current before.
+    /// The digest of the release before.
     previous: Option<String>,
     /// Whether a running server has it; null when none had the one before in use.
     taken_up: Option<bool>,
@@ -61,7 +61,7 @@ fn here(rollback: &Rollback, path: &Path) -> Result<RolledBack, Failure> {
         taken_up: None,
     };
     if !done.already_current {
-        // It was verified when it came. What no server could open is not switched to.
+        // It was verified when it came. A release that no server could open is refused here.
         shelf::look(&folder, &id)?;
         let switched = turn.switch_to(&id, Act::Rollback)?;
         drop(turn);
@@ -93,7 +93,7 @@ pub(super) fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
 }
 
-/// What a switch left behind it, and before whom.
+/// Reports the release before a switch, and whether a server has loaded the new one.
 pub(super) fn tell_switch(previous: Option<&str>, taken_up: Option<bool>, style: TerminalStyle) {
     if let Some(previous) = previous {
         stderr::line(format_args!("before: {}", short(previous)));

@@ -1,6 +1,6 @@
 //! `pinion run SCRIPT [ARGS]`: a Lua script runs to its end, on one worker of a server that listens
-//! nowhere. SIGTERM lets what has begun come to its end, as long as the grace lasts; other signals
-//! do what they do to any program.
+//! nowhere. SIGTERM lets running work finish, within the time of `--grace`; other signals have
+//! their default effects.
 
 use crate::failure::Failure;
 use crate::script_file;
@@ -86,8 +86,8 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     }
 }
 
-/// What SIGTERM does: the first one lets what has begun come to its end. A second one ends it, and
-/// so does the end of the grace, wherever its worker is.
+/// Waits for SIGTERM: the first one lets running work finish. A second one ends it, and so does the
+/// end of the grace, in any state of its worker.
 fn hear(signals: &Signals, control: &Control, grace: Duration) {
     signals.wait();
     control.drain();
@@ -112,10 +112,10 @@ fn cut_off() -> ! {
 /// How the program has ended: whether all went well, or why it could not begin.
 type Ending = Result<bool, String>;
 
-/// What the worker does: nothing but the program.
+/// The application of the worker, which runs the program and serves no sites.
 struct NoSites {
     scripts: Scripts,
-    /// Where its end is told; none when it was.
+    /// The channel that gets its end; `None` once it was sent.
     tell: Option<Sender<Ending>>,
 }
 
@@ -141,7 +141,7 @@ impl NoSites {
 
     fn end(&mut self, ending: Ending) {
         if let Some(tell) = self.tell.take() {
-            // Whoever started it waits for this.
+            // The main thread waits for this.
             let _heard = tell.send(ending);
         }
     }
@@ -159,7 +159,7 @@ impl App for NoSites {
 
     fn pass(&mut self, connections: &mut Connections<'_>) {
         let now = connections.now();
-        // With its end told, what is left does not run any more.
+        // After its end was reported, remaining work does not run any more.
         if self.tell.is_some() {
             self.scripts.pass(connections);
             self.look(now);

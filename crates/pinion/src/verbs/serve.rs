@@ -6,12 +6,12 @@ use crate::server::service_manager::ServiceManager;
 use crate::server::{kit, run};
 use crate::settings::Serve;
 
-/// Serves until it is told to stop.
+/// Serves until it is asked to stop.
 pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
     start(|| ServerPlan::make(settings))
 }
 
-/// Serves what `plan` returns until it is told to stop.
+/// Serves the plan that `plan` returns until it is asked to stop.
 pub(super) fn start(plan: impl FnOnce() -> Result<ServerPlan, Failure>) -> Result<(), Failure> {
     let manager = ServiceManager::take();
     let plan = plan().map_err(Failure::at_start)?;

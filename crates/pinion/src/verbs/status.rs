@@ -1,4 +1,4 @@
-//! `pinion status`: what running servers serve, and how much they use.
+//! `pinion status`: the sites that running servers serve, and their use of resources.
 
 use crate::control::client;
 use crate::control::protocol::{CommandRequest, ServerCommand};
@@ -102,7 +102,8 @@ fn write_server(
     write_sites(&status.sites, out, style)
 }
 
-/// Returns what is told in lines, by its name; more than one line where there are several things.
+/// Returns the lines of the status, by their names; more than one line where there are several
+/// things.
 fn facts(socket: &str, status: &Status, style: TerminalStyle) -> Vec<(&'static str, Vec<String>)> {
     let Status { workers, connections, memory, .. } = status;
     let workers = format!("{} on {}", counted(workers.count, "worker"), workers.io);
@@ -157,7 +158,7 @@ fn facts(socket: &str, status: &Status, style: TerminalStyle) -> Vec<(&'static s
     facts
 }
 
-/// Returns how much is in the store, and what happens when it is full.
+/// Returns the content of the store in figures, and its policy when it is full.
 fn store_use(store: &StoreUse) -> String {
     let StoreUse { memory_bytes, max_bytes, eviction } = store;
     let most = match max_bytes {
@@ -178,7 +179,7 @@ fn upstream(upstream: &Upstream, style: TerminalStyle) -> String {
     format!("{} at {}, {state}, {}", shown(url), shown(mount), counted(*requests, "request"))
 }
 
-/// Returns what a Python application does: a line about it, and one for each process.
+/// Returns the state of a Python application: a line about it, and one for each process.
 fn python(app: &PythonApplication, style: TerminalStyle) -> Vec<String> {
     let PythonApplication { name, folder, waiting, memory, processes } = app;
     let mut line = format!("{} in {}, {memory}", shown(name), shown(folder));
@@ -206,7 +207,7 @@ fn python(app: &PythonApplication, style: TerminalStyle) -> Vec<String> {
     [line].into_iter().chain(processes.iter().map(process)).collect()
 }
 
-/// Returns what a program does that the server keeps running.
+/// Returns the state of a program that the server keeps running.
 fn supervised(program: &SupervisedProgram, style: TerminalStyle) -> String {
     let SupervisedProgram { name, state, since, pid, restarts, restart_in_ms, last_end } = program;
     let pid = pid.map_or_else(String::new, |pid| format!(" ({pid})"));

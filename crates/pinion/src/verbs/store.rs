@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::plan::ServerPlan;
 use crate::settings::Serve;
 
-/// Serves until it is told to stop.
+/// Serves until it is asked to stop.
 pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
     serve::start(|| ServerPlan::store_only(settings))
 }

@@ -1,4 +1,4 @@
-//! `pinion version`: which build of the program this is, and what it is made of.
+//! `pinion version`: which build of the program this is, and its components.
 
 mod components;
 
@@ -6,11 +6,11 @@ use crate::failure::Failure;
 use pinion_archive::layout::FORMAT_VERSION;
 use std::io::Write as _;
 
-/// The sources that a package was made of, as git names them. Only `cargo xtask dist` says so: a
-/// program that is built while somebody works is of no commit.
+/// The git commit of the sources that a package was made of. Only `cargo xtask dist` sets it: a
+/// program that is built during development is of no commit.
 const COMMIT: Option<&str> = option_env!("PINION_BUILD_COMMIT");
 
-/// What compiled that package.
+/// The compiler of that package.
 const COMPILER: Option<&str> = option_env!("PINION_BUILD_COMPILER");
 
 /// Writes the version or the list of components, for people or as JSON.

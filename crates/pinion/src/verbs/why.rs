@@ -1,6 +1,6 @@
-//! `pinion why [SOURCE] URL`: which site, rule, file or route gives the response to a request, what
-//! was tried before it, and where each header comes from. [`crate::explain`] or a running server
-//! finds that out; here it is written, for people ([`text`]) or as JSON.
+//! `pinion why [SOURCE] URL`: which site, rule, file or route gives the response to a request,
+//! which steps came before it, and where each header comes from. [`crate::explain`] or a running
+//! server makes the explanation; this module writes it, for people ([`text`]) or as JSON.
 
 mod text;
 

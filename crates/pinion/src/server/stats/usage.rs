@@ -1,5 +1,5 @@
-//! What this process has cost so far, as the kernel tells in `/proc/self` (proc(5)). What cannot be
-//! read counts as nothing.
+//! The resources that this process has used so far, as the kernel reports them in `/proc/self`
+//! (proc(5)). Values that cannot be read count as nothing.
 
 use rustix::param::{clock_ticks_per_second, page_size};
 use std::fs;

@@ -23,7 +23,7 @@ const STORE_TAG: u64 = 1 << 57;
 /// Bytes that a client may send before the server has looked at them.
 const INPUT_BYTES: u64 = 64 * 1024;
 
-/// What all workers share.
+/// The state of the store that all workers share.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreShared {
     pub(crate) store: Arc<Store>,
@@ -48,7 +48,7 @@ pub(crate) struct StoreClients {
     waiting_pages: WaitingPages,
 }
 
-/// What a worker has for requests for pages of the store.
+/// The parts of a worker that serve requests for pages of the store.
 pub(crate) struct WorkerPages<'w> {
     pub(crate) pages: &'w StoredPages,
     pub(crate) waiting: &'w mut WaitingPages,
@@ -147,7 +147,7 @@ impl StoreClients {
     fn posted(&mut self, number: usize, message: Message, stream: &mut RawStream<'_>) {
         let Some(Some(client)) = self.clients.get_mut(number) else { return };
         let Ok(mut end) = message.downcast::<JobEnd>() else {
-            // It was killed: what it has not read is not sent.
+            // It was killed: replies that it has not read are not sent.
             self.remove(number);
             return stream.abort();
         };
@@ -194,7 +194,7 @@ impl StoreClients {
     }
 
     fn remove(&mut self, number: usize) {
-        // Who ends a job gives back what it has of the client.
+        // The thread that ends a job frees the memory that it holds for the client.
         self.push_held_job(number);
         if let Some(mut client) = self.clients[number].take() {
             client.client.disconnect(&self.shared.store);
@@ -205,7 +205,7 @@ impl StoreClients {
 
 /// Sends all replies.
 fn send(store: &Arc<Store>, output: &mut ReplyOutput, stream: &mut RawStream<'_>) -> ContentRoom {
-    // Without replies, what is still to be read of earlier ones counts.
+    // Without new replies, the unread bytes of earlier ones still count.
     let mut room = stream.write(Slice::Copied(b""));
     for part in output.parts() {
         room = stream.write(match part {

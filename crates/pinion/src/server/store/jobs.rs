@@ -41,7 +41,7 @@ pub(crate) struct StoreJobs {
     script_jobs: AtomicUsize,
 }
 
-/// What a thread does, and who gets the result.
+/// A job for a thread, and the recipient of its result.
 #[derive(Debug)]
 pub(super) enum StoreJob {
     /// A command of a client.
@@ -73,8 +73,8 @@ impl std::fmt::Debug for ScriptDone {
     }
 }
 
-/// What is posted to the stream of a client when its job has ended. If the stream is gone, the
-/// reply is dropped.
+/// The message that is posted to the stream of a client when its job has ended. If the stream is
+/// gone, the reply is dropped.
 pub(super) struct JobEnd {
     store: Arc<Store>,
     /// `None` once it was taken.
@@ -182,12 +182,12 @@ impl StoreJobs {
         Some(finished)
     }
 
-    /// Returns what is posted to the client of a job that has ended.
+    /// Returns the message for the client of a job that has ended.
     pub(super) fn command_end(&self, finished: FinishedJob) -> Message {
         Box::new(JobEnd { store: Arc::clone(&self.store), finished: Some(Box::new(finished)) })
     }
 
-    /// Returns what is posted to the request of a look that has ended.
+    /// Returns the message for the request of a look that has ended.
     pub(super) fn look_end(&self, found: Option<FoundValue>) -> Message {
         self.looks.fetch_sub(1, Ordering::Relaxed);
         Box::new(LookEnd(found))

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
 
-/// Posted to the stream of a client that was killed. What it has not read is not sent.
+/// The message to the stream of a client that was killed. Replies that it has not read are not
+/// sent.
 pub(super) struct ClientKilled;
 
 /// See the head of the module.
@@ -35,7 +36,8 @@ impl StoreKills {
         }
     }
 
-    /// Posts what was not posted. The upkeep of the store does it again and again.
+    /// Posts the messages that could not be posted. The upkeep of the store does it again and
+    /// again.
     pub(crate) fn post_again(&self) {
         self.lock().retain(|(poster, address)| {
             // Nothing is posted to a stream that is gone, and that is no error.

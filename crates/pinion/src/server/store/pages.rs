@@ -1,9 +1,10 @@
 //! Pages of the store: the values of keys, as responses (docs/store.md, "Pages from the store").
 //!
-//! What a response needs beside the value is made once for each value: the entity tag, the fields,
-//! the codings. It is kept beside the store, by site and path, and belongs to the value that it was
-//! made of: a short value is compared with it, a long one is the same if it lies where it lay. So a
-//! command that changes a value need not know of it, and the next request finds the new value.
+//! The parts of a response beside the value are made once for each value: the entity tag, the
+//! fields, the codings. They are kept beside the store, by site and path, and belong to the value
+//! that they were made of: a short value is compared with it, a long one is the same if its address
+//! is the same. So a command that changes a value need not know of it, and the next request finds
+//! the new value.
 
 use super::clients::shared;
 use crate::server::live_files::{INDEX, UNKNOWN_TYPE};
@@ -44,7 +45,7 @@ const SHARDS: usize = 16;
 /// and made again.
 const SHARD_MAX_BYTES: usize = 2 * 1024 * 1024;
 
-/// What a kept form takes beside its bytes: places in a table and allocations.
+/// The size of a kept form beside its bytes: table entries and allocations.
 const FORM_OVERHEAD_BYTES: usize = 512;
 
 /// The type of a path without an extension.
@@ -60,7 +61,7 @@ const CODINGS: [(Coding, u64); 4] =
 pub(crate) struct StoreMount {
     /// The decoded path of the mount, without a slash at the end.
     path: Box<[u8]>,
-    /// What keys begin with.
+    /// The prefix of keys.
     prefix: Box<[u8]>,
 }
 
@@ -103,12 +104,13 @@ pub(crate) struct StoredPages {
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// By the number of the site and the decoded path, with what they count.
+    /// The forms by the number of the site and the decoded path, each with the bytes that it
+    /// counts.
     forms: HashMap<Box<[u8]>, (Arc<PageForms>, usize)>,
     bytes: usize,
 }
 
-/// What is found for a path.
+/// The result of a look-up of a path.
 #[derive(Debug)]
 pub(crate) enum FoundPage {
     /// The path has no key, or the key no value.
@@ -142,7 +144,7 @@ impl fmt::Display for NoPage {
     }
 }
 
-/// A value, and what its responses are made of.
+/// A value, and the parts of its responses.
 #[derive(Debug)]
 pub(crate) struct StoredPage {
     content: Bytes,
@@ -156,7 +158,7 @@ pub(crate) struct PageForm<'p> {
     pub(crate) content: &'p Bytes,
 }
 
-/// What is made of a value once.
+/// The parts that are made once for a value.
 #[derive(Debug)]
 struct PageForms {
     value: KnownValue,
@@ -274,7 +276,7 @@ fn name(site: u64, path: &[u8]) -> Vec<u8> {
     [&site.to_le_bytes()[..], path].concat()
 }
 
-/// What a key has.
+/// The value of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum FoundValue {
     Nothing,
@@ -387,7 +389,7 @@ impl StoredPage {
     /// Returns the form that a request is to have.
     pub(crate) fn form(&self, head: &RequestHead<'_>) -> PageForm<'_> {
         let Self { content, forms } = self;
-        // One that is for one user stays as it is: its length could tell what is in it.
+        // A page for one user is not coded: its length could reveal its content.
         let is_coded = forms.varies && head.user().is_none();
         if let Some(coded) = is_coded.then(|| self.coded(head)).flatten() {
             let CodedForm { fields, etag, content } = coded;

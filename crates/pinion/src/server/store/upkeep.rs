@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::kills::StoreKills;
 use pinion_store::store::{ExpiryCursor, Store};
 
-/// How often the thread looks: an expired key that nobody asks for occupies memory for some more
-/// seconds, since each look is at a part of all keys.
+/// The time between two looks of the thread: an expired key that no client asks for occupies memory
+/// for some more seconds, since each look is at a part of all keys.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Keys that are looked at each time with one lock: some microseconds.

@@ -36,7 +36,7 @@ pub(crate) struct WaitingPage {
     pub(crate) began: Option<Beginning>,
 }
 
-/// What is posted to a request when its key was looked at; `None` if that has failed because of a
+/// The message for a request after a look at its key; `None` if the look has failed because of a
 /// fault in the program.
 pub(super) struct LookEnd(pub(super) Option<FoundValue>);
 

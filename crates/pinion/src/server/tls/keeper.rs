@@ -1,5 +1,5 @@
-//! The thread that takes up changed certificates: those whose files are other ones than before, and
-//! all of them on SIGHUP. What cannot be used changes nothing but a line on stderr.
+//! The thread that reloads changed certificates: the ones whose files have changed, and all of them
+//! on SIGHUP. A file that cannot be used only causes a line on stderr.
 //!
 //! Files are looked at every two seconds. Notices of the kernel would have to be asked for at every
 //! link and folder on the way, and there are two small files where a site has thousands.
@@ -29,7 +29,8 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How often a certificate that we made is looked at.
 const OWN_LOOK: Duration = Duration::from_secs(86_400);
 
-/// Asks the thread, from any other one. It ends when nobody is left who could ask.
+/// A handle to the thread, usable from any other thread. The thread ends when the last handle is
+/// dropped.
 #[derive(Clone)]
 pub(crate) struct Keeper {
     wishes: Sender<(Wish, Reports)>,
@@ -51,7 +52,7 @@ impl ServedCertificates {
     }
 }
 
-/// What is asked for.
+/// A request to the thread.
 pub(crate) enum Wish {
     /// Read all files again.
     Reload,
@@ -62,7 +63,7 @@ pub(crate) enum Wish {
 }
 
 impl Keeper {
-    /// Starts it with what was read.
+    /// Starts the thread with the certificates that were read.
     ///
     /// # Errors
     /// There is no thread.
@@ -87,10 +88,10 @@ impl Keeper {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct KeeperState {
     loaded: Vec<(CertificateFiles, Certificate)>,
-    /// What the files were before they were read.
+    /// The states of the files before they were read.
     looks: Vec<[Look; 2]>,
     own: Option<(SelfSignedKey, Option<PathBuf>)>,
     own_look: Instant,
@@ -153,7 +154,7 @@ impl KeeperState {
         }
     }
 
-    /// Takes up what has changed, once it has come to rest: certificate and key are two files, and
+    /// Reloads changed files, once they have come to rest: certificate and key are two files, and
     /// each may be written in pieces.
     fn follow(&mut self, reports: &Reports) {
         if self.own_look.elapsed() >= OWN_LOOK {
@@ -176,8 +177,7 @@ impl KeeperState {
         }
     }
 
-    /// Makes the certificate anew that is ours, if its end is near. It is taken up as any changed
-    /// one is.
+    /// Makes our own certificate anew, if it ends soon. It is reloaded as any changed one is.
     fn renew_own(&mut self, reports: &Reports) {
         self.own_look = Instant::now();
         if let Some((key, state)) = &self.own
@@ -187,15 +187,15 @@ impl KeeperState {
         }
     }
 
-    /// Reads those that are asked for. Each that can be used takes the place of what was there, and
-    /// is told when new connections have it.
+    /// Reads the requested certificates. Each that can be used replaces its earlier version, and is
+    /// reported when new connections have it.
     fn take_up(&mut self, is_asked: impl Fn(usize) -> bool, reports: &Reports) {
         let mut taken = Vec::new();
         for (at, (files, certificate)) in self.loaded.iter_mut().enumerate() {
             if !is_asked(at) {
                 continue;
             }
-            // Looked at before it is read: what changes meanwhile is read again.
+            // The state is read before the file: a file that changes meanwhile is read again.
             let seen = look_at(files);
             if let Some(known) = self.looks.get_mut(at) {
                 *known = seen;
@@ -274,7 +274,7 @@ impl KeeperState {
         }
     }
 
-    /// Whether whoever follows a redirect finds a certificate for its host.
+    /// Returns whether a client that follows a redirect finds a certificate for its host.
     fn is_host_named(&self) -> bool {
         self.leads_to.as_ref().is_some_and(|CanonicalHost { host, .. }| {
             self.loaded.iter().any(|(_, certificate)| certificate.names_host(host))
@@ -288,7 +288,7 @@ fn taken_up(files: &CertificateFiles, certificate: &Certificate) -> Message {
     Message::info(format!("reloaded certificate {file}: valid until {until}"))
 }
 
-/// Returns that the files of a certificate can be read again, and hold what is served.
+/// Returns the message that the files of a certificate can be read again, and hold the served one.
 fn restored(files: &CertificateFiles, certificate: &Certificate) -> Message {
     let until = calendar::rfc3339(certificate.not_after());
     let file = files.cert.display();

@@ -1,9 +1,9 @@
-//! Whether what is watched is there, and what the log says when it is not.
+//! Tracks whether a watched path exists, and logs when it does not.
 
 use crate::log_lines;
 use std::path::{Path, PathBuf};
 
-/// What a watched path is to a site.
+/// The role of a watched path for a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchedKind {
     /// It is served.
@@ -12,15 +12,15 @@ pub(super) enum WatchedKind {
     PasswordFile,
 }
 
-/// A watched path, and whether it has led nowhere for longer than it takes to replace what is
-/// there.
+/// A watched path, and whether it has led nowhere for longer than a replacement of its target
+/// takes.
 pub(super) struct Presence {
     kind: WatchedKind,
     path: PathBuf,
     is_gone: bool,
 }
 
-/// What has become of a path.
+/// A change of the presence of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PresenceChange {
     Gone,
@@ -53,7 +53,7 @@ impl Presence {
 
     fn update(&mut self, is_there: bool, noticed: bool) -> Option<PresenceChange> {
         let was_gone = self.is_gone;
-        // What is missing right after a notice is being replaced, most likely.
+        // A file that is missing right after a notice is most likely being replaced.
         self.is_gone = !is_there && (was_gone || !noticed);
         match (was_gone, self.is_gone) {
             (false, true) => Some(PresenceChange::Gone),

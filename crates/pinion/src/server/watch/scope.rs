@@ -1,7 +1,8 @@
-//! What of the file system is part of a served folder: the folder, and what its links lead to.
+//! The part of the file system that belongs to a served folder: the folder, and the targets of its
+//! links.
 //!
 //! The kernel tells where a file really is, a site where its links put it, and the two can differ:
-//! what lies in a hidden folder is part of the site when a link leads there. So every place of the
+//! a file in a hidden folder is part of the site when a link leads there. So every folder of the
 //! file system that the site reaches into is kept with its path in the site, and the names on that
 //! path decide, as they do in a build.
 
@@ -11,8 +12,9 @@ use pinion_build::{Names, Shape, Walked};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Links that are looked at each time. Where a link leads is mostly told by a notice; looking finds
-/// what is switched outside of the site. A hundred thousand links must not keep a core busy.
+/// Links that are looked at each time. A change of a link's target mostly causes a notice; looking
+/// finds targets that are switched outside of the site. A hundred thousand links must not keep a
+/// core busy.
 const LINKS_PER_LOOK: usize = 1000;
 
 /// Folders to be watched, alone or with all below.
@@ -29,7 +31,7 @@ pub(super) struct Scope {
     /// The link to be looked at next.
     next: usize,
     places: Vec<WatchedFolder>,
-    /// What the last build took it for. Before the first one all code matters.
+    /// The layout that the last build found. Before the first one all code matters.
     shape: Shape,
     /// Where that build found code, below the source.
     code: Vec<PathBuf>,
@@ -37,11 +39,11 @@ pub(super) struct Scope {
     files: HashSet<PathBuf>,
 }
 
-/// What may lead to something else one day: a link of the site, or the path of a rules file.
+/// A path whose target may change: a link of the site, or the path of a rules file.
 struct WatchedLink {
     /// Below the source, or absolute: joined to the source it is where to look.
     path: PathBuf,
-    /// What it led to before the last build.
+    /// Its target before the last build.
     seen: Look,
 }
 
@@ -76,8 +78,8 @@ impl Scope {
         &self.source
     }
 
-    /// Takes over what the walk of a build has met; true when something matters now that did not
-    /// before.
+    /// Stores the paths that the walk of a build has met; returns true when something matters now
+    /// that did not before.
     pub(super) fn take_walked(&mut self, walked: Walked) -> bool {
         let Walked { links, code, shape } = walked;
         let mut known: HashMap<PathBuf, Look> =
@@ -86,7 +88,7 @@ impl Scope {
         let mut is_more =
             shape != self.shape && (shape == Shape::Dynamic || self.shape == Shape::Static);
         for path in links {
-            // What was seen of a known one stays: the build may have met an earlier state.
+            // The recorded target of a known one stays: the build may have met an earlier state.
             let seen = known.remove(&path).unwrap_or_else(|| {
                 is_more = true;
                 look(&self.source.join(&path))
@@ -174,7 +176,7 @@ impl Scope {
         has_moved
     }
 
-    /// A build begins: what it will find is seen.
+    /// Records the targets of all links at the beginning of a build.
     pub(super) fn see(&mut self) {
         for link in self.rules.iter_mut().chain(&mut self.links) {
             link.seen = look(&self.source.join(&link.path));

@@ -1,4 +1,4 @@
-//! What a build did, for people and for programs.
+//! The result of a build, for people and for programs.
 
 use crate::document::{problems, text};
 use crate::notes;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// Paths of each kind that are named one by one; more are counted.
 const NAMED: usize = 10;
 
-/// Tells it on stderr: what deserves a look, then one line.
+/// Reports it on stderr: warnings, then one line.
 pub(crate) fn tell(build: &Build, summary: &Summary, of_code: &[String], style: TerminalStyle) {
     let warning = style.yellow("warning");
     for problem in &summary.problems {

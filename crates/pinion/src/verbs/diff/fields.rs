@@ -53,7 +53,7 @@ fn blocks<'a>(
     all.map(|(coding, id)| archive.shared(id).map(|block| (coding, block))).collect()
 }
 
-/// What differs in the full form of two blocks.
+/// Returns the differences in the full form of two blocks.
 pub(super) fn between(old: &SharedBlock<'_>, new: &SharedBlock<'_>) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     for (name, _) in new.fields().chain(old.fields()) {

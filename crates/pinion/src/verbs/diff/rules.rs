@@ -1,5 +1,5 @@
-//! What differs apart from single paths: rules, and the fields of what the server answers by
-//! itself.
+//! The differences apart from single paths: rules, and the fields of the server's built-in
+//! responses.
 
 use super::Sides;
 use super::fields::{FieldChange, between};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// What became of the rules. The member names are part of the `--json` contract.
+/// The changes of the rules. The member names are part of the `--json` contract.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleChanges<R> {
     pub(super) added: Vec<R>,

@@ -110,7 +110,7 @@ fn path(listed: &ListedEntry) -> String {
     }
 }
 
-/// What is new or gone.
+/// Describes an entry that was added or removed.
 fn about(listed: &ListedEntry) -> String {
     let mut parts = Vec::new();
     if listed.status != 200 {
@@ -123,7 +123,7 @@ fn about(listed: &ListedEntry) -> String {
     parts.join("  ")
 }
 
-/// In what both differ, but for their fields.
+/// Returns the differences of the two entries, except in their fields.
 fn details(found: &FoundDifference<'_>, before: &ListedEntry, after: &ListedEntry) -> Vec<String> {
     let aspects = found.change.aspects;
     let mut details = Vec::new();
@@ -153,7 +153,7 @@ fn codings(listed: &ListedEntry) -> String {
     if forms.is_empty() { "none".to_owned() } else { forms.join(" + ") }
 }
 
-/// What it comes to.
+/// Returns the summary of the differences.
 fn summary(totals: &Totals) -> Vec<String> {
     if totals.same {
         return vec!["the same archive".to_owned()];

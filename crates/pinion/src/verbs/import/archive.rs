@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Makes the archive, and tells what is in it.
+/// Makes the archive, and reports its content.
 pub(super) fn run(import: &Import) -> Result<(), Failure> {
     let output = import.output();
     let output = output.ok_or_else(|| {

@@ -26,7 +26,7 @@ pub(super) struct Converted {
     pub(super) text: String,
 }
 
-/// Writes the file, and says what could not be carried.
+/// Writes the file, and reports the settings that could not be carried over.
 ///
 /// # Errors
 /// There is no file, or requests are let in that were refused: then it is written.
@@ -82,7 +82,8 @@ pub(super) fn convert(
     settle(draft, &file.to_string_lossy())
 }
 
-/// Makes comments of the keys that Pinion refuses, so that what is written is a configuration.
+/// Makes comments of the keys that Pinion refuses, so that the written file is a valid
+/// configuration.
 fn settle(mut draft: ConfigurationDraft, source: &str) -> Result<Converted, String> {
     for _ in 0..SETTLE_ROUNDS_MAX {
         let (text, origins) = draft.render(source);
@@ -123,7 +124,7 @@ fn write(output: &Path, text: &str, force: bool) -> Result<(), Failure> {
 fn report(import: &Import, output: &Path, draft: &ConfigurationDraft, style: TerminalStyle) {
     let file = import.file.display();
     let leftovers = draft.leftovers();
-    // What is open now is said last, where it is seen.
+    // Paths that are open now are reported last, where they are seen.
     let (open, closed): (Vec<&Leftover>, Vec<&Leftover>) =
         leftovers.into_iter().partition(|leftover| leftover.opens);
     let tell = |leftovers: &[&Leftover], word: &str| {

@@ -1,5 +1,5 @@
-//! The configuration that is being made of another one: tables with their keys, and with what could
-//! not be carried at the place where it would be.
+//! The draft of a configuration that is made of another one: tables with their keys, and with notes
+//! about parts that could not be carried over, at the place where they would be.
 
 use super::limits::SHOWN_MAX_CHARS;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub(super) enum Setting {
 pub(super) struct Leftover {
     /// A JSON pointer, or the number of a line.
     pub(super) place: String,
-    /// What it was, and what to do instead.
+    /// The part that was left out, and the advice.
     pub(super) message: String,
     /// Requests that were refused are let in without it.
     pub(super) opens: bool,
@@ -35,7 +35,7 @@ pub(super) enum DraftLine {
 /// A table of `pinion.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DraftTable {
-    /// As it is written: `[[site]]`. Empty for what comes before the first table.
+    /// The header as it is written: `[[site]]`. It is empty for the part before the first table.
     pub(super) header: &'static str,
     pub(super) lines: Vec<DraftLine>,
 }
@@ -61,7 +61,7 @@ impl DraftTable {
         self.set(key, Setting::Number(number));
     }
 
-    /// Sets a key; what was set before is replaced, since TOML takes a key once.
+    /// Sets a key; an earlier value is replaced, since TOML takes a key once.
     pub(super) fn set(&mut self, key: &'static str, setting: Setting) {
         let line = DraftLine::Key(key, setting);
         let is_same =
@@ -92,7 +92,7 @@ impl DraftTable {
         self.set(key, Setting::Texts(texts));
     }
 
-    /// Says at this place what could not be carried.
+    /// Adds a note at this place about a part that could not be carried over.
     pub(super) fn leave_out(&mut self, place: impl Into<String>, message: impl AsRef<str>) {
         self.note(&place.into(), message.as_ref(), false);
     }
@@ -134,7 +134,8 @@ impl DraftTable {
 pub(super) type LineOrigin = Option<(usize, Option<usize>)>;
 
 impl ConfigurationDraft {
-    /// Returns what could not be carried, each once, in the order of the file.
+    /// Returns the notes about parts that could not be carried over, each once, in the order of the
+    /// file.
     pub(super) fn leftovers(&self) -> Vec<&Leftover> {
         let mut known = BTreeSet::new();
         let lines = self.tables.iter().flat_map(|table| &table.lines);
@@ -173,7 +174,7 @@ impl ConfigurationDraft {
                     DraftLine::Key(key, setting) => {
                         text.push_str(&format!("{key} = {}\n", toml(setting)));
                     }
-                    // What all sites have in common is said once.
+                    // A note that all sites share is written once.
                     DraftLine::LeftOut(leftover) if !known.insert(leftover) => continue,
                     DraftLine::LeftOut(Leftover { place, message, .. }) => {
                         text.push_str(&format!("# {place}: {message}\n"));

@@ -22,7 +22,7 @@ impl JsonNode {
     /// Reads a text.
     ///
     /// # Errors
-    /// A phrase that says what is wrong, with its line and column.
+    /// A phrase that names the fault, with its line and column.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         serde_json::from_slice(&without_comments(text)).map_err(|error| error.to_string())
     }

@@ -1,5 +1,5 @@
-//! What holds for any bytes as the configuration of another server: what the fuzz target checks,
-//! and the replay of its corpus.
+//! Properties that hold for any bytes as the configuration of another server. The fuzz target
+//! checks them, and so does the replay of its corpus.
 
 use super::configuration::{Converted, convert};
 use super::draft::Leftover;
@@ -10,8 +10,8 @@ use std::path::Path;
 /// Files that are read in different ways, by the first byte.
 const FILES: [&str; 2] = ["/srv/unit.json", "/srv/uwsgi.ini"];
 
-/// What follows the first byte is refused with one line, or becomes a configuration that Pinion
-/// takes. What it says of parts that it has left out is one line each.
+/// Checks that the text after the first byte is refused with one line, or becomes a configuration
+/// that Pinion accepts. The notes about parts that were left out are one line each.
 pub(crate) fn check(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let file = Path::new(FILES[usize::from(first % 2)]);

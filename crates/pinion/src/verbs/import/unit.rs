@@ -178,7 +178,7 @@ fn http_setting(name: &str) -> &'static str {
     }
 }
 
-/// Returns the table of a listener. What it says about proxies is about the whole server here.
+/// Returns the table of a listener. Its settings about proxies are about the whole server here.
 fn listener_table(
     address: &str,
     listener: &JsonNode,

@@ -21,7 +21,7 @@ use ini::IniOption;
 use options::{OptionUse, option_use};
 use std::path::Path;
 
-/// What is gathered of the options.
+/// The settings that are gathered from the options.
 struct Gathered {
     first: DraftTable,
     site: DraftTable,
@@ -31,9 +31,9 @@ struct Gathered {
     python: DraftTable,
     variables: Vec<(String, String)>,
     python_paths: Vec<String>,
-    /// What relative paths belong to.
+    /// The folder that relative paths belong to.
     folder: StartFolder,
-    /// `socket`, with the line: what it speaks, `protocol` says.
+    /// Values of `socket`, with their lines; `protocol` names their protocol.
     sockets: Vec<(String, usize)>,
     protocol: Option<(String, usize)>,
     module: Option<String>,

@@ -17,9 +17,9 @@ pub(crate) struct Figures {
     pub(crate) archive: String,
     /// Its length.
     pub(crate) bytes: u64,
-    /// What names it and no other, in hexadecimal digits.
+    /// The digest that identifies it, in hexadecimal digits.
     pub(crate) digest: String,
-    /// What its paths stand for.
+    /// The kinds of its paths.
     pub(crate) paths: Paths,
     /// The bodies in it.
     pub(crate) bodies: Bodies,
@@ -31,7 +31,7 @@ pub(crate) struct Figures {
     pub(crate) largest: Vec<Large>,
     /// Redirects and rewrites that are no paths of their own.
     pub(crate) rules: RuleFigures,
-    /// Scripts, templates and what they include.
+    /// Scripts, templates and the files that they include.
     pub(crate) code: CodeFigures,
     /// Field blocks that representations have in common.
     pub(crate) shared_blocks: u64,
@@ -50,13 +50,13 @@ pub(crate) struct Paths {
     pub(crate) resources: u64,
     /// Further names of a resource.
     pub(crate) aliases: u64,
-    /// Lists of what is in a folder.
+    /// Listings of folders.
     pub(crate) listings: u64,
     /// Answers with a Location.
     pub(crate) redirects: u64,
     /// Rewrites, private content, handlers.
     pub(crate) others: u64,
-    /// Pages for what does not exist.
+    /// Pages for missing resources.
     pub(crate) not_found_pages: u64,
     /// Pages in place of built-in ones.
     pub(crate) error_pages: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Paths {
     pub(crate) variants: u64,
 }
 
-/// Stored bodies, whatever their coding.
+/// Stored bodies of every coding.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Bodies {
     /// Different ones.
@@ -88,7 +88,7 @@ pub(crate) struct CodingFigures {
     pub(crate) bodies: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
-    /// What the same content takes without a coding.
+    /// The size of the same content without a coding.
     pub(crate) identity_bytes: u64,
 }
 

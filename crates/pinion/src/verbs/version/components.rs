@@ -1,4 +1,4 @@
-//! What the program is made of, for `pinion version --sbom`.
+//! The components of the program, for `pinion version --sbom`.
 //!
 //! The document is part of the source tree: `cargo xtask sbom` writes it as `Cargo.lock` is, and
 //! its test says when that has changed.
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 /// A CycloneDX document.
 const DOCUMENT: &str = include_str!("pinion.cdx.json");
 
-/// What the table shows of the document.
+/// The parts of the document that the table shows.
 #[derive(Deserialize)]
 struct Document {
     components: Vec<Component>,

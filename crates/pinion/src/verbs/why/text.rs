@@ -49,8 +49,8 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Returns a text that is printable already if it comes from this program. What a server has sent
-/// may come from any program, and must not control the terminal either.
+/// Returns a printable text. A text of this program is printable already; text that a server has
+/// sent may come from any program, and must not control the terminal either.
 fn printable(text: &str) -> String {
     let replaced = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().map(replaced).collect()

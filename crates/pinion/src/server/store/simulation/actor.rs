@@ -1,4 +1,4 @@
-//! One client: what it sends, when it reads, and how it leaves.
+//! One client: the bytes it sends, when it reads, and how it leaves.
 
 use pinion_engine::backend::sim::{Client, Connect, Network, Random, Read};
 use pinion_store::store::Store;
@@ -38,7 +38,7 @@ pub(super) struct Actor {
     client: Option<Client>,
     sent: usize,
     received: Vec<u8>,
-    /// What a plain client would receive.
+    /// The replies that a plain client would receive.
     expected: Vec<u8>,
     /// Whether the server closes the connection behind that.
     is_closed_then: bool,
@@ -71,7 +71,7 @@ impl Actor {
         }
     }
 
-    /// Connects, and finds out what a plain client of another store receives.
+    /// Connects, and computes the replies that a plain client of another store receives.
     pub(super) fn begin(&mut self, network: &Network, other: &Store) {
         let now_ms = network.now().unix_ms;
         let mut plain = pinion_store::client::Client::new(other, "plain", now_ms);
@@ -101,7 +101,7 @@ impl Actor {
         self.thaws_ms.filter(|_| !self.is_over)
     }
 
-    /// Does what it can do now. Returns whether it has done anything.
+    /// Does the next steps that are possible now. Returns whether it has done any.
     ///
     /// # Errors
     /// The law that was broken.

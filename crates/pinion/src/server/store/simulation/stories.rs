@@ -1,4 +1,4 @@
-//! The shortest cases of what the seeds draw, and what they do not.
+//! The shortest cases of those that the seeds draw, and cases that they do not draw.
 
 use super::actor::bytes;
 use super::worker::{PAGES, STORE, Simulation, store};

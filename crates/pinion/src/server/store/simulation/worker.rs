@@ -36,7 +36,7 @@ const RUN_MAX_MS: u64 = 10 * 60 * 1000;
 pub(super) const STORE: usize = 0;
 pub(super) const PAGES: usize = 1;
 
-/// What happens in a run.
+/// The plan of a run.
 pub(super) struct RunPlan {
     pub(super) seed: u64,
     pub(super) faults: Faults,

@@ -32,7 +32,7 @@ impl<'n> Application<'n> {
 }
 
 impl SiteDraft {
-    /// Carries what a step or a listener passes to.
+    /// Carries over the target that a step or a listener passes to.
     pub(super) fn passes(
         &mut self,
         unit: &Unit<'_>,

@@ -1,4 +1,5 @@
-//! Steps that refuse requests → `[[site.access]]`. What cannot be carried of them is named as open.
+//! Converts steps that refuse requests to `[[site.access]]`. Parts that cannot be carried over are
+//! reported as open.
 
 use super::super::draft::{DraftTable, Setting, is_value, named};
 use super::super::json_document::{JsonNode, pointer};
@@ -63,7 +64,7 @@ pub(super) fn refusal(action: &JsonNode) -> Option<u64> {
 }
 
 impl<'n> Unit<'n> {
-    /// Says what a step has refused that is left out.
+    /// Notes the paths that a step has refused and that are open without it.
     pub(super) fn opened(
         &self,
         step: &JsonNode,
@@ -101,7 +102,7 @@ impl<'n> Unit<'n> {
     }
 }
 
-/// What to do about paths that are open.
+/// The advice about paths that are open.
 const CLOSE: &str = "write [[site.access]], or leave out what is behind it";
 
 impl SiteDraft {
@@ -111,7 +112,7 @@ impl SiteDraft {
         let at = step.at.as_str();
         let Some(uris) = &step.uris else {
             match sources {
-                // What no other step takes is 404 anyway.
+                // Paths that no other step takes are 404 anyway.
                 None => self.refuses_rest = true,
                 Some(sources) => self.forbid("/", Some(&sources), "all paths", at),
             }

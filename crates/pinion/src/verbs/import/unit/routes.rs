@@ -30,7 +30,7 @@ impl UriPattern {
     }
 }
 
-/// What is done with a request.
+/// The action for a request.
 #[derive(Clone, Debug)]
 pub(super) enum StepAction<'n> {
     /// Of a listener: `applications/shop`.
@@ -155,7 +155,7 @@ pub(super) fn route_name(pass: &str) -> Option<Option<&str>> {
     }
 }
 
-/// What became of the conditions of a step.
+/// The conditions of a step after the conversion.
 enum CarriedConditions {
     All(Conditions),
     /// There is no request that they are for.
@@ -236,7 +236,7 @@ pub(super) fn condition(name: &str) -> &'static str {
     }
 }
 
-/// Returns what is in both lists.
+/// Returns the texts that are in both lists.
 fn both(first: Option<Vec<String>>, second: Option<Vec<String>>) -> Option<Vec<String>> {
     match (first, second) {
         (Some(first), Some(second)) => {
@@ -291,7 +291,7 @@ fn uris(
             _ if *text == "*" || *text == "/*" => return Some(None),
             (Some(path), _) => UriPattern::Below(path.to_owned()),
             (_, Some(extension)) => {
-                // What follows the name of a script is PATH_INFO.
+                // The text after the name of a script is PATH_INFO.
                 UriPattern::Extension(extension.strip_suffix("/*").unwrap_or(extension).to_owned())
             }
             _ => match text.strip_suffix('*').filter(|start| start.starts_with('/')) {

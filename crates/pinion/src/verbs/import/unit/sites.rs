@@ -23,7 +23,7 @@ pub(super) struct SiteDraft {
     pub(super) limited: Vec<String>,
     /// Paths of the steps so far that were carried.
     pub(super) served: Vec<UriPattern>,
-    /// A step refuses what no other one takes.
+    /// A step refuses the paths that no other one takes.
     pub(super) refuses_rest: bool,
     /// Where the folder of PHP is named, unless its other files are shared as well.
     pub(super) php_root: Option<String>,
@@ -119,7 +119,7 @@ fn site(
     }
     for (number, step) in steps.iter().enumerate() {
         if draft.is_complete {
-            // What is for all hosts is reached for others than these.
+            // A step for all hosts is reached for others than these.
             let is_own = hosts.is_empty() || step.hosts.is_some();
             if !is_own {
                 continue;
@@ -179,7 +179,8 @@ impl SiteDraft {
         }
     }
 
-    /// Returns the tables, if there is anything to serve; else only what was left out.
+    /// Returns the tables, if there is anything to serve; otherwise only the notes about parts that
+    /// were left out.
     fn tables(mut self, hosts: &[&str], at: Option<&str>) -> Vec<DraftTable> {
         if self.site.get("path").is_some() || !self.mounts.is_empty() {
             let mounts = self.mounts.into_iter().map(|mount| mount.table).collect();

@@ -21,7 +21,8 @@ pub(super) struct IniOption {
     pub(super) line: usize,
 }
 
-/// What begins a part that applies under a condition or several times, and what ends it.
+/// The words that begin a part that applies under a condition or several times, and the words that
+/// end it.
 const BLOCK_STARTS: [&str; 2] = ["for-", "if-"];
 const BLOCK_ENDS: [&str; 4] = ["endfor", "endif", "end-for", "end-if"];
 
@@ -32,8 +33,8 @@ struct IniSection {
     options: Vec<IniOption>,
 }
 
-/// Returns the options of a section, `[uwsgi]` if none is named. What cannot be read is added to
-/// `notes`.
+/// Returns the options of a section, `[uwsgi]` if none is named. Notes about unreadable parts are
+/// added to `notes`.
 ///
 /// # Errors
 /// The file has a zero byte, so it is another kind of file, or it does not have the section.
@@ -63,7 +64,7 @@ pub(super) fn options(
                 }
                 replaced
             }
-            // What is not carried anyway needs no value.
+            // An option that is not carried over needs no value.
             Err(Missing { .. }) if matches!(how, OptionUse::NotNeeded | OptionUse::LeftOut(_)) => {
                 value
             }
@@ -144,7 +145,7 @@ fn of_section(
     }
 }
 
-/// Reads all sections; what comes before the first one is of none.
+/// Reads all sections; lines before the first one belong to none.
 fn sections(text: &str, notes: &mut DraftTable) -> Vec<IniSection> {
     let (mut sections, mut block): (Vec<IniSection>, bool) = (Vec::new(), false);
     for (number, line) in text.split('\n').enumerate() {
@@ -154,7 +155,7 @@ fn sections(text: &str, notes: &mut DraftTable) -> Vec<IniSection> {
             continue;
         }
         if let Some(name) = line.strip_prefix('[') {
-            // The last character is taken for the bracket, whatever it is.
+            // The last character is taken for the bracket, in any case.
             let mut name = name.chars();
             name.next_back();
             let name = name.as_str().to_owned();

@@ -1,6 +1,6 @@
-//! What becomes of each option of uWSGI.
+//! The table of uWSGI's options and their equivalents.
 
-/// What an option says to Pinion.
+/// The meaning of an option for Pinion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OptionUse {
     Listen,
@@ -30,9 +30,9 @@ pub(super) enum OptionUse {
     StaticIndex,
     /// Pinion does it anyway, or has nothing that needs it.
     NotNeeded,
-    /// What to do instead.
+    /// Left out, with the advice.
     LeftOut(&'static str),
-    /// A rule that may keep requests out, and what to do instead.
+    /// A rule that may keep requests out, with the advice.
     Rule(&'static str),
     /// Ends of the names of files that are not sent.
     SkippedExtension,
@@ -143,7 +143,7 @@ const NOT_NEEDED: [&str; 54] = [
     "worker-reload-mercy",
 ];
 
-/// Returns what becomes of an option.
+/// Returns the meaning of an option.
 pub(super) fn option_use(name: &str) -> OptionUse {
     // The command line of uWSGI takes both forms.
     let name = name.replace('_', "-");

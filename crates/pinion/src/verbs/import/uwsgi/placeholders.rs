@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::thread;
 
-/// What is known of placeholders when a line is read.
+/// The known placeholders when a line is read.
 pub(super) struct Placeholders {
     /// `%n` and others of one letter.
     letters: BTreeMap<char, String>,
@@ -30,7 +30,7 @@ impl Missing {
     }
 }
 
-/// Letters that only uWSGI knows when it starts, and what they stand for.
+/// Letters that only uWSGI knows when it starts, and their meanings.
 const UNKNOWN: [(char, &str); 17] = [
     ('u', "the number of the user that starts uWSGI"),
     ('U', "the name of the user that starts uWSGI"),
@@ -134,7 +134,7 @@ impl Placeholders {
         }
     }
 
-    /// Returns the value of the placeholder that a text begins with, and what follows it.
+    /// Returns the value of the placeholder that a text begins with, and the rest of the text.
     fn value<'v>(&'v self, after: &'v str) -> Result<(&'v str, &'v str), Missing> {
         if let Some((name, behind)) = after.strip_prefix('(').and_then(|rest| rest.split_once(')'))
         {
