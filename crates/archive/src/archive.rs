@@ -25,7 +25,7 @@ use crate::rules::Rules;
 use crate::shared::{Role, SharedBlock, SharedId};
 use crate::span::slice;
 
-/// An archive: its bytes and what [`Layout::open`] found out about them. Made by [`Layout::view`];
+/// An archive: its bytes and the findings of [`Layout::open`]. It is made by [`Layout::view`];
 /// copying it costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Archive<'a> {
@@ -157,13 +157,13 @@ impl<'a> Archive<'a> {
         self.layout.index.flags & INDEX_NO_SLASH_REDIRECTS == 0
     }
 
-    /// Whether clients are told the entity tags of representations.
+    /// Returns whether responses have the entity tags of representations.
     #[inline]
     pub fn tells_etags(&self) -> bool {
         self.layout.index.flags & INDEX_NO_ETAGS == 0
     }
 
-    /// What the site says in place of the built-in page of a status.
+    /// Returns the site's page in place of the built-in page of a status.
     pub fn error_page(&self, status: u16) -> Option<ErrorPage<'a>> {
         let (shared, body) = self.layout.error_pages.of(status)?;
         Some(ErrorPage { shared: self.layout.shared.get(shared)?, body })
@@ -266,7 +266,7 @@ impl<'a> Archive<'a> {
         Entries::new(*self)
     }
 
-    /// What [`Layout::open`] found out.
+    /// Returns the findings of [`Layout::open`].
     pub fn layout(&self) -> &'a Layout {
         self.layout
     }

@@ -15,7 +15,7 @@ use crate::write_error::WriteError;
 /// Location, Date and so on) may not be among the lines.
 #[derive(Clone, Copy, Debug)]
 pub struct NewShared<'a> {
-    /// What the server uses it for of its own accord.
+    /// The purpose for which the server uses it without being asked by an entry.
     pub role: Role,
     /// Status of the responses it belongs to.
     pub status: u16,

@@ -56,7 +56,7 @@ pub struct External {
 /// Reads are made in pieces of this size when a body is streamed.
 const COPY_BYTES: usize = 128 * 1024;
 
-/// What was stored so far: 48 bytes for each body, and a place in the table.
+/// The bodies that were stored so far: 48 bytes for each, and an entry in the table.
 #[derive(Default)]
 pub(crate) struct Bodies {
     /// By rising offset, because that is how they are written. Streamed bodies that turned out to
@@ -225,7 +225,7 @@ fn is_landmark(digest: &Digest, bytes: u64) -> bool {
     (drawn * LANDMARK_EVERY_BYTES) >> 32 < bytes
 }
 
-/// Copies exactly `bytes` bytes, and feeds what was copied to `hasher` whatever happens.
+/// Copies exactly `bytes` bytes, and feeds the copied bytes to `hasher` in every case.
 fn copy<W: Write + Seek>(
     sink: &mut Sink<W>,
     bytes: u64,

@@ -42,7 +42,8 @@ fn digest_of(rows: &[DigestRow], number: u32) -> Option<&[u8; 32]> {
     rows.get(usize::try_from(number).ok()?).map(|row| &row.digest)
 }
 
-/// Of all bytes: an archive that somebody else has made may claim digests that no content has.
+/// Returns the hash of all bytes of a digest: an archive of another origin may claim digests that
+/// no content has.
 fn hash_of_row(hasher: &RandomState, rows: &[DigestRow], number: u32) -> u64 {
     digest_of(rows, number).map_or(0, |digest| hasher.hash_one(digest))
 }

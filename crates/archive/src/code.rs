@@ -1,5 +1,5 @@
 //! The code of a site: scripts, templates and the files they include. It is no content: no entry
-//! leads to it, and a server runs it and never sends it. Read as a whole by whoever starts it.
+//! leads to it, and a server runs it and never sends it. It is read as a whole when it is started.
 //!
 //! One after the other, by rising path: the length of the path (2 bytes), two reserved bytes, the
 //! length of the content (4 bytes), the path, the content.
@@ -18,7 +18,8 @@ use crate::write_error::WriteError;
 /// Bytes before each path.
 const HEAD_BYTES: usize = 8;
 
-/// The code of an archive, copied: what is run is what was hashed, whatever becomes of the file.
+/// The code of an archive, copied: the code that runs is the code that was hashed, even if the file
+/// changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
     bytes: Box<[u8]>,
@@ -89,7 +90,7 @@ impl Code {
     }
 }
 
-/// Where the files are, or what is wrong with the section.
+/// Returns the positions of the files, or the fault of the section.
 fn parse(bytes: &[u8]) -> Result<Vec<CodeFile>, Fault> {
     let mut rows: Vec<CodeFile> = Vec::new();
     let mut at = 0;
@@ -126,7 +127,7 @@ fn is_in_bounds(path_bytes: usize, content_bytes: usize) -> bool {
 #[derive(Default)]
 pub(crate) struct NewCode {
     files: BTreeMap<Box<[u8]>, Box<[u8]>>,
-    /// What the section has so far.
+    /// The bytes of the section so far.
     bytes: u64,
 }
 

@@ -1,6 +1,6 @@
-//! What two archives answer differently, path by path. Each path of one is looked up in the other,
-//! so the memory this takes does not depend on how many there are; and contents are compared by
-//! their digests, so no body is read.
+//! The differences between the responses of two archives, path by path. Each path of one is looked
+//! up in the other, so the memory this takes does not depend on how many there are; and contents
+//! are compared by their digests, so no body is read.
 
 use pinion_http::coding::Coding;
 
@@ -25,14 +25,14 @@ pub struct PathChange<'s> {
     pub before: Option<Entry<'s>>,
     /// The entry in the newer archive; none if the path is gone.
     pub after: Option<Entry<'s>>,
-    /// In what the two differ; all false if one of them is missing.
+    /// The differences of the two; all false if one of them is missing.
     pub aspects: Aspects,
 }
 
-/// In what two entries of one path can differ.
+/// The parts in which two entries of one path can differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aspects {
-    /// What the path stands for.
+    /// The kind of the entry.
     pub kind: bool,
     /// The status.
     pub status: bool,
@@ -127,7 +127,7 @@ impl<'a> Comparison<'a> {
     /// there, then for those that only the older one has. Gives the number of equal paths.
     ///
     /// # Errors
-    /// The first damage, or what `visit` returns.
+    /// The first damage, or the error of `visit`.
     pub fn changes<E>(
         &self,
         mut visit: impl FnMut(&PathChange<'_>) -> Result<(), E>,

@@ -1,5 +1,5 @@
-//! What can be wrong with an archive. [`OpenError`] refuses the file; [`Damage`] costs one
-//! resource its answer (500) and leaves the rest of the site as it is.
+//! Damage of an archive. [`OpenError`] refuses the file; [`Damage`] makes one resource respond with
+//! status 500 and leaves the rest of the site as it is.
 
 use crate::layout::{FORMAT_VERSION, HEADER_PAGE_BYTES, SectionKind};
 
@@ -27,7 +27,7 @@ pub enum OpenError {
         /// The version the file names.
         found: u32,
     },
-    /// The header page is not what was written.
+    /// The header page differs from the written one.
     #[error("damaged archive: the header page does not match its checksum; copy or build it again")]
     HeaderCheck,
     /// The header page is as written, but not as the format wants it.
@@ -125,15 +125,15 @@ pub enum SectionFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part} at byte {offset}: {fault}")]
 pub struct Damage {
-    /// What was read.
+    /// The part that was read.
     pub part: ArchivePart,
     /// Where it begins, from the first byte of the file.
     pub offset: u64,
-    /// What is wrong with it.
+    /// Its fault.
     pub fault: Fault,
 }
 
-/// A structure that is read and checked by itself.
+/// A structure that is read and checked separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[repr(u32)]
 pub enum ArchivePart {
@@ -175,7 +175,7 @@ pub enum ArchivePart {
     Gap,
 }
 
-/// What is wrong with a part.
+/// A fault of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[repr(u32)]
 pub enum Fault {

@@ -1,5 +1,5 @@
-//! The digests section as a reader asks it: which content a stored body has. No look-up of a server
-//! needs it; whoever compares or copies bodies does.
+//! The digests section as a reader uses it: the content of a stored body by its digest. No look-up
+//! of a server needs it; a program that compares or copies bodies does.
 
 use zerocopy::FromBytes;
 

@@ -16,7 +16,7 @@ use crate::shared::SharedId;
 /// All flags of a record that have a meaning.
 const RECORD_FLAGS: u8 = RECORD_KEEPS_QUERY | RECORD_RULES_FIRST | RECORD_HAS_VARIANT;
 
-/// What a path stands for. Numbers are for ever.
+/// The kind of an entry. The numbers never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
     /// Content in one or more representations; the target, if any, is its `Content-Location`.
@@ -93,7 +93,7 @@ pub struct Representation<'s> {
 }
 
 impl<'s> Entry<'s> {
-    /// What the path stands for.
+    /// Returns the kind of the entry.
     #[inline]
     pub fn kind(&self) -> EntryKind {
         EntryKind::from_number(self.header.kind)
@@ -210,9 +210,9 @@ impl<'s> Entry<'s> {
         self.rows.iter().try_for_each(validate_row)
     }
 
-    /// Looks at the values: what passes can be answered from without further doubts. The rows of
-    /// representations are looked at when one is chosen
-    /// ([`Archive::place`](crate::Archive::place)), but for their order.
+    /// Checks the values: a response can be made from an entry that passes without further checks.
+    /// The rows of representations are checked when one is chosen
+    /// ([`Archive::place`](crate::Archive::place)), except for their order.
     #[inline]
     pub(crate) fn validate(&self) -> Result<(), Fault> {
         if self.path.len() > PATH_MAX_BYTES
@@ -303,7 +303,8 @@ pub(crate) fn record_check(record: &[u8], offset: u64) -> u32 {
 }
 
 /// Whether all bytes are visible ASCII, and none is a quote. Looks at the first sixteen and at the
-/// last sixteen, without a way out in between: that is what the compiler takes at once.
+/// last sixteen, without an early return in between, so that the compiler can process sixteen bytes
+/// at once.
 #[inline]
 fn is_tag(tag: &[u8; 22]) -> bool {
     let refused = |bytes: &[u8; 16]| {

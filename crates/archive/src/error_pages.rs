@@ -1,4 +1,4 @@
-//! What a site says in place of the built-in error pages.
+//! The pages of a site in place of the built-in error pages.
 //!
 //! The pages are copied when an archive is opened: an error is often met when little else works,
 //! and its page must cost neither a look-up nor memory then. One that is damaged is left out, and

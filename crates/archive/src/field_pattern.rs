@@ -2,8 +2,8 @@
 //!
 //! ASCII letters are equal in either case, and a slash at the end of a path does not matter. A `*`
 //! takes as little as it can, and all that is left if it is the last part. A placeholder takes as
-//! little as it can within its segment. What a pattern matches is decided in at most pattern × path
-//! steps, and needs no memory: clients choose the path.
+//! little as it can within its segment. Matching takes at most pattern × path steps, and needs no
+//! memory: clients choose the path.
 
 use crate::damage::Fault;
 use crate::limits::{PATH_MAX_BYTES, RULE_CAPTURES_MAX};
@@ -28,7 +28,7 @@ pub struct FieldPattern<'a> {
     encoded: &'a [u8],
 }
 
-/// What the placeholders of a pattern stand for in a path that it matches.
+/// The captures of a pattern's placeholders in a path that it matches.
 #[derive(Clone, Copy, Debug)]
 pub struct PatternCaptures<'p> {
     splat: Option<&'p [u8]>,
@@ -130,7 +130,7 @@ impl<'a> FieldPattern<'a> {
             })
     }
 
-    /// What its placeholders stand for, if it is about a path, which is decoded.
+    /// Returns the captures of its placeholders, if it matches a path, which is decoded.
     #[must_use]
     pub fn matched<'p>(&self, path: &'p [u8]) -> Option<PatternCaptures<'p>> {
         let whole = PatternMatch::new(self.encoded, path).run();
@@ -138,7 +138,7 @@ impl<'a> FieldPattern<'a> {
         whole.or_else(|| PatternMatch::new(self.encoded, without()?).run())
     }
 
-    /// Looks at everything: what passes can be compared without further doubts.
+    /// Checks everything: a pattern that passes can be compared without further checks.
     pub(crate) fn validate(&self) -> Result<(), Fault> {
         let (mut text_bytes, mut rest) = (0, self.encoded);
         while !rest.is_empty() {
@@ -167,11 +167,11 @@ struct PatternMatch<'t, 'p> {
     found: PatternCaptures<'p>,
     back: Option<LastStar<'t>>,
     stars: usize,
-    /// What was seen when each placeholder was taken last.
+    /// The last searches of each placeholder.
     seen: [Seen; RULE_CAPTURES_MAX],
 }
 
-/// What was seen from a place on, so that it is not looked for again from the next places.
+/// The result of a search from a position on, so that it is not repeated from the next positions.
 #[derive(Clone, Copy)]
 struct Seen {
     /// The place.
@@ -203,7 +203,7 @@ thread_local! {
     static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The star that takes one byte more when what is behind it does not fit.
+/// The star that takes one byte more when the parts after it do not match.
 #[derive(Clone, Copy)]
 struct LastStar<'t> {
     /// The parts behind it.
@@ -305,7 +305,7 @@ impl<'t, 'p> PatternMatch<'t, 'p> {
             return None;
         }
         let end = if parts.is_empty() { self.path.len() } else { at };
-        // The slash before a segment of its own does not belong to what it stands for.
+        // The slash before a segment of its own does not belong to its capture.
         let start = if whole && !rest.is_empty() { at + 1 } else { at };
         self.stars += 1;
         self.note_splat(start, end);
@@ -327,7 +327,7 @@ impl<'t, 'p> PatternMatch<'t, 'p> {
         Some((star.parts, end))
     }
 
-    /// Notes what the first star stands for.
+    /// Records the capture of the first star.
     fn note_splat(&mut self, start: usize, end: usize) {
         if self.stars == 1 {
             self.found.splat = Some(self.path.get(start..end).unwrap_or_default());

@@ -2,7 +2,7 @@
 //!
 //! The fields of an entry are stored with it, rules included. For everything else (errors, the
 //! response to OPTIONS, redirects by patterns, pages that stand for others) the fields depend on
-//! the path of the request, which nobody knows before it comes. So the rules are stored too, and
+//! the path of the request, which is unknown before it comes. So the rules are stored too, and
 //! applied to the fields of a block as they were before the rules ([`SharedBlock::plain`]).
 //!
 //! The section is read when the archive is opened: hashed, validated and copied.
@@ -25,11 +25,11 @@ use crate::parts::{PartIterator, Read, push_length, push_text, text};
 pub struct NewFieldRule<'a> {
     /// The paths that it is about.
     pub pattern: FieldPattern<'a>,
-    /// What it does to the fields, in order.
+    /// Its changes of the fields, in order.
     pub changes: &'a [NewFieldChange<'a>],
 }
 
-/// What a rule does to the fields of one name.
+/// A change of the fields of one name.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFieldChange<'a> {
     /// The name; not `Content-Type`, and none that the server writes itself.
@@ -70,10 +70,10 @@ pub struct FieldRules {
     gates: Box<[Gate]>,
 }
 
-/// What is known of a rule without looking at it.
+/// The properties of a rule that are known without looking at it.
 #[derive(Clone, Copy, Debug)]
 struct Gate {
-    /// What the first eight bytes of a path must be, ASCII letters in lower case.
+    /// The mask of the first eight bytes of a path, ASCII letters in lower case.
     mask: u64,
     value: u64,
     /// Where the rule begins.
@@ -155,12 +155,12 @@ impl<'a> FieldRule<'a> {
         self.pattern
     }
 
-    /// What it does to the fields, in order.
+    /// Returns its changes of the fields, in order.
     pub fn changes(&self) -> impl Iterator<Item = FieldChange<'a>> + use<'a> {
         PartIterator { rest: self.changes, read: change }
     }
 
-    /// The rule at the start of `rest`. Only lengths and what is reserved are looked at.
+    /// Returns the rule at the start of `rest`. Only lengths and reserved bytes are checked.
     fn split(rest: &'a [u8]) -> Result<FieldRule<'a>, Fault> {
         let (header, _) = FieldRuleHeader::ref_from_prefix(rest).map_err(|_| Fault::Length)?;
         let bytes = header.bytes.get();
@@ -180,7 +180,7 @@ impl<'a> FieldRule<'a> {
         Ok(FieldRule { pattern: FieldPattern::of(pattern), changes, bytes })
     }
 
-    /// Looks at everything: what passes can be applied without further doubts.
+    /// Checks everything: a rule that passes can be applied without further checks.
     fn validate(&self) -> Result<(), Fault> {
         self.pattern.validate()?;
         let is_star = |part| matches!(part, PatternPart::Star | PatternPart::Stars);

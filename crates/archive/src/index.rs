@@ -22,7 +22,7 @@ pub(crate) fn home(hash: u64, buckets: u64) -> u64 {
     ((u128::from(hash) * u128::from(buckets)) >> 64) as u64
 }
 
-/// What the upper 24 bits of a slot have to be.
+/// Returns the required value of the upper 24 bits of a slot.
 pub(crate) fn tag(hash: u64) -> u64 {
     hash & TAG_MASK
 }

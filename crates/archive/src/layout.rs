@@ -40,7 +40,8 @@
 //! **Versioning.** [`FORMAT_VERSION`] changes when the header page changes shape. A section's
 //! version changes when its content does. A reader skips sections of unknown kind, or of unknown
 //! version, unless [`SECTION_REQUIRED`] is set: then it refuses the file. Reserved bytes are zero
-//! and a reader refuses anything else in what it reads, so they can be given a meaning later.
+//! and a reader refuses other values in the parts that it reads, so a later version can give them a
+//! meaning.
 
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -136,7 +137,7 @@ pub const ORIGIN_NOT_KEPT: u32 = u32::MAX;
 /// Slots of one [`Bucket`].
 pub const BUCKET_SLOTS: usize = 7;
 
-/// What a section holds. Numbers are for ever.
+/// The kind of a section. The numbers never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SectionKind(pub u32);
 
@@ -161,11 +162,11 @@ impl SectionKind {
     pub const FIELD_RULES: SectionKind = SectionKind(22);
     /// Entries that earlier archives have left.
     pub const PREVIOUS: SectionKind = SectionKind(20);
-    /// What encoder made which stored body of which content.
+    /// The encoder that made each stored body, and the content of the body.
     pub const ORIGINS: SectionKind = SectionKind(21);
-    /// Scripts, templates and what they include: run and never sent.
+    /// Scripts, templates and the files that they include: run and never sent.
     pub const CODE: SectionKind = SectionKind(17);
-    /// Not written yet. What signs the archive's digest cannot be part of it.
+    /// Not written yet. A signature of the archive's digest cannot be covered by it.
     pub const SIGNATURES: SectionKind = SectionKind(19);
 
     /// Returns the name of the kind, for messages. Some kinds from 16 on are reserved for sections
@@ -410,7 +411,7 @@ pub struct FieldRuleHeader {
     pub reserved: [u8; 6],
 }
 
-/// What came of one encoder and one content. The rows rise by content, method and level.
+/// The result of one encoder for one content. The rows rise by content, method and level.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -422,7 +423,7 @@ pub struct OriginRow {
     pub stored: U32,
     /// Coding of that form.
     pub coding: u8,
-    /// What encoded: 1 libdeflate, 2 zopfli, 3 brotli, 4 zstd.
+    /// The encoder: 1 libdeflate, 2 zopfli, 3 brotli, 4 zstd.
     pub method: u8,
     /// Level, on the method's own scale.
     pub level: u8,

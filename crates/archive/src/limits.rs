@@ -1,7 +1,7 @@
 //! Every bound of the format, one constant each, with its reason. A file beyond one of them is
 //! refused by the writer and by the reader alike.
 
-/// Sections in the table: what fits into the header page beside the header.
+/// Sections in the table: the number that fits into the header page beside the header.
 pub const SECTIONS_MAX: usize = 62;
 
 /// A path key. No request target is longer than 8 KiB, so no longer key could ever be asked for.
@@ -35,17 +35,17 @@ pub const SHARED_SECTION_MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// limit, which is 8 to 64 KiB in common clients.
 pub const SHARED_VARIANT_MAX_BYTES: usize = 16 * 1024;
 
-/// Rules of one archive: five times what the largest hosts of such files take, and few enough that
-/// reading them at start is not noticed.
+/// Rules of one archive: five times the limit of the largest hosts of such files, and few enough
+/// that reading them at start is not noticed.
 pub const RULES_MAX: usize = 10_000;
 
 /// Like the shared blocks, the rules are read, hashed and copied when the archive is opened. This
 /// is [`RULES_MAX`] rules of 400 bytes each.
 pub const RULES_SECTION_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The rules for fields are read, hashed and copied too when the archive is opened. A line of a
-/// rules file takes up to two and a half times its length when it is stored, and the files have at
-/// most 4 MiB.
+/// Bytes of the rules for fields, which are read, hashed and copied too when the archive is opened.
+/// A line of a rules file takes up to two and a half times its length when it is stored, and the
+/// files have at most 4 MiB.
 pub const FIELD_RULES_SECTION_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Captures of one rule, of its path and its query: people write one or two. They are kept on the
@@ -56,7 +56,7 @@ pub const RULE_CAPTURES_MAX: usize = 16;
 pub const RULE_HOST_MAX_BYTES: usize = 255;
 
 /// The page of an error. All of them are read and copied when the archive is opened, so that they
-/// answer even when it is damaged; and each is sent to whoever sends something wrong.
+/// answer even when it is damaged; and each is sent to every client that sends a wrong request.
 pub const ERROR_PAGE_MAX_BYTES: u64 = 32 * 1024;
 
 /// One file of code: more than any that people write, and little enough to be read at once.

@@ -46,8 +46,8 @@ pub(crate) fn well_formed(lines: &[u8]) -> bool {
     true
 }
 
-/// Appends a line; false, and nothing is appended, when name or value would not stay what they
-/// are. Which fields may stand in a block is checked when it is whole.
+/// Appends a line; returns false, and appends nothing, when name or value has a byte that would
+/// break the line. Which fields may stand in a block is checked when it is whole.
 pub(crate) fn push(lines: &mut Vec<u8>, name: &str, value: &str) -> bool {
     let fits = is_token(name.as_bytes()) && value.bytes().all(is_value_byte);
     if fits {

@@ -1,5 +1,5 @@
-//! Opening: bytes → [`Layout`]. Reads the header page, the index header, the shared blocks, the
-//! rules and the error pages, whatever the number of entries.
+//! Opens an archive: turns bytes into a [`Layout`]. It reads the header page, the index header, the
+//! shared blocks, the rules and the error pages, independent of the number of entries.
 
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::FromBytes;
@@ -58,7 +58,7 @@ pub(crate) struct IndexSpan {
 /// One row of the section table, known or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// What it holds.
+    /// The kind of its content.
     pub kind: SectionKind,
     /// Version of its content.
     pub version: u16,
@@ -120,7 +120,7 @@ impl Layout {
         Archive { bytes, layout: self }
     }
 
-    /// What names this archive and no other: blake3 over the section table, whose rows have the
+    /// The digest that identifies this archive: blake3 over the section table, whose rows have the
     /// digests of the sections. Opening does not compare it with the content,
     /// [`verify`](crate::verify()) does.
     pub fn digest(&self) -> Digest {
@@ -280,7 +280,7 @@ impl KnownSections {
             let place = KINDS.iter().position(|&kind| kind == section.kind);
             match place.and_then(|place| found.get_mut(place)) {
                 Some(slot) => {
-                    // Whatever their versions: one of the two would be bytes nobody reads.
+                    // In any versions: one of the two would be bytes that no reader reads.
                     if slot.replace(*section).is_some() {
                         return Err(fault(SectionFault::Twice));
                     }

@@ -1,12 +1,12 @@
-//! What encoder made which stored body of which content: read by later builds, which then need not
-//! encode it again. A server never looks at it.
+//! The encoder that made each stored body, and the content of the body: read by later builds, which
+//! then need not encode it again. A server never looks at it.
 
 use pinion_http::coding::Coding;
 
 use crate::bodies::{BodyRef, Which};
 use crate::layout::{ORIGIN_NOT_KEPT, OriginRow};
 
-/// What came of one encoder and one content.
+/// The result of one encoder for one content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewOrigin {
     /// The content.
@@ -15,7 +15,7 @@ pub struct NewOrigin {
     pub stored: Option<BodyRef>,
     /// Coding of that form.
     pub coding: Coding,
-    /// What encoded, see [`OriginRow::method`].
+    /// The encoder, see [`OriginRow::method`].
     pub method: u8,
     /// Level, on the method's own scale.
     pub level: u8,

@@ -7,10 +7,10 @@ use crate::digest::Digest;
 use crate::layout::{FileHeader, HEADER_PAGE_BYTES, SectionKind};
 use crate::open::{Section, header_page, section, section_table};
 
-/// What the header page tells. Nothing else of the file was looked at.
+/// The facts in the header page. No other part of the file was looked at.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    /// What names the archive, see [`Layout::digest`](crate::Layout::digest).
+    /// The digest of the archive, see [`Layout::digest`](crate::Layout::digest).
     pub digest: Digest,
     /// The section table, by rising offset; all of them lie within the file.
     pub sections: Vec<Section>,
@@ -24,7 +24,8 @@ impl Outline {
     /// `file_bytes` bytes.
     ///
     /// # Errors
-    /// As [`Layout::open`](crate::Layout::open), but for what stands behind the page.
+    /// The errors of [`Layout::open`](crate::Layout::open), except those of the parts after the
+    /// page.
     pub fn read(page: &[u8], file_bytes: u64) -> Result<Outline, OpenError> {
         let short = OpenError::NoHeaderPage { bytes: page.len() as u64 };
         let page = header_page(page)?;

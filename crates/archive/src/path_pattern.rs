@@ -1,4 +1,4 @@
-//! Paths of rules: which paths a rule is about, and what its placeholders stand for.
+//! Paths of rules: the paths that a rule is about, and the captures of its placeholders.
 //!
 //! A `*` stands for any bytes, slashes too; a placeholder for at least one byte of one segment. Of
 //! several ways to match the one counts in which the first placeholder is longest, then the second,
@@ -99,8 +99,8 @@ impl<'a> SegmentPattern<'a> {
         }
     }
 
-    /// Whether it is `text`; what the placeholders stand for is given to `capture`, in order. Only
-    /// a star stands for slashes.
+    /// Returns whether it matches `text`; the captures of the placeholders are given to `capture`,
+    /// in order. Only a star can capture slashes.
     fn matches<'p>(&self, text: &'p [u8], capture: &mut impl FnMut(&'p [u8])) -> bool {
         let mut parts = [SegmentPart::Star; SEGMENT_PARTS_MAX];
         let mut count = 0;
@@ -192,7 +192,7 @@ impl Placed {
         if parts.is_empty() {
             return Some(placed);
         }
-        // What is left of the text, and how many placeholders stand at its end.
+        // The rest of the text, and the number of placeholders at its end.
         let (mut left, mut pending) = (text.len(), 0);
         placed.end = text.len();
         for (rank, part) in parts.iter().enumerate().rev() {
@@ -247,15 +247,15 @@ impl Placed {
     }
 }
 
-/// Whether a path, which is decoded, is one that the parts of a rule are about; what the
-/// placeholders stand for is given to `capture`, in order, also when a later part does not match. A
-/// slash at the end of the path does not matter, but stays in what a `*` at the end stands for.
+/// Returns whether the parts of a rule match a path, which is decoded; the captures of the
+/// placeholders are given to `capture`, in order, also when a later part does not match. A slash at
+/// the end of the path does not matter, but stays in the capture of a `*` at the end.
 pub fn path_matches<'a, 'p>(
     mut parts: impl Iterator<Item = PathPart<'a>> + Clone,
     path: &'p [u8],
     capture: &mut impl FnMut(&'p [u8]),
 ) -> bool {
-    // What stands behind a slash, None when there is no further one.
+    // The text after a slash, `None` when there is no further one.
     let mut rest = path.strip_prefix(b"/");
     while let Some(part) = parts.next() {
         if let PathPart::Rest { prefix } = part {

@@ -1,4 +1,4 @@
-//! The records as they are written, and what the index will be made of.
+//! The records as they are written, and the data from which the index is made.
 
 use std::io::{Seek, Write};
 
@@ -79,7 +79,7 @@ impl Records {
         Ok(())
     }
 
-    /// Writes what waits, if the section has begun and it is enough to be worth a write.
+    /// Writes the waiting bytes, if the section has begun and there are enough to be worth a write.
     pub(crate) fn advance<W: Write + Seek>(
         &mut self,
         sink: &mut Sink<W>,

@@ -85,7 +85,7 @@ impl Lines<'_> {
 }
 
 impl<'a> Forms<'a> {
-    /// Of a block that nobody rendered.
+    /// The forms of a block that was not rendered.
     pub(crate) const NONE: Forms<'static> = {
         const EMPTY: RenderedForm =
             RenderedForm { start: 0, type_end: 0, full_end: 0, not_modified_end: 0 };

@@ -21,7 +21,7 @@ pub struct NewRule<'a> {
     /// Its path, segment by segment, decoded. None is the root. A slash at the end of a request's
     /// path does not matter.
     pub path: &'a [PathPart<'a>],
-    /// What the query must have, decoded.
+    /// The parameters that the query must have, decoded.
     pub query: &'a [(&'a [u8], QueryValue<'a>)],
     /// Where it leads. Of a redirect: a URL or a path, whose literals stand in `Location` as they
     /// are. Of any other: the key of the entry whose content answers.
@@ -40,15 +40,15 @@ pub enum PathPart<'a> {
     /// A segment of texts and captures. With a star it stands for several segments; then no other
     /// part of the path has one, and none is a [`Rest`](PathPart::Rest).
     Mixed(SegmentPattern<'a>),
-    /// The last part: what begins with `prefix` and all that follows, slashes too; a capture,
-    /// without the prefix. Without a prefix the slash before it need not be there.
+    /// The last part: text that begins with `prefix` and everything after it, slashes too; a
+    /// capture, without the prefix. Without a prefix the slash before it need not be there.
     Rest {
-        /// What it begins with, in one segment.
+        /// The beginning of the text, in one segment.
         prefix: &'a [u8],
     },
 }
 
-/// What a rule wants of one key of the query.
+/// The required value of one key of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryValue<'a> {
     /// It is there with this value.
@@ -134,7 +134,7 @@ impl<'a> Rule<'a> {
         PartIterator { rest: self.path, read: path_part }
     }
 
-    /// What the query must have.
+    /// Returns the parameters that the query must have.
     pub fn query(&self) -> impl Iterator<Item = (&'a [u8], QueryValue<'a>)> + use<'a> {
         PartIterator { rest: self.query, read: query_part }
     }
@@ -149,7 +149,7 @@ impl<'a> Rule<'a> {
         self.bytes as usize
     }
 
-    /// The rule at the start of `rest`. Only lengths and what is reserved are looked at.
+    /// Returns the rule at the start of `rest`. Only lengths and reserved bytes are checked.
     #[inline]
     pub(crate) fn split(rest: &'a [u8], number: u32) -> Result<Rule<'a>, Fault> {
         let (header, _) = RuleHeader::ref_from_prefix(rest).map_err(|_| Fault::Length)?;
@@ -178,7 +178,7 @@ impl<'a> Rule<'a> {
         })
     }
 
-    /// Looks at everything: what passes can be walked without further doubts.
+    /// Checks everything: a rule that passes can be walked without further checks.
     pub(crate) fn validate(&self) -> Result<(), Fault> {
         if self.flags & !(RULE_FORCED | RULE_KEEPS_QUERY) != 0 {
             return Err(Fault::Reserved);

@@ -2,7 +2,7 @@
 //! splats, hosts or query conditions, in their order.
 //!
 //! They are read when the archive is opened: hashed, validated and copied, so that a request walks
-//! over memory that nobody changes. Two tables are made of them then. Rules for one path only are
+//! over memory that never changes. Two tables are made of them then. Rules for one path only are
 //! found by its hash; of the others each has a [`Gate`], eight bytes that a path must begin with,
 //! and a request looks only at those gates that have its first byte behind the slash, or any.
 
@@ -27,7 +27,7 @@ pub struct Rules {
     exact: Box<[(u64, u32)]>,
 }
 
-/// What the first eight bytes of a path must be, as far as a rule says it.
+/// The required first eight bytes of a path, as far as a rule determines them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gate {
     mask: u64,
@@ -36,7 +36,7 @@ struct Gate {
     number: u32,
 }
 
-/// What stands for any byte, among the bytes behind the slash.
+/// The number that stands for any byte, among the bytes after the slash.
 const ANY_BYTE: usize = 256;
 
 impl Rules {
@@ -131,7 +131,7 @@ impl Gate {
         let mut lead = vec![b'/'];
         for (rank, part) in rule.path().enumerate() {
             let text = match part {
-                // What stands before the last slash is enough.
+                // The part before the last slash is enough.
                 PathPart::Rest { prefix: b"" } => break,
                 PathPart::Literal(text) | PathPart::Rest { prefix: text } => text,
                 PathPart::Mixed(pattern) => pattern.lead(),

@@ -17,8 +17,8 @@ use crate::rendered::{Forms, Lines, Rendered};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SharedId(pub u32);
 
-/// What the server uses a block for of its own accord. Numbers are for ever; a reader takes an
-/// unknown one for [`Role::Ordinary`].
+/// The purpose for which the server uses a block without being asked by an entry. The numbers never
+/// change; a reader takes an unknown one for [`Role::Ordinary`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum Role {
@@ -46,7 +46,7 @@ impl Role {
 pub struct SharedBlock<'a> {
     /// Status of the responses it belongs to.
     pub status: u16,
-    /// What the server uses it for of its own accord.
+    /// The purpose for which the server uses it without being asked by an entry.
     pub role: Role,
     /// Whole field lines (`Name: value` CRLF) of a 200, 206 or any other full response; the
     /// `Content-Type` line, if there is one, comes first.
@@ -86,7 +86,8 @@ impl<'a> SharedBlock<'a> {
         self.forms.full(self.full)
     }
 
-    /// The same without `Content-Type`, as a multipart answer needs them.
+    /// Returns the fields of a full response without `Content-Type`, as a multipart response needs
+    /// them.
     pub fn fields_without_type(&self) -> SharedFields<'a> {
         self.forms.without_type(self.without_type())
     }

@@ -11,7 +11,7 @@ use crate::records::RecordKeys;
 use crate::sink::{Sink, write_section};
 use crate::write_error::WriteError;
 
-/// What the index header says about the site as a whole.
+/// The facts in the index header about the site as a whole.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Whole {
     /// Bit *d*: a fallback page *d* levels below the root.

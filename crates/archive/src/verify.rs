@@ -1,8 +1,8 @@
 //! Every hash of an archive checked, every record read, damage named.
 //!
-//! A look-up checks only what it touches; this checks the rest: the digests of sections and bodies,
-//! the zeros between them, and that the index leads to every record and nowhere else. After that
-//! the archive's digest stands for every byte of the file.
+//! A look-up checks only the parts it reads; this module checks the rest: the digests of sections
+//! and bodies, the zeros between them, and that the index leads to every record and nowhere else.
+//! After that the archive's digest stands for every byte of the file.
 
 use zerocopy::FromBytes;
 
@@ -29,10 +29,11 @@ const UNREADABLE_MAX: u64 = 100_000;
 /// Bytes hashed between two calls of the progress function.
 const STEP_BYTES: usize = 1024 * 1024;
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What names the archive ([`Layout::digest`]); of a sound one, of these very bytes.
+    /// The digest of the archive ([`Layout::digest`]); in a sound archive it identifies these very
+    /// bytes.
     pub digest: Digest,
     /// Entries that could be read.
     pub entries: u64,
@@ -126,7 +127,7 @@ fn check_section(
     report.check(part, section.offset, digest == Some(section.digest), Fault::Check);
 }
 
-/// Hashes every stored body; what lies between them is zero.
+/// Hashes every stored body, and checks that the gaps between them are zero.
 fn check_bodies(
     archive: &Archive<'_>,
     section: &Section,
@@ -142,7 +143,7 @@ fn check_bodies(
     report.check(ArchivePart::Section(SectionKind::BODIES), bodies.offset, spare, Fault::Reserved);
     for (row, place) in rows.iter().zip((digests.offset..).step_by(size_of::<DigestRow>())) {
         let (offset, length) = (row.offset.get(), row.bytes.get());
-        // Each byte is hashed once, whatever the rows say.
+        // Each byte is hashed once, for any rows.
         if length == 0 || offset < done || !bodies.contains(offset, length) {
             report.add(Damage {
                 part: ArchivePart::DigestRow,
@@ -176,7 +177,8 @@ fn check_gap(bytes: &[u8], from: u64, to: u64, report: &mut Report) {
 }
 
 /// Follows every slot of the index to its record, and searches for that record's path. Ends early
-/// when there is more to follow than the records can be. What is of earlier releases is among them.
+/// when there is more to follow than the records can be. Entries of earlier releases are among
+/// them.
 fn check_index(archive: &Archive<'_>, previous: &Previous<'_>, report: &mut Report) {
     let mut scratch = Scratch::new();
     let mut again = Scratch::new();
@@ -255,7 +257,8 @@ fn check_entry(
     }
 }
 
-/// What is wrong with an entry that answers in the place of others, or that another answers for.
+/// Returns the fault of an entry that responds in the place of others, or that another responds
+/// for.
 fn check_key(archive: &Archive<'_>, entry: &Entry<'_>, scratch: &mut Scratch) -> Option<Fault> {
     let key = entry.path();
     if let Some(directory) = key.strip_prefix(FALLBACK_PREFIX) {

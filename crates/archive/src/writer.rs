@@ -1,6 +1,6 @@
-//! Writing an archive: bodies stream out as they come, then the entries; what leads to them is kept
-//! (48 bytes for a body, 16 and the path for an entry) and follows at the end, the header page
-//! last. The bytes depend on the calls and on nothing else.
+//! Writes an archive: bodies stream out as they come, then the entries; the index data is kept (48
+//! bytes for a body, 16 and the path for an entry) and follows at the end, the header page last.
+//! The bytes depend on the calls and on nothing else.
 //!
 //! An output that was not finished is not an archive: its header page is zeros.
 
@@ -58,7 +58,7 @@ pub struct Writer<W: Write + Seek> {
 /// An entry to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct NewEntry<'a> {
-    /// What the path stands for.
+    /// The kind of the entry.
     pub kind: EntryKind,
     /// Status of the response: 200 for a resource, 3xx for a redirect; of a rewrite that of the
     /// answer.
@@ -95,10 +95,10 @@ pub struct NewRepresentation {
     pub etag: ETag,
 }
 
-/// What was written.
+/// The result of writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// What names the archive, see [`Layout::digest`](crate::Layout::digest).
+    /// The digest of the archive, see [`Layout::digest`](crate::Layout::digest).
     pub digest: Digest,
     /// Length of the file.
     pub total_bytes: u64,
@@ -206,7 +206,7 @@ impl<W: Write + Seek> Writer<W> {
         }
     }
 
-    /// Notes what encoder was tried on a content, and what came of it. Neither is external, and a
+    /// Records the encoder that was tried on a content, and its result. Neither is external, and a
     /// content without bytes has no origins. A second note about the same content, method, level
     /// and edition changes nothing.
     pub fn origin(&mut self, origin: &NewOrigin) {
@@ -313,7 +313,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Adds what answers clients that prefer JSON at the same path as an entry with
+    /// Adds the entry for clients that prefer JSON at the same path as an entry with
     /// [`NewEntry::has_variant`].
     pub fn variant(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
         if entry.path.first() != Some(&b'/') {
@@ -323,7 +323,7 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Adds a file that was read and is not published, under the path it had. Its kind is
-    /// [private](EntryKind::Private), whatever the entry says.
+    /// [private](EntryKind::Private), for any kind in the entry.
     pub fn file(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
         if entry.path.first() != Some(&b'/') {
             return Err(WriteError::NotAPath(entry.path.into()));
@@ -359,9 +359,9 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Writes what is left and gives the output back, flushed but not synced. `meta`
-    /// are facts about the build, as `(key, value)`: nothing that differs between two builds of
-    /// the same input.
+    /// Writes the remaining parts and returns the output, flushed but not synced. `meta` are facts
+    /// about the build, as `(key, value)`: nothing that differs between two builds of the same
+    /// input.
     pub fn finish(mut self, meta: &[(&str, &str)]) -> Result<(Summary, W), WriteError> {
         let facts = meta_lines(meta)?;
         self.end_bodies()?;

@@ -44,7 +44,7 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     options: &'a Options,
     files: &'a [SourceFile],
     rules: &'a Rules,
-    /// Files whose names change with their content, whatever the names are.
+    /// Files whose names change with their content, whatever those names look like.
     immutable: Globs,
     writer: Writer<W>,
     /// Where the keys of files begin, below the source.
@@ -57,13 +57,13 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     /// Every type that a resource has.
     types: Vec<MediaType>,
     externals: Vec<File>,
-    /// For a report: what each resource loads.
+    /// For a report: the assets that each resource loads.
     assets: Vec<Vec<Box<[u8]>>>,
-    /// What stands for the content of each of them.
+    /// The digest of the state of each external file, in place of its content.
     states: Vec<Digest>,
     /// Where bodies can be carried over.
     pub(crate) carrier: Option<Carrier>,
-    /// None when nobody asked for them, or when they could not be written.
+    /// `None` when no notes were asked for, or when they could not be written.
     pub(crate) notes: Option<Notes>,
     pub(crate) summary: Summary,
 }
@@ -171,7 +171,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         Ok(())
     }
 
-    /// Stores what a file brought. The inner error is the file's.
+    /// Stores the product of a file. The inner error is the file's.
     fn resource(
         &mut self,
         file: usize,
@@ -233,8 +233,8 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         })
     }
 
-    /// Stores what came of the codings of a content, unless an earlier file has brought it. Gives
-    /// the list that they are of.
+    /// Stores the results of the codings of a content, unless an earlier file has brought them.
+    /// Returns the list of these codings.
     fn codings(
         &mut self,
         content: ContentId,
@@ -343,7 +343,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         self.types.get(usize::from(resource.media)).copied().unwrap_or(unknown)
     }
 
-    /// Notes what a file was and what was found in it, for the next build.
+    /// Records the stamp of a file and the findings about its content, for the next build.
     fn note(&mut self, file: usize, stamp: &Stamp, found: &FoundIn) {
         let Some(key) = self.files.get(file).map(|file| &*file.key) else { return };
         let added = self.notes.as_mut().map(|notes| notes.add(key, stamp, found));
@@ -395,7 +395,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         BuildReport { files: resources.iter().zip(keys).zip(assets).filter_map(file).collect() }
     }
 
-    /// Ends the archive. What its meta section tells about the build depends on the input alone.
+    /// Ends the archive. The facts about the build in its meta section depend on the input alone.
     fn close(mut self) -> Result<(Summary, W, Vec<File>), BuildError> {
         let overrides: Vec<String> =
             self.options.codings_for.iter().map(ToString::to_string).collect();

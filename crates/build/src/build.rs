@@ -36,7 +36,7 @@ use crate::work::{BuildState, Claims};
 /// An archive that was built.
 #[derive(Debug)]
 pub struct Built<W> {
-    /// What was done.
+    /// The summary of the build.
     pub summary: Summary,
     /// The output with the archive on it: flushed, not synced, position anywhere.
     pub out: W,
@@ -61,7 +61,7 @@ pub fn build<W: Write + Seek>(
     build_beside(source, options, &[], Beside::default, out, progress).map(|(built, _)| built)
 }
 
-/// Builds an archive without any file: what a site is that only scripts answer for.
+/// Builds an archive without any file, for a site whose responses come from scripts alone.
 ///
 /// # Errors
 /// The output cannot be written, or an option is wrong.
@@ -74,7 +74,7 @@ pub fn build_nothing<W: Write + Seek>(options: &Options, out: W) -> Result<Built
     Ok(Built { summary, out, externals })
 }
 
-/// What stands in the place that an archive goes to, and elsewhere for its help.
+/// The files at the place that an archive goes to, and other files that help the build.
 #[derive(Default)]
 pub(crate) struct Beside<'a> {
     /// Whose assets are taken over.
@@ -82,16 +82,16 @@ pub(crate) struct Beside<'a> {
     pub(crate) reuse: Reuse,
     /// Copies from that archive to the output; it has to be the first of those that are reused.
     pub(crate) carrier: Option<Carrier>,
-    /// What the files were then.
+    /// The stamps of the files at the last build.
     pub(crate) stamps: Option<Stamps>,
-    /// Takes note of what they are now.
+    /// Records their stamps of now.
     pub(crate) notes: Option<Notes>,
     pub(crate) warnings: Vec<Warning>,
 }
 
 /// Like [`build`], beside the files of the last time: `output`, which are not part of the site
-/// although they may lie in the folder. `look` finds what can be taken from there. Gives the notes
-/// back, if they could all be taken.
+/// although they may lie in the folder. `look` finds the parts that can be reused. Returns the
+/// notes, if all of them could be recorded.
 pub(crate) fn build_beside<'a, W: Write + Seek>(
     source: &Path,
     options: &Options,
@@ -138,7 +138,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     };
     read_all(&work, workers, &found.files, &mut assembly, progress)?;
     assembly.list_folders(&work, workers, progress)?;
-    // What is left to do needs no more than the names.
+    // The rest of the build needs only the names.
     drop(work);
     drop((known, reuse, found.stamps));
     assembly.summary.warnings.extend(unused_codings(&lists));
@@ -163,7 +163,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     Ok((Built { summary, out, externals }, notes))
 }
 
-/// What the author may want to know before any file is read.
+/// Returns warnings for the author before any file is read.
 fn doubts(
     found: &FoundFiles,
     options: &Options,
@@ -178,7 +178,7 @@ fn doubts(
     doubts
 }
 
-/// The files that still are what they were.
+/// Returns the files that have not changed.
 fn known(stamps: Option<Stamps>, found: &FoundFiles, reuse: &Reuse) -> Vec<KnownFile> {
     stamps.map(|old| old.known(&found.files, &found.stamps, reuse)).unwrap_or_default()
 }
@@ -190,14 +190,14 @@ fn tell_found(found: &FoundFiles, progress: &dyn Progress) {
     progress.walked(Walked { links, code: code_paths(&found.code), shape });
 }
 
-/// Reads the code of a folder that is what it was.
+/// Reads the code of a folder, and checks that the folder has kept its walls.
 fn code_within_walls(
     source: &Path,
     found: &FoundFiles,
     options: &Options,
 ) -> Result<(Code, Walls), BuildError> {
     let mut now = Walls { shape: dynamic::shape(found), main: Main::None };
-    // Before what lies there is read as what it may not be.
+    // The check comes first, so that no file is read in a role that it must not have.
     if let Some(before) = options.follows
         && !now.shape.may_follow(before.shape)
     {
@@ -241,7 +241,8 @@ fn code_paths(code: &[CodeFile]) -> Vec<PathBuf> {
     paths
 }
 
-/// What files that did not change take at most: a content in a coding is no longer than itself.
+/// Returns the most bytes that unchanged files take: a content in a coding is no longer than
+/// itself.
 fn most_bytes(known: &[KnownFile], files: &[SourceFile], lists: &Lists<'_>) -> u64 {
     let files = known.iter().filter_map(|known| files.get(known.file as usize));
     let bytes: u64 = files.map(|file| file.bytes).sum();
@@ -267,7 +268,7 @@ fn workers(options: &Options) -> usize {
     workers.map_or(1, NonZeroUsize::get)
 }
 
-/// What the rules files say, checked against the paths of the files found: before anything is
+/// Reads the rules files and checks them against the paths of the files found: before anything is
 /// encoded, which takes its time.
 pub(crate) fn rules(
     source: &Path,
@@ -341,7 +342,7 @@ fn window(costs: &[u64], workers: usize) -> u64 {
     room.clamp(WINDOW_MIN_BYTES, WINDOW_MAX_BYTES)
 }
 
-/// Cuts the list into what one worker takes at once.
+/// Cuts the list into the batches that one worker processes at once.
 fn batches(files: &[SourceFile]) -> Vec<Range<usize>> {
     let mut batches = Vec::new();
     let (mut start, mut bytes) = (0, 0);

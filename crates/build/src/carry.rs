@@ -2,7 +2,7 @@
 //! the kernel copies them, whole runs at once, while the rest of the new archive is written.
 //!
 //! This is for an archive that is our own work and has not changed since (`Reuse::carries`). All
-//! others are read, and what they hold is checked.
+//! others are read, and their contents are checked.
 
 use std::fs::File;
 use std::io;
@@ -38,7 +38,7 @@ pub(crate) struct Carrier {
     stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<()>>>,
     from: Arc<File>,
-    /// What the old archive was when it was opened.
+    /// The stamp of the old archive when it was opened.
     stamp: Stamp,
     /// How many names it had.
     links: u64,
@@ -65,7 +65,7 @@ struct Run {
 const WAITING_RUNS: usize = 1024;
 
 impl Carrier {
-    /// None when the system refuses what it takes.
+    /// Returns `None` when the system refuses a resource that this needs.
     pub(crate) fn start(from: Arc<File>, stamp: Stamp, to: File) -> Option<Carrier> {
         let links = from.metadata().ok()?.nlink();
         let (sender, receiver) = sync_channel(WAITING_RUNS);
@@ -79,8 +79,8 @@ impl Carrier {
         Some(Carrier { runs, run: None, stopped, thread, from, stamp, links, to })
     }
 
-    /// Gets blocks for what will be copied, at most `bytes`, all at once: the copies then find them
-    /// there instead of asking for each. The output is still empty.
+    /// Allocates blocks for the bodies that will be copied, at most `bytes`, all at once: the
+    /// copies then find them there instead of asking for each. The output is still empty.
     pub(crate) fn make_room(&self, bytes: u64) {
         let bytes = bytes.min(self.stamp.bytes);
         if fallocate(&*self.to, FallocateFlags::KEEP_SIZE, 0, bytes).is_err() {
@@ -93,7 +93,7 @@ impl Carrier {
     pub(crate) fn add(&mut self, body: &CarriedBody, room: BodyRoom) -> io::Result<()> {
         let next = Run { from: body.offset, to: room.offset, bytes: body.bytes };
         let numbers = Numbers { old: body.number, new: room.number };
-        // What is new may fit into the padding between two that stay where they are.
+        // A new body may fit into the padding between two that stay where they are.
         let joined = self.run.filter(|(_, last)| numbers.follow(*last));
         let joined = joined.and_then(|(run, _)| run.joined(&next));
         let mut run = match joined {
@@ -178,8 +178,8 @@ impl Run {
         is_same.then_some(Run { bytes: self.bytes + gap + next.bytes, ..self })
     }
 
-    /// What there is of it up to the last multiple of a piece's length: whole blocks of the new
-    /// archive but for the first. The rest may still grow.
+    /// Takes the part of the run up to the last multiple of a piece's length: whole blocks of the
+    /// new archive except the first. The rest may still grow.
     fn take_pieces(&mut self) -> Option<Run> {
         let end = self.to + self.bytes;
         let bytes = (end - end % CARRIED_PIECE_BYTES).checked_sub(self.to)?;

@@ -1,5 +1,5 @@
-//! The code of a dynamic site: read as it is, with what its templates include. Templates are
-//! compiled once, so that a mistake in them ends the build; nothing of that is kept.
+//! The code of a dynamic site: read as it is, with the files that its templates include. Templates
+//! are compiled once, so that a mistake in them ends the build; the compiled form is dropped.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ pub(crate) fn doubts(found: &FoundFiles, code: &Code) -> Vec<Warning> {
     stray.collect()
 }
 
-/// Pages whose names are wrong, or that answer what another one answers.
+/// Returns the errors of pages whose names are wrong, or whose route belongs to another page.
 fn clashes(source: &Path, code: &[CodeFile]) -> Vec<CodeError> {
     let mut routes = Routes::default();
     let clash = |page: &CodeFile| {
@@ -83,7 +83,7 @@ struct CodeReader<'f> {
     found: &'f FoundFiles,
     /// Where the code lies, below the source.
     places: BTreeMap<&'f [u8], PathBuf>,
-    /// What was read so far, plain files that pages include among it.
+    /// The files that were read so far, with the plain files that pages include.
     files: Code,
     bytes: u64,
     errors: Vec<CodeError>,
@@ -118,7 +118,7 @@ impl CodeReader<'_> {
         source.read().map_err(told)
     }
 
-    /// Compiles a page, and reads what else it is made of.
+    /// Compiles a page, and reads the other files that it includes.
     fn prove(&mut self, page: &CodeFile) {
         let Ok(path) = std::str::from_utf8(&page.path) else {
             let what = "a page needs a name in UTF-8".to_owned();
@@ -130,7 +130,7 @@ impl CodeReader<'_> {
             });
         };
         loop {
-            // What a page includes is known only by compiling it.
+            // The includes of a page are known only by compiling it.
             let missing = RefCell::new(BTreeSet::new());
             let compiled = compile(path, |path| {
                 let content = self.files.get(path.as_bytes()).map(Vec::as_slice);

@@ -8,7 +8,7 @@ use pinion_http::coding::Coding;
 
 use crate::names::glob_of;
 
-/// What encodes. Numbers stand in archives and are for ever.
+/// An encoder. The numbers stand in archives and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Method {
@@ -71,9 +71,9 @@ impl Method {
 /// How hard to try where no level is named (docs/decisions/0003, 0012).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CodingEffort {
-    /// Somebody waits for the first page.
+    /// A user waits for the first page.
     Fast,
-    /// What a little more work would hardly make smaller.
+    /// The level beyond which a little more work would hardly make files smaller.
     #[default]
     Best,
     /// A release that may take its time.
@@ -108,7 +108,7 @@ impl CodingEffort {
 /// A method and how hard it tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodingLevel {
-    /// What encodes.
+    /// The encoder.
     pub method: Method,
     /// One of [`Method::levels`]. gzip's 6 is libdeflate's 7 for content of middle length.
     pub level: u8,
@@ -194,7 +194,7 @@ impl fmt::Display for CodingLevel {
 /// A coding as it was named: `br`, `br:11`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedCoding {
-    /// What encodes.
+    /// The encoder.
     pub method: Method,
     /// The level, if one was named.
     pub level: Option<u8>,
@@ -237,7 +237,7 @@ fn is_name(name: &str, method: Method) -> bool {
 /// The codings of a list such as `gzip,br:11`. An empty list, and `identity`, is none.
 ///
 /// # Errors
-/// The first member that is no coding, or makes what another one makes.
+/// The first member that is no coding, or makes the same coding as another one.
 pub fn parse_codings(text: &str) -> Result<Vec<NamedCoding>, CodingError> {
     let mut codings: Vec<NamedCoding> = Vec::new();
     for member in text.split(',').map(str::trim) {
@@ -275,7 +275,7 @@ pub struct CodingsFor {
 }
 
 impl CodingsFor {
-    /// `*.svg=br:11`: what stands behind the last `=` is a list of codings.
+    /// Reads `*.svg=br:11`: the text after the last `=` is a list of codings.
     ///
     /// # Errors
     /// As [`parse_codings`], and when there is no `=`, or nothing before it or behind it.
@@ -316,9 +316,9 @@ pub enum CodingError {
         method.name(), method.levels().start(), method.levels().end()
     )]
     Level {
-        /// What would encode.
+        /// The encoder.
         method: Method,
-        /// What was asked for.
+        /// The requested level.
         level: String,
     },
     /// A coding named twice.

@@ -1,7 +1,7 @@
 //! The contents of an archive that is being written, and the bodies they are stored in.
 //!
 //! A large site has millions of them. They are numbers beside each other, some 60 bytes for a
-//! content with two codings; what a number stands for is known to the archive's writer.
+//! content with two codings; the archive's writer knows the meaning of each number.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -37,9 +37,9 @@ pub(crate) struct Contents {
     /// Contents, found by that body.
     by_body: HashTable<ContentId>,
     hasher: RandomState,
-    /// What stands for the contents that stayed outside.
+    /// Contents that stayed outside, by the digests that stand for them.
     external: HashMap<Digest, ContentId>,
-    /// What came of the first list of codings that each content was tried in.
+    /// The results of the first list of codings that each content was tried in.
     lists: Vec<Option<(ListId, FormSpan)>>,
     /// The same for further lists of a content: hardly ever are there any.
     more: HashMap<(ContentId, ListId), FormSpan>,
@@ -84,7 +84,7 @@ impl Contents {
         self.plain.get(content.0 as usize).copied()
     }
 
-    /// What came of the codings of a list; None when they were not tried yet.
+    /// Returns the results of the codings of a list; `None` when they were not tried yet.
     pub(crate) fn forms(&self, content: ContentId, list: ListId) -> Option<&[ContentForm]> {
         let first = self.lists.get(content.0 as usize).copied().flatten();
         let span = match first {
@@ -95,7 +95,7 @@ impl Contents {
         self.forms.get(start..start + usize::from(span.count))
     }
 
-    /// Notes what came of the codings of a list.
+    /// Records the results of the codings of a list.
     pub(crate) fn add_forms(
         &mut self,
         content: ContentId,

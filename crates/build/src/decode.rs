@@ -1,6 +1,6 @@
-//! Whether stored bytes are a coding of some content: the proof that a body of somebody else's
-//! archive needs. And content out of its coding. Nothing is ever held that is longer than the
-//! content should be, or may be.
+//! Checks whether stored bytes are a coding of some content: the proof that a body of an archive
+//! from elsewhere needs. Also decodes content. No buffer ever grows beyond the length that the
+//! content should have, or may have.
 
 use std::io::Read;
 
@@ -14,7 +14,7 @@ use crate::limits::{
 /// Why a content cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
-    /// The bytes are not what the coding makes.
+    /// The bytes are not valid in the coding.
     Damaged,
     /// There is more content than may be.
     TooLong,

@@ -2,10 +2,10 @@
 //! to get.
 //!
 //! A process that is killed leaves its drafts behind, and a later one that writes to the same name
-//! removes them. Whether their process has ended is told by a lock, which goes with it: the same
-//! process number can be another process in another container, on the same folder. So a draft is
-//! locked from its creation until it has its name. Somebody may find it in the moment between; then
-//! its owner, who looks once it is locked, makes another one.
+//! removes them. A lock shows whether their process has ended, since it ends with the process: the
+//! same process number can be another process in another container, on the same folder. So a draft
+//! is locked from its creation until it has its name. Another process may find it in the moment
+//! between; then its owner, which checks once it is locked, makes another one.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use crate::source::Stamp;
 
-/// What the name of a draft has in it, and that of no copy that a person makes.
+/// The part of a draft's name that marks it, and that no copy by a person has.
 const MARK: &str = ".draft-";
 
 /// How often a draft is made before the file system is taken for broken: others take a new one for
@@ -51,7 +51,7 @@ impl DraftFile {
             let is_taken =
                 flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
             let draft = DraftFile { file, path, name: out.to_owned(), published: false };
-            // Whoever has taken it for left behind removes it, or has removed it before.
+            // A process that has taken it for left behind removes it, or has removed it already.
             if !is_taken && draft.is_ours()? {
                 return Ok(draft);
             }
@@ -59,7 +59,7 @@ impl DraftFile {
         Err(io::Error::other("files in this folder do not stay what they are"))
     }
 
-    /// What is to be written.
+    /// Returns the file to write to.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -74,7 +74,7 @@ impl DraftFile {
         self.publish().map(drop)
     }
 
-    /// Gives it its name for good, and tells what the file is then.
+    /// Gives it its final name, and returns the stamp of the file then.
     pub(crate) fn publish(mut self) -> io::Result<Stamp> {
         self.file.sync_all()?;
         self.rename()?;
@@ -84,7 +84,7 @@ impl DraftFile {
 
     /// Gives it its name, without waiting for the disk.
     pub(crate) fn rename(&mut self) -> io::Result<()> {
-        // What somebody else has put there is not ours to publish.
+        // A file that another process has put there must not be published.
         if !self.is_ours()? {
             return Err(io::Error::new(
                 io::ErrorKind::NotFound,
@@ -93,8 +93,8 @@ impl DraftFile {
         }
         fs::rename(&self.path, &self.name)?;
         self.published = true;
-        // Others lock what is published, for their own ends. If this fails, they wait until the
-        // file is closed.
+        // Other processes lock published files for their own purposes. If this fails, they wait
+        // until the file is closed.
         let _stays_locked = flock(&self.file, FlockOperation::Unlock);
         Ok(())
     }
@@ -108,19 +108,19 @@ impl DraftFile {
 impl Drop for DraftFile {
     fn drop(&mut self) {
         if !self.published && self.is_ours().is_ok_and(|ours| ours) {
-            // Nobody can be told, and there is nothing else to try.
+            // The error cannot be reported here, and there is nothing else to try.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Removes the drafts of `out` whose processes have ended. What cannot be told or removed stays: it
-/// does no harm, and the next one tries again.
+/// Removes the drafts of `out` whose processes have ended. A draft that cannot be checked or
+/// removed stays: it does no harm, and the next call tries again.
 pub fn remove_left_drafts(out: &Path) {
     let Some(hidden) = hidden(out) else { return };
     let Ok(entries) = fs::read_dir(folder_of(out)) else { return };
     for entry in entries.flatten() {
-        // Links are drafts of links, which nobody locks.
+        // Links are drafts of links, which are never locked.
         if draft_of(&entry.file_name()) == Some(hidden.as_encoded_bytes())
             && entry.file_type().is_ok_and(|kind| kind.is_file())
         {
@@ -136,8 +136,8 @@ fn remove_if_left(path: &Path) {
     // NFS gives an exclusive lock only on a file that is open for writing.
     let opened = open.clone().write(true).open(path).or_else(|_| open.open(path));
     let Ok(file) = opened else { return };
-    // Nobody but its owner and who holds its lock removes or renames it, so the name stays what it
-    // is after it was looked at.
+    // Only its owner and the holder of its lock remove or rename it, so the name still belongs to
+    // the file after the check.
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
         && leads_to(path, &file).is_ok_and(|same| same)
     {

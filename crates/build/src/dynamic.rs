@@ -1,6 +1,6 @@
-//! What makes a folder a dynamic site, and what that changes about its files.
+//! Recognizes a dynamic site by its folder, and the changes that this makes to its files.
 //!
-//! A walk tells what lies in a folder; only then is it known whether there is code in it. In a
+//! A walk lists the names in a folder; only then is it known whether there is code in it. In a
 //! static site nothing here has any effect.
 //!
 //! | | In a dynamic site |
@@ -11,8 +11,8 @@
 //! | `static/` at the top of the content | files alone: what is named as code is left out |
 //! | `public_html/` at the top | the content; beside it only `*.lua` counts |
 //!
-//! In a site of 80s what is named as a page (`*.dyn.*`) and lies below a folder `static/`, at
-//! whatever depth, is a file.
+//! In a site of 80s a file named as a page (`*.dyn.*`) below a folder `static/`, at any depth, is a
+//! plain file.
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -31,13 +31,13 @@ use crate::walk::{FoundFiles, SourceFile, relative};
 /// The folder at the top that, where there is one, holds the content of a dynamic site.
 pub const CONTENT_FOLDER: &str = "public_html";
 
-/// What stands before the keys of what lies in it.
+/// The prefix of the keys of the files in it.
 const CONTENT_PREFIX: &[u8] = b"/public_html";
 
 /// Folders whose names begin so, in any case, are ignored.
 const IGNORED_PREFIX: &[u8] = b"i.";
 
-/// What stands before the keys of what lies in the folder of the content that holds no code.
+/// The prefix of the keys of the files in the folder of the content that holds no code.
 const STATIC_PREFIX: &[u8] = b"/static/";
 
 /// A file of code.
@@ -66,8 +66,8 @@ fn is_code_among_files(key: &[u8]) -> bool {
     key.starts_with(STATIC_PREFIX) && is_code(name_of(key))
 }
 
-/// Finds out what site a walk has found. Of a dynamic one the keys of files become those of its
-/// content, and its code is set apart.
+/// Determines the kind of site that a walk has found. In a dynamic one the keys of files become
+/// those of its content, and its code is set apart.
 pub(crate) fn arrange(mut found: FoundFiles) -> FoundFiles {
     if found.is_80s {
         publish_below_static(&mut found);
@@ -98,7 +98,7 @@ pub(crate) fn arrange(mut found: FoundFiles) -> FoundFiles {
     found
 }
 
-/// Makes files of what is no code in a site of 80s.
+/// Makes plain files of pages that are no code in a site of 80s.
 fn publish_below_static(found: &mut FoundFiles) {
     let FoundFiles { files, stamps, special, code, problems, below_static, .. } = found;
     let mut all: Vec<(SourceFile, Stamp)> = files.drain(..).zip(stamps.drain(..)).collect();
@@ -116,7 +116,7 @@ fn publish_below_static(found: &mut FoundFiles) {
     code.retain(|file| !published.contains(&file.relative()));
 }
 
-/// Takes away what is ignored, and copies of code.
+/// Leaves out ignored files, and copies of code.
 fn leave_out(found: &mut FoundFiles) {
     let FoundFiles { skipped, special, is_80s, .. } = found;
     let is_80s = *is_80s;
@@ -142,7 +142,7 @@ fn leave_out(found: &mut FoundFiles) {
     found.skipped.retain(|path| !is_ignored(path));
 }
 
-/// Makes one folder the content, and what lies beside it no part of it.
+/// Makes one folder the content, and excludes the files beside it.
 fn enter_content(found: &mut FoundFiles) {
     let FoundFiles { files, stamps, skipped, rules, code, .. } = found;
     let mut stays = |key: &[u8]| {
@@ -172,8 +172,8 @@ fn enter_content(found: &mut FoundFiles) {
         below_content(&file.key).is_some() || is_script(name_of(&file.key))
     });
     found.loops.retain(|path| below_content(&key_of(path)).is_some());
-    // A socket or a link to nothing beside the content is nobody's business; a folder that cannot
-    // be read may have code in it.
+    // A socket or a broken link beside the content does not matter; a folder that cannot be read
+    // may have code in it.
     found.problems.retain(|problem| {
         below_content(&key_of(&problem.path)).is_some() || problem.reason.is_unreadable()
     });
@@ -193,7 +193,7 @@ fn retain_files(
     stamps.retain(|_| of_stamps.next() == Some(&true));
 }
 
-/// What a folder is served as in which a walk has found this.
+/// Returns the layout of the folder that a walk has found.
 pub(crate) fn shape(found: &FoundFiles) -> Shape {
     match (found.is_dynamic, found.content.is_empty()) {
         (false, _) => Shape::Static,
@@ -202,7 +202,7 @@ pub(crate) fn shape(found: &FoundFiles) -> Shape {
     }
 }
 
-/// What the author of a dynamic site may want to know about the names of its files.
+/// Returns warnings for the author of a dynamic site about the names of its files.
 pub(crate) fn doubts(found: &FoundFiles) -> Vec<Warning> {
     let mut doubts = below_static(found);
     if !found.is_dynamic {
@@ -247,7 +247,7 @@ fn below_static(found: &FoundFiles) -> Vec<Warning> {
     paths.filter(|path| !is_ignored(path)).map(doubt).collect()
 }
 
-/// The file that would answer what a page answers, below the source.
+/// Returns the file with the same URL as a page, below the source.
 fn behind_page(page: &CodeFile, found: &FoundFiles) -> Option<PathBuf> {
     let route = route(std::str::from_utf8(&page.path).ok()?).ok()??;
     let names: &[&str] = if route.path.ends_with('/') { &["index.html"] } else { &["", ".html"] };
@@ -272,7 +272,7 @@ fn in_content(key: &[u8], has_folder: bool) -> Option<&[u8]> {
     if has_folder { below_content(key) } else { Some(key) }
 }
 
-/// The outermost folder that is ignored and holds, or is, what has this key.
+/// Returns the outermost ignored folder that holds this key, or has it.
 pub(crate) fn ignored_folder(key: &[u8]) -> Option<&[u8]> {
     let mut start = 0;
     while let Some(slash) = key.get(start..)?.iter().position(|&byte| byte == b'/') {

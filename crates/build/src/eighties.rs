@@ -1,4 +1,4 @@
-//! Sites written for 80s: what of their folders means another thing than here.
+//! Sites written for 80s: the parts of their folders that have another meaning there than here.
 //!
 //! In 80s nothing below a folder `static/` is code, wherever in the path that folder is: a page
 //! (`.dyn.`) in it is a file like any other.
@@ -36,7 +36,7 @@ pub(crate) fn is_page_below_static(key: &[u8]) -> bool {
 }
 
 /// Whether the main script that a walk has found loads the module of 80s. One that cannot be read
-/// does not: what is wrong with it shows when it is read as code.
+/// does not: its error shows when it is read as code.
 pub(crate) fn main_is_of_80s(source: &Path, found: &FoundFiles) -> bool {
     let has = |key: &[u8]| found.code.iter().any(|file| &*file.key == key);
     let main = [MAIN.as_bytes(), MAIN_IN_CONTENT].into_iter().find(|key| has(key));
@@ -45,7 +45,7 @@ pub(crate) fn main_is_of_80s(source: &Path, found: &FoundFiles) -> bool {
     file.and_then(|file| file.read().ok()).is_some_and(|text| loads_module(&text))
 }
 
-/// Whether a script has `require("aio.aio")`, in whatever form Lua allows, outside of a comment of
+/// Whether a script has `require("aio.aio")`, in any form that Lua allows, outside of a comment of
 /// one line.
 pub(crate) fn loads_module(text: &[u8]) -> bool {
     text.split(|&byte| byte == b'\n').any(|line| {

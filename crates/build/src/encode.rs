@@ -51,8 +51,9 @@ impl Encoders {
         self.encode_watched(choice, content, &mut |_| ())
     }
 
-    /// As [`Self::encode`]; calls `read` with the bytes of content that were read since the last
-    /// call, for the codings that take their content in pieces. Nobody hears of the last piece.
+    /// Works as [`Self::encode`]; calls `read` with the bytes of content that were read since the
+    /// last call, for the codings that take their content in pieces. The last piece is not
+    /// reported.
     pub(crate) fn encode_watched(
         &mut self,
         choice: CodingLevel,
@@ -148,13 +149,13 @@ impl ContentEncoder {
 
 /// libdeflate, which has no level between 6 and 7.
 ///
-/// It takes its content at once, so nothing is told while it works: 0.6 s for 66 MB at level 6,
-/// 16 s at level 12 (docs/decisions/0003). The bar stands still for that time, which is about a
+/// It takes its content at once, so there is no progress while it works: 0.6 s for 66 MB at level
+/// 6, 16 s at level 12 (docs/decisions/0003). The bar stands still for that time, which is about a
 /// quarter of a file at most, unless gzip is its only coding. To take content in pieces, the last
 /// block of each piece would have to be found and changed, or another encoder be as good.
 struct Gzip {
     compressor: Compressor,
-    /// At level 6, what content of [`GZIP_HARDER_BYTES`] gets.
+    /// At level 6, the compressor for content of [`GZIP_HARDER_BYTES`].
     harder: Option<Compressor>,
 }
 
@@ -214,7 +215,8 @@ fn zstd_in_pieces(
 /// quick, as many as its window.
 const BROTLI_PIECE_BYTES: usize = 1 << 20;
 
-/// The encoder can choose its tables by the length of the whole content, which it is told.
+/// Encodes with Brotli. The encoder can choose its tables by the length of the whole content, which
+/// it gets as a hint.
 fn brotli(
     quality: u8,
     memory: &EncoderMemory,
@@ -232,7 +234,7 @@ fn brotli(
         let operation = if is_last { EncoderOperation::Finish } else { EncoderOperation::Process };
         let step = encoder.step(operation, piece, out.get_mut(written..)?)?;
         written += step.written;
-        // What is left of a piece has no room in the output.
+        // The rest of a piece has no room in the output.
         if is_last || !step.is_done {
             return (is_last && step.is_done).then_some(written);
         }
@@ -241,9 +243,9 @@ fn brotli(
     }
 }
 
-/// The length that the encoder is told. Content of a mebibyte and more is best searched by hashes
-/// of five bytes, and the reference encoder does so; ours waits for more than 4 MiB, so that is
-/// what it hears. A script of 3.6 MB gets 3 % smaller by it (docs/decisions/0007).
+/// Returns the length hint for the encoder. Content of a mebibyte and more is best searched by
+/// hashes of five bytes, and the reference encoder does so; ours waits for more than 4 MiB, so the
+/// hint is raised to that. A script of 3.6 MB gets 3 % smaller by it (docs/decisions/0007).
 fn brotli_hint(bytes: usize) -> usize {
     const LARGE_MIN_BYTES: usize = 1 << 20;
     const HEARD_AS_LARGE_BYTES: usize = (4 << 20) + 1;

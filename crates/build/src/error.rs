@@ -35,8 +35,8 @@ pub enum BuildError {
     /// The file for [`Options::single_page`](crate::Options::single_page) is not in the site.
     #[error("the site has no file {0:?}; give its path below the folder, such as index.html")]
     SinglePage(String),
-    /// What has the name of the folder for the content of a dynamic site cannot be entered, or is
-    /// left out. What lies beside it is never published in its place.
+    /// The folder for the content of a dynamic site cannot be entered, is no folder, or is left
+    /// out. The files beside it are never published in its place.
     #[error(
         "public_html is excluded or cannot be read as a folder, and a site with main.lua or pages \
          publishes only what is in it; make it a readable folder, or rename it"
@@ -46,9 +46,9 @@ pub enum BuildError {
     /// or the folder for its content.
     #[error("{}", lost_line(*.before, *.now))]
     Lost {
-        /// What it was.
+        /// Its walls before.
         before: Walls,
-        /// What it has become.
+        /// Its walls now.
         now: Walls,
     },
     /// More names than [`FILES_MAX`](crate::limits::FILES_MAX).
@@ -70,7 +70,7 @@ pub enum BuildError {
     Glob {
         /// The name of the option that it was given by.
         option: &'static str,
-        /// What is wrong with it.
+        /// The fault of the pattern.
         what: String,
     },
     /// A field value with a line break or another forbidden character.
@@ -78,7 +78,7 @@ pub enum BuildError {
     FieldValue {
         /// The field's name.
         field: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: String,
     },
     /// The archive cannot be written.
@@ -92,12 +92,12 @@ pub enum BuildError {
         /// Why.
         error: io::Error,
     },
-    /// What stands under the archive's name is not to be lost.
+    /// The file with the archive's name must not be lost.
     #[error("{}: will not replace {by}", ShownPath(path))]
     Occupied {
         /// The archive.
         path: PathBuf,
-        /// What is there.
+        /// The kind of file that is there.
         by: Occupant,
     },
     /// An archive of an earlier release is damaged.
@@ -105,7 +105,7 @@ pub enum BuildError {
     Previous {
         /// The archive.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         damage: Damage,
     },
     /// [`Progress::cancelled`](crate::Progress::cancelled) said so.
@@ -113,14 +113,14 @@ pub enum BuildError {
     Cancelled,
 }
 
-/// What is wrong with the code of a dynamic site. Displays as `file:line: what`.
+/// An error in the code of a dynamic site. Displays as `file:line: what`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CodeError {
     /// The file, below the source.
     pub file: PathBuf,
-    /// Its line, from 1; none for what is wrong with the file as a whole.
+    /// Its line, from 1; `None` for an error of the file as a whole.
     pub line: Option<u32>,
-    /// What is wrong.
+    /// The message.
     pub what: String,
     /// The source as it was named, so that the message has a path that an editor can open.
     pub folder: PathBuf,
@@ -134,7 +134,7 @@ impl fmt::Display for CodeError {
     }
 }
 
-/// What an archive does not replace.
+/// Kinds of files that an archive does not replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupant {
     /// A block or character device.
@@ -152,8 +152,8 @@ pub enum Occupant {
 /// A file that cannot become a resource, or not be read for its rules.
 #[derive(Debug)]
 pub struct FileProblem {
-    /// Where, below the source; a rules file that the options name is told apart from that, see
-    /// [`in_place`](crate::in_place).
+    /// Its path below the source; the path of a rules file that the options name has another form,
+    /// see [`in_place`](crate::in_place).
     pub path: PathBuf,
     /// Why.
     pub reason: Reason,
@@ -187,7 +187,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether the system lets nobody look.
+    /// Returns whether the system denies access to it.
     pub(crate) fn is_unreadable(&self) -> bool {
         matches!(self, Reason::Unreadable(_))
     }
@@ -242,7 +242,7 @@ impl fmt::Display for Reason {
 }
 
 /// A path for people: control characters, which would break the line or steer the terminal, are
-/// escaped; what is not UTF-8 is replaced.
+/// escaped; bytes that are not UTF-8 are replaced.
 pub(crate) struct ShownPath<'a>(pub(crate) &'a Path);
 
 impl fmt::Display for ShownPath<'_> {
@@ -255,7 +255,7 @@ impl fmt::Display for ShownPath<'_> {
     }
 }
 
-/// What the system says, without its number: nobody looks that up.
+/// Returns the text of a system error without its number, which does not help users.
 pub(crate) fn without_number(error: &io::Error) -> String {
     let mut text = error.to_string();
     if error.raw_os_error().is_some()

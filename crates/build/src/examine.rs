@@ -18,11 +18,11 @@ use pinion_archive::limits::CODE_FILE_MAX_BYTES;
 /// A folder that a build would take.
 #[derive(Debug)]
 pub struct Examined {
-    /// What the author may want to know, sorted.
+    /// Warnings for the author, sorted.
     pub warnings: Vec<Warning>,
     /// Left out by the skip rules or an exclude pattern; a folder stands for all below it.
     pub skipped: Vec<PathBuf>,
-    /// Of these, what the options leave out: nobody wonders where it is.
+    /// Of these, the paths that the options leave out: the author knows about them.
     pub excluded: Vec<PathBuf>,
     /// Never resources: scripts and private files of a static site.
     pub special: Vec<PathBuf>,
@@ -31,12 +31,12 @@ pub struct Examined {
     pub fingerprinted: Fingerprinted,
     /// The code that the archive would have: paths and contents, by rising path.
     pub code: Vec<(Box<[u8]>, Vec<u8>)>,
-    /// What a build would leave out because of [`Options::keep_going`].
+    /// The files that a build would leave out because of [`Options::keep_going`].
     pub problems: Vec<FileProblem>,
 }
 
-/// What is wrong with the names of a folder, with its rules and with its templates. Every file is
-/// opened, but no content is read except that of rules files, code, and what templates include.
+/// Checks the names of a folder, its rules and its templates. Every file is opened, but no content
+/// is read except that of rules files, code, and files that templates include.
 ///
 /// # Errors
 /// [`BuildError`], as a build would fail before it reads content, with all problems and all errors

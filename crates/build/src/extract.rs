@@ -50,7 +50,7 @@ pub struct ExtractOptions {
     /// Writes into a folder that is not empty: files of the same names are replaced, all others
     /// stay.
     pub force: bool,
-    /// Writes what can be written; otherwise nothing is if something cannot.
+    /// Writes as much as possible; otherwise one file that cannot be written stops everything.
     pub keep_going: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum ExtractError {
     Occupied {
         /// The folder.
         path: PathBuf,
-        /// What is in the way.
+        /// The obstacle.
         what: &'static str,
     },
     /// The system refuses.
@@ -84,7 +84,7 @@ pub enum ExtractError {
     Cancelled,
 }
 
-/// What was written.
+/// The result of an extraction.
 #[derive(Debug, Default)]
 pub struct Extracted {
     /// Files, fallback pages included.
@@ -103,7 +103,7 @@ pub struct Extracted {
     pub aliases: u64,
     /// Assets of earlier releases, which are no files of the site and were left out.
     pub previous_assets: u64,
-    /// What was written without, when it was told to keep going.
+    /// The entries that were left out, when it was asked to keep going.
     pub refused: Vec<ExtractRefusal>,
     /// Flags without which a build would leave out files of the folder, or give files names that an
     /// imported archive does not have.
@@ -156,12 +156,12 @@ struct Extraction<'a> {
     digests: Digests<'a>,
     progress: &'a dyn Progress,
     lines: Lines,
-    /// What `_headers` is to say.
+    /// The text of `_headers`.
     headers: String,
     extracted: Extracted,
 }
 
-/// What redirects and rules become in an archive that has kept no file of theirs.
+/// The lines that are made of redirects and rules, for an archive that has kept no rules files.
 #[derive(Default)]
 struct Lines {
     /// Of `_redirects`: rules that come before every entry.
@@ -216,7 +216,7 @@ impl Extraction<'_> {
             let Headers { text, differences } = answers.headers(&self.archive)?;
             (self.headers, self.extracted.differences) = (text, differences);
         }
-        // Of a file the first line that matches counts, so what comes before entries stands first.
+        // The first matching line of a file counts, so rules that come before entries stand first.
         let mut is_first = true;
         for rule in self.archive.rules().iter() {
             is_first &= rule.is_forced();
@@ -305,7 +305,7 @@ impl Extraction<'_> {
     /// Writes the code, which has no times of modification.
     fn write_code(&mut self, tree: &mut Tree) -> Result<(), ExtractError> {
         if let Some(folder) = self.places.folder() {
-            // Without it, what is beside it would be content.
+            // Without it, files beside it would be content.
             tree.folder(folder)?;
         }
         for (path, content) in self.code.iter() {

@@ -19,7 +19,7 @@ use crate::rules::{Changes, ChangesId, FieldList};
 const FINGERPRINTED: &str = "public, max-age=31536000, immutable";
 /// Everything else: kept, but asked about each time.
 pub const REVALIDATED: &str = "max-age=0, must-revalidate";
-/// Answers to a wrong URL: right until somebody uploads the file.
+/// For responses to a wrong URL: they are right until the file is uploaded.
 pub(crate) const NEVER_CACHED: &str = "no-store";
 
 /// On every response, unless the options say no.
@@ -29,22 +29,22 @@ const SECURITY: [(&str, &str); 3] = [
     ("X-Frame-Options", "SAMEORIGIN"),
 ];
 
-/// What can forbid a page its style.
+/// The fields that can forbid a page its style.
 const POLICY_FIELDS: [&str; 2] = ["Content-Security-Policy", "Content-Security-Policy-Report-Only"];
 
 /// Makes shared blocks, each once.
 pub(crate) struct FieldBlocks<'r> {
-    /// Of what may be kept but has to be asked about.
+    /// The `Cache-Control` of responses that may be stored but have to be revalidated.
     cache_control: String,
     /// Whether answers have a `Cache-Control` of their own accord.
     cached: bool,
     security: &'static [(&'static str, &'static str)],
-    /// What `_headers` says.
+    /// The changes that `_headers` makes.
     pub(crate) changes: Changes<'r>,
     known: HashMap<FieldBlock, (SharedId, String)>,
 }
 
-/// What the fields of a representation depend on.
+/// The inputs of the fields of a representation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FieldBlock {
     pub(crate) media: MediaType,
@@ -55,16 +55,16 @@ pub(crate) struct FieldBlock {
     pub(crate) changes: ChangesId,
 }
 
-/// What a resource is there for.
+/// The purpose of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
     /// Under its own URL, or for URLs that do not exist but answer as if they did.
     Page,
     /// Under its own URL, which changes with its content.
     Fingerprinted,
-    /// A list of what is in a folder, in one of two types.
+    /// A listing of a folder, in one of two types.
     Listing,
-    /// For somebody who goes to a page that does not exist, and for nobody else.
+    /// For navigations to a missing page, and for no other requests.
     Navigation,
     /// For a URL that does not exist: status 404.
     NotFound,
@@ -73,8 +73,8 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Whether a media type that a rule gives is that of the content. What is given for all files
-    /// of a folder is not meant for the list of them, nor for the pages of errors.
+    /// Returns whether a media type that a rule gives is that of the content. A type for all files
+    /// of a folder is not meant for its listing, nor for the pages of errors.
     pub(crate) fn has_given_type(self) -> bool {
         !matches!(self, Purpose::Listing | Purpose::NotFound | Purpose::Error(_))
     }
@@ -252,8 +252,9 @@ pub(crate) fn usual_without_content() -> Vec<(&'static str, &'static str)> {
     std::iter::once(("Cache-Control", REVALIDATED)).chain(SECURITY).collect()
 }
 
-/// The fields of a representation before `_headers` changes them. `cache_control` is that of what
-/// may be kept but has to be asked about; none: there is no such field.
+/// Returns the fields of a representation before `_headers` changes them. `cache_control` is the
+/// value for responses that may be stored but have to be revalidated; with `None` there is no such
+/// field.
 fn built_in<'f>(
     cache_control: Option<&'f str>,
     security: &[(&'static str, &'static str)],

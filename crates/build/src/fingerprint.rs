@@ -1,5 +1,5 @@
-//! Which files change their names with their content, so that a client may keep what a name stands
-//! for as long as it likes (RFC 8246).
+//! Finds the files whose names change with their content, so that a client may store the file of a
+//! name for any time (RFC 8246).
 //!
 //! Build tools put a hash of the content into the name: `app.3f2a9c1b.js`, `index-Bq3xK9zQ.css`.
 //! A name that is wrongly taken for such a name keeps an old file in caches for a year, and nothing
@@ -95,7 +95,7 @@ fn decide_folder(
     let mut all = 0;
     for asset in assets {
         let Some(stem) = stem_of(asset.name(), asset.is_image) else { continue };
-        // A source map stands and falls with what it belongs to.
+        // A source map counts only together with its file.
         let is_map = asset.name().ends_with(b".map");
         all += usize::from(!is_map);
         let has_width = asset.is_image && stem_of(asset.name(), false) != Some(stem);

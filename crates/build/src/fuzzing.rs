@@ -1,4 +1,4 @@
-//! What a fuzz target of this room runs. It is there for the fuzzer alone.
+//! The functions of this crate that fuzz targets run. They are there for the fuzzer alone.
 
 use crate::names::oracle;
 

@@ -7,8 +7,9 @@
 //! | 3 | `contents` | stored forms → the content itself |
 //! | 4 | `write` | all of it → an archive |
 //!
-//! What our server does by itself is not taken over: redirects between the two slash forms of a
-//! path, and the names of folder indexes and short paths become aliases of the file they repeat.
+//! Features that our server has anyway are not carried over: redirects between the two slash forms
+//! of a path, and the names of folder indexes and short paths become aliases of the file they
+//! repeat.
 
 mod answers;
 mod contents;
@@ -59,7 +60,7 @@ impl From<WriteError> for ImportError {
     }
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub struct Imported {
     /// Paths with a content of their own.
@@ -78,11 +79,11 @@ pub struct Imported {
     pub content_bytes: u64,
     /// One per coding, in the order of the options.
     pub codings: Vec<CodingSummary>,
-    /// What was not taken over, and why; in no order.
+    /// The parts that were not carried over, and why; in no order.
     pub leftovers: Vec<Leftover>,
     /// Length of the archive.
     pub archive_bytes: u64,
-    /// What names the archive.
+    /// The digest of the archive.
     pub digest: Digest,
     /// How long all of it took.
     pub elapsed: Duration,

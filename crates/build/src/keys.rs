@@ -2,8 +2,8 @@
 //!
 //! Every file is served at its own path. `/dir/` is answered by the first of [`INDEX_NAMES`] in it,
 //! `/dir/name` by the first `name` + one of [`CLEAN_SUFFIXES`], unless a file has exactly that
-//! path. Two files that could answer one URL never fail a build: the order decides, and the one
-//! that lost is reported. Some names are pages for what does not exist in and below their folder
+//! path. Two files that could respond to one URL never fail a build: the order decides, and the one
+//! that lost is reported. Some names are pages for missing resources in and below their folder
 //! ([`FALLBACK_NAMES`]); `404.html` is, under its own path, a page like any other.
 
 use std::collections::HashMap;
@@ -31,32 +31,33 @@ const INDEX_NAMES: [&[u8]; 14] = [
 /// Extensions that a URL may leave out, best first.
 const CLEAN_SUFFIXES: [&[u8]; 5] = [b".html", b".htm", b".xhtml", b".xht", b".txt"];
 
-/// What browsers ask for without being told to.
+/// The icon that browsers request for every site.
 pub(crate) const FAVICON: &[u8] = b"/favicon.ico";
 
-/// The files that answer for it where it is missing, best first: what browsers of this decade take.
+/// The files that respond for it where it is missing, best first: formats that browsers of this
+/// decade accept.
 pub(crate) const FAVICON_FILES: [&[u8]; 2] = [b"/favicon.svg", b"/favicon.png"];
 
-/// The page for what does not exist.
+/// The page for missing resources.
 pub(crate) const NOT_FOUND_NAME: &[u8] = b"404.html";
 
-/// Names of pages for what is missing in and below a folder, best first, and their status. All but
-/// the last are for nothing else: they do not answer under their own name.
+/// Names of pages for missing resources in and below a folder, best first, and their status. All
+/// but the last have no other purpose: they do not respond under their own name.
 const FALLBACK_NAMES: [(&[u8], u16); 4] =
     [(b"_wildcard.", 200), (b"_200.", 200), (b"_404.", 404), (NOT_FOUND_NAME, 404)];
 
-/// Who answers what, beside each file its own path. Files are numbers in the list given.
+/// The files that respond to each URL beside their own paths. Files are numbers in the list given.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyPlan<'a> {
     /// File and alias, sorted.
     pub(crate) aliases: Vec<(usize, &'a [u8])>,
-    /// Pages for what is missing, sorted.
+    /// Pages for missing resources, sorted.
     pub(crate) fallbacks: Vec<Fallback<'a>>,
     /// Pages of errors, by rising status, and the file of each.
     pub(crate) errors: Vec<(u16, usize)>,
     /// Files that do not answer under their own name, sorted.
     pub(crate) hidden: Vec<usize>,
-    /// Pages for what is missing in a folder that has a better one, and second pages of an error,
+    /// Pages for missing resources in a folder that has a better one, and second pages of an error,
     /// sorted.
     pub(crate) second: Vec<usize>,
     /// URL, the file that lost it and the file that has it.
@@ -65,7 +66,7 @@ pub(crate) struct KeyPlan<'a> {
     pub(crate) listings: Vec<&'a [u8]>,
 }
 
-/// A page for what is missing.
+/// A page for missing resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fallback<'a> {
     pub(crate) file: usize,
@@ -192,7 +193,7 @@ fn folders<'a>(keys: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a
     std::iter::once(&b"/"[..]).chain(below)
 }
 
-/// Finds the pages for what is missing: the best of each folder.
+/// Finds the pages for missing resources: the best of each folder.
 fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut KeyPlan<'a>) {
     let mut best: HashMap<&'a [u8], (usize, usize)> = HashMap::new();
     for (file, &key) in keys.iter().enumerate() {
@@ -225,8 +226,8 @@ fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut KeyPlan<'a>) {
     plan.second.sort_unstable();
 }
 
-/// The status whose built-in page a file at the root replaces: `_500.html`. What is missing has
-/// pages of its own.
+/// Returns the status whose built-in page a file at the root replaces: `_500.html`. Missing
+/// resources have pages of their own.
 pub(crate) fn error_status(key: &[u8]) -> Option<u16> {
     let [b'/', b'_', class @ (b'4' | b'5'), tens, units, b'.', _, ..] = key else { return None };
     let mut digits = [class, tens, units].into_iter().map(|digit| char::from(*digit).to_digit(10));
@@ -246,7 +247,7 @@ pub(crate) fn is_page_for_others(key: &[u8]) -> bool {
     name_at(key) == 1 && (is_hidden(key) || key.get(1..) == Some(NOT_FOUND_NAME))
 }
 
-/// The place of a name among those of pages for what is missing.
+/// Returns the rank of a name among those of pages for missing resources.
 fn fallback_rank(name: &[u8]) -> Option<usize> {
     FALLBACK_NAMES.iter().position(|(known, _)| match known.last() {
         Some(b'.') => name.len() > known.len() && name.starts_with(known),

@@ -23,18 +23,18 @@
 //! | 9 | `place`, `publish` | a file appears under its name complete, or not at all |
 //! |   | `draft` | what is not complete, under another name until its process ends: [`DraftFile`] |
 //!
-//! `examine` takes steps 1 and 2 alone. `site_doubts` finds names that say what nobody meant.
+//! `examine` takes steps 1 and 2 alone. `site_doubts` finds names with an unintended meaning.
 //! `extract` makes a folder of an archive again. `import` makes such an archive of one of
 //! kawipiko's, from step 5 on.
 //!
 //! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
-//! names change with their content, `work` is what one worker does with one file (steps 4 to 6),
+//! names change with their content, `work` is the work of one worker for one file (steps 4 to 6),
 //! [`BuildReport`] shows where the bytes are, [`figures`] writes numbers.
 //!
-//! **Promises.** Same input, same bytes: whatever the clock, the path of the folder, the number of
-//! cores, the order in which a file system lists names. Input is: names, contents, modification
-//! times (capped by `SOURCE_DATE_EPOCH`), options; what is reused of older archives makes no
-//! difference. The clock is asked only whether a modification time lies in the future (such a file
+//! **Promises.** Same input, same bytes: independent of the clock, the path of the folder, the
+//! number of cores, the order in which a file system lists names. Input is: names, contents,
+//! modification times (capped by `SOURCE_DATE_EPOCH`), options; reuse of older archives makes no
+//! difference. The clock decides only whether a modification time lies in the future (such a file
 //! is warned about and gets no `Last-Modified`), and which fingerprints may be trusted. With a
 //! `SOURCE_DATE_EPOCH` in the past no time can lie in the future, and the clock has no say at all.
 //!

@@ -30,7 +30,7 @@ pub const WINDOW_MIN_BYTES: u64 = 32 * 1024 * 1024;
 /// has the window for itself.
 pub const HELD_MAX_BYTES: u64 = 128 * 1024 * 1024;
 
-/// What a file that is copied piece by piece counts in the window. It holds a descriptor while it
+/// The cost in the window of a file that is copied piece by piece. It holds a descriptor while it
 /// waits: this bounds them at 64.
 pub const STREAMED_COST_BYTES: u64 = WINDOW_MAX_BYTES / 64;
 
@@ -48,8 +48,8 @@ pub const BATCH_BYTES_MAX: u64 = 512 * 1024;
 /// When a folder is served, files larger than this are not copied but sent from where they are.
 pub const EXTERNAL_MIN_BYTES: u64 = 1024 * 1024;
 
-/// What a coding costs a response in fields (`Content-Encoding`, `Vary`) and a client in work; a
-/// coding is kept when stored bytes and this are at most [`KEEP_PERCENT`] of the identity.
+/// The cost of a coding, for a response in fields (`Content-Encoding`, `Vary`) and for a client in
+/// work; a coding is kept when stored bytes and this are at most [`KEEP_PERCENT`] of the identity.
 pub const CODING_OVERHEAD_BYTES: u64 = 64;
 
 /// See [`CODING_OVERHEAD_BYTES`].
@@ -70,7 +70,7 @@ pub const SNIFF_BYTES: usize = 8 * 1024;
 /// Window of stored zstd frames: RFC 9659 forbids more than 8 MiB for the coding `zstd`.
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// Window of zstd frames that are read, 128 MiB: what `zstd --ultra` writes at most without
+/// Window of zstd frames that are read, 128 MiB: the most that `zstd --ultra` writes without
 /// `--long`.
 pub const ZSTD_READ_WINDOW_LOG_MAX: u32 = 27;
 
@@ -78,11 +78,11 @@ pub const ZSTD_READ_WINDOW_LOG_MAX: u32 = 27;
 /// memory that is set aside for it depends on this.
 pub const DECODED_RATIO: u64 = 8;
 
-/// Files from which on a build tells how far it is with each: smaller ones take less than a second
-/// or two, at whatever level.
+/// The size from which on a build reports progress within a file: smaller ones take less than a
+/// second or two, at any level.
 pub const WORKED_MIN_BYTES: u64 = 1024 * 1024;
 
-/// Window of stored brotli streams, 4 MiB: what encoders use by default. Larger ones gain only for
+/// Window of stored brotli streams, 4 MiB: the default of encoders. Larger ones gain only for
 /// larger files, and cost every client that memory.
 pub const BROTLI_WINDOW_LOG: u8 = 22;
 
@@ -92,8 +92,8 @@ pub const FINGERPRINT_EXAMPLES: usize = 3;
 /// Slowest resources kept for the summary.
 pub const SLOWEST: usize = 10;
 
-/// Content of one file of an imported archive, which is held in memory while it is read: as much
-/// as can be worth a few seconds, and not what a hostile archive can make of a few bytes.
+/// Content of one file of an imported archive, which is held in memory while it is read: as much as
+/// can be worth a few seconds, and less than a hostile archive can expand a few bytes to.
 pub const IMPORTED_MAX_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Bytes that deflate can make of one: 258 of two bits (RFC 1951 §3.2.5), and a header.
@@ -119,23 +119,23 @@ pub const RULES_FILE_MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Files that one page is looked at for in a report: more than a browser would like to load.
 pub const ASSETS_MAX: usize = 1000;
 
-/// Rows of a table in a report: what deserves a look.
+/// Rows of a table in a report: the most notable ones.
 pub const REPORT_ROWS_MAX: usize = 25;
 
 /// Folders of each level that are read before a walk comes to them. More would hold more names in
 /// memory, and not keep the system any busier.
 pub const FOLDERS_AHEAD: usize = 16;
 
-/// Bodies of an older archive that are read at once, unless one alone is longer. About what the
-/// files of one batch need.
+/// Bodies of an older archive that are read at once, unless one alone is longer. About the needs of
+/// the files of one batch.
 pub const RUN_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Bytes between two such bodies that are read too: the padding before a body on a page, or a small
 /// body that is not wanted. Padding before a landmark can be longer; two reads cost less there.
 pub const RUN_GAP_BYTES: u64 = 4096;
 
-/// What the system is asked to copy at once from an older archive ends on a multiple of this, which
-/// is one of any block's length, and is long enough that asking costs nothing.
+/// A copy of the kernel from an older archive ends on a multiple of this, which is a multiple of
+/// any block's length, and is long enough that the call costs nothing.
 pub const CARRIED_PIECE_BYTES: u64 = 2 * 1024 * 1024;
 
 /// A file that changed so shortly before a build began is read again by the next one: a second
@@ -150,8 +150,8 @@ pub const MODIFIED_MIN: i64 = 315_619_200;
 /// Longest file of fingerprints that is read: [`FILES_MAX`] rows of 128 bytes.
 pub const STAMPS_MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
-/// Rows of a folder listing as a page: a browser takes seconds for more, and nobody reads them. As
-/// JSON a listing has all of them.
+/// Rows of a folder listing as a page: a browser takes seconds for more, and people do not read
+/// them. As JSON a listing has all of them.
 pub const LISTING_ROWS_MAX: usize = 10_000;
 
 /// Patterns of the `_headers` of a folder that is extracted: each path of the next build is held

@@ -1,4 +1,4 @@
-//! What a folder without an index page answers with `--listing`: its entries as a page, and as
+//! The response of a folder without an index page with `--listing`: its entries as a page, and as
 //! JSON for clients that prefer that.
 //!
 //! | Module | Does |
@@ -8,7 +8,7 @@
 //! | `json` | entries → the array that nginx's `autoindex_format json` has |
 //! | `policy` | lets the page have its style where a site forbids what stands in a page |
 //!
-//! Only what is published is listed: files that answer under their own name, and folders that hold
+//! Only published files are listed: files that respond under their own name, and folders that hold
 //! some. Names are bytes. Where they have to be text, bytes that are none are replaced; addresses
 //! are escaped from the bytes themselves and lead to every file.
 
@@ -35,7 +35,7 @@ pub(crate) struct ListedFile<'a> {
     pub(crate) modified: Option<UnixSeconds>,
 }
 
-/// What is in one folder.
+/// The content of one folder.
 #[derive(Debug)]
 pub(crate) struct Listing<'a> {
     /// Its path, with a slash on both ends.
@@ -83,7 +83,7 @@ impl<'a> Listing<'a> {
         Listing { folder, rows }
     }
 
-    /// When the newest of what it lists was modified.
+    /// Returns when the newest of its entries was modified.
     pub(crate) fn modified(&self) -> Option<UnixSeconds> {
         self.rows.iter().filter_map(|row| row.modified).max()
     }
@@ -97,7 +97,7 @@ impl ListingRow<'_> {
     /// The address of the row, relative to that of its folder.
     fn url(&self) -> Vec<u8> {
         let mut url = Vec::with_capacity(self.name.len() + 3);
-        // RFC 3986 §4.2: what stands before a colon would be a scheme.
+        // RFC 3986 §4.2: text before a colon would be a scheme.
         if self.name.contains(&b':') {
             url.extend_from_slice(b"./");
         }

@@ -1,6 +1,6 @@
 //! Name and content → media type.
 //!
-//! A known extension decides, whatever the content. Otherwise the first bytes do, in the spirit of
+//! A known extension decides, for any content. Otherwise the first bytes do, in the spirit of
 //! WHATWG MIME Sniffing: text that begins like HTML is HTML, then XML, JSON objects and plain text;
 //! then the signatures of binary formats; then any other text; then `application/octet-stream`.
 //!
@@ -53,7 +53,7 @@ impl MediaType {
     }
 }
 
-/// What `.ts` and `.mts` are, unless they are [`TRANSPORT_STREAM`].
+/// The type of `.ts` and `.mts`, unless they are [`TRANSPORT_STREAM`].
 const TYPESCRIPT: &str = "text/typescript";
 
 /// The other meaning of these extensions.
@@ -90,8 +90,8 @@ fn is_transport_stream(head: &[u8]) -> bool {
     head.iter().any(|&byte| is_binary(byte)) && (is_in_packets(188, 0) || is_in_packets(192, 4))
 }
 
-/// The field value for a file of this name that nobody has read, if its extension says it. Text is
-/// taken for UTF-8.
+/// Returns the field value for a file of this name, if its extension decides it, without reading
+/// the file. Text is taken for UTF-8.
 #[must_use]
 pub fn file_type(name: &str) -> Option<String> {
     let essence = by_extension(name.as_bytes())?;
@@ -210,7 +210,8 @@ fn is_utf8_so_far(head: &[u8]) -> bool {
     std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// Whether a stream is UTF-8, and really so (see the module's text about ESC).
+/// Checks whether a stream is UTF-8, and not a coding with ESC sequences (see the text about ESC at
+/// the top of this module).
 #[derive(Debug, Default)]
 pub(crate) struct Utf8Check {
     failed: bool,

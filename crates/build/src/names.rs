@@ -1,4 +1,4 @@
-//! What a name decides before anything is read: left out, never a resource, or taken.
+//! Decisions by name before anything is read: left out, never a resource, or taken.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +20,7 @@ pub(crate) mod oracle;
 #[cfg(test)]
 mod tests;
 
-/// What becomes of a file or folder with a certain name.
+/// The decision about a file or folder with a certain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileVerdict {
     /// It goes on.
@@ -41,7 +41,7 @@ pub enum RulesFile {
 }
 
 impl RulesFile {
-    /// What such a file is called.
+    /// Returns the name of such a file.
     pub(crate) fn name(self) -> &'static str {
         match self {
             RulesFile::Redirects => "_redirects",
@@ -50,7 +50,7 @@ impl RulesFile {
     }
 }
 
-/// What a name, exactly so written, says about the file's rules.
+/// Returns the kind of rules file with exactly this name.
 pub(crate) fn rules_file(name: &[u8]) -> Option<RulesFile> {
     match name {
         b"_redirects" | b"_redirects.txt" => Some(RulesFile::Redirects),
@@ -72,14 +72,14 @@ const SPECIAL_INFIXES: [&[u8]; 2] = [b".dyn.", b".priv."];
 /// An ending that is never a resource.
 const SPECIAL_SUFFIX: &[u8] = b".lua";
 
-/// Endings of the sources of scripts that other servers run, such as PHP-FPM: whoever reads one
-/// finds passwords and mistakes in it.
+/// Endings of the sources of scripts that other servers run, such as PHP-FPM: a reader finds
+/// passwords and mistakes in them.
 const SCRIPT_SUFFIXES: [&[u8]; 6] = [b".php", b".phtml", b".phar", b".phps", b".cgi", b".fcgi"];
-/// What people and editors write behind the name of a script that they copy.
+/// Words that people and editors append to the name of a script that they copy.
 const COPY_WORDS: [&[u8]; 8] =
     [b"bak", b"backup", b"copy", b"dist", b"old", b"orig", b"save", b"swp"];
 
-/// What a build leaves out by name: the fixed rules, and the patterns of its options.
+/// The names that a build leaves out: the fixed rules, and the patterns of its options.
 pub struct Names {
     exclude: Globs,
     include: Globs,
@@ -140,7 +140,7 @@ impl Globs {
         Globs { by_name: none(), by_path: none() }
     }
 
-    /// Whether one of them matches what is at `key`, a path with a slash in front.
+    /// Returns whether one of them matches the file at `key`, a path with a slash in front.
     pub(crate) fn is_match(&self, key: &[u8]) -> bool {
         let (path, name) = path_and_name(key);
         let by_name = self.by_name.is_match(name);
@@ -192,20 +192,21 @@ impl Names {
         Names { exclude: Globs::none(), include, live: Vec::new() }
     }
 
-    /// Whether the options leave out what is at `key`: a pattern of
+    /// Returns whether the options leave out the file at `key`: a pattern of
     /// [`Options::exclude`](crate::Options::exclude), or because it is read for each request.
     pub(crate) fn excludes(&self, key: &[u8]) -> bool {
         self.exclude.is_match(key) || self.is_live(key)
     }
 
-    /// Whether a pattern of [`Options::include`](crate::Options::include) publishes what is at
-    /// `path`, below the source.
+    /// Returns whether a pattern of [`Options::include`](crate::Options::include) publishes the
+    /// file at `path`, below the source.
     pub fn includes(&self, path: &Path) -> bool {
         self.include.is_match(&[b"/", path.as_os_str().as_bytes()].concat())
     }
 
-    /// Whether what is at `key` is no part of an archive because it is read for each request. Of a
-    /// source that is read so as a whole, pages for errors are part of the archive as well.
+    /// Returns whether the file at `key` is no part of an archive because it is read for each
+    /// request. Of a source that is read so as a whole, pages for errors are part of the archive as
+    /// well.
     fn is_live(&self, key: &[u8]) -> bool {
         let is_page = || keys::is_page_for_others(key);
         let covers = |live: &[u8]| if live.is_empty() { !is_page() } else { live == key };
@@ -229,7 +230,7 @@ impl Names {
     }
 
     /// Whether a build depends on something at `path`: it can be part of the site, has rules, or is
-    /// code. Of code a static site depends only on what would make it a dynamic one.
+    /// code. Of code a static site depends only on files that would make it a dynamic one.
     pub(crate) fn may_matter(&self, path: &Path, is_dynamic: bool) -> bool {
         self.all(path, |verdict, key, is_last| {
             let (_, name) = path_and_name(key);
@@ -278,7 +279,8 @@ impl Names {
     }
 }
 
-/// What patterns are held against: the path below the source, and its last name.
+/// Returns the texts that patterns are matched against: the path below the source, and its last
+/// name.
 pub(crate) fn path_and_name(key: &[u8]) -> (&[u8], &[u8]) {
     let path = key.get(1..).unwrap_or_default();
     (path, path.rsplit(|&byte| byte == b'/').next().unwrap_or_default())
@@ -289,10 +291,10 @@ pub(crate) fn is_of_paths(pattern: &str) -> bool {
     pattern.strip_suffix('/').unwrap_or(pattern).contains('/')
 }
 
-/// What a pattern matches, or what is wrong with it.
+/// Returns the matcher of a pattern, or its fault.
 pub(crate) fn glob_of(pattern: &str) -> Result<Glob, String> {
     let trimmed = pattern.strip_suffix('/').unwrap_or(pattern);
-    // `./drafts` is what a shell completes; it means the same as `/drafts`.
+    // A shell completes `./drafts`; it means the same as `/drafts`.
     let below = trimmed.strip_prefix('.').filter(|rest| rest.starts_with('/'));
     let below = below.unwrap_or(trimmed);
     GlobBuilder::new(below.strip_prefix('/').unwrap_or(below))
@@ -321,8 +323,8 @@ fn is_special(name: &[u8]) -> bool {
         || SPECIAL_INFIXES.iter().any(|&infix| contains(&name, infix))
 }
 
-/// Whether a file with this name is code, if its site is dynamic. Like what is special without
-/// regard to case, but hidden files and leftovers are none.
+/// Whether a file with this name is code, if its site is dynamic. As for special names, case does
+/// not matter, but hidden files and leftovers are no code.
 pub(crate) fn is_code(name: &[u8]) -> bool {
     kind(name).is_some_and(|kind| kind != Kind::Copy) && !is_leftover(name)
 }
@@ -342,7 +344,8 @@ pub(crate) fn is_copy_of_code(name: &[u8]) -> bool {
     kind(name) == Some(Kind::Copy)
 }
 
-/// Whether a name is that of a hidden file, or of what editors and systems leave behind.
+/// Returns whether a name is that of a hidden file, or of a file that editors and systems leave
+/// behind.
 pub(crate) fn is_leftover(name: &[u8]) -> bool {
     (name.first() == Some(&b'.') && name != WELL_KNOWN)
         || is_autosave(name)
@@ -366,7 +369,8 @@ pub fn is_script_source(name: &[u8]) -> bool {
     is_script(version.map_or(&name, |(_, front)| front)) || is_copy
 }
 
-/// Whether a file has a name that Emacs gives to what it saves by itself: `#name#`.
+/// Returns whether a file has a name that Emacs gives to files that it saves automatically:
+/// `#name#`.
 fn is_autosave(name: &[u8]) -> bool {
     name.len() > 1 && name.starts_with(b"#") && name.ends_with(b"#")
 }

@@ -1,4 +1,4 @@
-//! What a build can be told.
+//! The options of a build.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -15,8 +15,8 @@ use crate::rules::redirects::Redirect;
 use crate::shape::Walls;
 use crate::walk::{FileId, id_of};
 
-/// Finds what is wrong with the code of a folder beside its templates, which a build compiles
-/// itself: given the source, and contents by their paths in the archive.
+/// Finds the errors in the code of a folder beside its templates, which a build compiles itself:
+/// given the source, and contents by their paths in the archive.
 pub type CodeCheck = fn(&Path, &BTreeMap<Box<[u8]>, Vec<u8>>) -> Vec<CodeError>;
 
 /// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `reuse`,
@@ -33,8 +33,8 @@ pub struct Options {
     /// does. A folder that matches is not entered.
     pub exclude: Vec<String>,
     /// Globs, read like those of `exclude`, of names to publish although the fixed rules leave them
-    /// out: hidden files and leftovers. A folder that matches is entered. What is code, private or
-    /// has rules is never published, and `exclude` comes first.
+    /// out: hidden files and leftovers. A folder that matches is entered. Code, private files and
+    /// rules files are never published, and `exclude` comes first.
     pub include: Vec<String>,
     /// Folders whose files are no part of the archive because the server reads them for each
     /// request: their paths below the source, without a slash at either end. They are not entered.
@@ -50,8 +50,8 @@ pub struct Options {
     /// Lets an archive file replace a file that is no archive. Folders, pipes, sockets and devices
     /// are never replaced.
     pub force: bool,
-    /// Lets [`build_file`](crate::build_file) take from the archive that it replaces, and the file
-    /// of fingerprints beside it, what need not be read and encoded again.
+    /// Lets [`build_file`](crate::build_file) reuse contents of the archive that it replaces, and
+    /// of the file of fingerprints beside it, which need not be read and encoded again.
     pub reuse: bool,
     /// More archives to take bodies from; and, with `reuse`, the fingerprints beside the first that
     /// has some, if there are none of an archive that is replaced.
@@ -70,16 +70,16 @@ pub struct Options {
     pub clean_urls: bool,
     /// Whether the slash form that does not exist leads to the one that does.
     pub slash_redirects: bool,
-    /// Whether a folder that nothing else answers for answers with a list of what is in it.
+    /// Whether a folder without a response of its own responds with a listing.
     pub listings: bool,
     /// Whether responses carry an `ETag`.
     pub etags: bool,
     /// Whether responses carry a `Cache-Control` unless `_headers` gives one.
     pub cache_control_field: bool,
-    /// The file that answers navigations to what does not exist, by its path below the source.
+    /// The file that responds to navigations to missing resources, by its path below the source.
     pub single_page: Option<String>,
-    /// Whether another server responds to what the site has not: a rule that rewrites every path
-    /// would leave nothing for it, and is an error.
+    /// Whether another server responds to paths that the site lacks: a rule that rewrites every
+    /// path would leave nothing for it, and is an error.
     pub has_fallback_server: bool,
     /// Whether responses carry `X-Content-Type-Options`, `Referrer-Policy` and `X-Frame-Options`.
     pub security_fields: bool,
@@ -99,10 +99,10 @@ pub struct Options {
     pub report: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
     pub external_min_bytes: Option<u64>,
-    /// What the folder was served as until now: a build of one that has lost its code, its main
-    /// script or the folder for its content fails. `None`: nobody is served yet.
+    /// The walls with which the folder was served until now: a build of one that has lost its code,
+    /// its main script or the folder for its content fails. `None`: the site is not served yet.
     pub follows: Option<Walls>,
-    /// Checks the code; what it finds fails the build before anything is written.
+    /// Checks the code; its errors fail the build before anything is written.
     pub check_code: Option<CodeCheck>,
 }
 

@@ -1,4 +1,4 @@
-//! The place an archive goes to: what stands there, and whether an archive may replace it.
+//! The place an archive goes to: the file that stands there, and whether an archive may replace it.
 
 use std::fs::{self, FileType};
 use std::io;
@@ -27,7 +27,7 @@ impl ArchivePlace {
     /// As [`ArchivePlace::check`].
     pub(crate) fn find(out: &Path, force: bool) -> Result<ArchivePlace, BuildError> {
         let mut place = ArchivePlace { named: out.to_owned(), path: out.to_owned(), force };
-        // Before links are followed by hand: what a link below /proc says is no path.
+        // Before links are followed by hand: the text of a link below /proc is no path.
         place.check()?;
         place.path = end_of_links(out).map_err(|error| place.cannot(error))?;
         place.check()?;
@@ -76,7 +76,7 @@ impl ArchivePlace {
     }
 }
 
-/// What stands in the way of an archive and is no file.
+/// Returns the kind of an obstacle for an archive that is no file.
 fn special(kind: FileType) -> Option<Occupant> {
     if kind.is_file() {
         None

@@ -1,9 +1,9 @@
 //! Files that lie in the folder in a coding: compressed pictures (`.svgz`), and those that a rule
 //! gives a `Content-Encoding`, as Unity writes them (`game.wasm.br`).
 //!
-//! They are decoded when they are read. The archive has them as they are and in codings of its
-//! own, under their path, with the type of what is in them: a client that does not accept the
-//! coding of the file gets its content all the same.
+//! They are decoded when they are read. The archive has them as they are and in codings of its own,
+//! under their path, with the type of their content: a client that does not accept the coding of
+//! the file gets its content all the same.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub(crate) enum Given {
     ByRule(Coding),
 }
 
-/// A content and what was done to it.
+/// A content, and whether it was decoded.
 pub(crate) struct OpenedContent {
     /// The content, decoded if `is_decoded`.
     pub(crate) content: Vec<u8>,
@@ -94,7 +94,7 @@ impl Given {
         }
     }
 
-    /// Decodes a content that was read, and finds the type of what is in it.
+    /// Decodes a content that was read, and finds its type.
     ///
     /// # Errors
     /// [`Reason::TooLargeToDecode`] for a file of a rule.
@@ -127,8 +127,8 @@ impl OpenedContent {
     }
 }
 
-/// A key whose extension is that of what is in the file: `/game.wasm` for `/game.wasm.br`, `/a.svg`
-/// for `/a.svgz`.
+/// Returns a key with the extension of the decoded content: `/game.wasm` for `/game.wasm.br`,
+/// `/a.svg` for `/a.svgz`.
 pub(crate) fn inner_key(key: &[u8]) -> &[u8] {
     if has_suffix(key, b".svgz") {
         return key.get(..key.len() - 1).unwrap_or_default();

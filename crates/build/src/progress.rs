@@ -29,7 +29,7 @@ pub trait Progress: Sync {
     /// [`Self::advanced`] has told before.
     ///
     /// A file counts as done by the work for its codings. With gzip:6 and br:6, gzip is about a
-    /// quarter of that, and all of it is told at its end: libdeflate takes its content at once.
+    /// quarter of that, and all of it is reported at its end: libdeflate takes its content at once.
     fn worked(&self, bytes: u64) {
         let _ = bytes;
     }
@@ -41,7 +41,7 @@ pub trait Progress: Sync {
     }
 }
 
-/// Nobody watches.
+/// Ignores all progress.
 impl Progress for () {}
 
 /// Counts the bytes of content that are done, those of files under way in part.
@@ -57,17 +57,17 @@ impl<'p> WorkMeter<'p> {
     }
 }
 
-/// The part of one file in a [`WorkMeter`]. When it is dropped, the file is done, whatever became
-/// of it.
+/// The part of one file in a [`WorkMeter`]. When it is dropped, the file counts as done, in any
+/// case.
 pub(crate) struct FileMeter<'m> {
     meter: &'m WorkMeter<'m>,
     /// Of the file.
     bytes: u64,
     /// Of these, those that the meter has.
     counted_bytes: u64,
-    /// What its codings are all together: bytes to be read, times the work of each.
+    /// The work of its codings all together: bytes to be read, times the work of each.
     work: u64,
-    /// Of this, what is done.
+    /// Of this, the work that is done.
     worked: u64,
 }
 

@@ -30,8 +30,8 @@ use crate::walk::{FileId, id_of};
 
 /// Builds the folder `source` into the archive file `out`. An older archive there stays in use,
 /// whole, until the new one takes its place; it is not part of the new one even if it lies in the
-/// folder. A link stays, and the archive goes to where it leads. Whatever is neither an archive nor
-/// an empty file is not replaced; see [`Options::force`].
+/// folder. A link stays, and the archive goes to where it leads. A file that is neither an archive
+/// nor empty is not replaced; see [`Options::force`].
 ///
 /// # Errors
 /// As [`build`](crate::build()), [`BuildError::Occupied`] and [`BuildError::Output`]. After an
@@ -93,7 +93,7 @@ pub fn build_file_after(
 }
 
 /// Has a file written and published as `out`. `write` gets the file, empty, and its later path.
-/// Tells what the file was when it had got its name.
+/// Returns the stamp of the file under its final name.
 pub(crate) fn published<T, E: From<BuildError>>(
     out: &Path,
     force: bool,
@@ -101,7 +101,7 @@ pub(crate) fn published<T, E: From<BuildError>>(
 ) -> Result<(T, Stamp), E> {
     let place = ArchivePlace::find(out, force)?;
     let out = place.path();
-    // First: what is left may be what has filled the disk.
+    // First: drafts that were left behind may have filled the disk.
     remove_left_drafts(out);
     if let Some(stamps) = stamps::path_for(out) {
         remove_left_drafts(&stamps);
@@ -119,15 +119,15 @@ pub(crate) fn published<T, E: From<BuildError>>(
     Ok((result, stamp))
 }
 
-/// What a build can take over from the last one in the same place, and from others. `stamps` is
-/// where the fingerprints of the last one are.
+/// Finds the parts that a build can reuse from the last one in the same place, and from others.
+/// `stamps` is the path of the fingerprints of the last one.
 fn look_beside(options: &Options, out: &Path, stamps: Option<&Path>) -> Beside<'static> {
     let mut beside = Beside { stamps: stamps.and_then(Stamps::read), ..Beside::default() };
     if options.reuse
         && let Ok(file) = open_regular(out)
     {
         let own = beside.stamps.as_ref().map(|stamps| stamps.archive);
-        // Whatever is wrong with it, it is about to be replaced.
+        // An error does not matter: the archive is about to be replaced.
         let _ = beside.reuse.add(file, own);
     }
     for path in &options.reuse_from {
@@ -136,8 +136,8 @@ fn look_beside(options: &Options, out: &Path, stamps: Option<&Path>) -> Beside<'
         if let Err(why) = added.and_then(|file| beside.reuse.add(file, None)) {
             beside.warnings.push(Warning::NotReused(path.clone(), why.to_string()));
         }
-        // Whoever gives each archive a name of its own has the fingerprints beside the last one.
-        // They are believed: nobody else writes there (docs/building.md).
+        // An operator who gives each archive a name of its own has the fingerprints beside the last
+        // one. They are believed: no other program writes there (docs/building.md).
         if options.reuse && beside.stamps.is_none() {
             beside.stamps = stamps_of(path);
         }

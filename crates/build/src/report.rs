@@ -1,7 +1,7 @@
-//! Where the bytes of a site are: what `pinion build --report` shows.
+//! The report of `pinion build --report`: where the bytes of a site are.
 //!
-//! **In:** what the build knows of each file, and its summary. **Out:** one HTML page that needs
-//! nothing else: no network, no script. The treemaps are SVG.
+//! **In:** the facts of the build about each file, and its summary. **Out:** one HTML page that
+//! needs nothing else: no network, no script. The treemaps are SVG.
 //!
 //! | Module | Does |
 //! |---|---|
@@ -88,7 +88,7 @@ impl BuildReport {
         groups
     }
 
-    /// Pages with what they load, those that cost a first visitor most first.
+    /// Returns pages with the assets that they load, those that cost a first visitor most first.
     fn pages(&self) -> Vec<PageReport<'_>> {
         let mut pages: Vec<PageReport<'_>> = self
             .files
@@ -113,7 +113,7 @@ impl BuildReport {
     }
 }
 
-/// A page and what a browser loads for it.
+/// A page and the assets that a browser loads for it.
 struct PageReport<'r> {
     file: &'r FileReport,
     /// In the order in which the page names them, each once.

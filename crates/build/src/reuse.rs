@@ -1,9 +1,9 @@
-//! Bodies of older archives: what need not be read or encoded again.
+//! Bodies of older archives that need not be read or encoded again.
 //!
-//! An archive tells which of its bodies came of which content, by which encoder (its origins). A
-//! body is taken from it when its bytes have the digest that the archive says, and, unless the
-//! archive is known to be our own work, when they decode to the content. Whatever is wrong with an
-//! older archive, the new one only costs more: what cannot be taken is made.
+//! An archive records which of its bodies came from which content, by which encoder (its origins).
+//! A body is taken from it when its bytes have the digest that the archive says, and, unless the
+//! archive is known to be our own work, when they decode to the content. A fault in an older
+//! archive only makes the new one cost more: a body that cannot be reused is made.
 //!
 //! Our own work that has not changed since is believed, as an unchanged file of the folder is: its
 //! bodies are not even read, but carried over.
@@ -41,20 +41,21 @@ struct Old {
     known: ByDigest,
     /// By rising content.
     origins: Vec<OriginRow>,
-    /// Whether it is the work of an earlier build in the same place: what it says about its bodies
-    /// needs no proof.
+    /// Whether it is the work of an earlier build in the same place: its statements about its
+    /// bodies need no proof.
     own: bool,
-    /// What it was when it was opened.
+    /// Its stamp when it was opened.
     stamp: Stamp,
-    /// Whether that is what the earlier build left: nobody has written to it since.
+    /// Whether that is the stamp that the earlier build left: the file has not been written to
+    /// since.
     untouched: bool,
 }
 
-/// What an earlier build noted about its archive.
+/// The notes of an earlier build about its archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Own {
     pub(crate) digest: Digest,
-    /// What the file was when it had its name.
+    /// The stamp of the file when it had its name.
     pub(crate) stamp: Stamp,
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct Spot {
     body: u32,
 }
 
-/// What older archives know about a content in a coding.
+/// The knowledge of older archives about a content in a coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KnownForm {
     /// It was never tried.
@@ -91,7 +92,7 @@ pub(crate) struct Distant {
 pub(crate) enum Useless {
     Unreadable(io::Error),
     NotAnArchive(OpenError),
-    /// Its tables are not what they should be.
+    /// Its tables are not valid.
     Damaged,
 }
 
@@ -109,7 +110,7 @@ impl Reuse {
             .find_map(|(archive, old)| old.find(digest).map(|body| Spot { archive, body }))
     }
 
-    /// What became of this content in a coding.
+    /// Returns the result of this content in a coding.
     pub(crate) fn form(&self, content: &Digest, choice: CodingLevel) -> KnownForm {
         let forms = (0..).zip(&self.archives).map(|(archive, old)| match old.find(content) {
             Some(body) => old.form(Spot { archive, body }, choice),
@@ -123,7 +124,7 @@ impl Reuse {
         self.archives.first().map_or(0, |old| old.bodies.len())
     }
 
-    /// The first archive and what it was, if its bodies can be carried over.
+    /// Returns the first archive and its stamp, if its bodies can be carried over.
     pub(crate) fn carries(&self) -> Option<(Arc<File>, Stamp)> {
         let first = self.archives.first().filter(|old| old.untouched)?;
         Some((Arc::clone(&first.file), first.stamp))
@@ -141,7 +142,7 @@ impl Reuse {
         })
     }
 
-    /// What became of the content at `spot` in a coding, as far as the same archive knows.
+    /// Returns the result of the content at `spot` in a coding, as far as the same archive knows.
     pub(crate) fn form_in_same_archive(&self, spot: Spot, choice: CodingLevel) -> KnownForm {
         self.archive(spot).map_or(KnownForm::Unknown, |old| old.form(spot, choice))
     }
@@ -151,8 +152,8 @@ impl Reuse {
         self.row(spot).map(|(_, row)| Digest(row.digest))
     }
 
-    /// Reads bodies, those that lie beside each other at once, and checks each. What cannot be read
-    /// or is damaged is missing afterwards.
+    /// Reads bodies, neighbours at once, and checks each. A body that cannot be read or is damaged
+    /// is missing afterwards.
     pub(crate) fn stock(&self, mut wanted: Vec<Spot>) -> Stock {
         wanted.sort_unstable();
         wanted.dedup();
@@ -285,7 +286,7 @@ impl Old {
         self.known.find(digest, &self.bodies)
     }
 
-    /// What became of the content at `spot`, which is one of this archive.
+    /// Returns the result of the content at `spot`, which is one of this archive.
     fn form(&self, Spot { archive, body: number }: Spot, choice: CodingLevel) -> KnownForm {
         let first = self.origins.partition_point(|row| row.content.get() < number);
         let of_content = self.origins.get(first..).unwrap_or_default().iter();
@@ -339,8 +340,8 @@ fn origin_rows(file: &File, section: &Section, bodies: usize) -> Result<Vec<Orig
     })
 }
 
-/// The rows of a section, which is read once and hashed. It is given up at the first row that does
-/// not fit: a file that claims to be huge costs no more than what is really in it.
+/// The rows of a section, which is read once and hashed. It stops at the first row that does not
+/// fit: a file that claims to be huge costs no more than its real content.
 fn rows<R: FromBytes + KnownLayout + Immutable + Unaligned + Copy>(
     file: &File,
     section: &Section,
@@ -389,7 +390,7 @@ fn read_range(file: &File, range: Range<u64>) -> Option<Bytes> {
 }
 
 impl Distant {
-    /// Whether the body is what it should be. Reads all of it; the next reading begins at its
+    /// Returns whether the body has its digest. Reads all of it; the next reading begins at its
     /// start again.
     pub(crate) fn is_sound(&self, digest: &Digest) -> bool {
         let mut again =

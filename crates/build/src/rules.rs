@@ -12,8 +12,8 @@
 //! | [`kept`] | the files that an archive keeps → the lines that its rules come from |
 //! | `changes` | field rules and a path → the fields of its answer |
 //!
-//! What the lines mean is in docs/rules.md. Two parsers of others are the measure of ours; tests
-//! hold them against each other (crates/build/tests/rules/).
+//! The meaning of the lines is in docs/rules.md. Two parsers of other projects are the measure of
+//! ours; tests hold them against each other (crates/build/tests/rules/).
 
 mod changes;
 mod compile;
@@ -59,7 +59,7 @@ use headers::{FieldRule, HeaderChange};
 use loops::Circles;
 use redirects::{ForeignMark, QueryValue, Redirect, RedirectPart, TargetPart};
 
-/// What the rules files of a site say.
+/// The content of the rules files of a site.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     /// In the order they are tried: those of deeper folders first.
@@ -74,7 +74,8 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// Reads the files with these keys below the folder `content` of the source, sorted, and those
-    /// that the options name. `left_out` are files that are no part of the site: among them those.
+    /// that the options name. `left_out` are files that are no part of the site, among them the
+    /// files that the options name.
     ///
     /// # Errors
     /// [`BuildError::UnreadRules`] for files that cannot be read, [`BuildError::Rules`] with all
@@ -175,7 +176,7 @@ impl Rules {
         lost.into_iter().map(|(_, rule)| rule).collect()
     }
 
-    /// Looks for pages that only answer for what is missing, and that no request ever comes to.
+    /// Looks for pages that respond only for missing resources, and that no request ever reaches.
     /// `content` is where keys begin, below the source.
     pub(crate) fn check_fallbacks(
         &mut self,
@@ -220,7 +221,7 @@ fn misplaced_mark(rule: &Redirect, site: &SitePaths<'_>) -> Option<Warning> {
     Some(Warning::Rule { file: rule.file.to_path_buf(), line: rule.line, column, doubt })
 }
 
-/// What is wrong with a rule that rewrites every path where another server is to respond.
+/// Returns the error of a rule that rewrites every path where another server is to respond.
 fn rewrite_of_everything(rule: &Redirect) -> RuleError {
     RuleError {
         file: rule.file.to_path_buf(),
@@ -232,7 +233,7 @@ fn rewrite_of_everything(rule: &Redirect) -> RuleError {
     }
 }
 
-/// What is wrong with a redirect that leads to itself.
+/// Returns the error of a redirect that leads to itself.
 fn loop_error(rule: &Redirect) -> RuleError {
     let without_slash = |path: &[u8]| path.strip_suffix(b"/").unwrap_or(path).to_vec();
     let is_other_slash = rule.only_target().zip(rule.only_path()).is_some_and(|(target, path)| {
@@ -255,7 +256,7 @@ fn loop_error(rule: &Redirect) -> RuleError {
 }
 
 /// A rule for fields as an archive takes it, given to `write`. A media type and a coding are those
-/// of a file, and not of what stands for it: a rule that says nothing else is left out.
+/// of a file, and not of a response in its place: a rule that says nothing else is left out.
 pub(crate) fn as_new_field_rule<R>(
     rule: &FieldRule,
     write: impl FnOnce(&NewFieldRule<'_>) -> R,

@@ -1,5 +1,5 @@
-//! What a folder is served as, which a site that runs must not lose by the way, and what of the
-//! folder it then depends on.
+//! The layout with which a folder is served, which a running site must not lose unnoticed, and the
+//! parts of the folder that the site depends on.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,7 +12,7 @@ use crate::dynamic::{below_content, ignored_folder, is_content_folder, is_left_o
 use crate::eighties::is_page_below_static;
 use crate::names::{Names, is_script};
 
-/// What a folder is served as.
+/// The layout with which a folder is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
     /// A static site.
@@ -31,8 +31,8 @@ impl Shape {
         self != Shape::Static
     }
 
-    /// Whether a site that was of the shape `before` may have this one without anybody's word for
-    /// it. Otherwise what was code, or lay beside the content, would be published.
+    /// Returns whether a site of the shape `before` may have this one without a decision of the
+    /// operator. Otherwise files that were code, or lay beside the content, would be published.
     #[must_use]
     pub fn may_follow(self, before: Shape) -> bool {
         match before {
@@ -67,13 +67,13 @@ impl Main {
     }
 }
 
-/// What a site keeps for as long as it is served.
+/// The properties that a site keeps for as long as it is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Walls {
-    /// What it is served as.
+    /// Its layout.
     pub shape: Shape,
-    /// Its main script. Without it the site would lose its routes, and what the script has put
-    /// around its pages.
+    /// Its main script. Without it the site would lose its routes, and the checks that the script
+    /// has put around its pages.
     pub main: Main,
 }
 
@@ -85,7 +85,7 @@ impl Walls {
     }
 }
 
-/// What the walk of a build has met.
+/// The paths that the walk of a build has met.
 #[derive(Clone, Debug, Default)]
 pub struct Walked {
     /// Links, below the source, in no order. They were followed, apart from those that lead
@@ -93,8 +93,8 @@ pub struct Walked {
     pub links: Vec<PathBuf>,
     /// Where the code lies, below the source, in no order.
     pub code: Vec<PathBuf>,
-    /// What the folder is served as. On it depends what [matters](Names::may_matter_to) from now
-    /// on.
+    /// The layout of the folder. The set of paths that [matter](Names::may_matter_to) from now on
+    /// depends on it.
     pub shape: Shape,
 }
 

@@ -1,4 +1,4 @@
-//! What the names of a folder say that its author most likely did not mean.
+//! Finds names in a folder with a meaning that its author most likely did not intend.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::summary::Warning;
 use crate::walk::{FoundFiles, relative};
 
-/// Returns what the author of a site may want to know about the names of its files.
+/// Returns warnings for the author of a site about the names of its files.
 pub(crate) fn doubts(found: &FoundFiles, options: &Options) -> Vec<Warning> {
     let mut doubts = dynamic::doubts(found);
     let has_rules = !found.rules.is_empty() || options.named_files().next().is_some();

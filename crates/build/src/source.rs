@@ -1,4 +1,4 @@
-//! Reading a file that may be changed by others meanwhile: what was read is one state of it, or
+//! Reads a file that other processes may change meanwhile: the read content is one state of it, or
 //! it is a problem with a name.
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -13,13 +13,13 @@ use rustix::fs::OFlags;
 use crate::error::Reason;
 use crate::limits::PIECE_BYTES;
 
-/// An open regular file and what it was when it was opened.
+/// An open regular file and its stamp when it was opened.
 pub(crate) struct OpenSource {
     file: File,
     stamp: Stamp,
 }
 
-/// What tells one state of a file from another.
+/// The attributes that tell one state of a file from another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) bytes: u64,
@@ -29,15 +29,15 @@ pub(crate) struct Stamp {
     pub(crate) modified_ns: u32,
     /// Nanoseconds of the status change time.
     pub(crate) changed_ns: u32,
-    /// Status change time, Unix seconds. Nobody can set it.
+    /// The status change time, Unix seconds. No program can set it.
     pub(crate) changed: i64,
     pub(crate) device: u64,
     pub(crate) inode: u64,
 }
 
 impl OpenSource {
-    /// Opens a file for reading. What was a file when the folder was walked may be a pipe now:
-    /// opening must not wait for a writer.
+    /// Opens a file for reading. A path that was a file when the folder was walked may be a pipe
+    /// now: opening must not wait for a writer.
     pub(crate) fn open(path: &Path) -> Result<OpenSource, Reason> {
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = OpenOptions::new()
@@ -57,7 +57,8 @@ impl OpenSource {
     pub(crate) fn read(self) -> Result<Vec<u8>, Reason> {
         let length = usize::try_from(self.stamp.bytes).map_err(|_| Reason::Changed)?;
         // Room for one byte more shows the end without a call that asks for it: a read that leaves
-        // room has come to it. What the kernel makes up as it is read has content, but no size.
+        // room has come to it. A file that the kernel generates on reading has content, but no
+        // size.
         let mut content = Vec::with_capacity(length.saturating_add(1));
         loop {
             let read = || rustix::io::read(&self.file, spare_capacity(&mut content));
@@ -107,7 +108,7 @@ impl OpenSource {
         if beyond == 0 { Ok(()) } else { Err(Reason::WrongSize) }
     }
 
-    /// Whether the file still is what it was when it was opened.
+    /// Checks that the file has not changed since it was opened.
     pub(crate) fn check_unchanged(&self) -> Result<(), Reason> {
         if stamp(&self.file)?.is_content_of(&self.stamp) { Ok(()) } else { Err(Reason::Changed) }
     }
@@ -123,8 +124,8 @@ impl OpenSource {
         self.file
     }
 
-    /// Stands for the content of a file that is not read: whatever changes the content changes
-    /// inode, size, modification or status change time.
+    /// Returns a digest that stands for the content of a file that is not read: any change of the
+    /// content changes inode, size, modification or status change time.
     pub(crate) fn digest_of_state(&self) -> Result<Digest, Reason> {
         let metadata = self.file.metadata().map_err(Reason::Unreadable)?;
         let numbers = [

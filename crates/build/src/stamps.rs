@@ -1,5 +1,5 @@
-//! The file of fingerprints beside an archive, `.NAME.stat`: what each file of the folder was when
-//! it was last read, and what was found in it. A file that still is what it was need not be read.
+//! The file of fingerprints beside an archive, `.NAME.stat`: the stamp of each file of the folder
+//! when it was last read, and the findings about its content. An unchanged file need not be read.
 //!
 //! ```text
 //! magic      8 bytes
@@ -32,7 +32,7 @@ use crate::reuse::{Own, Reuse, Spot};
 use crate::source::{OpenSource, Stamp};
 use crate::walk::SourceFile;
 
-/// The last byte is the version: it changes with the rows, and with what is found in a file.
+/// The last byte is the version: it changes with the rows, and with the findings about a file.
 const MAGIC: [u8; 8] = *b"\x89PISTAT\x04";
 /// Behind the rows.
 const TRAILER_BYTES: usize = 32 + size_of::<StampRow>() + 8 + 32;
@@ -58,7 +58,7 @@ struct RowHeader {
     digest: [u8; 32],
 }
 
-/// What tells one state of a file from another.
+/// The attributes that tell one state of a file from another.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct StampRow {
@@ -71,7 +71,7 @@ struct StampRow {
     changed_ns: U32,
 }
 
-/// What was found in a file.
+/// The findings about a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoundIn {
     /// Of the content.
@@ -83,20 +83,20 @@ pub(crate) struct FoundIn {
     pub(crate) by_content: bool,
     /// The coding that it is in by a rule; the identity without a rule.
     pub(crate) by_rule: Coding,
-    /// Whether what is stored of it is decoded: digest and media type are of that.
+    /// Whether the stored form is decoded: digest and media type are of that.
     pub(crate) is_decoded: bool,
 }
 
 impl FoundIn {
-    /// What was found in a file whose content was not held: it is neither decoded nor compared with
-    /// its name.
+    /// Returns the findings about a file whose content was not held: it is neither decoded nor
+    /// compared with its name.
     pub(crate) fn at_once(digest: Digest, media: MediaType, archive: bool) -> FoundIn {
         let by_rule = Coding::Identity;
         FoundIn { digest, media, archive, by_content: false, by_rule, is_decoded: false }
     }
 }
 
-/// A file that still is what it was, and whose content an older archive has.
+/// An unchanged file whose content an older archive has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownFile {
     /// Its number in the list.
@@ -123,7 +123,7 @@ pub(crate) fn is_foreign(path: &Path) -> bool {
     }
     let mut head = Vec::new();
     let read = OpenSource::open(path).and_then(|mut file| file.head(&mut head, MAGIC.len()));
-    // Of another version, or zeros: what a crash of the machine may leave of a file.
+    // Another version, or zeros, which a crash of the machine may leave of a file.
     let ours = head.get(..MAGIC.len() - 1) == MAGIC.get(..MAGIC.len() - 1)
         || head.iter().all(|&byte| byte == 0);
     read.is_err() || !ours
@@ -161,8 +161,8 @@ impl Stamps {
         Some(Stamps { archive, bytes })
     }
 
-    /// The files of a walk that still are what they were and whose content is at hand. `stamps` are
-    /// theirs, one for each.
+    /// Returns the files of a walk that have not changed and whose content is available. `stamps`
+    /// are theirs, one for each.
     pub(crate) fn known(
         &self,
         files: &[SourceFile],

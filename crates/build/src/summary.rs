@@ -1,4 +1,4 @@
-//! What a build did, in plain values: the binary prints them or makes JSON of them.
+//! The result of a build, in plain values: the binary prints them or makes JSON of them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::rules::in_place;
 use crate::shape::Walls;
 use crate::walk::relative;
 
-/// What a build did. Paths are relative to the source; lists are sorted by path.
+/// The result of a build. Paths are relative to the source; lists are sorted by path.
 #[derive(Debug, Default)]
 pub struct Summary {
     /// Files that became resources.
@@ -28,11 +28,11 @@ pub struct Summary {
     pub entries: u64,
     /// Of those, index (`/dir/`) and clean (`/name`) URLs.
     pub aliases: u64,
-    /// Folders that answer with a list of what is in them.
+    /// Folders that respond with a listing.
     pub listings: u64,
     /// Pages in place of the built-in pages of errors.
     pub error_pages: u64,
-    /// Directories with a page for what is missing in them.
+    /// Directories with a page for missing resources.
     pub not_found_pages: u64,
     /// Assets of earlier releases that were taken over.
     pub previous_assets: u64,
@@ -46,13 +46,13 @@ pub struct Summary {
     pub field_rules: u64,
     /// Length of the archive.
     pub archive_bytes: u64,
-    /// What names the archive: two builds with the same one gave the same bytes.
+    /// The digest of the archive: two builds with the same one gave the same bytes.
     pub digest: Digest,
     /// Files whose content another file has too.
     pub repeated_files: u64,
     /// Bytes that did not have to be stored again, in any coding.
     pub repeated_bytes: u64,
-    /// Files that were not read: they are what they were at the last build.
+    /// Files that were not read, since they have not changed since the last build.
     pub unread_files: u64,
     /// Codings that older archives had, those that did not pay included.
     pub reused_codings: u64,
@@ -62,11 +62,11 @@ pub struct Summary {
     pub external_files: u64,
     /// Left out by the skip rules or an exclude pattern; a folder stands for all below it.
     pub skipped: Vec<PathBuf>,
-    /// Of these, what the options leave out: nobody wonders where it is.
+    /// Of these, the paths that the options leave out: the author knows about them.
     pub excluded: Vec<PathBuf>,
     /// Never resources: rules, and scripts and private files of a static site.
     pub special: Vec<PathBuf>,
-    /// What the folder is served as from now on.
+    /// The walls of the folder from now on.
     pub walls: Walls,
     /// The code of a dynamic site, which is kept and never sent.
     pub code: Vec<PathBuf>,
@@ -74,9 +74,9 @@ pub struct Summary {
     pub fingerprinted: Fingerprinted,
     /// Files that do not answer a URL they could have, because another one comes first.
     pub shadowed: Vec<Shadowed>,
-    /// What the author may want to know.
+    /// Warnings for the author.
     pub warnings: Vec<Warning>,
-    /// What was built without, when it was told to keep going.
+    /// The files that were left out, when it was asked to keep going.
     pub problems: Vec<FileProblem>,
     /// The files that took longest to encode, slowest first.
     pub slowest: Vec<Slow>,
@@ -96,8 +96,7 @@ pub struct Fingerprinted {
 }
 
 impl Fingerprinted {
-    /// Counts what was decided for files with these keys, which begin at `content` below the
-    /// source.
+    /// Counts the decisions for files with these keys, which begin at `content` below the source.
     pub(crate) fn of(content: &str, decided: &[bool], keys: &[&[u8]]) -> Fingerprinted {
         let found = keys.iter().zip(decided).filter_map(|(key, is_one)| is_one.then_some(*key));
         let path = |key: &[u8]| Path::new(content).join(relative(key));
@@ -106,10 +105,10 @@ impl Fingerprinted {
     }
 }
 
-/// What one coding brought.
+/// The result of one coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodingSummary {
-    /// What encoded, and at which level.
+    /// The encoder, and its level.
     pub choice: CodingLevel,
     /// Different contents that are stored in it.
     pub bodies: u64,
@@ -165,7 +164,7 @@ pub enum Warning {
         line: u32,
         /// How the tag begins.
         tag: String,
-        /// What to write in place of it.
+        /// The text to write in place of it.
         instead: &'static str,
     },
     /// A link to a folder that holds the link; it was not followed.
@@ -206,7 +205,7 @@ pub enum Warning {
     /// A pattern of [`Earlier::also`](crate::Earlier::also) that no file of an earlier archive has
     /// matched: misspelt, most likely.
     UnusedPrevious(PathBuf),
-    /// A page for what is missing, too many levels below the root; it is not used as one.
+    /// A page for missing resources, too many levels below the root; it is not used as one.
     NotFoundTooDeep(PathBuf),
     /// A page of an error of more than
     /// [`ERROR_PAGE_MAX_BYTES`](pinion_archive::limits::ERROR_PAGE_MAX_BYTES); the built-in page
@@ -214,14 +213,14 @@ pub enum Warning {
     ErrorPageTooLarge(PathBuf),
     /// A page of an error that the server never answers with.
     ErrorPageUnused(PathBuf),
-    /// A page for what is missing in a folder that has another one, which comes first.
+    /// A page for missing resources in a folder that has another one, which comes first.
     SecondFallback {
         /// The page.
         page: PathBuf,
         /// The one that comes first.
         by: PathBuf,
     },
-    /// A page for what is missing that nobody ever gets: a rule answers for its whole folder.
+    /// A page for missing resources that is never sent: a rule responds for its whole folder.
     CoveredFallback {
         /// The page.
         page: PathBuf,
@@ -236,14 +235,14 @@ pub enum Warning {
     MisnamedRules {
         /// The file.
         path: PathBuf,
-        /// What it was meant as, most likely.
+        /// The kind of rules file that was most likely meant.
         kind: RulesFile,
         /// Whether clients get it.
         is_published: bool,
     },
     /// The folder has neither a file to publish nor a rule nor code.
     NoFiles,
-    /// A rule that does not do what it seems to.
+    /// A rule that has another effect than it seems to have.
     Rule {
         /// The file; [`in_place`](crate::in_place) tells where it lies.
         file: PathBuf,
@@ -251,12 +250,12 @@ pub enum Warning {
         line: usize,
         /// Where in the line, in characters from 1.
         column: usize,
-        /// What about it.
+        /// The kind of doubt.
         doubt: RuleDoubt,
     },
 }
 
-/// Why a rule does not do what it seems to.
+/// The reason why a rule has another effect than it seems to have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleDoubt {
     /// It never applies: a rule before it applies to all that it is about.
@@ -268,7 +267,7 @@ pub enum RuleDoubt {
     },
     /// It never applies: its path is a file's.
     FileFirst,
-    /// What it is to send is not in the site.
+    /// The content that it is to send is not in the site.
     Missing,
     /// Its target leads back to it, directly or by other redirects.
     Around,
@@ -278,7 +277,7 @@ pub enum RuleDoubt {
     ForeignHost,
     /// It is wrong, and the build was told to leave such lines out.
     LeftOut {
-        /// What should stand there; follows the word "expected".
+        /// The expected text; follows the word "expected".
         expected: String,
     },
     /// It has no fields.
@@ -425,7 +424,7 @@ fn stray_tag(
     write!(f, "{file}:{line}: `{tag}` is not a tag of Pinion and is sent as text; {instead}")
 }
 
-/// What is wrong with a whole build.
+/// The messages about a whole build.
 const NO_FILES: &str = "there is no file to publish; every request gets 404";
 const NO_STAMPS: &str = "cannot write the file of fingerprints beside the archive (.NAME.stat); \
                          the next build reads every file";
@@ -468,7 +467,7 @@ fn no_directive(f: &mut fmt::Formatter<'_>, value: &str, number: &str) -> fmt::R
     write!(f, "--cache-control {value}: {number} is not a directive; {advice}")
 }
 
-/// A pattern of a flag that has no effect, why, and what to look at.
+/// Writes a pattern of a flag that has no effect, why, and the advice.
 fn unused(f: &mut fmt::Formatter<'_>, flag: &str, pattern: &Path, why: &str) -> fmt::Result {
     write!(f, "--{flag} {}: {why}", ShownPath(pattern))
 }

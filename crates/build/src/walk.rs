@@ -1,11 +1,11 @@
 //! The folder as a list of files, in the order of their paths.
 //!
-//! Links are followed, also out of the folder; what they lead to has the path of the link. A
-//! folder that is reached again below itself is not entered again: it is known by device and
-//! inode, for the folders between it and the source, and for those that hold the source. Folders
-//! that the kernel makes up, such as /proc, are not entered. Links beside each other can lead to
-//! one folder by any number of paths, twice as many with each level: their number is bounded.
-//! Everything that cannot be a resource is noted, and the walk goes on.
+//! Links are followed, also out of the folder; their targets have the path of the link. A folder
+//! that is reached again below itself is not entered again: it is known by device and inode, for
+//! the folders between it and the source, and for those that hold the source. Folders that the
+//! kernel makes up, such as /proc, are not entered. Links beside each other can lead to one folder
+//! by any number of paths, twice as many with each level: their number is bounded. Everything that
+//! cannot be a resource is noted, and the walk goes on.
 
 mod ahead;
 
@@ -35,25 +35,25 @@ pub(crate) type FileId = (u64, u64);
 pub(crate) struct SourceFile {
     /// Path below the source with a slash in front: its key in the archive.
     pub(crate) key: Box<[u8]>,
-    /// Length when it was seen; it is what memory is reserved by.
+    /// Its length during the walk, by which memory is reserved.
     pub(crate) bytes: u64,
 }
 
-/// A file that is a page by its name and lies below a folder `static/`: its key, and what it was
-/// when it was seen.
+/// A file that is a page by its name and lies below a folder `static/`: its key, and its stamp
+/// during the walk.
 pub(crate) type PageBelowStatic = (Box<[u8]>, Result<Stamp, Reason>);
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct FoundFiles {
     /// Sorted by key.
     pub(crate) files: Vec<SourceFile>,
-    /// What each of them was when it was seen.
+    /// The stamp of each of them during the walk.
     pub(crate) stamps: Vec<Stamp>,
     /// Folders entered.
     pub(crate) folders: u64,
     pub(crate) skipped: Vec<PathBuf>,
-    /// Of these, what the options leave out.
+    /// Of these, the paths that the options leave out.
     pub(crate) excluded: Vec<PathBuf>,
     pub(crate) special: Vec<PathBuf>,
     /// Keys of the files with rules, sorted.
@@ -67,7 +67,7 @@ pub(crate) struct FoundFiles {
     pub(crate) is_80s: bool,
     /// Whether there is a folder that holds the content, if the site is dynamic.
     pub(crate) has_content_folder: bool,
-    /// Whether something at the top has the name of that folder, whatever it is.
+    /// Whether something at the top has the name of that folder, of any kind.
     pub(crate) names_content_folder: bool,
     /// Where keys of files begin, below the source: nothing, or that folder.
     pub(crate) content: &'static str,
@@ -108,13 +108,13 @@ fn is_of_kernel(folder: &Path) -> bool {
     kind == rustix::fs::PROC_SUPER_MAGIC as u64 || kind == SYSFS_MAGIC
 }
 
-/// What of a folder is part of its site.
+/// The selection of a folder's files that belong to its site.
 #[derive(Clone, Copy)]
 pub(crate) struct Selection<'a> {
     pub(crate) names: &'a Names,
-    /// Files that are no part of the site, by whatever name they lie in the source.
+    /// Files that are no part of the site, under any name in the source.
     pub(crate) left_out: &'a [FileId],
-    /// Whether the site is one of 80s, whatever its main script loads.
+    /// Whether the site is one of 80s, regardless of the modules that its main script loads.
     pub(crate) is_80s: bool,
 }
 
@@ -164,14 +164,14 @@ struct Folder {
     waiting: Waiting<Listing>,
 }
 
-/// What is in a folder.
+/// The content of a folder.
 #[derive(Default)]
 struct Listing {
     /// In their order.
     names: Vec<SiteName>,
     /// All that were seen, but no more than there may be in a whole site.
     seen: usize,
-    /// Whether the build was given up before all were seen.
+    /// Whether the build was cancelled before all were seen.
     given_up: bool,
     names_content_folder: bool,
     skipped: Vec<PathBuf>,
@@ -199,7 +199,7 @@ enum What {
 
 struct FolderWalk {
     ahead: Ahead<Listing>,
-    /// Names seen: what bounds the walk.
+    /// The number of names seen, which bounds the walk.
     seen: usize,
     /// Folders entered, each once.
     entered: HashSet<FileId>,
@@ -258,7 +258,7 @@ impl FolderWalk {
         Ok(())
     }
 
-    /// Takes what was found in a folder.
+    /// Takes the content of a folder.
     fn enter(&mut self, id: FileId, key: Vec<u8>, listing: Listing) -> Result<Folder, BuildError> {
         let Listing { names, skipped, special, rules, code, links, problems, .. } = listing;
         let (below_static, excluded) = (listing.below_static, listing.excluded);
@@ -302,7 +302,7 @@ impl FolderWalk {
     }
 }
 
-/// What a folder is read with.
+/// The settings for reading a folder.
 struct FolderReader<'a> {
     source: &'a Path,
     names: &'a Names,
@@ -315,7 +315,7 @@ struct FolderReader<'a> {
 }
 
 impl FolderReader<'_> {
-    /// Reads the names of a folder; not all of them when the build is given up.
+    /// Reads the names of a folder; not all of them when the build is cancelled.
     fn read(&self, key: &[u8]) -> io::Result<Listing> {
         let mut listing = Listing::default();
         for entry in fs::read_dir(self.source.join(relative(key)))? {
@@ -419,8 +419,8 @@ impl FolderReader<'_> {
         holds_source || is_of_kernel
     }
 
-    /// Notes a file that is code if the site is dynamic. What is wrong with it shows when it is
-    /// read, and only then matters.
+    /// Records a file that is code if the site is dynamic. An error in it shows when it is read,
+    /// and only then matters.
     fn note_code(&self, key: Vec<u8>, entry: &DirEntry, listing: &mut Listing) {
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         let metadata = followed(entry);
@@ -436,7 +436,7 @@ impl FolderReader<'_> {
 }
 
 impl FolderReader<'_> {
-    /// Notes what a file of a site of 80s would be that is code in others.
+    /// Records a file of a site of 80s that is code in other sites: its stamp, or why it has none.
     fn note_below_static(&self, key: &[u8], entry: &DirEntry, listing: &mut Listing) {
         match followed(entry) {
             Ok(metadata) if metadata.is_dir() || self.left_out.contains(&id(&metadata)) => {}

@@ -1,4 +1,4 @@
-//! What one worker does with one file: read it, name its type, encode it unless the same content
+//! The work of one worker for one file: read it, find its type, encode it unless the same content
 //! is being encoded already.
 
 use std::collections::HashMap;
@@ -29,13 +29,13 @@ use crate::source::{OpenSource, Stamp};
 use crate::stamps::{FoundIn, KnownFile};
 use crate::walk::{SourceFile, relative};
 
-/// What all workers know.
+/// The state that all workers share.
 pub(crate) struct BuildState<'a> {
     pub(crate) source: &'a Path,
     pub(crate) options: &'a Options,
     pub(crate) lists: &'a Lists<'a>,
     pub(crate) reuse: &'a Reuse,
-    /// What each file was when it was seen.
+    /// The stamp of each file during the walk.
     pub(crate) stamps: &'a [Stamp],
     /// Files that need not be read, by their number.
     pub(crate) known: &'a [KnownFile],
@@ -47,7 +47,7 @@ pub(crate) struct BuildState<'a> {
     pub(crate) claims: Claims,
     /// Files that are decoded when they are read.
     pub(crate) precompressed: Precompressed,
-    /// Counts what is done.
+    /// Counts the work that is done.
     pub(crate) meter: WorkMeter<'a>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Product {
     pub(crate) codings: Codings,
     /// Time spent on the codings.
     pub(crate) encoding: Duration,
-    /// For a report: what a page loads.
+    /// For a report: the assets that a page loads.
     pub(crate) assets: Vec<Box<[u8]>>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) enum Body {
 pub(crate) enum Codings {
     /// None, because of its type or size.
     Untried,
-    /// What came of each coding of a list.
+    /// The result of each coding of a list.
     Tried(ListId, Vec<Tried>),
     /// An earlier file with this content has those of the list.
     Earlier(ListId),
@@ -103,7 +103,7 @@ pub(crate) enum Coded {
     Carried(CarriedBody),
 }
 
-/// What is known of a content before its codings are.
+/// The facts about a content before it is encoded.
 struct UncodedContent<'a> {
     key: &'a [u8],
     rank: usize,
@@ -227,8 +227,8 @@ impl<'a> BuildState<'a> {
         })
     }
 
-    /// A file that is what it was, and all that is to be stored of it is in the archive that is
-    /// replaced, which is our own work and what it was too: nothing of it is read.
+    /// Returns the product of an unchanged file whose stored forms are all in the archive that is
+    /// replaced, which is our own work and unchanged too: no byte of it is read.
     fn carried(&self, known: &KnownFile, file: &SourceFile) -> Option<Product> {
         let KnownFile { found, spot, .. } = *known;
         let stamp = *self.stamps.get(known.file as usize)?;
@@ -261,8 +261,8 @@ impl<'a> BuildState<'a> {
         Some(Product { unread: true, codings, ..product })
     }
 
-    /// A file that is what it was: its content is that of an older archive. None when that is
-    /// damaged.
+    /// Returns the product of an unchanged file: its content is that of an older archive. `None`
+    /// when that is damaged.
     fn unread(
         &self,
         encoders: &mut Encoders,
@@ -316,7 +316,8 @@ impl<'a> BuildState<'a> {
         Product { found, stamp, body: Body::Held(bytes), unread, codings, encoding, assets }
     }
 
-    /// A page that the build has made, for a folder: its digest, and what came of its codings.
+    /// Encodes a page that the build has made, for a folder: returns its digest, and the results of
+    /// its codings.
     pub(crate) fn made(
         &self,
         encoders: &mut Encoders,
@@ -369,7 +370,7 @@ impl<'a> BuildState<'a> {
         if named || !media::is_packed(media.essence) { self.lists.codings(list) } else { &[] }
     }
 
-    /// What is known of file number `rank`, if it is to be in the archive.
+    /// Returns the record of file number `rank`, if it is to be in the archive.
     fn known(&self, rank: usize, file: &SourceFile) -> Option<&'a KnownFile> {
         let given = self.precompressed.given(rank, &file.key);
         if self.is_external(given, file.bytes) {
@@ -395,8 +396,8 @@ impl<'a> BuildState<'a> {
     }
 }
 
-/// Whether a file is encoded. Who names the codings of some files means them, packed or not. A page
-/// of an error is sent as it is, to whoever it is about.
+/// Returns whether a file is encoded. Codings that are named for some files apply to them, packed
+/// or not. A page of an error is sent without coding.
 fn is_tried(key: &[u8], list: ListId, media: MediaType) -> bool {
     keys::error_status(key).is_none()
         && (list != ListId::DEFAULT || !media::is_packed(media.essence))
@@ -436,7 +437,7 @@ fn external(mut source: OpenSource, key: &[u8]) -> Result<Product, Reason> {
     Ok(Product::without_codings(found, stamp, Body::External(source)))
 }
 
-/// What the first bytes of a file tell: its type, and whether it is an archive.
+/// Returns the facts that the first bytes of a file show: its type, and whether it is an archive.
 fn first_look(source: &mut OpenSource, key: &[u8]) -> Result<(&'static str, bool), Reason> {
     let mut head = Vec::new();
     source.head(&mut head, SNIFF_BYTES)?;

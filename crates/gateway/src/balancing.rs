@@ -1,5 +1,5 @@
-//! Which of several upstream servers a request goes to. These are functions of what is known of the
-//! servers; random numbers are parameters.
+//! Chooses one of several upstream servers for a request. These are functions of the known state of
+//! the servers; random numbers are parameters.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ pub enum Balance {
     HeaderHash(Box<str>),
 }
 
-/// What a server is chosen by.
+/// The key by which a server is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BalanceKey {
     /// The number of its requests, and chance.

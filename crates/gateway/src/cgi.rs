@@ -5,9 +5,9 @@
 //! [`Cgi::flush`]. The spawner starts the scripts, each for one request.
 //!
 //! The end of the output ends the response, as with other servers. A script that closes its output
-//! may go on until its time is over, and counts as one that runs. What a script has started ends
-//! with it: the spawner kills what is left of it, so that a process which keeps the output open
-//! keeps no client waiting.
+//! may go on until its time is over, and counts as one that runs. Processes that a script has
+//! started end with it: the spawner kills the remaining ones, so that a process which keeps the
+//! output open keeps no client waiting.
 //!
 //! | Module | Task |
 //! |---|---|
@@ -81,8 +81,8 @@ pub struct Cgi {
     requests: AddressMap<ScriptRequest>,
     /// The scripts that run.
     runs: FxHashMap<RunId, ScriptRun>,
-    /// When scripts have to end whose output nobody gets because a file was sent in its place, in
-    /// monotonic milliseconds. There may be some that have ended.
+    /// The times at which scripts have to end whose output is discarded because a file was sent in
+    /// its place, in monotonic milliseconds. Some of these scripts may have ended.
     discarded: VecDeque<(u64, RunId)>,
     storage: HeadStorage,
     scratch: VariableScratch,
@@ -120,14 +120,14 @@ pub enum CgiEnded {
     File(Box<FileResponse>),
     /// There is no response. The application sends one for the failure.
     Failed(CgiFailure),
-    /// The script has failed in the middle of its response. What the client has does not look like
-    /// a whole one.
+    /// The script has failed in the middle of its response. The part that the client has does not
+    /// look like a whole response.
     Aborted {
         /// The status code.
         status: u16,
         /// Bytes of content.
         body_bytes: u64,
-        /// What has failed.
+        /// The failure.
         error: CgiFailure,
     },
     /// The client has left, or its request was refused.
@@ -283,7 +283,7 @@ impl Cgi {
         self.runner.raw(event, stream);
     }
 
-    /// Does what is due. Call it at the top of each pass, and [`Self::flush`] behind it.
+    /// Does the due work. Call it at the top of each pass, and [`Self::flush`] after it.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         self.stop_discarded(connections.now().monotonic_ms);
         self.runner.pass(connections);
@@ -308,8 +308,8 @@ impl Cgi {
         self.runner.has_work()
     }
 
-    /// Hands on what has come from scripts. `ended` is called for each request that ends thereby,
-    /// with its exchange.
+    /// Passes on the output of scripts. `ended` is called for each request that this ends, with its
+    /// exchange.
     pub fn flush(
         &mut self,
         connections: &mut Connections<'_>,
@@ -349,7 +349,7 @@ impl Cgi {
         Some(ended)
     }
 
-    /// Goes on with a script whose client has its response, or has left: what it still writes is
+    /// Keeps a script running whose client has its response, or has left: its further output is
     /// dropped, and its place becomes free when it has ended.
     fn go_on_without_client(&mut self, id: RunId) {
         let Some(run) = self.runs.get_mut(&id) else { return };
@@ -363,7 +363,7 @@ impl Cgi {
         }
     }
 
-    /// Stops scripts that go on for too long although nobody gets their output.
+    /// Stops scripts with discarded output that run for too long.
     fn stop_discarded(&mut self, now_ms: u64) {
         while let Some((due_ms, id)) = self.discarded.front() {
             if *due_ms > now_ms && self.runs.contains_key(id) {
@@ -464,7 +464,7 @@ impl Cgi {
         }
     }
 
-    /// What an exchange waits for has not come in time.
+    /// Handles a passed deadline: the event that an exchange waits for has not come in time.
     fn deadline(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
         let now_ms = exchange.now().monotonic_ms;
         let request = self.requests.get_mut(&address)?;

@@ -1,8 +1,8 @@
-//! What becomes of a field that is forwarded (RFC 9110 §7.6.1).
+//! Decides which fields are forwarded (RFC 9110 §7.6.1).
 
 use pinion_http::field::{Field, is_same_name};
 
-/// What a proxy does with a field because of its name.
+/// The way in which a proxy treats a field because of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldClass {
     /// It is for the next server or the client alone, in either direction.
@@ -11,7 +11,8 @@ pub(crate) enum FieldClass {
     Framing,
     /// `Date`, which this server writes into its responses.
     Date,
-    /// It says where a request comes from, or where it is to go: what clients send is not believed.
+    /// It says where a request comes from, or where it is to go: values from clients are not
+    /// believed.
     Origin,
     /// A response says it about the whole host, for which the site decides.
     Host,
@@ -53,8 +54,8 @@ impl FieldClass {
     }
 }
 
-/// Beginnings of names with which proxies tell applications who asks for what. Applications believe
-/// different ones, so none of a client is forwarded.
+/// Prefixes of names with which proxies tell applications the client and its request. Applications
+/// believe different ones, so none of a client is forwarded.
 const ORIGIN_FRONTS: [&str; 9] = [
     "Remote-",
     "X-Auth-Request-",

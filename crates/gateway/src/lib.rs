@@ -1,8 +1,8 @@
 //! Gateways: requests that another server responds to (RFC 9110 §3.7).
 //!
 //! A worker has one [`proxy::Proxy`]. It forwards requests to upstream servers over connections of
-//! the engine, and their responses to the clients, in both directions as far as there is room. What
-//! a forwarded message looks like is decided by functions without I/O.
+//! the engine, and their responses to the clients, in both directions as far as there is room.
+//! Functions without I/O decide the form of a forwarded message.
 //!
 //! | Module | Task |
 //! |---|---|

@@ -27,8 +27,8 @@ pub const TUNNEL_IDLE_MS: u64 = 3_600_000;
 /// nothing to wait for: a WebSocket ends on both sides (RFC 6455 §7.1.1).
 pub const TUNNEL_HALF_CLOSED_MS: u64 = 30_000;
 
-/// How long the client of a tunnel may take nothing of what waits for it, in milliseconds: as long
-/// as that of a response over HTTP/2
+/// How long the client of a tunnel may take none of the bytes that wait for it, in milliseconds: as
+/// long as that of a response over HTTP/2
 /// ([`WINDOW_STALL_MS`](pinion_engine::limits::WINDOW_STALL_MS)).
 pub const TUNNEL_STALL_MS: u64 = pinion_engine::limits::WINDOW_STALL_MS;
 
@@ -54,9 +54,9 @@ pub const ATTEMPTS_MAX: u32 = 4;
 
 /// How long one request may take to find a server that can be reached, by default, in milliseconds:
 /// three servers that let a connection wait for [its
-/// time](pinion_client::limits::CONNECT_TIMEOUT_MS), and half of what proxies before this one wait
-/// for a response (`proxy_read_timeout` of nginx). `proxy_next_upstream_timeout` of nginx and
-/// `lb_try_duration` of Caddy are the same limit.
+/// time](pinion_client::limits::CONNECT_TIMEOUT_MS), and half of the time that proxies in front of
+/// this one wait for a response (`proxy_read_timeout` of nginx). `proxy_next_upstream_timeout` of
+/// nginx and `lb_try_duration` of Caddy are the same limit.
 pub const ATTEMPTS_TIMEOUT_MS: u64 = 30_000;
 
 /// How many failed requests take one of several servers out by default. One alone (the default of
@@ -109,8 +109,8 @@ pub const CGI_QUEUE_MAX: usize = 256;
 /// applications have worked off a full queue by then.
 pub const OVERLOAD_RETRY_SECONDS: u64 = 1;
 
-/// How long a request waits until a CGI script may run, in milliseconds: half of what proxies
-/// before this server wait for a response (`proxy_read_timeout` of nginx).
+/// How long a request waits until a CGI script may run, in milliseconds: half of the time that
+/// proxies in front of this server wait for a response (`proxy_read_timeout` of nginx).
 pub const CGI_QUEUE_TIMEOUT_MS: u64 = 30_000;
 
 /// How long a CGI script may neither write output nor read content that is there for it, in
@@ -131,8 +131,8 @@ pub const CGI_EXIT_WAIT_MS: u64 = 1_000;
 /// as many as Linux reads (BINPRM_BUF_SIZE).
 pub const INTERPRETER_LINE_MAX_BYTES: usize = 256;
 
-/// Most bytes of a malformed line of a script that a message shows: enough to recognise what has
-/// written it.
+/// Most bytes of a malformed line of a script that a message shows: enough to recognise the program
+/// that has written it.
 pub const MALFORMED_LINE_SHOWN_BYTES: usize = 80;
 
 /// Most local redirects (RFC 3875 §6.2.2) that a request follows: as Apache httpd
@@ -144,7 +144,7 @@ pub const DROPPED_PIECE_BYTES: usize = 64 * 1024;
 
 /// Most bytes of the content of a response that are read and dropped because a file is sent in its
 /// place. Most such responses have none, and a page about the download at most; an application that
-/// sends more does not know that nobody gets it.
+/// sends more does not know that its content is dropped.
 pub const DISCARDED_CONTENT_MAX_BYTES: u64 = 1 << 20;
 
 /// How long an application may take for the end of such a response, in milliseconds: as long as it

@@ -1,4 +1,5 @@
-//! Paths of mounts: which requests they are for, and what upstream servers have in their place.
+//! Paths of mounts: the requests that they cover, and the paths that upstream servers get in their
+//! place.
 
 use std::fmt;
 
@@ -43,7 +44,7 @@ impl PathPrefix {
         self.text.is_empty()
     }
 
-    /// Returns what is behind the prefix in a path that it covers, as the client has sent it: it is
+    /// Returns the rest after the prefix in a path that it covers, as the client has sent it: it is
     /// empty or begins with a slash. Paths are compared as normalised ones (RFC 3986 §6.2.2).
     #[must_use]
     pub fn rest<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {

@@ -21,7 +21,7 @@ use crate::script_location::{LocatedScript, ScriptFolder, ScriptLocation};
 use crate::upstream::{Upstream, UpstreamProtocol};
 use crate::upstream_group::UpstreamGroup;
 
-/// What an application behind FastCGI or SCGI is told beside the request.
+/// The options of an application behind FastCGI or SCGI, beside the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramOptions {
     /// Where the application is in the paths of the site.
@@ -219,8 +219,8 @@ fn variables(
     variables
 }
 
-/// Whether a variable is passed on: not one of a field by which proxies tell who asks for what, nor
-/// of one that the operator sets or removes.
+/// Returns whether a variable is passed on: not one of a field by which proxies name the client or
+/// the requested resource, nor of one that the operator sets or removes.
 pub(crate) fn is_passed(name: &[u8], changes: &FieldChanges) -> bool {
     match name.strip_prefix(b"HTTP_") {
         None | Some(b"HOST") => true,

@@ -63,7 +63,7 @@ pub use stored_upload::UploadQuotas;
 /// See the head of the module.
 pub struct Proxy {
     client: HttpClient,
-    /// What this server calls itself in `Via`.
+    /// The name of this server in `Via`.
     pseudonym: Arc<str>,
     exchanges: AddressMap<Forwarding>,
     /// The exchange of each request to an upstream server.
@@ -73,22 +73,22 @@ pub struct Proxy {
     discarded: DiscardedResponses,
     /// Servers whose state has changed.
     news: VecDeque<ServerNews>,
-    /// What applications have written to their error streams.
+    /// Messages that applications have written to their error streams.
     messages: VecDeque<ApplicationMessage>,
     uploads: UploadQuotas,
     random: Random,
 }
 
-/// What the proxies of all workers have in common.
+/// The settings that the proxies of all workers share.
 #[derive(Clone)]
 pub struct ProxySettings {
     /// Resolves the names of upstream servers.
     pub resolver: Resolver,
-    /// What this server calls itself in `Via`: no other server has the same.
+    /// The name of this server in `Via`: no other server has the same.
     pub pseudonym: Arc<str>,
     /// Most connections of a worker; further requests wait for one.
     pub connections_max: usize,
-    /// What uploads may take that are stored before a server is asked.
+    /// The quotas of uploads that are stored before a server is asked.
     pub uploads: UploadQuotas,
 }
 
@@ -103,7 +103,7 @@ struct Forwarding {
     defaults: Arc<[u8]>,
     /// The protocols that the client would switch to.
     offered: Option<Box<str>>,
-    /// What the upstream server gets for the extended CONNECT of the client.
+    /// The handshake with the upstream server for the extended CONNECT of the client.
     handshake: Option<WebSocketHandshake>,
     /// The content has a length that the client has announced.
     has_length: bool,
@@ -119,7 +119,7 @@ struct Forwarding {
     body_bytes: u64,
 }
 
-/// What an application has written to its error stream.
+/// A message that an application has written to its error stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationMessage {
     /// The server.
@@ -142,14 +142,14 @@ pub enum Ended {
     File(Box<FileResponse>),
     /// There is no response. The application sends one for the error.
     Failed(ProxyError),
-    /// The upstream server has failed in the middle of its response. What the client has does not
-    /// look like a whole one.
+    /// The upstream server has failed in the middle of its response. The part that the client has
+    /// does not look like a whole response.
     Aborted {
         /// The status code.
         status: u16,
         /// Bytes of content.
         body_bytes: u64,
-        /// What has failed.
+        /// The failure.
         error: ProxyError,
     },
     /// The client has left, or its request was refused.
@@ -334,8 +334,8 @@ impl Proxy {
         self.tunnels.client_event(event, stream)
     }
 
-    /// Does what is due, and what names that were resolved make possible. Call it at the top of
-    /// each pass.
+    /// Does the due work, and sends requests whose server names were resolved. Call it at the top
+    /// of each pass.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         let now_ms = connections.now().monotonic_ms;
         self.health_checks.pass(&mut self.client, now_ms);
@@ -356,7 +356,7 @@ impl Proxy {
         self.news.pop_front()
     }
 
-    /// Returns what an application has written to its error stream, for the log.
+    /// Returns the next message that an application has written to its error stream, for the log.
     pub fn next_message(&mut self) -> Option<ApplicationMessage> {
         self.messages.pop_front()
     }
@@ -383,8 +383,8 @@ impl Proxy {
         self.client.has_work() || !self.news.is_empty() || !self.messages.is_empty()
     }
 
-    /// Hands on what has come from upstream servers. `ended` is called for each request that ends
-    /// thereby, with its exchange.
+    /// Passes on data from upstream servers. `ended` is called for each request that this ends,
+    /// with its exchange.
     pub fn flush(
         &mut self,
         connections: &mut Connections<'_>,
@@ -492,7 +492,7 @@ impl Proxy {
         Ended::Gone { status, body_bytes }
     }
 
-    /// Nobody gets the content of the response to an exchange. An application that has all of the
+    /// Discards the content of the response to an exchange. An application that has all of the
     /// request may finish.
     fn leave_response(&mut self, address: Address, now_ms: u64) {
         let is_sent = |one: &Forwarding| {
@@ -526,8 +526,8 @@ impl Forwarding {
         self.upload.as_ref().is_some_and(StoredUpload::is_collecting)
     }
 
-    /// Asks the client for more content if the upstream server takes it, or sends more of what is
-    /// stored.
+    /// Asks the client for more content if the upstream server takes it, or sends more of the
+    /// stored content.
     fn take_content(
         &mut self,
         client: &mut HttpClient,
@@ -560,14 +560,14 @@ impl Forwarding {
         self.is_collecting() && !self.has_length && options.stored_upload_max_bytes.is_none()
     }
 
-    /// Returns what the application has written to its error stream since the last call.
+    /// Returns the text that the application has written to its error stream since the last call.
     fn message(&self, client: &mut HttpClient) -> Option<ApplicationMessage> {
         let text = client.take_stderr(self.id);
         let server = || self.attempts.server.to_string().into();
         (!text.is_empty()).then(|| ApplicationMessage { server: server(), text: text.into() })
     }
 
-    /// Hands on what there is of the response.
+    /// Passes on the available part of the response.
     fn respond(
         &mut self,
         client: &mut HttpClient,

@@ -20,7 +20,7 @@ pub enum ProxyError {
     /// The request for a WebSocket is malformed, or of another version of the protocol.
     #[error("{refusal}")]
     WebSocket {
-        /// What is wrong.
+        /// The reason.
         refusal: HandshakeRefusal,
         /// The version of the request.
         version: Version,
@@ -112,9 +112,9 @@ pub enum ProxyError {
     /// A Python application does not respond.
     #[error("{app}: {failure}")]
     Python {
-        /// What the log calls it.
+        /// The name in the log.
         app: Box<str>,
-        /// What has failed.
+        /// The failure.
         failure: Box<PythonFailure>,
     },
     /// The upstream server cannot be used.
@@ -122,7 +122,7 @@ pub enum ProxyError {
     Upstream {
         /// The upstream server.
         upstream: Box<str>,
-        /// What has failed.
+        /// The failure.
         error: Arc<HttpClientError>,
     },
 }

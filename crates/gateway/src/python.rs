@@ -369,7 +369,7 @@ impl Python {
         exchange.wait(Some(timeout_ms));
     }
 
-    /// What an exchange waits for has not come in time.
+    /// Handles a passed deadline: the event that an exchange waits for has not come in time.
     fn deadline(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
         let now_ms = exchange.now().monotonic_ms;
         let request = self.requests.get_mut(&address)?;

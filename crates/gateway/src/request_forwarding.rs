@@ -24,8 +24,8 @@ use crate::upstream_group::UpstreamGroup;
 /// Bytes of the fields that are added to a request, the host that the client asks for apart.
 const ADDED_FIELDS_BYTES: usize = 192;
 
-/// Makes the request that is forwarded to a server of a group. `pseudonym` is what this server
-/// calls itself in `Via` (RFC 9110 §7.6.3).
+/// Makes the request that is forwarded to a server of a group. `pseudonym` is the name of this
+/// server in `Via` (RFC 9110 §7.6.3).
 ///
 /// # Errors
 /// The request is not forwarded: it has been here before, its method is for the connection only,

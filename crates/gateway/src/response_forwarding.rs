@@ -139,8 +139,8 @@ struct LocationOrigin<'v> {
     authority: &'v [u8],
 }
 
-/// Splits the value of `Location` into its origin, if it has one, and what is behind that. Returns
-/// `None` for a relative path and for other schemes.
+/// Splits the value of `Location` into its origin, if it has one, and the rest. Returns `None` for
+/// a relative path and for other schemes.
 fn split_origin(value: &[u8]) -> Option<(Option<LocationOrigin<'_>>, &[u8])> {
     if value.starts_with(b"/") && !value.starts_with(b"//") {
         return Some((None, value));

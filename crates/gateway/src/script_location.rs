@@ -24,7 +24,7 @@ pub struct ScriptFolder {
     pub application_root: Box<[u8]>,
     /// The path of the mount.
     pub mount: PathPrefix,
-    /// What the names of scripts end with, such as `.php`.
+    /// The extension of scripts, such as `.php`.
     pub extension: Box<str>,
     /// The script that responds to a folder, such as `index.php`.
     pub index: Box<str>,
@@ -34,7 +34,7 @@ pub struct ScriptFolder {
     pub no_exec: Vec<Box<[u8]>>,
 }
 
-/// What responds to a path.
+/// The file or script that responds to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptLocation {
     /// A script.
@@ -50,14 +50,14 @@ pub enum ScriptLocation {
 pub struct LocatedScript {
     /// `SCRIPT_NAME`: the path of the script, with a slash at its front.
     pub name: Vec<u8>,
-    /// `PATH_INFO`: what is behind it in the path of the request; empty or with a slash at its
-    /// front.
+    /// `PATH_INFO`: the rest of the path of the request after the script; empty or with a slash at
+    /// its front.
     pub path_info: Vec<u8>,
 }
 
 impl ScriptFolder {
-    /// Returns what responds to a path, as the client has sent it, with the files that are there
-    /// now.
+    /// Returns the file or script that responds to a path, as the client has sent it, with the
+    /// files that are there now.
     ///
     /// # Errors
     /// The folder cannot be opened.
@@ -88,8 +88,8 @@ impl ScriptFolder {
         segment.len() > self.extension.len() && segment.ends_with(self.extension.as_bytes())
     }
 
-    /// Returns what responds to a path. `kind` tells what is at a path below the root, without a
-    /// slash at its front.
+    /// Returns the file or script that responds to a path. `kind` returns the kind of file at a
+    /// path below the root, without a slash at its front.
     fn locate_among(
         &self,
         path: &[u8],

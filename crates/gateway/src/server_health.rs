@@ -1,5 +1,5 @@
-//! Which of several upstream servers can be used: what failed requests say about a server (passive
-//! checks) and what requests of Pinion itself say (active checks).
+//! Decides which of several upstream servers can be used, from the failed requests to a server
+//! (passive checks) and from requests of Pinion itself (active checks).
 //!
 //! [`ServerHealth`] is a state machine without a clock. `SharedHealth` is the same for all workers;
 //! asking it costs one atomic load.
@@ -58,7 +58,7 @@ pub enum HealthChange {
     Up(u32),
 }
 
-/// What has happened, after the name of a server.
+/// Describes the change, as text after the name of a server.
 impl fmt::Display for HealthChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,7 +75,7 @@ impl fmt::Display for HealthChange {
     }
 }
 
-/// What is known of a server. A new one can be used.
+/// The known health of a server. A new one can be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerHealth {
     /// Failures since `window_start_ms`.
@@ -170,7 +170,7 @@ impl ServerHealth {
     }
 }
 
-/// What [`SharedHealth`] has of a server that is down.
+/// The time in [`SharedHealth`] of a server that is down.
 const NEVER: u64 = u64::MAX;
 
 /// The [`ServerHealth`] that all workers share.
@@ -202,7 +202,7 @@ impl SharedHealth {
         }
     }
 
-    /// Returns a copy of what is known.
+    /// Returns a copy of the known health.
     pub(crate) fn snapshot(&self) -> ServerHealth {
         *self.lock()
     }

@@ -1,5 +1,5 @@
 //! Content of a request that is stored before a server is asked or a script is started: in memory
-//! first, and in a temporary file what is more.
+//! first, and the rest in a temporary file.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::proxy::UploadQuotas;
 #[derive(Debug)]
 pub(crate) struct StoredContent {
     spool: UploadSpool,
-    /// What of it stands in memory.
+    /// The reservation of its part in memory.
     memory: Option<ByteReservation>,
     sent_bytes: u64,
 }
@@ -53,7 +53,7 @@ impl StoredContent {
     /// The content cannot be stored.
     pub(crate) fn finish(&mut self) -> Result<u64, StoreError> {
         self.spool.finish()?;
-        // What is in a file takes no memory any more.
+        // Content in a file takes no memory any more.
         if self.spool.held_bytes() == 0 {
             self.memory = None;
         }

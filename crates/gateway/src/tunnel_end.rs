@@ -1,4 +1,4 @@
-//! One of the two sides of a tunnel, whatever carries it: a connection, or a stream of HTTP/2 or
+//! One of the two sides of a tunnel, over either carrier: a connection, or a stream of HTTP/2 or
 //! HTTP/3, which stays an exchange of the engine ([`Exchange::open_tunnel`]).
 
 use pinion_engine::address::Address;
@@ -20,7 +20,7 @@ pub(crate) struct TunnelEnd {
     pub(crate) has_ended: bool,
 }
 
-/// What carries one side of a tunnel.
+/// The carrier of one side of a tunnel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TunnelCarrier {
     /// A whole connection, which is a byte stream.
@@ -29,7 +29,7 @@ pub(crate) enum TunnelCarrier {
     Stream,
 }
 
-/// What happens to one side of a tunnel.
+/// An event on one side of a tunnel.
 #[derive(Clone, Copy)]
 pub(crate) enum TunnelEvent<'a> {
     /// Its connection was switched to the other protocol.
@@ -46,7 +46,7 @@ pub(crate) enum TunnelEvent<'a> {
 }
 
 impl<'a> TunnelEvent<'a> {
-    /// Returns what an event of a byte stream means for a tunnel; `None` if it means nothing.
+    /// Returns the meaning of an event of a byte stream for a tunnel; `None` if it has none.
     pub(crate) fn of_connection(event: &RawEvent<'a>, address: Address) -> Option<Self> {
         Some(match event {
             RawEvent::Open => Self::Open(address),
@@ -59,7 +59,7 @@ impl<'a> TunnelEvent<'a> {
         })
     }
 
-    /// Returns what an event of an exchange means for a tunnel; `None` if it means nothing.
+    /// Returns the meaning of an event of an exchange for a tunnel; `None` if it has none.
     pub(crate) fn of_exchange(event: &Event<'a>, exchange: &mut Exchange<'_>) -> Option<Self> {
         Some(match event {
             Event::Body(bytes) => Self::Bytes(bytes),
@@ -72,7 +72,7 @@ impl<'a> TunnelEvent<'a> {
                 exchange.abort();
                 Self::Gone
             }
-            // What is refused is gone behind that.
+            // A refused exchange is followed by its end.
             Event::Refused(_) | Event::Head(_) | Event::Posted(_) | Event::Stopping => return None,
         })
     }
@@ -116,7 +116,7 @@ impl TunnelEnd {
         room.unwrap_or(ContentRoom::Gone)
     }
 
-    /// Sends no more behind what was written, and goes on to receive.
+    /// Sends no more after the bytes that were written, and continues to receive.
     pub(crate) fn finish(&self, connections: &mut Connections<'_>) {
         match self.carrier {
             TunnelCarrier::Connection => {
@@ -142,7 +142,7 @@ impl TunnelEnd {
         }
     }
 
-    /// Ends it in both directions. What was written still leaves.
+    /// Ends it in both directions. Written bytes are still sent.
     pub(crate) fn close(&self, connections: &mut Connections<'_>) {
         match self.carrier {
             TunnelCarrier::Connection => {

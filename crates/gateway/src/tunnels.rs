@@ -24,7 +24,7 @@ pub(crate) struct Tunnels {
     clients: HashMap<ClientKey, u64>,
 }
 
-/// What tells the client of a tunnel from others.
+/// The identity of the client of a tunnel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ClientKey {
     /// The slot and the generation of a connection, before and behind its switch.
@@ -234,7 +234,7 @@ impl Tunnels {
                 if at_ms > now_ms {
                     return tunnel.client.wait(at_ms - now_ms, connections);
                 }
-                // What still waits for the client of a stream would wait on.
+                // Bytes that still wait for the client of a stream would wait on.
                 if tunnel.client.carrier == TunnelCarrier::Stream {
                     tunnel.client.abort(connections);
                 }
@@ -251,7 +251,7 @@ impl Tunnels {
         }
     }
 
-    /// Ends a tunnel. What is on the way to either side still leaves.
+    /// Ends a tunnel. Bytes on their way to either side are still sent.
     fn end(&mut self, tag: u64, connections: &mut Connections<'_>) {
         let Some(tunnel) = self.tunnels.remove(&tag) else { return };
         self.clients.remove(&tunnel.client.key());

@@ -27,7 +27,7 @@ pub struct Upstream {
     pub(crate) tls: Option<Arc<LazyClientTls>>,
     /// The content of requests that have none.
     pub(crate) no_content: Arc<[u8]>,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: UpstreamProtocol,
     /// Most connections of a worker to it.
     pub connections_max: usize,
@@ -40,7 +40,7 @@ pub struct Upstream {
     pub timeout_ms: u64,
 }
 
-/// What an upstream server speaks.
+/// The protocol of an upstream server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamProtocol {
     /// HTTP/1.1.

@@ -36,7 +36,7 @@ pub struct UpstreamOptions {
     pub active: Option<ActiveChecks>,
     /// How often and for how long one of several servers is tried after another.
     pub attempts: AttemptLimits,
-    /// What takes the place of the path of the mount.
+    /// The path that replaces the path of the mount.
     pub path: Option<PathRewrite>,
     /// Fields that are set or removed in requests.
     pub request_fields: FieldChanges,
@@ -53,8 +53,7 @@ pub struct UpstreamOptions {
     /// Most bytes of a request's content of unknown length that is stored, for applications that
     /// have to know the length.
     pub unknown_length_max_bytes: u64,
-    /// What applications behind FastCGI and SCGI are told beside the request; `None` for servers
-    /// that speak HTTP.
+    /// The options of applications behind FastCGI and SCGI; `None` for servers that speak HTTP.
     pub program: Option<ProgramOptions>,
 }
 
@@ -108,7 +107,7 @@ pub(crate) struct GroupServer {
     health: SharedHealth,
 }
 
-/// What is known of a server.
+/// The known status of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerStatus<'g> {
     /// The server.
@@ -180,7 +179,7 @@ impl UpstreamGroup {
         &self.options
     }
 
-    /// Returns the servers, in the order in which they are written, and what is known of them.
+    /// Returns the servers and their status, in the order in which they are written.
     pub fn servers(&self) -> impl Iterator<Item = ServerStatus<'_>> {
         self.servers.iter().map(|server| ServerStatus {
             upstream: &server.upstream,

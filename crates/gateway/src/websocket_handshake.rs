@@ -1,7 +1,7 @@
 //! WebSockets over HTTP/2 and HTTP/3 (RFC 8441 §5, RFC 9220): the client asks for a tunnel with an
 //! extended CONNECT, and the upstream server gets the handshake of HTTP/1.1 for it (RFC 6455 §4).
-//! What proves to a client of HTTP/1.1 that the server has understood, the key and the response to
-//! it, is between this server and the upstream server.
+//! The key and the response to it, which prove to a client of HTTP/1.1 that the server has
+//! understood, are exchanged between this server and the upstream server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -45,15 +45,15 @@ impl WebSocketHandshake {
         Ok(Some(Self { key: STANDARD.encode(key).into(), has_ended }))
     }
 
-    /// Returns the head of the request that is forwarded: what the client sends belongs to the
-    /// tunnel, and is no content.
+    /// Returns the head of the request that is forwarded: bytes from the client belong to the
+    /// tunnel, and are no content.
     pub(crate) fn head<'h>(&self, head: &RequestHead<'h>) -> RequestHead<'h> {
         let (method, method_token) = (Method::Get, &b"GET"[..]);
         let framing = Framing::None;
         RequestHead { method, method_token, framing, protocol: None, ..*head }
     }
 
-    /// Adds to the request what only HTTP/1.1 has.
+    /// Adds to the request the fields that only HTTP/1.1 has.
     pub(crate) fn complete(&self, request: &mut ClientRequest) {
         request.fields.remove(&[KEY]);
         request.fields.push(KEY.as_bytes(), self.key.as_bytes());

@@ -1,4 +1,4 @@
-//! The end of an archive: which paths there are, what answers each, and with which fields.
+//! Writes the end of an archive: its paths, the response of each, and its fields.
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -25,7 +25,7 @@ use crate::rules::{
 use crate::summary::{Fingerprinted, Shadowed, Summary, Warning};
 use crate::walk::relative;
 
-/// The redirects and what they are held against.
+/// The redirects and the paths of the site that they are compared with.
 pub(super) struct Paths<'s> {
     compiled: Compiled<'s>,
     site: SitePaths<'s>,
@@ -36,12 +36,12 @@ struct Answered<'f> {
     resource: &'f Resource,
     key: &'f [u8],
     purpose: Purpose,
-    /// What its last path was answered with: most paths have the same fields.
+    /// The representations of its last path: most paths have the same fields.
     forms: Option<(ChangesId, Vec<NewRepresentation>)>,
 }
 
 impl Paths<'_> {
-    /// What becomes of the entry of a path that the site has.
+    /// Returns the verdict about the entry of a path that the site has.
     pub(super) fn verdict(&self, path: &[u8]) -> EntryVerdict {
         self.compiled.verdict(path, &self.site)
     }
@@ -197,7 +197,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         })
     }
 
-    /// Writes the page for what is missing in a folder.
+    /// Writes the page for missing resources of a folder.
     fn fallback(
         &mut self,
         resource: &Resource,
@@ -239,7 +239,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         Ok(())
     }
 
-    /// Writes the page for navigations to what does not exist.
+    /// Writes the page for navigations to missing resources.
     fn single_page(&mut self, resources: &[Resource], keys: &[&[u8]]) -> Result<(), BuildError> {
         let Some(file) = &self.options.single_page else { return Ok(()) };
         let key = keys::of_path(file);
@@ -276,7 +276,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         })
     }
 
-    /// Writes the rules: those that are entries, and those that are walked.
+    /// Writes the rules: the ones that are entries, and the ones that are walked.
     fn write_rules(&mut self, paths: &Paths<'_>) -> Result<(), WriteError> {
         let rules = &self.rules.redirects;
         let placed = paths.compiled.place(&paths.site);

@@ -1,4 +1,4 @@
-//! Lists of what is in folders: made on all cores when all files are known, written at the end.
+//! Listings of folders: made on all cores when all files are known, written at the end.
 
 use std::io::{Seek, Write};
 
@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::rules::EntryVerdict;
 use crate::work::{BuildState, Codings};
 
-/// What a folder answers browsers with.
+/// The media type of a listing for browsers.
 const PAGE: MediaType = MediaType { essence: "text/html", utf8: true };
 /// And clients that prefer it.
 const JSON: MediaType = MediaType { essence: "application/json", utf8: false };

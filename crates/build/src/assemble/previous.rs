@@ -1,8 +1,9 @@
 //! Assets of earlier releases that the site no longer has: a page that was loaded before a switch
 //! still finds its files.
 //!
-//! What is taken over answers as it did, with its fields and codings, copied as stored. It is no
-//! file of the site: every path of the site, and every rule that is an entry, comes before it.
+//! An asset that is carried over has the same response as before, with its fields and codings,
+//! copied as stored. It is no file of the site: every path of the site, and every rule that is an
+//! entry, comes before it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -28,7 +29,7 @@ use crate::summary::Warning;
 /// Archives of earlier releases.
 #[derive(Clone, Copy, Default)]
 pub struct Earlier<'a> {
-    /// Where each is, and what it holds.
+    /// The path and the content of each.
     pub archives: &'a [(&'a Path, Archive<'a>)],
     /// For how many builds an asset is taken over.
     pub keep: u16,
@@ -101,7 +102,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
             }
             digests.push((of_bodies, names_of));
         }
-        // All that match have been met: what the site has itself is matched too.
+        // All matching assets have been met: the paths of the site itself are matched too.
         let unused = earlier.also.into_iter().flat_map(Globs::unused);
         let unused = unused.map(|pattern| Warning::UnusedPrevious(pattern.into()));
         self.summary.warnings.extend(unused);

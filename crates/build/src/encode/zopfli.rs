@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 
 use zopfli::{BlockType, Error, GzipEncoder, Options, Write};
 
-/// Content that is searched at once: what zopfli itself advises. A search takes some 30 bytes of
-/// memory for each.
+/// Content that is searched at once: the length that zopfli itself advises. A search takes some 30
+/// bytes of memory for each byte.
 const CHUNK_BYTES: usize = 1_000_000;
 
 /// Writes the gzip form of `content` to the front of `out`; `None` when it does not fit.
@@ -27,8 +27,8 @@ pub(super) fn encode(
     (room.used <= room.out.len()).then_some(room.used)
 }
 
-/// Memory that the stored form should fit into. What does not is counted and forgotten: after an
-/// error the encoder would do its last chunk once more.
+/// Memory that the stored form should fit into. Bytes that do not fit are counted and dropped:
+/// after an error the encoder would do its last chunk once more.
 struct StoredRoom<'a> {
     out: &'a mut [u8],
     used: usize,

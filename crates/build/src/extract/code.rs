@@ -44,7 +44,7 @@ impl Places {
         }
     }
 
-    /// Where code goes; none for what would be content there.
+    /// Returns the path for code; `None` for code that would be content there.
     pub(super) fn code<'p>(&self, path: &'p [u8]) -> Option<Cow<'p, [u8]>> {
         let Some(beside) = path.strip_prefix(b"/").filter(|rest| rest.starts_with(b"/")) else {
             return Some(self.content(path));

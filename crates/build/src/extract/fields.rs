@@ -1,8 +1,8 @@
 //! The fields of an imported archive → a `_headers` of which a build makes the same ones.
 //!
-//! What a build would answer is worked out here beside what the archive answers; what differs
-//! becomes lines, and whatever differs still when these are read again is named. Archives that a
-//! build has made keep their `_headers`; their other fields come of its flags.
+//! The response of a build is computed here beside the response of the archive; differences become
+//! lines, and differences that remain when these lines are read again are reported. Archives that a
+//! build has made keep their `_headers`; their other fields come from its flags.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map};
 use std::fmt;
@@ -29,11 +29,11 @@ pub struct Difference {
     pub path: String,
     /// Whether it is for everything below that path.
     pub below: bool,
-    /// In what.
+    /// The kind of difference.
     pub reason: DifferenceReason,
 }
 
-/// In what an answer differs.
+/// The part of a response that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DifferenceReason {
     /// In its fields.
@@ -83,7 +83,7 @@ struct NamedAnswer {
     number: usize,
     /// The path of the file.
     key: Box<[u8]>,
-    /// What a build takes the file for.
+    /// The media type that a build gives the file.
     essence: &'static str,
     /// Whether the name of the file begins a digest of its content.
     by_content: bool,
@@ -96,11 +96,12 @@ struct StoredAnswer {
     /// Whether it is for everything below `path`, a folder.
     below: bool,
     fields: Sort,
-    /// What a build takes it for; none for a redirect.
+    /// The media type that a build gives it; `None` for a redirect.
     media: Option<MediaType>,
 }
 
-/// What decides over the fields of an answer, but for its type. There are few of them.
+/// The properties that decide over the fields of a response, except its type. There are few
+/// combinations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Sort {
     shared: SharedId,
@@ -109,7 +110,7 @@ struct Sort {
     varies: bool,
 }
 
-/// What is written, and what it cannot say.
+/// The lines that are written, and the differences that they cannot express.
 #[derive(Default)]
 pub(super) struct Headers {
     /// Of the file; empty if none is needed.
@@ -186,12 +187,12 @@ impl Answers {
         self.all.push(StoredAnswer { path: path.into(), below, fields, media });
     }
 
-    /// Notes what no line can say.
+    /// Records a difference that no line can express.
     pub(super) fn differs(&mut self, path: &[u8], below: bool, reason: DifferenceReason) {
         self.others.push(Difference { path: path.escape_ascii().to_string(), below, reason });
     }
 
-    /// The file, and what a build still answers otherwise with it.
+    /// Returns the file, and the differences that a build still has with it.
     pub(super) fn headers(mut self, archive: &Archive<'_>) -> Result<Headers, Damage> {
         self.decide_fingerprints();
         let blocks = self.blocks(archive)?;
@@ -204,7 +205,8 @@ impl Answers {
         let all = ("/*".to_owned(), everywhere);
         for (pattern, lines) in std::iter::once((&all.0, &all.1)).chain(patterns) {
             let block = format!("{pattern}\n  {}\n", lines.join("\n  "));
-            // A path can be too long for a line. What is not written is told as a difference.
+            // A path can be too long for a line. A block that is not written is reported as a
+            // difference.
             let fits = (text.len() + block.len()) as u64 <= RULES_FILE_MAX_BYTES;
             if !lines.is_empty() && fits && parse(Path::new("_headers"), block.as_bytes()).is_ok() {
                 text.push_str(&block);
@@ -281,7 +283,7 @@ impl Answers {
         Ok(())
     }
 
-    /// What a build would answer with a `_headers` of this text, beside what the archive answers.
+    /// Compares the responses of a build with a `_headers` of this text to those of the archive.
     fn compare(
         &mut self,
         archive: &Archive<'_>,
@@ -330,13 +332,13 @@ impl Answers {
     }
 }
 
-/// The lines for `/*`: what every answer needs, or has already.
+/// Returns the lines for `/*`: the fields that every response needs, or has already.
 fn everywhere(blocks: &HashMap<Sort, SharedBlock<'_>>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (sort, block) in blocks {
         for line in changes(*sort, block) {
             let is_kept = |(other, block): (&Sort, &SharedBlock<'_>)| {
-                // Errors are `no-store`, whatever is said of everything.
+                // Errors are `no-store`, with any lines for all paths.
                 let is_error = usual_of(*other).contains(&("Cache-Control", NEVER_CACHED));
                 is_error || says(block, &line)
             };
@@ -349,7 +351,7 @@ fn everywhere(blocks: &HashMap<Sort, SharedBlock<'_>>) -> Vec<String> {
     found
 }
 
-/// The lines that make the fields of an answer of what a build gives it.
+/// Returns the lines that turn the fields of a build into the fields of a response.
 fn changes(sort: Sort, block: &SharedBlock<'_>) -> Vec<String> {
     let usual = usual_of(sort);
     let is = |one: &str, other: &[u8]| one.as_bytes().eq_ignore_ascii_case(other);
@@ -409,7 +411,7 @@ fn packed_as(block: &SharedBlock<'_>) -> bool {
     std::str::from_utf8(essence.trim_ascii_end()).is_ok_and(is_packed)
 }
 
-/// What is behind the last dot of the last name.
+/// Returns the text after the last dot of the last name.
 fn extension(path: &[u8]) -> Option<&[u8]> {
     let name = path.rsplit(|&byte| byte == b'/').next()?;
     let dot = name.iter().rposition(|&byte| byte == b'.')?;

@@ -50,7 +50,7 @@ pub enum RefusalReason {
     External,
     /// It is neither content nor a redirect.
     Kind,
-    /// No line of `_redirects` says what it does.
+    /// No line of `_redirects` can express it.
     Line(&'static str),
     /// More lines of `_redirects` than a build takes.
     TooManyLines,
@@ -90,7 +90,7 @@ pub(super) struct ExtractLayout<'a> {
     above: Scratch,
 }
 
-/// What is asked about other entries.
+/// Reads other entries.
 #[derive(Clone, Copy)]
 struct EntryReader<'a> {
     archive: Archive<'a>,
@@ -127,13 +127,15 @@ pub(super) fn is_imported(archive: &Archive<'_>) -> Result<bool, Damage> {
     Ok(archive.meta()?.any(|(key, _)| key == "imported-from"))
 }
 
-/// The patterns by which the build of the archive has published what a build leaves out.
+/// Returns the patterns by which the build of the archive has published files that a build leaves
+/// out.
 fn included<'a>(archive: &Archive<'a>) -> Result<impl Iterator<Item = &'a str> + use<'a>, Damage> {
     let is_pattern = |(key, pattern): (&str, &'a str)| (key == INCLUDE_FACT).then_some(pattern);
     Ok(archive.meta()?.filter_map(is_pattern))
 }
 
-/// Whether the archive was built as one of a site of 80s, whatever its main script loads.
+/// Whether the archive was built as one of a site of 80s, regardless of the modules that its main
+/// script loads.
 fn is_of_80s(archive: &Archive<'_>) -> Result<bool, Damage> {
     Ok(archive.meta()?.any(|fact| fact == (COMPAT_FACT, COMPAT_80S)))
 }
@@ -151,7 +153,7 @@ fn main_is_of_80s(code: &Code) -> bool {
     main_script(text).is_some_and(|(_, (_, text))| loads_module(text))
 }
 
-/// What a key says about the rules in its file.
+/// Returns the kind of rules file that a key has.
 fn kind_of_rules(key: &[u8]) -> Option<RulesFile> {
     key.rsplit(|&byte| byte == b'/').next().and_then(rules_file)
 }
@@ -183,7 +185,8 @@ impl<'a> ExtractLayout<'a> {
         self.previous.age(entry.path()).is_some()
     }
 
-    /// The path of its file, with a slash in front; none for what a build makes of other files.
+    /// Returns the path of its file, with a slash in front; `None` for an entry that a build makes
+    /// of other files.
     pub(super) fn file_of(
         &mut self,
         entry: &Entry<'_>,
@@ -250,8 +253,8 @@ impl<'a> ExtractLayout<'a> {
 }
 
 impl ExtractLayout<'_> {
-    /// The path of the file that code becomes, with a slash in front; none for what is a file of
-    /// the content too, which a page includes.
+    /// Returns the path of the file that code becomes, with a slash in front; `None` for code that
+    /// is a file of the content too, which a page includes.
     pub(super) fn code_of(
         &mut self,
         places: &Places,
@@ -306,7 +309,7 @@ impl EntryReader<'_> {
         Ok(is_it.then_some(true))
     }
 
-    /// Whether the entry is a name that a build gives a file by itself.
+    /// Returns whether the entry is a name that a build gives a file automatically.
     fn is_alias(&self, entry: &Entry<'_>, scratch: &mut Scratch) -> Result<bool, Damage> {
         let Some(location) = entry.target() else { return Ok(false) };
         let mut decoded = Vec::new();
@@ -335,8 +338,8 @@ impl EntryReader<'_> {
         Ok(Some([folder, self.name_of(entry)?.as_bytes()].concat()))
     }
 
-    /// Whether a page for what is missing, with the content of the file in the scratch, is that
-    /// very file: as old, and of a type that the file has by its name or its fields.
+    /// Returns whether a page for missing resources, with the content of the file in the scratch,
+    /// is that very file: as old, and of a type that the file has by its name or its fields.
     fn is_page_of(&self, file: &[u8], scratch: &Scratch, page: &Entry<'_>) -> Result<bool, Damage> {
         let Some(found) = scratch.entry().filter(|found| found.modified() == page.modified())
         else {

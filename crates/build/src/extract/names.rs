@@ -20,7 +20,7 @@ pub(super) struct Names {
 struct ConventionNames {
     /// Whether the archive has one of them.
     some: bool,
-    /// What it does not have.
+    /// The names that it lacks.
     missing: Vec<Vec<u8>>,
 }
 

@@ -1,5 +1,5 @@
-//! Redirects, rewrites and rules of an archive → the lines of `_redirects` that a build makes the
-//! same of. What the lines mean is in docs/rules.md.
+//! Converts redirects, rewrites and rules of an archive to lines of `_redirects` from which a build
+//! makes the same. The meaning of the lines is in docs/rules.md.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::keys;
 use crate::rules::leads_to_itself;
 use crate::rules::redirects::parse;
 
-/// The name of what a `*` at the end stands for.
+/// The name of the capture of a `*` at the end.
 const SPLAT: &str = "splat";
 
 /// Whether the entry becomes a line.
@@ -22,8 +22,8 @@ pub(super) fn is_line(entry: &Entry<'_>) -> bool {
         && entry.path().first() == Some(&b'/')
 }
 
-/// What no build takes is not said: targets such as `mailto:`, and redirects that end nowhere, come
-/// from other servers.
+/// Returns the line, or the reason why a build would refuse it: targets such as `mailto:`, and
+/// redirects that end nowhere, come from other servers.
 pub(super) fn readable(archive: &Archive<'_>, line: String) -> Result<String, &'static str> {
     let rules = parse(Path::new("_redirects"), b"/", line.as_bytes());
     let rules = rules.map_err(|_| "a redirect that no line can say")?;
@@ -41,8 +41,8 @@ pub(super) fn readable(archive: &Archive<'_>, line: String) -> Result<String, &'
     }
 }
 
-/// The line of an entry for one path; none if the line of its other slash form says it too, or
-/// what is wrong with it.
+/// Returns the line of an entry for one path; `None` if the line of its other slash form says it
+/// too. The error is the reason why there is no line.
 pub(super) fn line_of_entry(
     archive: &Archive<'_>,
     entry: &Entry<'_>,
@@ -219,7 +219,7 @@ fn query_text(text: &[u8]) -> String {
     escaped_but(text, |byte| b"-._~".contains(&byte))
 }
 
-/// The key of what is sent: a colon begins a placeholder.
+/// Returns the text of the key that is sent, escaped: a colon begins a placeholder.
 fn key_text(key: &[u8]) -> String {
     escaped_but(key, |byte| b"/-._~!$&'()*,;=@+".contains(&byte))
 }
@@ -227,7 +227,7 @@ fn key_text(key: &[u8]) -> String {
 /// A `Location` as it is.
 fn location_text(location: &[u8]) -> Result<&str, &'static str> {
     let text = std::str::from_utf8(location).map_err(|_| "a target that is not ASCII")?;
-    // What a line would take for a placeholder.
+    // Finds text that a line would take for a placeholder.
     let placeholder = |(at, _): (usize, &str)| {
         let before = text.as_bytes().get(..at).and_then(|before| before.last());
         let behind = text.as_bytes().get(at + 1);
@@ -239,7 +239,7 @@ fn location_text(location: &[u8]) -> Result<&str, &'static str> {
     }
 }
 
-/// What the name of a placeholder is made of.
+/// Returns whether a byte may be part of the name of a placeholder.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }

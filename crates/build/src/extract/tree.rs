@@ -1,5 +1,5 @@
-//! Files below one folder: whatever their names and whatever lies there already, nothing is
-//! written outside of it. Folders are opened one below the other, and no link is followed.
+//! Files below one folder: with any names and any existing files, nothing is written outside of it.
+//! Folders are opened one below the other, and no link is followed.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -177,8 +177,8 @@ impl Tree {
 }
 
 impl FolderDraft {
-    /// Creates the draft of the folder `goes_to`, beside it. Nobody can tell whether its process
-    /// still runs, so one that is killed leaves it behind for good.
+    /// Creates the draft of the folder `goes_to`, beside it. Other processes cannot see whether its
+    /// process still runs, so one that is killed leaves it behind for good.
     fn create(goes_to: PathBuf, exists: bool) -> io::Result<FolderDraft> {
         let ((), path) = under_another_name(&goes_to, |path| fs::create_dir(path))?;
         let draft = FolderDraft { path, goes_to, published: false };
@@ -193,7 +193,7 @@ impl FolderDraft {
 impl Drop for FolderDraft {
     fn drop(&mut self) {
         if !self.published {
-            // Nobody can be told, and there is nothing else to try.
+            // The error cannot be reported here, and there is nothing else to try.
             let _ = fs::remove_dir_all(&self.path);
         }
     }

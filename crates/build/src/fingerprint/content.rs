@@ -7,7 +7,8 @@ use super::part::{is_asset, stem_of};
 use super::split_name;
 use super::words::{Look, look};
 
-/// What tools make hashes of names by, beside those that hash something else than the content.
+/// The algorithms with which tools hash content for names; some tools hash other things than the
+/// content.
 const ALGORITHMS: [&Algorithm; 4] = [&SHA256, &SHA1_FOR_LEGACY_USE_ONLY, &SHA384, &SHA512];
 
 /// Fewest characters of a digest that prove anything: 32 bits in hexadecimal digits, 48 in
@@ -55,7 +56,7 @@ impl<'a> NameParts<'a> {
     }
 }
 
-/// The stem, and what follows each separator in it.
+/// Returns the stem, and the text after each separator in it.
 fn ends(stem: &[u8]) -> impl Iterator<Item = &[u8]> {
     let behind = stem.iter().enumerate().filter(|(_, byte)| b".-_".contains(byte));
     std::iter::once(stem).chain(behind.filter_map(|(at, _)| stem.get(at + 1..)))

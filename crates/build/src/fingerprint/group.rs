@@ -15,7 +15,7 @@ pub(super) enum Alphabet {
     Base64,
 }
 
-/// What the last parts of names have in common.
+/// The form that the last parts of names share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NameForm {
     pub(super) alphabet: Alphabet,
@@ -28,8 +28,8 @@ pub(super) struct NameForm {
 }
 
 impl NameForm {
-    /// Whether names of this form can be evidence by themselves. A part that is the whole name may
-    /// as well be what a thing is called: `B07XJ8C8F5.jpg`, `001A2B3C4D5E.png`.
+    /// Returns whether names of this form can be evidence on their own. A part that is the whole
+    /// name may as well be the name of a thing: `B07XJ8C8F5.jpg`, `001A2B3C4D5E.png`.
     pub(super) fn is_evidence(self) -> bool {
         self.separator != 0 || self.has_width
     }

@@ -1,4 +1,4 @@
-//! A name taken apart: what of it can be a hash.
+//! Takes a name apart, and finds the parts that can be a hash.
 
 use super::group::{Alphabet, NameForm};
 
@@ -18,13 +18,13 @@ const BASE32_BYTES: usize = 8;
 /// Characters of a hash in base64url: Rollup and with it Vite write 8, Eleventy 10.
 const BASE64_BYTES: [usize; 2] = [8, 10];
 
-/// What may stand between a hash and the extension: `main.57a0d79d.min.css`.
+/// Texts that may stand between a hash and the extension: `main.57a0d79d.min.css`.
 const BEHIND_HASH: [&[u8]; 4] = [b".min", b".chunk", b".bundle", b".lean"];
 
 /// Every part at the end of a stem that may be a hash, with its form. `has_width` tells whether the
 /// width of a picture stood behind it.
 pub(super) fn parts(stem: &[u8], has_width: bool) -> impl Iterator<Item = (NameForm, &[u8])> {
-    // The last part of a UUID is none: it names a thing, whatever its content.
+    // The last part of a UUID is none: it names a thing, with any content.
     let stem = if ends_in_uuid(stem) { &[] } else { stem };
     let hex = HEX_BYTES.map(|bytes| (Alphabet::Hex, bytes));
     let base64 = BASE64_BYTES.map(|bytes| (Alphabet::Base64, bytes));
@@ -55,8 +55,8 @@ pub(crate) fn is_asset(name: &[u8], essence: &str) -> bool {
         || name.ends_with(b".map")
 }
 
-/// The name without its extension, and without what stands between a hash and the extension.
-/// Returns `None` for a name without an extension.
+/// Returns the name without its extension, and without the text that stands between a hash and the
+/// extension. Returns `None` for a name without an extension.
 pub(super) fn stem_of(name: &[u8], is_image: bool) -> Option<&[u8]> {
     let (mut stem, extension) = split_last(name, b'.')?;
     if extension == b"map"
@@ -102,14 +102,14 @@ fn ends_in_uuid(stem: &[u8]) -> bool {
     let mut groups = stem.rsplit(|&byte| byte == b'-');
     GROUPS.iter().enumerate().all(|(number, &bytes)| {
         let group = groups.next().unwrap_or_default();
-        // What is before the first group belongs to the name.
+        // Text before the first group belongs to the name.
         let start = group.len().checked_sub(bytes).filter(|&start| start == 0 || number == 4);
         let digits = start.and_then(|start| group.get(start..)).unwrap_or_default();
         digits.len() == bytes && digits.iter().all(u8::is_ascii_hexdigit)
     })
 }
 
-/// What is before and after the last `separator`.
+/// Returns the texts before and after the last `separator`.
 fn split_last(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     let at = text.iter().rposition(|&byte| byte == separator)?;
     Some((text.get(..at)?, text.get(at + 1..)?))

@@ -126,7 +126,7 @@ impl Witnessed<'_> {
     }
 }
 
-/// What is above `inner` in a folder that ends with it.
+/// Returns the part above `inner` of a folder that ends with it.
 fn root_of<'a>(folder: &'a [u8], inner: &[u8]) -> Option<&'a [u8]> {
     folder.strip_suffix(inner).filter(|root| root.ends_with(b"/"))
 }

@@ -2,14 +2,14 @@
 
 use super::group::Alphabet;
 
-/// What a part of a name looks like.
+/// The look of a part of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Words, a word with a number, a date: it is no hash, whatever is beside it.
+    /// Words, a word with a number, a date: it is no hash, beside any other names.
     Word,
     /// It may be a hash beside others that are, and is no evidence for them.
     Plain,
-    /// Nobody writes this.
+    /// No person writes this.
     Random,
 }
 

@@ -1,4 +1,4 @@
-//! What a reference is answered with, apart from its path.
+//! The response to a reference, apart from its path.
 
 use std::borrow::Cow;
 

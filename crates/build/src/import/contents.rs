@@ -18,7 +18,7 @@ pub(super) enum StoredBytes<'a> {
 /// Why a content cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentFault {
-    /// The stored bytes are not what their coding makes.
+    /// The stored bytes are not valid in their coding.
     #[error("its {0} form is damaged")]
     Damaged(&'static str),
     /// More content than [`IMPORTED_MAX_BYTES`].
@@ -26,8 +26,8 @@ pub enum ContentFault {
     TooLong,
 }
 
-/// What brotli makes of text, in bytes for each stored one: only the memory that is set aside for
-/// it depends on this.
+/// The compression ratio of Brotli for text, in bytes for each stored one: only the memory that is
+/// reserved for it depends on this.
 const BROTLI_RATIO: u64 = 6;
 
 impl<'a> StoredBytes<'a> {

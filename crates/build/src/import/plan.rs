@@ -1,4 +1,4 @@
-//! References → what our archive will hold.
+//! Turns references into the plan of our archive.
 //!
 //! kawipiko looks first at paths of the request's host, then at the others; in each pass for the
 //! path itself and then for the nearest folder above with a `/*` of its own. In our order of
@@ -16,7 +16,7 @@ use crate::import::answers::ImportedAnswer;
 use crate::keys;
 use crate::media::MediaType;
 
-/// What our archive will hold.
+/// The plan of our archive.
 #[derive(Debug, Default)]
 pub(super) struct ImportPlan<'a> {
     pub(super) answers: Vec<ImportedAnswer<'a>>,
@@ -59,7 +59,7 @@ pub(super) struct Rule {
     pub(super) page: Option<Vec<u8>>,
 }
 
-/// What is not taken over.
+/// A part that is not carried over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     /// As the other archive has it, escaped.
@@ -105,7 +105,7 @@ pub(super) fn plan<'a>(archive: &Archive<'a>) -> Result<ImportPlan<'a>, Damage> 
     Ok(gathered.sort_out())
 }
 
-/// All references by what they are for.
+/// All references by their purpose.
 #[derive(Default)]
 struct Gathered<'a> {
     plan: ImportPlan<'a>,
@@ -245,8 +245,8 @@ impl<'a> Gathered<'a> {
             paths.iter().filter(leads).map(|(path, _)| path.clone()).collect();
         for (path, answer) in paths {
             if self.plan.redirects_slashes && self.leads_to_other_form(answer, &path) {
-                // Our server does this by itself where the other form has content. Where it has
-                // none but what a whole folder is answered with, this form gets that too.
+                // Our server does this automatically where the other form has content. Where it has
+                // only the response of a whole folder, this form gets that too.
                 let other = other_form(&path);
                 let by_itself = self.plan.pages.contains_key(&other)
                     || written.contains(&other)
@@ -302,7 +302,7 @@ impl<'a> Gathered<'a> {
                 .collect();
             pages.sort_by_key(|page| std::cmp::Reverse(page.path.len()));
             for page in pages {
-                // What kawipiko answers under this very path.
+                // The response of kawipiko to this very path.
                 if let Some(key) = &page.page {
                     let content = PlannedPage { answer: page.answer, alias_of: None };
                     self.plan.pages.entry(key.clone()).or_insert(content);
@@ -313,8 +313,8 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// A folder with a page for all that is below answers with it too. Our server does this by
-    /// itself where no rule comes before the page.
+    /// Gives a folder with a page for everything below it that page, too. Our server does this
+    /// automatically where no rule comes before the page.
     fn folder_pages(&mut self) {
         let rules = self.plan.rules.iter().filter(|rule| rule.host.is_none());
         let ruled: BTreeSet<Vec<u8>> = rules.map(|rule| [&rule.path[..], b"/"].concat()).collect();

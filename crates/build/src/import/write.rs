@@ -86,7 +86,7 @@ struct ImportedContent<'a> {
 struct Product<'a> {
     digest: Digest,
     identity: Cow<'a, [u8]>,
-    /// What came of each of its codings.
+    /// The result of each of its codings.
     tried: Vec<(CodingLevel, Option<Encoded>)>,
     media: String,
 }
@@ -97,7 +97,7 @@ struct KeptContent {
     media: String,
 }
 
-/// What an answer is written with.
+/// The parts from which a response is written.
 enum ReadyAnswer {
     Content(Vec<NewRepresentation>),
     Redirect(Vec<u8>, SharedId),
@@ -279,7 +279,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         varies: bool,
     ) -> Result<SharedId, ImportError> {
         let cache_control = match answer.status {
-            // Whatever the other server said: a file that appears must not stay missing.
+            // In place of the other server's value: a file that appears must not stay missing.
             400.. => NEVER_CACHED,
             _ => answer.cache_control.unwrap_or(self.fields.cache_control()),
         };
@@ -422,7 +422,7 @@ impl<'a> Forced<'a> {
         forced
     }
 
-    /// Whether one of them may apply to `path`, whatever the host.
+    /// Returns whether one of them may apply to `path`, for any host.
     fn may_match(&self, path: &[u8]) -> bool {
         let path = path.strip_suffix(b"/").unwrap_or(path);
         let below = |folder: &&[u8]| {
@@ -432,7 +432,7 @@ impl<'a> Forced<'a> {
     }
 }
 
-/// `Location`: what may not stand in a field is escaped.
+/// Returns the `Location`: bytes that are not allowed in a field are escaped.
 fn location(answer: &ImportedAnswer<'_>) -> Vec<u8> {
     let mut target = Vec::with_capacity(answer.location.len());
     for &byte in answer.location {

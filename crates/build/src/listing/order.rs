@@ -27,7 +27,7 @@ pub(super) fn natural(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// The digits in front, without leading zeros, and what follows them.
+/// Returns the digits in front, without leading zeros, and the rest.
 fn digits(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (mut number, rest) = text.split_at(end);

@@ -19,8 +19,8 @@ macro_rules! style_hash {
     };
 }
 
-/// What a `Content-Security-Policy` calls that style: of its bytes, as
-/// `openssl dgst -sha256 -binary page.css | openssl base64` tells. A browser that finds another
+/// The source expression of that style in a `Content-Security-Policy`: the hash of its bytes, as
+/// `openssl dgst -sha256 -binary page.css | openssl base64` prints it. A browser that finds another
 /// one shows a page without style, which a test in `tests/tests/black_box/listing.rs` would see.
 pub(crate) const STYLE_HASH: &str = style_hash!();
 
@@ -156,12 +156,12 @@ fn caption(listing: &Listing<'_>) -> String {
     }
 }
 
-/// A name as text that stays text. What it has no letter for, and what would change the direction
-/// of the text around it, is replaced.
+/// Returns a name as inert text. Characters without a letter, and characters that would change the
+/// direction of the text around it, are replaced.
 fn text(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     let is_formatting = |char: char| match char {
-        // What Unicode Standard Annex #9 §2 has for that.
+        // The formatting characters of Unicode Standard Annex #9 §2.
         '\u{61c}' | '\u{200e}' | '\u{200f}' => true,
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
         char => char.is_control(),

@@ -1,7 +1,7 @@
 //! A listing's style stands in the page, which a site's own `Content-Security-Policy` may forbid.
 
-/// The policies of a field with the one style allowed that a hash names, and nothing else. The way
-/// a browser looks for what governs a style element is that of CSP Level 3 §6.8.3.
+/// Returns the policies of a field, changed so that they allow the one style of a hash, and nothing
+/// else. The directive that governs a style element is found as in CSP Level 3 §6.8.3.
 pub(crate) fn allowing_style(policies: &str, hash: &str) -> String {
     let policies = policies.split(',').map(|policy| allowing_in(policy, hash));
     policies.collect::<Vec<_>>().join(",")

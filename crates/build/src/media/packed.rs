@@ -2,8 +2,8 @@
 //! ranges.
 
 /// Whether content of a type is not worth trying to encode, because it is compressed already, or
-/// not to be encoded, because clients read it in ranges. A wrong no about what is compressed costs
-/// build time only: a coding that gains too little is dropped anyway.
+/// not to be encoded, because clients read it in ranges. A compressed type that is not recognized
+/// costs build time only: a coding that gains too little is dropped anyway.
 pub(crate) fn is_packed(essence: &str) -> bool {
     is_compressed(essence) || READ_IN_RANGES.contains(&essence)
 }

@@ -1,5 +1,5 @@
-//! What patterns of names match, read a second time, plainly: what the fuzz target `globs` checks,
-//! and the replay of its corpus.
+//! A second, plain implementation of the matching of name patterns. The fuzz target `globs`
+//! compares it with the first, and so does the replay of its corpus.
 //!
 //! An input is lines: patterns, and last the path that is held against them. Patterns are read as
 //! of `--exclude` and `--previous-for` (all at once) and as of `--codings-for` (one by one, the
@@ -64,7 +64,8 @@ pub(crate) fn check(data: &[u8]) {
     check_together(&good, &key);
 }
 
-/// Several match what one of them matches; of overrides the last one counts.
+/// Checks that several patterns match the paths that one of them matches; of overrides the last one
+/// counts.
 fn check_together(patterns: &[String], key: &[u8]) {
     let alone = |pattern: &String| {
         Globs::new(std::slice::from_ref(pattern)).is_ok_and(|globs| globs.is_match(key))
@@ -89,7 +90,7 @@ fn check_together(patterns: &[String], key: &[u8]) {
 /// Whether a pattern matches the path; None for one that this model does not read.
 fn model(pattern: &str, path: &[u8]) -> Option<bool> {
     let is_long = pattern.len().max(path.len()) > READ_MAX_BYTES;
-    // Braces before or behind `**` change what that means; it is left to the original.
+    // Braces before or after `**` change its meaning; they are left to the original.
     let is_mixed = pattern.contains("**") && pattern.contains('{');
     if !pattern.is_ascii() || is_long || is_mixed || pattern.contains("//") {
         return None;
@@ -201,8 +202,8 @@ fn pieces(pattern: &[u8]) -> Option<Vec<PatternPiece>> {
     Some(pieces)
 }
 
-/// What `**` is behind `pieces`, and how much more of the pattern it takes; None unless it is a
-/// whole name, once.
+/// Returns the meaning of `**` after `pieces`, and how much more of the pattern it takes; `None`
+/// unless it is a whole name, once.
 fn stars(
     pieces: &mut Vec<PatternPiece>,
     is_whole: bool,

@@ -1,7 +1,7 @@
 //! A page → the keys of the files that a browser loads for it.
 //!
-//! Looked at: what elements of the page name. Not looked at: what style sheets and scripts load by
-//! themselves, and what stands on other hosts.
+//! Included are the files that elements of the page name. Not included are files that style sheets
+//! and scripts load, and files on other hosts.
 
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{StartTag, Token, Tokenizer};
@@ -35,7 +35,7 @@ pub(crate) fn assets(key: &[u8], html: &[u8]) -> Vec<Box<[u8]>> {
     found
 }
 
-/// What an element has a browser load.
+/// Returns the URL that an element has a browser load.
 fn named(tag: &StartTag<()>) -> Option<&[u8]> {
     let value = |name: &[u8]| tag.attributes.get(name).map(|value| &***value as &[u8]);
     match &**tag.name as &[u8] {

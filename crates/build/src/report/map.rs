@@ -1,7 +1,7 @@
 //! Files → the drawing: a treemap of folders, coloured by type, as SVG.
 //!
 //! Folders and files that would be too small to see are not drawn; the folder they lie in shows
-//! through, and has all of its bytes in its tooltip. That bounds the drawing, whatever the site.
+//! through, and has all of its bytes in its tooltip. That bounds the drawing for any site.
 
 use std::fmt::Write as _;
 
@@ -13,18 +13,18 @@ use crate::figures::{percent, size};
 /// Of the drawing, in units of its own.
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 640.0;
-/// Around what a folder holds, and for its name.
+/// The space around the content of a folder, and for its name.
 const BORDER: f64 = 2.0;
 const NAME_HEIGHT: f64 = 14.0;
 /// A folder smaller than this has no name and is drawn as one.
 const NAMED_WIDTH: f64 = 46.0;
 const NAMED_HEIGHT: f64 = 34.0;
-/// What is smaller is not drawn: at most 25 600 rectangles in all.
+/// Smaller files and folders are not drawn: at most 25 600 rectangles in all.
 const LEAST_SIZE: f64 = 30.0;
 /// Units that one character of a name takes.
 const CHARACTER_WIDTH: f64 = 6.4;
 
-/// What a type counts as: the colours of the drawing and its legend.
+/// The groups of media types: the colours of the drawing and its legend.
 pub(super) const GROUPS: [&str; 8] =
     ["Pages", "Style sheets", "Scripts", "Images", "Fonts", "Sound and film", "Data", "Other"];
 
@@ -65,7 +65,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// Draws what lies in a folder whose path has `depth` bytes, its slash included.
+    /// Draws the content of a folder whose path has `depth` bytes, its slash included.
     fn children(&mut self, files: &[FileReport], depth: usize, area: Area) {
         let mut children: Vec<_> =
             children(files, depth).map(|files| (bytes_of(files), files)).collect();

@@ -10,7 +10,7 @@ use crate::figures::{count, percent, size};
 use crate::limits::REPORT_ROWS_MAX;
 use crate::summary::Summary;
 
-/// What tells a report from a page of a site; in its first bytes.
+/// The mark that tells a report from a page of a site; in its first bytes.
 pub const REPORT_MARK: &str = "<meta name=generator content=\"pinion build --report\">";
 
 /// Numbers beyond this are not counted one by one in a table.
@@ -155,7 +155,7 @@ impl ReportPage {
         self.end(pages.len(), "pages", note)
     }
 
-    /// The page's path; what it loads behind it, to be opened.
+    /// Writes the page's path; the assets that it loads follow, to be opened.
     fn page_name(&mut self, page: &PageReport<'_>) -> fmt::Result {
         let name = shown(&page.file.key);
         if page.assets.is_empty() && page.missing.is_empty() {

@@ -61,7 +61,7 @@ fn row_length(sizes: &[u64], scale: f64, side: f64) -> usize {
     sizes.len()
 }
 
-/// Puts a row along the shorter side of `area`; what is left of it comes back.
+/// Puts a row along the shorter side of `area`; returns the rest of the area.
 fn lay(area: Area, row: &[u64], scale: f64, parts: &mut Vec<Area>) -> Area {
     let sum: f64 = row.iter().map(|&size| size as f64 * scale).sum();
     let Area { mut x, mut y, width, height } = area;

@@ -1,4 +1,4 @@
-//! What `_headers` makes of the built-in fields of an answer.
+//! Applies `_headers` to the built-in fields of a response.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(crate) struct ChangesId(usize);
 #[derive(PartialEq, Eq, Hash)]
 struct Match {
     rule: usize,
-    /// What its placeholders stand for, where that makes a difference.
+    /// The captures of its placeholders, where they make a difference.
     captured: Option<Captured>,
 }
 
@@ -46,8 +46,8 @@ impl<'r> Changes<'r> {
         self.id(matches.collect())
     }
 
-    /// For answers to any URL in and below a folder. What a placeholder would stand for differs
-    /// there; such lines are left out.
+    /// Returns the changes for responses to any URL in and below a folder. The captures of a
+    /// placeholder would differ there; such lines are left out.
     pub(crate) fn of_folder(&mut self, folder: &[u8]) -> ChangesId {
         let rules = self.rules.iter().enumerate();
         let covering = rules.filter(|(_, rule)| rule.pattern.covers_folder(folder));
@@ -101,7 +101,7 @@ fn filled(
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FieldList {
     fields: Vec<ChangedField>,
-    /// What `_headers` says its media type is.
+    /// Its media type according to `_headers`.
     pub(crate) content_type: Option<String>,
 }
 
@@ -123,7 +123,7 @@ impl FieldList {
         };
         let mut list =
             FieldList { fields: built_in.iter().map(field).collect(), content_type: None };
-        // Errors are never cached: a rule about all of a site means what can be found there.
+        // Errors are never cached: a rule about all of a site means resources that exist.
         let is_error = built_in.contains(&("Cache-Control", NEVER_CACHED));
         let caches = ["cache-control", "expires"];
         let applies = |change: &&HeaderChange| {
@@ -138,7 +138,7 @@ impl FieldList {
         list
     }
 
-    /// Whether the fields are those of another list, whatever the media type.
+    /// Returns whether the fields are those of another list, for any media types.
     pub(crate) fn has_same_fields(&self, other: &FieldList) -> bool {
         let same = |one: &ChangedField, other: &ChangedField| one.pair() == other.pair();
         self.fields.len() == other.fields.len()
@@ -151,8 +151,9 @@ impl FieldList {
         self.fields.iter().map(ChangedField::pair).collect()
     }
 
-    /// Those of a 304: what RFC 9110 §15.4.5 asks for, and what rules have given, since a client
-    /// keeps the fields of its stored answer otherwise. None that describes the content.
+    /// Returns the fields of a 304: those that RFC 9110 §15.4.5 asks for, and those that rules have
+    /// given, since a client keeps the fields of its stored response otherwise. None of them
+    /// describes the content.
     pub(crate) fn not_modified(&self) -> Vec<(&str, &str)> {
         let in_any = ["cache-control", "vary", "expires"];
         let is = |field: &ChangedField, names: &[&str]| {

@@ -1,13 +1,13 @@
 //! `_redirects` and the paths of a site → index entries, marks on entries, and the rules that are
 //! left to be walked.
 //!
-//! The meaning is in docs/rules.md. Three things keep what is compiled equal to it:
+//! The meaning is in docs/rules.md. Three things keep the compiled rules equal to it:
 //!
 //! * A rule becomes entries only if no rule before it can match its path; a rule behind it then
 //!   never gets a request for it.
 //! * An entry that a forced rule may come before is marked, unless that rule always does: then it
 //!   takes the entry's place. It does not when a rewrite may lead there, which means the file.
-//! * A rule that changes nothing by itself stays as long as it keeps a later one from matching.
+//! * A rule without an effect of its own stays as long as it keeps a later one from matching.
 
 use std::collections::HashMap;
 
@@ -19,14 +19,14 @@ use crate::keys::{KeyPlan, index_url};
 use crate::limits::TARGETS_LOOKED_AT_MAX;
 use crate::options::Options;
 
-/// What is told about a rule that did not fail the build.
+/// A warning about a rule that did not fail the build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt {
     /// A rule before it applies to all it is about: the number of that rule.
     Covered(usize),
     /// Its path is a file's, and files come before rules without `!`.
     FileFirst,
-    /// What it is to send is not in the site.
+    /// The content that it is to send is not in the site.
     Missing,
     /// Who follows it is led to it again.
     Around,
@@ -34,7 +34,7 @@ pub(crate) enum Doubt {
     ForeignHost,
 }
 
-/// What becomes of the entry of a path that the site has.
+/// The fate of the entry of a path that the site has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryVerdict {
     /// It answers.
@@ -109,7 +109,8 @@ impl<'s> SitePaths<'s> {
         })
     }
 
-    /// Whether a page with status 200 may answer for what is missing where a rewrite leads.
+    /// Returns whether a page with status 200 may respond for missing resources at the target of a
+    /// rewrite.
     fn may_have_page_near(&self, rule: &Redirect) -> bool {
         let Some(TargetPart::Literal(begin)) = rule.target.first() else { return true };
         let is_above = |folder: &[u8]| {
@@ -166,7 +167,7 @@ pub(crate) struct Placed {
     pub(crate) entries: Vec<(Vec<u8>, usize)>,
     /// Rules that are walked, in their order.
     pub(crate) walked: Vec<usize>,
-    /// Rules and what is to be told about them.
+    /// Rules and the warnings about them.
     pub(crate) doubts: Vec<(usize, Doubt)>,
 }
 
@@ -311,8 +312,8 @@ impl<'r> Compiled<'r> {
         self.rules.get(number).is_some_and(|rule| rule.force)
     }
 
-    /// Whether a rewrite may look the path up, in either slash form. It means the file, whatever
-    /// the rules say.
+    /// Returns whether a rewrite may look the path up, in either slash form. It means the file,
+    /// with any rules.
     fn may_be_rewritten_to(&self, path: &[u8]) -> bool {
         let without = |path: &[u8]| path.strip_suffix(b"/").unwrap_or(path).to_vec();
         let leads_there = |rule: &Redirect| match rule.target.first() {
@@ -359,7 +360,7 @@ fn is_like_target(path: &[u8], target: &[TargetPart], least_bytes: usize) -> boo
 
 /// Whether a path is the texts of a target with at least so many bytes for each capture.
 fn is_made_of(path: &[u8], target: &[TargetPart], least_bytes: usize) -> bool {
-    // What is left of the path; and whether anything may stand before the next text.
+    // The rest of the path; and whether any text may stand before the next one.
     let (mut rest, mut is_open) = (path, false);
     let last = target.len().saturating_sub(1);
     for (rank, part) in target.iter().enumerate() {
@@ -380,14 +381,14 @@ fn is_made_of(path: &[u8], target: &[TargetPart], least_bytes: usize) -> bool {
     is_open || rest.is_empty()
 }
 
-/// The rules that answer whatever is missing in and below some folder, whoever asks: no page for
-/// what is missing there ever does.
+/// Returns the rules that respond to every missing path in and below some folder, for all clients:
+/// no page for missing resources there ever does.
 pub(crate) fn of_whole_folders<'r>(
     rules: &'r [Redirect],
     site: &SitePaths<'_>,
 ) -> Vec<&'r Redirect> {
-    // A page that is not there, or none at all, is a matter for fallbacks once more; so is what
-    // comes to the rules behind that one.
+    // A page that is not there, or none at all, falls to fallbacks again; so do paths that reach
+    // the rules after that one.
     let answers = |rule: &&Redirect| {
         rule.is_redirect() || rule.only_target().is_some_and(|target| site.sends(target))
     };

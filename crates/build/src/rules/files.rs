@@ -1,4 +1,4 @@
-//! Which rules files there are, and in what order they count.
+//! Finds the rules files, and the order in which they count.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ use crate::source::OpenSource;
 use crate::summary::{RuleDoubt, Warning};
 use crate::walk::{FileId, file_or_folder, relative};
 
-/// Takes one file after the other, and remembers what is wrong.
+/// Takes one file after the other, and collects the errors.
 pub(super) struct Collector<'s> {
     source: &'s Path,
     /// Where keys begin, below the source.
     content: &'s str,
-    /// What the walk has left out of the site.
+    /// The files that the walk has left out of the site.
     left_out: &'s [FileId],
     rules: Rules,
     /// Those of each folder.
@@ -117,7 +117,7 @@ impl<'s> Collector<'s> {
         self.keep(&file, kind, &text);
     }
 
-    /// Adds the text to what the archive keeps of the file at the root.
+    /// Adds the text to the copy of the file at the root that the archive keeps.
     fn keep(&mut self, file: &Path, kind: RulesFile, text: &[u8]) {
         let is_it = |key: &[u8]| {
             let (folder, name) = folder_and_name(key);
@@ -139,7 +139,7 @@ impl<'s> Collector<'s> {
         kept.extend_from_slice(text);
     }
 
-    /// All of it, in its order; what is wrong is left out if `lax`.
+    /// Returns all rules, in their order; wrong lines are left out if `lax`.
     pub(super) fn finish(self, lax: bool) -> Result<Rules, BuildError> {
         let Collector { mut rules, by_folder, mut errors, problems, .. } = self;
         rules.redirects = by_folder.into_values().flatten().collect();
@@ -189,8 +189,8 @@ impl<'s> Collector<'s> {
         rules
     }
 
-    /// The file at `path` and what is in it; none when that cannot be told, which is noted of
-    /// `file`.
+    /// Returns the file at `path` and its content; `None` when it cannot be read, which is recorded
+    /// for `file`.
     fn content_of(&mut self, path: &Path, file: &Path) -> Option<(FileId, Vec<u8>)> {
         match content(path) {
             Ok(Some(found)) => return Some(found),
@@ -227,7 +227,7 @@ pub fn in_place(source: &Path, told: &Path) -> PathBuf {
     }
 }
 
-/// What the walk has seen to for the files of the folder.
+/// Checks that the path is a file, as the walk does for the files of the folder.
 fn check_is_file(path: &Path) -> Result<(), Reason> {
     let metadata = fs::metadata(path).map_err(Reason::Unreadable)?;
     match file_or_folder(metadata)?.is_dir() {

@@ -1,9 +1,9 @@
-//! Lines of `_redirects` in the manner of other servers: what to write here instead.
+//! Lines of `_redirects` in the manner of other servers, and their right form here.
 
 use super::redirects::ForeignMark;
 use super::text::{LineFault, Word, words};
 
-/// Returns what to say about a line that is no rule, if it is written as for another server.
+/// Returns the advice about a line that is no rule, if it is written as for another server.
 pub(super) fn fault(line: Word<'_>) -> Option<LineFault> {
     let words = words(line);
     let first = *words.first()?;
@@ -97,7 +97,7 @@ fn rule(name: &str, words: &[Word<'_>]) -> Option<String> {
         "308" => Some(308),
         _ => None,
     });
-    // What these mean without a word about it.
+    // The default status of these words.
     let default = if matches!(name, "redirect" | "redirecttemp" | "redir") { 302 } else { 301 };
     Some(format!("{from} {to} {}", status.unwrap_or(default)))
 }

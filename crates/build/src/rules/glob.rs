@@ -1,6 +1,6 @@
 //! Patterns of `_headers`: `*` stands for anything, also within a segment, `:name` for a segment or
-//! a part of one. ASCII letters are equal in either case; a slash at the end does not matter. What
-//! a pattern matches is decided by the archive's own code, which a server has too.
+//! a part of one. ASCII letters are equal in either case; a slash at the end does not matter. The
+//! matching is done by the archive's own code, which a server has too.
 
 use pinion_archive::limits::RULE_CAPTURES_MAX;
 use pinion_archive::{FieldPattern, PatternPart, ValuePart};
@@ -27,7 +27,7 @@ enum GlobToken {
     Stars,
 }
 
-/// What the placeholders of a pattern stood for.
+/// The captures of the placeholders of a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Captured {
     /// Of each `:name`, in their order.
@@ -75,12 +75,12 @@ impl Glob {
         self.pattern().matched(path).is_some()
     }
 
-    /// Whether it may differ from path to path what the placeholders in `text` stand for.
+    /// Returns whether the captures of the placeholders in `text` may differ from path to path.
     pub(crate) fn is_used_in(&self, text: &str) -> bool {
         self.parts(text).iter().any(|part| matches!(part, ValuePart::Capture(_)))
     }
 
-    /// What the placeholders stand for, if the path is one that the pattern is about.
+    /// Returns the captures of the placeholders, if the pattern matches the path.
     pub(crate) fn captured(&self, path: &[u8]) -> Option<Captured> {
         let captures = self.pattern().matched(path)?;
         let numbers = 1..=self.names.len() as u8;
@@ -96,7 +96,7 @@ impl Glob {
         self.pattern().covers_folder(folder)
     }
 
-    /// `text` with what its placeholders stand for, escaped as in a URL.
+    /// Returns `text` with the captures of its placeholders, escaped as in a URL.
     pub(crate) fn filled(&self, text: &str, captured: &Captured) -> String {
         let mut out = Vec::with_capacity(text.len());
         for part in self.parts(text) {
@@ -201,7 +201,7 @@ impl GlobToken {
     }
 }
 
-/// What is no text in a segment.
+/// A star or a placeholder in a segment.
 enum Special<'t> {
     Star,
     Name(&'t str),
@@ -217,8 +217,9 @@ impl Special<'_> {
     }
 }
 
-/// The first star or placeholder of a segment from a place on. A colon begins a placeholder at the
-/// front of a segment, and behind whatever is no letter or digit: `/p-:id`, but not `/File:Name`.
+/// Returns the first star or placeholder of a segment from a position on. A colon begins a
+/// placeholder at the front of a segment, and after any character that is no letter or digit:
+/// `/p-:id`, but not `/File:Name`.
 fn next_special(segment: &str, from: usize) -> Option<(usize, Special<'_>)> {
     let bytes = segment.as_bytes();
     (from..bytes.len()).find_map(|at| {

@@ -1,7 +1,7 @@
 //! `_headers`: a pattern line, and below it the fields of the answers it is about.
 //!
-//! Lines fall apart as in npm's `@netlify/headers-parser`; what that parser drops in silence is an
-//! error here. docs/rules.md has the list.
+//! Lines fall apart as in npm's `@netlify/headers-parser`; lines that this parser drops silently
+//! are an error here. docs/rules.md has the list.
 
 use std::path::Path;
 
@@ -19,15 +19,15 @@ use crate::summary::RuleDoubt;
 pub struct FieldRule {
     /// Its line, from 1.
     pub line: usize,
-    /// What it is about.
+    /// The paths that it is about.
     pub pattern: Glob,
-    /// What it says, in the order of the file.
+    /// Its changes, in the order of the file.
     pub changes: Vec<HeaderChange>,
     /// The line of each change, from 1.
     pub change_lines: Vec<usize>,
 }
 
-/// What a line says about the fields of an answer.
+/// The change of a line to the fields of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HeaderChange {
     /// The field gets this value; names are equal without regard to case.
@@ -37,7 +37,7 @@ pub enum HeaderChange {
         /// May have placeholders of the pattern.
         value: String,
     },
-    /// `! Name`: what came before is taken away.
+    /// `! Name`: removes the earlier values.
     Take {
         /// As it is written.
         name: String,
@@ -53,7 +53,7 @@ impl HeaderChange {
     }
 }
 
-/// What a file says.
+/// The rules of a file.
 #[derive(Debug, Default)]
 pub struct FieldRules {
     /// In their order.
@@ -73,7 +73,7 @@ pub fn parse(file: &Path, text: &[u8]) -> Result<FieldRules, Vec<RuleError>> {
     if errors.is_empty() { Ok(found) } else { Err(errors) }
 }
 
-/// Reads a file like [`parse`]: what the lines that are right say, and what is wrong in others.
+/// Reads a file like [`parse`]: returns the rules of the right lines, and the errors in the others.
 pub(super) fn parse_lines(file: &Path, text: &[u8]) -> (FieldRules, Vec<RuleError>) {
     let (mut found, mut errors) = (FieldRules::default(), Vec::new());
     // Where the next field goes.
@@ -115,7 +115,7 @@ fn second_values_of(field: &str, rules: &[FieldRule]) -> Vec<(usize, RuleDoubt)>
     let changes = rules.iter().flat_map(|rule| rule.changes.iter().map(move |one| (rule, one)));
     for (rule, change) in changes.filter(|(_, one)| one.name().eq_ignore_ascii_case(field)) {
         let HeaderChange::Give { name, .. } = change else {
-            // For which paths it removes what was given is not looked at.
+            // The paths for which it removes values are not compared.
             givers.clear();
             continue;
         };
@@ -135,7 +135,7 @@ fn overlaps(one: &Glob, other: &Glob) -> bool {
     one == other || [one, other].iter().any(|pattern| pattern.covers_folder(b"/"))
 }
 
-/// What a line of fields stands below.
+/// The place of a line of fields.
 enum Below {
     Nothing,
     /// The last rule.
@@ -145,7 +145,7 @@ enum Below {
 }
 
 impl Below {
-    /// Adds what a line says, which has that number.
+    /// Adds the content of a line, which has that number.
     fn add(
         &mut self,
         found: &mut FieldRules,
@@ -196,7 +196,7 @@ impl Below {
         Ok(())
     }
 
-    /// A pattern that is wrong is told once; its fields are not told too, and are not those of the
+    /// Reports a wrong pattern once; its fields are not reported too, and do not belong to the
     /// pattern before it.
     fn excuse(&mut self, is_pattern: bool) {
         if is_pattern || matches!(self, Below::Nothing) {
@@ -255,8 +255,8 @@ const FIRST: &str = "write a pattern such as /* on a line above";
 /// The forms of a line.
 const LINES: &str = "a path begins with /, and ! removes a header";
 
-/// Fields that the build or a flag decides, and what to do; beside those that the server writes
-/// itself.
+/// Fields that the build or a flag decides, and the advice; beside the fields that the server
+/// writes itself.
 const DECIDED: [(&str, &str); 3] = [
     ("accept-ranges", "the server sends it where range requests are possible"),
     (

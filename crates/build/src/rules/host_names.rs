@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use pinion_http::host;
 
-/// What a label that is not ASCII begins with, and the longest label (RFC 1035 §2.3.4).
+/// The prefix of a label that is not ASCII, and the longest label (RFC 1035 §2.3.4).
 const PREFIX: &str = "xn--";
 const LABEL_MAX_BYTES: usize = 63;
 
@@ -19,8 +19,8 @@ pub(super) fn host_of(authority: &str) -> Option<Box<[u8]>> {
     Some(split.host.to_ascii_lowercase().into())
 }
 
-/// An authority whose host is ASCII; None for a name that has no such form. What is ASCII stays as
-/// it is.
+/// Returns an authority whose host is ASCII; `None` for a name that has no such form. An ASCII name
+/// does not change.
 pub(super) fn to_ascii(authority: &str) -> Option<Cow<'_, str>> {
     if authority.is_ascii() {
         return Some(Cow::Borrowed(authority));

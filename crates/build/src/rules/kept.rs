@@ -70,7 +70,7 @@ impl KeptRules {
     /// none of them.
     ///
     /// A stored rule has the position of its line among the lines that were stored, so equal lines
-    /// are told apart.
+    /// can be distinguished.
     #[must_use]
     pub fn line_of(&self, rules: &Rules, number: u32) -> Option<&Redirect> {
         let mut lines = self.redirects.iter();
@@ -108,7 +108,7 @@ impl KeptRules {
         let lines = self.fields.iter().filter(is_everywhere).flat_map(|rule| {
             rule.changes.iter().zip(&rule.change_lines).filter_map(|(change, &line)| {
                 let value = match change {
-                    // What a placeholder stands for is not known either.
+                    // The capture of a placeholder is not known either.
                     HeaderChange::Give { value, .. } if rule.pattern.is_used_in(value) => {
                         return None;
                     }

@@ -12,7 +12,7 @@ use crate::limits::REDIRECTS_FOLLOWED_MAX;
 /// Rules by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Circles {
-    /// They lead to themselves whatever is asked for.
+    /// They lead to themselves for every request.
     pub(crate) certain: Vec<usize>,
     /// They lead to themselves in other words each time, or by way of other rules.
     pub(crate) around: Vec<usize>,
@@ -50,7 +50,8 @@ impl Compiled<'_> {
         about.any(|earlier| self.rules.get(earlier).is_some_and(Redirect::is_unconditional))
     }
 
-    /// For each redirect to one path the rule that certainly sends on whoever follows it.
+    /// Returns for each redirect to one path the rule that certainly redirects again a client that
+    /// follows it.
     fn next_rules(&self, site: &SitePaths<'_>) -> Vec<Option<usize>> {
         let next = |rule: &Redirect| {
             let path = next_path(rule, |host| site.answers_for(host))?;
@@ -70,12 +71,12 @@ fn is_in_circle(next: &[Option<usize>], number: usize) -> bool {
     followed.any(|at| at == number)
 }
 
-/// Where the rule leads to, if it is certain that who follows it is sent on by it again; unless an
-/// earlier rule takes that path, which is for the caller to see.
+/// Returns the path to which the rule leads, if it certainly redirects again a client that follows
+/// it; unless an earlier rule takes that path, which the caller has to check.
 ///
-/// What `/docs/* /docs/latest/:splat` leads to may be a file, which comes first unless the rule is
-/// forced; `has` tells the paths of the site, and `is_own` its hosts. What no path can have stands
-/// for the captures, so that what holds for it holds for all.
+/// The target of `/docs/* /docs/latest/:splat` may be a file, which comes first unless the rule is
+/// forced; `has` reports the paths of the site, and `is_own` its hosts. A text that no path can
+/// have stands for the captures, so that the result holds for all.
 pub(crate) fn leads_to_itself(
     rule: &Redirect,
     has: impl Fn(&[u8]) -> bool,
@@ -87,7 +88,7 @@ pub(crate) fn leads_to_itself(
         // At another port another server may answer.
         (Some(target), None) => is_own(target) && !names_port(rule),
     };
-    // A target with a query of its own may not have what the rule asks for.
+    // A target with a query of its own may lack the parameters that the rule asks for.
     let same_query = rule.query.is_empty() || rule.keeps_query;
     if !rule.is_redirect() || !same_host || !same_query {
         return None;
@@ -100,9 +101,10 @@ pub(crate) fn leads_to_itself(
     (matches(&rule.path, &to) && (same || comes_back)).then_some(to)
 }
 
-/// Where the rule leads to, if who follows it is sent on by it again unless a file comes first, and
-/// there is none: `/a/* /a/b/:splat` without a file below `/a/b/`. `has_below` tells whether a path
-/// of the site begins with what is given, and `is_own` whether a host is one of the site's.
+/// Returns the path to which the rule leads, if it redirects a client that follows it again unless
+/// a file comes first, and there is none: `/a/* /a/b/:splat` without a file below `/a/b/`.
+/// `has_below` returns whether a path of the site begins with its argument, and `is_own` whether a
+/// host is one of the site's.
 pub(crate) fn leads_around(
     rule: &Redirect,
     has_below: impl Fn(&[u8]) -> bool,
@@ -119,19 +121,19 @@ pub(crate) fn leads_around(
     (matches(&rule.path, &to) && !has_below(begin)).then_some(to)
 }
 
-/// The path that a redirect of one path leads to on the same host, whoever asks.
+/// Returns the path that a redirect of one path leads to on the same host, for all clients.
 fn next_path(rule: &Redirect, is_own: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     rule.only_target().filter(|_| stays_here(rule, is_own))?;
     target_path(rule, &[])
 }
 
-/// Whether a rule redirects whoever asks for its path to the same site.
+/// Returns whether a rule redirects every request for its path to the same site.
 fn stays_here(rule: &Redirect, is_own: impl Fn(&[u8]) -> bool) -> bool {
     let is_here = rule.target_host.as_deref().is_none_or(is_own);
     rule.is_redirect() && rule.is_unconditional() && is_here
 }
 
-/// A path that the parts stand for, and what the captures in it are.
+/// Returns a path that the parts match, and its captures.
 fn sample(parts: &[RedirectPart]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut path, mut captures) = (Vec::new(), Vec::new());
     let mut capture = |path: &mut Vec<u8>| {
@@ -167,7 +169,7 @@ fn target_path(rule: &Redirect, captures: &[Vec<u8>]) -> Option<Vec<u8>> {
     for part in &rule.target {
         match part {
             TargetPart::Literal(literal) => text.extend_from_slice(literal),
-            // What the query has cannot be part of a path that is certain.
+            // Text of the query cannot be part of a path that is certain.
             TargetPart::Capture(number) => text.extend_from_slice(
                 captures.get(usize::from(*number)).map_or(&b"\x02"[..], Vec::as_slice),
             ),

@@ -81,7 +81,7 @@ fn may_cover(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
 /// The same as [`covers_path`], whichever parts of one stand for which parts of the other.
 fn covers_tokens(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
     let Some(wider) = WiderTokens::of(wider) else {
-        // What stands for one path only can be asked about.
+        // Parts that match one path only can be compared with it.
         let is_literal = |part: &RedirectPart| matches!(part, RedirectPart::Literal(_));
         let is_one_path = !parts.is_empty() && parts.iter().all(is_literal);
         return is_one_path && matches(wider, &path_of(parts));
@@ -130,8 +130,8 @@ fn all_tokens(parts: &[RedirectPart], take: &mut impl FnMut(PathToken) -> bool) 
 }
 
 /// The tokens of a path that may cover another one, as the states of an automaton that reads the
-/// tokens of that one. What it takes a token for holds for all that the token stands for, so what
-/// it accepts is covered. A slash at the end of a path does not matter to either of them.
+/// tokens of that one. A state after a token holds for all texts that the token matches, so an
+/// accepted path is covered. A slash at the end of a path does not matter to either of them.
 struct WiderTokens {
     /// A placeholder has two states: before and behind its first byte.
     states: [WiderToken; WiderTokens::MAX],

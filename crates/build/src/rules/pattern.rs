@@ -1,4 +1,4 @@
-//! What a rule of `_redirects` is about: host, path and query.
+//! The condition of a rule of `_redirects`: host, path and query.
 
 use pinion_archive::limits::{PATH_MAX_BYTES, RULE_CAPTURES_MAX, RULE_HOST_MAX_BYTES};
 use pinion_archive::{SegmentPart, SegmentPattern};
@@ -8,7 +8,7 @@ use super::host_names::host_of;
 use super::redirects::{QueryValue, RedirectPart};
 use super::text::{LineFault, Word};
 
-/// The name of what a trailing `*` stands for.
+/// The name of the capture of a trailing `*`.
 pub(super) const SPLAT: &str = "splat";
 
 /// The left side of a rule.
@@ -94,7 +94,7 @@ impl RulePattern {
         Ok(if path.text.is_empty() { Word { text: "/", ..path } } else { path })
     }
 
-    /// Takes what stands behind the first slash.
+    /// Reads the text after the first slash.
     fn take_path(&mut self, path: Word<'_>, to: &str) -> Result<(), LineFault> {
         if let Some(at) = path.text.find(['?', '#']) {
             let (expected, advice) = match path.text.as_bytes().get(at) {
@@ -257,8 +257,8 @@ fn push_text(
 
 /// The first `*` or placeholder of a segment from a place on.
 ///
-/// A colon begins a placeholder at the front of a segment, behind another placeholder, and behind
-/// whatever is no letter or digit: `/p-:id`. Behind a letter it does if the target names it:
+/// A colon begins a placeholder at the front of a segment, after another placeholder, and after any
+/// character that is no letter or digit: `/p-:id`. After a letter it does if the target names it:
 /// `/v:version /:version`, but not `/File:Name /files`.
 fn next_special<'t>(segment: &'t str, from: usize, to: &str) -> Option<Special<'t>> {
     let bytes = segment.as_bytes();
@@ -280,8 +280,8 @@ fn next_special<'t>(segment: &'t str, from: usize, to: &str) -> Option<Special<'
     })
 }
 
-/// Whether what stands behind the colon of a segment is one name. A `-` may be part of it, unless
-/// the target names what stands before that: `/:year-:month`, `/:id-x /:id`.
+/// Returns whether the text after the colon of a segment is one name. A `-` may be part of it,
+/// unless the target names the part before that: `/:year-:month`, `/:id-x /:id`.
 fn is_one_name(name: &str, to: &str) -> bool {
     let short = name.split('-').next().unwrap_or_default();
     let is_short = short.len() < name.len() && !names(to, name) && names(to, short);
@@ -297,7 +297,7 @@ fn names(to: &str, name: &str) -> bool {
     })
 }
 
-/// What the name of a placeholder is made of.
+/// Returns whether a byte may be part of the name of a placeholder.
 pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }

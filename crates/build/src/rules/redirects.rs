@@ -1,7 +1,7 @@
 //! `_redirects`: a line each for a rule, `from [query…] [to] [status[!]]`.
 //!
-//! Lines fall into words as in npm's `@netlify/redirect-parser`; what that parser takes and the
-//! server could only ignore is an error here. docs/rules.md has the list.
+//! Lines fall into words as in npm's `@netlify/redirect-parser`; text that this parser accepts and
+//! the server could only ignore is an error here. docs/rules.md has the list.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,9 +32,9 @@ pub struct Redirect {
     pub host: Option<Box<[u8]>>,
     /// The path, decoded, a part for each segment.
     pub path: Vec<RedirectPart>,
-    /// What the query has to have, decoded.
+    /// The parameters that the query must have, decoded.
     pub query: Vec<(Box<[u8]>, QueryValue)>,
-    /// Where it leads: a URI reference ready for a field, or the key of what is sent.
+    /// The target: a URI reference ready for a field, or the key of the content that is sent.
     pub target: Vec<TargetPart>,
     /// Whether the query of the request is carried over.
     pub keeps_query: bool,
@@ -70,7 +70,7 @@ pub enum RedirectPart {
     Rest(Box<[u8]>),
 }
 
-/// What a parameter of the query has to be.
+/// The required value of a query parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryValue {
     /// This.
@@ -84,7 +84,7 @@ pub enum QueryValue {
 pub enum TargetPart {
     /// These bytes.
     Literal(Box<[u8]>),
-    /// What was captured under that number.
+    /// The capture of that number.
     Capture(u8),
 }
 
@@ -138,8 +138,8 @@ impl Redirect {
     }
 }
 
-/// Reads a file. `folder` is where it lies, `/` or `/docs/`: its relative rules are about what is
-/// below, and in any folder but the root there are no others.
+/// Reads a file. `folder` is where it lies, `/` or `/docs/`: its relative rules are about paths
+/// below it, and in any folder but the root there are no others.
 ///
 /// # Errors
 /// Everything that is wrong, in the order of the file.
@@ -148,7 +148,7 @@ pub fn parse(file: &Path, folder: &[u8], text: &[u8]) -> Result<Vec<Redirect>, V
     if errors.is_empty() { Ok(rules) } else { Err(errors) }
 }
 
-/// Reads a file like [`parse`]: the rules of the lines that are right, and what is wrong in others.
+/// Reads a file like [`parse`]: returns the rules of the right lines, and the errors in the others.
 pub(super) fn parse_lines(
     file: &Path,
     folder: &[u8],
@@ -175,7 +175,7 @@ pub(super) fn parse_lines(
     (rules, errors)
 }
 
-/// A line, its words told apart by what they may be.
+/// A line whose words are assigned to their roles.
 struct RedirectWords<'t> {
     from: Word<'t>,
     query: Vec<Word<'t>>,
@@ -197,7 +197,7 @@ fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, LineFault> {
     let captures = Captures(&source.names);
     let target = match to {
         Some(to) => RuleTarget::parse(folder, to, status, &captures)?,
-        // What Netlify calls forward rules.
+        // Netlify calls these forward rules.
         None if status == 200 && source.ends_with_rest() => RuleTarget::same_as(&source),
         None => return Err(no_target(end)),
     };
@@ -267,7 +267,8 @@ fn no_target(end: usize) -> LineFault {
     LineFault::new(end, "a target: a path or a URL").advise(LINE)
 }
 
-/// What JavaScript's `parseInt` finds a number in: decides only that a word is meant as a status.
+/// Returns whether JavaScript's `parseInt` finds a number in a word: decides only that the word is
+/// meant as a status.
 fn is_number(word: &str) -> bool {
     word.strip_prefix(['+', '-']).unwrap_or(word).starts_with(|c: char| c.is_ascii_digit())
 }
@@ -292,7 +293,7 @@ fn parse_status(word: Word<'_>) -> Result<(u16, bool), LineFault> {
     }
 }
 
-/// Why a line with a condition is refused, and what to do.
+/// The reason why a line with a condition is refused, and the advice.
 const NO_CONDITIONS: &str = "conditions are not supported, and without it the rule would apply to \
                              every visitor: remove the line, or decide in a Lua handler, which \
                              can read headers and cookies";
@@ -333,7 +334,7 @@ fn refused(word: Word<'_>, status: Option<u16>) -> LineFault {
     }
 }
 
-/// Returns what should stand behind the target, or behind the status if there is one.
+/// Returns the text that is expected after the target, or after the status if there is one.
 fn end_of_line(status: Option<u16>) -> &'static str {
     match status {
         Some(_) => "the end of the line after the status",

@@ -122,7 +122,7 @@ fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<Rule
         match piece {
             TargetPiece::Capture(number) => parts.capture(number),
             TargetPiece::Text(text) => {
-                // For its errors alone: what is escaped stays so.
+                // For its errors alone: escapes are kept.
                 super::decode::query_decoded(text)?;
                 parts.literal(&reference(text.text));
             }
@@ -133,7 +133,7 @@ fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<Rule
     Ok(RuleTarget { parts: parts.finished(), host, keeps_query })
 }
 
-/// The folder of a relative target, without its slash, and what stands behind the dot.
+/// Returns the folder of a relative target, without its slash, and the text after the dot.
 fn split_folder<'f, 't>(folder: &'f [u8], to: Word<'t>) -> (&'f [u8], Word<'t>) {
     match to.text.starts_with("./") {
         true => (folder.strip_suffix(b"/").unwrap_or(folder), to.from(1)),
@@ -203,7 +203,8 @@ impl<'s> Captures<'s> {
     }
 }
 
-/// A piece of a URI reference: what may not stand in one is escaped, and an escape stays one.
+/// Returns a piece of a URI reference: bytes that are not allowed in one are escaped, and an escape
+/// stays one.
 fn reference(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for &byte in text.as_bytes() {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::error::ShownPath;
 use crate::limits::RULE_LINE_MAX_BYTES;
 
-/// What is wrong in a rules file, and where. Displays as
-/// `_redirects:12:7: expected …, found "…"; what to do`.
+/// An error in a rules file, and its position. Displays as `_redirects:12:7: expected …, found "…";
+/// advice`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleError {
     /// The file; [`in_place`](crate::in_place) tells where it lies.
@@ -16,7 +16,7 @@ pub struct RuleError {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// What should stand there, the text that was found instead, and what to do; follows the word
+    /// The expected text, the text that was found instead, and the advice; follows the word
     /// "expected".
     pub expected: String,
 }
@@ -31,7 +31,7 @@ impl fmt::Display for RuleError {
 /// Characters of a line that an error quotes; the rest of a longer text is left out.
 const QUOTED_MAX_CHARS: usize = 40;
 
-/// A place in a line and what should stand there.
+/// A position in a line and the text that is expected there.
 #[derive(Debug)]
 pub(super) struct LineFault {
     /// In characters, from 1.
@@ -39,7 +39,7 @@ pub(super) struct LineFault {
     pub(super) expected: String,
     /// The text of the line that begins at the column, if the error quotes it.
     found: Option<String>,
-    /// What to do about it.
+    /// The advice.
     advice: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl LineFault {
         LineFault { column, expected: expected.into(), found: None, advice: None }
     }
 
-    /// Adds what to do, or why.
+    /// Adds the advice, or the reason.
     pub(super) fn advise(self, advice: impl Into<String>) -> LineFault {
         LineFault { advice: Some(advice.into()), ..self }
     }
@@ -115,7 +115,7 @@ impl<'t> Word<'t> {
         self.column_at(self.text.len())
     }
 
-    /// What stands behind the first `offset` bytes.
+    /// Returns the text after the first `offset` bytes.
     pub(super) fn from(&self, offset: usize) -> Word<'t> {
         let text = self.text.get(offset..).unwrap_or_default();
         Word { text, column: self.column_at(offset) }

@@ -44,7 +44,7 @@ pub(super) fn with_readers<T: Send, R>(
 }
 
 impl<T> Ahead<T> {
-    /// Has a folder read. False when nobody does.
+    /// Has a folder read. Returns false when no thread can do it.
     pub(super) fn ask(&self, folder: Vec<u8>, waiting: &mut Waiting<T>) -> bool {
         let (reply, answer) = sync_channel(1);
         let asked =

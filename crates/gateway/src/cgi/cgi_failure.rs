@@ -35,13 +35,13 @@ pub enum CgiFailure {
     Folder {
         /// The folder as this process sees it.
         folder: Box<str>,
-        /// What the system says.
+        /// The error of the system.
         error: Box<str>,
     },
     /// The request has too many or too long fields for variables.
     #[error("the request is too long for a script: {0}")]
     Variables(VariableError),
-    /// The content has no length and is longer than what is stored to find it out.
+    /// The content has no length and exceeds the limit of the storage that would find its length.
     #[error("the content has no Content-Length, and is longer than buffer-limit")]
     LengthRequired,
     /// All uploads together take as much as they may.
@@ -76,7 +76,7 @@ pub enum CgiFailure {
     Run {
         /// The path of the script.
         script: Box<str>,
-        /// What has happened, to which script, and what to do.
+        /// The failure, the script, and the advice.
         text: Box<str>,
         /// The error itself.
         error: Arc<RunError>,
@@ -89,12 +89,12 @@ pub enum CgiFailure {
         /// For how long.
         seconds: u64,
     },
-    /// What the script has written is no response.
+    /// The output of the script is no response.
     #[error("{script}: {error}{}", ExitText(*.exit))]
     Output {
         /// Its path.
         script: Box<str>,
-        /// What is wrong.
+        /// The fault of the output.
         error: OutputError,
         /// How it has ended; `None` if it has not.
         exit: Option<Exit>,
@@ -103,7 +103,7 @@ pub enum CgiFailure {
     },
 }
 
-/// How a script has ended, behind what is wrong with its output.
+/// The way in which a script has ended, as text after the fault of its output.
 struct ExitText(Option<Exit>);
 
 impl fmt::Display for ExitText {
@@ -172,8 +172,8 @@ impl CgiFailure {
     }
 
     /// Returns the beginning of the line of the script's output that is no field line, escaped, if
-    /// that is what has failed. It is not in the text of the failure, which has nothing in it that
-    /// a client could choose.
+    /// that line is the cause. It is not in the text of the failure, which has nothing in it that a
+    /// client could choose.
     #[must_use]
     pub fn malformed_line(&self) -> Option<&str> {
         match self {
@@ -199,7 +199,7 @@ impl CgiFailure {
     }
 }
 
-/// Returns why a script could not be executed, and what to do.
+/// Returns the reason why a script could not be executed, and the advice.
 fn not_started(scripts: &CgiScripts, file: &str, stage: StartStage, error: &io::Error) -> String {
     const NO_EXEC: i32 = 8;
     const LOOP: i32 = 40;

@@ -16,7 +16,7 @@ pub(super) struct ClientResponse {
     pub(super) status: Option<u16>,
     /// Bytes of content that were sent.
     pub(super) body_bytes: u64,
-    /// What the head has said.
+    /// The length in the head.
     content_length: Option<u64>,
     /// Enough waits for the client: no output is read until there is room.
     pub(super) is_full: bool,

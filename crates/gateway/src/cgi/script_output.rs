@@ -16,7 +16,7 @@ use pinion_http::method::Method;
 
 use crate::limits::MALFORMED_LINE_SHOWN_BYTES;
 
-/// What the names of scripts begin with that write HTTP themselves (non-parsed header).
+/// The prefix of the names of scripts that write HTTP themselves (non-parsed header).
 const NPH_PREFIX: &[u8] = b"nph-";
 
 /// Reads the output of one script.
@@ -49,7 +49,7 @@ pub(super) enum OutputEvent<'a> {
     LocalRedirect(&'a [u8]),
 }
 
-/// What is wrong with output.
+/// A fault in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputError {
     /// It is no document.
@@ -67,7 +67,7 @@ impl fmt::Display for OutputError {
     }
 }
 
-/// What a step of a reader has found.
+/// The result of one step of a reader.
 enum OutputStep<'a> {
     Part(OutputEvent<'a>),
     /// Nothing for the client. If no byte was used, more output is needed.
@@ -93,7 +93,7 @@ impl ScriptOutput {
         matches!(self.reader, OutputReader::Http(_))
     }
 
-    /// Takes the line that is no field line, if that is what was wrong, for messages.
+    /// Takes the line that is no field line, if that was the fault, for messages.
     pub(super) fn take_malformed_line(&mut self) -> Option<Box<str>> {
         self.malformed_line.take()
     }
@@ -102,7 +102,7 @@ impl ScriptOutput {
     /// response is at its end.
     ///
     /// # Errors
-    /// What is wrong with the output.
+    /// The fault in the output.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],

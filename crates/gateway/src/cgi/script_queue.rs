@@ -21,7 +21,7 @@ struct ScriptQueueState<T> {
     granted: Vec<T>,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueEntry {
     /// Its script may run. The caller calls [`ScriptQueue::release`] behind its end.
@@ -47,7 +47,7 @@ impl<T: PartialEq + Copy> ScriptQueue<T> {
     pub(super) fn enter(&self, request: T) -> QueueEntry {
         let mut state = self.lock();
         if state.running < self.running_max {
-            // Nothing waits: whatever ends takes the next request.
+            // Nothing waits: each script that ends takes the next request.
             state.running += 1;
             return QueueEntry::Run;
         }

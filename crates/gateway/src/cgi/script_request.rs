@@ -61,12 +61,12 @@ pub(super) enum RequestStage {
     Running(RunId),
 }
 
-/// What becomes of a script whose request has ended.
+/// The fate of a script whose request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScriptEnd {
     /// It may go on, as one does that has closed its output.
     GoesOn,
-    /// It may go on as long as it writes little, which nobody gets, until it has to end.
+    /// It may go on as long as it writes little output, which is discarded, until it has to end.
     Discarded {
         /// Monotonic milliseconds.
         due_ms: u64,
@@ -113,8 +113,8 @@ impl ScriptRequest {
         Ok(())
     }
 
-    /// Sends the client what there is of the response. Returns how the request has ended, if it
-    /// has.
+    /// Sends the client the available part of the response. Returns how the request has ended, if
+    /// it has.
     pub(super) fn respond(
         &mut self,
         runner: &mut ProgramRunner,
@@ -200,7 +200,7 @@ impl ScriptRequest {
         let Err(error) = read else {
             let end = match runner.has_all_output(id) || self.output.is_http() {
                 true => ScriptEnd::GoesOn,
-                // It writes without end what nobody gets.
+                // It writes endless output that is discarded.
                 false => ScriptEnd::Stopped,
             };
             return (self.end_of_response(exchange), end);
@@ -234,7 +234,7 @@ impl ScriptRequest {
         (self.failed(failure, exchange), ScriptEnd::Stopped)
     }
 
-    /// Nothing more comes of the response.
+    /// Ends the response because of a failure.
     pub(super) fn failed(&self, error: CgiFailure, exchange: &mut Exchange<'_>) -> CgiEnded {
         match self.response.status {
             None => CgiEnded::Failed(error),

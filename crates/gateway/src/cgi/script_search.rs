@@ -1,7 +1,7 @@
 //! Which CGI script responds to a path: `SCRIPT_NAME` and `PATH_INFO` (RFC 3875 §4.1.5, §4.1.13).
 //!
-//! The script is the first file that the segments of a path lead to, from the folder of scripts
-//! on; what is behind it is for the script. A path with an encoded slash, an empty segment, a
+//! The script is the first file that the segments of a path lead to, from the folder of scripts on;
+//! the rest of the path is for the script. A path with an encoded slash, an empty segment, a
 //! backslash, a control character or a name that begins with a dot before the end of the script
 //! leads nowhere.
 
@@ -13,12 +13,12 @@ use pinion_programs::is_script_path;
 pub(super) struct FoundScript {
     /// Its path below the folder.
     pub(super) path: Vec<u8>,
-    /// What is behind it; empty or with a slash at its front.
+    /// The rest of the path after it; empty or with a slash at its front.
     pub(super) path_info: Vec<u8>,
 }
 
-/// Returns the script for the rest of a decoded path behind the path of the mount. `kind` tells
-/// what is at a path below the folder.
+/// Returns the script for the rest of a decoded path behind the path of the mount. `kind` returns
+/// the kind of file at a path below the folder.
 pub(super) fn find_script(
     rest: &[u8],
     kind: impl Fn(&[u8]) -> Option<FileKind>,

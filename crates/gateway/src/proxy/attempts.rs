@@ -1,4 +1,5 @@
-//! Requests that are sent to another server when one fails, and what failures say about servers.
+//! Requests that are sent to another server when one fails, and the effects of failures on the
+//! health of servers.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::request_forwarding::readdress;
 use crate::server_health::HealthChange;
 use crate::upstream_group::{AttemptLimits, ServerUse, TriedServers, UpstreamGroup};
 
-/// The servers that a request was sent to, and what the next one is chosen by.
+/// The servers that a request was sent to, and the key by which the next one is chosen.
 #[derive(Debug)]
 pub(super) struct Attempts {
     /// The one that it is sent to now.
@@ -33,7 +34,7 @@ pub(super) struct Attempts {
     pub(super) asked: Option<Box<[u8]>>,
 }
 
-/// What becomes of a request that has failed.
+/// The decision about a request that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextAttempt {
     /// It is sent to another server.
@@ -50,7 +51,7 @@ pub(super) enum NextAttempt {
 pub struct ServerNews {
     /// The server.
     pub server: Box<str>,
-    /// What has happened.
+    /// The change.
     pub change: HealthChange,
     /// Why, if that is known.
     pub reason: Option<Box<str>>,
@@ -87,9 +88,9 @@ impl Attempts {
         ProxyError::AttemptsTimeout { attempts: self.count, seconds, last: last.to_string().into() }
     }
 
-    /// Returns how many milliseconds are left for another attempt, or what becomes of the request
-    /// if there is none: the limit of attempts is reached, all servers were tried, or the time is
-    /// over. The last is said only of a request that no server can have seen.
+    /// Returns how many milliseconds are left for another attempt. The error is the decision if
+    /// there is none: the limit of attempts is reached, all servers were tried, or the time is
+    /// over. The last is returned only for a request that no server can have seen.
     fn time_left_ms(&self, now_ms: u64) -> Result<u64, NextAttempt> {
         let group = self.server.group();
         let AttemptLimits { max, timeout_ms } = group.options.attempts;
@@ -114,8 +115,8 @@ impl Attempts {
     }
 }
 
-/// Returns what a server is chosen by. Requests without the field, and those of clients without an
-/// address, go to the server with the fewest requests.
+/// Returns the key by which a server is chosen. Requests without the field, and those of clients
+/// without an address, go to the server with the fewest requests.
 fn balance_key(balance: &Balance, head: &RequestHead<'_>, client: &ClientIdentity) -> BalanceKey {
     match balance {
         Balance::LeastConnections => BalanceKey::Load,
@@ -127,14 +128,14 @@ fn balance_key(balance: &Balance, head: &RequestHead<'_>, client: &ClientIdentit
     }
 }
 
-/// What a failed request says.
+/// The meaning of a failed request for its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailureKind {
     /// There was no connection: the server has seen nothing of the request.
     Unreached,
     /// The connection has ended without a byte of a response.
     NoResponse,
-    /// The server is silent, or says what has no meaning.
+    /// The server is silent, or its response has no meaning.
     Server,
     /// It says nothing about the server.
     Other,
@@ -158,7 +159,7 @@ fn kind(error: &HttpClientError) -> FailureKind {
 }
 
 impl Proxy {
-    /// The request of an exchange has failed. Notes what that says about its server.
+    /// Records the effect of a failed request of an exchange on the health of its server.
     pub(super) fn note_failure(&mut self, address: Address, error: &ProxyError, now_ms: u64) {
         let ProxyError::Upstream { error, .. } = error else { return };
         let Some(forwarding) = self.exchanges.get(&address) else { return };

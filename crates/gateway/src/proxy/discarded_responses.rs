@@ -1,5 +1,5 @@
-//! Responses whose content nobody gets, because a file is sent in its place. They are read to their
-//! end, so that the application can finish and its connection can be kept.
+//! Responses whose content is discarded, because a file is sent in its place. They are read to
+//! their end, so that the application can finish and its connection can be kept.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ struct DiscardedResponse {
 }
 
 impl DiscardedResponses {
-    /// Discards what is left of the response of a server.
+    /// Discards the rest of the response of a server.
     pub(super) fn add(&mut self, id: RequestId, server: ServerUse, now_ms: u64) {
         let left_bytes = DISCARDED_CONTENT_MAX_BYTES;
         let due_ms = now_ms + DISCARDED_RESPONSE_TIMEOUT_MS;
@@ -50,8 +50,8 @@ impl DiscardedResponses {
         self.due.first().filter(|(due_ms, _)| *due_ms <= now_ms).map(|(_, id)| *id)
     }
 
-    /// Reads what there is of a response, and closes its connection if it is too long. Returns what
-    /// the application has written to its error stream meanwhile.
+    /// Reads the available part of a response, and closes its connection if it is too long. Returns
+    /// the text that the application has written to its error stream meanwhile.
     pub(super) fn news(
         &mut self,
         id: RequestId,

@@ -73,7 +73,7 @@ impl HealthChecks {
         }
     }
 
-    /// There is news of a request, which may be a check. Returns what it has changed.
+    /// Handles news of a request, which may be a check. Returns the change of the server's state.
     pub(super) fn news(&mut self, id: RequestId, client: &mut HttpClient) -> Option<ServerNews> {
         let check = self.checks.iter_mut().find(|check| check.running == Some(id))?;
         let (is_healthy, reason) = match client.response(id) {
@@ -102,7 +102,8 @@ impl HealthChecks {
     }
 }
 
-/// What a check without a response says. Bounds of this server say nothing about the other one.
+/// Returns the verdict of a check without a response. Bounds of this server say nothing about the
+/// other one.
 fn verdict(error: &HttpClientError) -> Option<bool> {
     (!error.is_overload()).then_some(false)
 }

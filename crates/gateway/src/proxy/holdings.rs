@@ -1,8 +1,9 @@
-//! What a proxy holds, for tests: all of it is gone when its requests have ended.
+//! The resources that a proxy holds, for tests: all of them are released when its requests have
+//! ended.
 
 use super::Proxy;
 
-/// What a proxy holds.
+/// The resources that a proxy holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProxyHoldings {
     /// Requests of clients that have not ended.
@@ -16,7 +17,7 @@ pub struct ProxyHoldings {
 }
 
 impl Proxy {
-    /// Returns what it holds.
+    /// Returns the resources that it holds.
     #[must_use]
     pub fn holdings(&self) -> ProxyHoldings {
         let (requests, connections) = self.client.holdings();

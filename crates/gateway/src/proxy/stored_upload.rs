@@ -20,7 +20,7 @@ pub(super) struct StoredUpload {
     is_ended: bool,
 }
 
-/// What all uploads may take.
+/// The quotas of all uploads together.
 #[derive(Clone, Debug)]
 pub struct UploadQuotas {
     /// Of the folder for temporary files, those of scripts included.

@@ -35,7 +35,7 @@ struct AppQueueState<T> {
     is_refusing: bool,
 }
 
-/// What a process has to do.
+/// The load of a process.
 #[derive(Debug)]
 struct ProcessLoad {
     /// Its number, which no other process of any application has.
@@ -61,7 +61,7 @@ struct ProcessLoad {
 /// One millisecond of [`ProcessLoad::service_time`].
 const MILLISECOND: u64 = 256;
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueEntry {
     /// The process with this number has it. The caller calls [`AppQueue::release`] behind its end.
@@ -138,7 +138,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         self.lock().load(number).map(|load| Arc::clone(&load.socket))
     }
 
-    /// Returns what there is to do.
+    /// Returns the figures of the load.
     pub(super) fn figures(&self) -> AppFigures {
         let state = self.lock();
         let figures = |load: &ProcessLoad| ProcessFigures {
@@ -159,7 +159,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         if state.is_refusing && state.processes.is_empty() {
             return QueueEntry::NotLoaded;
         }
-        // What has waited comes first.
+        // Waiting requests come first.
         if state.waiting.is_empty()
             && let Some(process) = state.free_process(self.requests_max())
         {

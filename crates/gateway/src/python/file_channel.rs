@@ -1,6 +1,6 @@
 //! The channel by which a process sends the descriptors of files: a second connection to it, beside
-//! that with the frames. What `wsgi.file_wrapper` gets is sent from the file, and the process does
-//! not read it.
+//! that with the frames. The file of a `wsgi.file_wrapper` is sent by this server, and the process
+//! does not read it.
 
 use std::fs::File;
 use std::io::IoSliceMut;
@@ -63,7 +63,7 @@ impl FileChannel {
         Ok(Self { socket, token, is_ready: false, files: FxHashMap::default() })
     }
 
-    /// What the process knows it by.
+    /// Returns the token by which the process knows the channel.
     pub(super) fn token(&self) -> &ChannelToken {
         &self.token
     }
@@ -72,7 +72,7 @@ impl FileChannel {
     ///
     /// # Errors
     /// `EAGAIN` if it has sent none, `EMFILE` if there are too many descriptors, and `EPROTO` if it
-    /// has sent what it must not send.
+    /// has violated the protocol.
     fn take(&mut self, number: u32) -> Result<File, Errno> {
         loop {
             if let Some(file) = self.files.remove(&number) {
@@ -82,7 +82,7 @@ impl FileChannel {
         }
     }
 
-    /// Receives once. What the kernel gives at once ends behind bytes that came with a descriptor.
+    /// Receives once. One receive of the kernel ends after bytes that came with a descriptor.
     fn receive(&mut self) -> Result<(), Errno> {
         let mut bytes = [0; RECEIVE_BYTES];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -26,12 +26,12 @@ pub(super) const QUEUE_TIMEOUT_MS: u64 = crate::limits::CGI_QUEUE_TIMEOUT_MS;
 /// process, and its queue of new connections has room for all workers.
 pub(super) const CONNECT_TIMEOUT_MS: u64 = 10_000;
 
-/// Bytes of frames that are taken from a process at a time, before the clients have taken what was
-/// in them.
+/// Bytes of frames that are taken from a process at a time, before the clients have taken their
+/// contents.
 pub(super) const FRAME_PIECE_BYTES: u64 = 256 * 1024;
 
 /// Bytes of content of a response that the client has taken, after which the process is allowed to
-/// send as many more: a quarter of what it may send at first.
+/// send as many more: a quarter of its initial allowance.
 pub(super) const ROOM_STEP_BYTES: u32 = pinion_http::python::limits::INITIAL_ROOM_BYTES / 4;
 
 /// Content up to this many bytes goes to the process with the request, once all of it is there.
@@ -43,8 +43,9 @@ pub(super) const WHOLE_CONTENT_MAX_BYTES: u64 =
 /// them.
 pub(super) const PREFETCHED_CONTENT_BYTES: u64 = WHOLE_CONTENT_MAX_BYTES;
 
-/// Most bytes of content of a request that a process may want and has not got: what comes of it
-/// waits in memory for the process to read it. The program of the processes wants 64 KiB at a time.
+/// Most bytes of content of a request that a process may want and has not got: content that comes
+/// meanwhile waits in memory for the process to read it. The program of the processes wants 64 KiB
+/// at a time.
 pub(super) const WANTED_MAX_BYTES: u64 = 1024 * 1024;
 
 /// Bytes of content of a request that a process gets at a time: as much as the program of the
@@ -52,12 +53,12 @@ pub(super) const WANTED_MAX_BYTES: u64 = 1024 * 1024;
 pub(super) const CONTENT_PIECE_BYTES: u64 = 64 * 1024;
 
 /// After how many milliseconds without a sign of its client a WebSocket sends a ping, and after as
-/// many again it is given up: as the servers of most ASGI applications do. Routers forget
-/// connections that are silent for a minute.
+/// many again it is closed: as the servers of most ASGI applications do. Routers forget connections
+/// that are silent for a minute.
 pub(super) const WEBSOCKET_PING_MS: u64 = 20_000;
 
 /// How long a client may take to close a WebSocket that the server has closed, in milliseconds.
-/// Clients do so at once, behind what they were sending.
+/// Clients do so at once, after the frames that they were sending.
 pub(super) const WEBSOCKET_CLOSE_MS: u64 = 10_000;
 
 /// Files that a process has sent before the frames that name them were read: more than the requests

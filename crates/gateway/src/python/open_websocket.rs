@@ -28,7 +28,7 @@ pub(super) struct OpenWebSocket {
     is_open: bool,
     /// Frames for the client from before its side was open.
     early: Vec<u8>,
-    /// What has come from the client and waits for the process to want it.
+    /// Bytes that have come from the client and wait until the process wants them.
     input: Vec<u8>,
     /// Bytes that the process wants and has not got.
     wanted_bytes: u64,
@@ -112,7 +112,7 @@ impl OpenWebSocket {
         self.read_waiting(frames, connections)
     }
 
-    /// The client has taken what waited for it.
+    /// Continues after the client has taken the bytes that waited for it.
     pub(super) fn writable(
         &mut self,
         frames: &mut Vec<u8>,
@@ -184,7 +184,7 @@ impl OpenWebSocket {
             self.write(&out, connections);
             self.closes(connections);
         }
-        // What waits for the process is not for it any more.
+        // Bytes that wait for the process are not for it any more.
         self.read_waiting(frames, connections)
     }
 
@@ -210,7 +210,7 @@ impl OpenWebSocket {
         self.close(if is_whole { NORMAL } else { INTERNAL_ERROR }, "", frames, connections)
     }
 
-    /// The process has sent what it must not send.
+    /// Ends the connection because the process has violated the protocol.
     pub(super) fn violated(
         &mut self,
         frames: &mut Vec<u8>,
@@ -261,7 +261,7 @@ impl OpenWebSocket {
             return since_ms + TUNNEL_STALL_MS;
         }
         if self.waits_for_process() {
-            // What the client has sent meanwhile was not read.
+            // Bytes that the client has sent meanwhile were not read.
             return now_ms + WEBSOCKET_PING_MS;
         }
         self.pinged_ms.unwrap_or(self.heard_ms) + WEBSOCKET_PING_MS
@@ -279,7 +279,7 @@ impl OpenWebSocket {
         self.wait(connections);
     }
 
-    /// Reads what has come from the client and was not read.
+    /// Reads the bytes from the client that were not read yet.
     fn read_waiting(
         &mut self,
         frames: &mut Vec<u8>,
@@ -289,7 +289,7 @@ impl OpenWebSocket {
         self.read(&input, frames, connections)
     }
 
-    /// Reads what has come from the client. What the process does not want yet waits.
+    /// Reads bytes from the client. Bytes that the process does not want yet wait.
     fn read(
         &mut self,
         mut input: &[u8],

@@ -1,6 +1,6 @@
-//! What holds for the variables and the scope of any request: what the fuzz target checks, and the
-//! replay of its corpus. The bytes that a process gets are read as Python's `marshal` reads them,
-//! and compared with a plain reading of the fields.
+//! Properties that hold for the variables and the scope of any request. The fuzz target checks
+//! them, and so does the replay of its corpus. The bytes that a process gets are read as Python's
+//! `marshal` reads them, and compared with a plain reading of the fields.
 
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
@@ -61,7 +61,7 @@ const NEVER_PASSED: [&str; 15] = [
     "via",
 ];
 
-/// Beginnings of further ones: proxies tell by them who asks for what.
+/// Prefixes of further ones: proxies name the client and its request by them.
 const NEVER_PASSED_FRONTS: [&str; 9] = [
     "remote-",
     "x-auth-request-",

@@ -1,5 +1,5 @@
-//! What goes to the processes besides requests, and what comes of them: their frames, their ends,
-//! and the requests that they do not get to.
+//! Messages to the processes besides requests, and messages from them: their frames, their ends,
+//! and the requests that they cannot begin.
 
 use std::sync::Arc;
 
@@ -66,8 +66,8 @@ impl Python {
     }
 
     /// Takes requests back that wait in a process which does not get to them, while another one has
-    /// time, or while it executes a long one. So what it executes does not hold them up, and they
-    /// are not lost with it.
+    /// time, or while it executes a long one. So the executing request does not delay them, and
+    /// they are not lost with it.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         self.websocket_pass(connections);
         let now_ms = connections.now().monotonic_ms;
@@ -182,7 +182,7 @@ impl Python {
         }
     }
 
-    /// Reads what has come from a process.
+    /// Reads the frames that have come from a process.
     fn frames(
         &mut self,
         link_number: u64,
@@ -211,7 +211,7 @@ impl Python {
                     let is_file = matches!(frame, ChildFrame::File { .. });
                     has_file |= is_file;
                     self.files.taken = if is_file { take_file(files, number) } else { None };
-                    // A process that answers what it has not got is not believed.
+                    // A process that responds to a request that it does not have is not believed.
                     let known = requests.get_mut(&number).filter(|known| known.sent_ms.is_some());
                     let Some(known) = known else { continue };
                     known.is_started = true;
@@ -260,7 +260,7 @@ impl Python {
         if is_wanted {
             link.open_file_channel(self.files.has_room(), &mut self.frames);
         } else if has_file && !self.files.has_room() {
-            // The channel stays for what is on its way.
+            // The channel stays for files that are on their way.
             write_files(&mut self.frames, None);
         }
     }

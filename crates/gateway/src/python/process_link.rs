@@ -116,9 +116,9 @@ impl ProcessLink {
     }
 
     /// Sends the requests of the link, over a connection that is opened if there is none. Before
-    /// the process has sent `READY` it gets none, so that what is lost with a connection that never
-    /// was ready can be given to another process. Returns the requests that cannot be sent, each
-    /// with its error; the process does not have them.
+    /// the process has sent `READY` it gets none, so that requests that are lost with a connection
+    /// that never was ready can be given to another process. Returns the requests that cannot be
+    /// sent, each with its error; the process does not have them.
     ///
     /// # Errors
     /// No connection can be opened.

@@ -24,7 +24,7 @@ static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 /// See the head of the module.
 #[derive(Debug)]
 pub struct PythonApp {
-    /// What the log calls it, such as `app:app`.
+    /// Its name in the log, such as `app:app`.
     pub name: Box<str>,
     /// The path of the mount: `SCRIPT_NAME`.
     pub mount: PathPrefix,
@@ -93,7 +93,7 @@ impl PythonApp {
         self.is_asgi.load(Ordering::Relaxed)
     }
 
-    /// A process has said what it executes, in its frame
+    /// Learns the interface that a process has reported in its frame
     /// [`READY`](pinion_http::python::child_frame::ChildFrame::Ready). It is called that way from
     /// the next request on; before the first one, if the process was waited for.
     pub fn learn_interface(&self, ready: &str) {
@@ -109,7 +109,7 @@ impl PythonApp {
         self.queue.is_used()
     }
 
-    /// Returns what it has to do.
+    /// Returns the figures of its load.
     #[must_use]
     pub fn figures(&self) -> AppFigures {
         self.queue.figures()
@@ -146,7 +146,7 @@ impl PythonApp {
     }
 }
 
-/// What an application has to do.
+/// The load of an application, in figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppFigures {
     /// Requests that wait for a process.
@@ -155,7 +155,7 @@ pub struct AppFigures {
     pub processes: Vec<ProcessFigures>,
 }
 
-/// What a process of an application has to do.
+/// The load of a process of an application, in figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessFigures {
     /// See [`PythonApp::add_process`].

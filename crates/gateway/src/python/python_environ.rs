@@ -1,4 +1,4 @@
-//! What a WSGI application is told about a request: its environ (PEP 3333).
+//! The environ of a request for a WSGI application (PEP 3333).
 
 use pinion_http::cgi::variable_error::VariableError;
 use pinion_http::cgi::variables::{

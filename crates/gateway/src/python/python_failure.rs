@@ -12,13 +12,13 @@ pub enum PythonFailure {
     /// The application has raised an exception. The log has its traceback.
     #[error("the application has failed: {0}")]
     Application(Box<str>),
-    /// Its response is not what it must be.
+    /// Its response is not valid.
     #[error("the response of the application is wrong: {0}")]
     Response(CgiError),
     /// The process has ended, or has closed the connection.
     #[error("the process of the application has ended")]
     ProcessEnded,
-    /// The process has sent what is no frame.
+    /// The process has sent bytes that are no frame.
     #[error("the process of the application has sent {0}")]
     Frame(ChildFrameError),
     /// The process has sent a frame that it must not send for this request now.

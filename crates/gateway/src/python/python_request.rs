@@ -53,7 +53,7 @@ pub(super) struct PythonRequest {
     asked_bytes: u64,
     /// Bytes of content that the process wants and that have not come.
     wanted_bytes: u64,
-    /// Content that has come with what was wanted.
+    /// Content that has come together with content that the process wanted.
     waiting_content: Vec<u8>,
     /// The process knows that all content has come.
     has_given_end: bool,
@@ -203,7 +203,7 @@ impl PythonRequest {
         ProxyError::Python { app: self.app.name.clone(), failure: Box::new(failure) }
     }
 
-    /// Ends the request: nothing more comes of the response.
+    /// Ends the request because of a failure: no more of the response comes.
     pub(super) fn failed(&self, failure: PythonFailure, exchange: &mut Exchange<'_>) -> Ended {
         self.failed_by(self.error(failure), exchange)
     }

@@ -1,4 +1,4 @@
-//! What an ASGI application is told about a request: its scope.
+//! The scope of a request for an ASGI application.
 
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::is_same_name;
@@ -87,9 +87,9 @@ fn scope(
     Ok(environ)
 }
 
-/// Whether an application gets a field: not one of the connection, nor one by which proxies tell
-/// who asks for what. Frameworks turn names into variables, in which an underscore is the same as a
-/// hyphen, so none of a client is passed on.
+/// Whether an application gets a field: not one of the connection, nor one by which proxies name
+/// the client and its request. Frameworks turn names into variables, in which an underscore is the
+/// same as a hyphen, so none of a client is passed on.
 fn is_passed(name: &[u8], passes_authorization: bool, is_chunked: bool) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     if name.contains(&b'_') {

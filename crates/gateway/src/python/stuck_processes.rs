@@ -26,8 +26,8 @@ impl fmt::Debug for StuckHook {
 }
 
 impl PythonApp {
-    /// Sets what is called, on any thread, when a process does nothing any more. The
-    /// [figures](Self::figures) say which one.
+    /// Sets the function that is called, on any thread, when a process does nothing any more. The
+    /// [figures](Self::figures) show which one.
     pub fn when_stuck(&self, call: impl Fn() + Send + Sync + 'static) {
         // The first one stays: all do the same.
         let _ = self.stuck_hook.0.set(Box::new(call));

@@ -29,7 +29,7 @@ use crate::tunnels::ClientKey;
 /// A request for a WebSocket that the application has not accepted yet.
 #[derive(Debug)]
 pub(super) struct PendingWebSocket {
-    /// What the response says if it does.
+    /// The fields of the response if it does.
     pub(super) acceptance: HandshakeAcceptance,
     /// The request is an extended CONNECT: a successful response would open a tunnel.
     pub(super) is_connect: bool,
@@ -114,7 +114,7 @@ impl Python {
         true
     }
 
-    /// Does what has happened to the exchange of a WebSocket before it was accepted. Frames for the
+    /// Handles the events on the exchange of a WebSocket before it was accepted. Frames for the
     /// process come into `self.frames`.
     fn catch_up(&mut self, key: WebSocketKey, connections: &mut Connections<'_>) {
         let Some(websocket) = self.websockets.open.get_mut(&key) else { return };

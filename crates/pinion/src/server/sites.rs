@@ -227,7 +227,7 @@ enum Next {
 }
 
 impl Sites {
-    /// Starts what goes on beside the workers.
+    /// Starts the threads of the sites beside the workers.
     ///
     /// # Errors
     /// There is no thread, or no watch.
@@ -248,7 +248,7 @@ impl Sites {
         Ok(this)
     }
 
-    /// Returns what is published of them, now and later.
+    /// Returns the published sites, now and later.
     pub(crate) fn published(&self) -> Arc<Published> {
         Arc::clone(&self.published)
     }
@@ -268,7 +268,7 @@ impl Sites {
     /// `file` is the configuration that names them.
     ///
     /// # Errors
-    /// What is wrong with the first site that cannot be loaded.
+    /// The error of the first site that cannot be loaded.
     pub(crate) fn arrange(
         &mut self,
         planned: Vec<PlannedSite>,
@@ -370,7 +370,8 @@ impl LoadedSite {
 }
 
 impl ActiveSite {
-    /// Starts its watch. Only for a site that is served, so that what the watch sees is not missed.
+    /// Starts its watch. The site must be served already, so that no change that the watch sees is
+    /// lost.
     fn watch(&mut self, watch: Option<PreparedWatch>) -> Result<(), Failure> {
         let Some(watch) = watch else { return Ok(()) };
         let ask = self.reloader.clone();

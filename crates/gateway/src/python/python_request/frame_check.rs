@@ -1,5 +1,5 @@
-//! Which frames a process may send about a request, and when: what is in them waits in memory for
-//! the client or for the process.
+//! Checks which frames a process may send about a request, and when: their contents wait in memory
+//! for the client or for the process.
 
 use pinion_http::h1::client::limits::INTERIM_RESPONSES_MAX;
 use pinion_http::python::child_frame::ChildFrame;
@@ -10,7 +10,7 @@ use super::super::python_failure::PythonFailure;
 use super::PythonRequest;
 
 impl PythonRequest {
-    /// Checks that a frame may come now, and that it is within what the process was allowed.
+    /// Checks that a frame may come now, and that it is within the allowance of the process.
     pub(in crate::python) fn check(&mut self, frame: &ChildFrame<'_>) -> Result<(), PythonFailure> {
         let is_begun = self.status.is_some();
         match *frame {

@@ -85,7 +85,8 @@ impl PythonRequest {
         self.asked_bytes = 0;
     }
 
-    /// The process wants so many more bytes of content. What has come of it is given later.
+    /// Records that the process wants so many more bytes of content. Content that has come is given
+    /// later.
     pub(super) fn want_content(&mut self, bytes: u64, exchange: &mut Exchange<'_>) {
         self.wanted_bytes = self.wanted_bytes.saturating_add(bytes);
         let coming_bytes = self.asked_bytes + self.waiting_content.len() as u64;
@@ -96,8 +97,8 @@ impl PythonRequest {
         }
     }
 
-    /// Gives the process what it wants of the content that has come, up to a piece, and the end of
-    /// it. Returns whether there is more to give.
+    /// Gives the process the wanted part of the content that has come, up to a piece, and the end
+    /// of it. Returns whether there is more to give.
     ///
     /// # Errors
     /// Stored content cannot be read.
