@@ -146,13 +146,13 @@ impl<'a> Archive<'a> {
         found
     }
 
-    /// Whether there is a single-page fallback, under
+    /// Returns whether there is a single-page fallback, under
     /// [`SINGLE_PAGE_KEY`](crate::layout::SINGLE_PAGE_KEY).
     pub fn has_single_page(&self) -> bool {
         self.layout.index.flags & INDEX_SINGLE_PAGE != 0
     }
 
-    /// Whether a path without an entry leads to its other slash form, if that has one.
+    /// Returns whether a path without an entry leads to its other slash form, if that has one.
     pub fn redirects_slashes(&self) -> bool {
         self.layout.index.flags & INDEX_NO_SLASH_REDIRECTS == 0
     }

@@ -213,8 +213,8 @@ impl Bodies {
     }
 }
 
-/// Whether a body's digest makes it a landmark, as it does one in [`LANDMARK_EVERY_BYTES`] on
-/// average.
+/// Returns whether a body's digest makes it a landmark, as it does one in [`LANDMARK_EVERY_BYTES`]
+/// on average.
 ///
 /// When a body changes, comes or goes, those behind it move; but from the next landmark on, by
 /// multiples of [`LANDMARK_ALIGN_BYTES`] only. The next archive then takes them over in pieces that

@@ -79,7 +79,7 @@ impl Code {
         self.rows.len()
     }
 
-    /// Whether there is no code: the site is static.
+    /// Returns whether there is no code: the site is static.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

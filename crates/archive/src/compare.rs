@@ -91,12 +91,12 @@ struct ComparedArchive<'a> {
 }
 
 impl Aspects {
-    /// Whether there is any difference.
+    /// Returns whether there is any difference.
     pub fn any(&self) -> bool {
         *self != Aspects::default()
     }
 
-    /// Whether the time of modification is the only difference.
+    /// Returns whether the time of modification is the only difference.
     pub fn only_modified(&self) -> bool {
         *self == Aspects { modified: true, ..Aspects::default() }
     }
@@ -191,7 +191,7 @@ impl<'a> Comparison<'a> {
         Ok(Some(PathChange { before, after, aspects }).filter(|_| aspects.any()))
     }
 
-    /// Whether the identities differ.
+    /// Returns whether the identities differ.
     fn content(&self, old: &Entry<'_>, new: &Entry<'_>) -> Result<bool, Damaged> {
         match (old.representation(0), new.representation(0)) {
             (Some(old), Some(new)) => self.stored(&old, &new),
@@ -219,7 +219,7 @@ impl<'a> Comparison<'a> {
         Ok(false)
     }
 
-    /// Whether the stored bytes differ.
+    /// Returns whether the stored bytes differ.
     fn stored(&self, old: &Representation<'_>, new: &Representation<'_>) -> Result<bool, Damaged> {
         if old.bytes() != new.bytes() {
             return Ok(true);
@@ -228,7 +228,8 @@ impl<'a> Comparison<'a> {
         Ok(old != self.after.digest(new).map_err(Damaged::After)?)
     }
 
-    /// Whether the shared blocks differ: those of the entries, and of the codings both have.
+    /// Returns whether the shared blocks differ: those of the entries, and of the codings both
+    /// have.
     fn fields(&self, old: &Entry<'_>, new: &Entry<'_>) -> Result<bool, Damaged> {
         if self.blocks(old.shared(), new.shared())? {
             return Ok(true);
@@ -244,7 +245,7 @@ impl<'a> Comparison<'a> {
         Ok(false)
     }
 
-    /// Whether two shared blocks differ.
+    /// Returns whether two shared blocks differ.
     fn blocks(&self, old: Option<SharedId>, new: Option<SharedId>) -> Result<bool, Damaged> {
         let old = self.before.block(old).map_err(Damaged::Before)?;
         Ok(old != self.after.block(new).map_err(Damaged::After)?)

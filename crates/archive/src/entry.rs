@@ -119,24 +119,24 @@ impl<'s> Entry<'s> {
         Some(self.target).filter(|target| !target.is_empty())
     }
 
-    /// Whether a redirect or rewrite carries the request's query over to its target.
+    /// Returns whether a redirect or rewrite carries the request's query over to its target.
     pub fn keeps_query(&self) -> bool {
         self.header.flags & RECORD_KEEPS_QUERY != 0
     }
 
-    /// Whether something else may answer in its place: a rule, or a variant.
+    /// Returns whether something else may answer in its place: a rule, or a variant.
     #[inline]
     pub fn is_conditional(&self) -> bool {
         self.header.flags & (RECORD_RULES_FIRST | RECORD_HAS_VARIANT) != 0
     }
 
-    /// Whether a forced rule may apply to its path: the rules are walked before it answers.
+    /// Returns whether a forced rule may apply to its path: the rules are walked before it answers.
     pub fn rules_first(&self) -> bool {
         self.header.flags & RECORD_RULES_FIRST != 0
     }
 
-    /// Whether the entry [`VARIANT_PREFIX`](crate::layout::VARIANT_PREFIX) + path answers clients
-    /// that prefer JSON.
+    /// Returns whether the entry [`VARIANT_PREFIX`](crate::layout::VARIANT_PREFIX) + path answers
+    /// clients that prefer JSON.
     pub fn has_variant(&self) -> bool {
         self.header.flags & RECORD_HAS_VARIANT != 0
     }
@@ -162,7 +162,7 @@ impl<'s> Entry<'s> {
         })
     }
 
-    /// Whether there may be more than one stored form.
+    /// Returns whether there may be more than one stored form.
     #[inline]
     pub fn has_choice(&self) -> bool {
         self.rows.len() > 1
@@ -302,9 +302,9 @@ pub(crate) fn record_check(record: &[u8], offset: u64) -> u32 {
     xxh3_64_with_seed(record.get(8..).unwrap_or_default(), offset) as u32
 }
 
-/// Whether all bytes are visible ASCII, and none is a quote. Looks at the first sixteen and at the
-/// last sixteen, without an early return in between, so that the compiler can process sixteen bytes
-/// at once.
+/// Returns whether all bytes are visible ASCII, and none is a quote. Looks at the first sixteen and
+/// at the last sixteen, without an early return in between, so that the compiler can process
+/// sixteen bytes at once.
 #[inline]
 fn is_tag(tag: &[u8; 22]) -> bool {
     let refused = |bytes: &[u8; 16]| {

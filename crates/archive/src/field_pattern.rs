@@ -109,13 +109,13 @@ impl<'a> FieldPattern<'a> {
         self.parts().filter(|part| *part == PatternPart::Capture).count()
     }
 
-    /// Whether it is about every path there is.
+    /// Returns whether it is about every path there is.
     #[must_use]
     pub fn is_of_everything(&self) -> bool {
         self.encoded == [STARS]
     }
 
-    /// Whether it is about everything in and below a folder, whose path ends with a slash.
+    /// Returns whether it is about everything in and below a folder, whose path ends with a slash.
     #[must_use]
     pub fn covers_folder(&self, folder: &[u8]) -> bool {
         let mut parts = self.parts();

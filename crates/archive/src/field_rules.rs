@@ -204,7 +204,7 @@ impl FieldRules {
         self.gates.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -9,29 +9,29 @@
 //! | [`layout`] | the byte tables: every structure of the file, its sizes proven at compile time |
 //! | [`limits`] | every bound of the format, with its reason |
 //! | `open` | bytes → [`Layout`]: header, section table, bounds, shared blocks, rules, pages |
-//! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks what it reads |
+//! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks the parts it reads |
 //! | `entry` | [`Entry`], [`Representation`]: one checked copy of a record |
 //! | `rules`, `rule` | [`Rules`], [`Rule`]: redirects and rewrites by pattern, and [`NewRule`] |
 //! | `field_rules`, `field_pattern` | [`FieldRules`]: changes of response fields by pattern |
-//! | `path_pattern` | which paths a rule is about, what its placeholders stand for |
+//! | `path_pattern` | which paths a rule is about, and the captures of its placeholders |
 //! | `shared`, `lines`, `rendered` | [`SharedBlock`]: fields many representations have in common |
 //! | `index`, `span` | arithmetic of reader and writer alike: path → bucket, ranges of the file |
-//! | `error_pages` | [`ErrorPage`]: what a site says in place of built-in pages |
+//! | `error_pages` | [`ErrorPage`]: a site's pages in place of built-in ones |
 //! | `entries` | every entry in file order, for listings |
-//! | `compare` | [`Comparison`]: what two archives answer differently, path by path |
+//! | `compare` | [`Comparison`]: the differences of two archives, path by path |
 //! | `digests` | [`Digests`]: which content a stored body has |
 //! | [`mod@verify`] | every hash of the file checked, damage named |
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
 //! | `bodies`, `records` | its parts that stream: where bodies are, which keys there are |
 //! | `blocks`, `table`, `sink` | the others: shared blocks, the index, the output |
 //! | `by_digest` | [`ByDigest`]: bodies found by their digests |
-//! | `previous` | [`Previous`]: what earlier releases have left, and for how long |
-//! | `code` | [`Code`]: scripts, templates and what they include: run and never sent |
-//! | `origins` | what encoder made a stored body: what a later build may take over |
+//! | `previous` | [`Previous`]: the assets that earlier releases have left, and their age |
+//! | `code` | [`Code`]: scripts, templates and the files they include: run and never sent |
+//! | `origins` | the encoder of a stored body: a later build may reuse it |
 //! | `outline` | [`Outline`]: the section table, of a file that is not mapped |
 //! | [`base64`] | bytes as text |
 //! | `digest` | content identity: [`Digest`] and [`ETag`] |
-//! | `damage` | what can be wrong with a file: [`OpenError`], [`Damage`] |
+//! | `damage` | the damage of a file: [`OpenError`], [`Damage`] |
 //!
 //! `docs/archive-format.md` says the same for readers in any language; a test compares the two.
 //!

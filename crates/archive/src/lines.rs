@@ -23,15 +23,15 @@ const WRITTEN_BY_THE_SERVER: [&[u8]; 15] = [
     b"upgrade",
 ];
 
-/// Whether a field, by its name in any case, is one that the server writes itself, so that none of
-/// that name may stand in a shared block.
+/// Returns whether a field, by its name in any case, is one that the server writes itself, so that
+/// none of that name may stand in a shared block.
 #[must_use]
 pub fn is_written_by_server(name: &[u8]) -> bool {
     WRITTEN_BY_THE_SERVER.iter().any(|field| name.eq_ignore_ascii_case(field))
 }
 
-/// Whether `lines` is a sequence of whole, well-formed field lines of fields that may stand in a
-/// shared block, `Content-Type` nowhere but in front. Empty is well-formed.
+/// Returns whether `lines` is a sequence of whole, well-formed field lines of fields that may stand
+/// in a shared block, `Content-Type` nowhere but in front. Empty is well-formed.
 pub(crate) fn well_formed(lines: &[u8]) -> bool {
     let mut rest = lines;
     while !rest.is_empty() {

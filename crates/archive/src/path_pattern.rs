@@ -85,7 +85,7 @@ impl<'a> SegmentPattern<'a> {
         self.parts().filter(|part| !matches!(part, SegmentPart::Literal(_))).count()
     }
 
-    /// Whether a `*` is among its parts.
+    /// Returns whether a `*` is among its parts.
     #[must_use]
     pub fn has_star(&self) -> bool {
         self.parts().any(|part| part == SegmentPart::Star)

@@ -99,13 +99,13 @@ impl<'a> Rule<'a> {
         self.number
     }
 
-    /// Whether it applies to paths that have an entry, too.
+    /// Returns whether it applies to paths that have an entry, too.
     #[must_use]
     pub fn is_forced(&self) -> bool {
         self.flags & RULE_FORCED != 0
     }
 
-    /// Whether a redirect carries the request's query over.
+    /// Returns whether a redirect carries the request's query over.
     #[must_use]
     pub fn keeps_query(&self) -> bool {
         self.flags & RULE_KEEPS_QUERY != 0
@@ -117,7 +117,7 @@ impl<'a> Rule<'a> {
         self.status
     }
 
-    /// Whether it leads elsewhere, rather than to the content of an entry.
+    /// Returns whether it leads elsewhere, rather than to the content of an entry.
     #[must_use]
     pub fn is_redirect(&self) -> bool {
         is_redirect(self.status)
@@ -277,8 +277,8 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// Whether no capture can decide to which host a target that begins with `first` leads: it is a
-/// path, or a URL whose authority ends before anything else follows.
+/// Returns whether no capture can decide to which host a target that begins with `first` leads: it
+/// is a path, or a URL whose authority ends before anything else follows.
 fn names_its_host(first: &[u8], more_follows: bool) -> bool {
     match first {
         [b'/', b'/' | b'\\', ..] => false,

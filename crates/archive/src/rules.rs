@@ -46,7 +46,7 @@ impl Rules {
         self.starts.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -17,7 +17,7 @@ impl ByteSpan {
         self.offset + self.bytes
     }
 
-    /// Whether `bytes` bytes from `offset` on lie wholly inside.
+    /// Returns whether `bytes` bytes from `offset` on lie wholly inside.
     pub(crate) fn contains(self, offset: u64, bytes: u64) -> bool {
         match offset.checked_add(bytes) {
             Some(end) => offset >= self.offset && end <= self.end(),

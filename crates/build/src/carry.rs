@@ -223,7 +223,7 @@ fn copy_in_kernel(from: &File, to: &File, run: Run) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether another way to copy would fail in the same way.
+/// Returns whether another way to copy would fail in the same way.
 fn is_about_the_files(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull, UnexpectedEof};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | UnexpectedEof)

@@ -55,8 +55,8 @@ fn gunzip(stored: &[u8], most: u64) -> Result<Vec<u8>, DecodeError> {
     }
 }
 
-/// Whether a gzip stream ends with the check of a content. Further members may follow the first
-/// (RFC 1952 §2.2), which is all that is decoded.
+/// Returns whether a gzip stream ends with the check of a content. Further members may follow the
+/// first (RFC 1952 §2.2), which is all that is decoded.
 fn ends_with_check(stored: &[u8], content: &[u8]) -> bool {
     let end = stored.last_chunk::<8>().and_then(|end| end.first_chunk::<4>());
     end.is_some_and(|check| u32::from_le_bytes(*check) == crc32(content))
@@ -68,7 +68,7 @@ fn read_all(reader: impl Read, most: u64) -> Result<Vec<u8>, DecodeError> {
     if content.len() as u64 > most { Err(DecodeError::TooLong) } else { Ok(content) }
 }
 
-/// Whether `stored` decodes to exactly `content`.
+/// Returns whether `stored` decodes to exactly `content`.
 pub(crate) fn decodes_to(coding: Coding, stored: &[u8], content: &[u8]) -> bool {
     match coding {
         Coding::Identity => stored == content,
@@ -87,7 +87,7 @@ fn gzip(stored: &[u8], content: &[u8]) -> bool {
     length == Ok(content.len()) && decoded == content && ends_with_check(stored, content)
 }
 
-/// Whether `reader` gives exactly `content`; it is asked for at most one byte more.
+/// Returns whether `reader` gives exactly `content`; it is asked for at most one byte more.
 fn reads_as(mut reader: impl Read, mut content: &[u8]) -> bool {
     let mut piece = vec![0; PIECE_BYTES];
     loop {

@@ -99,7 +99,7 @@ impl DraftFile {
         Ok(())
     }
 
-    /// Whether its name still is that of its file.
+    /// Returns whether its name still is that of its file.
     fn is_ours(&self) -> io::Result<bool> {
         leads_to(&self.path, &self.file)
     }
@@ -145,7 +145,7 @@ fn remove_if_left(path: &Path) {
     }
 }
 
-/// Whether the name still is that of the file.
+/// Returns whether the name still is that of the file.
 fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
     let of_file = file.metadata()?;
     match fs::symlink_metadata(path) {

@@ -8,7 +8,7 @@
 //! | `*.lua`, `*.dyn.*`, `*.priv.*` | code: kept, and never published |
 //! | names with `.lua` or `.dyn.` in another place | copies of code: left out |
 //! | folders `i.*` | ignored, with all that is in them |
-//! | `static/` at the top of the content | files alone: what is named as code is left out |
+//! | `static/` at the top of the content | plain files: those named as code are left out |
 //! | `public_html/` at the top | the content; beside it only `*.lua` counts |
 //!
 //! In a site of 80s a file named as a page (`*.dyn.*`) below a folder `static/`, at any depth, is a
@@ -56,12 +56,14 @@ impl CodeFile {
     }
 }
 
-/// Whether a file of a dynamic site with this key, one of the content, is neither content nor code.
+/// Returns whether a file of a dynamic site with this key, one of the content, is neither content
+/// nor code.
 pub(crate) fn is_left_out(key: &[u8]) -> bool {
     ignored_folder(key).is_some() || is_copy_of_code(name_of(key)) || is_code_among_files(key)
 }
 
-/// Whether a file lies, by its key in the content, where nothing is code, and is named as code.
+/// Returns whether a file lies, by its key in the content, where nothing is code, and is named as
+/// code.
 fn is_code_among_files(key: &[u8]) -> bool {
     key.starts_with(STATIC_PREFIX) && is_code(name_of(key))
 }
@@ -257,7 +259,7 @@ fn behind_page(page: &CodeFile, found: &FoundFiles) -> Option<PathBuf> {
     Some(Path::new(found.content).join(relative(&key)))
 }
 
-/// Whether a key is that of the content folder.
+/// Returns whether a key is that of the content folder.
 pub(crate) fn is_content_folder(key: &[u8]) -> bool {
     key == CONTENT_PREFIX
 }

@@ -21,8 +21,8 @@ const MAIN_IN_CONTENT: &[u8] = b"/public_html/main.lua";
 /// The module that every site of 80s loads.
 const MODULE: &[u8] = b"aio.aio";
 
-/// Whether a file with this key is a page by its name, below a folder `static/`: 80s has it as a
-/// file.
+/// Returns whether a file with this key is a page by its name, below a folder `static/`: 80s has it
+/// as a file.
 pub(crate) fn is_page_below_static(key: &[u8]) -> bool {
     let (path, name) = path_and_name(key);
     let folders = path.get(..path.len() - name.len()).unwrap_or_default();
@@ -35,8 +35,8 @@ pub(crate) fn is_page_below_static(key: &[u8]) -> bool {
         && !is_leftover(name)
 }
 
-/// Whether the main script that a walk has found loads the module of 80s. One that cannot be read
-/// does not: its error shows when it is read as code.
+/// Returns whether the main script that a walk has found loads the module of 80s. One that cannot
+/// be read does not: its error shows when it is read as code.
 pub(crate) fn main_is_of_80s(source: &Path, found: &FoundFiles) -> bool {
     let has = |key: &[u8]| found.code.iter().any(|file| &*file.key == key);
     let main = [MAIN.as_bytes(), MAIN_IN_CONTENT].into_iter().find(|key| has(key));
@@ -45,8 +45,8 @@ pub(crate) fn main_is_of_80s(source: &Path, found: &FoundFiles) -> bool {
     file.and_then(|file| file.read().ok()).is_some_and(|text| loads_module(&text))
 }
 
-/// Whether a script has `require("aio.aio")`, in any form that Lua allows, outside of a comment of
-/// one line.
+/// Returns whether a script has `require("aio.aio")`, in any form that Lua allows, outside of a
+/// comment of one line.
 pub(crate) fn loads_module(text: &[u8]) -> bool {
     text.split(|&byte| byte == b'\n').any(|line| {
         let comment = memchr::memmem::find(line, b"--").unwrap_or(line.len());

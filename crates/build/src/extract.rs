@@ -2,7 +2,7 @@
 //!
 //! | Step | Module | Does |
 //! |---|---|---|
-//! | 1 | `layout` | entries → files with their names; what cannot be a file is named |
+//! | 1 | `layout` | entries → files with their names; entries that cannot be files are reported |
 //! | 2 | `redirects` | redirects, rewrites and rules → the lines of `_redirects` |
 //! | 3 | `fields` | the fields of an imported archive → the lines of `_headers` |
 //! | 4 | `names` | which switches a build needs, so that it gives files no more names |

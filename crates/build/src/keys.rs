@@ -235,14 +235,14 @@ pub(crate) fn error_status(key: &[u8]) -> Option<u16> {
     (status != 404 && !key.get(1..)?.contains(&b'/')).then_some(status)
 }
 
-/// Whether a file with this key answers in place of others and not under its own name.
+/// Returns whether a file with this key answers in place of others and not under its own name.
 pub(crate) fn is_hidden(key: &[u8]) -> bool {
     let (_, name) = key.split_at(name_at(key));
     let rank = fallback_rank(name);
     error_status(key).is_some() || rank.is_some_and(|rank| rank + 1 < FALLBACK_NAMES.len())
 }
 
-/// Whether a file with this key, at the root, answers in place of others.
+/// Returns whether a file with this key, at the root, answers in place of others.
 pub(crate) fn is_page_for_others(key: &[u8]) -> bool {
     name_at(key) == 1 && (is_hidden(key) || key.get(1..) == Some(NOT_FOUND_NAME))
 }

@@ -8,20 +8,20 @@
 //! | 1 | `walk`, `names` | folder → sorted list of files; links followed; every problem named |
 //! | 2 | [`rules`] | `_redirects`, `_headers` → entries, rules to be walked, fields of each URL |
 //! |   | `dynamic`, `code` | code → set apart from the content, and templates proven |
-//! |   | `eighties` | what in a site of 80s is no code |
+//! |   | `eighties` | the files of a site of 80s that are no code |
 //! | 3 | `pipeline` | list → results in the same order, on all cores, bounded in bytes |
 //! | 4 | `source` | path → content that did not change while it was read |
-//! |   | `stamps` | which files need not be read, because they are what they were |
+//! |   | `stamps` | which files need not be read, because they have not changed |
 //! | 5 | `media` | name and content → media type |
 //! |   | `precompressed` | content that lies in the folder in a coding → content |
 //! | 6 | `encode` | content → gzip, br, zstd, where that pays; `lists`, `codings`: which |
 //! |   | `reuse`, `decode` | the same from an older archive, checked |
 //! |   | `carry` | the same, copied by the kernel, from one that is our own work |
 //! | 7 | `assemble`, `contents` | results → bodies, shared blocks, entities with their tags |
-//! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for what is missing |
-//! |   | `listing` | files → what a folder answers with `--listing`, as a page and as JSON |
+//! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for missing resources |
+//! |   | `listing` | files → the listing of a folder (`--listing`), as a page and as JSON |
 //! | 9 | `place`, `publish` | a file appears under its name complete, or not at all |
-//! |   | `draft` | what is not complete, under another name until its process ends: [`DraftFile`] |
+//! |   | `draft` | an incomplete file, under another name until its process ends: [`DraftFile`] |
 //!
 //! `examine` takes steps 1 and 2 alone. `site_doubts` finds names with an unintended meaning.
 //! `extract` makes a folder of an archive again. `import` makes such an archive of one of

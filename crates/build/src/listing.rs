@@ -6,7 +6,7 @@
 //! | `order` | names as people sort them |
 //! | `page` | entries → HTML, without script, nothing loaded |
 //! | `json` | entries → the array that nginx's `autoindex_format json` has |
-//! | `policy` | lets the page have its style where a site forbids what stands in a page |
+//! | `policy` | lets the page have its style where a site forbids inline styles |
 //!
 //! Only published files are listed: files that respond under their own name, and folders that hold
 //! some. Names are bytes. Where they have to be text, bytes that are none are replaced; addresses

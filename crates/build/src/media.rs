@@ -69,7 +69,7 @@ pub(crate) fn essence(key: &[u8], content: &[u8]) -> &'static str {
     }
 }
 
-/// Whether a file of this name can have a type.
+/// Returns whether a file of this name can have a type.
 pub(crate) fn may_be(key: &[u8], essence: &str) -> bool {
     let of = |key| match by_extension(key) {
         Some(TYPESCRIPT) => essence == TYPESCRIPT || essence == TRANSPORT_STREAM,
@@ -78,8 +78,8 @@ pub(crate) fn may_be(key: &[u8], essence: &str) -> bool {
     of(key) || of(inner_key(key))
 }
 
-/// Whether content is an MPEG transport stream (ISO/IEC 13818-1 §2.4.3): packets of 188 bytes that
-/// begin with 0x47, or of 192 with a time in front of each.
+/// Returns whether content is an MPEG transport stream (ISO/IEC 13818-1 §2.4.3): packets of 188
+/// bytes that begin with 0x47, or of 192 with a time in front of each.
 fn is_transport_stream(head: &[u8]) -> bool {
     const SYNC: u8 = 0x47;
     let is_in_packets = |packet: usize, offset: usize| {
@@ -117,7 +117,7 @@ pub(crate) fn essences() -> HashMap<&'static [u8], &'static str> {
     BY_EXTENSION.iter().map(|&(_, essence)| (essence.as_bytes(), essence)).collect()
 }
 
-/// Whether the type says `charset=utf-8` when the content is UTF-8.
+/// Returns whether the type says `charset=utf-8` when the content is UTF-8.
 pub(crate) fn has_charset(essence: &str) -> bool {
     needs_charset(essence.as_bytes())
 }
@@ -205,7 +205,7 @@ fn is_binary(byte: u8) -> bool {
     matches!(byte, 0..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f)
 }
 
-/// Whether a beginning is UTF-8, but for a character that is cut off at its end.
+/// Returns whether a beginning is UTF-8, but for a character that is cut off at its end.
 fn is_utf8_so_far(head: &[u8]) -> bool {
     std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true)
 }

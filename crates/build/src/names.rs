@@ -223,14 +223,15 @@ impl Names {
         self.include.unused()
     }
 
-    /// Whether something at `path`, below the source, can be part of the site: by its own name and
-    /// by those of the folders it lies in.
+    /// Returns whether something at `path`, below the source, can be part of the site: by its own
+    /// name and by those of the folders it lies in.
     pub fn may_be_part(&self, path: &Path) -> bool {
         self.all(path, |verdict, _, _| verdict == FileVerdict::Take)
     }
 
-    /// Whether a build depends on something at `path`: it can be part of the site, has rules, or is
-    /// code. Of code a static site depends only on files that would make it a dynamic one.
+    /// Returns whether a build depends on something at `path`: it can be part of the site, has
+    /// rules, or is code. Of code a static site depends only on files that would make it a dynamic
+    /// one.
     pub(crate) fn may_matter(&self, path: &Path, is_dynamic: bool) -> bool {
         self.all(path, |verdict, key, is_last| {
             let (_, name) = path_and_name(key);
@@ -246,8 +247,8 @@ impl Names {
         })
     }
 
-    /// Whether `holds` for the verdict about each component of a path, told where it lies, with a
-    /// slash in front, and whether it is the last.
+    /// Returns whether `holds` for the verdict about each component of a path, told where it lies,
+    /// with a slash in front, and whether it is the last.
     fn all(&self, path: &Path, holds: impl Fn(FileVerdict, &[u8], bool) -> bool) -> bool {
         let mut key = Vec::new();
         let mut names = path.iter().map(OsStr::as_bytes).peekable();
@@ -286,7 +287,7 @@ pub(crate) fn path_and_name(key: &[u8]) -> (&[u8], &[u8]) {
     (path, path.rsplit(|&byte| byte == b'/').next().unwrap_or_default())
 }
 
-/// Whether a pattern is held against paths; else against names, at any depth.
+/// Returns whether a pattern is held against paths; else against names, at any depth.
 pub(crate) fn is_of_paths(pattern: &str) -> bool {
     pattern.strip_suffix('/').unwrap_or(pattern).contains('/')
 }
@@ -323,23 +324,23 @@ fn is_special(name: &[u8]) -> bool {
         || SPECIAL_INFIXES.iter().any(|&infix| contains(&name, infix))
 }
 
-/// Whether a file with this name is code, if its site is dynamic. As for special names, case does
-/// not matter, but hidden files and leftovers are no code.
+/// Returns whether a file with this name is code, if its site is dynamic. As for special names,
+/// case does not matter, but hidden files and leftovers are no code.
 pub(crate) fn is_code(name: &[u8]) -> bool {
     kind(name).is_some_and(|kind| kind != Kind::Copy) && !is_leftover(name)
 }
 
-/// Whether code of this name is a page with Lua in it.
+/// Returns whether code of this name is a page with Lua in it.
 pub(crate) fn is_page(name: &[u8]) -> bool {
     is_code(name) && kind(name) == Some(Kind::Page)
 }
 
-/// Whether code of this name is a script.
+/// Returns whether code of this name is a script.
 pub(crate) fn is_script(name: &[u8]) -> bool {
     is_code(name) && kind(name) == Some(Kind::Script)
 }
 
-/// Whether a file may have, by its name, the text of code, and is none.
+/// Returns whether a file may have, by its name, the text of code, and is none.
 pub(crate) fn is_copy_of_code(name: &[u8]) -> bool {
     kind(name) == Some(Kind::Copy)
 }
@@ -353,7 +354,7 @@ pub(crate) fn is_leftover(name: &[u8]) -> bool {
         || SKIP_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Whether a name is that of a script that another server runs, or of a copy of one
+/// Returns whether a name is that of a script that another server runs, or of a copy of one
 /// (`config.php.bak`). Without regard to case, as scripts may come from systems without it.
 #[must_use]
 pub fn is_script_source(name: &[u8]) -> bool {

@@ -63,7 +63,7 @@ impl ArchivePlace {
         BuildError::Output { path: self.named.clone(), error }
     }
 
-    /// Whether the file begins as an archive of any version does, whole or damaged.
+    /// Returns whether the file begins as an archive of any version does, whole or damaged.
     fn holds_archive(&self) -> Result<bool, BuildError> {
         let mut head = Vec::new();
         let read =

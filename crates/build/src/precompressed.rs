@@ -137,7 +137,7 @@ pub(crate) fn inner_key(key: &[u8]) -> &[u8] {
     suffix.and_then(|suffix| key.get(..key.len() - suffix.len())).unwrap_or(key)
 }
 
-/// Whether a key has this ending, in any case of its letters.
+/// Returns whether a key has this ending, in any case of its letters.
 fn has_suffix(key: &[u8], suffix: &[u8]) -> bool {
     let start = key.len().checked_sub(suffix.len());
     start.and_then(|start| key.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(suffix))

@@ -34,8 +34,8 @@ pub trait Progress: Sync {
         let _ = bytes;
     }
 
-    /// Whether to give up: the build then ends with [`BuildError::Cancelled`](crate::BuildError)
-    /// and leaves nothing behind. Asked on any thread.
+    /// Returns whether to give up: the build then ends with
+    /// [`BuildError::Cancelled`](crate::BuildError) and leaves nothing behind. Asked on any thread.
     fn cancelled(&self) -> bool {
         false
     }

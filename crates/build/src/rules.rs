@@ -2,15 +2,15 @@
 //!
 //! | Module | Does |
 //! |---|---|
-//! | `files` | which files there are, and in what order they count |
+//! | `files` | which files there are, and the order in which they count |
 //! | `text` | bytes → lines and words that know their place; [`RuleError`] |
 //! | [`redirects`], `pattern`, `target`, `decode` | `_redirects` → [`redirects::Redirect`]s |
-//! | `foreign` | lines of other servers → what to write instead |
+//! | `foreign` | lines of other servers → the right form to write |
 //! | `matching`, `loops` | which paths a redirect is about, and whether it ever ends |
 //! | `compile` | redirects and the paths of a site → entries, marks, rules to be walked |
 //! | [`headers`], [`glob`] | `_headers` → [`headers::FieldRule`]s |
 //! | [`kept`] | the files that an archive keeps → the lines that its rules come from |
-//! | `changes` | field rules and a path → the fields of its answer |
+//! | `changes` | field rules and a path → the fields of its response |
 //!
 //! The meaning of the lines is in docs/rules.md. Two parsers of other projects are the measure of
 //! ours; tests hold them against each other (crates/build/tests/rules/).

@@ -25,7 +25,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Whether there is code.
+    /// Returns whether there is code.
     #[must_use]
     pub fn is_dynamic(self) -> bool {
         self != Shape::Static
@@ -78,7 +78,7 @@ pub struct Walls {
 }
 
 impl Walls {
-    /// Whether a site that has these may have `now` without anybody's word for it.
+    /// Returns whether a site that has these may have `now` without anybody's word for it.
     #[must_use]
     pub fn may_become(self, now: Self) -> bool {
         now.shape.may_follow(self.shape) && now.main >= self.main
@@ -99,9 +99,10 @@ pub struct Walked {
 }
 
 impl Names {
-    /// Whether a build of a site of this shape depends on something at `path`, below the source:
-    /// it can be part of the site, has rules, or is code. Beside the content of a dynamic site
-    /// only scripts count, and folders, which may hold some: `is_folder` says whether that is one.
+    /// Returns whether a build of a site of this shape depends on something at `path`, below the
+    /// source: it can be part of the site, has rules, or is code. Beside the content of a dynamic
+    /// site only scripts count, and folders, which may hold some: `is_folder` says whether that is
+    /// one.
     pub fn may_matter_to(&self, shape: Shape, path: &Path, is_folder: impl Fn() -> bool) -> bool {
         if !self.may_matter(path, shape.is_dynamic()) {
             return false;

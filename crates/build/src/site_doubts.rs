@@ -37,7 +37,7 @@ fn number_as_directive(value: &str) -> Option<Warning> {
     Some(Warning::CacheControlNumber { value: value.to_owned(), number: number.to_owned() })
 }
 
-/// Whether a key is that of a file in no folder.
+/// Returns whether a key is that of a file in no folder.
 fn is_at_root(key: &[u8]) -> bool {
     !key.get(1..).unwrap_or_default().contains(&b'/')
 }

@@ -158,8 +158,8 @@ impl Stamp {
         }
     }
 
-    /// Whether the content is the same, as far as a program that writes it leaves a trace. Another
-    /// name for the file, or other permissions, change its status and not its content.
+    /// Returns whether the content is the same, as far as a program that writes it leaves a trace.
+    /// Another name for the file, or other permissions, change its status and not its content.
     pub(crate) fn is_content_of(&self, other: &Stamp) -> bool {
         (self.bytes, self.modified, self.modified_ns)
             == (other.bytes, other.modified, other.modified_ns)

@@ -113,7 +113,7 @@ pub(crate) fn path_for(archive: &Path) -> Option<PathBuf> {
     Some(archive.with_file_name(name))
 }
 
-/// Whether something stands under that name that is not ours to replace.
+/// Returns whether something stands under that name that is not ours to replace.
 pub(crate) fn is_foreign(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return false,

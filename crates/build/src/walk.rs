@@ -83,7 +83,7 @@ pub(crate) fn relative(key: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(key.strip_prefix(b"/").unwrap_or(key)))
 }
 
-/// Whether a folder, with slashes on both ends, holds the content of a dynamic site.
+/// Returns whether a folder, with slashes on both ends, holds the content of a dynamic site.
 fn is_content_folder(key: &[u8]) -> bool {
     dynamic::is_content_folder(without_slash(key))
 }
@@ -99,8 +99,8 @@ fn ids_above(folder: &Path) -> Vec<FileId> {
     real.ancestors().skip(1).filter_map(id_of).collect()
 }
 
-/// Whether a folder is one of proc(5) or sysfs(5): its files are made up as they are read, and
-/// links in it lead around without end.
+/// Returns whether a folder is one of proc(5) or sysfs(5): its files are made up as they are read,
+/// and links in it lead around without end.
 fn is_of_kernel(folder: &Path) -> bool {
     /// From linux/magic.h.
     const SYSFS_MAGIC: u64 = 0x6265_6572;

@@ -382,7 +382,7 @@ impl<'a> BuildState<'a> {
         self.known.get(place).filter(|known| known.found.by_rule == given.by_rule())
     }
 
-    /// Whether a file stays where it is. One that is decoded cannot.
+    /// Returns whether a file stays where it is. One that is decoded cannot.
     fn is_external(&self, given: Given, bytes: u64) -> bool {
         let least = self.options.external_min_bytes.filter(|_| given == Given::Nothing);
         least.is_some_and(|least| bytes > least)
@@ -452,8 +452,8 @@ fn first_look(source: &mut OpenSource, key: &[u8]) -> Result<(&'static str, bool
 pub(crate) struct Claims(Mutex<HashMap<([u8; 16], ListId), u32>>);
 
 impl Claims {
-    /// Whether file number `rank` has to encode this content in the codings of a list. If not, an
-    /// earlier file does.
+    /// Returns whether file number `rank` has to encode this content in the codings of a list. If
+    /// not, an earlier file does.
     fn claim(&self, digest: Digest, list: ListId, rank: usize) -> bool {
         let half = digest.0.first_chunk().copied().unwrap_or_default();
         let rank = u32::try_from(rank).unwrap_or(u32::MAX);

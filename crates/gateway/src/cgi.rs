@@ -155,7 +155,7 @@ impl Cgi {
         }
     }
 
-    /// Whether a stream with this tag is one of a script.
+    /// Returns whether a stream with this tag is one of a script.
     #[must_use]
     pub fn is_of_script(tag: u64) -> bool {
         tag >> CGI_TAG.trailing_zeros() == 1
@@ -272,7 +272,7 @@ impl Cgi {
         ended
     }
 
-    /// Whether a script responds to an exchange.
+    /// Returns whether a script responds to an exchange.
     #[must_use]
     pub fn has(&self, address: Address) -> bool {
         self.requests.contains_key(&address)
@@ -301,7 +301,7 @@ impl Cgi {
         self.runner.stop();
     }
 
-    /// Whether [`Self::flush`] has something to do.
+    /// Returns whether [`Self::flush`] has something to do.
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {

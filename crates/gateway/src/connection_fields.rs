@@ -97,7 +97,7 @@ impl<'a, I: Iterator<Item = Field<'a>> + Clone> ListedNames<I> {
         if self.has_any { self.options().count() } else { 0 }
     }
 
-    /// Whether a name is listed.
+    /// Returns whether a name is listed.
     pub(crate) fn contain(&self, name: &[u8]) -> bool {
         self.has_any && self.options().any(|option| option.eq_ignore_ascii_case(name))
     }

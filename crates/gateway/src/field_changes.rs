@@ -59,15 +59,15 @@ impl FieldChanges {
         self.removed.push(name.into());
     }
 
-    /// Whether nothing is changed.
+    /// Returns whether nothing is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.removed.is_empty()
     }
 
-    /// Whether fields of a name do not stay as they are. `_` counts as `-`, since programs behind a
-    /// gateway cannot tell them apart (RFC 3875 §4.1.18): a client cannot slip in another field of
-    /// a name that is set.
+    /// Returns whether fields of a name do not stay as they are. `_` counts as `-`, since programs
+    /// behind a gateway cannot tell them apart (RFC 3875 §4.1.18): a client cannot slip in another
+    /// field of a name that is set.
     pub(crate) fn replace(&self, name: &[u8]) -> bool {
         let is_set = |field: Field<'_>| is_same_name(name, field.name);
         !self.is_empty()

@@ -10,14 +10,14 @@
 //! | [`upstream_group`] | the servers of a mount, and how requests and responses are changed |
 //! | [`balancing`] | which of several servers a request goes to |
 //! | [`server_health`] | which of several servers can be used |
-//! | [`path_prefix`] | the paths of mounts, and what servers have in their place |
+//! | [`path_prefix`] | the paths of mounts, and the paths that servers get in their place |
 //! | [`field_changes`] | fields that an operator sets or removes |
 //! | [`request_forwarding`] | a request as the upstream server gets it |
 //! | [`response_forwarding`] | the fields of a response as the client gets them |
 //! | [`sent_files`] | responses in place of whose content a file is sent |
 //! | [`program_forwarding`] | a request as an application behind FastCGI or SCGI gets it |
 //! | [`script_location`] | which script of a folder responds to a path |
-//! | `connection_fields` | what becomes of a field that is forwarded (RFC 9110 §7.6.1) |
+//! | `connection_fields` | which fields are forwarded (RFC 9110 §7.6.1) |
 //! | [`cgi`] | the requests of one worker that CGI scripts respond to |
 //! | [`proxy`] | the requests of one worker that are forwarded |
 //! | [`python`] | the requests of one worker that Python applications respond to |

@@ -38,7 +38,7 @@ impl PathPrefix {
         &self.text
     }
 
-    /// Whether it is the path of the whole site.
+    /// Returns whether it is the path of the whole site.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.text.is_empty()
@@ -121,7 +121,7 @@ impl PathSuffix {
         &self.text
     }
 
-    /// Whether the last segment of a path, as the client has sent it, is a name with this
+    /// Returns whether the last segment of a path, as the client has sent it, is a name with this
     /// extension.
     #[must_use]
     pub fn covers(&self, path: &[u8]) -> bool {

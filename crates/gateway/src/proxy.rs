@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `attempts` | which server a request is sent to, and to which one next when that fails |
 //! | `stored_upload` | content that is stored before a server is asked |
-//! | `discarded_responses` | responses whose content nobody gets |
+//! | `discarded_responses` | responses whose content is discarded |
 //! | `health_checks` | requests that find out whether servers work |
 
 mod attempts;
@@ -314,7 +314,7 @@ impl Proxy {
         }
     }
 
-    /// Whether an exchange is forwarded, or is a tunnel.
+    /// Returns whether an exchange is forwarded, or is a tunnel.
     #[must_use]
     pub fn has(&self, address: Address) -> bool {
         self.exchanges.contains_key(&address) || self.tunnels.has_stream(address)
@@ -375,8 +375,8 @@ impl Proxy {
         self.client.stop();
     }
 
-    /// Whether [`Self::flush`], [`Self::next_server_news`] or [`Self::next_message`] has something
-    /// to do.
+    /// Returns whether [`Self::flush`], [`Self::next_server_news`] or [`Self::next_message`] has
+    /// something to do.
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
@@ -521,7 +521,7 @@ impl Proxy {
 }
 
 impl Forwarding {
-    /// Whether content is stored, and no server was asked yet.
+    /// Returns whether content is stored, and no server was asked yet.
     fn is_collecting(&self) -> bool {
         self.upload.as_ref().is_some_and(StoredUpload::is_collecting)
     }
@@ -549,12 +549,12 @@ impl Forwarding {
         Ok(())
     }
 
-    /// Whether the server is an application behind FastCGI or SCGI.
+    /// Returns whether the server is an application behind FastCGI or SCGI.
     fn is_of_application(&self) -> bool {
         self.attempts.server.group().options.program.is_some()
     }
 
-    /// Whether content is stored only to find out its length.
+    /// Returns whether content is stored only to find out its length.
     fn lacks_length(&self) -> bool {
         let options = &self.attempts.server.group().options;
         self.is_collecting() && !self.has_length && options.stored_upload_max_bytes.is_none()
@@ -710,7 +710,7 @@ impl Forwarding {
         Ended::Answered { status: 101, body_bytes: 0 }
     }
 
-    /// Whether the client would switch to a protocol.
+    /// Returns whether the client would switch to a protocol.
     fn has_offered(&self, protocol: &[u8]) -> bool {
         let offered = self.offered.iter().flat_map(|offered| offered.split(", "));
         offered.into_iter().any(|one| one.as_bytes().eq_ignore_ascii_case(protocol))

@@ -188,8 +188,8 @@ impl ProxyError {
         is_overload.then_some(OVERLOAD_RETRY_SECONDS)
     }
 
-    /// Whether the error says something about the upstream server or this one, and not only about
-    /// the request.
+    /// Returns whether the error says something about the upstream server or this one, and not only
+    /// about the request.
     #[must_use]
     pub fn is_logged(&self) -> bool {
         match self {

@@ -15,12 +15,12 @@
 //! | `app_queue` | how many requests each process has, and which requests wait |
 //! | `process_link` | the connection to a process |
 //! | `file_channel`, `sent_file` | files that processes open and this server sends |
-//! | `process_events` | frames of processes, their ends, requests that they do not get to |
+//! | `process_events` | frames of processes, their ends, requests that they cannot begin |
 //! | `python_request` | one request: content to the process, the response to the client |
 //! | `websockets`, `open_websocket` | WebSockets that an ASGI application has accepted |
-//! | `python_environ` | what a WSGI application is told about a request |
-//! | `python_scope` | what an ASGI application is told about a request |
-//! | `oracle` | what holds for both of any request: for tests and the fuzzer |
+//! | `python_environ` | the environ of a request for a WSGI application |
+//! | `python_scope` | the scope of a request for an ASGI application |
+//! | `oracle` | the properties of both for any request: for tests and the fuzzer |
 //! | [`limits`] | every limit with its reason |
 
 mod app_queue;
@@ -126,7 +126,7 @@ impl Python {
         }
     }
 
-    /// Whether a connection with this tag is one to a process.
+    /// Returns whether a connection with this tag is one to a process.
     #[must_use]
     pub fn is_of_process(tag: u64) -> bool {
         tag >> PYTHON_TAG.trailing_zeros() == 1
@@ -168,7 +168,7 @@ impl Python {
         entered.inspect_err(|_| drop(self.requests.remove(&address)))
     }
 
-    /// Whether an application responds to an exchange.
+    /// Returns whether an application responds to an exchange.
     #[must_use]
     pub fn has(&self, address: Address) -> bool {
         self.requests.contains_key(&address) || self.websockets.has_stream(address)
@@ -237,7 +237,7 @@ impl Python {
         }
     }
 
-    /// Whether [`Self::flush`] has something to do.
+    /// Returns whether [`Self::flush`] has something to do.
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {

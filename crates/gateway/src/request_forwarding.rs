@@ -155,7 +155,7 @@ fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, ProxyError> {
     }
 }
 
-/// Whether a request may become a tunnel, such as a WebSocket, if its server agrees.
+/// Returns whether a request may become a tunnel, such as a WebSocket, if its server agrees.
 #[must_use]
 pub fn asks_for_tunnel(head: &RequestHead<'_>) -> bool {
     head.protocol.is_some() || upgrade(head).is_some()
@@ -187,16 +187,17 @@ fn upgrade(head: &RequestHead<'_>) -> Option<Box<str>> {
     (!protocols.is_empty()).then(|| protocols.join(", ").into())
 }
 
-/// Whether the client uses trailers (RFC 9110 §10.1.4).
+/// Returns whether the client uses trailers (RFC 9110 §10.1.4).
 fn accepts_trailers(head: &RequestHead<'_>) -> bool {
     let codings = head.fields.all(b"TE").flat_map(|value| value.split(|byte| *byte == b','));
     codings.into_iter().any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// Whether a path has a segment `.` or `..` for some server: also percent-encoded, more than once,
-/// between encoded slashes and backslashes, before a parameter (`..;`) or a NUL, and with white
-/// space around. Clients take dot segments out before they send a path (RFC 3986 §5.2.4). One that
-/// is sent would be looked up here as it is, and taken out by the upstream server.
+/// Returns whether a path has a segment `.` or `..` for some server: also percent-encoded, more
+/// than once, between encoded slashes and backslashes, before a parameter (`..;`) or a NUL, and
+/// with white space around. Clients take dot segments out before they send a path (RFC 3986
+/// §5.2.4). One that is sent would be looked up here as it is, and taken out by the upstream
+/// server.
 pub(crate) fn has_dot_segment(path: &[u8]) -> bool {
     // Most paths have neither a dot behind a slash nor a percent sign.
     let may_have = |pair: &[u8]| matches!(pair, [b'/' | b'\\', b'.' | b' '] | [b'%', _]);

@@ -75,8 +75,8 @@ impl ScriptFolder {
         [&*self.application_root, &*script.name].concat()
     }
 
-    /// Whether a path, as the client has sent it, has a name with the extension of scripts. Such a
-    /// path is never that of a file that is sent as it is.
+    /// Returns whether a path, as the client has sent it, has a name with the extension of scripts.
+    /// Such a path is never that of a file that is sent as it is.
     #[must_use]
     pub fn covers(&self, path: &[u8]) -> bool {
         let mut scratch = Vec::new();
@@ -145,7 +145,7 @@ impl ScriptFolder {
         self.no_exec_of(decode_path(path, &mut scratch).ok()?)
     }
 
-    /// Whether a path is that of a folder in which no scripts are run, or below one.
+    /// Returns whether a path is that of a folder in which no scripts are run, or below one.
     fn is_no_exec(&self, path: &[u8]) -> bool {
         self.no_exec_of(path).is_some()
     }
@@ -163,7 +163,7 @@ fn script(name: &[u8], path_info: &[u8]) -> ScriptLocation {
     ScriptLocation::Script(LocatedScript { name: name.to_vec(), path_info: path_info.to_vec() })
 }
 
-/// Whether a decoded path means the same for everything that reads it.
+/// Returns whether a decoded path means the same for everything that reads it.
 fn is_unambiguous(path: &[u8]) -> bool {
     let Some(names) = path.strip_prefix(b"/") else { return false };
     let names = names.strip_suffix(b"/").unwrap_or(names);

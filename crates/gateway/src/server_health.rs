@@ -138,19 +138,19 @@ impl ServerHealth {
         Some(if is_healthy { HealthChange::Up(streak) } else { HealthChange::Down(streak) })
     }
 
-    /// Whether failures have taken it out, and no request has succeeded since then.
+    /// Returns whether failures have taken it out, and no request has succeeded since then.
     #[must_use]
     pub fn is_out(&self) -> bool {
         self.out_until_ms.is_some()
     }
 
-    /// Whether health checks have taken it out.
+    /// Returns whether health checks have taken it out.
     #[must_use]
     pub fn is_down(&self) -> bool {
         self.is_down
     }
 
-    /// Whether it can be used.
+    /// Returns whether it can be used.
     #[must_use]
     pub fn is_available(&self, now_ms: u64) -> bool {
         !self.is_down && self.out_until_ms.is_none_or(|until_ms| until_ms <= now_ms)

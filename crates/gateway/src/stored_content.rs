@@ -65,7 +65,7 @@ impl StoredContent {
         self.spool.bytes()
     }
 
-    /// Whether all of it was given out.
+    /// Returns whether all of it was given out.
     pub(crate) fn is_at_end(&self) -> bool {
         self.sent_bytes == self.spool.bytes()
     }

@@ -169,7 +169,7 @@ impl Tunnels {
         true
     }
 
-    /// Whether an exchange is the client's side of a tunnel.
+    /// Returns whether an exchange is the client's side of a tunnel.
     pub(crate) fn has_stream(&self, exchange: Address) -> bool {
         self.clients.contains_key(&ClientKey::Stream(exchange))
     }

@@ -173,7 +173,7 @@ impl Upstream {
         KeyLimits { connections_max: self.connections_max, idle_max }
     }
 
-    /// Whether the connections to it are encrypted.
+    /// Returns whether the connections to it are encrypted.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()

@@ -196,7 +196,7 @@ impl UpstreamGroup {
         self.servers.len()
     }
 
-    /// Whether there is another server when one fails.
+    /// Returns whether there is another server when one fails.
     pub(crate) fn has_several(&self) -> bool {
         self.servers.len() > 1
     }

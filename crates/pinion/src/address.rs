@@ -85,7 +85,7 @@ impl Address {
         }
     }
 
-    /// Whether it may be listened on twice: the kernel chooses another port each time.
+    /// Returns whether it may be listened on twice: the kernel chooses another port each time.
     pub(crate) fn may_repeat(&self) -> bool {
         self.port() == Some(0)
     }

@@ -110,7 +110,7 @@ fn takes(verb: Verb, name: &str) -> bool {
 const LISTEN: &str = "listen";
 const PORT: &str = "port";
 
-/// Whether `--json` stands among arguments that may be wrong otherwise.
+/// Returns whether `--json` stands among arguments that may be wrong otherwise.
 pub(crate) fn names_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }

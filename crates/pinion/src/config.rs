@@ -2,12 +2,12 @@
 //!
 //! | Module | Step |
 //! |---|---|
-//! | [`fault`] | what is wrong, with file, line and column |
-//! | [`syntax`] | errors of the TOML parser → what to write instead; pure |
+//! | [`fault`] | a fault, with file, line and column |
+//! | [`syntax`] | errors of the TOML parser → the right form to write; pure |
 //! | [`tables`] | text → tables of texts, each checked by its row of the directive table; pure |
-//! | [`clash`] | what several tables say against each other; pure |
+//! | [`clash`] | contradictions between tables; pure |
 //! | [`mounts`] | the mounts of a site, each alone and all together |
-//! | [`mod@load`] | file and flags → settings and sites for a `ServerPlan` |
+//! | [`mod@load`] | file and flags → the parts of a [`ServerPlan`](crate::plan::ServerPlan) |
 //! | [`mod@examine`] | a look at everything that the file names |
 //! | [`access_logs`] | access logs that contradict each other |
 //! | [`live_links`] | links in folders that are read for each request |

@@ -7,7 +7,7 @@
 //! | [`connection`] | one client of the socket, as bytes |
 //! | [`socket`] | the paths of sockets, and how one is bound |
 //! | [`client`] | the side of a command |
-//! | [`status`] | what a server tells about itself |
+//! | [`status`] | the status of a server |
 
 pub(crate) mod client;
 pub(crate) mod connection;

@@ -8,9 +8,9 @@
 //! |---|---|
 //! | `request` | URL and headers → the head of a request |
 //! | `server_settings` | the settings of the server that its responses depend on |
-//! | `listener` | the listener that a client connects to, and what its responses have |
+//! | `listener` | the listener that a client connects to, and the fields of its responses |
 //! | `sites` | the sites: of a plan, or those that a server serves |
-//! | `response` | what a server does before and after its sites: hosts, scripts, errors |
+//! | `response` | the steps before and after the sites: hosts, scripts, errors |
 //! | `recorder`, `steps` | the steps of a look-up, recorded and in words |
 //! | `rule_lines` | the lines that rules are written in |
 //! | `headers` | where each header comes from |

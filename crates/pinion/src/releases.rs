@@ -12,10 +12,10 @@
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | [`folder`] | the names above; what is a release folder, and what may become one |
+//! | [`folder`] | the names above; which folders are release folders, or may become one |
 //! | [`id`] | the name of a release |
-//! | [`shelf`] | what lies in `releases/`: taking in, listing, removing |
-//! | [`history`] | the log, and what it says about going back |
+//! | [`shelf`] | the files in `releases/`: storing, listing, removing |
+//! | [`history`] | the log, and the order of rollbacks |
 //! | [`lock`] | one switch after the other |
 //! | [`turn`] | the switch itself |
 //! | [`served`] | whether a server has a release in use |

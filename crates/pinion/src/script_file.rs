@@ -158,7 +158,7 @@ fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<SiteProgram, Failure>
     Ok(SiteProgram::of_code(&name, main, names, files).map_err(anyhow::Error::new)?)
 }
 
-/// Whether a file of code lies below the folder for the content of a site on the disk.
+/// Returns whether a file of code lies below the folder for the content of a site on the disk.
 fn lies_in_content_folder(site: &Path, path: &[u8]) -> bool {
     let relative = path.strip_prefix(b"/").unwrap_or(path);
     site.join(CONTENT_FOLDER).join(OsStr::from_bytes(relative)).is_file()

@@ -7,52 +7,52 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`kit`] | everything a server needs, ready before the first thread |
-//! | [`keys`] | what clients come back with is sealed with |
+//! | [`keys`] | the keys that seal session tickets and connection ids, which clients return |
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
-//! | [`app`] | what a worker does with a request, as one readable function |
-//! | [`access`] | who may request what, and how often |
-//! | [`acme`] | challenges of certificate authorities, answered from a folder |
+//! | [`app`] | how a worker handles a request, as one readable function |
+//! | [`access`] | which clients may request which paths, and how often |
+//! | [`acme`] | challenges of certificate authorities, with responses from a folder |
 //! | [`dispatch`] | who responds to a request: health check, challenges, redirects, sites |
-//! | [`dev`] | what `--dev` adds: pages that reload, pages about errors |
-//! | [`dynamic`] | requests that the scripts of sites answer |
+//! | [`dev`] | the additions of `--dev`: pages that reload, pages about errors |
+//! | [`dynamic`] | requests that the scripts of sites respond to |
 //! | [`gateway`] | requests that other servers respond to |
-//! | [`mounts`] | which requests those are |
-//! | [`live_folders`] | the folders of such files, opened with their site |
+//! | [`mounts`] | the paths of these requests |
+//! | [`live_folders`] | the folders of live files, opened with their site |
 //! | [`live_files`] | files that are read as they are when they are requested |
-//! | [`sent_folders`] | folders with the files that applications have sent |
+//! | [`sent_folders`] | folders with the files that applications have the server send |
 //! | [`php`] | PHP that the server starts for its sites |
-//! | [`refusal_by_rule`] | whether status 404 is what a rule says |
-//! | [`dummy`] | the yardstick without a site |
+//! | [`refusal_by_rule`] | whether a rule causes status 404 |
+//! | [`dummy`] | the dummy for measurements, without a site |
 //! | [`generation`] | one state of a site |
-//! | [`published`] | the current state of every site, and how workers take up the next |
+//! | [`published`] | the current state of every site, and how workers load the next |
 //! | [`sites`] | the sites beside the workers: which there are, who loads and watches each |
 //! | [`control_thread`] | signals and commands for the server |
 //! | [`control_clients`] | clients of the control socket |
 //! | [`explainer`] | explanations of responses for them |
-//! | [`status`] | what the server tells about itself |
+//! | [`status`] | the status of the server |
 //! | [`configuration`] | the configuration file, read again |
-//! | `start_lines` | what a start prints |
-//! | [`service_manager`] | what systemd has passed to the process |
+//! | `start_lines` | the lines that a start prints |
+//! | [`service_manager`] | the sockets and settings that systemd has passed to the process |
 //! | `passed_sockets` | sockets from it: `fd:NAME` |
-//! | `notifier`, `watchdog` | what is reported to it: ready, reloading, stopping, alive |
-//! | [`damage`] | why answers were 500, told on stderr |
+//! | `notifier`, `watchdog` | reports to it: ready, reloading, stopping, alive |
+//! | [`damage`] | the reasons of responses with status 500, on stderr |
 //! | [`log_throttle`] | how often a message is logged that clients can cause |
-//! | [`journal`] | what of a request goes into the access log |
+//! | [`journal`] | the record of a request for the access log |
 //! | [`latency`] | how long requests take |
-//! | [`stats`] | what the server does and costs, in figures |
+//! | [`stats`] | the figures of the server: requests and resources |
 //! | [`program_table`] | the programs of all sites, and the process that starts them |
 //! | `private_folder` | a folder for their configurations and sockets |
-//! | `program_output` | what a program prints that is asked a question |
-//! | [`site_programs`] | those that the server starts for sites by itself |
+//! | `program_output` | the output of a program that is run to answer a question |
+//! | [`site_programs`] | the programs that the server starts on behalf of sites |
 //! | [`running_programs`] | which programs run, and how they are replaced |
-//! | [`pending`] | records of answers that have not left yet |
+//! | [`pending`] | log records of responses that have not been sent yet |
 //! | [`loader`] | folder, archive or script → generation |
 //! | [`reload`] | the thread that loads the next generation |
-//! | [`reload_report`] | what comes of a reload, for whoever waits for it |
+//! | [`reload_report`] | the outcome of a reload, for the clients that wait for it |
 //! | [`watch`] | folder, archive or script changed → reload |
 //! | [`listeners`] | addresses → sockets |
-//! | [`look`] | what tells one state of a path from another |
-//! | [`tls`] | certificates and ticket keys, and how changed files are taken up |
+//! | [`look`] | tells one state of a path from another |
+//! | [`tls`] | certificates and ticket keys, and how changed files are reloaded |
 //! | [`redirect`] | listeners that send every client to the encrypted ones |
 //! | [`socket_files`] | the files of Unix sockets, gone at the end |
 //! | [`interrupt`] | a signal ends a start that takes long |

@@ -258,7 +258,8 @@ fn names_python(path: &str) -> bool {
     path.split_once(':').is_some_and(|(module, object)| is_name(module) && is_name(object))
 }
 
-/// Whether a regular file begins with the archive's magic. A file that does not exist does not.
+/// Returns whether a regular file begins with the archive's magic. A file that does not exist does
+/// not.
 pub(crate) fn is_archive(path: &Path) -> io::Result<bool> {
     match path.metadata() {
         // Opening a pipe would wait for its other end.

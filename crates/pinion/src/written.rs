@@ -43,7 +43,7 @@ impl Low {
         self.tables.get(&table).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether it was given.
+    /// Returns whether it was given.
     pub(crate) fn given(&self, name: &str) -> bool {
         self.written.contains_key(name)
     }

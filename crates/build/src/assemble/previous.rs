@@ -262,7 +262,7 @@ struct EarlierFile<'a> {
     is_also: bool,
 }
 
-/// Whether the content of an asset proves its name.
+/// Returns whether the content of an asset proves its name.
 fn is_proven(
     archive: &Archive<'_>,
     digests: &Digests<'_>,
@@ -279,7 +279,7 @@ fn is_proven(
     Ok(body.is_some_and(|(_, body)| fingerprint::is_named_by_content(path, essence, body)))
 }
 
-/// Whether an entry is a file under its own path.
+/// Returns whether an entry is a file under its own path.
 fn is_file(entry: &Entry<'_>) -> bool {
     entry.kind() == EntryKind::Resource
         && entry.status() == 200

@@ -366,12 +366,12 @@ fn changes(sort: Sort, block: &SharedBlock<'_>) -> Vec<String> {
     gone.chain(given).filter(|line| is_said(line)).collect()
 }
 
-/// Whether `_headers` may say this.
+/// Returns whether `_headers` may say this.
 fn is_said(line: &str) -> bool {
     parse(Path::new("_headers"), format!("/*\n{line}").as_bytes()).is_ok()
 }
 
-/// Whether an answer with these fields is as the line has it.
+/// Returns whether an answer with these fields is as the line has it.
 fn says(block: &SharedBlock<'_>, line: &str) -> bool {
     let named = |name: &str| {
         let name = name.as_bytes().to_vec();
@@ -405,7 +405,7 @@ fn lines_of(fields: &[(&str, &str)]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// Whether the type that the archive names is one that is not encoded.
+/// Returns whether the type that the archive names is one that is not encoded.
 fn packed_as(block: &SharedBlock<'_>) -> bool {
     let essence = block.media_type().split(|&byte| byte == b';').next().unwrap_or_default();
     std::str::from_utf8(essence.trim_ascii_end()).is_ok_and(is_packed)

@@ -97,32 +97,33 @@ struct EntryReader<'a> {
     digests: Digests<'a>,
 }
 
-/// Whether the entry is content under a path that can be asked for.
+/// Returns whether the entry is content under a path that can be asked for.
 pub(super) fn is_page(entry: &Entry<'_>) -> bool {
     entry.kind() == EntryKind::Resource && entry.path().first() == Some(&b'/')
 }
 
-/// Whether the entry is a page for paths that do not exist.
+/// Returns whether the entry is a page for paths that do not exist.
 pub(super) fn is_fallback(entry: &Entry<'_>) -> bool {
     entry.path().starts_with(FALLBACK_PREFIX)
 }
 
-/// Whether the entry is a page of an error.
+/// Returns whether the entry is a page of an error.
 pub(super) fn is_error_page(entry: &Entry<'_>) -> bool {
     entry.path().starts_with(ERROR_PREFIX)
 }
 
-/// Whether the entry is a file of rules as it was written.
+/// Returns whether the entry is a file of rules as it was written.
 pub(super) fn is_rules_file(entry: &Entry<'_>) -> bool {
     entry.path().starts_with(FILE_PREFIX)
 }
 
-/// Whether the entry is a `_redirects`, or one of another folder.
+/// Returns whether the entry is a `_redirects`, or one of another folder.
 pub(super) fn is_redirects_file(entry: &Entry<'_>) -> bool {
     is_rules_file(entry) && kind_of_rules(entry.path()) == Some(RulesFile::Redirects)
 }
 
-/// Whether an import has made the archive, not a build: nothing tells its fields but its answers.
+/// Returns whether an import has made the archive, not a build: nothing tells its fields but its
+/// answers.
 pub(super) fn is_imported(archive: &Archive<'_>) -> Result<bool, Damage> {
     Ok(archive.meta()?.any(|(key, _)| key == "imported-from"))
 }
@@ -134,8 +135,8 @@ fn included<'a>(archive: &Archive<'a>) -> Result<impl Iterator<Item = &'a str> +
     Ok(archive.meta()?.filter_map(is_pattern))
 }
 
-/// Whether the archive was built as one of a site of 80s, regardless of the modules that its main
-/// script loads.
+/// Returns whether the archive was built as one of a site of 80s, regardless of the modules that
+/// its main script loads.
 fn is_of_80s(archive: &Archive<'_>) -> Result<bool, Damage> {
     Ok(archive.meta()?.any(|fact| fact == (COMPAT_FACT, COMPAT_80S)))
 }
@@ -147,7 +148,7 @@ pub(super) fn flags(archive: &Archive<'_>) -> Result<Vec<String>, Damage> {
     Ok(compat.into_iter().chain(include).collect())
 }
 
-/// Whether the main script loads the module of 80s.
+/// Returns whether the main script loads the module of 80s.
 fn main_is_of_80s(code: &Code) -> bool {
     let text = |path: &str| code.iter().find(|(key, _)| *key == path.as_bytes());
     main_script(text).is_some_and(|(_, (_, text))| loads_module(text))
@@ -158,7 +159,7 @@ fn kind_of_rules(key: &[u8]) -> Option<RulesFile> {
     key.rsplit(|&byte| byte == b'/').next().and_then(rules_file)
 }
 
-/// Whether a build makes the entry because of a flag: folder listings and the single page.
+/// Returns whether a build makes the entry because of a flag: folder listings and the single page.
 fn is_of_flags(entry: &Entry<'_>) -> bool {
     entry.path().starts_with(VARIANT_PREFIX)
         || entry.path() == SINGLE_PAGE_KEY
@@ -180,7 +181,7 @@ impl<'a> ExtractLayout<'a> {
         })
     }
 
-    /// Whether the entry is no file of the site: an earlier release has left it.
+    /// Returns whether the entry is no file of the site: an earlier release has left it.
     pub(super) fn is_previous(&self, entry: &Entry<'_>) -> bool {
         self.previous.age(entry.path()).is_some()
     }
@@ -293,7 +294,8 @@ impl ExtractLayout<'_> {
 }
 
 impl EntryReader<'_> {
-    /// Whether an entry has the content of this path, or nothing of it; none if it has another.
+    /// Returns whether an entry has the content of this path, or nothing of it; none if it has
+    /// another.
     fn is_content(
         &self,
         path: &[u8],
@@ -366,7 +368,7 @@ impl EntryReader<'_> {
         Ok(format!("_{}.{}", entry.status(), media::extension(media_type)))
     }
 
-    /// Whether the entry in the scratch is content of its own and equal to that of `entry`.
+    /// Returns whether the entry in the scratch is content of its own and equal to that of `entry`.
     fn is_same(&self, scratch: &Scratch, entry: &Entry<'_>) -> Result<bool, Damage> {
         let Some(found) = scratch.entry().filter(is_page) else { return Ok(false) };
         match (found.representation(0), entry.representation(0)) {
@@ -378,7 +380,7 @@ impl EntryReader<'_> {
         }
     }
 
-    /// Whether one of the folders that `path` lies in is a file.
+    /// Returns whether one of the folders that `path` lies in is a file.
     fn lies_in_file(
         &self,
         path: &[u8],

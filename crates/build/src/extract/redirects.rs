@@ -16,7 +16,7 @@ use crate::rules::redirects::parse;
 /// The name of the capture of a `*` at the end.
 const SPLAT: &str = "splat";
 
-/// Whether the entry becomes a line.
+/// Returns whether the entry becomes a line.
 pub(super) fn is_line(entry: &Entry<'_>) -> bool {
     matches!(entry.kind(), EntryKind::Redirect | EntryKind::Rewrite)
         && entry.path().first() == Some(&b'/')
@@ -188,7 +188,7 @@ fn target_text(redirects: bool, keeps_query: bool, target: &[u8]) -> Result<Stri
     }
 }
 
-/// Whether a build of the files would answer one of the slash forms of a path.
+/// Returns whether a build of the files would answer one of the slash forms of a path.
 fn has_file(archive: &Archive<'_>, path: &[u8]) -> Result<bool, Damage> {
     let without = path.strip_suffix(b"/").unwrap_or(path);
     let with = [without, b"/"].concat();

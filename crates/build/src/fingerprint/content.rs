@@ -15,14 +15,14 @@ const ALGORITHMS: [&Algorithm; 4] = [&SHA256, &SHA1_FOR_LEGACY_USE_ONLY, &SHA384
 /// base64url.
 const PART_MIN: usize = 8;
 
-/// Whether a part of the last name of `key` is the beginning of a digest of the content, in
+/// Returns whether a part of the last name of `key` is the beginning of a digest of the content, in
 /// hexadecimal digits or in base64url. It depends on the name, the type and the content alone.
 pub(crate) fn is_named_by_content(key: &[u8], essence: &str, content: &[u8]) -> bool {
     let Some(parts) = NameParts::of(key, essence) else { return false };
     ALGORITHMS.iter().any(|algorithm| parts.begin(digest(algorithm, content).as_ref()))
 }
 
-/// Whether the name has a part that may be the beginning of a digest.
+/// Returns whether the name has a part that may be the beginning of a digest.
 pub(crate) fn may_be_named_by_content(key: &[u8], essence: &str) -> bool {
     NameParts::of(key, essence).is_some()
 }
@@ -49,7 +49,7 @@ impl<'a> NameParts<'a> {
         (!parts.hex.is_empty() || !parts.base64.is_empty()).then_some(parts)
     }
 
-    /// Whether one of them is the beginning of the digest.
+    /// Returns whether one of them is the beginning of the digest.
     fn begin(&self, digest: &[u8]) -> bool {
         self.hex.iter().any(|part| begins_in_hex(digest, part))
             || self.base64.iter().any(|part| begins_in_base64(digest, part))

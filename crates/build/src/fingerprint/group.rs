@@ -51,7 +51,7 @@ pub(super) struct FileGroup<'a> {
 }
 
 impl Alphabet {
-    /// Whether a text has no other characters. Hexadecimal digits are of one case.
+    /// Returns whether a text has no other characters. Hexadecimal digits are of one case.
     pub(super) fn has_all(self, text: &[u8]) -> bool {
         match self {
             Alphabet::Hex => {
@@ -86,15 +86,15 @@ impl<'a> FileGroup<'a> {
         }
     }
 
-    /// Whether the files with such parts are most of the `all` files of the folder, and those that
-    /// are no evidence are few among them.
+    /// Returns whether the files with such parts are most of the `all` files of the folder, and
+    /// those that are no evidence are few among them.
     pub(super) fn is_most_of(&self, all: usize) -> bool {
         let without = self.words + self.plain;
         self.counted * 2 > all && without * 3 <= self.words + self.counted
     }
 
-    /// Whether the parts, taken together, are random: at least two of them, of different shapes,
-    /// with few that begin alike, and with as many digits as random ones have.
+    /// Returns whether the parts, taken together, are random: at least two of them, of different
+    /// shapes, with few that begin alike, and with as many digits as random ones have.
     pub(super) fn is_random(&self, alphabet: Alphabet) -> bool {
         let count = self.parts.len();
         let mut shapes = self.parts.iter().map(|part| shape(part));
@@ -131,7 +131,7 @@ fn shape(part: &[u8]) -> u32 {
     })
 }
 
-/// Whether more than half of two parts is the same beginning.
+/// Returns whether more than half of two parts is the same beginning.
 fn begin_alike(one: &[u8], next: &[u8]) -> bool {
     let same = one.iter().zip(next).take_while(|(a, b)| a == b).count();
     same > one.len() / 2

@@ -44,7 +44,7 @@ pub(super) fn parts(stem: &[u8], has_width: bool) -> impl Iterator<Item = (NameF
     })
 }
 
-/// Whether a file is of a type that build tools give a hash: no page, no data, no download.
+/// Returns whether a file is of a type that build tools give a hash: no page, no data, no download.
 pub(crate) fn is_asset(name: &[u8], essence: &str) -> bool {
     let top = essence.split('/').next().unwrap_or_default();
     matches!(top, "image" | "font" | "audio" | "video")
@@ -85,8 +85,8 @@ fn without_width(stem: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a stem holds a hash that is one without further evidence: a run of letters and digits
-/// that are all hexadecimal, long enough, with a letter and a digit among them.
+/// Returns whether a stem holds a hash that is one without further evidence: a run of letters and
+/// digits that are all hexadecimal, long enough, with a letter and a digit among them.
 pub(super) fn has_long_hash(stem: &[u8]) -> bool {
     stem.split(|byte| !byte.is_ascii_alphanumeric()).any(|run| {
         run.len() >= LONG_HEX_MIN
@@ -96,7 +96,7 @@ pub(super) fn has_long_hash(stem: &[u8]) -> bool {
     })
 }
 
-/// Whether a stem ends in groups of 8, 4, 4, 4 and 12 hexadecimal digits (RFC 9562).
+/// Returns whether a stem ends in groups of 8, 4, 4, 4 and 12 hexadecimal digits (RFC 9562).
 fn ends_in_uuid(stem: &[u8]) -> bool {
     const GROUPS: [usize; 5] = [12, 4, 4, 4, 8];
     let mut groups = stem.rsplit(|&byte| byte == b'-');

@@ -111,7 +111,7 @@ pub(super) fn witnessed<'a>(files: &[Asset<'a>]) -> Witnessed<'a> {
 }
 
 impl Witnessed<'_> {
-    /// Whether a tool writes names with a hash of this form to a folder.
+    /// Returns whether a tool writes names with a hash of this form to a folder.
     pub(super) fn covers(&self, folder: &[u8], form: NameForm) -> bool {
         let is_own = || {
             OWN_FOLDERS.iter().any(|own| memchr::memmem::find(folder, own).is_some())

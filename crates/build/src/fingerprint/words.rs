@@ -53,16 +53,17 @@ pub(super) fn look(part: &[u8], alphabet: Alphabet) -> Look {
     if is_plain { Look::Plain } else { Look::Random }
 }
 
-/// Whether all that `-` and `_` separate are words or numbers, in one way to write capitals.
+/// Returns whether all that `-` and `_` separate are words or numbers, in one way to write
+/// capitals.
 fn are_words(part: &[u8]) -> bool {
     let is_small = part.iter().any(u8::is_ascii_lowercase);
     let shouts = part.windows(2).any(|pair| pair.iter().all(u8::is_ascii_uppercase));
     !(is_small && shouts) && part.split(|byte| b"-_".contains(byte)).all(is_word)
 }
 
-/// Whether a text is a number, or a word or several with a number at the end, or one word with a
-/// number in front. Words have a vowel and letters that follow each other in words. They have
-/// three letters or more, but for one in front (`iPhone`) or before the number (`GalaxyS9`).
+/// Returns whether a text is a number, or a word or several with a number at the end, or one word
+/// with a number in front. Words have a vowel and letters that follow each other in words. They
+/// have three letters or more, but for one in front (`iPhone`) or before the number (`GalaxyS9`).
 fn is_word(text: &[u8]) -> bool {
     let runs = runs(text);
     let is_number = |run: &&(Class, &[u8])| run.0 == Class::Digits;
@@ -110,7 +111,7 @@ fn runs(part: &[u8]) -> Vec<(Class, &[u8])> {
     runs
 }
 
-/// Whether a part of one number and at most one word is a date, or a year and a word.
+/// Returns whether a part of one number and at most one word is a date, or a year and a word.
 fn begins_with_year(part: &[u8]) -> bool {
     let digits = part.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let is_year = part.starts_with(b"19") || part.starts_with(b"20");
@@ -147,7 +148,7 @@ const FOLLOWERS: [&[u8]; 26] = [
     b"aeilouyz",
 ];
 
-/// Whether two letters follow each other in words, in any case.
+/// Returns whether two letters follow each other in words, in any case.
 fn is_common(pair: &[u8]) -> bool {
     let [one, next] = pair else { return true };
     let row = one.to_ascii_lowercase().wrapping_sub(b'a');

@@ -102,7 +102,7 @@ impl<'a> ImportedAnswer<'a> {
         Ok(answer)
     }
 
-    /// Whether its type is worth encoding.
+    /// Returns whether its type is worth encoding.
     pub(super) fn is_encoded(&self) -> bool {
         let media = self.media.as_deref().unwrap_or_default();
         !is_packed(media.split(';').next().unwrap_or_default().trim_end())

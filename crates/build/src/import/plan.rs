@@ -191,8 +191,8 @@ impl<'a> Gathered<'a> {
         self.plan
     }
 
-    /// Whether the archiver was told to add the other slash form of each path. Then all of them are
-    /// there; otherwise the one of some path is missing.
+    /// Returns whether the archiver was told to add the other slash form of each path. Then all of
+    /// them are there; otherwise the one of some path is missing.
     fn redirects_slashes(&self) -> bool {
         let folders = self.plan.fallbacks.keys().map(|folder| [folder, &b"*"[..]].concat());
         let files = self.plan.pages.keys().cloned().chain(folders);
@@ -373,13 +373,13 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// Whether an answer is a permanent redirect to the path with a slash more, or less.
+    /// Returns whether an answer is a permanent redirect to the path with a slash more, or less.
     fn leads_to_other_form(&self, answer: usize, path: &[u8]) -> bool {
         let answer = self.plan.answers.get(answer);
         answer.is_some_and(|answer| answer.location == other_form(path))
     }
 
-    /// Whether the target of a rule is a path, or a URL with a host.
+    /// Returns whether the target of a rule is a path, or a URL with a host.
     fn leads_somewhere(&self, answer: usize) -> bool {
         let Some(answer) = self.plan.answers.get(answer) else { return false };
         let to = answer.location;
@@ -429,7 +429,7 @@ fn without_port(host: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a request can name it: `*` stands for itself in kawipiko.
+/// Returns whether a request can name it: `*` stands for itself in kawipiko.
 fn is_host(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'*')
 }

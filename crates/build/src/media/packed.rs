@@ -1,9 +1,9 @@
 //! Media types whose content is not encoded: it is compressed already, or clients read it in
 //! ranges.
 
-/// Whether content of a type is not worth trying to encode, because it is compressed already, or
-/// not to be encoded, because clients read it in ranges. A compressed type that is not recognized
-/// costs build time only: a coding that gains too little is dropped anyway.
+/// Returns whether content of a type is not worth trying to encode, because it is compressed
+/// already, or not to be encoded, because clients read it in ranges. A compressed type that is not
+/// recognized costs build time only: a coding that gains too little is dropped anyway.
 pub(crate) fn is_packed(essence: &str) -> bool {
     is_compressed(essence) || READ_IN_RANGES.contains(&essence)
 }

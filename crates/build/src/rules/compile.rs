@@ -70,18 +70,19 @@ impl<'s> SitePaths<'s> {
         SitePaths { files, plan, aliases, slash_redirects, hosts }
     }
 
-    /// Whether it is certain that requests for a host come to the site.
+    /// Returns whether it is certain that requests for a host come to the site.
     pub(crate) fn answers_for(&self, host: &[u8]) -> bool {
         self.hosts.iter().any(|known| covers_host(Some(known.as_bytes()), Some(host)))
     }
 
-    /// Whether requests for a host may come to the site; it may begin with `*.`.
+    /// Returns whether requests for a host may come to the site; it may begin with `*.`.
     fn may_answer_for(&self, host: &[u8]) -> bool {
         let is_below = |known: &String| covers_host(Some(host), Some(known.as_bytes()));
         self.hosts.is_empty() || self.answers_for(host) || self.hosts.iter().any(is_below)
     }
 
-    /// Whether a rewrite may send something for some path: a path of the site is like its target.
+    /// Returns whether a rewrite may send something for some path: a path of the site is like its
+    /// target.
     fn may_send(&self, rule: &Redirect) -> bool {
         if let Some(target) = rule.only_target() {
             return self.sends(target);
@@ -120,7 +121,7 @@ impl<'s> SitePaths<'s> {
         fallbacks.any(|fallback| fallback.status == 200 && is_above(fallback.folder))
     }
 
-    /// Whether a path begins so.
+    /// Returns whether a path begins so.
     pub(crate) fn has_below(&self, begin: &[u8]) -> bool {
         let is_below = |paths: &[&[u8]]| {
             let place = paths.partition_point(|path| *path < begin);
@@ -129,8 +130,8 @@ impl<'s> SitePaths<'s> {
         is_below(self.files) || is_below(&self.aliases) || is_below(&self.plan.listings)
     }
 
-    /// Whether a rewrite to a path sends something: a request for it would, perhaps by way of the
-    /// other slash form.
+    /// Returns whether a rewrite to a path sends something: a request for it would, perhaps by way
+    /// of the other slash form.
     pub(crate) fn sends(&self, path: &[u8]) -> bool {
         let has_other = || match path {
             [] | [b'/'] | [.., b'/', b'/'] => false,
@@ -267,7 +268,7 @@ impl<'r> Compiled<'r> {
         !old.iter().any(stays)
     }
 
-    /// Whether a rule can stand in the index: it sends a location, or a body that is there.
+    /// Returns whether a rule can stand in the index: it sends a location, or a body that is there.
     fn becomes_entry(&self, number: usize, site: &SitePaths<'_>) -> bool {
         let Some(rule) = self.rules.get(number) else { return false };
         let target = rule.only_target();
@@ -275,7 +276,8 @@ impl<'r> Compiled<'r> {
             && target.is_some_and(|target| rule.is_redirect() || site.sends(target))
     }
 
-    /// Whether a forced rule would get requests for the path if this one were not before it.
+    /// Returns whether a forced rule would get requests for the path if this one were not before
+    /// it.
     fn guards(&self, number: usize, path: &[u8]) -> bool {
         let behind = self.about(path).into_iter().filter(|&later| later > number);
         behind.into_iter().any(|later| self.is_forced(later))
@@ -341,8 +343,8 @@ impl<'r> Compiled<'r> {
     }
 }
 
-/// Whether a target with captures may become a path of the site, or its other slash form. An index
-/// file is asked for by its folder, so it counts only if the target names it.
+/// Returns whether a target with captures may become a path of the site, or its other slash form.
+/// An index file is asked for by its folder, so it counts only if the target names it.
 fn is_like_target(path: &[u8], target: &[TargetPart], least_bytes: usize) -> bool {
     let names_index = target.iter().any(|part| match part {
         TargetPart::Literal(text) => text.windows(5).any(|name| name == b"index"),
@@ -358,7 +360,7 @@ fn is_like_target(path: &[u8], target: &[TargetPart], least_bytes: usize) -> boo
     is_made_of(without) || is_made_of(&[without, b"/"].concat())
 }
 
-/// Whether a path is the texts of a target with at least so many bytes for each capture.
+/// Returns whether a path is the texts of a target with at least so many bytes for each capture.
 fn is_made_of(path: &[u8], target: &[TargetPart], least_bytes: usize) -> bool {
     // The rest of the path; and whether any text may stand before the next one.
     let (mut rest, mut is_open) = (path, false);
@@ -401,7 +403,7 @@ pub(crate) fn of_whole_folders<'r>(
     rules.iter().take_while(answers).filter(is_whole).collect()
 }
 
-/// Whether such a rule is for all of a folder.
+/// Returns whether such a rule is for all of a folder.
 pub(crate) fn is_of_folder(rule: &Redirect, folder: &[u8]) -> bool {
     let names = folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
     let mut all: Vec<RedirectPart> = names.map(|name| RedirectPart::Literal(name.into())).collect();

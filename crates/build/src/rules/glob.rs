@@ -69,7 +69,7 @@ impl Glob {
         FieldPattern::of(&self.encoded)
     }
 
-    /// Whether it is about a path, decoded.
+    /// Returns whether it is about a path, decoded.
     #[must_use]
     pub fn matches(&self, path: &[u8]) -> bool {
         self.pattern().matched(path).is_some()
@@ -90,7 +90,7 @@ impl Glob {
         })
     }
 
-    /// Whether it is about everything in and below a folder, whose path ends with a slash.
+    /// Returns whether it is about everything in and below a folder, whose path ends with a slash.
     #[must_use]
     pub fn covers_folder(&self, folder: &[u8]) -> bool {
         self.pattern().covers_folder(folder)

@@ -48,8 +48,8 @@ fn label(label: &str) -> Option<String> {
     (encoded.len() <= LABEL_MAX_BYTES).then_some(encoded)
 }
 
-/// Whether a character can stand in a label. A letter and a mark of its own would have to be made
-/// one first (Unicode's form NFC), so such marks are refused.
+/// Returns whether a character can stand in a label. A letter and a mark of its own would have to
+/// be made one first (Unicode's form NFC), so such marks are refused.
 fn is_of_name(c: char) -> bool {
     let is_single_mark = ('\u{300}'..='\u{36f}').contains(&c);
     let is_punctuation = ('\u{2000}'..='\u{206f}').contains(&c);

@@ -42,8 +42,9 @@ impl Compiled<'_> {
         circles
     }
 
-    /// Whether a rule before that one always takes a path. Those that lead to themselves, sorted in
-    /// `certain`, do not count: without them, the rule behind them would be found only next time.
+    /// Returns whether a rule before that one always takes a path. Those that lead to themselves,
+    /// sorted in `certain`, do not count: without them, the rule behind them would be found only
+    /// next time.
     fn is_taken_before(&self, number: usize, path: &[u8], certain: &[usize]) -> bool {
         let about = self.about(path).into_iter().take_while(|&earlier| earlier < number);
         let mut about = about.filter(|earlier| certain.binary_search(earlier).is_err());
@@ -64,7 +65,7 @@ impl Compiled<'_> {
     }
 }
 
-/// Whether who follows a rule, and the rules behind it, comes to it again.
+/// Returns whether who follows a rule, and the rules behind it, comes to it again.
 fn is_in_circle(next: &[Option<usize>], number: usize) -> bool {
     let follow = |&at: &usize| next.get(at).copied().flatten();
     let mut followed = std::iter::successors(follow(&number), follow).take(REDIRECTS_FOLLOWED_MAX);
@@ -187,7 +188,7 @@ fn target_path(rule: &Redirect, captures: &[Vec<u8>]) -> Option<Vec<u8>> {
     decode_path(path, &mut Vec::new()).ok().map(<[u8]>::to_vec)
 }
 
-/// Whether the target of a rule is a URL with a port.
+/// Returns whether the target of a rule is a URL with a port.
 fn names_port(rule: &Redirect) -> bool {
     let Some(TargetPart::Literal(url)) = rule.target.first() else { return false };
     let behind = |at: usize| url.get(at + 3..).unwrap_or_default();

@@ -4,19 +4,20 @@ use pinion_archive::{SegmentPart, SegmentPattern, path_matches};
 
 use super::redirects::{Redirect, RedirectPart};
 
-/// Whether a path, decoded, is one that the parts stand for. A slash at its end does not matter.
+/// Returns whether a path, decoded, is one that the parts stand for. A slash at its end does not
+/// matter.
 pub(super) fn matches(parts: &[RedirectPart], path: &[u8]) -> bool {
     path_matches(parts.iter().map(RedirectPart::stored), path, &mut |_| {})
 }
 
-/// Whether every request that `rule` matches is matched by `earlier` too.
+/// Returns whether every request that `rule` matches is matched by `earlier` too.
 pub(super) fn covers(earlier: &Redirect, rule: &Redirect) -> bool {
     covers_path(&earlier.path, &rule.path)
         && covers_host(earlier.host.as_deref(), rule.host.as_deref())
         && earlier.query.iter().all(|wanted| rule.query.contains(wanted))
 }
 
-/// Whether it is certain that every path of `parts` is one of `wider`.
+/// Returns whether it is certain that every path of `parts` is one of `wider`.
 pub(super) fn covers_path(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
     match (wider, parts) {
         ([], []) => true,
@@ -51,8 +52,9 @@ pub(super) fn covers_path(wider: &[RedirectPart], parts: &[RedirectPart]) -> boo
     }
 }
 
-/// Whether each literal text of the patterns in `wider` stands in `parts`, too. If not, `wider`
-/// does not cover `parts`, since placeholders and stars of `parts` may stand for other text.
+/// Returns whether each literal text of the patterns in `wider` stands in `parts`, too. If not,
+/// `wider` does not cover `parts`, since placeholders and stars of `parts` may stand for other
+/// text.
 fn may_cover(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
     let contains = |text: &[u8], wanted: &[u8]| text.windows(wanted.len()).any(|at| at == wanted);
     let has = |wanted: &[u8]| {
@@ -247,7 +249,7 @@ fn path_of(parts: &[RedirectPart]) -> Vec<u8> {
     path
 }
 
-/// Whether a pattern for hosts holds for all that another one holds for.
+/// Returns whether a pattern for hosts holds for all that another one holds for.
 pub(super) fn covers_host(wider: Option<&[u8]>, host: Option<&[u8]>) -> bool {
     match (wider, host) {
         (None, _) => true,

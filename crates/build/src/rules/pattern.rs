@@ -61,7 +61,7 @@ impl RulePattern {
         Ok(source)
     }
 
-    /// Whether the path ends with `/*`.
+    /// Returns whether the path ends with `/*`.
     pub(super) fn ends_with_rest(&self) -> bool {
         matches!(self.path.last(), Some(RedirectPart::Rest(prefix)) if prefix.is_empty())
     }
@@ -288,7 +288,7 @@ fn is_one_name(name: &str, to: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_name_byte) && !is_short
 }
 
-/// Whether a target has a placeholder of that name.
+/// Returns whether a target has a placeholder of that name.
 fn names(to: &str, name: &str) -> bool {
     let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     to.match_indices(':').any(|(colon, _)| {

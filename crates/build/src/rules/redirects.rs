@@ -101,19 +101,19 @@ impl RedirectPart {
 }
 
 impl Redirect {
-    /// Whether it sends a `Location`, not a body.
+    /// Returns whether it sends a `Location`, not a body.
     pub(crate) fn is_redirect(&self) -> bool {
         (300..400).contains(&self.status)
     }
 
-    /// Whether it responds to every path with content of the site.
+    /// Returns whether it responds to every path with content of the site.
     pub fn rewrites_everything(&self) -> bool {
         let is_every_path =
             matches!(&*self.path, [RedirectPart::Rest(prefix)] if prefix.is_empty());
         is_every_path && self.status == 200 && self.is_unconditional()
     }
 
-    /// Whether only the path decides if it matches.
+    /// Returns whether only the path decides if it matches.
     pub(crate) fn is_unconditional(&self) -> bool {
         self.host.is_none() && self.query.is_empty()
     }

@@ -153,8 +153,8 @@ impl CgiFailure {
         }
     }
 
-    /// Whether the failure says something about a script or this server, and not only about the
-    /// request.
+    /// Returns whether the failure says something about a script or this server, and not only about
+    /// the request.
     #[must_use]
     pub fn is_logged(&self) -> bool {
         !matches!(self, Self::Method | Self::Path | Self::NoScript | Self::Variables(_))
@@ -245,7 +245,7 @@ fn no_interpreter(scripts: &CgiScripts, file: &str, path: &[u8]) -> String {
     )
 }
 
-/// Whether the first line of a script, which names its interpreter, ends with CR LF.
+/// Returns whether the first line of a script, which names its interpreter, ends with CR LF.
 fn has_carriage_return(path: &Path) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;

@@ -60,7 +60,7 @@ impl ClientResponse {
         }
     }
 
-    /// Whether all content was sent that the head has announced.
+    /// Returns whether all content was sent that the head has announced.
     pub(super) fn has_announced_content(&self) -> bool {
         self.status.is_some() && self.content_length == Some(self.body_bytes)
     }

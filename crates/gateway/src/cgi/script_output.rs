@@ -88,7 +88,7 @@ impl ScriptOutput {
         Self { reader, pending: Vec::new(), malformed_line: None }
     }
 
-    /// Whether the script writes HTTP itself.
+    /// Returns whether the script writes HTTP itself.
     pub(super) fn is_http(&self) -> bool {
         matches!(self.reader, OutputReader::Http(_))
     }

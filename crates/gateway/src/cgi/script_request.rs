@@ -76,7 +76,7 @@ pub(super) enum ScriptEnd {
 }
 
 impl ScriptRequest {
-    /// Whether its content is stored to find out the length.
+    /// Returns whether its content is stored to find out the length.
     pub(super) fn is_measured(&self) -> bool {
         let is_storing = self.stage == RequestStage::Storing;
         let is_always_stored = self.scripts.content_storage == ContentStorage::Always;

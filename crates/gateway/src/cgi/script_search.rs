@@ -42,8 +42,8 @@ pub(super) fn find_script(
     }
 }
 
-/// Whether a name of a file or folder means the same for everything that reads it, and is not
-/// hidden.
+/// Returns whether a name of a file or folder means the same for everything that reads it, and is
+/// not hidden.
 fn is_plain(name: &[u8]) -> bool {
     let is_forbidden = |byte: &u8| byte.is_ascii_control() || *byte == b'\\';
     !name.starts_with(b".") && !name.iter().any(is_forbidden)

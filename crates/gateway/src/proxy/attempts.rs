@@ -221,7 +221,8 @@ impl Proxy {
     }
 }
 
-/// Whether a request that was sent asks for nothing but a response, and can be sent as a whole.
+/// Returns whether a request that was sent asks for nothing but a response, and can be sent as a
+/// whole.
 fn is_repeatable(request: &ClientRequest) -> bool {
     let is_empty = matches!(&request.content, RequestBody::Whole(content) if content.is_empty());
     let method = Method::from_token(request.method.as_bytes());

@@ -36,7 +36,7 @@ impl StoredUpload {
         Self { request, content: StoredContent::new(quotas), is_ended: false }
     }
 
-    /// Whether content is missing.
+    /// Returns whether content is missing.
     pub(super) fn is_collecting(&self) -> bool {
         self.request.is_some()
     }
@@ -61,7 +61,7 @@ impl StoredUpload {
         }))
     }
 
-    /// Whether all content was given to the connection.
+    /// Returns whether all content was given to the connection.
     pub(super) fn is_sent(&self) -> bool {
         self.is_ended
     }

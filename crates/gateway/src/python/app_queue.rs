@@ -128,7 +128,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         state.processes.retain(ProcessLoad::is_needed);
     }
 
-    /// Whether a process has requests, or may get some.
+    /// Returns whether a process has requests, or may get some.
     pub(super) fn has_process(&self, number: u64) -> bool {
         self.lock().load(number).is_some()
     }
@@ -190,7 +190,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         state.load(process).is_some_and(|load| std::mem::take(&mut load.is_down))
     }
 
-    /// Whether a process is down while another one is not.
+    /// Returns whether a process is down while another one is not.
     pub(super) fn is_replaced(&self, process: u64) -> bool {
         let mut state = self.lock();
         state.load(process).is_some_and(|load| load.is_down) && state.has_live()
@@ -293,7 +293,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         None
     }
 
-    /// Whether a process has a request, or one waits.
+    /// Returns whether a process has a request, or one waits.
     pub(super) fn is_used(&self) -> bool {
         let state = self.lock();
         !state.waiting.is_empty() || state.processes.iter().any(|load| load.requests > 0)
@@ -305,7 +305,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
 }
 
 impl ProcessLoad {
-    /// Whether it has requests, or may get some.
+    /// Returns whether it has requests, or may get some.
     fn is_needed(&self) -> bool {
         !self.is_retired || self.requests > 0
     }
@@ -316,7 +316,7 @@ impl<T: Copy> AppQueueState<T> {
         self.processes.iter_mut().find(|load| load.number == process)
     }
 
-    /// Whether a process is there and may get requests.
+    /// Returns whether a process is there and may get requests.
     fn has_live(&self) -> bool {
         self.processes.iter().any(|load| !load.is_down && !load.is_retired && !load.is_stuck)
     }

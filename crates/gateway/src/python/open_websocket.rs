@@ -247,7 +247,7 @@ impl OpenWebSocket {
         WebSocketLife::GoesOn
     }
 
-    /// Whether the process has to want something before the client is read on.
+    /// Returns whether the process has to want something before the client is read on.
     fn waits_for_process(&self) -> bool {
         !self.input.is_empty()
     }

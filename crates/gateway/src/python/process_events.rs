@@ -112,7 +112,7 @@ impl Python {
         self.frames.clear();
     }
 
-    /// Whether a process has a request.
+    /// Returns whether a process has a request.
     pub(super) fn is_sent(&self, address: Address) -> bool {
         let Some(request) = self.requests.get(&address) else { return false };
         let RequestStage::Sent { link, number } = request.stage else { return false };

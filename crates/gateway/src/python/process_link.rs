@@ -81,12 +81,12 @@ impl ProcessLink {
         }
     }
 
-    /// Whether there are requests that were not sent yet.
+    /// Returns whether there are requests that were not sent yet.
     pub(super) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Whether the process has no requests, and gets none.
+    /// Returns whether the process has no requests, and gets none.
     pub(super) fn is_idle(&self) -> bool {
         self.requests.is_empty()
     }

@@ -88,7 +88,7 @@ impl PythonApp {
 }
 
 impl PythonApp {
-    /// Whether it is called as ASGI says.
+    /// Returns whether it is called as ASGI says.
     pub(super) fn is_asgi(&self) -> bool {
         self.is_asgi.load(Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ impl PythonApp {
         }
     }
 
-    /// Whether it has requests, or some wait for it.
+    /// Returns whether it has requests, or some wait for it.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.queue.is_used()
@@ -139,7 +139,7 @@ impl PythonApp {
         self.queue.retire_process(number);
     }
 
-    /// Whether a process has requests, or may get some: not for long once it is retired.
+    /// Returns whether a process has requests, or may get some: not for long once it is retired.
     #[must_use]
     pub fn has_process(&self, number: u64) -> bool {
         self.queue.has_process(number)

@@ -193,7 +193,7 @@ impl PythonRequest {
         }
     }
 
-    /// Whether the client has to do something before anything goes on.
+    /// Returns whether the client has to do something before anything goes on.
     pub(super) fn waits_for_client(&self) -> bool {
         self.is_full || self.asked_bytes > 0
     }

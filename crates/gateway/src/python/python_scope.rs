@@ -87,9 +87,9 @@ fn scope(
     Ok(environ)
 }
 
-/// Whether an application gets a field: not one of the connection, nor one by which proxies name
-/// the client and its request. Frameworks turn names into variables, in which an underscore is the
-/// same as a hyphen, so none of a client is passed on.
+/// Returns whether an application gets a field: not one of the connection, nor one by which proxies
+/// name the client and its request. Frameworks turn names into variables, in which an underscore is
+/// the same as a hyphen, so none of a client is passed on.
 fn is_passed(name: &[u8], passes_authorization: bool, is_chunked: bool) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     if name.contains(&b'_') {

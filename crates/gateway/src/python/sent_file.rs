@@ -37,7 +37,7 @@ impl SentFiles {
         self.files.push(Arc::downgrade(file));
     }
 
-    /// Whether more of them may be opened.
+    /// Returns whether more of them may be opened.
     pub(super) fn has_room(&mut self) -> bool {
         if self.files.len() >= self.max {
             self.files.retain(|file| file.strong_count() > 0);

@@ -52,7 +52,7 @@ pub(super) struct WebSockets {
 }
 
 impl WebSockets {
-    /// Whether an exchange is the client's side of one.
+    /// Returns whether an exchange is the client's side of one.
     pub(super) fn has_stream(&self, exchange: Address) -> bool {
         self.clients.contains_key(&ClientKey::Stream(exchange))
     }

@@ -126,7 +126,7 @@ impl<'a> LogRecord<'a> {
         text(self.user, USER_MAX_BYTES) + text(self.request_id, REQUEST_ID_MAX_BYTES)
     }
 
-    /// Whether it has a user or a number of the request. Most requests have neither.
+    /// Returns whether it has a user or a number of the request. Most requests have neither.
     fn has_identity(&self) -> bool {
         !(self.user.bytes.is_empty() && self.request_id.bytes.is_empty())
     }

@@ -65,7 +65,7 @@ impl Ring {
         self.dropped.0.load(Ordering::Relaxed)
     }
 
-    /// Whether everything that was pushed has been popped.
+    /// Returns whether everything that was pushed has been popped.
     pub(crate) fn is_empty(&self) -> bool {
         self.tail.0.load(Ordering::SeqCst) == self.head.0.load(Ordering::Relaxed)
     }
@@ -114,7 +114,8 @@ impl Producer {
         ring.tail.0.store(self.tail, Ordering::SeqCst);
     }
 
-    /// Whether the consumer had better hurry. Looks at the consumer's line only when it matters.
+    /// Returns whether the consumer had better hurry. Looks at the consumer's line only when it
+    /// matters.
     pub(crate) fn more_than_half_full(&mut self) -> bool {
         let half = self.ring.len_words() / 2;
         if self.tail - self.head_seen > half {

@@ -113,7 +113,7 @@ fn unknown(argument: &str, near: Option<String>, help: &str, arguments: &[OsStri
     }
 }
 
-/// Whether an argument is the one-letter name of a flag.
+/// Returns whether an argument is the one-letter name of a flag.
 fn is_letter_of(row: &Directive, argument: &str) -> bool {
     row.short.is_some_and(|letter| argument.strip_prefix('-') == Some(letter.to_string().as_str()))
 }

@@ -75,7 +75,7 @@ fn meant(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a verb has a flag of this name, or `pinion serve` without a verb.
+/// Returns whether a verb has a flag of this name, or `pinion serve` without a verb.
 fn has(verb: Option<Verb>, name: &str) -> bool {
     takes(verb.unwrap_or(Verb::Serve), name)
 }

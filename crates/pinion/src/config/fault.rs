@@ -135,7 +135,7 @@ impl<'t> PlaceIndex<'t> {
     }
 }
 
-/// Whether a byte of UTF-8 begins a character.
+/// Returns whether a byte of UTF-8 begins a character.
 fn begins_character(byte: u8) -> bool {
     byte & 0xc0 != 0x80
 }

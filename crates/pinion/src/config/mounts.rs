@@ -50,7 +50,7 @@ pub(super) fn find(site: &TableSection, file: &Path) -> Vec<ConfigFault> {
     faults
 }
 
-/// Whether the servers of a mount of a site could not be read, which was reported then.
+/// Returns whether the servers of a mount of a site could not be read, which was reported then.
 pub(super) fn have_wrong_servers(site: &TableSection) -> bool {
     site.tables(Table::Mount).iter().any(has_wrong_servers)
 }

@@ -63,7 +63,7 @@ impl TableSection {
         Self { low: Low::new(Verb::Serve), place, places: BTreeMap::new(), tables: BTreeMap::new() }
     }
 
-    /// Whether a row has a key here, with a value that may be wrong.
+    /// Returns whether a row has a key here, with a value that may be wrong.
     pub(crate) fn is_written(&self, name: &str) -> bool {
         self.places.contains_key(name)
     }

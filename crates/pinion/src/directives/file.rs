@@ -106,7 +106,7 @@ impl Table {
         format!("write {} instead of {}: {why}", self.header(), self.wrong_header())
     }
 
-    /// Whether it is written once for each thing it describes.
+    /// Returns whether it is written once for each thing it describes.
     pub(crate) fn is_repeated(self) -> bool {
         match self {
             Self::Site | Self::Mount | Self::Access => true,
@@ -173,8 +173,8 @@ impl Table {
 }
 
 impl Directive {
-    /// Whether the flag disables the setting that the key enables: `--no-security-headers` is
-    /// `security-headers = false`.
+    /// Returns whether the flag disables the setting that the key enables: `--no-security-headers`
+    /// is `security-headers = false`.
     pub(crate) fn is_inverted(&self) -> bool {
         self.file.is_some_and(|key| self.name.strip_prefix("no-") == Some(key.name))
     }
@@ -185,12 +185,12 @@ impl Directive {
         all().find(|other| other.file == Some(key) && other.name != self.name)
     }
 
-    /// Whether its value is true or false.
+    /// Returns whether its value is true or false.
     pub(crate) fn is_switch(&self) -> bool {
         matches!(self.kind, Kind::Switch)
     }
 
-    /// Whether the key takes a list.
+    /// Returns whether the key takes a list.
     pub(crate) fn is_list(&self) -> bool {
         // Each listener has a table of its own, and each certificate; a listener has many proxies.
         let once = [Table::Listen, Table::Certificate];

@@ -145,15 +145,15 @@ impl ReleaseFolder {
     }
 }
 
-/// Whether a path is a release folder: beside a folder `releases` there is a link `current.pinion`
-/// that leads to a release in it by the very words that a switch writes. A site that happens to
-/// have files of these names is none.
+/// Returns whether a path is a release folder: beside a folder `releases` there is a link
+/// `current.pinion` that leads to a release in it by the very words that a switch writes. A site
+/// that happens to have files of these names is none.
 pub(crate) fn is_release_folder(path: &Path) -> bool {
     current_of(path).is_some() && path.join(RELEASES).is_dir()
 }
 
-/// Whether a folder that is served as it is becomes a release folder: the first release is there,
-/// and the link not yet.
+/// Returns whether a folder that is served as it is becomes a release folder: the first release is
+/// there, and the link not yet.
 pub(crate) fn becomes_release_folder(path: &Path) -> bool {
     let releases = path.join(RELEASES);
     let is_release = |entry: io::Result<DirEntry>| {
@@ -173,7 +173,7 @@ fn current_of(path: &Path) -> Option<Id> {
     (folder == RELEASES && components.next().is_none()).then(|| Id::of_file(file))?
 }
 
-/// Whether all files of a folder are releases, or on their way to become one.
+/// Returns whether all files of a folder are releases, or on their way to become one.
 fn holds_releases_alone(path: &Path) -> bool {
     let Ok(mut entries) = fs::read_dir(path) else { return false };
     entries.all(|entry| {

@@ -56,7 +56,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// Whether a text consists of lower-case hexadecimal digits.
+/// Returns whether a text consists of lower-case hexadecimal digits.
 pub(crate) fn is_hex(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }

@@ -3,10 +3,10 @@
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | [`gate`] | what one worker decides about each request |
+//! | [`gate`] | the decisions of one worker about each request |
 //! | [`rules`] | the rules of a site |
 //! | [`verification`] | requests that wait for the verification of their passwords |
-//! | [`path_scope`] | which requests a path is about, in whatever spelling |
+//! | [`path_scope`] | which requests a path covers, in every spelling |
 //! | [`password_file`] | users and the hashes of their passwords |
 //! | [`credential_cache`] | credentials that were verified lately |
 //! | [`rate_table`] | when the next request of each client is due |

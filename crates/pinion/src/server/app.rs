@@ -645,7 +645,7 @@ fn answer_unloaded(
 }
 
 impl SiteGeneration {
-    /// Whether it is of a generation, or has refused it.
+    /// Returns whether it is of a generation, or has refused it.
     fn has_seen(&self, generation: &Arc<Generation>) -> bool {
         let refused = self.refused.as_ref();
         Arc::ptr_eq(&self.generation, generation)
@@ -780,8 +780,8 @@ fn unencrypted_https<'x>(
         .with_built_in_page(page::unencrypted_https_page(error_format))
 }
 
-/// Whether a request announces no more content than is allowed. The engine refuses one that does
-/// and is not answered.
+/// Returns whether a request announces no more content than is allowed. The engine refuses one that
+/// does and is not answered.
 #[inline]
 pub(super) fn fits(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool {
     head.framing == Framing::None || exchange.content_fits()

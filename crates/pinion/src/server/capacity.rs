@@ -153,7 +153,7 @@ pub(crate) struct Load<'s> {
 }
 
 impl Load<'_> {
-    /// Whether connections to other servers are opened.
+    /// Returns whether connections to other servers are opened.
     fn opens_connections(&self) -> bool {
         self.forwards || !self.scripts.is_empty()
     }
@@ -286,7 +286,7 @@ impl Capacity {
         })
     }
 
-    /// Whether a site has scripts.
+    /// Returns whether a site has scripts.
     pub(crate) const fn has_scripts(&self) -> bool {
         self.scripts.vm_bytes > 0
     }

@@ -82,7 +82,7 @@ impl Scripted {
         Self::of(None, generation)
     }
 
-    /// Whether it could not be started.
+    /// Returns whether it could not be started.
     pub(crate) fn is_broken(&self) -> bool {
         self.script.is_none()
     }
@@ -145,7 +145,7 @@ impl Dynamic {
         self.scripts.stop();
     }
 
-    /// Whether work beside requests has not come to its end.
+    /// Returns whether work beside requests has not come to its end.
     pub(crate) fn is_busy(&self) -> bool {
         self.scripts.is_busy()
     }

@@ -7,7 +7,7 @@
 //! | `failure_log` | the lines of the log about requests that have failed |
 //! | `file_responses` | the files that responses name |
 //! | `python_requests` | requests that Python applications respond to |
-//! | `limits` | the limits of what is logged |
+//! | `limits` | the limits of the log lines |
 
 mod cgi_requests;
 mod failure_log;
@@ -284,7 +284,7 @@ impl Gateway {
         true
     }
 
-    /// Whether an event on a connection is for the proxy.
+    /// Returns whether an event on a connection is for the proxy.
     pub(crate) fn is_of_upstream(tag: u64) -> bool {
         tag >> UPSTREAM_TAG.trailing_zeros() == 1
     }

@@ -164,7 +164,7 @@ impl Generation {
         self.has_no_content
     }
 
-    /// Whether its pages show the errors of its script.
+    /// Returns whether its pages show the errors of its script.
     pub(crate) fn shows_errors(&self) -> bool {
         self.shows_errors
     }
@@ -234,7 +234,7 @@ impl Generation {
         &self.mapping
     }
 
-    /// Whether a page was lost since: the file was truncated or its disk failed.
+    /// Returns whether a page was lost since: the file was truncated or its disk failed.
     #[inline]
     pub(crate) fn is_damaged(&self) -> bool {
         self.mapping.is_damaged()
@@ -245,7 +245,7 @@ impl Generation {
         self.mapping.look_for_truncation();
     }
 
-    /// Whether an answer is cut from a file outside of the archive that has changed since.
+    /// Returns whether an answer is cut from a file outside of the archive that has changed since.
     #[inline]
     pub(crate) fn is_outdated(&self, answer: &Prepared<'_>) -> bool {
         let PreparedBody::Archive(pieces) = answer.body else { return false };

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `withheld_names` | which names are never served |
 //! | `open_files` | how many files may be open at once |
-//! | `file_content` | what of a file is in memory while it is sent |
+//! | `file_content` | which part of a file is in memory while it is sent |
 //! | `limits` | every limit with its reason |
 
 mod file_content;
@@ -159,17 +159,17 @@ impl LiveFiles {
         Some(folder.path.join(String::from_utf8_lossy(below).as_ref()))
     }
 
-    /// Whether a decoded path is in one of the folders.
+    /// Returns whether a decoded path is in one of the folders.
     pub(crate) fn covers(&self, path: &[u8]) -> bool {
         self.folders.iter().any(|folder| folder.rest(path).is_some())
     }
 
-    /// Whether there is a file for a decoded path.
+    /// Returns whether there is a file for a decoded path.
     pub(crate) fn has_file(&self, path: &[u8]) -> bool {
         matches!(self.find(path), LiveOutcome::File(_))
     }
 
-    /// Whether nothing else responds to the path of a request, as the client has sent it.
+    /// Returns whether nothing else responds to the path of a request, as the client has sent it.
     pub(crate) fn answers(&self, path: &[u8]) -> bool {
         let mut decoded = Vec::new();
         let path = decode_path(path, &mut decoded);
@@ -210,8 +210,8 @@ impl LiveFiles {
     }
 }
 
-/// Whether a path below a folder, with the slash in front, can be that of a file: it has no empty
-/// and no dot segments, no backslash and no control characters.
+/// Returns whether a path below a folder, with the slash in front, can be that of a file: it has no
+/// empty and no dot segments, no backslash and no control characters.
 fn is_clean(rest: &[u8]) -> bool {
     let below = rest.strip_prefix(b"/").unwrap_or(rest);
     let below = below.strip_suffix(b"/").unwrap_or(below);
@@ -429,7 +429,8 @@ impl FileStamp {
         }
     }
 
-    /// Whether no later change can look the same: a file that has just changed has no validators.
+    /// Returns whether no later change can look the same: a file that has just changed has no
+    /// validators.
     fn is_settled(&self, now: UnixSeconds) -> bool {
         now.saturating_sub(self.modified) >= SETTLED_AFTER_SECONDS
     }

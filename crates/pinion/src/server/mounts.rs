@@ -118,7 +118,7 @@ impl MountBelowRoot {
         Self { prefix, key, mount }
     }
 
-    /// Whether the key of a path in an archive is that of the mount, or below it.
+    /// Returns whether the key of a path in an archive is that of the mount, or below it.
     fn has_key(&self, key: &[u8]) -> bool {
         let own = self.key.as_ref().and_then(|own| key.strip_prefix(&**own));
         matches!(own, Some([] | [b'/', ..]))
@@ -193,13 +193,13 @@ impl Mount {
         }
     }
 
-    /// Whether its pages are values of the store.
+    /// Returns whether its pages are values of the store.
     pub(crate) fn is_of_store(&self) -> bool {
         matches!(self.target, MountTarget::Store(_))
     }
 
-    /// Whether it is for the whole site, or for an extension: rules and files of the site come
-    /// before it.
+    /// Returns whether it is for the whole site, or for an extension: rules and files of the site
+    /// come before it.
     fn is_of_whole_site(&self) -> bool {
         match &self.path {
             MountPath::Prefix(prefix) => prefix.is_root(),
@@ -207,13 +207,13 @@ impl Mount {
         }
     }
 
-    /// Whether applications behind CGI, FastCGI or SCGI respond.
+    /// Returns whether applications behind CGI, FastCGI or SCGI respond.
     pub(crate) fn is_of_programs(&self) -> bool {
         let is_of_programs = |upstreams: &Arc<UpstreamGroup>| upstreams.options().program.is_some();
         !self.is_of_store() && self.upstreams().is_none_or(is_of_programs)
     }
 
-    /// Whether PHP responds that the server starts itself: only its socket is waited for.
+    /// Returns whether PHP responds that the server starts itself: only its socket is waited for.
     pub(crate) fn is_own_php(&self) -> bool {
         let mut servers = self.upstreams().into_iter().flat_map(|upstreams| upstreams.servers());
         servers.any(|server| server.upstream.waits_for_socket)
@@ -393,18 +393,19 @@ impl Mounts {
         extensions.chain(self.all().filter_map(|mount| Some(&*mount.scripts()?.extension)))
     }
 
-    /// Whether scripts of the whole site are run.
+    /// Returns whether scripts of the whole site are run.
     pub(crate) fn runs_scripts(&self) -> bool {
         self.has_scripts
     }
 
-    /// Whether a mount responds to a path, as a client sends it, that is not that of a file.
+    /// Returns whether a mount responds to a path, as a client sends it, that is not that of a
+    /// file.
     pub(crate) fn respond_to(&self, path: &[u8]) -> bool {
         self.covering(path).or_else(|| self.without_file(path)).is_some()
     }
 
-    /// Whether content of requests is stored before a server is asked, or an application, which has
-    /// to know its length.
+    /// Returns whether content of requests is stored before a server is asked, or an application,
+    /// which has to know its length.
     pub(crate) fn store_uploads(&self) -> bool {
         let is_asked = |mount: &Mount| {
             let options = mount.upstreams().map(|upstreams| upstreams.options());
@@ -418,12 +419,12 @@ impl Mounts {
         self.all().filter_map(Mount::python)
     }
 
-    /// Whether pages of one of them are values of the store.
+    /// Returns whether pages of one of them are values of the store.
     pub(crate) fn need_store(&self) -> bool {
         self.all().any(Mount::is_of_store)
     }
 
-    /// Whether one of them is the Python application with this name.
+    /// Returns whether one of them is the Python application with this name.
     pub(crate) fn has_python(&self, name: &Path) -> bool {
         self.python().any(|mount| Path::new(&mount.settings.application) == name)
     }
@@ -439,14 +440,14 @@ impl Mounts {
     }
 }
 
-/// Whether a path has a segment `.` or `..`, also in escapes.
+/// Returns whether a path has a segment `.` or `..`, also in escapes.
 fn has_dot_segment(path: &str) -> bool {
     let is_dots =
         |segment: &str| matches!(&*segment.to_ascii_lowercase().replace("%2e", "."), "." | "..");
     path.split('/').any(is_dots)
 }
 
-/// Whether a segment begins with a dot.
+/// Returns whether a segment begins with a dot.
 fn is_dotted(pair: &[u8]) -> bool {
     pair == b"/."
 }

@@ -88,7 +88,7 @@ impl Notifier {
         }
     }
 
-    /// Whether there is a service manager that messages are sent to.
+    /// Returns whether there is a service manager that messages are sent to.
     pub(crate) fn has_manager(&self) -> bool {
         self.0.is_some()
     }

@@ -101,8 +101,8 @@ fn write(file: &mut File, keys: &QuicKeys) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Whether the process with a number has ended. Not if that cannot be found out: a connection that
-/// lives must not be reset.
+/// Returns whether the process with a number has ended. Not if that cannot be found out: a
+/// connection that lives must not be reset.
 fn has_ended(folder: &Path, epoch: u16) -> bool {
     match File::open(process_file(folder, epoch)) {
         Ok(process) => process.try_lock_shared().is_ok(),

@@ -33,7 +33,7 @@ impl Redirect {
         Self { leads, path: Vec::with_capacity(TARGET_MAX_BYTES), text: Vec::new() }
     }
 
-    /// Whether requests on this listener are led away.
+    /// Returns whether requests on this listener are led away.
     pub(crate) fn is_for(&self, listener: usize) -> bool {
         self.leads.listeners.get(listener) == Some(&true)
     }

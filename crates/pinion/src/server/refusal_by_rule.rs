@@ -16,8 +16,8 @@ pub(crate) struct RefusalTrace {
 }
 
 impl RefusalTrace {
-    /// Whether a rule of `_redirects` says that there is nothing, if the look-up has led to status
-    /// 404: then nothing else may respond.
+    /// Returns whether a rule of `_redirects` says that there is nothing, if the look-up has led to
+    /// status 404: then nothing else may respond.
     pub(crate) fn is_by_rule(&self) -> bool {
         self.rule.get() || (self.page.get() && !self.fallback_page.get())
     }

@@ -188,7 +188,7 @@ const SHRUNK_WAIT_MAX: Duration = Duration::from_secs(30);
 /// written anew: in a smaller one a person may well delete as many.
 const SHRUNK_MIN_PATHS: u64 = 8;
 
-/// Whether a site with so many paths is perhaps one that is being written anew.
+/// Returns whether a site with so many paths is perhaps one that is being written anew.
 fn has_shrunk(paths: u64, served_paths: u64) -> bool {
     paths == 0 && served_paths > 0 || served_paths >= SHRUNK_MIN_PATHS && paths < served_paths / 2
 }

@@ -80,7 +80,7 @@ impl RunningPrograms {
         Self { shared: Arc::new(SharedPrograms { table, poster, control, state, python, tasks }) }
     }
 
-    /// Whether the start has to wait for programs.
+    /// Returns whether the start has to wait for programs.
     pub(crate) fn are_waited_for(&self) -> bool {
         !self.lock().site_programs.python.new_processes().is_empty()
     }

@@ -82,7 +82,7 @@ impl SitePrograms {
         }
     }
 
-    /// Whether a program is one of them.
+    /// Returns whether a program is one of them.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.php.has(name) || self.python.has(name)
     }
@@ -105,7 +105,7 @@ impl LeftPrograms {
         Self { since: Instant::now(), pools: Vec::new(), python }
     }
 
-    /// Whether nothing of it runs.
+    /// Returns whether nothing of it runs.
     pub(crate) fn is_empty(&self) -> bool {
         self.pools.is_empty() && self.python.is_empty()
     }

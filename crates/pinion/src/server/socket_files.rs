@@ -53,7 +53,7 @@ impl Drop for SocketFiles {
 }
 
 impl SocketFile {
-    /// Whether its path leads to it still.
+    /// Returns whether its path leads to it still.
     fn is_there(&self) -> bool {
         match (fstat(&self.file), lstat(&self.path)) {
             (Ok(own), Ok(there)) => (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino),

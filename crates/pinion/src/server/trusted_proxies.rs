@@ -41,7 +41,7 @@ impl TrustedProxies {
         &self.client_field
     }
 
-    /// Whether a trusted proxy has an address.
+    /// Returns whether a trusted proxy has an address.
     fn has(&self, peer: Option<SocketAddr>) -> bool {
         self.networks.iter().any(|network| network.contains(peer))
     }

@@ -332,7 +332,7 @@ impl Running {
         }
     }
 
-    /// Whether a notice calls for a build.
+    /// Returns whether a notice calls for a build.
     fn hears(&mut self, notice: Notice) -> bool {
         match notice {
             Notice::Lost => {
@@ -454,7 +454,7 @@ impl NamedFile {
         Self { seen: look(&path), path }
     }
 
-    /// Whether it is another one than before. One that is gone is being replaced.
+    /// Returns whether it is another one than before. One that is gone is being replaced.
     fn has_changed(&self) -> bool {
         let now = look(&self.path);
         now.is_some() && now != self.seen

@@ -55,7 +55,7 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    /// Whether the file is a configuration of another server, by its name.
+    /// Returns whether the file is a configuration of another server, by its name.
     pub(crate) fn is_configuration(&self) -> bool {
         let extension = self.file.extension().and_then(|extension| extension.to_str());
         matches!(extension, Some("json" | "ini"))

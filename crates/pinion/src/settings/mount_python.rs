@@ -202,7 +202,7 @@ fn process_limits(low: &Low) -> Result<ProcessLimits, MountFault> {
 }
 
 impl ProcessLimits {
-    /// Whether there is one.
+    /// Returns whether there is one.
     pub(crate) fn is_some(&self) -> bool {
         *self != Self::default()
     }

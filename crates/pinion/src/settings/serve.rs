@@ -268,7 +268,7 @@ impl Serve {
         })
     }
 
-    /// Whether some listener is encrypted.
+    /// Returns whether some listener is encrypted.
     pub(crate) fn encrypts(&self) -> bool {
         self.listen.iter().any(|listen| listen.kind.is_secured())
     }
@@ -278,7 +278,7 @@ impl Serve {
         self.listen.iter().all(|listen| listen.kind.is_store())
     }
 
-    /// Whether clients find this at some address.
+    /// Returns whether clients find this at some address.
     pub(crate) fn has(&self, kind: ListenKind) -> bool {
         self.listen.iter().any(|listen| listen.kind == kind)
     }

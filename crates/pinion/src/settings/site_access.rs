@@ -64,7 +64,7 @@ impl SiteAccess {
         Ok(Self { tables, gives_request_ids: low.given("request-id") })
     }
 
-    /// Whether there is nothing to do for a request.
+    /// Returns whether there is nothing to do for a request.
     pub(crate) fn is_empty(&self) -> bool {
         self.tables.is_empty() && !self.gives_request_ids
     }

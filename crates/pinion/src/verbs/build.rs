@@ -104,7 +104,7 @@ fn check_report(path: &Path, build: &Build) -> Result<(), Failure> {
     .into())
 }
 
-/// Whether two paths lead to one name, which need not be there yet.
+/// Returns whether two paths lead to one name, which need not be there yet.
 fn is_same_place(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| {
         let folder = path.parent().filter(|folder| *folder != Path::new(""));

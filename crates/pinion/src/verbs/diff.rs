@@ -116,9 +116,9 @@ impl Sides {
         Ok(totals)
     }
 
-    /// Whether the path is another name of a resource on each side where it is there, always the
-    /// same one, and that resource differs in the same way; or the JSON of a listing that differs
-    /// too.
+    /// Returns whether the path is another name of a resource on each side where it is there,
+    /// always the same one, and that resource differs in the same way; or the JSON of a listing
+    /// that differs too.
     fn follows(
         &self,
         comparison: &Comparison<'_>,

@@ -6,7 +6,7 @@
 //! | [`configuration`] | the configuration of another server → `pinion.toml` |
 //! | [`mod@unit`] | the configuration of NGINX Unit (`.json`); pure |
 //! | [`uwsgi`] | that of uWSGI (`.ini`); pure |
-//! | [`draft`] | the file that is being made of it, with what could not be carried; pure |
+//! | [`draft`] | the file that is being made of it, with notes about lost parts; pure |
 //! | [`json_document`] | JSON with comments; pure |
 
 mod archive;

@@ -125,7 +125,7 @@ impl ExplanationDraft<'_> {
     }
 }
 
-/// Whether a request has a user and a password. They are not verified.
+/// Returns whether a request has a user and a password. They are not verified.
 fn has_password(head: &RequestHead<'_>) -> bool {
     let value = head.fields.get(b"authorization");
     value.is_some_and(|value| basic_credentials::parse(value, &mut Vec::new()).is_some())

@@ -112,7 +112,7 @@ fn origin_of<'h>(head: &RequestHead<'h>) -> Option<&'h [u8]> {
     origins.next().filter(|_| origins.next().is_none())
 }
 
-/// Whether a request asks for permission to send another one (Fetch Standard §3.2.2).
+/// Returns whether a request asks for permission to send another one (Fetch Standard §3.2.2).
 pub(crate) fn is_preflight(head: &RequestHead<'_>) -> bool {
     head.method == Method::Options
         && origin_of(head).is_some()

@@ -51,7 +51,7 @@ impl CredentialCache {
         front(&blake3::keyed_hash(&self.key, user.as_bytes()))
     }
 
-    /// Whether credentials were verified lately.
+    /// Returns whether credentials were verified lately.
     pub(crate) fn is_verified(&self, digest: &CredentialDigest, now_ms: u64) -> bool {
         let verified = self.lock();
         let found = verified.get(&front(digest));

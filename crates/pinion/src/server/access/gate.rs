@@ -134,7 +134,7 @@ impl GateRefusal {
         Self { status: CLIENT_LEFT, fields: String::new() }
     }
 
-    /// Whether the client has left and gets no response.
+    /// Returns whether the client has left and gets no response.
     pub(crate) fn is_client_left(&self) -> bool {
         self.status == CLIENT_LEFT
     }

@@ -47,7 +47,7 @@ impl PathScope {
         self.path.len()
     }
 
-    /// Whether one of the readings of a path is this one or below it.
+    /// Returns whether one of the readings of a path is this one or below it.
     pub(crate) fn covers(&self, path: &PathReadings<'_>) -> bool {
         let covers = |(path, page)| self.covers_reading(path, page);
         path.plain.is_some_and(covers)
@@ -94,13 +94,13 @@ impl<'p> PathReadings<'p> {
     }
 }
 
-/// Whether `path` is `scope` or below it. Neither ends with a slash that counts.
+/// Returns whether `path` is `scope` or below it. Neither ends with a slash that counts.
 fn is_at_or_below(scope: &[u8], path: &[u8]) -> bool {
     path.strip_prefix(scope).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
 }
 
-/// Whether there is only one way to read a path: it has lower case, no escapes, no empty segments,
-/// and no dots at the ends of segments. Most paths are like this.
+/// Returns whether there is only one way to read a path: it has lower case, no escapes, no empty
+/// segments, and no dots at the ends of segments. Most paths are like this.
 fn is_plain(path: &[u8]) -> bool {
     let mut before = 0;
     for &byte in path {

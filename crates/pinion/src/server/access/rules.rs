@@ -151,12 +151,12 @@ impl AccessRules {
         rules.map(|(index, _)| RuleSet::of(index)).fold(RuleSet::default(), RuleSet::with)
     }
 
-    /// Whether some rule limits the rate of requests.
+    /// Returns whether some rule limits the rate of requests.
     pub(crate) fn limits_rates(&self) -> bool {
         self.rules.iter().any(|rule| rule.table.rate.is_some())
     }
 
-    /// Whether some rule asks for a password.
+    /// Returns whether some rule asks for a password.
     pub(crate) fn asks_for_passwords(&self) -> bool {
         self.rules.iter().any(|rule| rule.password.is_some())
     }
@@ -178,7 +178,7 @@ impl AccessRules {
 }
 
 impl AccessRule {
-    /// Whether clients with this address are refused; `None` is one on a Unix socket.
+    /// Returns whether clients with this address are refused; `None` is one on a Unix socket.
     pub(crate) fn refuses(&self, client: Option<SocketAddr>) -> bool {
         let has = |networks: &[Network]| networks.iter().any(|network| network.contains(client));
         let AccessTable { allow, deny, .. } = &self.table;

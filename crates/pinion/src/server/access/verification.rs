@@ -44,7 +44,7 @@ pub(super) type Guesser = (u64, ClientPrefix);
 /// All clients on Unix sockets together. No user that they name has this number.
 pub(super) const UNIX_GUESSERS: Guesser = (0, ClientPrefix::Unix);
 
-/// Whether attempts are those of a client on a Unix socket.
+/// Returns whether attempts are those of a client on a Unix socket.
 pub(super) fn is_unix(guesser: Guesser) -> bool {
     guesser.1 == ClientPrefix::Unix
 }

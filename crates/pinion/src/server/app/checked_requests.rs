@@ -145,7 +145,7 @@ impl Means<'_> {
 }
 
 impl SiteGeneration {
-    /// Whether something gets the heads of requests that is not this server.
+    /// Returns whether something gets the heads of requests that is not this server.
     fn passes_heads_on(&self) -> bool {
         self.scripted.is_some() || !self.generation.mounts().is_empty()
     }

@@ -119,7 +119,7 @@ impl Gateway {
         true
     }
 
-    /// Whether an event on a stream is for a CGI script.
+    /// Returns whether an event on a stream is for a CGI script.
     pub(crate) fn is_of_script(tag: u64) -> bool {
         Cgi::is_of_script(tag)
     }

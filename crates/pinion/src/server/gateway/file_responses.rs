@@ -180,7 +180,8 @@ impl FileSending<'_> {
     }
 }
 
-/// Whether a field describes the content, so that a 304 has no use for it (RFC 9110 §15.4.5).
+/// Returns whether a field describes the content, so that a 304 has no use for it (RFC 9110
+/// §15.4.5).
 fn is_of_content(name: &[u8]) -> bool {
     ["Content-Disposition", "Content-Language"]
         .iter()

@@ -69,7 +69,7 @@ impl Gateway {
         true
     }
 
-    /// Whether an event on a connection is for a Python application.
+    /// Returns whether an event on a connection is for a Python application.
     pub(crate) fn is_of_python(tag: u64) -> bool {
         Python::is_of_process(tag)
     }

@@ -92,8 +92,8 @@ impl WithheldNames {
         self.mounted.iter().any(|extension| has_extension(segment, extension))
     }
 
-    /// Whether a name could be that of a source file of a mounted kind for some server, or of a
-    /// copy of one: `a.PHP`, `a.php.`, `a.php5`, `a.php.txt`, `a.phtml`.
+    /// Returns whether a name could be that of a source file of a mounted kind for some server, or
+    /// of a copy of one: `a.PHP`, `a.php.`, `a.php5`, `a.php.txt`, `a.phtml`.
     fn is_source(&self, segment: &[u8]) -> bool {
         let name = trimmed(&segment.to_ascii_lowercase()).to_vec();
         let is_php = self.mounted.iter().any(|extension| **extension == *b".php");
@@ -103,7 +103,7 @@ impl WithheldNames {
     }
 }
 
-/// Whether a mount for an extension covers a name.
+/// Returns whether a mount for an extension covers a name.
 fn has_extension(name: &[u8], extension: &[u8]) -> bool {
     name.len() > extension.len() && name.ends_with(extension)
 }
@@ -118,8 +118,8 @@ fn inner_extensions<'n>(name: &'n [u8], extension: &'n [u8]) -> impl Iterator<It
     })
 }
 
-/// Whether an application has made an extension harmless by a rest behind it: WordPress stores an
-/// upload `a.php.jpg` as `a.php_.jpg`, which no server takes for a script.
+/// Returns whether an application has made an extension harmless by a rest behind it: WordPress
+/// stores an upload `a.php.jpg` as `a.php_.jpg`, which no server takes for a script.
 fn is_renamed(rest: &[u8]) -> bool {
     rest.strip_prefix(b"_.").is_some_and(|extension| !extension.is_empty())
 }

@@ -54,7 +54,7 @@ impl FpmConfig<'_> {
     }
 }
 
-/// Whether a text can stand in quotation marks in the file: there it has no other meaning.
+/// Returns whether a text can stand in quotation marks in the file: there it has no other meaning.
 pub(super) fn is_plain(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:~, ".contains(&byte);
     text.bytes().all(is_plain)

@@ -100,7 +100,7 @@ impl PhpPools {
         self.pools.iter().filter(is_left).cloned().collect()
     }
 
-    /// Whether a program is one of them.
+    /// Returns whether a program is one of them.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.pools.iter().any(|pool| pool.start.name == name)
     }
@@ -191,7 +191,7 @@ pub(crate) fn check(settings: &PhpSettings) -> Result<(), (&'static str, String)
 }
 
 impl PhpPool {
-    /// Whether requests were sent to it that have not ended.
+    /// Returns whether requests were sent to it that have not ended.
     pub(crate) fn is_used(&self) -> bool {
         let mut servers = self.mount.upstreams().into_iter().flat_map(|group| group.servers());
         servers.any(|server| server.requests > 0)

@@ -18,7 +18,7 @@ pub(crate) fn first_unrun<'p>(
     scripts.find(|path| !is_run(path)).map(PathBuf::as_path)
 }
 
-/// Whether the source of a script is not sent because a mount runs it.
+/// Returns whether the source of a script is not sent because a mount runs it.
 pub(crate) fn is_run(path: &Path, mounts: &Mounts) -> bool {
     mounts.covering(&url_path(path)).is_some()
 }

@@ -53,7 +53,7 @@ fn next_change(
     Some(is_code)
 }
 
-/// Whether a notice is about code. Folders that have come are watched, too.
+/// Returns whether a notice is about code. Folders that have come are watched, too.
 fn is_of_code(watcher: &mut RecommendedWatcher, event: notify::Result<Event>) -> bool {
     let Ok(event) = event else { return false };
     if matches!(event.kind, EventKind::Access(_)) {

@@ -96,12 +96,12 @@ impl PythonApps {
         stopped.count() > 0
     }
 
-    /// Whether a process is there that was replaced.
+    /// Returns whether a process is there that was replaced.
     pub(crate) fn has_retired(&self) -> bool {
         self.apps.iter().any(|app| app.has_retired())
     }
 
-    /// Whether no application has a process.
+    /// Returns whether no application has a process.
     pub(crate) fn is_empty(&self) -> bool {
         self.apps.iter().all(|app| app.is_empty())
     }
@@ -118,7 +118,7 @@ impl PythonApps {
         Self { apps, files: self.files.clone() }
     }
 
-    /// Whether a program is a process of one of them.
+    /// Returns whether a program is a process of one of them.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.apps.iter().any(|app| app.has(name))
     }
@@ -128,7 +128,7 @@ impl PythonApps {
         self.apps.iter().map(|app| app.in_words())
     }
 
-    /// Whether processes of one have limits.
+    /// Returns whether processes of one have limits.
     pub(crate) fn have_limits(&self) -> bool {
         self.apps.iter().any(|app| app.has_limits())
     }

@@ -235,12 +235,12 @@ impl RunningApp {
         self.app.when_stuck(call);
     }
 
-    /// Whether its processes have limits.
+    /// Returns whether its processes have limits.
     pub(super) fn has_limits(&self) -> bool {
         self.settings.limits.is_some()
     }
 
-    /// Whether changes of its code replace its processes.
+    /// Returns whether changes of its code replace its processes.
     pub(crate) fn is_watched(&self) -> bool {
         self.is_watched
     }
@@ -311,7 +311,7 @@ impl RunningApp {
         }
     }
 
-    /// Whether there are processes that were replaced.
+    /// Returns whether there are processes that were replaced.
     pub(super) fn has_retired(&self) -> bool {
         let is_retired = |process: &AppProcess| {
             matches!(process.stage, ProcessStage::Retired { .. } | ProcessStage::Stopping)
@@ -319,7 +319,7 @@ impl RunningApp {
         self.lock().iter().any(is_retired)
     }
 
-    /// Whether it has no process.
+    /// Returns whether it has no process.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
@@ -333,7 +333,7 @@ impl RunningApp {
         processes.iter().filter(is_kept).map(with_descriptors).collect()
     }
 
-    /// Whether a program is one of its processes.
+    /// Returns whether a program is one of its processes.
     pub(super) fn has(&self, name: &str) -> bool {
         self.lock().iter().any(|process| process.start.name == name)
     }

@@ -148,7 +148,7 @@ impl Scope {
         watches
     }
 
-    /// Whether something at this place, as the kernel tells it, can be part of the site.
+    /// Returns whether something at this place, as the kernel tells it, can be part of the site.
     pub(super) fn concerns(&self, real: &Path) -> bool {
         let is_in = |place: &WatchedFolder| {
             let Ok(below) = real.strip_prefix(&place.real) else { return false };
@@ -161,8 +161,8 @@ impl Scope {
         self.files.contains(real) || self.places.iter().any(is_in)
     }
 
-    /// Whether the source is somewhere else than it was, or a link leads to something else than
-    /// before the last build. It looks at a part of the links, at the next part the next time.
+    /// Returns whether the source is somewhere else than it was, or a link leads to something else
+    /// than before the last build. It looks at a part of the links, at the next part the next time.
     pub(super) fn has_moved(&mut self) -> bool {
         let place = self.places.first().map(|place| place.real.as_path());
         if self.source.canonicalize().is_ok_and(|now| place != Some(&now)) {

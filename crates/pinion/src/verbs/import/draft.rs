@@ -273,12 +273,12 @@ impl ConfigurationDraft {
     }
 }
 
-/// Whether a variable can be part of an environment.
+/// Returns whether a variable can be part of an environment.
 pub(super) fn is_variable(name: &str, value: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
 }
 
-/// Whether a row of the directive table takes a value.
+/// Returns whether a row of the directive table takes a value.
 pub(super) fn is_value(row: &str, value: &str) -> bool {
     let row = crate::directives::all().find(|known| known.name == row);
     row.is_some_and(|row| crate::values::check(&row.kind, value).is_ok())

@@ -35,7 +35,7 @@ const EXPORTED: [&str; 4] = ["certificates", "config", "js_modules", "status"];
 const MEMBERS: [&str; 6] =
     ["access_log", "applications", "listeners", "routes", "settings", "upstreams"];
 
-/// Whether a value is a configuration of Unit.
+/// Returns whether a value is a configuration of Unit.
 pub(super) fn is_unit(root: &JsonNode) -> bool {
     configuration(root).is_some()
 }

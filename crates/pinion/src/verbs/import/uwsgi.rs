@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`ini`] | lines → options with their values, placeholders replaced |
 //! | [`placeholders`] | `%n`, `%(name)` → their values |
-//! | [`options`] | what becomes of each option |
+//! | [`options`] | the meaning of each option |
 //! | [`folders`] | relative paths: which folder they belong to |
 
 mod folders;

@@ -24,7 +24,7 @@ impl<'n> Application<'n> {
         self.member(name).and_then(JsonNode::text)
     }
 
-    /// Whether the application has the path of a mount as its prefix.
+    /// Returns whether the application has the path of a mount as its prefix.
     fn is_at(&self, path: Option<&Setting>) -> bool {
         let prefix = self.text("prefix").map(|prefix| prefix.trim_end_matches('/'));
         prefix.is_some_and(|prefix| path == Some(&Setting::Text(prefix.to_owned())))

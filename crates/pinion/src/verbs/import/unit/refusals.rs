@@ -50,7 +50,7 @@ impl Sources {
         sources
     }
 
-    /// Whether the step is for clients of some networks, not for all others.
+    /// Returns whether the step is for clients of some networks, not for all others.
     fn is_positive(&self) -> bool {
         !self.networks.is_empty() || !self.lost_networks.is_empty()
     }
@@ -80,9 +80,9 @@ impl<'n> Unit<'n> {
         }
     }
 
-    /// Whether a step, or one of the routes that it leads to, refuses requests. `seen` are the
-    /// names of the routes that were looked at: each is looked at once, however many steps lead to
-    /// it.
+    /// Returns whether a step, or one of the routes that it leads to, refuses requests. `seen` are
+    /// the names of the routes that were looked at: each is looked at once, however many steps lead
+    /// to it.
     fn refuses(&self, step: &'n JsonNode, seen: &mut Vec<Option<&'n str>>) -> bool {
         let Some(action) = step.member("action") else { return false };
         let code = action.member("return").and_then(JsonNode::number);
@@ -294,13 +294,13 @@ impl SiteDraft {
 
 const NETWORKS: &str = "networks are addresses such as 10.0.0.0/8, without a port";
 
-/// Whether a path is another one, or is below it.
+/// Returns whether a path is another one, or is below it.
 pub(super) fn is_below(path: &str, of: &str) -> bool {
     let of = of.trim_end_matches('/');
     path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a pattern takes all requests that another one is for.
+/// Returns whether a pattern takes all requests that another one is for.
 fn covers(served: &UriPattern, uri: &UriPattern) -> bool {
     let (UriPattern::Exact(path) | UriPattern::Below(path) | UriPattern::Prefix(path)) = uri else {
         return served == uri;
@@ -314,7 +314,7 @@ fn covers(served: &UriPattern, uri: &UriPattern) -> bool {
     }
 }
 
-/// Whether a request may be for both; if that is not known, it may.
+/// Returns whether a request may be for both; if that is not known, it may.
 fn may_meet(uris: &[UriPattern], others: Option<&[UriPattern]>) -> bool {
     let path = |uri: &UriPattern| match uri {
         UriPattern::Exact(path) | UriPattern::Below(path) => Some(path.clone()),

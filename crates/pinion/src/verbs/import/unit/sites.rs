@@ -88,7 +88,7 @@ pub(super) fn tables(
     })
 }
 
-/// Whether a step applies to a host, to all others without one.
+/// Returns whether a step applies to a host, to all others without one.
 fn is_for(step: &RouteStep<'_>, host: Option<&str>) -> bool {
     let (Some(hosts), Some(host)) = (&step.hosts, host) else { return step.hosts.is_none() };
     hosts.iter().any(|pattern| {

@@ -54,7 +54,7 @@ impl StartFolder {
     }
 }
 
-/// Whether an option names a relative path that becomes one in the new file.
+/// Returns whether an option names a relative path that becomes one in the new file.
 fn is_path(option: &IniOption) -> bool {
     let IniOption { name, value, .. } = option;
     let path = match option_use(name) {
