@@ -52,7 +52,7 @@ pub enum BodyLocation {
 }
 
 impl Scratch {
-    /// Room for any record and any key.
+    /// Makes buffers with room for any record and any key.
     pub fn new() -> Scratch {
         Scratch {
             record: Vec::with_capacity(RECORD_MAX_BYTES),
@@ -61,7 +61,7 @@ impl Scratch {
         }
     }
 
-    /// The entry that the last successful [`Archive::load`] left here.
+    /// Returns the entry that the last successful [`Archive::load`] left here.
     #[inline]
     pub fn entry(&self) -> Option<Entry<'_>> {
         Entry::split(&self.record, self.offset).ok()
@@ -79,7 +79,7 @@ fn slashes(path: &[u8]) -> usize {
 }
 
 impl<'a> Archive<'a> {
-    /// The entry of a path key, None when there is none.
+    /// Returns the entry of a path key, `None` when there is none.
     pub fn find<'s>(
         &self,
         key: &[u8],
@@ -88,7 +88,7 @@ impl<'a> Archive<'a> {
         Ok(if self.load(key, scratch)? { scratch.entry() } else { None })
     }
 
-    /// Like [`find`](Self::find), but leaves the entry in `scratch`: a caller that goes on
+    /// Works like [`find`](Self::find), but leaves the entry in `scratch`: a caller that goes on
     /// searching when there is none can use the scratch again.
     pub fn load(&self, key: &[u8], scratch: &mut Scratch) -> Result<bool, Damage> {
         let found = self.search(key, scratch);
@@ -169,19 +169,19 @@ impl<'a> Archive<'a> {
         Some(ErrorPage { shared: self.layout.shared.get(shared)?, body })
     }
 
-    /// The rules that are left to be walked.
+    /// Returns the rules that are left to be walked.
     #[inline]
     pub fn rules(&self) -> &'a Rules {
         &self.layout.rules
     }
 
-    /// The rules for fields, which the fields that are stored with entries have already.
+    /// Returns the rules for fields, which the fields that are stored with entries have already.
     #[inline]
     pub fn field_rules(&self) -> &'a FieldRules {
         &self.layout.field_rules
     }
 
-    /// A shared block by its number.
+    /// Returns a shared block by its number.
     #[inline(always)]
     pub fn shared(&self, id: SharedId) -> Result<SharedBlock<'a>, Damage> {
         self.layout.shared.get(id).ok_or(Damage {
@@ -191,13 +191,14 @@ impl<'a> Archive<'a> {
         })
     }
 
-    /// The block the server uses of its own accord for `role`, if the archive has one.
+    /// Returns the block the server uses of its own accord for `role`, if the archive has one.
     pub fn shared_for(&self, role: Role) -> Option<SharedBlock<'a>> {
         self.layout.shared.with_role(role)
     }
 
-    /// Where the bytes of a representation are, after a look at its other values. The range lies
-    /// inside the bodies section, or in the external file as it was when the archive was built.
+    /// Returns where the bytes of a representation are, after a look at its other values. The range
+    /// lies inside the bodies section, or in the external file as it was when the archive was
+    /// built.
     #[inline(always)]
     pub fn place(&self, representation: &Representation<'_>) -> Result<BodyLocation, Damage> {
         let row = representation.row;
@@ -227,7 +228,7 @@ impl<'a> Archive<'a> {
         Ok(BodyLocation::External(ExternalRange { file, offset, bytes, size, modified_ns }))
     }
 
-    /// The stored bytes of a representation; None when they are in an external file.
+    /// Returns the stored bytes of a representation; `None` when they are in an external file.
     pub fn body(&self, representation: &Representation<'_>) -> Result<Option<&'a [u8]>, Damage> {
         let BodyLocation::Archive(range) = self.place(representation)? else { return Ok(None) };
         let offset = range.offset;
@@ -238,12 +239,13 @@ impl<'a> Archive<'a> {
         })
     }
 
-    /// Number of external files that representations may name.
+    /// Returns the number of external files that representations may name.
     pub fn external_count(&self) -> u64 {
         self.layout.externals.map_or(0, |span| span.bytes / size_of::<ExternalRow>() as u64)
     }
 
-    /// The build facts, as `(key, value)`, checked against their digest; empty when there are none.
+    /// Returns the build facts, as `(key, value)`, checked against their digest; empty when there
+    /// are none.
     pub fn meta(&self) -> Result<impl Iterator<Item = (&'a str, &'a str)> + use<'a>, Damage> {
         let text = match &self.layout.meta {
             None => "",
@@ -261,7 +263,7 @@ impl<'a> Archive<'a> {
         Ok(text.lines().filter_map(|line| line.split_once('=')))
     }
 
-    /// Every entry in file order, internal ones too.
+    /// Returns every entry in file order, internal ones too.
     pub fn entries(&self) -> Entries<'a> {
         Entries::new(*self)
     }
@@ -372,7 +374,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// The check of an externals row at `offset`.
+/// Returns the check of an externals row at `offset`.
 pub(crate) fn external_check(row: &ExternalRow, offset: u64) -> u64 {
     let bytes = row.as_bytes();
     xxh3_64_with_seed(bytes.split_last_chunk::<8>().map_or(bytes, |(rest, _)| rest), offset)

@@ -9,7 +9,7 @@ pub enum Alphabet {
     Url,
 }
 
-/// The characters for `bytes`; a rest of fewer than six bits is filled up with zeros.
+/// Returns the characters for `bytes`; a rest of fewer than six bits is filled up with zeros.
 pub fn encode(bytes: &[u8], alphabet: Alphabet) -> impl Iterator<Item = u8> {
     let characters = match alphabet {
         Alphabet::Standard => STANDARD,

@@ -43,8 +43,8 @@ impl Blocks {
         &self.bytes
     }
 
-    /// The number of an equal block, or of this one, which is then the last. `plain` is the block
-    /// that rules for fields have made it of.
+    /// Returns the number of an equal block, or of this one, which is then the last. `plain` is the
+    /// block that rules for fields have made it of.
     pub(crate) fn store(
         &mut self,
         shared: &NewShared<'_>,

@@ -35,7 +35,7 @@ pub struct BodyRoom {
 }
 
 impl BodyRef {
-    /// The number of the external file that holds it, None when it is in the archive.
+    /// Returns the number of the external file that holds it, `None` when it is in the archive.
     pub fn external(&self) -> Option<u32> {
         match self.0 {
             Which::External(number) => Some(number),
@@ -149,7 +149,7 @@ impl Bodies {
         Err(failure)
     }
 
-    /// Where a body is and how long it is, from the first byte of the file.
+    /// Returns where a body is and how long it is, from the first byte of the file.
     pub(crate) fn place(&self, number: u32) -> Option<(u64, u64)> {
         self.row(number).map(|row| (row.offset.get(), row.bytes.get()))
     }
@@ -158,7 +158,7 @@ impl Bodies {
         self.row(number).map(|row| Digest(row.digest))
     }
 
-    /// Where the body without bytes is.
+    /// Returns where the body without bytes is.
     pub(crate) fn empty(&self) -> u64 {
         self.empty.unwrap_or_default()
     }
@@ -207,7 +207,7 @@ impl Bodies {
         self.rows.get(usize::try_from(number).ok()?)
     }
 
-    /// A row for everything in the section, by rising offset.
+    /// Returns a row for everything in the section, by rising offset.
     pub(crate) fn digests(&self) -> &[DigestRow] {
         &self.rows
     }

@@ -31,7 +31,7 @@ impl ByDigest {
         numbers.entry(hash(&number), is_it, hash).or_insert(number);
     }
 
-    /// The row of `rows` with that digest.
+    /// Returns the row of `rows` with that digest.
     pub fn find(&self, digest: &Digest, rows: &[DigestRow]) -> Option<u32> {
         let is_it = |&number: &u32| digest_of(rows, number) == Some(&digest.0);
         self.numbers.find(self.hasher.hash_one(digest.0), is_it).copied()

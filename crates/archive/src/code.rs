@@ -65,7 +65,7 @@ impl Code {
         self.rows.iter().filter_map(|row| self.file(row))
     }
 
-    /// The content of a path.
+    /// Returns the content of a path.
     #[must_use]
     pub fn find(&self, path: &[u8]) -> Option<&[u8]> {
         let path_of = |row: &CodeFile| self.bytes.get(row.path.clone()).unwrap_or_default();
@@ -73,7 +73,7 @@ impl Code {
         self.file(self.rows.get(at)?).map(|(_, content)| content)
     }
 
-    /// The number of files.
+    /// Returns the number of files.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -148,7 +148,7 @@ impl NewCode {
         Ok(())
     }
 
-    /// The bytes of the section; none without code.
+    /// Returns the bytes of the section; empty without code.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (path, content) in &self.files {

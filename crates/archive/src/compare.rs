@@ -103,7 +103,7 @@ impl Aspects {
 }
 
 impl<'s> PathChange<'s> {
-    /// The entry itself, the newer one if there are two.
+    /// Returns the entry itself, the newer one if there are two.
     pub fn entry(&self) -> Option<Entry<'s>> {
         self.after.or(self.before)
     }
@@ -153,7 +153,7 @@ impl<'a> Comparison<'a> {
         Ok(equal)
     }
 
-    /// The difference at one path; none if both answer it alike, or neither does.
+    /// Returns the difference at one path; `None` if both respond to it alike, or neither does.
     ///
     /// # Errors
     /// Damage that was met.
@@ -257,7 +257,7 @@ impl<'a> ComparedArchive<'a> {
         Ok(ComparedArchive { archive, digests: archive.digests()? })
     }
 
-    /// The lines of a block, in its full form and that of a 304.
+    /// Returns the lines of a block, in its full form and that of a 304.
     fn block(&self, id: Option<SharedId>) -> Result<Option<[&'a [u8]; 2]>, Damage> {
         let block = id.map(|id| self.archive.shared(id)).transpose()?;
         Ok(block.map(|block| [block.full, block.not_modified]))

@@ -11,14 +11,14 @@ use zerocopy::IntoBytes;
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// The digest of a body. A caller with many bodies computes it on its own threads and hands it
-    /// to [`Writer::body`](crate::Writer::body).
+    /// Returns the digest of a body. A caller with many bodies computes it on its own threads and
+    /// hands it to [`Writer::body`](crate::Writer::body).
     pub fn of(stored: &[u8]) -> Digest {
         Digest(*blake3::hash(stored).as_bytes())
     }
 
-    /// The digest of an archive: over magic, version and the rows of its section table, without
-    /// those of signatures, which are made of it.
+    /// Returns the digest of an archive: over magic, version and the rows of its section table,
+    /// without those of signatures, which are made of it.
     pub(crate) fn of_archive(rows: &[SectionRow]) -> Digest {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&MAGIC);
@@ -47,9 +47,9 @@ impl core::fmt::Debug for Digest {
 pub struct ETag(pub [u8; 22]);
 
 impl ETag {
-    /// The tag of a representation: 16 bytes of blake3 over the digest of its stored bytes, the
-    /// number of its coding and its media type. So equal bytes under another type or coding have
-    /// another tag, and the same build gives the same tag everywhere.
+    /// Returns the tag of a representation: 16 bytes of blake3 over the digest of its stored bytes,
+    /// the number of its coding and its media type. So equal bytes under another type or coding
+    /// have another tag, and the same build gives the same tag everywhere.
     pub fn of(stored: &Digest, media_type: &[u8], coding: Coding) -> ETag {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&stored.0);
@@ -62,7 +62,7 @@ impl ETag {
         ETag(tag)
     }
 
-    /// The characters, to stand between quotes.
+    /// Returns the characters, to stand between quotes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

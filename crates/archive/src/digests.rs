@@ -39,8 +39,8 @@ impl<'a> Archive<'a> {
 }
 
 impl Digests<'_> {
-    /// The digest of the stored bytes of a representation of the same archive, as it was when they
-    /// were written; None when they are in an external file.
+    /// Returns the digest of the stored bytes of a representation of the same archive, as it was
+    /// when they were written; `None` when they are in an external file.
     ///
     /// # Errors
     /// [`Damage`] when the section does not know the body.
@@ -65,8 +65,8 @@ impl Digests<'_> {
         }
     }
 
-    /// The stored bytes of a representation, which are those of their digest; None when they are in
-    /// an external file.
+    /// Returns the stored bytes of a representation, which are those of their digest; `None` when
+    /// they are in an external file.
     ///
     /// # Errors
     /// [`Damage`] when they are others, or cannot be found.

@@ -21,7 +21,7 @@ impl<'a> Entries<'a> {
         Entries { archive, scratch: Scratch::new(), next: archive.layout.records.offset }
     }
 
-    /// The next entry, None after the last.
+    /// Returns the next entry, `None` after the last.
     pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>, Damage> {
         let end = self.archive.layout.records.end();
         if self.next >= end {

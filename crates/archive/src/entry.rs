@@ -35,7 +35,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The number in the file.
+    /// Returns the number in the file.
     pub fn number(self) -> u8 {
         match self {
             EntryKind::Resource => 0,
@@ -47,7 +47,7 @@ impl EntryKind {
         }
     }
 
-    /// The kind with a number.
+    /// Returns the kind with a number.
     #[inline]
     pub fn from_number(number: u8) -> EntryKind {
         match number {
@@ -60,7 +60,7 @@ impl EntryKind {
         }
     }
 
-    /// Word for listings.
+    /// Returns the word for listings.
     pub fn name(self) -> &'static str {
         match self {
             EntryKind::Resource => "resource",
@@ -105,15 +105,15 @@ impl<'s> Entry<'s> {
         self.header.status.get()
     }
 
-    /// The key: decoded path bytes with a leading slash, or an internal key
+    /// Returns the key: decoded path bytes with a leading slash, or an internal key
     /// ([`FALLBACK_PREFIX`](crate::layout::FALLBACK_PREFIX) and those beside it).
     #[inline]
     pub fn path(&self) -> &'s [u8] {
         self.path
     }
 
-    /// `Content-Location` of a resource, `Location` of a redirect, key of a rewrite, name of a
-    /// handler; visible ASCII.
+    /// Returns the `Content-Location` of a resource, the `Location` of a redirect, the key of a
+    /// rewrite or the name of a handler; visible ASCII.
     #[inline]
     pub fn target(&self) -> Option<&'s [u8]> {
         Some(self.target).filter(|target| !target.is_empty())
@@ -141,19 +141,19 @@ impl<'s> Entry<'s> {
         self.header.flags & RECORD_HAS_VARIANT != 0
     }
 
-    /// When the content last changed.
+    /// Returns the time when the content last changed.
     #[inline]
     pub fn modified(&self) -> Option<UnixSeconds> {
         Some(self.header.modified.get()).filter(|&seconds| seconds != MODIFIED_NONE)
     }
 
-    /// Shared block of a response without a body.
+    /// Returns the shared block of a response without a body.
     pub fn shared(&self) -> Option<SharedId> {
         Some(self.header.shared.get()).filter(|&id| id != SHARED_NONE).map(SharedId)
     }
 
-    /// The stored forms by rising number of their coding, so the identity comes first. Forms in a
-    /// coding that this program does not know are left out.
+    /// Returns the stored forms by rising number of their coding, so the identity comes first.
+    /// Forms in a coding that this program does not know are left out.
     #[inline(always)]
     pub fn representations(&self) -> impl Iterator<Item = Representation<'s>> + Clone + use<'s> {
         let record = self.offset;
@@ -168,18 +168,18 @@ impl<'s> Entry<'s> {
         self.rows.len() > 1
     }
 
-    /// The representation at `rank` of [`representations`](Self::representations).
+    /// Returns the representation at `rank` of [`representations`](Self::representations).
     #[inline(always)]
     pub fn representation(&self, rank: usize) -> Option<Representation<'s>> {
         self.representations().nth(rank)
     }
 
-    /// Where its record begins in the file.
+    /// Returns where its record begins in the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Length of the whole record, as its header has it.
+    /// Returns the length of the whole record, as its header has it.
     pub(crate) fn record_bytes(&self) -> u64 {
         u64::from(self.header.bytes.get())
     }
@@ -262,22 +262,23 @@ impl core::fmt::Debug for Entry<'_> {
 }
 
 impl<'s> Representation<'s> {
-    /// The content coding of the stored bytes.
+    /// Returns the content coding of the stored bytes.
     pub fn coding(&self) -> Coding {
         self.coding
     }
 
-    /// Length of the stored bytes.
+    /// Returns the length of the stored bytes.
     pub fn bytes(&self) -> u64 {
         self.row.bytes.get()
     }
 
-    /// The entity tag without its quotes; checked by [`Archive::place`](crate::Archive::place).
+    /// Returns the entity tag without its quotes; checked by
+    /// [`Archive::place`](crate::Archive::place).
     pub fn etag(&self) -> &'s [u8; 22] {
         &self.row.etag
     }
 
-    /// The field lines that go with it.
+    /// Returns the field lines that go with it.
     pub fn shared(&self) -> SharedId {
         SharedId(self.row.shared.get())
     }
@@ -296,7 +297,7 @@ pub(crate) fn validate_row(row: &RepresentationRow) -> Result<(), Fault> {
     }
 }
 
-/// The check of a record at `offset`.
+/// Returns the check of a record at `offset`.
 #[inline]
 pub(crate) fn record_check(record: &[u8], offset: u64) -> u32 {
     xxh3_64_with_seed(record.get(8..).unwrap_or_default(), offset) as u32

@@ -36,7 +36,7 @@ pub struct ErrorPage<'a> {
     pub body: &'a [u8],
 }
 
-/// The key of the page of a status.
+/// Returns the key of the page of a status.
 pub(crate) fn key(status: u16) -> Vec<u8> {
     [ERROR_PREFIX, status.to_string().as_bytes()].concat()
 }
@@ -52,7 +52,7 @@ impl ErrorPages {
         }
     }
 
-    /// The page of a status, and the block of its fields.
+    /// Returns the page of a status, and the block of its fields.
     pub(crate) fn of(&self, status: u16) -> Option<(SharedId, &[u8])> {
         let place = self.pages.binary_search_by_key(&status, |page| page.status).ok()?;
         self.pages.get(place).map(|page| (page.shared, &*page.body))

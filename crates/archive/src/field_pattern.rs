@@ -56,8 +56,8 @@ impl<'p> PatternCaptures<'p> {
     const NONE: PatternCaptures<'static> =
         PatternCaptures { splat: None, segments: [b""; RULE_CAPTURES_MAX], count: 0 };
 
-    /// The text that the first `*` stands for if `number` is 0, else the placeholder of that
-    /// number, counted from 1.
+    /// Returns the text that the first `*` stands for if `number` is 0, else the placeholder of
+    /// that number, counted from 1.
     #[must_use]
     pub fn get(&self, number: u8) -> Option<&'p [u8]> {
         match usize::from(number).checked_sub(1) {
@@ -68,7 +68,7 @@ impl<'p> PatternCaptures<'p> {
 }
 
 impl<'a> FieldPattern<'a> {
-    /// The pattern that these bytes stand for, as [`encode`](Self::encode) makes them.
+    /// Returns the pattern that these bytes stand for, as [`encode`](Self::encode) makes them.
     #[must_use]
     pub fn of(encoded: &'a [u8]) -> FieldPattern<'a> {
         FieldPattern { encoded }
@@ -92,18 +92,18 @@ impl<'a> FieldPattern<'a> {
         Ok(encoded)
     }
 
-    /// The bytes that it is stored in.
+    /// Returns the bytes that it is stored in.
     #[must_use]
     pub fn encoded(&self) -> &'a [u8] {
         self.encoded
     }
 
-    /// Its parts, in order.
+    /// Returns its parts, in order.
     pub fn parts(&self) -> impl Iterator<Item = PatternPart<'a>> + use<'a> {
         PartIterator { rest: self.encoded, read: part }
     }
 
-    /// The number of its placeholders, `*` not among them.
+    /// Returns the number of its placeholders, `*` not among them.
     #[must_use]
     pub fn captures(&self) -> usize {
         self.parts().filter(|part| *part == PatternPart::Capture).count()
@@ -189,7 +189,7 @@ impl Seen {
     const NONE: Seen = Seen { from: 1, segment_end: 0, text_until: 0, text: None };
 }
 
-/// A comparison with one place of the path.
+/// Counts a comparison with one position of the path, and returns its result.
 #[inline]
 fn counted(is_equal: bool) -> bool {
     #[cfg(test)]
@@ -271,7 +271,7 @@ impl<'t, 'p> PatternMatch<'t, 'p> {
         Some(end)
     }
 
-    /// The end of the segment that the next placeholder would stand in.
+    /// Returns the end of the segment that the next placeholder would stand in.
     fn segment_end(&mut self, at: usize) -> Option<usize> {
         let seen = self.seen.get_mut(self.found.count)?;
         if !(seen.from..=seen.segment_end).contains(&at) {
@@ -283,8 +283,8 @@ impl<'t, 'p> PatternMatch<'t, 'p> {
         Some(seen.segment_end)
     }
 
-    /// The first place of the text behind the next placeholder, which begins at `at` and has at
-    /// least one byte, in or right behind its segment.
+    /// Returns the first place of the text behind the next placeholder, which begins at `at` and
+    /// has at least one byte, in or right behind its segment.
     fn place_behind(&mut self, at: usize, text: &[u8]) -> Option<usize> {
         let seen = self.seen.get_mut(self.found.count)?;
         if at >= seen.text_until {

@@ -107,13 +107,13 @@ fn change(bytes: &[u8]) -> Read<'_, FieldChange<'_>> {
 }
 
 impl<'a> FieldChange<'a> {
-    /// The name of the field, in any case.
+    /// Returns the name of the field, in any case.
     #[must_use]
     pub fn name(&self) -> &'a [u8] {
         self.name
     }
 
-    /// The parts of the value that the field gets; None takes the field away.
+    /// Returns the parts of the value that the field gets; `None` removes the field.
     #[must_use]
     pub fn value(&self) -> Option<impl Iterator<Item = ValuePart<'a>> + use<'a>> {
         self.value.map(|rest| PartIterator { rest, read: value_part })
@@ -149,7 +149,7 @@ impl<'a> FieldChange<'a> {
 }
 
 impl<'a> FieldRule<'a> {
-    /// The paths that it is about.
+    /// Returns the paths that it is about.
     #[must_use]
     pub fn pattern(&self) -> FieldPattern<'a> {
         self.pattern
@@ -198,7 +198,7 @@ impl<'a> FieldRule<'a> {
 }
 
 impl FieldRules {
-    /// The number of rules.
+    /// Returns the number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.gates.len()
@@ -211,21 +211,21 @@ impl FieldRules {
         self.gates.is_empty()
     }
 
-    /// A rule by its rank.
+    /// Returns a rule by its rank.
     #[must_use]
     pub fn get(&self, number: u32) -> Option<FieldRule<'_>> {
         let start = self.gates.get(number as usize)?.start as usize;
         FieldRule::split(self.bytes.get(start..)?).ok()
     }
 
-    /// All of them, in order.
+    /// Returns all rules, in order.
     pub fn iter(&self) -> impl Iterator<Item = FieldRule<'_>> + use<'_> {
         (0..self.gates.len() as u32).filter_map(|number| self.get(number))
     }
 
-    /// The numbers of the rules about a path, which is decoded, in order. The second value says
-    /// whether the rule is about every path and looks at none, so that the blocks that the server
-    /// uses of its own accord have been made with it.
+    /// Returns the numbers of the rules about a path, which is decoded, in order. The second value
+    /// says whether the rule is about every path and looks at none, so that the blocks that the
+    /// server uses of its own accord have been made with it.
     pub fn about<'p>(&'p self, path: &'p [u8]) -> impl Iterator<Item = (u32, bool)> + use<'p> {
         let word = first_bytes(path);
         let gates = (0..).zip(&self.gates);
@@ -272,7 +272,7 @@ impl Gate {
     }
 }
 
-/// The bytes of a rule, or why a reader would refuse it.
+/// Returns the bytes of a rule, or why a reader would refuse it.
 pub(crate) fn encode(rule: &NewFieldRule<'_>) -> Result<Vec<u8>, Fault> {
     let mut changes = Vec::new();
     for NewFieldChange { name, value } in rule.changes {
@@ -302,7 +302,7 @@ pub(crate) fn encode(rule: &NewFieldRule<'_>) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// The first eight bytes, ASCII letters in lower case, zeros behind a shorter path.
+/// Returns the first eight bytes, ASCII letters in lower case, zeros behind a shorter path.
 #[inline]
 fn first_bytes(path: &[u8]) -> u64 {
     let mut eight = [0; size_of::<u64>()];

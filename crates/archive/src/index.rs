@@ -12,12 +12,12 @@ use crate::layout::{BUCKET_SLOTS, Bucket, IndexHeader};
 const TAG_SHIFT: u32 = 40;
 const TAG_MASK: u64 = (1 << 24) - 1;
 
-/// Hash of a path key.
+/// Returns the hash of a path key.
 pub(crate) fn hash(key: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(key, seed)
 }
 
-/// The bucket a search begins with: the hash, scaled to `buckets`.
+/// Returns the bucket at which a search begins: the hash, scaled to `buckets`.
 pub(crate) fn home(hash: u64, buckets: u64) -> u64 {
     ((u128::from(hash) * u128::from(buckets)) >> 64) as u64
 }
@@ -27,13 +27,13 @@ pub(crate) fn tag(hash: u64) -> u64 {
     hash & TAG_MASK
 }
 
-/// A filled slot: `offset` is a multiple of 8, above zero, at most
+/// Returns a filled slot: `offset` is a multiple of 8, above zero, at most
 /// [`RECORD_OFFSET_MAX`](crate::limits::RECORD_OFFSET_MAX).
 pub(crate) fn slot(hash: u64, offset: u64) -> u64 {
     (tag(hash) << TAG_SHIFT) | (offset / 8)
 }
 
-/// The tag and the record offset of a filled slot.
+/// Returns the tag and the record offset of a filled slot.
 pub(crate) fn unpack(slot: u64) -> (u64, u64) {
     (slot >> TAG_SHIFT, (slot & ((1 << TAG_SHIFT) - 1)) * 8)
 }
@@ -44,12 +44,12 @@ pub(crate) fn buckets_for(entries: u64) -> u64 {
     (entries * 10).div_ceil(BUCKET_SLOTS as u64 * 7).max(1)
 }
 
-/// The check of a bucket at `offset`.
+/// Returns the check of a bucket at `offset`.
 pub(crate) fn bucket_check(bucket: &Bucket, offset: u64) -> u64 {
     xxh3_64_with_seed(bucket.slots.as_bytes(), offset)
 }
 
-/// The check of an index header at `offset`.
+/// Returns the check of an index header at `offset`.
 pub(crate) fn header_check(header: &IndexHeader, offset: u64) -> u64 {
     let bytes = header.as_bytes();
     xxh3_64_with_seed(bytes.split_last_chunk::<8>().map_or(bytes, |(rest, _)| rest), offset)

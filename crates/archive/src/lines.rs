@@ -58,7 +58,7 @@ pub(crate) fn push(lines: &mut Vec<u8>, name: &str, value: &str) -> bool {
     fits
 }
 
-/// Length of the `Content-Type` line with its CRLF when `lines` begin with one, else 0.
+/// Returns the length of the `Content-Type` line with its CRLF when `lines` begin with one, else 0.
 pub(crate) fn type_line_bytes(lines: &[u8]) -> usize {
     const NAME: &[u8] = b"content-type:";
     match lines.get(..NAME.len()) {

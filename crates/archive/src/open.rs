@@ -115,19 +115,19 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The archive, given the same bytes that were opened.
+    /// Returns the archive, given the same bytes that were opened.
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Archive<'a> {
         Archive { bytes, layout: self }
     }
 
-    /// The digest that identifies this archive: blake3 over the section table, whose rows have the
-    /// digests of the sections. Opening does not compare it with the content,
+    /// Returns the digest that identifies this archive: blake3 over the section table, whose rows
+    /// have the digests of the sections. Opening does not compare it with the content,
     /// [`verify`](crate::verify()) does.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Length of the file.
+    /// Returns the length of the file.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
@@ -137,23 +137,23 @@ impl Layout {
         self.index.entries
     }
 
-    /// Shared blocks.
+    /// Returns the number of shared blocks.
     pub fn shared_count(&self) -> usize {
         self.shared.len()
     }
 
-    /// The section table, by rising offset.
+    /// Returns the section table, by rising offset.
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// The section of a kind, in the version that this program knows.
+    /// Returns the section of a kind, in the version that this program knows.
     pub(crate) fn section(&self, kind: SectionKind) -> Option<&Section> {
         section(&self.sections, kind)
     }
 }
 
-/// The first section of a kind, in the version that this program knows.
+/// Returns the first section of a kind, in the version that this program knows.
 pub(crate) fn section(sections: &[Section], kind: SectionKind) -> Option<&Section> {
     let known = |section: &&Section| section.kind == kind && section.version == SECTION_VERSION;
     sections.iter().find(known)
@@ -170,7 +170,7 @@ fn short(bytes: &[u8]) -> OpenError {
     OpenError::NoHeaderPage { bytes: bytes.len() as u64 }
 }
 
-/// A copy of the header page that has the right magic, version and check.
+/// Returns a copy of the header page that has the right magic, version and check.
 pub(crate) fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenError> {
     if !bytes.starts_with(&MAGIC) {
         // An archive cut short within its first 8 bytes is still told apart from other files.
@@ -191,8 +191,8 @@ pub(crate) fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenE
     Ok(page)
 }
 
-/// The rows of the table, inside the file, aligned, in order, apart from each other, and the digest
-/// they give the archive.
+/// Returns the rows of the table, inside the file, aligned, in order, apart from each other, and
+/// the digest they give the archive.
 pub(crate) fn section_table(
     header: &FileHeader,
     table: &[u8],
@@ -387,7 +387,7 @@ fn field_rules(bytes: &[u8], known: &KnownSections) -> Result<FieldRules, OpenEr
     Ok(FieldRules::parse(checked_copy(bytes, &section)?, section.offset)?)
 }
 
-/// The bytes of a section that match its digest.
+/// Returns the bytes of a section that match its digest.
 fn checked_copy(bytes: &[u8], section: &Section) -> Result<Box<[u8]>, OpenError> {
     let fault = |fault| OpenError::Section { kind: section.kind, fault };
     let content =

@@ -44,7 +44,7 @@ impl OriginTable {
         });
     }
 
-    /// In the order of the section, each but once.
+    /// Returns the rows in the order of the section, each but once.
     pub(crate) fn into_rows(mut self) -> Vec<OriginRow> {
         self.0.sort_unstable_by_key(|row| (row.content.get(), row.method, row.level, row.edition));
         self.0.dedup();

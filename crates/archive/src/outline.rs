@@ -44,7 +44,7 @@ impl Outline {
         Ok(Outline { digest, sections })
     }
 
-    /// The first section of a kind, in the version that this program knows.
+    /// Returns the first section of a kind, in the version that this program knows.
     #[must_use]
     pub fn section(&self, kind: SectionKind) -> Option<&Section> {
         section(&self.sections, kind)

@@ -45,7 +45,7 @@ fn part(bytes: &[u8]) -> Read<'_, SegmentPart<'_>> {
 }
 
 impl<'a> SegmentPattern<'a> {
-    /// The segment that these bytes stand for, as [`encode`](Self::encode) makes them.
+    /// Returns the segment that these bytes stand for, as [`encode`](Self::encode) makes them.
     #[must_use]
     pub fn of(encoded: &'a [u8]) -> SegmentPattern<'a> {
         SegmentPattern { encoded }
@@ -68,18 +68,18 @@ impl<'a> SegmentPattern<'a> {
         Ok(encoded)
     }
 
-    /// The bytes that it is stored in.
+    /// Returns the bytes that it is stored in.
     #[must_use]
     pub fn encoded(&self) -> &'a [u8] {
         self.encoded
     }
 
-    /// Its parts, in order.
+    /// Returns its parts, in order.
     pub fn parts(&self) -> impl Iterator<Item = SegmentPart<'a>> + use<'a> {
         PartIterator { rest: self.encoded, read: part }
     }
 
-    /// The number of its placeholders.
+    /// Returns the number of its placeholders.
     #[must_use]
     pub fn captures(&self) -> usize {
         self.parts().filter(|part| !matches!(part, SegmentPart::Literal(_))).count()
@@ -91,7 +91,7 @@ impl<'a> SegmentPattern<'a> {
         self.parts().any(|part| part == SegmentPart::Star)
     }
 
-    /// The text that it begins with.
+    /// Returns the text that it begins with.
     pub(crate) fn lead(&self) -> &'a [u8] {
         match self.parts().next() {
             Some(SegmentPart::Literal(text)) => text,
@@ -135,7 +135,7 @@ impl<'a> SegmentPattern<'a> {
         true
     }
 
-    /// The number of its placeholders, if it is well-formed.
+    /// Returns the number of its placeholders, if it is well-formed.
     pub(crate) fn validate(&self) -> Result<usize, Fault> {
         let (mut count, mut stars, mut was_text, mut rest) = (0, 0, false, self.encoded);
         while !rest.is_empty() {

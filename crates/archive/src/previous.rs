@@ -44,13 +44,14 @@ impl<'a> Archive<'a> {
 }
 
 impl<'a> Previous<'a> {
-    /// How many builds have carried an entry on, at least 1; none for one of the site itself.
+    /// Returns the number of builds that have carried an entry on, at least 1; `None` for one of
+    /// the site itself.
     pub fn age(&self, path: &[u8]) -> Option<u16> {
         let at = self.0.binary_search_by_key(&path, |(path, _)| path).ok()?;
         self.0.get(at).map(|(_, age)| *age)
     }
 
-    /// Their number.
+    /// Returns the number of these entries.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -94,7 +95,7 @@ impl NewPrevious {
         self.0.insert(path.into(), age);
     }
 
-    /// The bytes of the section; none without such entries.
+    /// Returns the bytes of the section; empty without such entries.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (path, age) in &self.0 {

@@ -117,7 +117,7 @@ impl RecordKeys {
         self.rows.len() as u64
     }
 
-    /// Each key, and where its record begins in the section.
+    /// Returns each key, and where its record begins in the section.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
         let mut start = 0;
         self.rows.iter().map(move |row| {
@@ -127,7 +127,7 @@ impl RecordKeys {
         })
     }
 
-    /// The key of the record that begins there.
+    /// Returns the key of the record that begins there.
     pub(crate) fn of_record(&self, record: u64) -> Option<&[u8]> {
         let number = self.rows.binary_search_by_key(&record, |row| row.record).ok()?;
         let before = number.checked_sub(1).and_then(|before| self.rows.get(before));
@@ -227,7 +227,7 @@ fn seal(records: &mut [u8], start: u64) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// The record that begins at `at`, None at the end.
+/// Returns the record that begins at `at`, `None` at the end.
 fn record_at(records: &[u8], at: usize) -> Option<&[u8]> {
     let rest = records.get(at..)?;
     let (header, _) = RecordHeader::ref_from_prefix(rest).ok()?;

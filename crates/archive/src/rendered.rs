@@ -55,7 +55,7 @@ impl Rendered {
         Rendered { text: text.into(), blocks: places }
     }
 
-    /// The forms of a block; [`Forms::NONE`] as long as nothing is rendered.
+    /// Returns the forms of a block; [`Forms::NONE`] as long as nothing is rendered.
     #[inline(always)]
     pub(crate) fn get(&self, block: usize) -> Forms<'_> {
         match self.blocks.get(block) {

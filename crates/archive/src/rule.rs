@@ -93,7 +93,7 @@ impl NewRule<'_> {
 }
 
 impl<'a> Rule<'a> {
-    /// Its rank among the rules of the archive: the first that matches applies.
+    /// Returns its rank among the rules of the archive: the first that matches applies.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
@@ -123,13 +123,13 @@ impl<'a> Rule<'a> {
         is_redirect(self.status)
     }
 
-    /// The host it is for, see [`NewRule::host`].
+    /// Returns the host it is for, see [`NewRule::host`].
     #[must_use]
     pub fn host(&self) -> Option<&'a [u8]> {
         Some(self.host).filter(|host| !host.is_empty())
     }
 
-    /// The parts of its path.
+    /// Returns the parts of its path.
     pub fn path(&self) -> impl Iterator<Item = PathPart<'a>> + Clone + use<'a> {
         PartIterator { rest: self.path, read: path_part }
     }
@@ -139,12 +139,12 @@ impl<'a> Rule<'a> {
         PartIterator { rest: self.query, read: query_part }
     }
 
-    /// The parts of its target.
+    /// Returns the parts of its target.
     pub fn target(&self) -> impl Iterator<Item = TargetPart<'a>> + use<'a> {
         PartIterator { rest: self.target, read: target_part }
     }
 
-    /// Its length.
+    /// Returns its length.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes as usize
     }
@@ -200,7 +200,7 @@ impl<'a> Rule<'a> {
         self.validate_target(captures)
     }
 
-    /// The number of captures in the path.
+    /// Returns the number of captures in the path.
     fn validate_path(&self) -> Result<usize, Fault> {
         let (mut captures, mut text_bytes, mut stars, mut rest) = (0, 1, 0, self.path);
         while !rest.is_empty() {
@@ -231,7 +231,7 @@ impl<'a> Rule<'a> {
         if text_bytes > PATH_MAX_BYTES { Err(Fault::Length) } else { Ok(captures) }
     }
 
-    /// The number of captures in the query.
+    /// Returns the number of captures in the query.
     fn validate_query(&self) -> Result<usize, Fault> {
         let (mut captures, mut rest) = (0, self.query);
         while !rest.is_empty() {
@@ -300,7 +300,7 @@ fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// The bytes of a rule, or why the reader would refuse it.
+/// Returns the bytes of a rule, or why the reader would refuse it.
 pub(crate) fn encode(rule: &NewRule<'_>) -> Result<Vec<u8>, Fault> {
     let (mut path, mut query, mut target) = (Vec::new(), Vec::new(), Vec::new());
     for part in rule.path {

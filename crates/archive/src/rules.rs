@@ -40,7 +40,7 @@ struct Gate {
 const ANY_BYTE: usize = 256;
 
 impl Rules {
-    /// How many there are.
+    /// Returns the number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.starts.len()
@@ -53,19 +53,19 @@ impl Rules {
         self.starts.is_empty()
     }
 
-    /// A rule by its rank.
+    /// Returns a rule by its rank.
     #[must_use]
     pub fn get(&self, number: u32) -> Option<Rule<'_>> {
         let start = *self.starts.get(number as usize)? as usize;
         Rule::split(self.bytes.get(start..)?, number).ok()
     }
 
-    /// All of them, in order.
+    /// Returns all rules, in order.
     pub fn iter(&self) -> impl Iterator<Item = Rule<'_>> + use<'_> {
         (0..self.starts.len() as u32).filter_map(|number| self.get(number))
     }
 
-    /// The rules without placeholders whose path may be `path`, in order.
+    /// Returns the rules without placeholders whose path may be `path`, in order.
     pub fn exact(&self, path: &[u8]) -> impl Iterator<Item = Rule<'_>> + use<'_> {
         let hash = if self.exact.is_empty() { 0 } else { xxh3_64(without_slash(path)) };
         let first = self.exact.partition_point(|&(other, _)| other < hash);
@@ -74,7 +74,7 @@ impl Rules {
         equal.filter_map(|&(_, number)| self.get(number))
     }
 
-    /// The rules with placeholders that come before rule number `end` and whose path may be
+    /// Returns the rules with placeholders that come before rule number `end` and whose path may be
     /// `path`, in order.
     #[inline]
     pub fn patterns(&self, path: &[u8], end: u32) -> impl Iterator<Item = Rule<'_>> + use<'_> {
@@ -150,14 +150,14 @@ impl Gate {
         Gate { mask, value: first_bytes(&lead) & mask, number: rule.number() }
     }
 
-    /// The byte behind the slash that a path must have.
+    /// Returns the byte behind the slash that a path must have.
     fn byte(&self) -> usize {
         let any = self.mask & 0xff00 == 0;
         if any { ANY_BYTE } else { (self.value >> 8 & 0xff) as usize }
     }
 }
 
-/// The gates of both lists by their numbers; each list is in order.
+/// Returns the gates of both lists by their numbers; each list is in order.
 #[inline]
 fn in_order<'g>(mut some: &'g [Gate], mut others: &'g [Gate]) -> impl Iterator<Item = &'g Gate> {
     core::iter::from_fn(move || {
@@ -172,7 +172,7 @@ fn in_order<'g>(mut some: &'g [Gate], mut others: &'g [Gate]) -> impl Iterator<I
     })
 }
 
-/// The path of a rule without placeholders, None for any other.
+/// Returns the path of a rule without placeholders, `None` for any other.
 fn exact_path(rule: &Rule<'_>) -> Option<Vec<u8>> {
     let mut path = Vec::new();
     for part in rule.path() {
@@ -186,12 +186,12 @@ fn exact_path(rule: &Rule<'_>) -> Option<Vec<u8>> {
     Some(path)
 }
 
-/// A slash at the end does not matter to a rule.
+/// Returns a path without the slash at its end, which does not matter to a rule.
 fn without_slash(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").filter(|path| !path.is_empty()).unwrap_or(path)
 }
 
-/// The first eight bytes, zeros behind a shorter path.
+/// Returns the first eight bytes, zeros behind a shorter path.
 #[inline]
 fn first_bytes(path: &[u8]) -> u64 {
     if let Some(eight) = path.first_chunk() {

@@ -72,15 +72,15 @@ impl<'a> SharedBlock<'a> {
         forms: Forms::NONE,
     };
 
-    /// A block of lines that are not stored: the fields for every protocol are made of the lines of
-    /// HTTP/1 for each response. `full` begins with a `Content-Type` line of that length, or with
-    /// none if it is 0.
+    /// Returns a block of lines that are not stored: the fields for every protocol are made of the
+    /// lines of HTTP/1 for each response. `full` begins with a `Content-Type` line of that length,
+    /// or with none if it is 0.
     #[must_use]
     pub fn of_lines(full: &'a [u8], not_modified: &'a [u8], type_line_bytes: usize) -> Self {
         SharedBlock { full, not_modified, type_line_bytes, ..SharedBlock::EMPTY }
     }
 
-    /// The fields of a full response, for every protocol.
+    /// Returns the fields of a full response, for every protocol.
     #[inline(always)]
     pub fn full_fields(&self) -> SharedFields<'a> {
         self.forms.full(self.full)
@@ -92,23 +92,23 @@ impl<'a> SharedBlock<'a> {
         self.forms.without_type(self.without_type())
     }
 
-    /// The fields of a 304, for every protocol.
+    /// Returns the fields of a 304, for every protocol.
     #[inline(always)]
     pub fn not_modified_fields(&self) -> SharedFields<'a> {
         self.forms.not_modified(self.not_modified)
     }
 
-    /// The `Content-Type` line with its CRLF, empty when there is none.
+    /// Returns the `Content-Type` line with its CRLF, empty when there is none.
     pub fn type_line(&self) -> &'a [u8] {
         self.full.get(..self.type_line_bytes).unwrap_or_default()
     }
 
-    /// The full form without its `Content-Type` line.
+    /// Returns the full form without its `Content-Type` line.
     pub fn without_type(&self) -> &'a [u8] {
         self.full.get(self.type_line_bytes..).unwrap_or_default()
     }
 
-    /// The fields of a full response as name and value, `Content-Type` first.
+    /// Returns the fields of a full response as name and value, `Content-Type` first.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a> {
         // Well-formed lines, so each has its colon and space; see `lines`.
         self.full.split(|&byte| byte == b'\n').filter_map(|line| {
@@ -118,7 +118,7 @@ impl<'a> SharedBlock<'a> {
         })
     }
 
-    /// The media type as the `Content-Type` line has it, empty when there is none.
+    /// Returns the media type as the `Content-Type` line has it, empty when there is none.
     pub fn media_type(&self) -> &'a [u8] {
         let line = self.type_line();
         line.get(b"content-type: ".len()..line.len().saturating_sub(2)).unwrap_or_default()
@@ -220,9 +220,9 @@ pub(crate) fn validate(block: &[u8]) -> Result<(), Fault> {
 }
 
 impl BlockPlaces {
-    /// The block at the start of `rest`, which begins at byte `at` of the section, and its length.
-    /// The section is at most [`SHARED_SECTION_MAX_BYTES`](crate::limits) long, so places in it fit
-    /// into 32 bits.
+    /// Returns the block at the start of `rest`, which begins at byte `at` of the section, and its
+    /// length. The section is at most [`SHARED_SECTION_MAX_BYTES`](crate::limits) long, so places
+    /// in it fit into 32 bits.
     fn parse(rest: &[u8], at: usize) -> Result<(BlockPlaces, usize), Fault> {
         let (header, _) = SharedHeader::ref_from_prefix(rest).map_err(|_| Fault::Length)?;
         let length = header.bytes.get() as usize;

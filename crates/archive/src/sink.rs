@@ -31,7 +31,7 @@ impl<W: Write + Seek> Sink<W> {
         }
     }
 
-    /// Bytes written so far: where the next one goes.
+    /// Returns the number of bytes written so far: where the next one goes.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
@@ -90,7 +90,7 @@ impl<W: Write + Seek> Sink<W> {
         });
     }
 
-    /// The rows of the sections that have ended, by rising offset.
+    /// Returns the rows of the sections that have ended, by rising offset.
     pub(crate) fn rows(&self) -> &[SectionRow] {
         &self.rows
     }
@@ -106,7 +106,7 @@ impl<W: Write + Seek> Sink<W> {
     }
 }
 
-/// One section written in one go.
+/// Writes one whole section.
 pub(crate) fn write_section<W: Write + Seek>(
     sink: &mut Sink<W>,
     kind: SectionKind,

@@ -8,7 +8,7 @@ pub(crate) struct ByteSpan {
 }
 
 impl ByteSpan {
-    /// None when the end would not fit into 64 bits.
+    /// Returns the span; `None` when the end would not fit into 64 bits.
     pub(crate) fn new(offset: u64, bytes: u64) -> Option<ByteSpan> {
         offset.checked_add(bytes).map(|_| ByteSpan { offset, bytes })
     }
@@ -26,7 +26,7 @@ impl ByteSpan {
     }
 }
 
-/// The bytes of a span; None when `file` is too short.
+/// Returns the bytes of a span; `None` when `file` is too short.
 pub(crate) fn slice(file: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {
     let start = usize::try_from(offset).ok()?;
     let end = start.checked_add(usize::try_from(bytes).ok()?)?;

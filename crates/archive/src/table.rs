@@ -55,7 +55,7 @@ pub(crate) fn write<W: Write + Seek>(
     Ok(())
 }
 
-/// The first seed with which no search gets too long, and the table filled with it.
+/// Returns the first seed with which no search gets too long, and the table filled with it.
 fn fill(keys: &RecordKeys, start: u64, buckets: u64) -> Result<(u64, Vec<Bucket>), WriteError> {
     for seed in 0..INDEX_SEEDS_MAX {
         if let Some(table) = try_fill(keys, start, buckets, seed)? {
@@ -65,7 +65,7 @@ fn fill(keys: &RecordKeys, start: u64, buckets: u64) -> Result<(u64, Vec<Bucket>
     Err(WriteError::Index)
 }
 
-/// None when a search would get too long.
+/// Returns the table filled with one seed; `None` when a search would get too long.
 fn try_fill(
     keys: &RecordKeys,
     start: u64,
@@ -99,8 +99,8 @@ fn try_fill(
     Ok(Some(table).filter(|table| longest_full_run(table) < PROBE_MAX_BUCKETS))
 }
 
-/// The longest row of buckets without a free slot, the last one being followed by the first: a
-/// search for a path without an entry visits all of them.
+/// Returns the longest row of buckets without a free slot, the last one being followed by the
+/// first: a search for a path without an entry visits all of them.
 fn longest_full_run(table: &[Bucket]) -> u64 {
     let (mut run, mut longest) = (0, 0);
     for bucket in table.iter().chain(table) {

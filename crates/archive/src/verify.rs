@@ -160,7 +160,7 @@ fn check_bodies(
     check_gap(archive.bytes, done, bodies.end(), report);
 }
 
-/// The digest of a range of the file; None when the file is shorter.
+/// Returns the digest of a range of the file; `None` when the file is shorter.
 fn hash(bytes: &[u8], from: u64, length: u64, advance: &mut dyn FnMut(usize)) -> Option<Digest> {
     let mut hasher = blake3::Hasher::new();
     for step in slice(bytes, from, length)?.chunks(STEP_BYTES) {
@@ -227,7 +227,7 @@ fn check_index(archive: &Archive<'_>, previous: &Previous<'_>, report: &mut Repo
     report.check(ArchivePart::Section(SectionKind::RECORDS), records.offset, reached, Fault::Count);
 }
 
-/// A record leads to bodies and fields, and its path leads to the record.
+/// Checks that a record leads to bodies and fields, and that its path leads to the record.
 fn check_entry(
     archive: &Archive<'_>,
     entry: &Entry<'_>,

@@ -121,7 +121,7 @@ pub struct Summary {
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// An empty archive on `out`, which is positioned at its start and empty.
+    /// Begins an empty archive on `out`, which is positioned at its start and empty.
     pub fn new(out: W) -> Result<Writer<W>, WriteError> {
         let mut sink = Sink::new(out);
         sink.write(&[0; HEADER_PAGE_BYTES])?;
@@ -148,7 +148,7 @@ impl<W: Write + Seek> Writer<W> {
         self.bodies.reserve_rows(bodies);
     }
 
-    /// The body with that digest if it is stored already.
+    /// Returns the body with that digest if it is stored already.
     pub fn known(&self, digest: &Digest) -> Option<BodyRef> {
         self.bodies.known(digest)
     }
@@ -160,7 +160,7 @@ impl<W: Write + Seek> Writer<W> {
         self.bodies.store(&mut self.sink, digest, body)
     }
 
-    /// Like [`body`](Self::body) for content that should not be held in memory: reads exactly
+    /// Works like [`body`](Self::body) for content that should not be held in memory: reads exactly
     /// `bytes` bytes that have that digest. After an error the archive can be continued; it keeps
     /// the bytes read so far as a gap.
     pub fn body_from(
@@ -192,12 +192,12 @@ impl<W: Write + Seek> Writer<W> {
         Ok(BodyRef(Which::External(number)))
     }
 
-    /// Length of a body of this archive.
+    /// Returns the length of a body of this archive.
     pub fn bytes_of(&self, body: BodyRef) -> u64 {
         place(&self.bodies, &self.externals, body).1
     }
 
-    /// Digest of a body that is stored in this archive; zeros for an external one.
+    /// Returns the digest of a body that is stored in this archive; zeros for an external one.
     pub fn digest_of(&self, body: BodyRef) -> Digest {
         match body.0 {
             Which::Empty => Digest::of(b""),
@@ -429,7 +429,7 @@ impl<W: Write + Seek> Writer<W> {
     }
 }
 
-/// Offset and length of a body.
+/// Returns the offset and the length of a body.
 fn place(bodies: &Bodies, externals: &[External], body: BodyRef) -> (u64, u64) {
     match body.0 {
         Which::Empty => (bodies.empty(), 0),

@@ -214,7 +214,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         Ok(Ok(()))
     }
 
-    /// A content, stored if it is new.
+    /// Returns a content, which is stored if it is new.
     fn content(
         &mut self,
         digest: Digest,
@@ -329,7 +329,8 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         Ok(stored)
     }
 
-    /// The number of a type. There are some hundred, and most files have one of the last few.
+    /// Returns the number of a type. There are some hundred, and most files have one of the last
+    /// few.
     fn number_of(&mut self, media: MediaType) -> Result<u16, WriteError> {
         let place = self.types.iter().rposition(|known| *known == media).unwrap_or_else(|| {
             self.types.push(media);
@@ -352,9 +353,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         }
     }
 
-    /// The modification time to tell clients: capped by `SOURCE_DATE_EPOCH`, and none when it lies
-    /// in the future, which RFC 9110 §8.8.2.1 forbids to send, or before [`MODIFIED_MIN`]. A client
-    /// that has no entity tag would take another file with the same date for the one it has.
+    /// Returns the modification time for clients: capped by `SOURCE_DATE_EPOCH`, and `None` when it
+    /// lies in the future, which RFC 9110 §8.8.2.1 forbids to send, or before [`MODIFIED_MIN`]. A
+    /// client that has no entity tag would take another file with the same date for the one it has.
     fn modified(&mut self, file: usize, modified: UnixSeconds) -> Option<UnixSeconds> {
         let capped = self.options.source_date_epoch.map_or(modified, |most| modified.min(most));
         if capped > self.options.now {
@@ -376,7 +377,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         self.summary.slowest.truncate(SLOWEST);
     }
 
-    /// Where the bytes are. The resources are in the order of their keys.
+    /// Returns the report of where the bytes are. The resources are in the order of their keys.
     fn report(&mut self, resources: &[Resource], keys: &[&[u8]]) -> BuildReport {
         let assets = std::mem::take(&mut self.assets);
         let file = |((resource, key), assets): ((&Resource, &&[u8]), _)| {
@@ -444,7 +445,7 @@ fn stream<W: Write + Seek>(
     Ok(body.and_then(|body| source.check_unchanged().map(|()| body)))
 }
 
-/// The inner error is the file's.
+/// Separates the errors: the inner error is the file's.
 fn streamed(body: Result<BodyRef, WriteError>) -> Result<Result<BodyRef, Reason>, BuildError> {
     match body {
         Ok(body) => Ok(Ok(body)),

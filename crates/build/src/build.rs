@@ -89,8 +89,8 @@ pub(crate) struct Beside<'a> {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Like [`build`], beside the files of the last time: `output`, which are not part of the site
-/// although they may lie in the folder. `look` finds the parts that can be reused. Returns the
+/// Works like [`build`], beside the files of the last time: `output`, which are not part of the
+/// site although they may lie in the folder. `look` finds the parts that can be reused. Returns the
 /// notes, if all of them could be recorded.
 pub(crate) fn build_beside<'a, W: Write + Seek>(
     source: &Path,
@@ -234,7 +234,7 @@ fn unused_patterns(names: &Names, options: &Options) -> Vec<Warning> {
     excludes.chain(includes).collect()
 }
 
-/// Where code lies, below the source.
+/// Returns where code lies, below the source.
 fn code_paths(code: &[CodeFile]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = code.iter().map(CodeFile::relative).collect();
     paths.sort_unstable();
@@ -262,7 +262,7 @@ fn at_the_same_time<A: Send, B>(a: impl Fn() -> A + Sync, b: impl FnOnce() -> B)
     })
 }
 
-/// As many as were asked for, else one for each core.
+/// Returns the number of workers: as many as were asked for, else one for each core.
 fn workers(options: &Options) -> usize {
     let workers = options.threads.or_else(|| thread::available_parallelism().ok());
     workers.map_or(1, NonZeroUsize::get)
@@ -335,7 +335,7 @@ fn read_all<W: Write + Seek>(
     )
 }
 
-/// Room for the largest batch on each worker, and for as much that waits behind it.
+/// Returns the room for the largest batch on each worker, and for as much that waits behind it.
 fn window(costs: &[u64], workers: usize) -> u64 {
     let largest = costs.iter().max().copied().unwrap_or_default();
     let room = largest.saturating_mul(2 * workers as u64);

@@ -171,7 +171,7 @@ impl Numbers {
 }
 
 impl Run {
-    /// Both, and the padding between them, if that is the same in both archives.
+    /// Returns both runs with the padding between them, if that is the same in both archives.
     fn joined(self, next: &Run) -> Option<Run> {
         let gap = next.from.checked_sub(self.from + self.bytes)?;
         let is_same = next.to.checked_sub(self.to + self.bytes) == Some(gap);

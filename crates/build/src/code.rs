@@ -166,7 +166,7 @@ impl CodeReader<'_> {
         true
     }
 
-    /// Where a file lies, by its path in the archive.
+    /// Returns where a file lies, by its path in the archive.
     fn place_of(&self, path: &[u8]) -> PathBuf {
         let content = || Path::new(self.found.content).join(relative(path));
         self.places.get(path).cloned().unwrap_or_else(content)

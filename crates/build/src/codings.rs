@@ -26,7 +26,7 @@ impl Method {
     /// All of them, in the order of their numbers.
     pub const ALL: [Method; 4] = [Method::Gzip, Method::Zopfli, Method::Brotli, Method::Zstd];
 
-    /// The coding that comes out.
+    /// Returns the coding that comes out.
     #[must_use]
     pub const fn coding(self) -> Coding {
         match self {
@@ -36,7 +36,7 @@ impl Method {
         }
     }
 
-    /// The word for it on a command line: the coding's token, or `zopfli`.
+    /// Returns the word for it on a command line: the coding's token, or `zopfli`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Method {
         }
     }
 
-    /// Its levels: libdeflate's and zstd's scales, brotli's qualities, zopfli's iterations.
+    /// Returns its levels: libdeflate's and zstd's scales, brotli's qualities, zopfli's iterations.
     #[must_use]
     pub const fn levels(self) -> RangeInclusive<u8> {
         match self {
@@ -81,7 +81,7 @@ pub enum CodingEffort {
 }
 
 impl CodingEffort {
-    /// The codings where none are named.
+    /// Returns the codings where none are named.
     #[must_use]
     pub fn codings(self) -> Vec<CodingLevel> {
         [Method::Gzip, Method::Brotli].map(|method| self.of(method)).into()
@@ -171,13 +171,13 @@ const WORK: [(Method, &[(u8, u64)]); 4] = [
 ];
 
 impl CodingLevel {
-    /// The coding that comes out.
+    /// Returns the coding that comes out.
     #[must_use]
     pub const fn coding(self) -> Coding {
         self.method.coding()
     }
 
-    /// How much work a byte is, compared with other codings.
+    /// Returns the work of a byte, compared with other codings.
     pub(crate) fn work(self) -> u64 {
         let rows = WORK.iter().find(|(method, _)| *method == self.method).map_or(&[][..], |r| r.1);
         let measured = rows.iter().rev().find(|(level, _)| *level <= self.level);
@@ -201,7 +201,7 @@ pub struct NamedCoding {
 }
 
 impl NamedCoding {
-    /// Its own level, or that of `level`.
+    /// Returns its own level, or that of `level`.
     #[must_use]
     pub fn at(self, level: CodingEffort) -> CodingLevel {
         match self.level {
@@ -234,7 +234,7 @@ fn is_name(name: &str, method: Method) -> bool {
         || (method == Method::Gzip && Coding::from_token(name.as_bytes()) == Some(Coding::Gzip))
 }
 
-/// The codings of a list such as `gzip,br:11`. An empty list, and `identity`, is none.
+/// Returns the codings of a list such as `gzip,br:11`. An empty list, and `identity`, is none.
 ///
 /// # Errors
 /// The first member that is no coding, or makes the same coding as another one.
@@ -257,7 +257,7 @@ pub fn parse_codings(text: &str) -> Result<Vec<NamedCoding>, CodingError> {
     Ok(codings)
 }
 
-/// The codings of a list at a level: `gzip:6,br:6` of `gzip,br` at [`CodingEffort::Best`].
+/// Returns the codings of a list at a level: `gzip:6,br:6` of `gzip,br` at [`CodingEffort::Best`].
 ///
 /// # Errors
 /// As [`parse_codings`].
@@ -296,7 +296,7 @@ impl fmt::Display for CodingsFor {
     }
 }
 
-/// A list as [`codings_at`] reads it.
+/// Returns a list as [`codings_at`] reads it.
 pub(crate) fn list(codings: &[CodingLevel]) -> String {
     match codings {
         [] => Coding::Identity.token().to_owned(),

@@ -54,14 +54,15 @@ struct FormSpan {
 }
 
 impl Contents {
-    /// The content that is stored as `body`, or that stayed outside and has the digest `state`.
+    /// Returns the content that is stored as `body`, or that stayed outside and has the digest
+    /// `state`.
     pub(crate) fn find(&self, body: Option<BodyRef>, state: &Digest) -> Option<ContentId> {
         let Some(body) = body else { return self.external.get(state).copied() };
         let is_it = |content: &ContentId| self.body(*content) == Some(body);
         self.by_body.find(self.hasher.hash_one(body), is_it).copied()
     }
 
-    /// A new content, as it is. `state` stands for one that stayed outside.
+    /// Adds a new content, as it is. `state` stands for one that stayed outside.
     pub(crate) fn add(&mut self, body: BodyRef, state: Digest) -> Result<ContentId, WriteError> {
         let number = u32::try_from(self.plain.len()).map_err(|_| WriteError::TooLarge)?;
         let content = ContentId(number);
@@ -79,7 +80,7 @@ impl Contents {
         Ok(content)
     }
 
-    /// The content as it is.
+    /// Returns the content as it is.
     pub(crate) fn body(&self, content: ContentId) -> Option<BodyRef> {
         self.plain.get(content.0 as usize).copied()
     }

@@ -155,7 +155,7 @@ fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
     }
 }
 
-/// Has something new made under a name of its own beside `out`.
+/// Has a new file made under a name of its own beside `out`.
 pub(crate) fn under_another_name<T>(
     out: &Path,
     mut make: impl FnMut(&Path) -> io::Result<T>,
@@ -176,7 +176,7 @@ pub(crate) fn under_another_name<T>(
     }
 }
 
-/// The name with a dot in front: hidden, and skipped by a walk.
+/// Returns the name with a dot in front: hidden, and skipped by a walk.
 fn hidden(out: &Path) -> Option<OsString> {
     let name = out.file_name()?;
     let is_hidden = name.as_encoded_bytes().starts_with(b".");
@@ -185,8 +185,8 @@ fn hidden(out: &Path) -> Option<OsString> {
     Some(hidden)
 }
 
-/// The hidden name that [`under_another_name`] has made this one of: nothing else that a person may
-/// have called a file.
+/// Returns the name that [`under_another_name`] has made this hidden one of: no other name that a
+/// person may have given a file matches.
 pub(crate) fn draft_of(name: &OsStr) -> Option<&[u8]> {
     let name = name.as_encoded_bytes();
     let mark = name.windows(MARK.len()).rposition(|bytes| bytes == MARK.as_bytes())?;

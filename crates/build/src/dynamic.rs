@@ -50,7 +50,7 @@ pub(crate) struct CodeFile {
 }
 
 impl CodeFile {
-    /// Where it lies, below the source.
+    /// Returns where it lies, below the source.
     pub(crate) fn relative(&self) -> PathBuf {
         relative(&self.key)
     }
@@ -264,12 +264,12 @@ pub(crate) fn is_content_folder(key: &[u8]) -> bool {
     key == CONTENT_PREFIX
 }
 
-/// The key below the content folder, if it lies there.
+/// Returns the key below the content folder, if it lies there.
 pub(crate) fn below_content(key: &[u8]) -> Option<&[u8]> {
     key.strip_prefix(CONTENT_PREFIX).filter(|below| below.first() == Some(&b'/'))
 }
 
-/// The key in the content, which is all of the folder where there is none for it.
+/// Returns the key in the content, which is all of the folder where there is none for it.
 fn in_content(key: &[u8], has_folder: bool) -> Option<&[u8]> {
     if has_folder { below_content(key) } else { Some(key) }
 }

@@ -38,15 +38,15 @@ pub(crate) struct Encoders {
     scratch: Vec<u8>,
 }
 
-/// The most that a stored form of so many bytes may take to be kept; `None` when no form can be
-/// small enough.
+/// Returns the most that a stored form of so many bytes may take to be kept; `None` when no form
+/// can be small enough.
 pub(crate) fn largest_kept(identity_bytes: u64) -> Option<u64> {
     let allowed = u128::from(identity_bytes) * u128::from(KEEP_PERCENT) / 100;
     u64::try_from(allowed).ok()?.checked_sub(CODING_OVERHEAD_BYTES).filter(|&bytes| bytes > 0)
 }
 
 impl Encoders {
-    /// `content` in a coding; `None` when that is not worth keeping.
+    /// Returns `content` in a coding; `None` when that is not worth keeping.
     pub(crate) fn encode(&mut self, choice: CodingLevel, content: &[u8]) -> Option<Encoded> {
         self.encode_watched(choice, content, &mut |_| ())
     }
@@ -101,7 +101,7 @@ enum ContentEncoder {
     Zstd(ZstdCompressor<'static>),
 }
 
-/// None for a level that [`CodingLevel`] does not allow.
+/// Returns the encoder; `None` for a level that [`CodingLevel`] does not allow.
 fn encoder(choice: CodingLevel) -> Option<ContentEncoder> {
     let level = i32::from(choice.level);
     match choice.method {

@@ -245,7 +245,8 @@ impl Extraction<'_> {
         Ok(())
     }
 
-    /// The line, counted; empty if there is none, or if no build would take it, which is noted.
+    /// Returns the line, counted; empty if there is none, or if no build would take it, which is
+    /// noted.
     fn line(&mut self, path: &[u8], line: Option<Result<String, &'static str>>) -> String {
         let archive = self.archive;
         match line.map(|line| line.and_then(|line| redirects::readable(&archive, line))) {
@@ -318,7 +319,7 @@ impl Extraction<'_> {
         Ok(())
     }
 
-    /// The content of an entry, compared with its digest.
+    /// Returns the content of an entry, compared with its digest.
     fn body(&self, entry: &Entry<'_>) -> Result<&[u8], ExtractError> {
         let damage = |fault| Damage { part: ArchivePart::Record, offset: entry.offset(), fault };
         let form = entry.representation(0).ok_or(damage(Fault::Representations))?;

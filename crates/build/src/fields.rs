@@ -79,7 +79,7 @@ impl Purpose {
         !matches!(self, Purpose::Listing | Purpose::NotFound | Purpose::Error(_))
     }
 
-    /// The status of the response.
+    /// Returns the status of the response.
     fn status(self) -> u16 {
         match self {
             Purpose::NotFound => 404,
@@ -109,18 +109,18 @@ impl<'r> FieldBlocks<'r> {
         })
     }
 
-    /// `Cache-Control` of everything that has no fingerprint in its name.
+    /// Returns the `Cache-Control` of everything that has no fingerprint in its name.
     pub(crate) fn cache_control(&self) -> &str {
         &self.cache_control
     }
 
-    /// The fields that every response has.
+    /// Returns the fields that every response has.
     pub(crate) fn security(&self) -> &'static [(&'static str, &'static str)] {
         self.security
     }
 
-    /// The fields of responses that the server makes itself. Redirects between slash forms have
-    /// `cache_control`, if it is not none, in place of the usual one.
+    /// Writes the fields of responses that the server makes itself. Redirects between slash forms
+    /// have `cache_control`, if it is not `None`, in place of the usual one.
     pub(crate) fn write_generated<W: Write + Seek>(
         &mut self,
         writer: &mut Writer<W>,
@@ -133,7 +133,7 @@ impl<'r> FieldBlocks<'r> {
         Ok(())
     }
 
-    /// The fields of a redirect.
+    /// Returns the fields of a redirect.
     pub(crate) fn redirect<W: Write + Seek>(
         &mut self,
         writer: &mut Writer<W>,
@@ -143,8 +143,8 @@ impl<'r> FieldBlocks<'r> {
         self.bodiless(writer, Role::Ordinary, status, &self.cache_control, changes)
     }
 
-    /// The fields of a representation, and the media type among them. A 304 carries those of them
-    /// that RFC 9110 §15.4.5 names; the others come from the client's cache.
+    /// Returns the fields of a representation, and the media type among them. A 304 carries those
+    /// of them that RFC 9110 §15.4.5 names; the others come from the client's cache.
     pub(crate) fn id<W: Write + Seek>(
         &mut self,
         writer: &mut Writer<W>,
@@ -192,7 +192,7 @@ impl<'r> FieldBlocks<'r> {
         Ok((id.0, &id.1))
     }
 
-    /// A block for answers whose body, if they have one, is not the site's.
+    /// Writes a block for responses whose body, if they have one, is not the site's.
     fn bodiless<W: Write + Seek>(
         &self,
         writer: &mut Writer<W>,
@@ -218,7 +218,8 @@ impl<'r> FieldBlocks<'r> {
     }
 }
 
-/// The changes that answers show. A `Content-Encoding` says how a file lies in the folder.
+/// Returns the changes that responses show. A `Content-Encoding` says how a file lies in the
+/// folder.
 fn sent(changes: &[HeaderChange]) -> Vec<HeaderChange> {
     let is_sent = |change: &&HeaderChange| !change.name().eq_ignore_ascii_case("content-encoding");
     changes.iter().filter(is_sent).cloned().collect()
@@ -238,7 +239,7 @@ fn write_block<W: Write + Seek>(
     writer.shared_by_rules(block, plain)
 }
 
-/// The fields of a representation in a build with the usual options and without `_headers`.
+/// Returns the fields of a representation in a build with the usual options and without `_headers`.
 pub(crate) fn usual(
     coding: Coding,
     varies: bool,
@@ -247,7 +248,7 @@ pub(crate) fn usual(
     built_in(Some(REVALIDATED), &SECURITY, coding, varies, purpose)
 }
 
-/// The same for redirects.
+/// Returns these fields for redirects.
 pub(crate) fn usual_without_content() -> Vec<(&'static str, &'static str)> {
     std::iter::once(("Cache-Control", REVALIDATED)).chain(SECURITY).collect()
 }

@@ -1,6 +1,7 @@
 //! Numbers as people read them: on a terminal and in the report of a build alike.
 
-/// `1.5 KiB`: three digits at least where there are three, never more than four.
+/// Writes a size such as `1.5 KiB`: three digits at least where there are three, never more than
+/// four.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -24,7 +25,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// `12 345 678`, with thin groups of three.
+/// Writes a number such as `12 345 678`, with thin groups of three.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -38,7 +39,7 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
-/// `12.3 %` of `whole`.
+/// Writes a part of `whole` such as `12.3 %`.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
     match whole {

@@ -118,7 +118,7 @@ fn decide_folder(
     }
 }
 
-/// The folder of a key, with the slash at its end, and the name in it.
+/// Returns the folder of a key, with the slash at its end, and the name in it.
 pub(crate) fn split_name(key: &[u8]) -> (&[u8], &[u8]) {
     let at = key.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     key.split_at(at)

@@ -2,7 +2,7 @@
 
 use crate::names::oracle;
 
-/// Any bytes as patterns of names, and a path.
+/// Checks any bytes as patterns of names, and a path.
 pub fn globs(bytes: &[u8]) {
     oracle::check(bytes);
 }

@@ -113,8 +113,8 @@ struct Candidate<'a> {
     file: u32,
 }
 
-/// `keys` are different, sorted, and begin with a slash; there are at most
-/// [`FILES_MAX`](crate::limits::FILES_MAX).
+/// Plans the paths of `keys`, which are different, sorted, and begin with a slash; there are at
+/// most [`FILES_MAX`](crate::limits::FILES_MAX).
 pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> KeyPlan<'a> {
     let mut plan = KeyPlan::default();
     plan_fallbacks(keys, &mut plan);
@@ -152,8 +152,8 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> KeyPlan<'
     KeyPlan { aliases, shadowed, listings, ..plan }
 }
 
-/// Sorted: by URL, the best first. A table by URL of all paths took a quarter of the memory of a
-/// whole build.
+/// Returns the candidates sorted by URL, the best first. A table by URL of all paths took a quarter
+/// of the memory of a whole build.
 fn candidates<'a>(
     keys: &[&'a [u8]],
     hidden: &[usize],
@@ -172,7 +172,8 @@ fn candidates<'a>(
     candidates
 }
 
-/// The files that a URL is answered from if they exist and none has its very path, best first.
+/// Returns the files that a URL is answered from if they exist and none has its very path, best
+/// first.
 pub(crate) fn files_of(url: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
     let names: &[&[u8]] = if url.ends_with(b"/") { &INDEX_NAMES } else { &CLEAN_SUFFIXES };
     let icons: &[&[u8]] = if url == FAVICON { &FAVICON_FILES } else { &[] };
@@ -180,7 +181,7 @@ pub(crate) fn files_of(url: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
     names.iter().map(move |name| [url, name].concat()).chain(icons)
 }
 
-/// The folders that hold files with these keys, which are sorted, and the root.
+/// Returns the folders that hold files with these keys, which are sorted, and the root.
 fn folders<'a>(keys: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     let mut last: &[u8] = b"";
     let below = keys.flat_map(move |key| {
@@ -255,14 +256,14 @@ fn fallback_rank(name: &[u8]) -> Option<usize> {
     })
 }
 
-/// `/dir/` for an index file, and its rank.
+/// Returns `/dir/` for an index file, and its rank.
 pub(crate) fn index_url(key: &[u8]) -> Option<(&[u8], u8)> {
     let (folder, name) = key.split_at(name_at(key));
     let (_, rank) = INDEX_NAMES.iter().zip(0..).find(|(index, _)| **index == name)?;
     Some((folder, rank))
 }
 
-/// `/dir/name` for a page, and its rank.
+/// Returns `/dir/name` for a page, and its rank.
 pub(crate) fn clean_url(key: &[u8]) -> Option<(&[u8], u8)> {
     let mut suffixes = CLEAN_SUFFIXES.iter().zip(0..);
     let (url, rank) =
@@ -270,18 +271,20 @@ pub(crate) fn clean_url(key: &[u8]) -> Option<(&[u8], u8)> {
     (!url.ends_with(b"/")).then_some((url, rank))
 }
 
-/// Where the last component begins.
+/// Returns where the last component begins.
 fn name_at(key: &[u8]) -> usize {
     key.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)
 }
 
-/// The key of a file by its path below the source, with or without a slash or `./` in front.
+/// Returns the key of a file by its path below the source, with or without a slash or `./` in
+/// front.
 pub(crate) fn of_path(path: &str) -> Vec<u8> {
     let below = path.strip_prefix("./").unwrap_or(path);
     [b"/", below.strip_prefix('/').unwrap_or(below).as_bytes()].concat()
 }
 
-/// A path as it stands in a field: every byte that RFC 3986 does not allow in a path is escaped.
+/// Returns a path as it stands in a field: every byte that RFC 3986 does not allow in a path is
+/// escaped.
 pub(crate) fn escaped(key: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(key.len());
     escape(&mut text, key.iter().copied(), is_path_byte);

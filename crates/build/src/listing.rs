@@ -94,7 +94,7 @@ impl ListingRow<'_> {
         self.bytes.is_none()
     }
 
-    /// The address of the row, relative to that of its folder.
+    /// Returns the address of the row, relative to that of its folder.
     fn url(&self) -> Vec<u8> {
         let mut url = Vec::with_capacity(self.name.len() + 3);
         // RFC 3986 §4.2: text before a colon would be a scheme.

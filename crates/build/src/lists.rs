@@ -53,7 +53,7 @@ impl<'a> Lists<'a> {
         Ok(Lists { default: &options.codings, overrides })
     }
 
-    /// The list of a file: that of the last override that names it.
+    /// Returns the list of a file: that of the last override that names it.
     pub(crate) fn of(&self, key: &[u8]) -> ListId {
         let (path, name) = path_and_name(key);
         let matches = |rule: &Override<'_>| {
@@ -80,7 +80,7 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// Every coding of any list, those of the default first, each but once.
+    /// Returns every coding of any list, those of the default first, each but once.
     pub(crate) fn all(&self) -> Vec<CodingLevel> {
         let others = self.overrides.iter().flat_map(|rule| &rule.given.codings);
         let mut all = Vec::new();
@@ -92,13 +92,13 @@ impl<'a> Lists<'a> {
         all
     }
 
-    /// The most forms that one file can have: the content itself, and each of its codings.
+    /// Returns the most forms that one file can have: the content itself, and each of its codings.
     pub(crate) fn most_forms(&self) -> usize {
         let lengths = self.overrides.iter().map(|rule| rule.given.codings.len());
         1 + lengths.chain([self.default.len()]).max().unwrap_or_default()
     }
 
-    /// The patterns that no file has had a list from, as they were given.
+    /// Returns the patterns that no file has had a list from, as they were given.
     pub(crate) fn unused(&self) -> impl Iterator<Item = &str> {
         let unused = self.overrides.iter().filter(|rule| !rule.used.load(Ordering::Relaxed));
         unused.map(|rule| rule.given.glob.as_str())

@@ -32,7 +32,7 @@ pub(crate) struct MediaType {
 }
 
 impl MediaType {
-    /// The type of held content.
+    /// Returns the type of held content.
     pub(crate) fn of(key: &[u8], content: &[u8]) -> MediaType {
         let essence = essence(key, content);
         let utf8 = has_charset(essence) && {
@@ -43,7 +43,7 @@ impl MediaType {
         MediaType { essence, utf8 }
     }
 
-    /// The field value.
+    /// Returns the field value.
     pub(crate) fn field(&self) -> Cow<'static, str> {
         if self.utf8 {
             Cow::Owned(format!("{}; charset=utf-8", self.essence))
@@ -59,7 +59,8 @@ const TYPESCRIPT: &str = "text/typescript";
 /// The other meaning of these extensions.
 const TRANSPORT_STREAM: &str = "video/mp2t";
 
-/// The type by name, or by the first [`SNIFF_BYTES`](crate::limits::SNIFF_BYTES) of the content.
+/// Returns the type by name, or by the first [`SNIFF_BYTES`](crate::limits::SNIFF_BYTES) of the
+/// content.
 pub(crate) fn essence(key: &[u8], content: &[u8]) -> &'static str {
     let head = content.get(..crate::limits::SNIFF_BYTES).unwrap_or(content);
     match by_extension(key) {
@@ -98,7 +99,7 @@ pub fn file_type(name: &str) -> Option<String> {
     Some(MediaType { essence, utf8: has_charset(essence) }.field().into_owned())
 }
 
-/// An extension of files that have this type, parameters aside.
+/// Returns an extension of files that have this type, parameters aside.
 pub(crate) fn extension(media_type: &[u8]) -> &'static str {
     let essence = media_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
     match essence {
@@ -112,7 +113,7 @@ pub(crate) fn extension(media_type: &[u8]) -> &'static str {
     }
 }
 
-/// Every type that an extension can have, by its text.
+/// Returns every type that an extension can have, by its text.
 pub(crate) fn essences() -> HashMap<&'static [u8], &'static str> {
     BY_EXTENSION.iter().map(|&(_, essence)| (essence.as_bytes(), essence)).collect()
 }
@@ -122,7 +123,7 @@ pub(crate) fn has_charset(essence: &str) -> bool {
     needs_charset(essence.as_bytes())
 }
 
-/// The type of the last extension, without regard to case.
+/// Returns the type of the last extension, without regard to case.
 pub(crate) fn by_extension(key: &[u8]) -> Option<&'static str> {
     let name = key.rsplit(|&byte| byte == b'/').next()?;
     let dot = name.iter().rposition(|&byte| byte == b'.')?;
@@ -200,7 +201,7 @@ fn sniffed_text(head: &[u8]) -> &'static str {
     if is_object { "application/json" } else { "text/plain" }
 }
 
-/// WHATWG MIME Sniffing §5, "binary data byte".
+/// Returns whether a byte is a "binary data byte" of WHATWG MIME Sniffing §5.
 fn is_binary(byte: u8) -> bool {
     matches!(byte, 0..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f)
 }

@@ -121,7 +121,7 @@ impl Globs {
         Globs::of("exclude", patterns)
     }
 
-    /// Like [`Globs::new`], for the patterns of an option: an error names it.
+    /// Works like [`Globs::new`], for the patterns of an option: an error names it.
     pub(crate) fn of(option: &'static str, patterns: &[String]) -> Result<Globs, BuildError> {
         let wrong = |what| BuildError::Glob { option, what };
         let (mut by_name, mut by_path) = (Vec::new(), Vec::new());
@@ -134,7 +134,7 @@ impl Globs {
         Ok(Globs { by_name: by_name.map_err(wrong)?, by_path: by_path.map_err(wrong)? })
     }
 
-    /// No patterns.
+    /// Returns a set without patterns.
     pub(crate) fn none() -> Globs {
         let none = || Patterns { set: GlobSet::empty(), given: Vec::new() };
         Globs { by_name: none(), by_path: none() }
@@ -147,7 +147,7 @@ impl Globs {
         self.by_path.is_match(path) || by_name
     }
 
-    /// The patterns that have matched nothing so far, as they were given.
+    /// Returns the patterns that have matched nothing so far, as they were given.
     pub(crate) fn unused(&self) -> impl Iterator<Item = &str> {
         let given = self.by_name.given.iter().chain(&self.by_path.given);
         let unused = given.filter(|(_, used)| !used.load(Ordering::Relaxed));
@@ -156,8 +156,8 @@ impl Globs {
 }
 
 impl Names {
-    /// With these patterns, as in [`Options::exclude`](crate::Options::exclude) and
-    /// [`Options::include`](crate::Options::include).
+    /// Returns the names with these patterns, as in [`Options::exclude`](crate::Options::exclude)
+    /// and [`Options::include`](crate::Options::include).
     ///
     /// # Errors
     /// [`BuildError::Glob`] for a pattern that is none.
@@ -166,7 +166,7 @@ impl Names {
         Ok(Names { exclude, include, live: Vec::new() })
     }
 
-    /// Those of a build.
+    /// Returns the names of a build.
     pub(crate) fn of(options: &Options) -> Result<Names, BuildError> {
         let names = Names::new(&options.exclude, &options.include)?;
         Ok(names.without_live(&options.live))
@@ -183,8 +183,8 @@ impl Names {
         Names { live: folders.iter().map(key).collect(), ..self }
     }
 
-    /// The fixed rules, and patterns of [`Options::include`](crate::Options::include). Those that
-    /// are none are left out.
+    /// Returns the fixed rules, and patterns of [`Options::include`](crate::Options::include).
+    /// Invalid ones are left out.
     pub(crate) fn including(patterns: &[String]) -> Names {
         let are_good = |pattern: &&String| glob_of(pattern).is_ok();
         let patterns: Vec<String> = patterns.iter().filter(are_good).cloned().collect();
@@ -213,12 +213,12 @@ impl Names {
         self.live.iter().any(|live| covers(live))
     }
 
-    /// The patterns that have left nothing out so far, as they were given.
+    /// Returns the patterns that have left nothing out so far, as they were given.
     pub(crate) fn unused_excludes(&self) -> impl Iterator<Item = &str> {
         self.exclude.unused()
     }
 
-    /// The patterns that have published nothing so far, as they were given.
+    /// Returns the patterns that have published nothing so far, as they were given.
     pub(crate) fn unused_includes(&self) -> impl Iterator<Item = &str> {
         self.include.unused()
     }
@@ -262,7 +262,8 @@ impl Names {
         true
     }
 
-    /// `key` is the path below the source with a slash in front; `name` is its last component.
+    /// Decides about a file: `key` is the path below the source with a slash in front; `name` is
+    /// its last component.
     pub(crate) fn judge(&self, key: &[u8], name: &[u8]) -> FileVerdict {
         if self.exclude.is_match(key) {
             return FileVerdict::Skip;
@@ -315,8 +316,8 @@ fn set_of(patterns: Vec<(String, Glob)>) -> Result<Patterns, String> {
     Ok(Patterns { set, given })
 }
 
-/// Without regard to case: a secret must not become public because its name was shouted. Folders
-/// too: nothing below them becomes a resource.
+/// Returns whether a name is special, without regard to case: a secret must not become public
+/// because its name was shouted. Folders too: nothing below them becomes a resource.
 fn is_special(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     SPECIAL_NAMES.contains(&name.as_slice())

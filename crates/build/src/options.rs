@@ -107,8 +107,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults of `pinion build`: gzip and brotli at the levels above which time grows several
-    /// times as fast as size falls. A release that may take its time asks for
+    /// Returns the defaults of `pinion build`: gzip and brotli at the levels above which time grows
+    /// several times as fast as size falls. A release that may take its time asks for
     /// [`CodingEffort::Max`].
     #[must_use]
     pub fn new(now: UnixSeconds) -> Options {
@@ -148,7 +148,8 @@ impl Options {
         }
     }
 
-    /// For serving a folder at once: fast codings, large files stay where they are.
+    /// Returns the options for serving a folder at once: fast codings, large files stay where they
+    /// are.
     #[must_use]
     pub fn serving(now: UnixSeconds) -> Options {
         Options {
@@ -165,7 +166,8 @@ impl Options {
         self.rules.iter().chain(&self.fields).filter_map(|path| id_of(path))
     }
 
-    /// Which conventions hold beside rules. One for the icon itself comes before another icon.
+    /// Returns which conventions hold beside rules. One for the icon itself comes before another
+    /// icon.
     pub(crate) fn conventions(&self, rules: &Rules) -> Conventions {
         let of_icon = |rule: &Redirect| rule.only_path().is_some_and(|path| path == FAVICON);
         Conventions {

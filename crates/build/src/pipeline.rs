@@ -87,7 +87,7 @@ struct Progress<R> {
 }
 
 impl<R> Queue<'_, R> {
-    /// The next job, once there is room for it; `None` when there is none.
+    /// Returns the next job, once there is room for it; `None` when there is none.
     fn begin(&self) -> Option<usize> {
         let mut progress = self.lock();
         loop {
@@ -114,7 +114,7 @@ impl<R> Queue<'_, R> {
         }
     }
 
-    /// The next result; `None` when it will never come.
+    /// Returns the next result; `None` when it will never come.
     fn next(&self) -> Option<R> {
         let mut progress = self.lock();
         loop {
@@ -130,7 +130,7 @@ impl<R> Queue<'_, R> {
         }
     }
 
-    /// The result of a job is used up.
+    /// Frees the room of a job whose result is used up.
     fn release(&self, job: usize) {
         let mut progress = self.lock();
         progress.in_window -= self.costs.get(job).copied().unwrap_or(0);
@@ -144,7 +144,8 @@ impl<R> Queue<'_, R> {
         self.result.notify_all();
     }
 
-    /// No code that can panic runs under the lock, but a poisoned one would be no worse.
+    /// Locks the state. No code that can panic runs under the lock, but a poisoned one would be no
+    /// worse.
     fn lock(&self) -> MutexGuard<'_, Progress<R>> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }

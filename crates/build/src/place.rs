@@ -20,8 +20,8 @@ pub(crate) struct ArchivePlace {
 }
 
 impl ArchivePlace {
-    /// The place that `out` names. Links are followed, also one that leads to nothing yet: the
-    /// archive goes to where the link leads, and the link stays.
+    /// Returns the place that `out` names. Links are followed, also one that leads to nothing yet:
+    /// the archive goes to where the link leads, and the link stays.
     ///
     /// # Errors
     /// As [`ArchivePlace::check`].
@@ -34,13 +34,13 @@ impl ArchivePlace {
         Ok(place)
     }
 
-    /// Where the archive goes; no link.
+    /// Returns where the archive goes; no link.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether an archive may be put here now: there is nothing yet, an archive, or an empty file.
-    /// By force any other file may go too, and nothing else.
+    /// Checks that an archive may be put here now: there is nothing yet, an archive, or an empty
+    /// file. By force any other file may go too, and nothing else.
     ///
     /// # Errors
     /// [`BuildError::Occupied`], and [`BuildError::Output`] when it cannot be told.
@@ -58,7 +58,7 @@ impl ArchivePlace {
         Err(BuildError::Occupied { path: self.named.clone(), by })
     }
 
-    /// An error of the system about this place.
+    /// Returns an error of the system about this place.
     pub(crate) fn cannot(&self, error: io::Error) -> BuildError {
         BuildError::Output { path: self.named.clone(), error }
     }
@@ -91,7 +91,7 @@ fn special(kind: FileType) -> Option<Occupant> {
     }
 }
 
-/// Where `path` leads when it is a link, and the links after it.
+/// Returns where `path` leads when it is a link, and the links after it.
 fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {

@@ -74,7 +74,7 @@ impl Precompressed {
         Precompressed { by_rule }
     }
 
-    /// Why the file with this number and key is to be decoded.
+    /// Returns why the file with this number and key is to be decoded.
     pub(crate) fn given(&self, number: usize, key: &[u8]) -> Given {
         let by_rule = u32::try_from(number).ok().and_then(|number| self.by_rule.get(&number));
         match by_rule {
@@ -86,7 +86,7 @@ impl Precompressed {
 }
 
 impl Given {
-    /// The coding that a rule gives; the identity without a rule.
+    /// Returns the coding that a rule gives; the identity without a rule.
     pub(crate) fn by_rule(self) -> Coding {
         match self {
             Given::ByRule(coding) => coding,

@@ -8,25 +8,26 @@ use crate::shape::Walked;
 /// Told how far a build is, and asked whether to go on. Called on the thread that builds, after
 /// each batch of files, so it may print; counts are totals, not differences.
 pub trait Progress: Sync {
-    /// The walk is over.
+    /// Called when the walk is over.
     fn found(&self, files: u64, bytes: u64) {
         let _ = (files, bytes);
     }
 
-    /// The walk is over, and met this. Told also when the build then fails.
+    /// Called when the walk is over, with the paths that it has met. Called also when the build
+    /// then fails.
     fn walked(&self, walked: Walked) {
         let _ = walked;
     }
 
-    /// So many files, with so many bytes of content, are done.
+    /// Called when so many files, with so many bytes of content, are done.
     fn advanced(&self, files: u64, bytes: u64) {
         let _ = (files, bytes);
     }
 
-    /// So many bytes of content are done, files that are under way counted in part: a large one
-    /// takes minutes to compress. Called on any thread, for files of at least
+    /// Called when so many bytes of content are done, files that are under way counted in part: a
+    /// large one takes minutes to compress. Called on any thread, for files of at least
     /// [`WORKED_MIN_BYTES`](crate::limits::WORKED_MIN_BYTES), and never with less than
-    /// [`Self::advanced`] has told before.
+    /// [`Self::advanced`] has reported before.
     ///
     /// A file counts as done by the work for its codings. With gzip:6 and br:6, gzip is about a
     /// quarter of that, and all of it is reported at its end: libdeflate takes its content at once.
@@ -82,7 +83,7 @@ impl<'m> FileMeter<'m> {
         self.work = work;
     }
 
-    /// So much of the work is done.
+    /// Records that so much of the work is done.
     pub(crate) fn add(&mut self, work: u64) {
         self.worked = self.worked.saturating_add(work).min(self.work);
         let Some(part) =

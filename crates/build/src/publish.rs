@@ -46,8 +46,9 @@ pub fn build_file(
     build_file_after(Earlier::default(), source, options, out, progress)
 }
 
-/// Like [`build_file`], and takes over the assets of earlier archives that the folder no longer
-/// has, as they were: files whose names change with their content, and those of [`Earlier::also`].
+/// Works like [`build_file`], and carries over the assets of earlier archives that the folder no
+/// longer has, as they were: files whose names change with their content, and those of
+/// [`Earlier::also`].
 ///
 /// # Errors
 /// As [`build_file`], and [`BuildError::Previous`].
@@ -145,7 +146,7 @@ fn look_beside(options: &Options, out: &Path, stamps: Option<&Path>) -> Beside<'
     beside
 }
 
-/// The fingerprints beside another archive, wherever its links lead.
+/// Returns the fingerprints beside another archive, at the end of its links.
 fn stamps_of(archive: &Path) -> Option<Stamps> {
     let archive = fs::canonicalize(archive).ok()?;
     Stamps::read(&stamps::path_for(&archive)?)

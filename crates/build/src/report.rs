@@ -51,15 +51,15 @@ pub(crate) struct FileReport {
 }
 
 impl FileReport {
-    /// Bytes that a client with every coding gets.
+    /// Returns the bytes that a client with every coding gets.
     fn sent_bytes(&self) -> u64 {
         self.coded.iter().map(|(_, bytes)| *bytes).min().unwrap_or(self.bytes).min(self.bytes)
     }
 }
 
 impl BuildReport {
-    /// The page. `title` is the archive's name; the same build gives the same page, apart from
-    /// times.
+    /// Returns the page. `title` is the archive's name; the same build gives the same page, apart
+    /// from times.
     #[must_use]
     pub fn page(&self, title: &str, summary: &Summary) -> String {
         page::page(self, title, summary)

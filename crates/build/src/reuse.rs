@@ -103,7 +103,7 @@ impl Reuse {
         Ok(())
     }
 
-    /// The body that holds this content as it is.
+    /// Returns the body that holds this content as it is.
     pub(crate) fn content(&self, digest: &Digest) -> Option<Spot> {
         (0..)
             .zip(&self.archives)
@@ -119,7 +119,7 @@ impl Reuse {
         forms.into_iter().find(|form| *form != KnownForm::Unknown).unwrap_or(KnownForm::Unknown)
     }
 
-    /// How many bodies the first archive has.
+    /// Returns how many bodies the first archive has.
     pub(crate) fn bodies(&self) -> usize {
         self.archives.first().map_or(0, |old| old.bodies.len())
     }
@@ -130,7 +130,7 @@ impl Reuse {
         Some((Arc::clone(&first.file), first.stamp))
     }
 
-    /// The body at `spot`, if it is one of those.
+    /// Returns the body at `spot`, if it is one of those.
     pub(crate) fn carried(&self, spot: Spot) -> Option<CarriedBody> {
         let (old, row) = self.row(spot).filter(|(old, _)| spot.archive == 0 && old.untouched)?;
         debug_assert!(old.own);
@@ -147,7 +147,7 @@ impl Reuse {
         self.archive(spot).map_or(KnownForm::Unknown, |old| old.form(spot, choice))
     }
 
-    /// The digest that a body should have.
+    /// Returns the digest that a body should have.
     pub(crate) fn digest(&self, spot: Spot) -> Option<Digest> {
         self.row(spot).map(|(_, row)| Digest(row.digest))
     }
@@ -168,7 +168,7 @@ impl Reuse {
         stock
     }
 
-    /// The stored form at `spot` of a content, proven.
+    /// Returns the stored form at `spot` of a content, proven.
     pub(crate) fn proven(
         &self,
         stock: &Stock,
@@ -185,7 +185,7 @@ impl Reuse {
         (own || decodes_to(choice.coding(), &stored, content)).then_some(Encoded { digest, stored })
     }
 
-    /// A body to be copied piece by piece.
+    /// Returns a body to be copied piece by piece.
     pub(crate) fn distant(&self, spot: Spot) -> Option<Distant> {
         let (old, row) = self.row(spot)?;
         Some(Distant {
@@ -204,7 +204,7 @@ impl Reuse {
         Some((old, old.body(spot.body)?))
     }
 
-    /// The first of `spots`, and those after it that are read together with it.
+    /// Returns the first of `spots`, and those after it that are read together with it.
     fn run<'s>(&self, spots: &'s [Spot]) -> Option<(Range<u64>, &'s [Spot])> {
         let first = *spots.first()?;
         let place = |spot: Spot| self.row(spot).map_or(0..0, |(_, row)| range(row));
@@ -244,7 +244,7 @@ impl Reuse {
 }
 
 impl Stock {
-    /// A body, if it was asked for and is sound.
+    /// Returns a body, if it was asked for and is sound.
     pub(crate) fn get(&self, spot: Spot) -> Option<Bytes> {
         let place = self.0.binary_search_by_key(&spot, |(spot, _)| *spot).ok()?;
         self.0.get(place).map(|(_, bytes)| bytes.clone())
@@ -317,7 +317,7 @@ fn range(row: &DigestRow) -> Range<u64> {
     start..start.saturating_add(row.bytes.get())
 }
 
-/// The bodies of an archive, each behind the last and within the section.
+/// Returns the bodies of an archive, each behind the last and within the section.
 fn body_rows(file: &File, bodies: &Section, digests: &Section) -> Result<Vec<DigestRow>, Useless> {
     let mut end = bodies.offset;
     let last = bodies.offset + bodies.bytes;
@@ -340,8 +340,8 @@ fn origin_rows(file: &File, section: &Section, bodies: usize) -> Result<Vec<Orig
     })
 }
 
-/// The rows of a section, which is read once and hashed. It stops at the first row that does not
-/// fit: a file that claims to be huge costs no more than its real content.
+/// Returns the rows of a section, which is read once and hashed. It stops at the first row that
+/// does not fit: a file that claims to be huge costs no more than its real content.
 fn rows<R: FromBytes + KnownLayout + Immutable + Unaligned + Copy>(
     file: &File,
     section: &Section,
@@ -370,7 +370,7 @@ fn rows<R: FromBytes + KnownLayout + Immutable + Unaligned + Copy>(
     }
 }
 
-/// A part of a file; None when it cannot be read, or ends early.
+/// Returns a part of a file; `None` when it cannot be read, or ends early.
 fn read_range(file: &File, range: Range<u64>) -> Option<Bytes> {
     let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
     let mut bytes = Vec::new();

@@ -255,8 +255,8 @@ fn loop_error(rule: &Redirect) -> RuleError {
     }
 }
 
-/// A rule for fields as an archive takes it, given to `write`. A media type and a coding are those
-/// of a file, and not of a response in its place: a rule that says nothing else is left out.
+/// Passes a rule for fields to `write` in the form of an archive. A media type and a coding are
+/// those of a file, and not of a response in its place: a rule that says nothing else is left out.
 pub(crate) fn as_new_field_rule<R>(
     rule: &FieldRule,
     write: impl FnOnce(&NewFieldRule<'_>) -> R,
@@ -284,7 +284,7 @@ pub(crate) fn as_new_field_rule<R>(
     Some(write(&NewFieldRule { pattern: rule.pattern.pattern(), changes: &changes }))
 }
 
-/// A rule as an archive takes it, given to `write`.
+/// Passes a rule to `write` in the form of an archive.
 pub fn as_new_rule<R>(rule: &Redirect, write: impl FnOnce(&NewRule<'_>) -> R) -> R {
     let path: Vec<PathPart<'_>> = rule.path.iter().map(RedirectPart::stored).collect();
     let query: Vec<(&[u8], NewQueryValue<'_>)> = rule

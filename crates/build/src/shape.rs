@@ -56,7 +56,7 @@ pub enum Main {
 }
 
 impl Main {
-    /// Among this code.
+    /// Returns the main script among this code.
     pub(crate) fn of(code: &Code) -> Self {
         match main_script(|path| code.get(path.as_bytes())) {
             Some((_, text)) if text.iter().all(u8::is_ascii_whitespace) => Main::None,

@@ -53,7 +53,7 @@ impl OpenSource {
         self.stamp
     }
 
-    /// All of the content.
+    /// Reads all of the content.
     pub(crate) fn read(self) -> Result<Vec<u8>, Reason> {
         let length = usize::try_from(self.stamp.bytes).map_err(|_| Reason::Changed)?;
         // Room for one byte more shows the end without a call that asks for it: a read that leaves
@@ -73,7 +73,7 @@ impl OpenSource {
         if content.len() == length { Ok(content) } else { Err(Reason::WrongSize) }
     }
 
-    /// The first bytes, as many as fit into `head` and are there.
+    /// Reads the first bytes, as many as fit into `head` and are there.
     pub(crate) fn head(&mut self, head: &mut Vec<u8>, bytes: usize) -> Result<(), Reason> {
         head.clear();
         self.rewind()?;
@@ -101,7 +101,7 @@ impl OpenSource {
         if bytes_read == self.stamp.bytes { Ok(()) } else { Err(Reason::WrongSize) }
     }
 
-    /// Whether the content ends where the size says, for a file that is not read.
+    /// Checks that the content ends where the size says, for a file that is not read.
     pub(crate) fn check_end(&self) -> Result<(), Reason> {
         let beyond = self.file.read_at(&mut [0], self.stamp.bytes).map_err(Reason::Unreadable)?;
         self.check_unchanged()?;
@@ -113,13 +113,13 @@ impl OpenSource {
         if stamp(&self.file)?.is_content_of(&self.stamp) { Ok(()) } else { Err(Reason::Changed) }
     }
 
-    /// The file, positioned at its start.
+    /// Returns the file, positioned at its start.
     pub(crate) fn rewind(&mut self) -> Result<&mut File, Reason> {
         self.file.rewind().map_err(Reason::Unreadable)?;
         Ok(&mut self.file)
     }
 
-    /// The file, to be sent from where it is.
+    /// Returns the file, to be sent from where it is.
     pub(crate) fn into_file(self) -> File {
         self.file
     }
@@ -165,7 +165,8 @@ impl Stamp {
             == (other.bytes, other.modified, other.modified_ns)
     }
 
-    /// Modification time in nanoseconds since 1970; the ends of the range stand for all beyond.
+    /// Returns the modification time in nanoseconds since 1970; the ends of the range stand for all
+    /// beyond.
     pub(crate) fn modified_in_ns(&self) -> i64 {
         self.modified.saturating_mul(1_000_000_000).saturating_add(self.modified_ns.into())
     }

@@ -105,7 +105,8 @@ pub(crate) struct KnownFile {
     pub(crate) found: FoundIn,
 }
 
-/// The name of the file of fingerprints beside an archive. Hidden, so that no walk takes it.
+/// Returns the name of the file of fingerprints beside an archive. Hidden, so that no walk takes
+/// it.
 pub(crate) fn path_for(archive: &Path) -> Option<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(archive.file_name()?);
@@ -146,7 +147,7 @@ impl Stamps {
         file.read().ok().and_then(Stamps::parse)
     }
 
-    /// None unless every byte is as it was written, by this version.
+    /// Reads the bytes; returns `None` unless every byte is as it was written, by this version.
     fn parse(mut bytes: Vec<u8>) -> Option<Stamps> {
         let rows_end = bytes.len().checked_sub(TRAILER_BYTES)?;
         let (all, check) = bytes.split_last_chunk::<32>()?;
@@ -199,7 +200,7 @@ struct CachedFile<'a> {
 }
 
 impl CachedFile<'_> {
-    /// None for a type that a build would not give now.
+    /// Returns the media type; `None` for a type that a build would not give now.
     fn media(&self, essences: &HashMap<&[u8], &'static str>) -> Option<MediaType> {
         let essence = *essences.get(self.essence)?;
         let media = MediaType { essence, ..self.found.media };
@@ -207,7 +208,7 @@ impl CachedFile<'_> {
     }
 }
 
-/// The row at the front; None at the end, and for rows that do not fit.
+/// Returns the row at the front; `None` at the end, and for rows that do not fit.
 fn next<'a>(rest: &mut &'a [u8]) -> Option<CachedFile<'a>> {
     let (header, after) = RowHeader::ref_from_prefix(rest).ok()?;
     let (key, after) = after.split_at_checked(header.key_bytes.get().into())?;
@@ -264,8 +265,9 @@ struct Hashed {
 }
 
 impl Notes {
-    /// On an empty file. Files that changed when the build had `began`, or shortly before, get no
-    /// row: they may have changed again within the same tick of the file system's clock.
+    /// Begins the notes on an empty file. Files that changed when the build had `began`, or shortly
+    /// before, get no row: they may have changed again within the same tick of the file system's
+    /// clock.
     pub(crate) fn new(file: File, began: UnixSeconds) -> io::Result<Notes> {
         let mut out = BufWriter::new(Hashed { file, hasher: blake3::Hasher::new() });
         out.write_all(&MAGIC)?;

@@ -119,7 +119,7 @@ pub struct CodingSummary {
 }
 
 impl CodingSummary {
-    /// Nothing so far, for each coding.
+    /// Returns empty summaries, one for each coding.
     pub(crate) fn none_of(codings: Vec<CodingLevel>) -> Vec<CodingSummary> {
         let none = |choice| CodingSummary { choice, bodies: 0, identity_bytes: 0, stored_bytes: 0 };
         codings.into_iter().map(none).collect()
@@ -406,13 +406,13 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A file whose clean URL is that of a page.
+/// Writes the warning about a file whose clean URL is that of a page.
 fn behind_page(f: &mut fmt::Formatter<'_>, file: &Path, page: &Path) -> fmt::Result {
     let (file, page) = (ShownPath(file), ShownPath(page));
     write!(f, "{file}: its clean URL is taken by the page {page}")
 }
 
-/// A tag of another language in a page.
+/// Writes the warning about a tag of another language in a page.
 fn stray_tag(
     f: &mut fmt::Formatter<'_>,
     file: &Path,
@@ -438,7 +438,7 @@ const INCLUDED: &str = "no file that is left out by default matches; check its s
 const KEPT: &str = "no file of an earlier archive matches; check its spelling and case";
 const NO_FILE: &str = "no file matches; check its spelling and case";
 
-/// A file that has almost the name of a rules file.
+/// Writes the warning about a file that has almost the name of a rules file.
 fn misnamed(
     f: &mut fmt::Formatter<'_>,
     path: &Path,
@@ -450,18 +450,18 @@ fn misnamed(
     write!(f, "{path}: {what}, its rules are not read; rename it to {name}")
 }
 
-/// A page of an error that another page comes before.
+/// Writes the warning about a page of an error that another page comes before.
 fn second_page(f: &mut fmt::Formatter<'_>, page: &Path, by: &Path) -> fmt::Result {
     write!(f, "{}: not used: {} is the page for the same errors", ShownPath(page), ShownPath(by))
 }
 
-/// A pattern that is left out although it is to be published.
+/// Writes the warning about a pattern that is left out although it is to be published.
 fn excluded(f: &mut fmt::Formatter<'_>, pattern: &Path) -> fmt::Result {
     let pattern = ShownPath(pattern);
     write!(f, "--include {pattern}: --exclude {pattern} wins over it; remove one of them")
 }
 
-/// A number where `--cache-control` needs a directive.
+/// Writes the warning about a number where `--cache-control` needs a directive.
 fn no_directive(f: &mut fmt::Formatter<'_>, value: &str, number: &str) -> fmt::Result {
     let advice = format_args!("did you mean max-age={number}?");
     write!(f, "--cache-control {value}: {number} is not a directive; {advice}")

@@ -78,7 +78,7 @@ pub(crate) struct FoundFiles {
     pub(crate) problems: Vec<FileProblem>,
 }
 
-/// The path of a key below the source.
+/// Returns the path of a key below the source.
 pub(crate) fn relative(key: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(key.strip_prefix(b"/").unwrap_or(key)))
 }
@@ -88,12 +88,13 @@ fn is_content_folder(key: &[u8]) -> bool {
     dynamic::is_content_folder(without_slash(key))
 }
 
-/// Device and inode of a file that may exist.
+/// Returns the device and the inode of a file that may exist.
 pub(crate) fn id_of(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|metadata| id(&metadata))
 }
 
-/// Device and inode of each folder that holds a folder, as far as they can be looked at.
+/// Returns the device and the inode of each folder that holds a folder, as far as they can be
+/// looked at.
 fn ids_above(folder: &Path) -> Vec<FileId> {
     let Ok(real) = folder.canonicalize() else { return Vec::new() };
     real.ancestors().skip(1).filter_map(id_of).collect()
@@ -454,7 +455,7 @@ impl Listing {
     }
 }
 
-/// Metadata of a file or folder, at the end of its links.
+/// Returns the metadata of a file or folder, at the end of its links.
 fn followed(entry: &DirEntry) -> Result<Metadata, Reason> {
     // On a name that is no link this needs no path, only the open folder.
     let mut metadata = entry.metadata().map_err(Reason::Unreadable)?;
@@ -470,7 +471,7 @@ fn followed(entry: &DirEntry) -> Result<Metadata, Reason> {
     file_or_folder(metadata)
 }
 
-/// Only files and folders have content that can be read again.
+/// Accepts files and folders alone, since only they have content that can be read again.
 pub(crate) fn file_or_folder(metadata: Metadata) -> Result<Metadata, Reason> {
     let kind = metadata.file_type();
     if kind.is_file() || kind.is_dir() {

@@ -114,7 +114,7 @@ struct UncodedContent<'a> {
 }
 
 impl Product {
-    /// A file that was read and is stored as it is.
+    /// Returns the product of a file that was read and is stored as it is.
     fn without_codings(found: FoundIn, stamp: Stamp, body: Body) -> Product {
         Product {
             found,
@@ -129,7 +129,7 @@ impl Product {
 }
 
 impl<'a> BuildState<'a> {
-    /// Memory that the file will need.
+    /// Returns the memory that the file will need.
     pub(crate) fn cost(&self, rank: usize, file: &SourceFile) -> u64 {
         let given = self.precompressed.given(rank, &file.key);
         if self.is_external(given, file.bytes) || file.bytes > HELD_MAX_BYTES {
@@ -337,7 +337,7 @@ impl<'a> BuildState<'a> {
         (digest, Codings::Tried(list, tried.collect()))
     }
 
-    /// A content in a coding: from an older archive, or made.
+    /// Returns a content in a coding: from an older archive, or made.
     fn tried(
         &self,
         encoders: &mut Encoders,
@@ -364,7 +364,7 @@ impl<'a> BuildState<'a> {
         Tried { choice, form: form.map(Coded::Held), reused }
     }
 
-    /// The codings that a file is tried in.
+    /// Returns the codings that a file is tried in.
     fn choices(&self, list: ListId, media: MediaType) -> &'a [CodingLevel] {
         let named = list != ListId::DEFAULT;
         if named || !media::is_packed(media.essence) { self.lists.codings(list) } else { &[] }
@@ -403,7 +403,8 @@ fn is_tried(key: &[u8], list: ListId, media: MediaType) -> bool {
         && (list != ListId::DEFAULT || !media::is_packed(media.essence))
 }
 
-/// A file too large to be held: read once for its digest now, once more when it is stored.
+/// Returns the product of a file too large to be held: it is read once for its digest now, once
+/// more when it is stored.
 fn streamed(
     mut source: OpenSource,
     key: &[u8],
@@ -423,7 +424,8 @@ fn streamed(
     Ok(Product::without_codings(found, stamp, Body::Streamed(source)))
 }
 
-/// A file that stays where it is: read only if its type depends on all of its content.
+/// Returns the product of a file that stays where it is: it is read only if its type depends on all
+/// of its content.
 fn external(mut source: OpenSource, key: &[u8]) -> Result<Product, Reason> {
     let (essence, archive) = first_look(&mut source, key)?;
     source.check_end()?;

@@ -79,7 +79,7 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     mixed(bytes.iter().fold(OFFSET, add))
 }
 
-/// Has each bit of the result depend on each bit of a number.
+/// Mixes a number, so that each bit of the result depends on each of its bits.
 pub(crate) fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -216,8 +216,8 @@ impl Cgi {
         entered.inspect_err(|_| drop(self.requests.remove(&address)))
     }
 
-    /// Something has happened to an exchange. Returns how its request has ended, if it has; `None`
-    /// also for an exchange of another request.
+    /// Handles an event of an exchange. Returns how its request has ended, if it has; `None` also
+    /// for an exchange of another request.
     pub fn event(&mut self, event: &Event<'_>, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
         let address = exchange.address();
         let request = self.requests.get_mut(&address)?;
@@ -278,7 +278,7 @@ impl Cgi {
         self.requests.contains_key(&address)
     }
 
-    /// Something has happened on a stream of a script.
+    /// Handles an event on a stream of a script.
     pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         self.runner.raw(event, stream);
     }
@@ -289,14 +289,14 @@ impl Cgi {
         self.runner.pass(connections);
     }
 
-    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    /// Returns the time when [`Self::pass`] has something to do, in monotonic milliseconds.
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
         let discarded = self.discarded.front().map(|(due_ms, _)| *due_ms);
         [self.runner.alarm_ms(), discarded].into_iter().flatten().min()
     }
 
-    /// The server stops: the connection to the spawner ends with the last script.
+    /// Stops with the server: the connection to the spawner ends with the last script.
     pub fn stop(&mut self) {
         self.runner.stop();
     }
@@ -374,7 +374,7 @@ impl Cgi {
         }
     }
 
-    /// A piece of content was stored, or could not be.
+    /// Continues after a piece of content was stored, or could not be.
     fn stored(&mut self, address: Address, stored: Result<(), StoreError>) -> Option<CgiEnded> {
         let failure = match stored.err()? {
             StoreError::Full(why) => CgiFailure::StorageFull(why.into()),
@@ -383,7 +383,7 @@ impl Cgi {
         Some(self.failed(address, failure))
     }
 
-    /// All content of an exchange is stored: its script may run.
+    /// Continues after all content of an exchange is stored: its script may run.
     fn collected(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
         let request = self.requests.get_mut(&address)?;
         let finished = request.stored.as_mut().map(StoredContent::finish)?;
@@ -422,7 +422,7 @@ impl Cgi {
         }
     }
 
-    /// The script of a request that has waited may run.
+    /// Starts the script of a request that has waited, since it may run now.
     fn turn(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
         let request = self.requests.get(&address)?;
         if request.stage != RequestStage::Waiting || !request.scripts.queue.take(address) {
@@ -496,26 +496,26 @@ impl Cgi {
         Some(ended)
     }
 
-    /// Has the engine tell when an exchange has waited for too long.
+    /// Sets the deadline at which the engine reports that an exchange has waited for too long.
     fn set_deadline(&self, address: Address, exchange: &mut Exchange<'_>) {
         let Some(request) = self.requests.get(&address) else { return };
         let left_ms = request.due_ms.saturating_sub(exchange.now().monotonic_ms);
         exchange.wait((request.stage != RequestStage::Storing).then_some(left_ms));
     }
 
-    /// The request of an exchange has failed before its script was started.
+    /// Ends a request of an exchange that has failed before its script was started.
     fn failed(&mut self, address: Address, failure: CgiFailure) -> CgiEnded {
         self.forget(address, ScriptEnd::Stopped);
         CgiEnded::Failed(failure)
     }
 
-    /// The script of an exchange could not be started, and its place is free already.
+    /// Ends a request of an exchange whose script could not be started. Its place is free already.
     fn fail_started(&mut self, address: Address, failure: CgiFailure) -> CgiEnded {
         self.requests.remove(&address);
         CgiEnded::Failed(failure)
     }
 
-    /// The client of an exchange has left.
+    /// Ends the request of an exchange whose client has left.
     fn left(&mut self, address: Address) -> CgiEnded {
         let response = self.requests.get(&address).map(|request| &request.response);
         let (status, body_bytes) =
@@ -524,7 +524,7 @@ impl Cgi {
         CgiEnded::Gone { status, body_bytes }
     }
 
-    /// The request of an exchange has ended.
+    /// Forgets the request of an exchange, which has ended.
     fn forget(&mut self, address: Address, end: ScriptEnd) {
         let Some(request) = self.requests.remove(&address) else { return };
         match request.stage {
@@ -552,7 +552,7 @@ impl Cgi {
         }
     }
 
-    /// A script has ended: its place is free.
+    /// Frees the place of a script that has ended.
     fn end_run(&mut self, id: RunId) {
         self.runner.close(id);
         if let Some(run) = self.runs.remove(&id) {

@@ -49,12 +49,12 @@ pub enum FieldChangeError {
 }
 
 impl FieldChanges {
-    /// Has a field set. It takes the place of all fields of its name.
+    /// Sets a field. It replaces all fields of its name.
     pub fn set(&mut self, name: &str, value: &str) {
         self.set.push(name.as_bytes(), value.as_bytes());
     }
 
-    /// Has all fields of a name removed.
+    /// Removes all fields of a name.
     pub fn remove(&mut self, name: &str) {
         self.removed.push(name.into());
     }

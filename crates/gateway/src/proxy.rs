@@ -259,8 +259,8 @@ impl Proxy {
         Ok(())
     }
 
-    /// Something has happened to an exchange. Returns how its request has ended, if it has;
-    /// `None` also for an exchange that is not forwarded.
+    /// Handles an event of an exchange. Returns how its request has ended, if it has; `None` also
+    /// for an exchange that is not forwarded.
     pub fn event(&mut self, event: &Event<'_>, exchange: &mut Exchange<'_>) -> Option<Ended> {
         if self.tunnels.stream_event(event, exchange) {
             return None;
@@ -320,7 +320,7 @@ impl Proxy {
         self.exchanges.contains_key(&address) || self.tunnels.has_stream(address)
     }
 
-    /// Something has happened on a connection to an upstream server.
+    /// Handles an event on a connection to an upstream server.
     pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         let tag = stream.tag().unwrap_or_default();
         if !self.tunnels.upstream_event(tag, event, stream) {
@@ -328,7 +328,7 @@ impl Proxy {
         }
     }
 
-    /// Something has happened on the connection of a client. Returns false if no request on it was
+    /// Handles an event on the connection of a client. Returns false if no request on it was
     /// switched to another protocol.
     pub fn raw_of_client(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) -> bool {
         self.tunnels.client_event(event, stream)
@@ -361,7 +361,7 @@ impl Proxy {
         self.messages.pop_front()
     }
 
-    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    /// Returns the time when [`Self::pass`] has something to do, in monotonic milliseconds.
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
         let alarms =
@@ -369,7 +369,7 @@ impl Proxy {
         alarms.into_iter().flatten().min()
     }
 
-    /// The server stops: connections are not kept any more for other requests.
+    /// Stops with the server: connections are not kept any more for other requests.
     pub fn stop(&mut self) {
         self.health_checks.stop(&mut self.client);
         self.client.stop();
@@ -445,7 +445,7 @@ impl Proxy {
         Some(ended)
     }
 
-    /// A piece of content was stored, or could not be.
+    /// Continues after a piece of content was stored, or could not be.
     fn stored(&mut self, address: Address, stored: Result<(), StoreError>) -> Option<Ended> {
         let error = match stored.err()? {
             StoreError::Full(why) => ProxyError::StorageFull(why.into()),
@@ -454,7 +454,7 @@ impl Proxy {
         Some(self.failed(address, error))
     }
 
-    /// All content of an exchange is stored: its server is asked.
+    /// Continues after all content of an exchange is stored: its server is asked.
     fn collected(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
         let forwarding = self.exchanges.get_mut(&address)?;
         let finished = forwarding.upload.as_mut().map(StoredUpload::finish)?;
@@ -477,13 +477,13 @@ impl Proxy {
         }
     }
 
-    /// The request of an exchange has failed for good.
+    /// Ends a request of an exchange that has failed for good.
     fn failed(&mut self, address: Address, error: ProxyError) -> Ended {
         self.forget(address);
         Ended::Failed(error)
     }
 
-    /// The client of an exchange has left.
+    /// Ends the request of an exchange whose client has left.
     fn left(&mut self, address: Address) -> Ended {
         let forwarding = self.exchanges.get(&address);
         let (status, body_bytes) =
@@ -662,7 +662,7 @@ impl Forwarding {
         &self.attempts.server.group().options
     }
 
-    /// The server has responded.
+    /// Records that the server has responded.
     fn succeeded(&mut self) -> Option<ServerNews> {
         let change = self.attempts.server.succeeded()?;
         let server = self.attempts.server.to_string().into();

@@ -174,7 +174,7 @@ impl Python {
         self.requests.contains_key(&address) || self.websockets.has_stream(address)
     }
 
-    /// Something has happened to an exchange. Returns how its request has ended, if it has.
+    /// Handles an event of an exchange. Returns how its request has ended, if it has.
     pub fn event(&mut self, event: &Event<'_>, exchange: &mut Exchange<'_>) -> Option<Ended> {
         if self.websocket_stream_event(event, exchange) {
             return None;
@@ -246,7 +246,7 @@ impl Python {
             || self.is_stopping && self.links.values().any(ProcessLink::is_idle)
     }
 
-    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    /// Returns the time when [`Self::pass`] has something to do, in monotonic milliseconds.
     #[inline]
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
@@ -257,7 +257,7 @@ impl Python {
         checks.chain(self.websockets.alarm_ms()).min()
     }
 
-    /// The server stops: each connection to a process ends with its last request.
+    /// Stops with the server: each connection to a process ends with its last request.
     pub fn stop(&mut self) {
         self.is_stopping = true;
     }
@@ -338,7 +338,7 @@ impl Python {
         }
     }
 
-    /// A process may have time for a request that has waited.
+    /// Gives a request that has waited to a process that may have time for it.
     fn turn(&mut self, address: Address, exchange: &mut Exchange<'_>) {
         let Some(request) = self.requests.get(&address) else { return };
         if request.stage == RequestStage::Waiting
@@ -407,7 +407,8 @@ impl Python {
         Some(request.failed(failure, exchange))
     }
 
-    /// A request has failed before its process had it, or has nothing to do with it any more.
+    /// Ends a request that has failed before its process had it, or that the process has finished
+    /// with.
     fn failed(
         &mut self,
         address: Address,
@@ -419,7 +420,7 @@ impl Python {
         Ended::Failed(error)
     }
 
-    /// The client of an exchange has left.
+    /// Ends the request of an exchange whose client has left.
     fn left(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Ended {
         self.give_up(address, exchange);
         let request = self.requests.remove(&address);

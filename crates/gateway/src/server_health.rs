@@ -89,7 +89,7 @@ pub struct ServerHealth {
 }
 
 impl ServerHealth {
-    /// A request has failed because of the server.
+    /// Records that a request has failed because of the server.
     pub fn failed(&mut self, checks: PassiveChecks, now_ms: u64) -> Option<HealthChange> {
         let PassiveChecks { max_fails, fail_timeout_ms } = checks;
         if max_fails == 0 {
@@ -111,14 +111,14 @@ impl ServerHealth {
         Some(HealthChange::Out { fails: self.fails, timeout_ms: fail_timeout_ms })
     }
 
-    /// A request that was sent while the server was [out](Self::is_out) has succeeded.
+    /// Records that a request that was sent while the server was [out](Self::is_out) has succeeded.
     pub fn recovered(&mut self) -> Option<HealthChange> {
         self.out_until_ms.take()?;
         self.fails = 0;
         Some(HealthChange::Back)
     }
 
-    /// A health check has ended.
+    /// Records the result of a health check.
     pub fn checked(
         &mut self,
         is_healthy: bool,
@@ -156,8 +156,8 @@ impl ServerHealth {
         !self.is_down && self.out_until_ms.is_none_or(|until_ms| until_ms <= now_ms)
     }
 
-    /// Has it tried again: one request at a time after the time is over. The next one may be sent
-    /// when this one has succeeded, or when as much time has passed once more.
+    /// Begins to try the server again: one request at a time after the time is over. The next one
+    /// may be sent when this one has succeeded, or when as much time has passed once more.
     fn begin_trial(&mut self, checks: PassiveChecks, now_ms: u64) {
         if self.out_until_ms.is_some() {
             self.out_until_ms = Some(now_ms.saturating_add(checks.fail_timeout_ms));
@@ -218,7 +218,7 @@ impl SharedHealth {
         is_free
     }
 
-    /// See [`ServerHealth::failed`].
+    /// Calls [`ServerHealth::failed`].
     pub(crate) fn failed(&self, checks: PassiveChecks, now_ms: u64) -> Option<HealthChange> {
         let mut health = self.lock();
         let change = health.failed(checks, now_ms);
@@ -226,7 +226,7 @@ impl SharedHealth {
         change
     }
 
-    /// See [`ServerHealth::recovered`].
+    /// Calls [`ServerHealth::recovered`].
     pub(crate) fn recovered(&self) -> Option<HealthChange> {
         let mut health = self.lock();
         let change = health.recovered();
@@ -234,7 +234,7 @@ impl SharedHealth {
         change
     }
 
-    /// See [`ServerHealth::checked`].
+    /// Calls [`ServerHealth::checked`].
     pub(crate) fn checked(
         &self,
         is_healthy: bool,

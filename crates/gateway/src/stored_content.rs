@@ -47,7 +47,7 @@ impl StoredContent {
         )))
     }
 
-    /// All content is there. Returns how many bytes it has.
+    /// Ends the content, all of which is there. Returns its number of bytes.
     ///
     /// # Errors
     /// The content cannot be stored.
@@ -70,7 +70,7 @@ impl StoredContent {
         self.sent_bytes == self.spool.bytes()
     }
 
-    /// It is given out once more from its beginning.
+    /// Makes the content readable once more from its beginning.
     pub(crate) fn rewind(&mut self) {
         self.sent_bytes = 0;
     }

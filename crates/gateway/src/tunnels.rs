@@ -270,7 +270,7 @@ impl OpenTunnel {
         stalls_at_ms.map_or(idle_at_ms, |at_ms| at_ms.min(idle_at_ms))
     }
 
-    /// The client's side is open.
+    /// Continues after the client's side was opened.
     fn opened(&mut self, connections: &mut Connections<'_>) {
         self.is_open = true;
         let early = std::mem::take(&mut self.early);

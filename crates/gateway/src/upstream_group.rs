@@ -262,7 +262,7 @@ impl UpstreamGroup {
         ServerUse { group: Arc::clone(self), index, is_trial }
     }
 
-    /// A health check of a server has ended.
+    /// Records the result of a health check of a server.
     pub(crate) fn checked(&self, index: usize, is_healthy: bool) -> Option<HealthChange> {
         let thresholds = self.options.active.as_ref()?.thresholds;
         self.server(index)?.health.checked(is_healthy, thresholds)
@@ -326,7 +326,7 @@ impl ServerUse {
         Some(&self.group.server(self.index)?.upstream)
     }
 
-    /// The server has sent the head of a response.
+    /// Records that the server has sent the head of a response.
     pub(crate) fn succeeded(&mut self) -> Option<HealthChange> {
         if !std::mem::take(&mut self.is_trial) {
             return None;
@@ -334,7 +334,7 @@ impl ServerUse {
         self.group.server(self.index)?.health.recovered()
     }
 
-    /// The request has failed because of the server.
+    /// Records that the request has failed because of the server.
     pub(crate) fn failed(&self, now_ms: u64) -> Option<HealthChange> {
         if !self.group.has_several() {
             return None;

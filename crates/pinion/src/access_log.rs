@@ -88,7 +88,7 @@ impl AccessLog {
         Ok(Self { shared, server, thread: Mutex::new(Some(thread)) })
     }
 
-    /// A new end for one worker.
+    /// Returns a new end for one worker.
     pub(crate) fn logger(&self) -> Logger {
         let ring = Arc::new(Ring::new());
         let mut rings = self.shared.rings.lock().unwrap_or_else(PoisonError::into_inner);

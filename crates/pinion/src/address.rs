@@ -196,7 +196,7 @@ fn parse_inherited(name: &str) -> Result<Address, String> {
     Ok(Address::Inherited(name.to_owned()))
 }
 
-/// `rest` follows the opening bracket.
+/// Parses an address in brackets; `rest` follows the opening bracket.
 fn parse_bracketed(rest: &str) -> Result<Address, String> {
     let Some((ip, port)) = rest.split_once("]:") else {
         return Err("write the port behind the brackets: [::1]:8080".to_owned());

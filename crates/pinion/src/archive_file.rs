@@ -31,17 +31,17 @@ impl ArchiveFile {
         Ok(Self { path: path.to_owned(), mapping, layout })
     }
 
-    /// The archive.
+    /// Returns the archive.
     pub(crate) fn view(&self) -> Archive<'_> {
         self.layout.view(self.mapping.bytes())
     }
 
-    /// Its path, as written.
+    /// Returns its path, as written.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Damage that a look-up met, with the file it is in.
+    /// Returns the failure for damage that a look-up met, with the file it is in.
     pub(crate) fn damaged(&self, damage: Damage) -> Failure {
         let advice = "`pinion verify` lists all damage";
         anyhow!("{} is damaged: {damage}; {advice}", self.path.display()).into()

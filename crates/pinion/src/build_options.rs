@@ -8,7 +8,7 @@ use pinion_build::{BuildError, Occupant, Options};
 use pinion_http::date::UnixSeconds;
 use std::time::SystemTime;
 
-/// The options of one build. `defaults` is [`Options::new`] or [`Options::serving`].
+/// Returns the options of one build. `defaults` is [`Options::new`] or [`Options::serving`].
 ///
 /// # Errors
 /// [`Failure::Usage`] for a `SOURCE_DATE_EPOCH` that is no number.
@@ -46,7 +46,7 @@ pub(crate) fn options(
     })
 }
 
-/// A build that failed, as its kind asks: a wrong pattern is a wrong command line.
+/// Returns the failure of a build, by its kind: a wrong pattern is a wrong command line.
 pub(crate) fn failure(error: BuildError) -> Failure {
     match error {
         BuildError::Problems(problems) => Failure::Problems(problems),
@@ -65,7 +65,8 @@ pub(crate) fn failure(error: BuildError) -> Failure {
     }
 }
 
-/// <https://reproducible-builds.org/specs/source-date-epoch/>: seconds since 1970.
+/// Reads `SOURCE_DATE_EPOCH` (<https://reproducible-builds.org/specs/source-date-epoch/>): seconds
+/// since 1970.
 fn source_date_epoch(value: Option<&str>) -> Result<Option<UnixSeconds>, Failure> {
     match value {
         None | Some("") => Ok(None),

@@ -4,13 +4,13 @@
 use pinion_http::date::{self, UnixSeconds};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The second of a time; 0 for one before 1970.
+/// Returns the second of a time; 0 for one before 1970.
 pub(crate) fn unix_seconds(time: SystemTime) -> UnixSeconds {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs().try_into().unwrap_or(UnixSeconds::MAX)
 }
 
-/// `06/Nov/1994:08:49:37 +0000`, as the common log format has it.
+/// Writes `06/Nov/1994:08:49:37 +0000`, as the common log format has it.
 pub(crate) fn common_log(second: UnixSeconds) -> [u8; 26] {
     let [_, _, _, _, _, d1, d2, _, m1, m2, m3, _, y1, y2, y3, y4, _, time @ ..] =
         date::format(second);
@@ -20,7 +20,7 @@ pub(crate) fn common_log(second: UnixSeconds) -> [u8; 26] {
     common
 }
 
-/// `1994-11-06T08:49:37Z` (RFC 3339).
+/// Writes `1994-11-06T08:49:37Z` (RFC 3339).
 pub(crate) fn rfc3339(second: UnixSeconds) -> String {
     let mut text = String::from_utf8_lossy(&date::iso(second)).into_owned();
     text.push('Z');

@@ -160,7 +160,7 @@ fn advice_on_swapped(error: &CertificateError, chain: &[u8], key: &[u8]) -> Opti
     }
 }
 
-/// Who clients have to have a certificate from.
+/// Reads the authorities from which clients must have a certificate.
 ///
 /// # Errors
 /// The file cannot be used.
@@ -202,7 +202,7 @@ pub(crate) fn redirect_host(
     Ok(CanonicalHost { host, port: None })
 }
 
-/// `AB:CD:…`, as browsers show it.
+/// Writes `AB:CD:…`, as browsers show it.
 pub(crate) fn shown(fingerprint: [u8; 32]) -> String {
     let pairs: Vec<String> = fingerprint.iter().map(|byte| format!("{byte:02X}")).collect();
     pairs.join(":")

@@ -54,7 +54,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<ParsedC
     }
 }
 
-/// `pinion help VERB` asks for the same as `pinion VERB --help`.
+/// Converts `pinion help VERB`, which asks for the same as `pinion VERB --help`.
 fn help_as_flag(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if arguments.get(1).is_some_and(|word| word == "help") {
         arguments.remove(1);
@@ -63,8 +63,8 @@ fn help_as_flag(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// `pinion PATH` asks for the same as `pinion serve PATH`, if PATH exists and is not the name of a
-/// verb.
+/// Converts `pinion PATH`, which asks for the same as `pinion serve PATH`, if PATH exists and is
+/// not the name of a verb.
 fn serve_as_default(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let is_path = arguments.get(1).is_some_and(|word| {
         let is_verb = word.to_str().is_some_and(|word| Verb::named(word).is_some());

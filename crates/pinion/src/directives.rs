@@ -247,7 +247,7 @@ const fn site_flag(name: &'static str, kind: Kind) -> Directive {
     }
 }
 
-/// Every row, in the order of the help.
+/// Returns every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
     let served = site::ROWS.iter().chain(serve::ROWS).chain(proxy::ROWS).chain(cgi::ROWS);
     let served = served
@@ -261,12 +261,12 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
     served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
 }
 
-/// The rows of the table `[[site.mount]]`.
+/// Returns the rows of the table `[[site.mount]]`.
 pub(crate) fn mount_rows() -> impl Iterator<Item = &'static Directive> {
     mount::ROWS.iter()
 }
 
-/// The rows of one verb.
+/// Returns the rows of one verb.
 pub(crate) fn of(verb: Verb) -> impl Iterator<Item = &'static Directive> {
     all().filter(move |row| row.verbs.contains(&verb))
 }
@@ -277,7 +277,7 @@ const GLOB: &str = "*, **, ?, [a-z], {a,b}";
 const CODINGS: &str = "gzip[:1-12] or zopfli[:1-30], br[:0-11], zstd[:1-22]; or identity";
 
 impl Kind {
-    /// The word that stands for the value in help; none for a switch.
+    /// Returns the word that stands for the value in help; empty for a switch.
     pub(crate) fn placeholder(&self) -> &'static str {
         match *self {
             Self::AbsolutePath => "PATH",
@@ -329,7 +329,7 @@ impl Kind {
         }
     }
 
-    /// The values that are allowed, as a phrase.
+    /// Returns the values that are allowed, as a phrase.
     pub(crate) fn bounds(&self) -> String {
         match self {
             Self::AbsolutePath => "an absolute path".to_owned(),
@@ -392,7 +392,7 @@ impl Kind {
 
 #[cfg(test)]
 impl DirectiveLevel {
-    /// The word for the reference.
+    /// Returns the word for the reference.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Build => "Build",
@@ -405,7 +405,7 @@ impl DirectiveLevel {
 }
 
 impl Directive {
-    /// The values that are allowed, as a phrase.
+    /// Returns the values that are allowed, as a phrase.
     pub(crate) fn bounds(&self) -> String {
         match self.kind {
             // HTTP/3 needs UDP, which Unix sockets do not speak.
@@ -414,7 +414,7 @@ impl Directive {
         }
     }
 
-    /// Whether its flag may be given again, as a sentence.
+    /// Says whether its flag may be given again, as a sentence.
     pub(crate) fn repetition(&self) -> &'static str {
         if self.repeatable { "Can be given more than once." } else { "" }
     }

@@ -16,7 +16,7 @@ use std::path::Path;
 pub(crate) struct KnownMembers(Map<String, Value>);
 
 impl KnownMembers {
-    /// Of a verb; none if it was not asked for JSON.
+    /// Returns the members of a verb; `None` if it was not asked for JSON.
     pub(crate) fn about(settings: &Settings) -> Option<Self> {
         let members = match settings {
             Settings::Build(build) if build.json => {

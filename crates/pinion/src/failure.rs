@@ -239,12 +239,12 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A number of things, and the pronoun for them.
+/// Returns a number of things, and the pronoun for them.
 fn counted_as(number: usize, thing: &str) -> (String, &'static str) {
     (counted(number as u64, thing), if number == 1 { "it" } else { "them" })
 }
 
-/// The whole chain of causes on one line, the outermost first.
+/// Returns the whole chain of causes on one line, the outermost first.
 fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -270,7 +270,7 @@ fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
-/// `No such file or directory (os error 2)` → `No such file or directory`.
+/// Converts `No such file or directory (os error 2)` to `No such file or directory`.
 pub(crate) fn without_number(text: &str) -> String {
     match text.rsplit_once(" (os error ") {
         Some((reason, number)) if number.trim_end_matches(')').parse::<i32>().is_ok() => {

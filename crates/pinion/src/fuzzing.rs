@@ -4,17 +4,17 @@ use crate::config::oracle;
 use crate::server::access::password_file;
 use crate::verbs::import;
 
-/// Any bytes as a configuration file.
+/// Checks any bytes as a configuration file.
 pub fn config(bytes: &[u8]) {
     oracle::check(bytes);
 }
 
-/// Any bytes as a file of users and hashes of their passwords.
+/// Checks any bytes as a file of users and hashes of their passwords.
 pub fn password_file(bytes: &[u8]) {
     password_file::oracle::check(bytes);
 }
 
-/// Any bytes as the configuration of another server, which is imported.
+/// Checks any bytes as the configuration of another server, which is imported.
 pub fn imported_configuration(bytes: &[u8]) {
     import::oracle::check(bytes);
 }

@@ -45,7 +45,7 @@ pub(crate) struct ListedCode {
 }
 
 impl ListedCode {
-    /// Of a file of [`Archive::code`].
+    /// Describes a file of [`Archive::code`].
     pub(crate) fn new(path: &[u8], content: &[u8]) -> Self {
         let path = String::from_utf8_lossy(path).into_owned();
         let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
@@ -98,12 +98,12 @@ impl ListedEntry {
         })
     }
 
-    /// Length of the identity form.
+    /// Returns the length of the identity form.
     pub(crate) fn bytes(&self) -> Option<u64> {
         self.representations.first().map(|form| form.bytes)
     }
 
-    /// Another name of a resource: it says so by its Content-Location.
+    /// Returns whether it is another name of a resource, as its Content-Location says.
     pub(crate) fn is_alias(&self) -> bool {
         self.kind == "resource" && self.target.is_some()
     }
@@ -219,7 +219,8 @@ fn kind_and_path<'a>(entry: &Entry<'a>) -> (&'static str, &'a [u8]) {
     (if entry.has_variant() { "listing" } else { entry.kind().name() }, key)
 }
 
-/// A path key as a client writes it (RFC 3986 §3.3: `pchar` and `/` stay, the rest is escaped).
+/// Returns a path key as a client writes it (RFC 3986 §3.3: `pchar` and `/` stay, the rest is
+/// escaped).
 fn encoded(key: &[u8]) -> String {
     let mut path = String::with_capacity(key.len());
     for &byte in key {

@@ -17,12 +17,12 @@ pub(crate) const PROGRAM: &str = "pinion";
 /// The page of the configuration file.
 const FILE: &str = "pinion.toml";
 
-/// The names of all pages.
+/// Returns the names of all pages.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     [PROGRAM].into_iter().chain(verbs::ALL.iter().map(|verb| verb.name)).chain([FILE])
 }
 
-/// A page as roff; none of that name.
+/// Returns a page as roff; `None` if there is none of that name.
 pub(crate) fn page(name: &str) -> Option<String> {
     match name {
         PROGRAM => Some(of_program()),

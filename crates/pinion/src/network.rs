@@ -73,7 +73,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// An address as one of IPv6 (RFC 4291 §2.5.5.2).
+/// Returns an address as one of IPv6 (RFC 4291 §2.5.5.2).
 fn mapped(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),

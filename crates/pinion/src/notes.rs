@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 /// Paths that are left out and named; more are counted.
 const LEFT_OUT_NAMED: usize = 5;
 
-/// The notes about a build, one line each. `is_run` tells which scripts of the folder are run.
+/// Returns the notes about a build, one line each. `is_run` tells which scripts of the folder are
+/// run.
 pub(crate) fn of_build(summary: &Summary, is_run: impl Fn(&Path) -> bool) -> Vec<String> {
     let unasked = unasked(&summary.skipped, &summary.excluded);
     lines(&not_run(unasked, is_run), &summary.special, &summary.fingerprinted)
 }
 
-/// The notes about a folder that was not built, one line each. `is_run` tells which scripts of the
-/// folder are run.
+/// Returns the notes about a folder that was not built, one line each. `is_run` tells which scripts
+/// of the folder are run.
 pub(crate) fn of_examined(examined: &Examined, is_run: impl Fn(&Path) -> bool) -> Vec<String> {
     let Examined { skipped, excluded, special, fingerprinted, .. } = examined;
     lines(&not_run(unasked(skipped, excluded), is_run), special, fingerprinted)
@@ -80,7 +81,7 @@ pub(crate) fn kept_by_clients(fingerprinted: &Fingerprinted) -> Option<String> {
         .then(|| format!("{files} with a fingerprint in the name, {cached}: {examples}{more}"))
 }
 
-/// The first paths, and how many more there are.
+/// Returns the first paths, and how many more there are.
 pub(crate) fn some(paths: &[&PathBuf]) -> String {
     let named = paths.iter().take(LEFT_OUT_NAMED).map(|path| path.display().to_string());
     let named = named.collect::<Vec<_>>().join(", ");

@@ -6,8 +6,9 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::thread;
 
-/// From now on a panic is one line on standard error, and no reader of it can hold the thread up,
-/// as the standard library's own report would. `RUST_BACKTRACE=1` adds where it came from.
+/// Sets a hook that writes a panic as one line to standard error, and no reader of it can hold the
+/// thread up, as the standard library's own report would. `RUST_BACKTRACE=1` adds where it came
+/// from.
 pub(crate) fn log_as_lines() {
     panic::set_hook(Box::new(|panic| {
         let trace = Backtrace::capture();

@@ -81,7 +81,7 @@ impl ConfigFile {
 }
 
 impl ServerPlan {
-    /// Of a command line.
+    /// Makes the plan of a command line.
     ///
     /// # Errors
     /// A fault in it, or in the configuration file it names.
@@ -125,7 +125,7 @@ impl ServerPlan {
         Ok(Self::without_file(serve, sites))
     }
 
-    /// Of the command line of a server with only a store.
+    /// Makes the plan of the command line of a server with only a store.
     ///
     /// # Errors
     /// A flag has no effect.
@@ -174,7 +174,7 @@ fn check_store(serve: &Serve, sites: &[PlannedSite]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A flag that would be taken in silence and do nothing.
+/// Refuses a flag that would be accepted silently and have no effect.
 fn refuse_without_effect(low: &Low) -> Result<(), Failure> {
     if let Some((name, why)) = without_effect(low, |name| format!("--{name}")) {
         return Err(Failure::usage(format!("--{name} {why}")));

@@ -22,7 +22,7 @@ const TEMPLATE: &str = "{wide_msg}";
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar for a verb; `quiet` when its output is for programs.
+    /// Makes a bar for a verb; `quiet` when its output is for programs.
     pub(crate) fn new(quiet: bool) -> Self {
         let watched = !quiet && std::io::stderr().is_terminal();
         let target = match watched {
@@ -37,7 +37,7 @@ impl Bar {
         Self(bar)
     }
 
-    /// So many bytes are done. Not every state is drawn, but the last one is.
+    /// Shows that so many bytes are done. Not every state is drawn, but the last one is.
     pub(crate) fn set(&self, done: u64, total: u64, message: &str) {
         self.0.set_message(line(done, total, message));
         if done >= total {
@@ -82,7 +82,7 @@ impl State {
 }
 
 impl Watcher {
-    /// A watcher for a verb; `quiet` when its output is for programs.
+    /// Makes a watcher for a verb; `quiet` when its output is for programs.
     pub(crate) fn new(quiet: bool) -> Result<Self, Failure> {
         let (bar, cancelled) = (Bar::new(quiet), hear_signals()?);
         Ok(Self { bar, cancelled, state: Mutex::default() })
@@ -118,7 +118,7 @@ impl Progress for Watcher {
     }
 }
 
-/// Ctrl-C ends a verb in good order: nothing half is left behind. A second one ends it at once.
+/// Lets Ctrl-C end a verb in good order: nothing half is left behind. A second one ends it at once.
 ///
 /// # Errors
 /// Signals cannot be blocked, or there is no thread.

@@ -82,8 +82,8 @@ pub(crate) fn folders(named: &[FolderAt]) -> Result<Folders, Failure> {
     opened.map_err(|why| Failure::usage(format!("--lua-folder: {why}")))
 }
 
-/// The program of an archive, run once, as every worker of its site will; none of a static site.
-/// `path` is the folder or the archive, for messages.
+/// Returns the program of an archive, run once, as every worker of its site will; `None` for a
+/// static site. `path` is the folder or the archive, for messages.
 ///
 /// # Errors
 /// [`Failure::Failed`]: damage of the archive, or a mistake with file and line.
@@ -98,7 +98,7 @@ pub(crate) fn of_archive(
     of_code(path, code.iter(), allowance, site)
 }
 
-/// The program of some code, paths and contents, as [`of_archive`].
+/// Returns the program of some code, paths and contents, as [`of_archive`].
 ///
 /// # Errors
 /// [`Failure::Failed`]: a mistake with file and line.

@@ -39,7 +39,8 @@ const KEY_MODE: u32 = 0o600;
 /// Of the file for clients, who may be other users.
 const PUBLIC_MODE: u32 = 0o644;
 
-/// The file, which holds a certificate that is valid for a while. Made when there is none.
+/// Returns the file, which holds a certificate that is valid for a while. It is made when there is
+/// none.
 ///
 /// # Errors
 /// One line that names the file or the folder.
@@ -103,7 +104,7 @@ fn is_valid_for_long(certificate: &Certificate) -> bool {
     certificate.not_after() > calendar::unix_seconds(SystemTime::now() + RENEWED_BEFORE_END)
 }
 
-/// The key and the certificate, as one text.
+/// Makes the key and the certificate, as one text.
 fn make(key: SelfSignedKey) -> Result<String, rcgen::Error> {
     let pair = match key {
         SelfSignedKey::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
@@ -138,7 +139,8 @@ fn names() -> Result<Vec<SanType>, rcgen::Error> {
     Ok(names)
 }
 
-/// Under its name complete or not at all, for those to read whom `mode` lets. The folder is locked.
+/// Writes a file that appears under its name complete or not at all, readable for the users that
+/// `mode` lets. The folder is locked.
 fn write(folder: &Path, locked: &File, file: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     let partial: PathBuf = folder.join("self-signed.partial");
     // A start that was cut off may have left a file, with any rights.

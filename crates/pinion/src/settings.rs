@@ -237,7 +237,7 @@ fn cat(low: &Low) -> Result<Cat, Failure> {
     })
 }
 
-/// An operand that clap has made sure of.
+/// Returns a required operand, which clap has made sure of, if it is not empty.
 fn operand(low: &Low, name: &str) -> Result<PathBuf, Failure> {
     match low.values(name).next() {
         Some(text) if !text.is_empty() => Ok(PathBuf::from(text)),
@@ -251,7 +251,7 @@ fn operand(low: &Low, name: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// An operand that may be missing.
+/// Reads `pinion check`, whose operand may be missing.
 fn check(low: &Low) -> Result<Check, Failure> {
     let content = BuildSettings {
         rules: paths(low, "rules")?,
@@ -297,7 +297,8 @@ fn path_or_stdout(low: &Low, name: &str) -> Result<Option<LogTarget>, Failure> {
     }))
 }
 
-/// The bounds of each row make the conversion certain; see the test of all rows below.
+/// Reads a number. The bounds of each row make the conversion certain; see the test of all rows
+/// below.
 fn number<N: TryFrom<u64>>(low: &Low, name: &'static str) -> Result<Option<N>, Failure> {
     single(low, name, |text| {
         let value = values::number(&row(name).kind, text)?;
@@ -342,7 +343,7 @@ fn read<T>(
     value.map_err(|error| Failure::usage(format!("--{}: {error}", row.name)))
 }
 
-/// A row of the table by its name.
+/// Returns a row of the table by its name.
 fn row(name: &'static str) -> &'static Directive {
     directives::all()
         .find(|row| row.name == name)

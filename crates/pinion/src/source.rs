@@ -38,7 +38,7 @@ impl ServedSource {
         }
     }
 
-    /// Its path, as written.
+    /// Returns its path, as written.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::Archive(path)
@@ -49,7 +49,8 @@ impl ServedSource {
         }
     }
 
-    /// The file that is served, an archive or a script; none of a folder, which has to be built.
+    /// Returns the file that is served, an archive or a script; `None` for a folder, which has to
+    /// be built.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Archive(path) | Self::Script(path) => Some(path.clone()),
@@ -133,7 +134,7 @@ enum Choices {
     WithConfiguration,
 }
 
-/// By its name, unless it is a folder or an archive.
+/// Returns whether a path is a configuration file by its name, unless it is a folder or an archive.
 fn is_configuration(path: &Path) -> bool {
     let is_named = path.extension().is_some_and(|extension| extension == "toml");
     is_named && path.exists() && !is_dir(path) && !is_archive(path).unwrap_or(false)
@@ -209,12 +210,13 @@ pub(crate) fn unexpanded(path: &Path) -> &'static str {
     }
 }
 
-/// By its name.
+/// Returns whether a path is a script by its name.
 pub(crate) fn is_script(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "lua") && path.exists()
 }
 
-/// No PATH: the current folder is never implied, only these two names in it.
+/// Finds the source without a PATH: the current folder is never implied, only these two names in
+/// it.
 fn find_in(current: &Path) -> Result<FoundSource, Failure> {
     let configuration = current.join(CONFIGURATION);
     if configuration.exists() {

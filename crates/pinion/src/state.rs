@@ -8,7 +8,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where it is: as given, or as the service manager or the session has it. It may not be there yet.
+/// Returns the state folder: as given, or as the service manager or the session has it. It may not
+/// be there yet.
 ///
 /// # Errors
 /// No setting and no variable names it.

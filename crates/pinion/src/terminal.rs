@@ -22,27 +22,27 @@ impl TerminalStyle {
         Self { colours: std::io::stderr().is_terminal() && wanted() }
     }
 
-    /// The one thing to look at.
+    /// Marks the most important text.
     pub(crate) fn bold(self, text: impl Display) -> String {
         self.paint("1", text)
     }
 
-    /// Returns a text that may be skipped.
+    /// Marks a text that may be skipped.
     pub(crate) fn dim(self, text: impl Display) -> String {
         self.paint("2", text)
     }
 
-    /// Done, right.
+    /// Marks a success.
     pub(crate) fn green(self, text: impl Display) -> String {
         self.paint("32", text)
     }
 
-    /// Wrong.
+    /// Marks an error.
     pub(crate) fn red(self, text: impl Display) -> String {
         self.paint("31", text)
     }
 
-    /// Worth a look.
+    /// Marks a warning.
     pub(crate) fn yellow(self, text: impl Display) -> String {
         self.paint("33", text)
     }
@@ -78,7 +78,7 @@ pub(crate) struct Columns<const N: usize> {
 }
 
 impl<const N: usize> Columns<N> {
-    /// One column for each alignment.
+    /// Makes a table with one column for each alignment.
     pub(crate) fn new(aligns: [Align; N]) -> Self {
         Self { aligns, widths: [0; N] }
     }
@@ -90,7 +90,7 @@ impl<const N: usize> Columns<N> {
         }
     }
 
-    /// A row as the beginning of a line: every column is filled up.
+    /// Returns a row as the beginning of a line: every column is filled up.
     pub(crate) fn line(&self, row: &[String; N]) -> String {
         let mut line = String::new();
         for ((cell, width), align) in row.iter().zip(self.widths).zip(self.aligns) {
@@ -106,14 +106,14 @@ impl<const N: usize> Columns<N> {
         line
     }
 
-    /// All rows of a short list as lines.
+    /// Returns all rows of a short list as lines.
     pub(crate) fn lines(mut self, rows: &[[String; N]]) -> Vec<String> {
         rows.iter().for_each(|row| self.measure(row));
         rows.iter().map(|row| self.line(row).trim_end().to_owned()).collect()
     }
 }
 
-/// How many columns a text takes, colour codes not counted.
+/// Returns the number of columns that a text takes, colour codes not counted.
 fn columns(text: &str) -> usize {
     let mut columns = 0;
     let mut code = false;
@@ -128,13 +128,13 @@ fn columns(text: &str) -> usize {
     columns
 }
 
-/// `1 file`, `2 files`.
+/// Returns `1 file`, `2 files`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(number))
 }
 
-/// Bytes as a person may see them: UTF-8 stays, everything else and every control character
+/// Returns bytes as a person may see them: UTF-8 stays, everything else and every control character
 /// becomes `\xHH`, so that a path cannot command the terminal.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());

@@ -25,7 +25,7 @@ use pinion_site::hosts::HostPattern;
 use pinion_spawner::limits::NAME_MAX_BYTES as NAME_MAX_BYTES_OF_PROGRAM;
 use std::time::Duration;
 
-/// A whole number between `min` and `max`.
+/// Reads a whole number between `min` and `max`.
 pub(crate) fn number(kind: &Kind, text: &str) -> Result<u64, String> {
     let Kind::Number { min, max, unit } = *kind else {
         return Err("is not counted".to_owned());
@@ -50,7 +50,7 @@ pub(crate) fn whole_number(unit: &str) -> Option<String> {
     (!unit.is_empty()).then(|| format!("a whole number of {unit}, without a unit"))
 }
 
-/// One of the words of a choice; gives its position among them.
+/// Reads one of the words of a choice; returns it as the table has it.
 pub(crate) fn choice(kind: &Kind, text: &str) -> Result<&'static str, String> {
     let Kind::Choice(words) = *kind else {
         return Err("is not a choice".to_owned());
@@ -59,7 +59,7 @@ pub(crate) fn choice(kind: &Kind, text: &str) -> Result<&'static str, String> {
     known.ok_or_else(|| format!("{text:?} is none of: {}", kind.bounds()))
 }
 
-/// `gzip,br:11`, or `identity` for none.
+/// Reads `gzip,br:11`, or `identity` for none.
 pub(crate) fn codings(text: &str) -> Result<Vec<NamedCoding>, String> {
     if text.is_empty() {
         return Err(format!("is empty: {}", Kind::Codings.bounds()));
@@ -72,7 +72,7 @@ pub(crate) fn codings_for(text: &str, level: CodingEffort) -> Result<CodingsFor,
     CodingsFor::parse(text, level).map_err(|error| error.to_string())
 }
 
-/// A field value without anything that could end the field or start another one.
+/// Reads a field value without anything that could end the field or start another one.
 pub(crate) fn field_value(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("the value is empty; give one".to_owned());
@@ -84,7 +84,7 @@ pub(crate) fn field_value(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The path of a request as clients send it, with nothing behind it.
+/// Reads the path of a request as clients send it, with nothing behind it.
 pub(crate) fn url_path(text: &str) -> Result<String, String> {
     let sent = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#');
     if !text.starts_with('/') || !text.bytes().all(sent) {
@@ -93,12 +93,13 @@ pub(crate) fn url_path(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `example.org`, or `*.example.org` for all below.
+/// Reads `example.org`, or `*.example.org` for all below.
 pub(crate) fn host(text: &str) -> Result<HostPattern, String> {
     HostPattern::parse(text).map_err(|error| format!("{text:?} {error}"))
 }
 
-/// `example.org`, `example.org:8443`: where everything of a server is to be found.
+/// Reads `example.org`, `example.org:8443`: the host at which everything of a server is to be
+/// found.
 pub(crate) fn canonical_host(text: &str) -> Result<CanonicalHost, String> {
     let wrong = || format!("{text:?} is not a host: write example.org or example.org:8443");
     let split = host::split(text.as_bytes()).map_err(|_| wrong())?;
@@ -127,7 +128,7 @@ pub(crate) fn protocols(text: &str) -> Result<Spoken, String> {
     Ok(spoken)
 }
 
-/// A value of `Alt-Svc` (RFC 7838 §3), or `off`.
+/// Reads a value of `Alt-Svc` (RFC 7838 §3), or `off`.
 pub(crate) fn alt_svc(text: &str) -> Result<AltSvc, String> {
     if text == "off" {
         return Ok(AltSvc::Off);
@@ -139,7 +140,7 @@ pub(crate) fn alt_svc(text: &str) -> Result<AltSvc, String> {
     Ok(AltSvc::Value(value))
 }
 
-/// The value of `Strict-Transport-Security` (RFC 6797 §6.1); none for `off`.
+/// Reads the value of `Strict-Transport-Security` (RFC 6797 §6.1); `None` for `off`.
 pub(crate) fn hsts(text: &str) -> Result<Option<String>, String> {
     /// The minimum of the preload lists of browsers.
     const PRELOAD_MIN_SECONDS: u64 = 31_536_000;
@@ -179,7 +180,7 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `data=/srv/data`, or `data=/srv/data:ro` for one that is only read.
+/// Reads `data=/srv/data`, or `data=/srv/data:ro` for one that is only read.
 pub(crate) fn lua_folder(text: &str) -> Result<FolderAt, String> {
     let Some((name, path)) = text.split_once('=') else {
         return Err(format!("{text:?} has no =: {}", Kind::LuaFolder.bounds()));
@@ -195,7 +196,7 @@ pub(crate) fn lua_folder(text: &str) -> Result<FolderAt, String> {
     Ok(FolderAt { name: name.to_owned(), path: path.into(), is_read_only })
 }
 
-/// `token=/etc/pinion/token`.
+/// Reads `token=/etc/pinion/token`.
 pub(crate) fn secret(text: &str) -> Result<SecretFile, String> {
     let Some((name, path)) = text.split_once('=') else {
         return Err(format!("{text:?} has no =: {}", Kind::Secret.bounds()));
@@ -243,7 +244,7 @@ pub(crate) fn store_pages(text: &str) -> Result<(PathPrefix, String), String> {
     }
 }
 
-/// A server that requests are forwarded to.
+/// Reads the URL of a server that requests are forwarded to.
 pub(crate) fn upstream(url: &str) -> Result<Upstream, String> {
     Upstream::parse(url).map_err(|error| match url.contains(':') {
         true => error.to_string(),
@@ -251,12 +252,12 @@ pub(crate) fn upstream(url: &str) -> Result<Upstream, String> {
     })
 }
 
-/// An application behind FastCGI or SCGI.
+/// Reads the address of an application behind FastCGI or SCGI.
 pub(crate) fn application(text: &str, protocol: UpstreamProtocol) -> Result<Upstream, String> {
     Upstream::parse_application(text, protocol).map_err(|error| format!("{text:?}: {error}"))
 }
 
-/// The host that a server is asked for.
+/// Reads the host that a server is asked for.
 pub(crate) fn upstream_host(text: &str) -> Result<UpstreamHost, String> {
     let wrong = || format!("{text:?} is none of: {}", Kind::UpstreamHost.bounds());
     Ok(match text {
@@ -273,7 +274,7 @@ pub(crate) fn upstream_host(text: &str) -> Result<UpstreamHost, String> {
     })
 }
 
-/// How requests are distributed over several servers.
+/// Reads how requests are distributed over several servers.
 pub(crate) fn balance(text: &str) -> Result<Balance, String> {
     match text.split_once(':') {
         None if text == "least-connections" => Ok(Balance::LeastConnections),
@@ -285,13 +286,13 @@ pub(crate) fn balance(text: &str) -> Result<Balance, String> {
     }
 }
 
-/// The name of a server in its certificate.
+/// Checks the name of a server in its certificate.
 fn server_name(text: &str) -> Result<(), String> {
     let named = LazyClientTls::new(ServerTrust::SystemRoots, &[]).with_server_name(text);
     named.map(drop).map_err(|error| error.to_string())
 }
 
-/// The name of a field.
+/// Reads the name of a field.
 pub(crate) fn field_name(text: &str) -> Result<String, String> {
     if is_token(text.as_bytes()) {
         Ok(text.to_owned())
@@ -311,7 +312,7 @@ fn program_name(text: &str) -> Result<(), String> {
     }
 }
 
-/// A user or a group.
+/// Checks a user or a group.
 fn account(text: &str) -> Result<(), String> {
     let is_allowed = |c: char| !c.is_control() && !c.is_whitespace() && c != ':';
     if !text.is_empty() && text.chars().all(is_allowed) {
@@ -321,7 +322,7 @@ fn account(text: &str) -> Result<(), String> {
     }
 }
 
-/// A path that begins with a slash.
+/// Checks a path that begins with a slash.
 fn absolute_path(text: &str) -> Result<(), String> {
     if text.starts_with('/') && !text.contains('\0') {
         Ok(())
@@ -330,13 +331,13 @@ fn absolute_path(text: &str) -> Result<(), String> {
     }
 }
 
-/// -20 to 19.
+/// Reads a number from -20 to 19.
 pub(crate) fn nice(text: &str) -> Result<i8, String> {
     let value = text.parse().ok().filter(|value| (-20..=19).contains(value));
     value.ok_or_else(|| format!("{text} is out of bounds: {}", Kind::Nice.bounds()))
 }
 
-/// `512M`: a number of bytes.
+/// Reads `512M`: a number of bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a size: {}", Kind::Size.bounds());
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -354,7 +355,8 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("{text} is out of bounds: 1 byte to {}T", u64::MAX >> 40))
 }
 
-/// `wp-content/uploads`: a folder below that of the site. Returns it without a slash at its end.
+/// Reads `wp-content/uploads`: a folder below that of the site. Returns it without a slash at its
+/// end.
 pub(crate) fn site_folder(text: &str) -> Result<&str, String> {
     let folder = text.strip_suffix('/').unwrap_or(text);
     let is_wrong = |name: &str| matches!(name, "" | "." | "..") || name.contains('\0');
@@ -364,7 +366,7 @@ pub(crate) fn site_folder(text: &str) -> Result<&str, String> {
     }
 }
 
-/// `LANG=C.UTF-8`: a variable and its value.
+/// Reads `LANG=C.UTF-8`: a variable and its value.
 pub(crate) fn variable(text: &str) -> Result<(&str, &str), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !text.contains('\0') => Ok((name, value)),
@@ -372,17 +374,17 @@ pub(crate) fn variable(text: &str) -> Result<(&str, &str), String> {
     }
 }
 
-/// `10.0.0.0/8`, or one address.
+/// Reads `10.0.0.0/8`, or one address.
 pub(crate) fn ip_network(text: &str) -> Result<IpNetwork, String> {
     text.parse().map_err(|error: IpNetworkError| error.to_string())
 }
 
-/// The hash of a certificate or of a public key.
+/// Reads the hash of a certificate or of a public key.
 pub(crate) fn certificate_pin(text: &str) -> Result<CertificatePin, String> {
     text.parse().map_err(|error: PinError| error.to_string())
 }
 
-/// How long something takes, between `min` and `max`.
+/// Reads a duration between `min` and `max`.
 pub(crate) fn duration(kind: &Kind, text: &str) -> Result<Duration, String> {
     let Kind::Duration { min, max } = *kind else {
         return Err("takes no time".to_owned());
@@ -395,7 +397,7 @@ pub(crate) fn duration(kind: &Kind, text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `500ms`, `90s`, `5m`, `12h`, `30d`, `4w`, `1y`.
+/// Reads `500ms`, `90s`, `5m`, `12h`, `30d`, `4w`, `1y`.
 fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (count, unit) = text.split_at_checked(digits)?;
@@ -442,7 +444,7 @@ pub(crate) fn method(text: &str) -> Result<(), String> {
     }
 }
 
-/// A number of requests in a time, and that time in nanoseconds: `10/s`, `100/min`, `1000/h`.
+/// Reads a number of requests in a time, and that time in nanoseconds: `10/s`, `100/min`, `1000/h`.
 pub(crate) fn rate(text: &str) -> Result<(u64, u64), String> {
     let wrong = || format!("{text:?} is not a rate: {}", Kind::Rate.bounds());
     let (count, period) = text.split_once('/').ok_or_else(wrong)?;
@@ -458,8 +460,8 @@ pub(crate) fn rate(text: &str) -> Result<(u64, u64), String> {
     Ok((count.ok_or_else(wrong)?, period_seconds * 1_000_000_000))
 }
 
-/// An origin of web pages, in the form that browsers send (RFC 6454 §6.2): scheme, host, and the
-/// port if it is not that of the scheme.
+/// Reads an origin of web pages, in the form that browsers send (RFC 6454 §6.2): scheme, host, and
+/// the port if it is not that of the scheme.
 pub(crate) fn origin(text: &str) -> Result<String, String> {
     if text == "*" {
         return Ok(text.to_owned());
@@ -487,7 +489,7 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
     if is_host { Ok(text.to_owned()) } else { Err(wrong()) }
 }
 
-/// Whether `text` is a value of this kind.
+/// Checks that `text` is a value of this kind.
 pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
     match kind {
         Kind::AbsolutePath => absolute_path(text),

@@ -18,7 +18,7 @@ pub(crate) struct Low {
 }
 
 impl Low {
-    /// Nothing yet.
+    /// Makes empty settings.
     pub(crate) fn new(verb: Verb) -> Self {
         Self { verb, written: BTreeMap::new(), tables: BTreeMap::new() }
     }
@@ -28,7 +28,7 @@ impl Low {
         self.written.insert(name, values);
     }
 
-    /// With one more value of a flag that is repeated.
+    /// Adds one more value of a flag that is repeated.
     pub(crate) fn push(&mut self, name: &'static str, value: OsString) {
         self.written.entry(name).or_default().push(value);
     }
@@ -48,7 +48,7 @@ impl Low {
         self.written.contains_key(name)
     }
 
-    /// Every value of a flag or operand, in the order they were written.
+    /// Returns every value of a flag or operand, in the order they were written.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &OsStr> {
         self.written.get(name).into_iter().flatten().map(OsString::as_os_str)
     }
@@ -66,7 +66,7 @@ impl Low {
         both
     }
 
-    /// Without these names.
+    /// Returns the settings without these names.
     pub(crate) fn without(&self, names: &[&str]) -> Self {
         let mut rest = self.clone();
         rest.written.retain(|name, _| !names.contains(name));

@@ -46,7 +46,7 @@ impl Paths<'_> {
         self.compiled.verdict(path, &self.site)
     }
 
-    /// The paths that rules answer as entries.
+    /// Returns the paths that rules answer as entries.
     pub(super) fn entries(&self) -> Vec<Vec<u8>> {
         let placed = self.compiled.place(&self.site);
         placed.entries.into_iter().map(|(path, _)| path).collect()
@@ -294,7 +294,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         Ok(())
     }
 
-    /// The stored forms of a resource with their fields and tags.
+    /// Returns the stored forms of a resource with their fields and tags.
     pub(super) fn representations(
         &mut self,
         resource: &Resource,

@@ -166,7 +166,8 @@ impl<W: Write + Seek> Assembly<'_, W> {
         Ok(Some(Forms { modified: entry.modified(), stored: forms }))
     }
 
-    /// The same block in this archive; none for one that is no text, which no build writes.
+    /// Returns the same block in this archive; `None` for one that is no text, which no build
+    /// writes.
     fn shared(&mut self, block: &SharedBlock<'_>) -> Result<Option<SharedId>, BuildError> {
         let full = texts(block.without_type());
         let not_modified = texts(block.not_modified);
@@ -214,13 +215,13 @@ fn take(assets: &mut BTreeMap<Box<[u8]>, Asset>, path: &[u8], asset: Asset) {
     }
 }
 
-/// How many builds will have carried an asset on with the next one.
+/// Returns how many builds will have carried an asset on with the next one.
 fn age_of(known: &Previous<'_>, path: &[u8]) -> u16 {
     known.age(path).unwrap_or(0).saturating_add(1)
 }
 
-/// The paths of the assets of an archive: files whose names change with their content, decided as
-/// for a folder with all the files of the archive, and those that `also` matches.
+/// Returns the paths of the assets of an archive: files whose names change with their content,
+/// decided as for a folder with all the files of the archive, and those that `also` matches.
 fn assets_in(
     archive: &Archive<'_>,
     digests: &Digests<'_>,
@@ -290,7 +291,7 @@ fn is_file(entry: &Entry<'_>) -> bool {
         && entry.representation(0).is_some()
 }
 
-/// The lines of a block as names and values.
+/// Returns the lines of a block as names and values.
 fn texts(lines: &[u8]) -> Option<Vec<(&str, &str)>> {
     let lines = str::from_utf8(lines).ok()?;
     lines.split_terminator("\r\n").map(|line| line.split_once(": ")).collect()

@@ -14,7 +14,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// As far as the code tells.
+    /// Returns the places, as far as the code shows them.
     pub(super) fn of(code: &Code) -> Places {
         let mut places = Places { is_dynamic: !code.is_empty(), has_folder: false };
         for (path, _) in code.iter() {
@@ -31,12 +31,12 @@ impl Places {
         self.has_folder |= self.is_dynamic && is_below;
     }
 
-    /// The folder of the content, if it is not all of the folder.
+    /// Returns the folder of the content, if it is not all of the folder.
     pub(super) fn folder(&self) -> Option<&'static [u8]> {
         self.has_folder.then_some(CONTENT_FOLDER)
     }
 
-    /// Where a file of the content goes.
+    /// Returns where a file of the content goes.
     pub(super) fn content<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
         match self.folder() {
             Some(folder) => [folder, path].concat().into(),

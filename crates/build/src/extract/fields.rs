@@ -216,7 +216,7 @@ impl Answers {
         Ok(Headers { text, differences: self.others })
     }
 
-    /// Each sort of answers that have a path, and the fields they have.
+    /// Returns each combination of responses that have a path, and the fields they have.
     fn blocks<'a>(&self, archive: &Archive<'a>) -> Result<HashMap<Sort, SharedBlock<'a>>, Damage> {
         let mut blocks = HashMap::new();
         for answer in self.all.iter().filter(|answer| !answer.below) {
@@ -384,7 +384,7 @@ fn says(block: &SharedBlock<'_>, line: &str) -> bool {
     }
 }
 
-/// The fields that a build gives an answer without a `_headers`.
+/// Returns the fields that a build gives an answer without a `_headers`.
 fn usual_of(sort: Sort) -> Vec<(&'static str, &'static str)> {
     match sort.purpose {
         Some(purpose) => usual(Coding::Identity, sort.varies, purpose),

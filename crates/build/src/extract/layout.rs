@@ -141,7 +141,7 @@ fn is_of_80s(archive: &Archive<'_>) -> Result<bool, Damage> {
     Ok(archive.meta()?.any(|fact| fact == (COMPAT_FACT, COMPAT_80S)))
 }
 
-/// The flags without which a build would leave out files of the folder.
+/// Returns the flags without which a build would leave out files of the folder.
 pub(super) fn flags(archive: &Archive<'_>) -> Result<Vec<String>, Damage> {
     let compat = is_of_80s(archive)?.then(|| "--compat=80s".to_owned());
     let include = included(archive)?.map(|pattern| format!("--include={pattern}"));
@@ -322,7 +322,7 @@ impl EntryReader<'_> {
         Ok(self.archive.load(file, scratch)? && self.is_same(scratch, entry)?)
     }
 
-    /// The file of a fallback page; none if a file of the folder becomes one by its name.
+    /// Returns the file of a fallback page; `None` if a file of the folder becomes one by its name.
     fn fallback(
         &self,
         entry: &Entry<'_>,
@@ -359,7 +359,7 @@ impl EntryReader<'_> {
         Ok(MediaType::of(file, body).field().as_bytes() == shown)
     }
 
-    /// The name of a page that answers with its status in place of others: `_404.html`.
+    /// Returns the name of a page that answers with its status in place of others: `_404.html`.
     fn name_of(&self, entry: &Entry<'_>) -> Result<String, Damage> {
         let media_type = match entry.representation(0) {
             Some(form) => self.archive.shared(form.shared())?.media_type(),
@@ -401,7 +401,7 @@ impl EntryReader<'_> {
     }
 }
 
-/// Why a path with a slash in front cannot be that of a file.
+/// Returns why a path with a slash in front cannot be that of a file.
 fn wrong_name(path: &[u8]) -> Option<RefusalReason> {
     if path.len() > FILE_PATH_MAX_BYTES {
         return Some(RefusalReason::LongPath);
@@ -418,7 +418,7 @@ fn wrong_name(path: &[u8]) -> Option<RefusalReason> {
     })
 }
 
-/// The path of a file for messages.
+/// Returns the path of a file for messages.
 pub(super) fn shown(out: &Path, path: &[u8]) -> std::path::PathBuf {
     out.join(relative(path))
 }

@@ -40,7 +40,7 @@ impl Names {
         Ok(())
     }
 
-    /// The flags, with a dash in front of each. Names that no flag prevents are noted.
+    /// Returns the flags, with a dash in front of each. Names that no flag prevents are noted.
     pub(super) fn finish(
         mut self,
         archive: &Archive<'_>,

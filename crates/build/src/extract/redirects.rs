@@ -68,7 +68,7 @@ pub(super) fn line_of_entry(
     Ok(Some(Ok(format!("{from} {to} {}{force}\n", entry.status()))))
 }
 
-/// The line of a rule.
+/// Returns the line of a rule.
 pub(super) fn line_of_rule(rule: &Rule<'_>) -> Result<String, &'static str> {
     let mut line = String::new();
     if let Some(host) = rule.host() {
@@ -205,7 +205,7 @@ fn has_file(archive: &Archive<'_>, path: &[u8]) -> Result<bool, Damage> {
     Ok(false)
 }
 
-/// A path on the left: everything that could mean something else is escaped.
+/// Returns a path on the left: everything that could mean something else is escaped.
 pub(super) fn from_text(path: &[u8]) -> String {
     let segments: Vec<String> = path.split(|&byte| byte == b'/').map(segment_text).collect();
     segments.join("/")
@@ -224,7 +224,7 @@ fn key_text(key: &[u8]) -> String {
     escaped_but(key, |byte| b"/-._~!$&'()*,;=@+".contains(&byte))
 }
 
-/// A `Location` as it is.
+/// Returns a `Location` as it is.
 fn location_text(location: &[u8]) -> Result<&str, &'static str> {
     let text = std::str::from_utf8(location).map_err(|_| "a target that is not ASCII")?;
     // Finds text that a line would take for a placeholder.

@@ -48,7 +48,7 @@ const NEW_FILE: OFlags = OFlags::WRONLY
     .union(OFlags::CLOEXEC);
 
 impl Tree {
-    /// A tree that becomes the folder `out`.
+    /// Makes a tree that becomes the folder `out`.
     ///
     /// # Errors
     /// [`ExtractError::Occupied`] for anything but an empty folder, unless `force` is given and it
@@ -107,7 +107,7 @@ impl Tree {
         made.map_err(|error| ExtractError::Output { path: layout::shown(&self.out, path), error })
     }
 
-    /// Has the folder appear under its name.
+    /// Publishes the folder under its name.
     ///
     /// # Errors
     /// [`ExtractError::Output`].
@@ -154,7 +154,7 @@ impl Tree {
         written
     }
 
-    /// The folder of that path below the root, made if it is not there.
+    /// Returns the folder of that path below the root, made if it is not there.
     fn enter(&mut self, path: &[u8]) -> io::Result<&OwnedFd> {
         if path.is_empty() {
             return Ok(&self.folder);

@@ -111,14 +111,14 @@ impl<'a> FileGroup<'a> {
         count >= 2 && is_varied && alike.count() * 4 < count && is_mixed
     }
 
-    /// The numbers of the files that have a hash if the group has.
+    /// Returns the numbers of the files that have a hash if the group has.
     pub(super) fn accepted(&self) -> impl Iterator<Item = u32> + '_ {
         self.files.iter().copied()
     }
 }
 
-/// Which of its characters are letters of which case, digits and others, two bits for each. Names
-/// that people count up (`IMG_0001`) have one shape.
+/// Returns the classes of its characters: letters of which case, digits and others, two bits for
+/// each. Names that people count up (`IMG_0001`) have one shape.
 fn shape(part: &[u8]) -> u32 {
     part.iter().fold(0, |shape, byte| {
         let class = match byte {

@@ -21,8 +21,8 @@ const BASE64_BYTES: [usize; 2] = [8, 10];
 /// Texts that may stand between a hash and the extension: `main.57a0d79d.min.css`.
 const BEHIND_HASH: [&[u8]; 4] = [b".min", b".chunk", b".bundle", b".lean"];
 
-/// Every part at the end of a stem that may be a hash, with its form. `has_width` tells whether the
-/// width of a picture stood behind it.
+/// Returns every part at the end of a stem that may be a hash, with its form. `has_width` is true
+/// if the width of a picture stood behind it.
 pub(super) fn parts(stem: &[u8], has_width: bool) -> impl Iterator<Item = (NameForm, &[u8])> {
     // The last part of a UUID is none: it names a thing, with any content.
     let stem = if ends_in_uuid(stem) { &[] } else { stem };
@@ -70,7 +70,8 @@ pub(super) fn stem_of(name: &[u8], is_image: bool) -> Option<&[u8]> {
     Some(if is_image { without_width(stem) } else { stem })
 }
 
-/// Eleventy makes pictures of several widths: `KkPMmHd3hP-300.webp`.
+/// Returns the stem without the width: Eleventy makes pictures of several widths:
+/// `KkPMmHd3hP-300.webp`.
 fn without_width(stem: &[u8]) -> &[u8] {
     const DIGITS_MAX: usize = 5;
     match split_last(stem, b'-') {

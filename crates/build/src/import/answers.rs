@@ -109,7 +109,7 @@ impl<'a> ImportedAnswer<'a> {
     }
 }
 
-/// A value that can stand in a field.
+/// Returns a value that can stand in a field.
 fn text(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?;
     let visible = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);

@@ -31,14 +31,14 @@ pub enum ContentFault {
 const BROTLI_RATIO: u64 = 6;
 
 impl<'a> StoredBytes<'a> {
-    /// Length of the stored bytes.
+    /// Returns the length of the stored bytes.
     pub(super) fn bytes(self) -> u64 {
         let (StoredBytes::Identity(bytes) | StoredBytes::Gzip(bytes) | StoredBytes::Brotli(bytes)) =
             self;
         bytes.len() as u64
     }
 
-    /// The coding.
+    /// Returns the coding.
     pub(super) fn coding(self) -> Coding {
         match self {
             StoredBytes::Identity(_) => Coding::Identity,
@@ -47,7 +47,7 @@ impl<'a> StoredBytes<'a> {
         }
     }
 
-    /// About how long the content is.
+    /// Returns about how long the content is.
     pub(super) fn likely_bytes(self) -> u64 {
         match self {
             StoredBytes::Identity(bytes) => bytes.len() as u64,
@@ -56,7 +56,7 @@ impl<'a> StoredBytes<'a> {
         }
     }
 
-    /// The content.
+    /// Returns the content.
     pub(super) fn content(self) -> Result<Cow<'a, [u8]>, ContentFault> {
         match self {
             StoredBytes::Identity(bytes) => Ok(Cow::Borrowed(bytes)),
@@ -66,7 +66,7 @@ impl<'a> StoredBytes<'a> {
     }
 }
 
-/// The content, decoded.
+/// Returns the content, decoded.
 fn opened(coding: Coding, stored: &[u8]) -> Result<Vec<u8>, ContentFault> {
     decoded(coding, stored, IMPORTED_MAX_BYTES).map_err(|error| match error {
         DecodeError::Damaged => ContentFault::Damaged(coding.token()),

@@ -355,7 +355,7 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// Empty files without a type have that of their names.
+    /// Gives empty files without a type that of their names.
     fn types(&mut self) {
         let mut typed = HashMap::new();
         for (path, page) in &mut self.plan.pages {
@@ -400,19 +400,19 @@ fn rule(host: Option<Vec<u8>>, path: &[u8], answer: usize) -> Rule {
     Rule { host, path: path.to_vec(), below, answer, page: None }
 }
 
-/// The sources of redirects are written as a URL has them; ours are not. None for one that no
-/// request can have.
+/// Decodes the source of a redirect, which is written as in a URL, unlike ours. Returns `None` for
+/// one that no request can have.
 fn decoded(path: &[u8]) -> Option<Vec<u8>> {
     let mut buffer = Vec::new();
     target::decode_path(path, &mut buffer).ok().map(<[u8]>::to_vec)
 }
 
-/// `/dir/` of `/dir/*`.
+/// Returns `/dir/` of `/dir/*`.
 fn folder(path: &[u8]) -> Option<&[u8]> {
     path.strip_suffix(b"*").filter(|folder| folder.ends_with(b"/"))
 }
 
-/// With a slash at its end, if it has none; else without.
+/// Returns the path with a slash at its end, if it has none; else without.
 fn other_form(path: &[u8]) -> Vec<u8> {
     match path.strip_suffix(b"/") {
         Some(without) => without.to_vec(),
@@ -420,7 +420,7 @@ fn other_form(path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Our rules compare hosts without their ports.
+/// Returns a host without its port, as our rules compare hosts.
 fn without_port(host: &[u8]) -> &[u8] {
     let colon = host.iter().rposition(|&byte| byte == b':');
     match colon.map(|colon| host.split_at(colon)) {

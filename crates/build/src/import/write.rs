@@ -233,7 +233,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         Ok(KeptContent { forms, media })
     }
 
-    /// The fields of all answers, with their contents.
+    /// Returns the fields of all answers, with their contents.
     fn answers(
         &mut self,
         contents: &Contents<'_>,
@@ -269,8 +269,8 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         Ok(forms)
     }
 
-    /// The fields of an answer: those of the other archive, and those that all answers of ours
-    /// have.
+    /// Returns the fields of an answer: those of the other archive, and those that all answers of
+    /// ours have.
     fn block(
         &mut self,
         answer: &ImportedAnswer<'_>,

@@ -8,7 +8,7 @@ use pinion_http::date;
 
 use super::{Listing, ListingRow};
 
-/// The entries, one to a line.
+/// Returns the entries, one to a line.
 pub(crate) fn json(listing: &Listing<'_>) -> Vec<u8> {
     let mut json = String::with_capacity(2 + 112 * listing.rows.len());
     json.push('[');
@@ -39,7 +39,7 @@ fn write_row(json: &mut String, row: &ListingRow<'_>) {
     json.push_str("\"}");
 }
 
-/// The inside of a string (RFC 8259 §7).
+/// Writes the inside of a string (RFC 8259 §7).
 fn write_text(json: &mut String, text: &str) {
     for char in text.chars() {
         match char {

@@ -32,7 +32,7 @@ pub(crate) const POLICY: &str = concat!(
     "; base-uri 'none'; form-action 'none'",
 );
 
-/// The page of a folder.
+/// Returns the page of a folder.
 pub(crate) fn page(listing: &Listing<'_>) -> Vec<u8> {
     let shown = listing.rows.get(..LISTING_ROWS_MAX).unwrap_or(&listing.rows);
     let mut page = String::with_capacity(STYLE.len() + 1024 + 224 * shown.len());
@@ -79,7 +79,7 @@ pub(crate) fn page(listing: &Listing<'_>) -> Vec<u8> {
     page.into_bytes()
 }
 
-/// The way down to the folder, and its name.
+/// Writes the links from the root down to the folder, and its name.
 fn heading(page: &mut String, folder: &[u8]) {
     let names: Vec<&[u8]> =
         folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).collect();
@@ -129,7 +129,7 @@ fn write_row(page: &mut String, row: &ListingRow<'_>) {
     page.push_str("</td></tr>\n");
 }
 
-/// `1994-11-06 08:49`, and to the second for programs.
+/// Writes a time as `1994-11-06 08:49`, and to the second for programs.
 fn write_time(page: &mut String, time: UnixSeconds) {
     let iso = date::iso(time);
     let iso = String::from_utf8_lossy(&iso);
@@ -138,7 +138,7 @@ fn write_time(page: &mut String, time: UnixSeconds) {
     push(page, &parts);
 }
 
-/// `2 folders, 3 files, 12.0 KiB`.
+/// Returns the caption such as `2 folders, 3 files, 12.0 KiB`.
 fn caption(listing: &Listing<'_>) -> String {
     let files = listing.rows.iter().filter_map(|row| row.bytes);
     let (files, bytes) = (files.clone().count(), files.sum());

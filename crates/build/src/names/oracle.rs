@@ -106,8 +106,8 @@ fn model(pattern: &str, path: &[u8]) -> Option<bool> {
     Some(pieces?.iter().any(|pieces| matches(pieces, text)))
 }
 
-/// The plain patterns that one with braces stands for. Within braces an empty one counts for
-/// nothing, unless there is no other.
+/// Returns the plain patterns that one with braces stands for. Within braces an empty one counts
+/// for nothing, unless there is no other.
 fn branches(pattern: &[u8], at: &mut usize, depth: usize) -> Option<Vec<Vec<u8>>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     let mut own = vec![Vec::new()];
@@ -147,7 +147,7 @@ fn branches(pattern: &[u8], at: &mut usize, depth: usize) -> Option<Vec<Vec<u8>>
     Some(all)
 }
 
-/// A class whose bracket stands before `at`, and where it ends.
+/// Returns a class whose bracket stands before `at`, and where it ends.
 fn class(pattern: &[u8], mut at: usize) -> Option<(PatternPiece, usize)> {
     let negated = matches!(pattern.get(at), Some(b'!' | b'^'));
     at += usize::from(negated);
@@ -221,7 +221,7 @@ fn stars(
     }
 }
 
-/// All places that can be reached, piece by piece.
+/// Returns all positions that can be reached, piece by piece.
 fn matches(pieces: &[PatternPiece], text: &[u8]) -> bool {
     let mut reached = vec![false; text.len() + 1];
     reached[0] = true;

@@ -12,7 +12,7 @@ use crate::limits::ASSETS_MAX;
 /// Relations of a `link` that a browser loads at once.
 const LOADED: [&[u8]; 5] = [b"stylesheet", b"preload", b"modulepreload", b"icon", b"manifest"];
 
-/// The keys that the page under `key` names, each once, at most [`ASSETS_MAX`].
+/// Returns the keys that the page under `key` names, each once, at most [`ASSETS_MAX`].
 pub(crate) fn assets(key: &[u8], html: &[u8]) -> Vec<Box<[u8]>> {
     let mut found: Vec<Box<[u8]>> = Vec::new();
     let mut emitter = DefaultEmitter::default();
@@ -54,14 +54,15 @@ fn named(tag: &StartTag<()>) -> Option<&[u8]> {
     }
 }
 
-/// The first candidate of a `srcset`; a browser loads one of them.
+/// Returns the first candidate of a `srcset`; a browser loads one of them.
 fn first_of_set(set: &[u8]) -> Option<&[u8]> {
     set.split(u8::is_ascii_whitespace)
         .find(|word| !word.is_empty())
         .map(|word| word.strip_suffix(b",").unwrap_or(word))
 }
 
-/// The key that a reference leads to from the page `key`; `None` for other hosts and schemes.
+/// Returns the key that a reference leads to from the page `key`; `None` for other hosts and
+/// schemes.
 fn resolved(key: &[u8], reference: &[u8]) -> Option<Box<[u8]>> {
     let reference = reference.trim_ascii();
     let end = reference.iter().position(|byte| b"?#".contains(byte)).unwrap_or(reference.len());

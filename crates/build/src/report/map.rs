@@ -28,7 +28,7 @@ const CHARACTER_WIDTH: f64 = 6.4;
 pub(super) const GROUPS: [&str; 8] =
     ["Pages", "Style sheets", "Scripts", "Images", "Fonts", "Sound and film", "Data", "Other"];
 
-/// The place of a media type in [`GROUPS`].
+/// Returns the place of a media type in [`GROUPS`].
 pub(super) fn group(essence: &str) -> usize {
     let (top, sub) = essence.split_once('/').unwrap_or((essence, ""));
     match (top, sub) {
@@ -44,7 +44,7 @@ pub(super) fn group(essence: &str) -> usize {
     }
 }
 
-/// The drawing of files that are sorted by key.
+/// Returns the drawing of files that are sorted by key.
 pub(super) fn svg(files: &[FileReport]) -> String {
     let mut drawing = Drawing { text: String::new(), total: bytes_of(files) };
     let _ = write!(
@@ -139,7 +139,7 @@ fn children(files: &[FileReport], depth: usize) -> impl Iterator<Item = &[FileRe
     })
 }
 
-/// The part of a key up to the next slash behind `depth` bytes, and whether there is one.
+/// Returns the part of a key up to the next slash after `depth` bytes, and whether there is one.
 fn name_in(key: &[u8], depth: usize) -> (&[u8], bool) {
     let rest = key.get(depth..).unwrap_or_default();
     match rest.iter().position(|&byte| byte == b'/') {
@@ -148,7 +148,7 @@ fn name_in(key: &[u8], depth: usize) -> (&[u8], bool) {
     }
 }
 
-/// The group with most bytes.
+/// Returns the group with most bytes.
 fn most(files: &[FileReport]) -> usize {
     let mut bytes = [0; GROUPS.len()];
     for file in files {

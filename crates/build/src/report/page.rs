@@ -256,7 +256,7 @@ fn shown(key: &[u8]) -> String {
     escaped(&String::from_utf8_lossy(key)).into_owned()
 }
 
-/// Text that stays text between tags and in quoted attributes.
+/// Returns text that stays inert between tags and in quoted attributes.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['<', '>', '&', '"']) {
         return Cow::Borrowed(text);

@@ -15,7 +15,8 @@ impl Area {
         self.width * self.height
     }
 
-    /// Without a border of so much, and so much more at the top; nothing, if that is all of it.
+    /// Returns the area without a border of this width, and this much more at the top; an empty
+    /// one, if that is all of it.
     pub(super) fn within(self, border: f64, top: f64) -> Area {
         Area {
             x: self.x + border,
@@ -44,8 +45,8 @@ pub(super) fn divide(area: Area, sizes: &[u64]) -> Vec<Area> {
     parts
 }
 
-/// How many of `sizes` stand beside each other along `side`: more, as long as that makes the worst
-/// of them less thin.
+/// Returns how many of `sizes` stand beside each other along `side`: more, as long as that makes
+/// the worst of them less thin.
 fn row_length(sizes: &[u64], scale: f64, side: f64) -> usize {
     let (mut sum, mut best) = (0.0, f64::INFINITY);
     for (rank, &size) in sizes.iter().enumerate() {

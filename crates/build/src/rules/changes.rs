@@ -32,7 +32,7 @@ impl<'r> Changes<'r> {
         Changes { rules, known: HashMap::new(), sets: Vec::new() }
     }
 
-    /// For the answer under a URL, its path decoded.
+    /// Returns the changes for the response under a URL, its path decoded.
     pub(crate) fn of_path(&mut self, path: &[u8]) -> ChangesId {
         let rules = self.rules.iter().enumerate();
         let matches = rules.filter_map(|(rule, FieldRule { pattern, changes, .. })| {
@@ -55,7 +55,7 @@ impl<'r> Changes<'r> {
         self.id(matches.collect())
     }
 
-    /// No changes at all.
+    /// Returns the id of an empty list of changes.
     pub(crate) fn none(&mut self) -> ChangesId {
         self.id(Vec::new())
     }
@@ -81,7 +81,8 @@ impl<'r> Changes<'r> {
     }
 }
 
-/// A line with its placeholders filled in; None when it has some and nothing was captured.
+/// Returns a line with its placeholders filled in; `None` when it has some and nothing was
+/// captured.
 fn filled(
     change: &HeaderChange,
     rule: &FieldRule,
@@ -114,7 +115,7 @@ struct ChangedField {
 }
 
 impl FieldList {
-    /// The built-in fields, changed.
+    /// Returns the built-in fields, changed.
     pub(crate) fn new(built_in: &[(&str, &str)], changes: &[HeaderChange]) -> FieldList {
         let field = |&(name, value): &(&str, &str)| ChangedField {
             name: name.to_owned(),
@@ -146,7 +147,7 @@ impl FieldList {
             && self.not_modified() == other.not_modified()
     }
 
-    /// All of them.
+    /// Returns all fields.
     pub(crate) fn all(&self) -> Vec<(&str, &str)> {
         self.fields.iter().map(ChangedField::pair).collect()
     }

@@ -58,7 +58,7 @@ pub(crate) struct SitePaths<'s> {
 }
 
 impl<'s> SitePaths<'s> {
-    /// All that files with these keys answer, by the plan of them.
+    /// Returns the paths at which files with these keys respond, by the plan of them.
     pub(crate) fn of(
         files: &'s [&'s [u8]],
         plan: &'s KeyPlan<'s>,
@@ -283,7 +283,7 @@ impl<'r> Compiled<'r> {
         behind.into_iter().any(|later| self.is_forced(later))
     }
 
-    /// The rules that can match a path, in order, up to the first that always does.
+    /// Returns the rules that can match a path, in order, up to the first that always does.
     pub(super) fn matching(&self, path: &[u8]) -> Vec<usize> {
         let mut about = self.about(path);
         let always =
@@ -294,7 +294,7 @@ impl<'r> Compiled<'r> {
         about
     }
 
-    /// The rules whose path a path is, in order.
+    /// Returns the rules whose path a path is, in order.
     pub(super) fn about(&self, path: &[u8]) -> Vec<usize> {
         let mut about = self.exact_at(path).to_vec();
         let patterns = self.patterns.iter().copied();
@@ -327,7 +327,7 @@ impl<'r> Compiled<'r> {
         self.rewrites.iter().any(|&number| self.rules.get(number).is_some_and(leads_there))
     }
 
-    /// The first rule before this one that applies to everything it is about.
+    /// Returns the first rule before this one that applies to everything it is about.
     pub(super) fn covered_by(&self, number: usize) -> Option<usize> {
         let rule = self.rules.get(number)?;
         let covers = |&earlier: &usize| {
@@ -411,7 +411,7 @@ pub(crate) fn is_of_folder(rule: &Redirect, folder: &[u8]) -> bool {
     covers_path(&rule.path, &all)
 }
 
-/// A path and its other slash form.
+/// Returns a path and its other slash form.
 pub(super) fn forms(path: &[u8]) -> Vec<Vec<u8>> {
     match path {
         b"/" => vec![path.to_vec()],

@@ -4,7 +4,7 @@ use pinion_http::grammar::hex_digit;
 
 use super::text::{LineFault, Word};
 
-/// The bytes of a path, its escapes decoded.
+/// Returns the bytes of a path, its escapes decoded.
 pub(super) fn decoded(word: Word<'_>) -> Result<Vec<u8>, LineFault> {
     let bytes = unescaped(word, |byte| byte)?;
     let is_in_no_key = |byte: &&Byte| byte.value == 0 || (byte.escaped && byte.value == b'/');
@@ -16,7 +16,7 @@ pub(super) fn decoded(word: Word<'_>) -> Result<Vec<u8>, LineFault> {
     Ok(bytes.into_iter().map(|byte| byte.value).collect())
 }
 
-/// The bytes of a key or value of a query; `+` is a space there.
+/// Returns the bytes of a key or value of a query; `+` is a space there.
 pub(super) fn query_decoded(word: Word<'_>) -> Result<Vec<u8>, LineFault> {
     let bytes = unescaped(word, |byte| if byte == b'+' { b' ' } else { byte })?;
     Ok(bytes.into_iter().map(|byte| byte.value).collect())

@@ -47,8 +47,8 @@ impl Deepest {
 }
 
 impl<'s> Collector<'s> {
-    /// For keys below the folder `content` of the folder `source`, which was walked without the
-    /// files of `left_out`.
+    /// Makes a collector for keys below the folder `content` of the folder `source`, which was
+    /// walked without the files of `left_out`.
     pub(super) fn new(source: &'s Path, content: &'s str, left_out: &'s [FileId]) -> Collector<'s> {
         Collector {
             source,
@@ -204,14 +204,14 @@ impl<'s> Collector<'s> {
     }
 }
 
-/// The warning about a line that is left out.
+/// Returns the warning about a line that is left out.
 pub(super) fn left_out(error: RuleError) -> Warning {
     let RuleError { file, line, column, expected } = error;
     Warning::Rule { file, line, column, doubt: RuleDoubt::LeftOut { expected } }
 }
 
-/// A path that no message shows as if it were below the source: `rules` becomes `./rules`. The way
-/// back is [`in_place`].
+/// Returns a path that no message shows as if it were below the source: `rules` becomes `./rules`.
+/// The way back is [`in_place`].
 fn told_apart(path: &Path) -> PathBuf {
     match path.components().next() {
         Some(Component::Normal(_)) => Path::new(".").join(path),
@@ -219,7 +219,8 @@ fn told_apart(path: &Path) -> PathBuf {
     }
 }
 
-/// Where the file of a [`FileProblem`], [`RuleError`] or [`Warning`] of a build of `source` lies.
+/// Returns where the file of a [`FileProblem`], [`RuleError`] or [`Warning`] of a build of `source`
+/// lies.
 pub fn in_place(source: &Path, told: &Path) -> PathBuf {
     match told.components().next() {
         Some(Component::Normal(_)) => source.join(told),
@@ -236,7 +237,7 @@ fn check_is_file(path: &Path) -> Result<(), Reason> {
     }
 }
 
-/// A rules file and its content; none when it is too long to be one.
+/// Returns a rules file and its content; `None` when it is too long to be one.
 fn content(path: &Path) -> Result<Option<(FileId, Vec<u8>)>, Reason> {
     let open = OpenSource::open(path)?;
     let stamp = open.stamp();
@@ -246,12 +247,12 @@ fn content(path: &Path) -> Result<Option<(FileId, Vec<u8>)>, Reason> {
     Ok(Some(((stamp.device, stamp.inode), open.read()?)))
 }
 
-/// An error about a file as a whole.
+/// Returns an error about a file as a whole.
 fn whole(file: &Path, expected: &str) -> RuleError {
     RuleError { file: file.to_owned(), line: 1, column: 1, expected: expected.to_owned() }
 }
 
-/// A key cut behind its last slash.
+/// Returns a key cut behind its last slash.
 pub(super) fn folder_and_name(key: &[u8]) -> (&[u8], &[u8]) {
     key.split_at(key.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1))
 }

@@ -64,7 +64,7 @@ impl Glob {
         Ok(Glob { encoded: encoded.into(), names })
     }
 
-    /// As an archive has it.
+    /// Returns the pattern as an archive has it.
     pub(crate) fn pattern(&self) -> FieldPattern<'_> {
         FieldPattern::of(&self.encoded)
     }
@@ -114,7 +114,7 @@ impl Glob {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// `text` cut at the placeholders of the pattern.
+    /// Cuts `text` at the placeholders of the pattern.
     pub(crate) fn parts<'t>(&self, text: &'t str) -> Vec<ValuePart<'t>> {
         let is_star = |part| matches!(part, PatternPart::Star | PatternPart::Stars);
         let splat = self.pattern().parts().any(is_star).then_some((SPLAT, 0));
@@ -208,7 +208,7 @@ enum Special<'t> {
 }
 
 impl Special<'_> {
-    /// Length in the segment.
+    /// Returns the length in the segment.
     fn bytes(&self) -> usize {
         match self {
             Special::Star => 1,
@@ -236,8 +236,8 @@ fn next_special(segment: &str, from: usize) -> Option<(usize, Special<'_>)> {
     })
 }
 
-/// The name of a placeholder: letters, digits and `_`; also `-` where nothing else follows in the
-/// segment.
+/// Returns the name of a placeholder: letters, digits and `_`; also `-` where nothing else follows
+/// in the segment.
 fn name_at(segment: &str, start: usize) -> &str {
     let rest = segment.get(start..).unwrap_or_default();
     if start == 1 && rest.bytes().all(is_name_byte) {

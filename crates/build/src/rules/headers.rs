@@ -45,7 +45,7 @@ pub enum HeaderChange {
 }
 
 impl HeaderChange {
-    /// The name of the field, as it is written.
+    /// Returns the name of the field, as it is written.
     pub(crate) fn name(&self) -> &str {
         match self {
             HeaderChange::Give { name, .. } | HeaderChange::Take { name } => name,
@@ -267,8 +267,8 @@ const DECIDED: [(&str, &str); 3] = [
     ("server", "pinion serve --server-name sets it"),
 ];
 
-/// The coding that a `Content-Encoding` names. It says how files lie in the folder, not how they
-/// are sent: that is decided for each request.
+/// Returns the coding that a `Content-Encoding` names. It says how files lie in the folder, not how
+/// they are sent: that is decided for each request.
 pub(crate) fn content_coding(value: &str) -> Option<Coding> {
     Coding::from_token(value.as_bytes())
 }

@@ -12,7 +12,7 @@ const LABEL_MAX_BYTES: usize = 63;
 /// Dots of other scripts (RFC 3490 §3.1).
 const DOTS: [char; 3] = ['\u{3002}', '\u{ff0e}', '\u{ff61}'];
 
-/// The host of an authority in lower case and ASCII, without a port.
+/// Returns the host of an authority in lower case and ASCII, without a port.
 pub(super) fn host_of(authority: &str) -> Option<Box<[u8]>> {
     let ascii = to_ascii(authority)?;
     let split = host::split(ascii.as_bytes()).ok()?;
@@ -35,7 +35,7 @@ pub(super) fn to_ascii(authority: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(labels.join(".") + &port))
 }
 
-/// The ASCII form of a label.
+/// Returns the ASCII form of a label.
 fn label(label: &str) -> Option<String> {
     let lower: String = label.chars().flat_map(char::to_lowercase).collect();
     if lower.is_ascii() {
@@ -57,7 +57,7 @@ fn is_of_name(c: char) -> bool {
     c == '-' || c.is_alphanumeric() || (is_mark_of_script && !is_single_mark && !c.is_control())
 }
 
-/// RFC 3492 §6.3; None on overflow.
+/// Encodes a label in Punycode (RFC 3492 §6.3); returns `None` on overflow.
 fn punycode(text: &str) -> Option<String> {
     const TMIN: u32 = 1;
     const TMAX: u32 = 26;
@@ -102,7 +102,7 @@ fn punycode(text: &str) -> Option<String> {
 
 const BASE: u32 = 36;
 
-/// RFC 3492 §6.1.
+/// Adapts the bias (RFC 3492 §6.1).
 fn adapted(delta: u32, count: u32, is_first: bool, tmin: u32, tmax: u32) -> u32 {
     const SKEW: u32 = 38;
     const DAMP: u32 = 700;

@@ -164,7 +164,7 @@ fn sample(parts: &[RedirectPart]) -> (Vec<u8>, Vec<Vec<u8>>) {
     (if path.is_empty() { vec![b'/'] } else { path }, captures)
 }
 
-/// The path of a redirect's target, decoded.
+/// Returns the path of a redirect's target, decoded.
 fn target_path(rule: &Redirect, captures: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     for part in &rule.target {

@@ -80,7 +80,7 @@ fn may_cover(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
     })
 }
 
-/// The same as [`covers_path`], whichever parts of one stand for which parts of the other.
+/// Works like [`covers_path`], whichever parts of one stand for which parts of the other.
 fn covers_tokens(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
     let Some(wider) = WiderTokens::of(wider) else {
         // Parts that match one path only can be compared with it.
@@ -156,7 +156,7 @@ impl WiderTokens {
     /// Most states, so that a set of them and of the end is one number.
     const MAX: usize = 127;
 
-    /// `None` if it has too many.
+    /// Returns the tokens; `None` if there are too many.
     fn of(parts: &[RedirectPart]) -> Option<Self> {
         let mut states = [WiderToken::Any; Self::MAX];
         let mut count = 0;
@@ -229,7 +229,7 @@ impl WiderTokens {
     }
 }
 
-/// The text that a segment begins with.
+/// Returns the text that a segment begins with.
 fn begin_of(encoded: &[u8]) -> &[u8] {
     match SegmentPattern::of(encoded).parts().next() {
         Some(SegmentPart::Literal(text)) => text,
@@ -237,7 +237,7 @@ fn begin_of(encoded: &[u8]) -> &[u8] {
     }
 }
 
-/// The path of texts alone.
+/// Returns the path of texts alone.
 fn path_of(parts: &[RedirectPart]) -> Vec<u8> {
     let mut path = Vec::new();
     for part in parts {

@@ -204,7 +204,7 @@ struct Special<'t> {
     name: Option<&'t str>,
 }
 
-/// The part of a path that a segment is.
+/// Returns the part of a path that a segment is.
 fn part_of(
     pieces: &[SegmentPiece],
     segment: Word<'_>,
@@ -255,7 +255,7 @@ fn push_text(
     Ok(())
 }
 
-/// The first `*` or placeholder of a segment from a place on.
+/// Returns the first `*` or placeholder of a segment from a place on.
 ///
 /// A colon begins a placeholder at the front of a segment, after another placeholder, and after any
 /// character that is no letter or digit: `/p-:id`. After a letter it does if the target names it:
@@ -302,7 +302,7 @@ pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-/// A host as it is compared: lower case, without its port.
+/// Returns a host as it is compared: lower case, without its port.
 fn host_pattern(authority: &str) -> Option<Box<[u8]>> {
     let (any, name) = match authority.strip_prefix("*.") {
         Some(name) => ("*.", name),

@@ -89,7 +89,7 @@ pub enum TargetPart {
 }
 
 impl RedirectPart {
-    /// As an archive has it.
+    /// Returns the part as an archive has it.
     pub(crate) fn stored(&self) -> PathPart<'_> {
         match self {
             RedirectPart::Literal(segment) => PathPart::Literal(segment),
@@ -118,7 +118,7 @@ impl Redirect {
         self.host.is_none() && self.query.is_empty()
     }
 
-    /// The one path it is about, without a slash at its end.
+    /// Returns the one path it is about, without a slash at its end.
     pub(crate) fn only_path(&self) -> Option<Vec<u8>> {
         let mut path = Vec::new();
         for part in &self.path {
@@ -129,7 +129,7 @@ impl Redirect {
         Some(if path.is_empty() { vec![b'/'] } else { path })
     }
 
-    /// The target if nothing in it is captured.
+    /// Returns the target if nothing in it is captured.
     pub(crate) fn only_target(&self) -> Option<&[u8]> {
         match self.target.as_slice() {
             [TargetPart::Literal(target)] => Some(target),
@@ -310,7 +310,7 @@ fn begins_with_host(word: &str) -> bool {
     host.contains('.') && host.split('.').all(is_label) && !is_file
 }
 
-/// A word behind the target that is no status, or one behind that `status`.
+/// Returns the error about a word after the target that is no status, or one after that `status`.
 fn refused(word: Word<'_>, status: Option<u16>) -> LineFault {
     let name = word.text.split('=').next().unwrap_or_default().to_ascii_lowercase();
     match name.as_str() {

@@ -23,7 +23,7 @@ pub(super) struct RuleTarget {
 }
 
 impl RuleTarget {
-    /// The path that a rule is about, as it is.
+    /// Returns the path that a rule is about, as it is.
     pub(super) fn same_as(source: &RulePattern) -> RuleTarget {
         let mut parts = TargetParts::default();
         let mut numbers = 0..;
@@ -90,7 +90,7 @@ impl RuleTarget {
     }
 }
 
-/// A target that clients are sent to.
+/// Returns a target that clients are sent to.
 fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<RuleTarget, LineFault> {
     let mut parts = TargetParts::default();
     let (prefix, rest) = split_folder(folder, to);
@@ -181,7 +181,7 @@ fn pieces<'t>(
 }
 
 impl<'s> Captures<'s> {
-    /// The longest name that `text` begins with as a whole word.
+    /// Returns the longest name that `text` begins with as a whole word.
     fn longest(&self, text: &str) -> Option<(u8, &'s str)> {
         let is_whole = |name: &str| {
             let behind = text.strip_prefix(name).and_then(|rest| rest.bytes().next());

@@ -83,7 +83,7 @@ impl LineFault {
         line.text.get(at..).unwrap_or_default()
     }
 
-    /// In the given line of a file.
+    /// Returns the error in the given line of a file.
     pub(super) fn at(self, file: &Path, line: usize) -> RuleError {
         let LineFault { column, mut expected, found, advice } = self;
         if let Some(found) = found {
@@ -105,12 +105,12 @@ pub(super) struct Word<'t> {
 }
 
 impl<'t> Word<'t> {
-    /// Where the character at a byte offset stands.
+    /// Returns where the character at a byte offset stands.
     pub(super) fn column_at(&self, offset: usize) -> usize {
         self.column + self.text.get(..offset).map_or(0, |before| before.chars().count())
     }
 
-    /// Just behind it.
+    /// Returns the column right after it.
     pub(super) fn end(&self) -> usize {
         self.column_at(self.text.len())
     }
@@ -122,8 +122,8 @@ impl<'t> Word<'t> {
     }
 }
 
-/// The lines that say something, with their numbers from 1: white space around them is gone, empty
-/// ones and those that begin with `#` are left out.
+/// Returns the lines that say something, with their numbers from 1: white space around them is
+/// gone, empty ones and those that begin with `#` are left out.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Result<Word<'_>, LineFault>)> {
     let lines = text.split(|&byte| byte == b'\n').enumerate();
     lines.filter_map(|(rank, bytes)| {
@@ -150,14 +150,14 @@ fn line(bytes: &[u8]) -> Result<Word<'_>, LineFault> {
     }
 }
 
-/// Without white space around it.
+/// Returns the word without white space around it.
 pub(super) fn trimmed(word: Word<'_>) -> Word<'_> {
     let start = word.text.len() - word.text.trim_start_matches(is_space).len();
     let word = word.from(start);
     Word { text: word.text.trim_end_matches(is_space), ..word }
 }
 
-/// The words of a line.
+/// Returns the words of a line.
 pub(super) fn words(line: Word<'_>) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     let mut column = line.column;
@@ -170,8 +170,8 @@ pub(super) fn words(line: Word<'_>) -> Vec<Word<'_>> {
     words
 }
 
-/// White space as JavaScript has it, whose parsers set the format: that of Unicode with the byte
-/// order mark and without NEL.
+/// Returns whether a character is white space in JavaScript, whose parsers set the format: that of
+/// Unicode with the byte order mark and without NEL.
 fn is_space(c: char) -> bool {
     c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
 }

@@ -58,7 +58,8 @@ impl<T: PartialEq + Copy> ScriptQueue<T> {
         QueueEntry::Waits
     }
 
-    /// A script has ended. Returns the request whose script may run now, which has to be told.
+    /// Frees the place of a script that has ended. Returns the request whose script may run now,
+    /// which has to be notified.
     #[must_use]
     pub(super) fn release(&self) -> Option<T> {
         let mut state = self.lock();

@@ -158,8 +158,8 @@ impl ScriptRequest {
         None
     }
 
-    /// A file is sent in place of the content of the response. A script that has all of the request
-    /// may finish.
+    /// Ends the request with a file in place of the content of the response. A script that has all
+    /// of the request may finish.
     fn end_with_file(&self, file: Box<FileResponse>, now_ms: u64) -> (CgiEnded, ScriptEnd) {
         let end = match self.has_all_content {
             true => ScriptEnd::Discarded { due_ms: now_ms + DISCARDED_RESPONSE_TIMEOUT_MS },
@@ -189,7 +189,7 @@ impl ScriptRequest {
         output.feed(bytes, end, storage, |event| response.send(event, scripts, defaults, exchange))
     }
 
-    /// The response is at its end, or is wrong.
+    /// Ends the request at the end of the response, or because the output is wrong.
     fn end(
         &mut self,
         read: Result<bool, OutputError>,
@@ -224,7 +224,7 @@ impl ScriptRequest {
         }
     }
 
-    /// The script could not be started, or was stopped.
+    /// Ends the request because the script could not be started, or was stopped.
     fn run_has_failed(
         &mut self,
         error: Arc<RunError>,

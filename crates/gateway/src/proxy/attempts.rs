@@ -77,7 +77,7 @@ impl Attempts {
         Some(Self { server, tried, count: 1, was_sent: false, began_ms: now_ms, key, asked })
     }
 
-    /// The first server is asked now, and not when it was chosen.
+    /// Begins the attempts: the first server is asked now, and not when it was chosen.
     pub(super) fn begin(&mut self, now_ms: u64) {
         self.began_ms = now_ms;
     }

@@ -40,7 +40,7 @@ impl DiscardedResponses {
         self.due.insert((due_ms, id));
     }
 
-    /// When [`Self::next_due`] has something, in monotonic milliseconds.
+    /// Returns the time when [`Self::next_due`] has something, in monotonic milliseconds.
     pub(super) fn alarm_ms(&self) -> Option<u64> {
         self.due.first().map(|(due_ms, _)| *due_ms)
     }

@@ -55,7 +55,7 @@ impl HealthChecks {
         before.iter().filter_map(|check| check.running).for_each(|id| client.close(id));
     }
 
-    /// When the next check is sent, in monotonic milliseconds.
+    /// Returns the time when the next check is sent, in monotonic milliseconds.
     pub(super) fn alarm_ms(&self) -> Option<u64> {
         let waiting = self.checks.iter().filter(|check| check.running.is_none());
         waiting.map(|check| check.due_ms).min()

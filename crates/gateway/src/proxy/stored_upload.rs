@@ -49,7 +49,8 @@ impl StoredUpload {
         self.content.append(bytes, quotas)
     }
 
-    /// All content is there. Returns the request that is sent now, with the length of its content.
+    /// Ends the content, all of which is there. Returns the request that is sent now, with the
+    /// length of its content.
     ///
     /// # Errors
     /// The content cannot be stored.
@@ -66,7 +67,7 @@ impl StoredUpload {
         self.is_ended
     }
 
-    /// The request is sent once more.
+    /// Makes the upload ready to be sent once more.
     pub(super) fn rewind(&mut self) {
         self.content.rewind();
         self.is_ended = false;

@@ -172,8 +172,8 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         QueueEntry::Waits
     }
 
-    /// A process has ended, and is started again: others get its requests meanwhile. Returns
-    /// whether it may get some later.
+    /// Records that a process has ended and is started again: others get its requests meanwhile.
+    /// Returns whether it may get some later.
     pub(super) fn set_down(&self, process: u64) -> bool {
         let mut state = self.lock();
         let load = state.load(process).filter(|load| !load.is_retired);
@@ -184,7 +184,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         .is_some()
     }
 
-    /// A process is there, or may be. Returns whether it was not before.
+    /// Records that a process is there, or may be. Returns whether it was not before.
     pub(super) fn set_up(&self, process: u64) -> bool {
         let mut state = self.lock();
         state.load(process).is_some_and(|load| std::mem::take(&mut load.is_down))
@@ -202,14 +202,15 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         self.lock().waiting.push_front(request);
     }
 
-    /// A process has not ended a request for a while: it is quick again once it has shown it.
+    /// Records that a process has not ended a request for a while: it counts as quick again once it
+    /// has shown it.
     pub(super) fn set_slow(&self, process: u64) {
         if let Some(load) = self.lock().load(process) {
             load.service_time = load.service_time.max(QUICK_MS * MILLISECOND);
         }
     }
 
-    /// A request of a process is over its time. Returns whether all threads hang now.
+    /// Records that a request of a process is over its time. Returns whether all threads hang now.
     pub(super) fn add_overdue(&self, process: u64) -> bool {
         let requests_max = self.requests_max();
         let mut state = self.lock();
@@ -220,7 +221,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         load.is_stuck && !was_stuck
     }
 
-    /// A request that was over its time has ended, so its thread goes on.
+    /// Records that a request that was over its time has ended, so its thread goes on.
     pub(super) fn end_overdue(&self, process: u64) {
         let requests_max = self.requests_max();
         if let Some(load) = self.lock().load(process) {
@@ -229,13 +230,13 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         }
     }
 
-    /// The event loop of a process does not answer. Returns whether that is new.
+    /// Records that the event loop of a process does not answer. Returns whether that is new.
     pub(super) fn set_blocked(&self, process: u64) -> bool {
         let mut state = self.lock();
         state.load(process).is_some_and(|load| !std::mem::replace(&mut load.is_stuck, true))
     }
 
-    /// The event loop of a process answers.
+    /// Records that the event loop of a process answers.
     pub(super) fn set_unblocked(&self, process: u64) {
         if let Some(load) = self.lock().load(process) {
             load.is_stuck = false;
@@ -257,8 +258,8 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         (backlog > 0).then_some((backlog, free))
     }
 
-    /// A request has ended that a process had. It has taken `service_ms`, if it was served. Behind
-    /// it, the caller tells the requests of [`Self::grant`].
+    /// Records that a request of a process has ended. It has taken `service_ms`, if it was served.
+    /// After this call, the caller notifies the requests of [`Self::grant`].
     pub(super) fn release(&self, process: u64, service_ms: Option<u64>) {
         let mut state = self.lock();
         if let Some(load) = state.load(process) {

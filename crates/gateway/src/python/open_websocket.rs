@@ -85,7 +85,7 @@ impl OpenWebSocket {
         self.is_open
     }
 
-    /// The client's side is open.
+    /// Continues after the client's side was opened.
     pub(super) fn opened(&mut self, connections: &mut Connections<'_>) {
         self.is_open = true;
         self.heard_ms = connections.now().monotonic_ms;
@@ -95,7 +95,7 @@ impl OpenWebSocket {
         self.wait(connections);
     }
 
-    /// Bytes have come from the client. Frames for the process are added to `frames`.
+    /// Takes bytes that have come from the client. Frames for the process are added to `frames`.
     pub(super) fn bytes(
         &mut self,
         bytes: &[u8],
@@ -124,7 +124,7 @@ impl OpenWebSocket {
         self.read_waiting(frames, connections)
     }
 
-    /// The client has left without closing the WebSocket.
+    /// Ends a WebSocket whose client has left without closing it.
     pub(super) fn left(&mut self, frames: &mut Vec<u8>) -> WebSocketLife {
         if !self.has_left_process {
             self.has_left_process = true;
@@ -133,7 +133,7 @@ impl OpenWebSocket {
         WebSocketLife::Over
     }
 
-    /// The process wants so many bytes more.
+    /// Records that the process wants so many bytes more.
     pub(super) fn wanted(
         &mut self,
         bytes: u32,
@@ -147,7 +147,7 @@ impl OpenWebSocket {
         self.read_waiting(frames, connections)
     }
 
-    /// The process has sent a piece of a message, of which so many bytes count.
+    /// Sends a piece of a message of the process, of which so many bytes count.
     pub(super) fn message(
         &mut self,
         (kind, piece, is_end): (MessageKind, &[u8], bool),
@@ -188,7 +188,7 @@ impl OpenWebSocket {
         self.read_waiting(frames, connections)
     }
 
-    /// The server stops.
+    /// Closes the WebSocket because the server stops.
     pub(super) fn stop(
         &mut self,
         code: u16,
@@ -199,7 +199,8 @@ impl OpenWebSocket {
         self.close(code, "", frames, connections)
     }
 
-    /// The process has sent its last frame. `is_whole` says that the application has returned.
+    /// Ends the WebSocket after the last frame of the process. `is_whole` is true if the
+    /// application has returned.
     pub(super) fn ended(
         &mut self,
         is_whole: bool,
@@ -221,7 +222,7 @@ impl OpenWebSocket {
         self.close(INTERNAL_ERROR, "", frames, connections)
     }
 
-    /// A deadline has passed.
+    /// Handles a deadline that has passed.
     pub(super) fn deadline(
         &mut self,
         frames: &mut Vec<u8>,

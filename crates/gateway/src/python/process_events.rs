@@ -23,8 +23,8 @@ use crate::limits::PYTHON_TAG;
 use crate::proxy::Ended;
 
 impl Python {
-    /// Something has happened on a connection to a process. `ended` is called for each request that
-    /// ends thereby, with its exchange.
+    /// Handles an event on a connection to a process. `ended` is called for each request that this
+    /// ends, with its exchange.
     pub fn raw(
         &mut self,
         event: &RawEvent<'_>,
@@ -265,7 +265,7 @@ impl Python {
         }
     }
 
-    /// A process has sent the last frame of a request.
+    /// Ends a request after the last frame of its process.
     fn end_request(&mut self, link: &mut ProcessLink, number: u32, now_ms: u64) {
         if let Some(known) = link.remove(number) {
             let begin_ms = known.sent_ms.unwrap_or(now_ms).max(link.last_end_ms);
@@ -319,8 +319,8 @@ impl Python {
         false
     }
 
-    /// A connection is lost, and with it all its requests. Those that were not sent go to another
-    /// process, if it is the process that has ended.
+    /// Handles a lost connection, and with it all its requests. The ones that were not sent go to
+    /// another process, if it is the process that has ended.
     pub(super) fn lost(
         &mut self,
         number: u64,
@@ -356,7 +356,7 @@ impl Python {
         }
     }
 
-    /// A process is there again: requests that wait for others which are not there leave them.
+    /// Moves requests that wait for processes which are down, after a process is there again.
     fn leave_processes_that_are_down(
         &mut self,
         app: &Arc<PythonApp>,
@@ -374,7 +374,7 @@ impl Python {
         self.grant(app);
     }
 
-    /// A process has these requests no more.
+    /// Removes these requests from a process.
     fn lose(
         &mut self,
         process: &AppProcess,
@@ -393,8 +393,7 @@ impl Python {
         }
     }
 
-    /// A process was too slow for these requests, and does not have them any more. They are the
-    /// next.
+    /// Queues requests first that a process was too slow for, and does not have any more.
     fn enter_first(
         &mut self,
         process: &AppProcess,
@@ -417,8 +416,8 @@ impl Python {
         }
     }
 
-    /// A process has not started these requests, and does not have them any more. They go to
-    /// another one.
+    /// Queues requests again that a process has not started, and does not have any more. They go to
+    /// another process.
     fn enter_again(
         &mut self,
         process: &AppProcess,

@@ -221,7 +221,7 @@ impl ProcessLink {
         Some(known)
     }
 
-    /// The exchange of a request is over; its last frame is still to come.
+    /// Forgets the exchange of a request, which is over; its last frame is still to come.
     pub(super) fn forget_exchange(&mut self, number: u32) {
         if let Some(known) = self.requests.get_mut(&number) {
             known.exchange = None;

@@ -181,7 +181,7 @@ impl PythonRequest {
         batch.add(number, content, &self.environ)
     }
 
-    /// A process did not start the request, so another one gets it.
+    /// Counts an attempt: a process did not start the request, so another one gets it.
     ///
     /// # Errors
     /// That has happened too often.
@@ -284,7 +284,7 @@ impl PythonRequest {
         }
     }
 
-    /// The process has started the request, so no other one gets it.
+    /// Drops the stored input, since the process has started the request and no other one gets it.
     fn forget_input(&mut self) {
         self.environ = Environ::default();
         self.whole_content = None;
@@ -338,7 +338,7 @@ impl PythonRequest {
         None
     }
 
-    /// The client has taken content. Returns how many more bytes the process may send.
+    /// Returns how many more bytes the process may send, after the client has taken content.
     pub(super) fn room_after_writing(&mut self) -> Option<u32> {
         self.is_full = false;
         self.room()
@@ -374,7 +374,7 @@ impl PythonRequest {
         }
     }
 
-    /// The client has ended its side of a WebSocket that is not accepted yet.
+    /// Records that the client has ended its side of a WebSocket that is not accepted yet.
     pub(super) fn end_websocket_input(&mut self) {
         if let Some(pending) = &mut self.websocket {
             pending.has_ended = true;

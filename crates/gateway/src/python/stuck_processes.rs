@@ -41,7 +41,7 @@ impl PythonApp {
 }
 
 impl Python {
-    /// A request that a process has is over its time, and its client gets no response.
+    /// Records that a request of a process is over its time, and its client gets no response.
     pub(super) fn note_overdue(&mut self, address: Address, exchange: &mut Exchange<'_>) {
         let Some(request) = self.requests.get(&address) else { return };
         let RequestStage::Sent { link: link_number, number } = request.stage else { return };
@@ -79,7 +79,7 @@ impl Python {
         }
     }
 
-    /// The event loop of a process has answered.
+    /// Records that the event loop of a process has answered.
     pub(super) fn note_answer(&mut self, link: &mut ProcessLink) {
         if link.asked_ms.take().is_some() {
             let AppProcess { app, number } = &link.process;
@@ -88,7 +88,7 @@ impl Python {
         }
     }
 
-    /// When an event loop is to have answered.
+    /// Returns the time when an event loop must have answered.
     pub(super) fn blocked_check_ms(&self) -> Option<u64> {
         self.blocked_checks.front().map(|(_, due_ms)| *due_ms)
     }

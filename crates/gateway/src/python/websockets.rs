@@ -57,15 +57,16 @@ impl WebSockets {
         self.clients.contains_key(&ClientKey::Stream(exchange))
     }
 
-    /// When [`Python::pass`] has something to do for them, in monotonic milliseconds.
+    /// Returns the time when [`Python::pass`] has something to do for them, in monotonic
+    /// milliseconds.
     pub(super) fn alarm_ms(&self) -> Option<u64> {
         self.opening.front().map(|(_, due_ms)| *due_ms)
     }
 }
 
 impl Python {
-    /// The application has accepted the WebSocket that an exchange has asked for. Returns false if
-    /// there is no such exchange.
+    /// Accepts the WebSocket that an exchange has asked for, as the application does. Returns false
+    /// if there is no such exchange.
     pub(super) fn accept(
         &mut self,
         key: WebSocketKey,
@@ -160,7 +161,7 @@ impl Python {
         self.live_on(key, life, connections);
     }
 
-    /// The connection to a process is lost, and with it the WebSockets whose requests these were.
+    /// Closes a WebSocket because the connection to its process is lost.
     pub(super) fn lose_websocket(&mut self, key: WebSocketKey, connections: &mut Connections<'_>) {
         let Some(websocket) = self.websockets.open.get_mut(&key) else { return };
         let mut frames = Vec::new();
@@ -168,7 +169,7 @@ impl Python {
         self.live_on(key, life, connections);
     }
 
-    /// Something has happened on the connection of a client. Returns false if it is not that of a
+    /// Handles an event on the connection of a client. Returns false if it is not that of a
     /// WebSocket.
     pub fn raw_of_client(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) -> bool {
         let address = stream.address();
@@ -182,7 +183,7 @@ impl Python {
         true
     }
 
-    /// Something has happened to an exchange. Returns false if it is not that of a WebSocket.
+    /// Handles an event of an exchange. Returns false if it is not that of a WebSocket.
     pub(super) fn websocket_stream_event(
         &mut self,
         event: &Event<'_>,

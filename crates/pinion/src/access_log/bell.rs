@@ -27,7 +27,7 @@ impl Bell {
         let _already_attached = self.sleeper.set(thread::current());
     }
 
-    /// A record was pushed. Costs one load unless the sleeper has to be woken.
+    /// Reports that a record was pushed. Costs one load unless the sleeper has to be woken.
     pub(crate) fn pushed(&self, more_than_half_full: bool) {
         // SeqCst here, at the ring's tail and in `sleep` put the two threads' stores and loads in
         // one order: either the sleeper sees the record, or this load sees that it sleeps.

@@ -23,7 +23,7 @@ pub(crate) struct Formatter {
 pub(super) const LINE_MAX_BYTES: usize = 6 * RECORD_MAX_BYTES + 512;
 
 impl Formatter {
-    /// For one log.
+    /// Makes the formatter of one log.
     pub(crate) fn new(format: LogFormat) -> Self {
         Self { format, second: 0, common: calendar::common_log(0), iso: date::iso(0) }
     }
@@ -48,7 +48,7 @@ impl Formatter {
         out.push(b'\n');
     }
 
-    /// `peer - user [time] "request line" status bytes "referer" "user agent"`
+    /// Writes `peer - user [time] "request line" status bytes "referer" "user agent"`.
     fn combined(&self, record: &LogRecord<'_>, out: &mut Vec<u8>) {
         match record.peer {
             LoggedPeer::Ip(peer) => print(out, format_args!("{}", peer.ip())),
@@ -81,7 +81,7 @@ impl Formatter {
         }
     }
 
-    /// One object; members are added, never renamed or removed.
+    /// Writes one object; members are added, never renamed or removed.
     fn json(&self, record: &LogRecord<'_>, out: &mut Vec<u8>) {
         let millis = record.unix_micros.rem_euclid(1_000_000) / 1000;
         out.extend_from_slice(b"{\"time\":\"");
@@ -118,8 +118,8 @@ impl Formatter {
     }
 }
 
-/// The host that a request is for, in lower case and without its port, or `-`. A host from a client
-/// may contain spaces, which would be more columns: they are escaped as well.
+/// Writes the host that a request is for, in lower case and without its port, or `-`. A host from a
+/// client may contain spaces, which would be more columns: they are escaped as well.
 fn vhost(host: Text<'_>, out: &mut Vec<u8>) {
     let end = match host.bytes.iter().rposition(|byte| *byte == b':') {
         Some(colon) if host.bytes[colon + 1..].iter().all(u8::is_ascii_digit) => colon,
@@ -139,8 +139,8 @@ fn vhost(host: Text<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// The user whose password was verified, or `-`. A name may have spaces and quotes, and may be a
-/// hyphen: all of it that is not a letter, a digit or one of a few signs is escaped.
+/// Writes the user whose password was verified, or `-`. A name may have spaces and quotes, and may
+/// be a hyphen: all of it that is not a letter, a digit or one of a few signs is escaped.
 fn user(name: Text<'_>, out: &mut Vec<u8>) {
     if name.bytes.is_empty() {
         out.push(b'-');
@@ -161,8 +161,8 @@ fn print(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
     let _infallible = out.write_fmt(arguments);
 }
 
-/// The inside of a quoted string of the combined format: quotes and backslashes get a backslash,
-/// bytes that are not visible ASCII become `\xHH`.
+/// Writes the inside of a quoted string of the combined format: quotes and backslashes get a
+/// backslash, bytes that are not visible ASCII become `\xHH`.
 fn quoted_text(out: &mut Vec<u8>, text: Text<'_>) {
     for &byte in text.bytes {
         match byte {
@@ -176,7 +176,7 @@ fn quoted_text(out: &mut Vec<u8>, text: Text<'_>) {
     }
 }
 
-/// `,"name":"text"`, or null for an empty text. Bytes that are not UTF-8 become U+FFFD.
+/// Writes `,"name":"text"`, or null for an empty text. Bytes that are not UTF-8 become U+FFFD.
 fn member(out: &mut Vec<u8>, name: &str, text: Text<'_>) {
     print(out, format_args!(",\"{name}\":"));
     if text.bytes.is_empty() {

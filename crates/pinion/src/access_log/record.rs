@@ -105,7 +105,7 @@ impl<'a> From<&'a [u8]> for Text<'a> {
 const CUT: u16 = 1 << 15;
 
 impl<'a> LogRecord<'a> {
-    /// Bytes of the binary form.
+    /// Returns the bytes of the binary form.
     pub(crate) fn encoded_bytes(&self) -> usize {
         let text = |text: Text<'_>, max_bytes| size_of::<u16>() + text.bytes.len().min(max_bytes);
         FIXED_BYTES
@@ -117,7 +117,7 @@ impl<'a> LogRecord<'a> {
             + self.identity_bytes()
     }
 
-    /// Bytes of the user and the number of the request in the binary form.
+    /// Returns the bytes of the user and the number of the request in the binary form.
     fn identity_bytes(&self) -> usize {
         let text = |text: Text<'_>, max_bytes| size_of::<u16>() + text.bytes.len().min(max_bytes);
         if !self.has_identity() {
@@ -229,7 +229,7 @@ fn version(code: u8) -> Option<Version> {
         .find(|version| code == 1 + *version as u8)
 }
 
-/// A record for tests to vary.
+/// Returns a record for tests to vary.
 #[cfg(test)]
 pub(crate) fn example() -> LogRecord<'static> {
     LogRecord {

@@ -45,7 +45,7 @@ pub(crate) struct Consumer {
 }
 
 impl Ring {
-    /// An empty ring.
+    /// Makes an empty ring.
     pub(crate) fn new() -> Self {
         Self::with_words(RING_WORDS)
     }
@@ -60,7 +60,7 @@ impl Ring {
         }
     }
 
-    /// How many messages were ever dropped.
+    /// Returns how many messages were ever dropped.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.0.load(Ordering::Relaxed)
     }
@@ -81,7 +81,7 @@ impl Ring {
 }
 
 impl Producer {
-    /// The writing end of a ring that has none yet.
+    /// Makes the writing end of a ring that has none yet.
     pub(crate) fn new(ring: Arc<Ring>) -> Self {
         Self { ring, tail: 0, head_seen: 0 }
     }
@@ -126,12 +126,12 @@ impl Producer {
 }
 
 impl Consumer {
-    /// The reading end of a ring that has none yet.
+    /// Makes the reading end of a ring that has none yet.
     pub(crate) fn new(ring: Arc<Ring>) -> Self {
         Self { ring, head: 0 }
     }
 
-    /// The ring it reads from.
+    /// Returns the ring it reads from.
     pub(crate) fn ring(&self) -> &Arc<Ring> {
         &self.ring
     }

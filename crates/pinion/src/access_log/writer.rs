@@ -59,7 +59,7 @@ struct Log {
 }
 
 impl Writer {
-    /// Nothing is read or written before [`Writer::run`].
+    /// Makes the writer. Nothing is read or written before [`Writer::run`].
     pub(crate) fn new(shared: Arc<LogShared>) -> Self {
         let mut this = Self {
             shared,

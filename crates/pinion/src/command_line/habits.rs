@@ -62,7 +62,7 @@ pub(super) fn of_store_flag(name: &str) -> Option<String> {
     Some(format!("did you mean --{meant}?"))
 }
 
-/// The flag that has another name elsewhere.
+/// Returns the flag that has another name elsewhere.
 fn meant(name: &str) -> Option<&'static str> {
     Some(match name {
         "cert-file" | "certificate" | "ssl-cert" | "ssl-certificate" | "tls-cert" => "cert",

@@ -19,7 +19,7 @@ use std::path::Path;
 /// archive once a second.
 const SITES_MAX: usize = 1000;
 
-/// Everything of this kind that is wrong.
+/// Returns all faults of this kind.
 pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     if let Some(site) = tables.sites.get(SITES_MAX) {
@@ -117,7 +117,7 @@ fn access(site: &TableSection, file: &Path, faults: &mut Vec<ConfigFault>) {
     }
 }
 
-/// The log tells programs apart by their names.
+/// Checks that programs have different names, by which the log tells them apart.
 fn program_names(programs: &[TableSection], file: &Path, faults: &mut Vec<ConfigFault>) {
     if let Some(program) = programs.get(STARTS_MAX) {
         let message = format!("[[program]] is one too many: {STARTS_MAX} are the most");
@@ -135,7 +135,7 @@ fn program_names(programs: &[TableSection], file: &Path, faults: &mut Vec<Config
     }
 }
 
-/// A host belongs to one site, and so does every other host.
+/// Checks that a host belongs to one site, and so does every other host.
 fn hosts(sites: &[TableSection], file: &Path, faults: &mut Vec<ConfigFault>) {
     let mut known = BTreeMap::new();
     let mut rest: Option<TextPlace> = None;
@@ -215,7 +215,7 @@ fn listener(section: &TableSection, file: &Path, faults: &mut Vec<ConfigFault>) 
     }
 }
 
-/// The address of a listener, its key and its place, if it is right.
+/// Returns the address of a listener, its key and its place, if it is right.
 pub(crate) fn address_of(section: &TableSection) -> Option<(&'static str, Address, TextPlace)> {
     let kind = LISTEN_KINDS.into_iter().find(|kind| section.is_written(kind.row()))?;
     let text = section.low.values(kind.row()).next().and_then(|text| text.to_str())?;

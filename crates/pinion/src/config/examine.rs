@@ -541,7 +541,7 @@ fn leads_nowhere(serve: &Serve) -> Option<&'static str> {
     redirect_host(serve.tls.canonical.as_ref(), first.as_ref()).err()
 }
 
-/// Why a file cannot be made there, if it cannot.
+/// Returns why a file cannot be made there, if it cannot.
 fn no_folder(file: &Path) -> Option<String> {
     let folder = file.parent().filter(|folder| *folder != Path::new(""))?;
     (!folder.is_dir()).then(|| format!("there is no folder {}", folder.display()))

@@ -26,24 +26,24 @@ pub(crate) struct TextPlace {
 }
 
 impl ConfigFault {
-    /// Of a place in a file.
+    /// Makes the fault of a place in a file.
     pub(crate) fn at(file: &Path, place: TextPlace, message: impl Into<String>) -> Self {
         Self { place: Some(place), ..Self::of(file, message) }
     }
 
-    /// Of a file as a whole.
+    /// Makes the fault of a file as a whole.
     pub(crate) fn of(file: &Path, message: impl Into<String>) -> Self {
         let message = one_line(&message.into());
         Self { file: file.to_owned(), place: None, message, stack: Vec::new() }
     }
 
-    /// With the lines of a stack.
+    /// Returns the fault with the lines of a stack.
     pub(crate) fn with_stack(self, stack: Vec<String>) -> Self {
         Self { stack, ..self }
     }
 }
 
-/// A key may have any name in quotes; a terminal must not obey it.
+/// Returns a message as one line. A key may have any name in quotes; a terminal must not obey it.
 fn one_line(message: &str) -> String {
     let shown = |c: char| match c.is_control() {
         true => c.escape_debug().to_string(),
@@ -72,7 +72,7 @@ impl fmt::Display for TextPlace {
 }
 
 impl TextPlace {
-    /// A line, where nothing more is known.
+    /// Returns the place of a line, where nothing more is known.
     pub(crate) const fn of_line(line: usize) -> Self {
         Self { line, column: 0 }
     }
@@ -80,7 +80,7 @@ impl TextPlace {
     /// Where a file begins.
     pub(crate) const START: Self = Self { line: 1, column: 1 };
 
-    /// The place of a byte; behind the end it is the place of the end.
+    /// Returns the place of a byte; after the end it is the place of the end.
     pub(crate) fn of(text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -117,7 +117,7 @@ impl<'t> PlaceIndex<'t> {
         Self { text, lines, characters }
     }
 
-    /// As [`TextPlace::of`].
+    /// Works like [`TextPlace::of`].
     pub(crate) fn of(&self, byte: usize) -> TextPlace {
         let byte = if self.text.is_char_boundary(byte) { byte } else { self.text.len() };
         let line = self.lines.partition_point(|start| *start <= byte);

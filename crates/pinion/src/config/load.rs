@@ -162,8 +162,9 @@ impl LoadedFile {
         self.faults.push(ConfigFault::at(path, place, format!("{} {why}", named(name))));
     }
 
-    /// A flag puts its addresses in the place of those of the file. Whom a listener keeps out must
-    /// not come in by that, and the proxies that it trusts must not be shut out.
+    /// Refuses flags that would replace listeners with access keys: a flag puts its addresses in
+    /// the place of those of the file. A client that a listener keeps out must not come in by that,
+    /// and the proxies that it trusts must not be shut out.
     fn refuse_replaced(&mut self, listeners: &[TableSection], flags: &Low, path: &Path) {
         for (section, name) in listeners
             .iter()
@@ -286,7 +287,7 @@ impl LoadedFile {
     }
 }
 
-/// Each with its key, so that the two stay together.
+/// Adds the certificates, each with its key, so that the two stay together.
 fn add_certificates(low: &mut Low, certificates: &[TableSection]) {
     for section in certificates {
         let Some(cert) = section.low.values("cert").next() else { continue };
@@ -296,8 +297,8 @@ fn add_certificates(low: &mut Low, certificates: &[TableSection]) {
     }
 }
 
-/// A listener as flags leave it: those for addresses of a kind stand in the place of all of that
-/// kind, every other one stands above the listener's own key.
+/// Returns a listener as flags leave it: flags for addresses of a kind replace all of that kind,
+/// every other one stands above the listener's own key.
 fn listener(section: &TableSection, flags: &Low) -> Low {
     let addresses = LISTEN_KINDS.map(ListenKind::row);
     let hidden: Vec<&str> = addresses.into_iter().filter(|row| flags.given(row)).collect();
@@ -314,13 +315,13 @@ fn position(listen: &Listen, listeners: &[TableSection], path: &Path) -> Option<
     Some(format!("{}:{line}:{column}", path.display()))
 }
 
-/// A row as a file has it: `[[listen]] tls`.
+/// Returns a row as a file has it: `[[listen]] tls`.
 fn named(name: &'static str) -> String {
     let key = directives::all().find(|row| row.name == name).and_then(|row| row.file);
     key.map_or_else(|| format!("--{name}"), |key| format!("{} {}", key.table.header(), key.name))
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 fn read_text(path: &Path) -> Result<String, Vec<ConfigFault>> {
     let wrong = |message: String| vec![ConfigFault::of(path, message)];
     let bytes = regular_file::read(path, CONFIG_MAX_MIB).map_err(wrong)?;

@@ -10,7 +10,7 @@ use crate::settings;
 use crate::values;
 use std::path::Path;
 
-/// Everything of this kind that is wrong with a site. Files that its mounts name are read.
+/// Returns all faults of this kind in a site. Files that its mounts name are read.
 pub(super) fn find(site: &TableSection, file: &Path) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     let mut known: Vec<(MountPath, TextPlace)> = Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn missing_no_exec(site: &ConfiguredSite) -> Vec<(TextPlace, &'static
     warnings.map(|warning| (place, "no-exec", warning)).collect()
 }
 
-/// A path has one mount.
+/// Adds a path, and a fault if it has a mount already.
 fn add(
     key: &str,
     path: MountPath,

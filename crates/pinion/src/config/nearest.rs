@@ -6,7 +6,7 @@ const NAME_MAX_BYTES: usize = 64;
 /// The most steps from a name to its beginning: a slip in a whole name is nearer.
 const START_STEPS_MAX: usize = 2;
 
-/// The nearest of `names`, if it is near: at most a third of its letters are others.
+/// Returns the nearest of `names`, if it is near: at most a third of its letters are others.
 pub(crate) fn nearest<'n>(
     wrong: &str,
     names: impl IntoIterator<Item = &'n str>,

@@ -194,7 +194,7 @@ impl<'t> ConfigLine<'t> {
         format!("a comma is missing at the end of the line before; write {last},")
     }
 
-    /// Of an error behind the beginning of a value that is a string or a list.
+    /// Explains an error after the beginning of a value that is a string or a list.
     fn of_rest(&self, at: usize, key: &str, message: &str) -> (Finding, bool) {
         let is_end = at == self.start + self.text.len();
         let item = self.item(at);
@@ -227,7 +227,7 @@ impl<'t> ConfigLine<'t> {
         ((at, format!("{key}: {what}")), false)
     }
 
-    /// Of a line that has no `=` behind a name.
+    /// Explains an error in a line that has no `=` after a name.
     fn of_keyless(&self, item: &str, message: &str) -> String {
         let text = self.text.trim_start();
         if text.starts_with("//") {

@@ -73,7 +73,7 @@ impl TableSection {
         self.places.keys().copied()
     }
 
-    /// Where the value of a row stands.
+    /// Returns where the value of a row stands.
     pub(crate) fn place_of(&self, name: &str) -> TextPlace {
         self.places_of(name).next().unwrap_or(self.place)
     }
@@ -83,7 +83,7 @@ impl TableSection {
         self.tables.get(&table).map_or(&[], Vec::as_slice)
     }
 
-    /// Where each value of a row stands.
+    /// Returns where each value of a row stands.
     pub(crate) fn places_of(&self, name: &str) -> impl Iterator<Item = TextPlace> {
         self.places.get(name).into_iter().flatten().copied()
     }
@@ -329,7 +329,7 @@ impl TableReader<'_> {
         (!values.is_empty()).then_some(values)
     }
 
-    /// A relative path is below the folder of the file.
+    /// Returns a path of the file: a relative one is below the folder of the file.
     fn resolved(&self, row: &Directive, text: &str) -> OsString {
         let is_word = match row.name {
             "access-log" | "site-access-log" => text == "-",
@@ -418,7 +418,7 @@ fn misspelled(table: Table, value: &DeValue<'_>) -> String {
     }
 }
 
-/// The entries of a table as they are written.
+/// Returns the entries of a table as they are written.
 fn in_order<'t, 'i>(
     table: &'t DeTable<'i>,
 ) -> Vec<(&'t Spanned<toml::de::DeString<'i>>, &'t Spanned<DeValue<'i>>)> {
@@ -535,7 +535,8 @@ pub(super) fn habit(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The tables that a key or a flag of this name stands in, as a phrase; empty when there is none.
+/// Returns the tables that a key or a flag of this name stands in, as a phrase; empty when there is
+/// none.
 fn homes(name: &str) -> String {
     let of_flag = directives::all().filter(|row| row.name == name);
     let of_key = directives::all().filter(|row| row.file.is_some_and(|key| key.name == name));

@@ -146,8 +146,8 @@ fn own_folder() -> Option<PathBuf> {
     folders_named().find(|(runtime, _)| is_own(runtime)).map(|(_, folder)| folder)
 }
 
-/// The folders that the environment names: that of the service or session, and the one in it for
-/// the socket.
+/// Returns the folders that the environment names: that of the service or session, and the one in
+/// it for the socket.
 fn folders_named() -> impl Iterator<Item = (PathBuf, PathBuf)> {
     let below = |runtime: PathBuf, name: &str| (runtime.clone(), runtime.join(name));
     let service = state::service_folder("RUNTIME_DIRECTORY").map(|folder| below(folder, "control"));

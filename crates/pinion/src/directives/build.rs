@@ -407,7 +407,7 @@ const fn named_file(name: &'static str, brief: &'static str, long: &'static str)
     }
 }
 
-/// A switch of a site.
+/// Returns a switch of a site.
 const fn switch(
     name: &'static str,
     file: Option<Key>,

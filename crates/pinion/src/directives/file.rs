@@ -54,7 +54,7 @@ pub(crate) const TABLES: &[Table] = &[
 ];
 
 impl Table {
-    /// Its name without brackets.
+    /// Returns its name without brackets.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Site => "site",
@@ -81,7 +81,7 @@ impl Table {
         self.name().rsplit('.').next().unwrap_or_default()
     }
 
-    /// Its name as it is written.
+    /// Returns its name as it is written.
     pub(crate) fn header(self) -> String {
         match self.is_repeated() {
             true => format!("[[{}]]", self.name()),
@@ -132,7 +132,7 @@ impl Table {
         }
     }
 
-    /// A key of this table, for a row.
+    /// Returns a key of this table, for a row.
     pub(crate) const fn key(self, name: &'static str) -> Key {
         Key { table: self, name }
     }
@@ -148,7 +148,7 @@ impl Table {
         tables.find(|table| table.parent() == Some(self) && table.own_name() == name)
     }
 
-    /// Its rows, in the order of the reference.
+    /// Returns its rows, in the order of the reference.
     pub(crate) fn rows(self) -> impl Iterator<Item = (&'static Directive, &'static str)> {
         all().filter_map(move |row| {
             let key = row.file.filter(|key| key.table == self)?;
@@ -163,8 +163,8 @@ impl Table {
         self.rows().any(|(_, key)| is_in(key))
     }
 
-    /// The row of a key whose value is true or false, or another one. A key that takes a value and
-    /// can be switched off has two rows.
+    /// Returns the row of a key whose value is true or false, or another one. A key that takes a
+    /// value and can be switched off has two rows.
     pub(crate) fn row(self, key: &str, is_switched: bool) -> Option<&'static Directive> {
         let row = self.rows().find(|(_, name)| *name == key)?.0;
         let twin = row.twin().filter(|_| row.is_switch() != is_switched);
@@ -179,7 +179,7 @@ impl Directive {
         self.file.is_some_and(|key| self.name.strip_prefix("no-") == Some(key.name))
     }
 
-    /// The other row of its key: `cache-control` takes a value, or `false`.
+    /// Returns the other row of its key: `cache-control` takes a value, or `false`.
     pub(crate) fn twin(&self) -> Option<&'static Directive> {
         let key = self.file?;
         all().find(|other| other.file == Some(key) && other.name != self.name)

@@ -58,7 +58,7 @@ impl DirectiveGroup {
         Self::Measurement,
     ];
 
-    /// The words of the heading.
+    /// Returns the words of the heading.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Network => "Network",
@@ -80,7 +80,7 @@ impl DirectiveGroup {
     }
 }
 
-/// The rows of a verb by their groups, without the groups that have none.
+/// Returns the rows of a verb by their groups, without the groups that have none.
 pub(crate) fn grouped(
     verb: Verb,
 ) -> impl Iterator<Item = (DirectiveGroup, Vec<&'static Directive>)> {

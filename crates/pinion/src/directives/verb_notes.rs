@@ -16,7 +16,7 @@ pub(crate) struct ManualSection {
 /// The title of commands to try; a test runs all of them.
 pub(crate) const EXAMPLES: &str = "EXAMPLES";
 
-/// The sections of a verb, examples first.
+/// Returns the sections of a verb, examples first.
 pub(crate) fn sections(verb: Verb) -> Vec<ManualSection> {
     let mut sections = vec![ManualSection { title: EXAMPLES, entries: examples(verb) }];
     let more: &[(&str, Entries)] = match verb {
@@ -79,7 +79,7 @@ fn exit_status(verb: Verb) -> Entries {
     }
 }
 
-/// The sections of the program itself.
+/// Returns the sections of the program itself.
 pub(crate) fn program_sections() -> [ManualSection; 5] {
     [
         ManualSection { title: EXAMPLES, entries: PROGRAM_EXAMPLES },

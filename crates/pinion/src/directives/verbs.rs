@@ -416,13 +416,13 @@ impl Operand {
 }
 
 impl Verb {
-    /// The verb's row.
+    /// Returns the verb's row.
     pub(crate) fn row(self) -> &'static VerbRow {
         // The test below proves that every verb has one.
         ALL.iter().find(|row| row.verb == self).unwrap_or(&ALL[0])
     }
 
-    /// The verb of this name.
+    /// Returns the verb of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         ALL.iter().find(|row| row.name == name).map(|row| row.verb)
     }

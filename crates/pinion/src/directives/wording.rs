@@ -50,12 +50,12 @@ struct Exception {
     default: Option<Default>,
 }
 
-/// A flag of a verb of which everything is as in its row.
+/// Returns a flag of a verb of which everything is as in its row.
 const fn same(verb: Verb, name: &'static str) -> Exception {
     Exception { verb, name, placeholder: None, brief: None, long: None, default: None }
 }
 
-/// A limit of `pinion run`.
+/// Returns a limit of `pinion run`.
 const fn run_limit(name: &'static str, brief: &'static str, long: &'static str) -> Exception {
     Exception {
         brief: Some(brief),
@@ -65,12 +65,12 @@ const fn run_limit(name: &'static str, brief: &'static str, long: &'static str) 
     }
 }
 
-/// A flag of `pinion store` that says something else about a site.
+/// Returns a flag of `pinion store` that says something else about a site.
 const fn of_store(name: &'static str, brief: &'static str, long: &'static str) -> Exception {
     Exception { brief: Some(brief), ..of_store_long(name, long) }
 }
 
-/// A flag of `pinion store` whose sentences are about a site otherwise.
+/// Returns a flag of `pinion store` whose sentences are about a site otherwise.
 const fn of_store_long(name: &'static str, long: &'static str) -> Exception {
     Exception { long: Some(long), ..same(Verb::Store, name) }
 }

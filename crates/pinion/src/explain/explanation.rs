@@ -199,7 +199,7 @@ pub(crate) struct CodingShown {
 }
 
 impl ExplanationStep {
-    /// A step that does not give the response.
+    /// Returns a step that does not give the response.
     pub(crate) fn passed(
         number: impl Into<Option<u8>>,
         name: StepName,
@@ -208,7 +208,7 @@ impl ExplanationStep {
         ExplanationStep { number: number.into(), name, responds: false, reason, rule: None }
     }
 
-    /// The step that gives the response.
+    /// Returns the step that gives the response.
     pub(crate) fn responds(
         number: impl Into<Option<u8>>,
         name: StepName,
@@ -217,7 +217,7 @@ impl ExplanationStep {
         ExplanationStep { responds: true, ..ExplanationStep::passed(number, name, reason) }
     }
 
-    /// The same, about a rule.
+    /// Returns the step with a rule that it is about.
     pub(crate) fn with_rule(self, rule: Option<RuleShown>) -> ExplanationStep {
         ExplanationStep { rule, ..self }
     }

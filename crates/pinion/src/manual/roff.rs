@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 pub(super) struct ManualPage(String);
 
 impl ManualPage {
-    /// With its name, section of the manual, and one phrase.
+    /// Begins a page with its name, section of the manual, and one phrase.
     pub(super) fn new(name: &str, section: u8, brief: &str) -> Self {
         let mut page = Self(String::new());
         let version = env!("CARGO_PKG_VERSION");
@@ -28,7 +28,7 @@ impl ManualPage {
         self.line(&format!(".SS \"{}\"", escaped(title)));
     }
 
-    /// The words of a command that are written as they are, and those that are not.
+    /// Writes the words of a command that are literal, and those that are not.
     pub(super) fn usage(&mut self, command: &str, rest: &str) {
         self.line(&format!("\\fB{}\\fR {}", escaped(command), escaped(rest)));
     }
@@ -72,7 +72,7 @@ impl ManualPage {
     }
 }
 
-/// A text with bold and slanted words.
+/// Returns a text with bold and slanted words.
 fn marked(text: &str) -> String {
     let mut out = String::new();
     for (at, part) in text.split('`').enumerate() {
@@ -93,12 +93,13 @@ fn slanted(text: &str) -> String {
     words.join(" ")
 }
 
-/// Every character stands for itself; a hyphen can be copied into a terminal.
+/// Escapes a text, so that every character stands for itself; a hyphen can be copied into a
+/// terminal.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-").replace('"', "\\(dq")
 }
 
-/// A line that is no request of roff.
+/// Returns a line that is no request of roff.
 fn protected(line: &str) -> String {
     match line.starts_with(['.', '\'']) {
         true => format!("\\&{line}"),

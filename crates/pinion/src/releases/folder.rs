@@ -21,7 +21,7 @@ const LOCK: &str = ".lock";
 pub(crate) struct ReleaseFolder(PathBuf);
 
 impl ReleaseFolder {
-    /// The folder at a path that is a release folder already.
+    /// Opens the folder at a path that is a release folder already.
     ///
     /// # Errors
     /// It is none.
@@ -42,7 +42,8 @@ impl ReleaseFolder {
         Err(anyhow!("{} {why}", path.display()).into())
     }
 
-    /// The folder at a path, made if it is new, synced as far as it was made here.
+    /// Opens the folder at a path, which is made if it is new, and synced as far as it was made
+    /// here.
     ///
     /// # Errors
     /// It is a folder with something else in it, or cannot be made.
@@ -104,12 +105,12 @@ impl ReleaseFolder {
         Ok(())
     }
 
-    /// Its path, as written.
+    /// Returns its path, as written.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The link.
+    /// Returns the path of the link.
     pub(crate) fn current_link(&self) -> PathBuf {
         self.0.join(CURRENT)
     }
@@ -119,12 +120,12 @@ impl ReleaseFolder {
         current_of(&self.0)
     }
 
-    /// Where the releases lie.
+    /// Returns the folder of the releases.
     pub(crate) fn releases(&self) -> PathBuf {
         self.0.join(RELEASES)
     }
 
-    /// The file of a release.
+    /// Returns the path of a release's file.
     pub(crate) fn file(&self, id: &Id) -> PathBuf {
         self.releases().join(id.file_name())
     }
@@ -134,12 +135,12 @@ impl ReleaseFolder {
         Path::new(RELEASES).join(id.file_name())
     }
 
-    /// The log.
+    /// Returns the path of the log.
     pub(crate) fn log(&self) -> PathBuf {
         self.0.join(LOG)
     }
 
-    /// The file that is locked.
+    /// Returns the path of the file that is locked.
     pub(crate) fn lock(&self) -> PathBuf {
         self.0.join(LOCK)
     }

@@ -70,17 +70,17 @@ impl History {
         Self(text.lines().filter_map(HistoryLine::parse).collect())
     }
 
-    /// The last line.
+    /// Returns the last line.
     pub(crate) fn last(&self) -> Option<&HistoryLine> {
         self.0.last()
     }
 
-    /// The last line about a release.
+    /// Returns the last line about a release.
     pub(crate) fn last_about(&self, id: &Id) -> Option<&HistoryLine> {
         self.0.iter().rfind(|line| line.id == *id)
     }
 
-    /// The line of the last time that a release was published.
+    /// Returns the line of the last time that a release was published.
     pub(crate) fn published(&self, id: &Id) -> Option<&HistoryLine> {
         self.0.iter().rfind(|line| line.id == *id && line.act == Act::Publish)
     }
@@ -126,7 +126,8 @@ pub(crate) fn open_log(folder: &ReleaseFolder) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(false).open(folder.log())
 }
 
-/// Bytes up to the end of the last line that is whole. Lines are short: a piece of the end has one.
+/// Returns the number of bytes up to the end of the last line that is whole. Lines are short: a
+/// piece of the end has one.
 fn whole_lines_bytes(file: &mut File) -> io::Result<u64> {
     let bytes = file.metadata()?.len();
     let from = bytes.saturating_sub(READ_MAX_BYTES);
@@ -152,7 +153,7 @@ impl HistoryLine {
         Self { time: rfc3339(SystemTime::now()), id: id.clone(), act, who: who() }
     }
 
-    /// A line about a switch of which nothing is known but when the link was made.
+    /// Returns a line about a switch of which nothing is known but when the link was made.
     pub(crate) fn found(id: &Id, made: SystemTime) -> Self {
         Self { time: rfc3339(made), id: id.clone(), act: Act::Switch, who: "-".to_owned() }
     }
@@ -174,7 +175,7 @@ impl fmt::Display for HistoryLine {
 }
 
 impl Act {
-    /// As the log has it.
+    /// Returns the word in the log.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Publish => "publish",
@@ -184,8 +185,8 @@ impl Act {
     }
 }
 
-/// Who runs this program, as far as the environment tells: behind sudo the person before it, behind
-/// ssh with the address.
+/// Returns the user who runs this program, as far as the environment shows: under sudo the person
+/// before it, under ssh with the address.
 pub(crate) fn who() -> String {
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let user = ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(named);

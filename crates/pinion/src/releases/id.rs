@@ -23,22 +23,22 @@ impl Id {
         (text.len() == DIGITS && is_hex(text)).then(|| Self(text.to_owned()))
     }
 
-    /// The release that a file of this name holds.
+    /// Returns the release that a file of this name holds.
     pub(crate) fn of_file(name: &OsStr) -> Option<Self> {
         Self::parse(name.to_str()?.strip_suffix(SUFFIX)?)
     }
 
-    /// The name of its file.
+    /// Returns the name of its file.
     pub(crate) fn file_name(&self) -> String {
         format!("{}{SUFFIX}", self.0)
     }
 
-    /// The whole digest.
+    /// Returns the whole digest.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Enough of it for people.
+    /// Returns enough of it for people.
     pub(crate) fn short(&self) -> &str {
         self.0.get(..SHORT_DIGITS).unwrap_or(&self.0)
     }

@@ -62,7 +62,7 @@ impl Lock {
     }
 }
 
-/// Who holds the lock.
+/// Returns a note about the holder of the lock.
 fn note(path: &Path) -> String {
     let mut note = fs::read(path).unwrap_or_default();
     note.truncate(NOTE_MAX_BYTES);

@@ -31,7 +31,7 @@ impl ReleasePlace {
         remote(url, rest).map(Self::There).map_err(|why| format!("{url:?} {why}"))
     }
 
-    /// As written, or as near as Unicode comes.
+    /// Returns the place as written, or as near as Unicode comes.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Here(path) => path.to_string_lossy().into_owned(),
@@ -67,7 +67,7 @@ fn remote(url: &str, rest: &str) -> Result<Remote, String> {
     })
 }
 
-/// `host`, `host:22`, `[::1]:22`.
+/// Reads `host`, `host:22`, `[::1]:22`.
 fn host_and_port(text: &str) -> Result<(&str, Option<u16>), String> {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => (host, rest.strip_prefix(':')),
@@ -83,7 +83,7 @@ fn host_and_port(text: &str) -> Result<(&str, Option<u16>), String> {
     Ok((host, port.map(read).transpose()?))
 }
 
-/// The folder at the other end: `/~/` begins at the home folder, as ssh does.
+/// Returns the folder at the other end: `/~/` begins at the home folder, as ssh does.
 fn folder(path: &str) -> Result<String, String> {
     let path = decoded(path).ok_or("has a wrong escape in its path")?;
     if path.contains('\0') {
@@ -98,7 +98,7 @@ fn folder(path: &str) -> Result<String, String> {
     }
 }
 
-/// Without percent-escapes; none when one is wrong.
+/// Returns the path without percent-escapes; `None` when one is wrong.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

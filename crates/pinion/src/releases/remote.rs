@@ -168,7 +168,7 @@ fn pass_on(stderr: ChildStderr) -> Option<String> {
     held_back
 }
 
-/// A word that the shell at the other end takes as it is (POSIX, 2.2.2).
+/// Returns a word that the shell at the other end takes as it is (POSIX, 2.2.2).
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }

@@ -115,7 +115,7 @@ impl Arrival {
     }
 }
 
-/// The releases that are there, in no order.
+/// Returns the releases that are there, in no order.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -129,8 +129,8 @@ pub(crate) fn ids(folder: &ReleaseFolder) -> Result<Vec<Id>, Failure> {
     Ok(ids)
 }
 
-/// The releases that are there, in the order in which they are kept: the current one, those on the
-/// way back from it, the others by the time they were last current.
+/// Returns the releases that are there, in the order in which they are kept: the current one, those
+/// on the way back from it, the others by the time they were last current.
 ///
 /// # Errors
 /// The folder cannot be read.

@@ -87,7 +87,7 @@ impl Turn<'_> {
         self.current.as_ref()
     }
 
-    /// The log.
+    /// Returns the log.
     pub(crate) fn history(&self) -> &History {
         &self.history
     }
@@ -162,7 +162,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A process was killed between its link and its line.
+    /// Adds the missing line to the log when a process was killed between its link and its line.
     fn mend_log(&mut self) {
         let Some(current) = &self.current else { return };
         if self.history.last().is_some_and(|line| line.id == *current) {
@@ -175,7 +175,7 @@ impl Turn<'_> {
     }
 }
 
-/// The releases before the current one that are still there, the nearest first.
+/// Returns the releases before the current one that are still there, the nearest first.
 pub(crate) fn way_back(history: &History, current: Option<&Id>, stored: &[Id]) -> Vec<Id> {
     let stack = history.stack(current);
     let mut way: Vec<Id> = Vec::new();

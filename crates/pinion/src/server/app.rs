@@ -423,8 +423,8 @@ impl SitesApp {
         self.gateway.flush(&mut self.journal, connections);
     }
 
-    /// A request announces more content than is allowed: only a handler may allow it more. The
-    /// engine refuses one for no site.
+    /// Handles a request that announces more content than is allowed: only a handler may allow it
+    /// more. The engine refuses one for no site.
     #[cold]
     fn oversized(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
         let is_unsecured = self.trusted_proxies.is_unsecured(head, exchange);
@@ -672,7 +672,7 @@ impl SiteGeneration {
     }
 }
 
-/// A script that was proven does not start in this worker.
+/// Reports that a script that was proven does not start in this worker.
 #[cold]
 fn tell_refused(generation: &Generation, problem: &ScriptProblem, has_earlier: bool) {
     let what = generation.program().map_or("a script", SiteProgram::name);
@@ -700,7 +700,7 @@ fn show_refused(earlier: Option<&Arc<Generation>>, next: &Generation, problem: &
     }
 }
 
-/// Why a 500 was answered.
+/// Reports the reason of a response with status 500.
 #[cold]
 fn tell_damage(
     generation: &Generation,
@@ -760,7 +760,7 @@ pub(crate) fn has_challenge(
     !generation.is_damaged() && (has_file(&generation.archive(), path, work) || is_live())
 }
 
-/// No site answers for the host (RFC 9110 §15.5.20).
+/// Returns the response when no site responds for the host (RFC 9110 §15.5.20).
 #[cold]
 pub(crate) fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
     let error_format = preferred_error_format(head.values(KnownField::Accept));
@@ -894,8 +894,8 @@ impl App for SitesApp {
         }
     }
 
-    /// The site of the host that the request names answers, or the site for the rest if it names
-    /// none that could be read.
+    /// Returns an error page of the site of the host that the request names, or of the site for the
+    /// rest if it names none that could be read.
     fn error_page(&mut self, status: u16, request: &RefusedRequest<'_>) -> Prepared<'_> {
         let site = self.serving.as_ref().and_then(|serving| {
             let index = serving.roster.hosts.select(request.authority)?;

@@ -291,7 +291,8 @@ impl Capacity {
         self.scripts.vm_bytes > 0
     }
 
-    /// The most memory the server can use beside the archives, while no other one is loaded.
+    /// Returns the most memory the server can use beside the archives, while no other one is
+    /// loaded.
     pub(crate) fn bound_bytes(&self, workers: usize, io: Io) -> u64 {
         self.memory_parts(workers, io).iter().map(|part| part.bytes).sum()
     }

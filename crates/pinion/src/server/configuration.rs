@@ -29,7 +29,7 @@ pub(crate) struct LiveSettings {
 }
 
 impl LiveSettings {
-    /// As they are at start.
+    /// Returns the settings as they are at start.
     pub(crate) fn new(serve: &Serve) -> Self {
         Self { grace_seconds: AtomicU64::new(serve.grace.as_secs()) }
     }
@@ -61,7 +61,8 @@ pub(crate) struct ConfigFileReload {
 }
 
 impl Renewal {
-    /// Of a server whose settings are those of a configuration file, or of flags alone.
+    /// Starts the reloads of a server whose settings are those of a configuration file, or of flags
+    /// alone.
     ///
     /// # Errors
     /// There is no thread.
@@ -193,7 +194,7 @@ impl Renewer {
 }
 
 impl Started {
-    /// The keys whose values are other ones now, and need a start.
+    /// Returns the keys whose values have changed and need a restart.
     fn waiting(&self, low: &Low, listen: &[Listen]) -> Vec<String> {
         let needs_start = |row: &&Directive| {
             row.change == TakesEffect::Restart

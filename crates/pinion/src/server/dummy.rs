@@ -25,7 +25,7 @@ pub(crate) struct DummyApp {
 const TEXT: &[u8] = b"hello, world\n";
 
 impl DummyApp {
-    /// With or without an access log.
+    /// Makes the dummy, with or without an access log.
     pub(crate) fn new(dummy: &Dummy, journal: Journal) -> Self {
         let body = TEXT.iter().copied().cycle().take(dummy.bytes).collect();
         let delay_ms = dummy.delay.map(|delay| delay.as_millis() as u64);

@@ -77,7 +77,7 @@ impl Scripted {
         Self { script, defaults, generation: Arc::clone(generation) }
     }
 
-    /// Of a script that could not be started, where there is none before it.
+    /// Makes the state of a script that could not be started, where there is none before it.
     pub(crate) fn broken(generation: &Arc<Generation>) -> Self {
         Self::of(None, generation)
     }
@@ -89,7 +89,7 @@ impl Scripted {
 }
 
 impl Dynamic {
-    /// Without any script yet.
+    /// Starts without any script yet.
     pub(crate) fn new(scripts: Scripts, streams: ReloadStreams) -> Self {
         Self { scripts, streams, waiting: AddressMap::default(), work: None }
     }
@@ -109,7 +109,7 @@ impl Dynamic {
         Ok(Some(Scripted::of(Some(script), generation)))
     }
 
-    /// The generation of a script is served no more.
+    /// Retires the script of a generation that is no longer served.
     pub(crate) fn put_away(&mut self, scripted: &Scripted) {
         if let Some(script) = &scripted.script {
             self.scripts.retire(script);
@@ -122,7 +122,7 @@ impl Dynamic {
         self.scripts.pass(connections);
     }
 
-    /// Something has happened on a connection that was opened for a script.
+    /// Handles an event on a connection that was opened for a script.
     pub(crate) fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         self.scripts.raw(event, stream);
         self.scripts.flush(&mut stream.connections());
@@ -134,13 +134,13 @@ impl Dynamic {
         self.scripts.flush(connections);
     }
 
-    /// When something is.
+    /// Returns the time when work is due.
     #[inline]
     pub(crate) fn alarm_ms(&self) -> Option<u64> {
         self.scripts.alarm_ms()
     }
 
-    /// The server has begun to stop: repeated work does not begin again.
+    /// Stops with the server: repeated work does not begin again.
     pub(crate) fn stop(&mut self) {
         self.scripts.stop();
     }
@@ -164,7 +164,7 @@ impl Dynamic {
         }
     }
 
-    /// A handler begins to answer.
+    /// Starts a handler for a request.
     pub(crate) fn begin(
         &mut self,
         scripted: &Scripted,
@@ -239,7 +239,7 @@ impl Dynamic {
         RequestFields { path, defaults }
     }
 
-    /// Something happened to a request that waits.
+    /// Handles an event of a request that waits.
     #[cold]
     pub(crate) fn event(
         &mut self,

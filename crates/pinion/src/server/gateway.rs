@@ -78,7 +78,8 @@ pub(crate) struct GatewayShared {
 }
 
 impl GatewayShared {
-    /// `connections_max` is how many connections to other servers there may be.
+    /// Makes the shared state. `connections_max` is how many connections to other servers there may
+    /// be.
     pub(crate) fn new(
         resolver: Resolver,
         connections_max: usize,
@@ -260,7 +261,7 @@ impl Gateway {
         })
     }
 
-    /// Something has happened to an exchange. Returns false if its request is not forwarded.
+    /// Handles an event of an exchange. Returns false if its request is not forwarded.
     pub(crate) fn event(
         &mut self,
         event: &Event<'_>,
@@ -289,7 +290,7 @@ impl Gateway {
         tag >> UPSTREAM_TAG.trailing_zeros() == 1
     }
 
-    /// Something has happened on a connection to another server.
+    /// Handles an event on a connection to another server.
     pub(crate) fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         match &mut self.proxy {
             Some(proxy) => proxy.raw(event, stream),
@@ -297,7 +298,7 @@ impl Gateway {
         }
     }
 
-    /// Something has happened on the connection of a client that was switched to another protocol.
+    /// Handles an event on the connection of a client that was switched to another protocol.
     pub(crate) fn raw_of_client(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         let proxy = self.proxy.as_mut();
         let python = self.python.as_mut();
@@ -349,7 +350,7 @@ impl Gateway {
         self.flush(journal, connections);
     }
 
-    /// When something is due, in monotonic milliseconds.
+    /// Returns the time when work is due, in monotonic milliseconds.
     #[inline]
     pub(crate) fn alarm_ms(&self) -> Option<u64> {
         let of_proxy = self.proxy.as_ref().and_then(|proxy| proxy.alarm_ms());
@@ -358,7 +359,7 @@ impl Gateway {
         of_proxy.into_iter().chain(of_cgi).chain(of_python).min()
     }
 
-    /// The server has begun to stop.
+    /// Stops with the server.
     pub(crate) fn stop(&mut self) {
         self.is_stopping = true;
         self.proxy.iter_mut().for_each(|proxy| proxy.stop());
@@ -366,7 +367,7 @@ impl Gateway {
         self.python.iter_mut().for_each(|python| python.stop());
     }
 
-    /// A request has ended. `refusal` is the status for content that was refused.
+    /// Logs a request that has ended. `refusal` is the status for content that was refused.
     fn ended(
         &mut self,
         ended: Ended,

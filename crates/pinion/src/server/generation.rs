@@ -75,17 +75,17 @@ impl Generation {
         })
     }
 
-    /// With a file that stays open as long as this generation is served.
+    /// Returns the generation with a file that stays open as long as it is served.
     pub(crate) fn holding(self, held: Option<File>) -> Self {
         Self { _held: held, ..self }
     }
 
-    /// With a script of a site.
+    /// Returns the generation with a script of a site.
     pub(crate) fn running(self, program: Option<SiteProgram>, site: &ScriptSite) -> Self {
         Self { program, site: site.clone(), ..self }
     }
 
-    /// With the parts of the site that other servers respond to.
+    /// Returns the generation with the parts of the site that other servers respond to.
     pub(crate) fn mounting(self, mounts: &Arc<Mounts>) -> Self {
         Self { mounts: Arc::clone(mounts), ..self }
     }
@@ -96,7 +96,7 @@ impl Generation {
         &self.mounts
     }
 
-    /// With files that are read as they are now.
+    /// Returns the generation with files that are read as they are now.
     pub(crate) fn serving_live(self, live: Option<LiveFiles>) -> Self {
         Self { live, ..self }
     }
@@ -137,7 +137,7 @@ impl Generation {
         self.access.as_ref()
     }
 
-    /// With a log of its site.
+    /// Returns the generation with a log of its site.
     pub(crate) fn logging(self, log: Option<Arc<LogHandle>>) -> Self {
         Self { log, ..self }
     }
@@ -148,12 +148,12 @@ impl Generation {
         self.log.as_ref().map(|log| log.id())
     }
 
-    /// With pages that show the errors of its script, or without.
+    /// Returns the generation with pages that show the errors of its script, or without.
     pub(crate) fn showing_errors(self, shows_errors: bool) -> Self {
         Self { shows_errors, ..self }
     }
 
-    /// In place of a site that could not be loaded ([`Self::fail`]).
+    /// Returns the generation in place of a site that could not be loaded ([`Self::fail`]).
     pub(crate) fn without_content(self) -> Self {
         Self { has_no_content: true, ..self }
     }
@@ -207,7 +207,7 @@ impl Generation {
         found.map(|(_, content)| text(content))
     }
 
-    /// Its script.
+    /// Returns its script.
     pub(crate) fn program(&self) -> Option<&SiteProgram> {
         self.program.as_ref()
     }
@@ -223,13 +223,13 @@ impl Generation {
         self.generated_fields.get_or_init(|| pathless_script_fields(&self.archive()).into())
     }
 
-    /// The archive, to look things up in.
+    /// Returns the archive, to look things up in.
     #[inline]
     pub(crate) fn archive(&self) -> Archive<'_> {
         self.layout.view(self.mapping.bytes())
     }
 
-    /// The mapping, to cut answers from.
+    /// Returns the mapping, to cut responses from.
     pub(crate) fn mapping(&self) -> &Arc<Mapping> {
         &self.mapping
     }

@@ -89,7 +89,7 @@ struct Noted {
 }
 
 impl Journal {
-    /// With this worker's end of the log and its counts, if there are any.
+    /// Makes the journal with this worker's end of the log and its counts, if there are any.
     pub(crate) fn new(
         logger: Option<Logger>,
         counts: Option<Arc<Counts>>,
@@ -103,7 +103,7 @@ impl Journal {
         Self { log, counts, sampling, pass_began, refusals }
     }
 
-    /// A pass begins.
+    /// Begins a pass.
     #[inline]
     pub(crate) fn pass(&mut self) {
         if self.counts.is_some() || self.log.is_some() {
@@ -115,7 +115,7 @@ impl Journal {
         }
     }
 
-    /// A request begins.
+    /// Begins a request.
     #[inline]
     pub(crate) fn begin(
         &self,
@@ -127,7 +127,7 @@ impl Journal {
         Some(Beginning { at: Instant::now(), queued_bytes: exchange.queued_bytes(), peer, log })
     }
 
-    /// Its answer stands in the queue.
+    /// Records a response that stands in the queue.
     #[inline]
     pub(crate) fn answered(
         &mut self,
@@ -187,7 +187,7 @@ impl Journal {
         Some(Noted { began, version: head.version, texts: texts.map(<[u8]>::to_vec) })
     }
 
-    /// The response to a recorded request stands in the queue, or the rest of it.
+    /// Records the response to a recorded request that stands in the queue, or the rest of it.
     #[inline]
     pub(crate) fn answered_later(
         &mut self,
@@ -202,7 +202,8 @@ impl Journal {
         self.stream_ended(later, status, body_bytes, exchange);
     }
 
-    /// The same for a stream whose client decides how long it lasts: its time is no latency.
+    /// Records the end of a stream whose client decides how long it lasts, as
+    /// [`Self::answered_later`] does: its time is no latency.
     pub(crate) fn stream_ended(
         &mut self,
         later: Option<Later>,
@@ -217,14 +218,14 @@ impl Journal {
         }
     }
 
-    /// An answer stands in the queue of which nothing is written down.
+    /// Counts a response in the queue of which nothing is logged.
     pub(crate) fn counted(&mut self, status: u16, content_bytes: u64) {
         if let Some(counts) = &self.counts {
             counts.add(status, content_bytes);
         }
     }
 
-    /// A connection ends for the work without end that its client made.
+    /// Counts a connection that ends for the work without end that its client made.
     #[cold]
     pub(crate) fn flooded(&self) {
         if let Some(counts) = &self.counts {
@@ -232,7 +233,7 @@ impl Journal {
         }
     }
 
-    /// A connection of a client was closed because the client holds as many as it may.
+    /// Logs that a connection of a client was closed because the client holds as many as it may.
     #[cold]
     pub(crate) fn connection_refused(&self, peer: SocketAddr, now: Now) {
         let ClientRefusals { max, throttle, .. } = &*self.refusals;
@@ -244,8 +245,9 @@ impl Journal {
         ));
     }
 
-    /// A request with the scheme https was refused because its connection is not encrypted. Logged
-    /// once: it is a proxy that is not configured, or clients that try things out.
+    /// Logs that a request with the scheme https was refused because its connection is not
+    /// encrypted. Logged once: it is a proxy that is not configured, or clients that try things
+    /// out.
     #[cold]
     pub(crate) fn https_refused(&self, peer: Option<SocketAddr>) {
         if self.refusals.has_logged_https.swap(true, Ordering::Relaxed) {
@@ -258,7 +260,8 @@ impl Journal {
         ));
     }
 
-    /// A request of a trusted proxy was refused because it does not say who the client is.
+    /// Logs that a request of a trusted proxy was refused because it does not say who the client
+    /// is.
     #[cold]
     pub(crate) fn client_unknown(
         &self,
@@ -276,7 +279,7 @@ impl Journal {
         ));
     }
 
-    /// The engine has responded on its own, because the input was no valid request.
+    /// Records a response of the engine alone, to input that was no valid request.
     pub(crate) fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
         self.counted(answer.status, answer.body_bytes);
         if let Some(log) = &mut self.log {
@@ -284,7 +287,7 @@ impl Journal {
         }
     }
 
-    /// The last `bytes` of an answer were dropped.
+    /// Records that the last `bytes` of a response were dropped.
     #[cold]
     pub(crate) fn dropped(&mut self, exchange: Address, bytes: u64) {
         if let Some(log) = &mut self.log {
@@ -292,7 +295,7 @@ impl Journal {
         }
     }
 
-    /// All bytes queued on a connection but the last `unsent_bytes` have been sent.
+    /// Records that all bytes queued on a connection but the last `unsent_bytes` have been sent.
     #[inline]
     pub(crate) fn left(&mut self, connection: Address, unsent_bytes: u64) {
         if let Some(log) = &mut self.log {
@@ -396,7 +399,7 @@ impl Log {
     }
 }
 
-/// Bytes of content that an answer has.
+/// Returns the bytes of content that a response has.
 fn content_bytes(head: &RequestHead<'_>, answer: &Prepared<'_>) -> u64 {
     match head.method {
         Method::Head => 0,

@@ -20,7 +20,7 @@ pub(crate) struct ServerKeys {
 }
 
 impl ServerKeys {
-    /// Fresh ones, and those of QUIC as an earlier process had them.
+    /// Returns fresh keys, and those of QUIC as an earlier process had them.
     ///
     /// # Errors
     /// The system has no random bytes, or the state folder that was given cannot be used.
@@ -35,7 +35,7 @@ impl ServerKeys {
     }
 }
 
-/// A server whose state folder was not given does without one.
+/// Returns the kept keys. A server whose state folder was not given does without one.
 fn kept_or_fresh(given_state: Option<&Path>) -> anyhow::Result<QuicKeys> {
     let kept = quic_keys::kept(given_state);
     match (kept, given_state) {

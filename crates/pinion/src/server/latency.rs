@@ -49,7 +49,7 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
-    /// A pass begins.
+    /// Begins a pass.
     pub(crate) fn pass(&mut self) {
         self.is_first = true;
     }

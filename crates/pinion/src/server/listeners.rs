@@ -196,7 +196,7 @@ fn passed_udp(
     Ok(listeners)
 }
 
-/// Every address of the machine: one IPv6 socket that takes IPv4 too, or IPv4 alone where the
+/// Binds every address of the machine: one IPv6 socket that takes IPv4 too, or IPv4 alone where the
 /// kernel has no IPv6.
 fn bind_any<S>(port: u16, bind: impl Fn(SocketAddr) -> io::Result<S>) -> io::Result<S> {
     match bind((Ipv6Addr::UNSPECIFIED, port).into()) {
@@ -205,8 +205,8 @@ fn bind_any<S>(port: u16, bind: impl Fn(SocketAddr) -> io::Result<S>) -> io::Res
     }
 }
 
-/// Every address the name has here. Those that this machine lacks (`localhost` is often both
-/// 127.0.0.1 and ::1 without IPv6) are left out as long as one remains.
+/// Binds every address the name has here. Addresses that this machine lacks (`localhost` is often
+/// both 127.0.0.1 and ::1 without IPv6) are left out as long as one remains.
 fn bind_name<S>(
     listen: &Listen,
     host: &str,
@@ -243,7 +243,7 @@ fn tcp(address: SocketAddr) -> io::Result<Socket> {
     Ok((socket, authority))
 }
 
-/// One socket for each worker.
+/// Makes one socket for each worker.
 fn udp(address: SocketAddr, workers: usize) -> io::Result<(Vec<OwnedFd>, String)> {
     let sockets = bind_udp(address, workers)?;
     let authority = sockets.first().and_then(local_address).unwrap_or(address).to_string();

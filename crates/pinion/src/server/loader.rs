@@ -132,12 +132,12 @@ impl Loader {
         }
     }
 
-    /// Without warnings and notes, for a caller that only looks at the site.
+    /// Returns the loader without warnings and notes, for a caller that only looks at the site.
     pub(crate) fn silent(self) -> Self {
         Self { is_silent: true, ..self }
     }
 
-    /// With a log of the site.
+    /// Returns the loader with a log of the site.
     pub(crate) fn logging(self, log: Option<Arc<LogHandle>>) -> Self {
         Self { log, ..self }
     }
@@ -321,7 +321,7 @@ impl Loader {
         }
     }
 
-    /// The current release of a release folder, whose file stays open as long as it is served.
+    /// Maps the current release of a release folder, whose file stays open as long as it is served.
     fn map_current(&self, folder: &Path, held: &mut Option<File>) -> Result<Mapping, Failure> {
         let path = folder.join(CURRENT);
         let file = archive_file::open(&path)?;
@@ -338,7 +338,7 @@ impl Loader {
         Ok(mapping.with_context(|| format!("cannot map {shown}"))?)
     }
 
-    /// An archive without files: all that answers is a script.
+    /// Maps an archive without files: all responses come from a script.
     fn map_nothing(&self) -> Result<Mapping, Failure> {
         let options = build_options::options(&self.content, Options::serving)?;
         let memory = memory_file().context("cannot get memory for the site")?;
@@ -444,7 +444,7 @@ impl Loader {
     }
 }
 
-/// A copy in sealed memory, that nothing outside of this process can touch.
+/// Copies a file into sealed memory, that nothing outside of this process can touch.
 fn copied(file: &mut File) -> io::Result<File> {
     let mut memory = memory_file()?;
     io::copy(file, &mut memory)?;
@@ -457,10 +457,10 @@ fn memory_file() -> io::Result<File> {
     Ok(File::from(memfd_create("pinion-site", flags)?))
 }
 
-/// No process has the file mapped for writing, so that FUTURE_WRITE (Linux 5.1) keeps every write
-/// out, as WRITE would. WRITE fails with EBUSY while any page has another reader, be it the kernel
-/// that moves it, and before Linux 6.7 no process could map the file afterwards, not even
-/// read-only.
+/// Seals a file. No process has the file mapped for writing, so that FUTURE_WRITE (Linux 5.1) keeps
+/// every write out, as WRITE would. WRITE fails with EBUSY while any page has another reader, be it
+/// the kernel that moves it, and before Linux 6.7 no process could map the file afterwards, not
+/// even read-only.
 fn seal(file: &File) -> io::Result<()> {
     let all = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
     Ok(fcntl_add_seals(file, all)?)

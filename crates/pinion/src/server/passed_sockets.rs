@@ -90,7 +90,7 @@ impl PassedSockets {
         Ok(meant.into_iter().map(|passed| (passed.socket, passed.kind)).collect())
     }
 
-    /// Why there is no socket of a name.
+    /// Returns why there is no socket of a name.
     fn unknown(&self) -> String {
         let all: Vec<String> = self.sockets.iter().map(Passed::to_string).collect();
         let which = match all.len() {
@@ -121,7 +121,7 @@ impl std::fmt::Display for Passed {
     }
 }
 
-/// Why a socket cannot be one of a listener of a kind.
+/// Checks that a socket can be one of a listener of a kind; the error is the reason why not.
 fn suits(kind: ListenKind, socket: &PassedSocket) -> Result<(), &'static str> {
     match (kind == ListenKind::Quic, socket) {
         (true, PassedSocket::Udp(_)) | (false, PassedSocket::Tcp(_) | PassedSocket::Unix(_)) => {

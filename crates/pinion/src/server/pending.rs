@@ -93,7 +93,7 @@ impl Pending {
         });
     }
 
-    /// The last `bytes` of the answer of an exchange were dropped.
+    /// Records that the last `bytes` of the response of an exchange were dropped.
     pub(crate) fn drop_end(&mut self, exchange: Address, bytes: u64) {
         let Some(index) = self.of_slot.get(exchange.slot as usize) else { return };
         let Some(list) = self.lists.get_mut(*index as usize) else { return };
@@ -123,7 +123,8 @@ impl Pending {
         }
     }
 
-    /// The list of a connection with room for one more answer; `None` without memory for it.
+    /// Returns the list of a connection with room for one more answer; `None` without memory for
+    /// it.
     fn list_with_room(&mut self, slot: u32, record_bytes: usize) -> Option<&mut AnswerList> {
         let index = self.list_of(slot)?;
         let new_bytes = self.lists.get(index)?.new_bytes(record_bytes);
@@ -170,7 +171,8 @@ impl Pending {
         Some(())
     }
 
-    /// `None` when so many bytes more would be too many even if the free lists had none.
+    /// Makes room; returns `None` when so many bytes more would be too many even if the free lists
+    /// had none.
     fn make_room(&mut self, bytes: usize) -> Option<()> {
         if self.held_bytes + bytes > PENDING_MAX_BYTES && bytes > 0 {
             if self.held_bytes - self.kept_bytes + bytes > PENDING_MAX_BYTES {
@@ -215,7 +217,8 @@ impl AnswerList {
         self.answers.capacity() * size_of::<PendingAnswer>() + self.records.capacity()
     }
 
-    /// Bytes to be had for one more answer, while those that the list has are still in use.
+    /// Returns the bytes to be had for one more response, while those that the list has are still
+    /// in use.
     fn new_bytes(&self, record_bytes: usize) -> usize {
         grown(&self.answers, 1, FIRST_ANSWERS) * size_of::<PendingAnswer>()
             + grown(&self.records, record_bytes, FIRST_RECORD_BYTES)
@@ -229,7 +232,7 @@ impl AnswerList {
     }
 }
 
-/// The capacity that a vector gets to take `more` elements; 0 when it has that room.
+/// Returns the capacity that a vector gets to take `more` elements; 0 when it has that room.
 fn grown<T>(vector: &Vec<T>, more: usize, first: usize) -> usize {
     match vector.capacity() - vector.len() >= more {
         true => 0,

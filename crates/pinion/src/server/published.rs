@@ -103,13 +103,13 @@ impl Published {
         Self { number: AtomicU64::new(1), current, about, turn: Mutex::new(()) }
     }
 
-    /// The number of the current roster; never 0.
+    /// Returns the number of the current roster; never 0.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::Acquire)
     }
 
-    /// The current roster with its number.
+    /// Returns the current roster with its number.
     pub(crate) fn current(&self) -> (u64, Arc<Roster>) {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         // The number changes under the lock, so the two belong together.
@@ -253,7 +253,7 @@ impl Roster {
         Self { hosts: Arc::new(hosts), sites: entries.into_iter().map(generation).collect() }
     }
 
-    /// The site that has every host no other one names, or else no site in particular.
+    /// Returns the site that has every host no other one names, or else no site in particular.
     pub(crate) fn rest(&self) -> Option<&Generation> {
         self.sites.get(self.hosts.rest()?).map(|(_, generation)| &**generation)
     }

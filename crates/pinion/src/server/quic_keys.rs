@@ -29,8 +29,8 @@ const KEY_BYTES: usize = 16 + 64 + 64;
 /// Bytes of [`KEYS`]: the keys, and the number in network byte order.
 const FILE_BYTES: usize = KEY_BYTES + 2;
 
-/// The keys in the folder `quic` of a state folder, with a number that no other process has. They
-/// are made when there are none.
+/// Returns the keys in the folder `quic` of a state folder, with a number that no other process
+/// has. They are made when there are none.
 ///
 /// # Errors
 /// One line that names the folder.
@@ -77,7 +77,8 @@ fn process_file(folder: &Path, epoch: u16) -> PathBuf {
     folder.join(format!("process-{epoch}"))
 }
 
-/// The kept keys; fresh ones if the file is empty, or not whole because the power was lost.
+/// Reads the kept keys; makes fresh ones if the file is empty, or not whole because the power was
+/// lost.
 fn read(file: &mut File) -> io::Result<QuicKeys> {
     let mut bytes = Vec::with_capacity(FILE_BYTES + 1);
     file.take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;

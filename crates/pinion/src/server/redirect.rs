@@ -28,7 +28,7 @@ pub(crate) struct Leads {
 }
 
 impl Redirect {
-    /// For one more worker.
+    /// Makes the redirect for one more worker.
     pub(crate) fn new(leads: Leads) -> Self {
         Self { leads, path: Vec::with_capacity(TARGET_MAX_BYTES), text: Vec::new() }
     }
@@ -38,8 +38,8 @@ impl Redirect {
         self.leads.listeners.get(listener) == Some(&true)
     }
 
-    /// The path of the challenge of an authority that is asked for, as sites know it; none for
-    /// anything else. A redirect would do; a site that has the file answers at once.
+    /// Returns the path of the challenge of an authority that is asked for, as sites know it;
+    /// `None` for anything else. A redirect would do; a site that has the file responds at once.
     pub(crate) fn proof<'r>(&'r mut self, head: &'r RequestHead<'_>) -> Option<&'r [u8]> {
         if !matches!(head.method, Method::Get | Method::Head) {
             return None;

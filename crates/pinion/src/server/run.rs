@@ -248,7 +248,8 @@ fn end(
     }
 }
 
-/// The listeners as the engine has them: those of TCP and of Unix sockets, and those of QUIC.
+/// Returns the listeners as the engine has them: those of TCP and of Unix sockets, and those of
+/// QUIC.
 fn of_engine(
     settings: &Serve,
     (listeners, quic): (Vec<Bound>, Vec<BoundQuic>),
@@ -261,7 +262,7 @@ fn of_engine(
     Ok((listeners, quic))
 }
 
-/// Those of TCP and of Unix sockets.
+/// Returns the listeners of TCP and of Unix sockets.
 fn listeners(
     settings: &Serve,
     bound: Vec<Bound>,
@@ -292,7 +293,7 @@ fn listeners(
     bound.into_iter().map(listener).collect()
 }
 
-/// Those of QUIC.
+/// Returns the listeners of QUIC.
 fn endpoints(
     settings: &Serve,
     bound: Vec<BoundQuic>,
@@ -379,7 +380,7 @@ pub(crate) fn alt_svc_of(alt_svc: &AltSvc, mut ports: Vec<u16>) -> Option<String
     }
 }
 
-/// Where the listeners that redirect lead; none without any.
+/// Returns where the listeners that redirect lead; `None` without any.
 fn leads(tls: Option<&Tls>, bound: &[Bound]) -> Option<Leads> {
     let is_redirect = |bound: &Bound| bound.listen.kind == ListenKind::Redirect;
     let first = bound.iter().find(|bound| bound.listen.kind == ListenKind::Tls);
@@ -403,7 +404,7 @@ impl Desks {
         Self { log, tally, refusals }
     }
 
-    /// For one more worker.
+    /// Returns the journal of one more worker.
     fn journal(&self) -> Journal {
         let logger = self.log.as_deref().map(AccessLog::logger);
         let counts = self.tally.as_deref().map(Tally::counts);

@@ -261,7 +261,7 @@ impl RunningPrograms {
         let _asked = tasks.send(task);
     }
 
-    /// The thread.
+    /// Runs the thread.
     fn run(&self, tasks: &Receiver<Task>) {
         // Before that, no process that has reached a limit is replaced.
         let mut retry_at = Instant::now();

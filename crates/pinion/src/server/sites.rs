@@ -77,7 +77,7 @@ pub(crate) struct UnloadedSite {
 }
 
 impl UnloadedSite {
-    /// Of a plan.
+    /// Prepares a site of a plan.
     ///
     /// # Errors
     /// An exclusion pattern is not valid.
@@ -301,7 +301,7 @@ impl Sites {
         Ok(())
     }
 
-    /// Nothing can fail any more but a watch.
+    /// Switches to the arranged sites. Nothing can fail any more but a watch.
     fn switch(&mut self, arranged: Vec<Next>, file: &Path, reports: &Reports) {
         let mut old: Vec<Option<ActiveSite>> = self.sites.drain(..).map(Some).collect();
         let (mut firsts, mut watches) = (Vec::new(), Vec::new());
@@ -350,7 +350,7 @@ impl Sites {
         }
     }
 
-    /// The site with its thread.
+    /// Starts the thread of a site.
     fn started(&self, site: Starting) -> Result<(ActiveSite, Option<PreparedWatch>), Failure> {
         let Starting { id, settings, loader, watch } = site;
         let source = loader.source().clone();

@@ -32,14 +32,15 @@ pub(crate) struct Counts {
     times: Times,
 }
 
-/// With one writer there is nothing to lose between the two halves.
+/// Raises a count without an atomic addition: with one writer there is nothing to lose between the
+/// two halves.
 #[inline]
 fn raise(count: &AtomicU64, by: u64) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
 impl Counts {
-    /// An answer stands in the queue.
+    /// Counts a response that stands in the queue.
     #[inline]
     pub(crate) fn add(&self, status: u16, content_bytes: u64) {
         let class = usize::from(status / 100).checked_sub(2);
@@ -49,13 +50,13 @@ impl Counts {
         raise(&self.content_bytes, content_bytes);
     }
 
-    /// A request took so long, and stands for so many.
+    /// Counts a request that took so long, and stands for so many.
     #[inline]
     pub(crate) fn add_time(&self, time: Duration, weight: u64) {
         self.times.add(time, weight);
     }
 
-    /// A flood was ended.
+    /// Counts a flood that was ended.
     #[cold]
     pub(crate) fn add_flood(&self) {
         raise(&self.floods, 1);
@@ -67,7 +68,7 @@ impl Counts {
 pub(crate) struct Tally(Mutex<Vec<Arc<Counts>>>);
 
 impl Tally {
-    /// For one more worker.
+    /// Returns the counts of one more worker.
     pub(crate) fn counts(&self) -> Arc<Counts> {
         let counts = Arc::new(Counts::default());
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));

@@ -83,8 +83,8 @@ impl Tls {
         known.map(|(_, config)| config.clone())
     }
 
-    /// Where redirects lead, if there are any: `https://` and a host, with a port if it is not the
-    /// usual one. `port` is that of the first TLS listener.
+    /// Returns where redirects lead, if there are any: `https://` and a host, with a port if it is
+    /// not the usual one. `port` is that of the first TLS listener.
     pub(crate) fn origin(&self, port: Option<u16>) -> Option<String> {
         self.leads_to.as_ref().map(|host| origin(host, port))
     }
@@ -133,8 +133,8 @@ fn origin(CanonicalHost { host, port: given }: &CanonicalHost, port: Option<u16>
     }
 }
 
-/// Of every encrypted listener. A ticket of one is good at another, but for those that ask clients
-/// for certificates: they neither give nor take any.
+/// Makes the configuration of every encrypted listener. A ticket of one is good at another, but for
+/// those that ask clients for certificates: they neither give nor take any.
 fn configs(
     settings: &Serve,
     store: &Arc<CertificateStore>,

@@ -92,7 +92,8 @@ impl Progress for WalkTeller {
 }
 
 impl PreparedWatch {
-    /// For a source that is built in this way, and the password files of its site.
+    /// Prepares the watch of a source that is built in this way, and the password files of its
+    /// site.
     ///
     /// # Errors
     /// An exclusion pattern is not valid.
@@ -110,7 +111,7 @@ impl PreparedWatch {
         Ok(Self { target, site, password_files, sender, inbox })
     }
 
-    /// For every build of the source, before the start too.
+    /// Returns the channel for every build of the source, before the start too.
     pub(crate) fn walk_teller(&self) -> WalkTeller {
         WalkTeller(self.sender.clone())
     }
@@ -514,7 +515,8 @@ impl WatchTarget {
         }
     }
 
-    /// Of the folder of an archive everything: a look at the archive decides.
+    /// Returns whether a path concerns the target. Of the folder of an archive everything does: a
+    /// look at the archive decides.
     fn concerns(&self, path: &Path) -> bool {
         match self {
             Self::Folder(scope) => scope.concerns(path),

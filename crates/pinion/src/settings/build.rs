@@ -133,7 +133,7 @@ pub(crate) const CONTENT_FLAGS: &[&str] = &[
     "jobs",
 ];
 
-/// An archive is written at many places of its file, which a pipe does not have.
+/// Reads the output. An archive is written at many places of its file, which a pipe does not have.
 pub(super) fn output(low: &Low) -> Result<PathBuf, Failure> {
     match path(low, "output")? {
         Some(path) if path.as_os_str() == "-" => {
@@ -208,7 +208,7 @@ fn globs(low: &Low, name: &'static str) -> Result<Vec<String>, Failure> {
     low.values(name).map(|glob| read(row(name), glob, |glob| Ok(glob.to_owned()))).collect()
 }
 
-/// The codings that were asked for, and the level of those that are named without one.
+/// Reads the codings that were asked for, and the level of those that are named without one.
 fn codings(low: &Low) -> Result<(Option<Vec<CodingLevel>>, CodingEffort), Failure> {
     let named = single(low, "codings", values::codings)?;
     let level = match choice(low, "level")? {

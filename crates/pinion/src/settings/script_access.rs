@@ -92,12 +92,12 @@ impl ScriptAccess {
         Ok(access)
     }
 
-    /// The secrets and their files, in the order in which they are given.
+    /// Returns the secrets and their files, in the order in which they are given.
     pub(crate) fn secrets(&self) -> &[SecretFile] {
         &self.secrets
     }
 
-    /// The programs, in the order in which they are given.
+    /// Returns the programs, in the order in which they are given.
     pub(crate) fn programs(&self) -> &[ProgramFile] {
         &self.programs
     }
@@ -122,7 +122,7 @@ impl ScriptAccess {
         Ok(site.with_programs(table.programs(&self.programs)?))
     }
 
-    /// Which servers are trusted.
+    /// Returns which servers are trusted.
     ///
     /// # Errors
     /// [`Failure::Usage`]: the file of authorities and its fault.

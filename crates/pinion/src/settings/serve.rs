@@ -551,7 +551,7 @@ fn mounts(low: &Low) -> Result<Mounts, Failure> {
     Ok(mounts)
 }
 
-/// The flag that asks for the dummy.
+/// Returns the flag that asks for the dummy.
 fn dummy_flag(low: &Low) -> Option<&'static str> {
     ["dummy", "dummy-empty"].into_iter().find(|flag| low.given(flag))
 }

@@ -100,14 +100,14 @@ impl AccessTable {
 
 #[cfg(test)]
 impl AccessTable {
-    /// A table that says nothing but its path.
+    /// Returns a table that sets nothing but its path.
     pub(crate) fn for_tests(path: &str) -> Self {
         let path = path.to_owned();
         let (allow, deny) = (Vec::new(), Vec::new());
         Self { path, password: None, allow, deny, rate: None, concurrent_max: None, cors: None }
     }
 
-    /// The same table with the password file of this path. The realm is the name of the file.
+    /// Returns the table with the password file of this path. The realm is the name of the file.
     pub(crate) fn with_password_file(self, file: PathBuf) -> Self {
         let realm = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Self { password: Some(PasswordSettings { file, realm }), ..self }

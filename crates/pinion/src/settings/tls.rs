@@ -167,13 +167,13 @@ impl ListenKind {
         matches!(self, Self::Store | Self::StoreTls)
     }
 
-    /// Why nothing of this kind can be at an address; `None` when it can.
+    /// Returns why nothing of this kind can be at an address; `None` when it can.
     pub(crate) fn cannot_be_at(self, address: &Address) -> Option<&'static str> {
         let is_misplaced = self == Self::Quic && matches!(address, Address::Unix(_));
         is_misplaced.then_some("HTTP/3 needs UDP; give an address and a port, like :443")
     }
 
-    /// The row of an address of this kind.
+    /// Returns the row of an address of this kind.
     pub(crate) fn row(self) -> &'static str {
         match self {
             Self::Http => "listen",
@@ -185,7 +185,7 @@ impl ListenKind {
         }
     }
 
-    /// The key of an address of this kind.
+    /// Returns the key of an address of this kind.
     pub(crate) fn key(self) -> &'static str {
         if self == Self::Http { "address" } else { self.row() }
     }
@@ -195,7 +195,7 @@ impl Spoken {
     /// Every version.
     pub(crate) const ALL: Self = Self { tcp: Protocols::ALL, http3: true };
 
-    /// Why nothing could be spoken at a listener of a kind; `None` when something can.
+    /// Returns why nothing could be spoken at a listener of a kind; `None` when something can.
     pub(crate) fn silent_at(self, kind: ListenKind) -> Option<String> {
         let (speaks, missing) = match kind {
             ListenKind::Quic => (self.http3, "h3"),
@@ -206,7 +206,7 @@ impl Spoken {
 }
 
 impl SelfSignedKey {
-    /// The word for it.
+    /// Returns the word for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::P256 => "p256",
@@ -233,7 +233,7 @@ impl TlsSettings {
     }
 }
 
-/// The addresses of one command line, or of one table of a file.
+/// Reads the addresses of one command line, or of one table of a file.
 pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
     let client_ca = path(low, "client-ca")?;
     let congestion = match choice(low, "quic-congestion")? {
@@ -265,7 +265,7 @@ pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
     Ok(listeners)
 }
 
-/// Where a server listens when no listener of any kind is written down.
+/// Returns the listener of a server when no listener of any kind is written down.
 pub(super) fn unwritten_listener(low: &Low) -> Result<Listen, Failure> {
     Ok(Listen {
         protocols: spoken(low, ListenKind::Http)?,

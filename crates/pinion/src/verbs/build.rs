@@ -78,8 +78,8 @@ fn code_warnings(build: &Build) -> Vec<String> {
     proven().map(|proven| proven.warnings).unwrap_or_default()
 }
 
-/// A report replaces a report, an empty file, or by force another file: a slip of the pen must not
-/// cost a page of the site or an archive.
+/// Checks the file for the report: it replaces a report, an empty file, or by force another file. A
+/// typing error must not cost a page of the site or an archive.
 fn check_report(path: &Path, build: &Build) -> Result<(), Failure> {
     let shown = path.display();
     if is_same_place(path, &build.output) {
@@ -115,7 +115,8 @@ fn is_same_place(one: &Path, other: &Path) -> bool {
     place(one).is_some_and(|place_of_one| Some(place_of_one) == place(other))
 }
 
-/// The archive is there already; without its report something was asked for and not done.
+/// Writes the report. The archive is there already; without its report a part of the request was
+/// not done.
 fn write_report(summary: &Summary, output: &Path, path: &Path) -> Result<(), Failure> {
     let title = output.file_name().unwrap_or_default().to_string_lossy();
     let page = summary.report.as_ref().map(|report| report.page(&title, summary));

@@ -80,7 +80,8 @@ fn body<'a>(file: &'a ArchiveFile, entry: &Entry<'_>, coding: Coding) -> Result<
     }
 }
 
-/// The entry as `pinion ls --json` has it, with the body: as text where it is text, else as base64.
+/// Returns the entry as `pinion ls --json` has it, with the body: as text where it is text, else as
+/// base64.
 fn document(
     listed: &ListedEntry,
     coding: Coding,
@@ -95,7 +96,7 @@ fn document(
     Ok(value)
 }
 
-/// RFC 4648 §4, with padding.
+/// Encodes bytes as base64 with padding (RFC 4648 §4).
 fn padded_base64(bytes: &[u8]) -> String {
     let mut text: String = base64::encode(bytes, Alphabet::Standard).map(char::from).collect();
     while !text.len().is_multiple_of(4) {

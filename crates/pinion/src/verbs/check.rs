@@ -58,7 +58,7 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
     }
 }
 
-/// A path that leads to nothing that can be checked.
+/// Returns the failure of a path that leads to nothing that can be checked.
 fn neither(path: &Path) -> Failure {
     let shown = path.display();
     // A path that cannot be looked at has a reason of its own.
@@ -98,7 +98,7 @@ fn configuration<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failu
     })
 }
 
-/// A folder, an archive or a script, as it is served without any other flag.
+/// Checks a folder, an archive or a script, as it is served without any other flag.
 fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
     let source = source::recognise(path)?;
     let allowance = Allowance::default();

@@ -78,7 +78,7 @@ enum Class {
 }
 
 impl Class {
-    /// Its word in the JSON document.
+    /// Returns its word in the JSON document.
     fn name(self) -> &'static str {
         match self {
             Self::Added => "added",

@@ -20,7 +20,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// One document with one entry on each line, so that lists of any size stream.
+/// Writes one document with one entry on each line, so that lists of any size stream.
 fn write_json(file: &ArchiveFile, out: &mut impl Write) -> Result<(), Failure> {
     let name = serde_json::to_string(&file.path().to_string_lossy()).map_err(io::Error::from)?;
     write!(out, "{{\"archive\":{name},\"entries\":[")?;
@@ -128,13 +128,13 @@ fn status(status: u16, style: TerminalStyle) -> String {
     }
 }
 
-/// Every file of code.
+/// Returns every file of code.
 fn code(file: &ArchiveFile) -> Result<Vec<ListedCode>, Failure> {
     let code = file.view().code().map_err(|damage| file.damaged(damage))?;
     Ok(code.iter().map(|(path, content)| ListedCode::new(path, content)).collect())
 }
 
-/// Every entry, one after the other.
+/// Visits every entry, one after the other.
 fn each(
     file: &ArchiveFile,
     mut visit: impl FnMut(&ListedEntry) -> io::Result<()>,

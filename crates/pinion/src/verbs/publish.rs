@@ -70,7 +70,7 @@ pub(crate) fn run(publish: &Publish) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Into a folder of this machine.
+/// Publishes into a folder of this machine.
 fn here(publish: &Publish, path: &Path) -> Result<Published, Failure> {
     let began = Instant::now();
     let shown = shown(&publish.file);
@@ -112,7 +112,7 @@ fn here(publish: &Publish, path: &Path) -> Result<Published, Failure> {
     Ok(published)
 }
 
-/// Into a folder of another machine.
+/// Publishes into a folder of another machine.
 fn there(publish: &Publish, remote: &Remote) -> Result<Published, Failure> {
     let began = Instant::now();
     let shown = shown(&publish.file);
@@ -161,7 +161,7 @@ fn stdin() -> Result<File, Failure> {
     Ok(File::from(stdin))
 }
 
-/// FILE for messages.
+/// Returns FILE for messages.
 fn shown(file: &Path) -> String {
     match file == Path::new(STDIN) {
         true => "stdin".to_owned(),

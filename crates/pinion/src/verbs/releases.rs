@@ -66,7 +66,7 @@ pub(crate) fn run(releases: &Releases) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Of a folder of this machine.
+/// Returns the list of a folder of this machine.
 fn here(path: &Path) -> Result<ReleaseList, Failure> {
     let folder = ReleaseFolder::open(path)?;
     let history = History::read(&folder);
@@ -82,7 +82,7 @@ fn here(path: &Path) -> Result<ReleaseList, Failure> {
     })
 }
 
-/// Of a folder of another machine.
+/// Returns the list of a folder of another machine.
 fn there(releases: &Releases, remote: &Remote) -> Result<ReleaseList, Failure> {
     let before = ["releases", "--json", "--"];
     let answer = remote.ask(&releases.remote_pinion, &before, None, None, &Bar::new(true))?;

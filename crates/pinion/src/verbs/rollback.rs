@@ -47,7 +47,7 @@ pub(crate) fn run(rollback: &Rollback) -> Result<(), Failure> {
     Ok(())
 }
 
-/// In a folder of this machine.
+/// Rolls back in a folder of this machine.
 fn here(rollback: &Rollback, path: &Path) -> Result<RolledBack, Failure> {
     let folder = ReleaseFolder::open(path)?;
     let cancelled = hear_signals()?;
@@ -70,7 +70,7 @@ fn here(rollback: &Rollback, path: &Path) -> Result<RolledBack, Failure> {
     Ok(done)
 }
 
-/// In a folder of another machine.
+/// Rolls back in a folder of another machine.
 fn there(rollback: &Rollback, remote: &Remote) -> Result<RolledBack, Failure> {
     let (before, back) = (["rollback", "--json", "--"], rollback.back.to_string());
     let bar = Bar::new(true);
@@ -88,7 +88,7 @@ fn tell(done: &RolledBack, style: TerminalStyle) {
     tell_switch(done.previous.as_deref(), done.taken_up, style);
 }
 
-/// Enough of a digest for people.
+/// Returns enough of a digest for people.
 pub(super) fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
 }

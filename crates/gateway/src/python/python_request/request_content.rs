@@ -41,7 +41,7 @@ impl PythonRequest {
         stored.append(bytes, uploads).map_err(not_stored)
     }
 
-    /// All content is there.
+    /// Ends the stored content, all of which is there.
     ///
     /// # Errors
     /// It cannot be stored, or the variables become too long by its length.
@@ -73,13 +73,13 @@ impl PythonRequest {
         Ok(())
     }
 
-    /// Content has come from the client, perhaps more than it was asked for.
+    /// Takes content that has come from the client, perhaps more than it was asked for.
     pub(in crate::python) fn add_content(&mut self, bytes: &[u8]) {
         self.asked_bytes = self.asked_bytes.saturating_sub(bytes.len() as u64);
         self.waiting_content.extend_from_slice(bytes);
     }
 
-    /// All content has come from the client, and none of it is waited for any more.
+    /// Records that all content has come from the client, and none of it is waited for any more.
     pub(in crate::python) fn end_content(&mut self) {
         self.has_all_content = true;
         self.asked_bytes = 0;

@@ -95,7 +95,7 @@ impl OpenRequests {
         }
     }
 
-    /// The exchange with this number has ended.
+    /// Ends the counts of the exchange with this number.
     pub(crate) fn ended(&mut self, number: NonZeroU32) {
         self.open.remove(&number);
     }

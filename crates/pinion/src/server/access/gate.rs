@@ -109,27 +109,27 @@ pub(crate) struct GateRefusal {
 }
 
 impl GateRefusal {
-    /// 403: no client may have it.
+    /// Returns 403: no client may have it.
     fn forbidden() -> Self {
         Self { status: 403, fields: String::new() }
     }
 
-    /// 401: a password is missing or wrong.
+    /// Returns 401: a password is missing or wrong.
     pub(crate) fn unauthorized(challenge: &str) -> Self {
         Self { status: 401, fields: format!("{challenge}Cache-Control: no-store\r\n") }
     }
 
-    /// 429: the client has sent too many.
+    /// Returns 429: the client has sent too many.
     pub(super) fn too_many(retry_seconds: u64) -> Self {
         Self::later(429, retry_seconds)
     }
 
-    /// 503: too much waits, or a password cannot be verified.
+    /// Returns 503: too much waits, or a password cannot be verified.
     pub(super) fn unavailable() -> Self {
         Self::later(503, RETRY_SECONDS)
     }
 
-    /// The client has left: the status for the access log.
+    /// Returns the status for the access log when the client has left.
     pub(super) fn client_left() -> Self {
         Self { status: CLIENT_LEFT, fields: String::new() }
     }
@@ -196,7 +196,7 @@ impl AccessShared {
         admitted.map_err(too_many)
     }
 
-    /// The password was right.
+    /// Takes back an attempt, since the password was right.
     pub(super) fn forgive(&self, guesser: Guesser) {
         self.failures.refund(&self.failure_limit, guesser);
         self.forgive_unix(guesser);
@@ -344,7 +344,7 @@ impl AccessGate {
         Ok(())
     }
 
-    /// An exchange has ended that is known under this number.
+    /// Ends the exchange that is known under this number.
     pub(crate) fn ended(&mut self, number: NonZeroU32) {
         self.open.ended(number);
     }

@@ -288,9 +288,9 @@ impl AccessGate {
         Ok(self.verifications.finish(number, &result.outcome, &self.shared, now_ms))
     }
 
-    /// Something has happened to an exchange. Returns `None` if its request does not wait, and else
-    /// the request, if it waits no longer: because its client has left, or because it takes too
-    /// long. A client that ends its side has left, as for requests that are forwarded.
+    /// Handles an event of an exchange. Returns `None` if its request does not wait, and else the
+    /// request, if it waits no longer: because its client has left, or because it takes too long. A
+    /// client that ends its side has left, as for requests that are forwarded.
     pub(crate) fn event(
         &mut self,
         event: &Event<'_>,

@@ -169,7 +169,7 @@ fn with_members(problem: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
     json
 }
 
-/// A page of HTML with the same name.
+/// Returns a page of HTML with the same id.
 fn with_html(page: &[u8], id: &str) -> Vec<u8> {
     const END: &[u8] = b"</body>";
     let is_end = |window: &[u8]| window == END;

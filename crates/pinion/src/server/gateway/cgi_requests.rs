@@ -98,7 +98,7 @@ impl Gateway {
         })
     }
 
-    /// Something has happened to an exchange. Returns false if no CGI script responds to it.
+    /// Handles an event of an exchange. Returns false if no CGI script responds to it.
     pub(super) fn cgi_event(
         &mut self,
         event: &Event<'_>,
@@ -124,7 +124,7 @@ impl Gateway {
         Cgi::is_of_script(tag)
     }
 
-    /// Something has happened on a stream of a CGI script.
+    /// Handles an event on a stream of a CGI script.
     pub(crate) fn raw_of_script(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         match &mut self.cgi {
             Some(cgi) => cgi.raw(event, stream),
@@ -148,7 +148,7 @@ impl Gateway {
         self.cgi = Some(cgi);
     }
 
-    /// A request has ended. `refusal` is the status for content that was refused.
+    /// Logs a request that has ended. `refusal` is the status for content that was refused.
     fn cgi_ended(
         &mut self,
         ended: CgiEnded,

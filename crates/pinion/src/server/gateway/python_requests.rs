@@ -47,8 +47,7 @@ impl Gateway {
         })
     }
 
-    /// Something has happened to an exchange. Returns false if no Python application responds to
-    /// it.
+    /// Handles an event of an exchange. Returns false if no Python application responds to it.
     pub(super) fn python_event(
         &mut self,
         event: &Event<'_>,
@@ -74,7 +73,7 @@ impl Gateway {
         Python::is_of_process(tag)
     }
 
-    /// Something has happened on a connection to a process of a Python application.
+    /// Handles an event on a connection to a process of a Python application.
     pub(crate) fn raw_of_python(
         &mut self,
         event: &RawEvent<'_>,

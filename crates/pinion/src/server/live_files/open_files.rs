@@ -25,7 +25,7 @@ fn descriptors() -> u64 {
 }
 
 impl Default for OpenLiveFiles {
-    /// As many as this process may have, by its limit of descriptors.
+    /// Allows as many files as this process may have, by its limit of descriptors.
     fn default() -> Self {
         Self { all: Some(&ALL), ..Self::at_most(live_files_max(descriptors())) }
     }

@@ -52,7 +52,8 @@ pub(crate) struct WithheldNames {
 }
 
 impl WithheldNames {
-    /// For the names that builds of the site leave out, and for the extensions of its mounts.
+    /// Makes the rules for the names that builds of the site leave out, and for the extensions of
+    /// its mounts.
     pub(crate) fn new<'e>(names: Names, extensions: impl Iterator<Item = &'e str>) -> Self {
         let mounted = extensions.map(|one| one.to_ascii_lowercase().into_bytes().into()).collect();
         Self { names, mounted }
@@ -124,7 +125,7 @@ fn is_renamed(rest: &[u8]) -> bool {
     rest.strip_prefix(b"_.").is_some_and(|extension| !extension.is_empty())
 }
 
-/// Some systems do not tell names apart that differ in dots and spaces at their ends.
+/// Returns a name without dots and spaces at its end: some systems do not tell such names apart.
 fn trimmed(name: &[u8]) -> &[u8] {
     let last = name.iter().rposition(|byte| !matches!(byte, b'.' | b' '));
     last.and_then(|last| name.get(..=last)).unwrap_or_default()

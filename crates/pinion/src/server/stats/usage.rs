@@ -41,7 +41,7 @@ impl Usage {
         usage
     }
 
-    /// Of `stat`: words behind the name of the program, which may hold anything.
+    /// Reads `stat`: the words after the name of the program, which may hold anything.
     fn read_stat(&mut self, text: &str, ticks_per_second: u64, page_bytes: u64) {
         let behind = text.rsplit_once(')').map_or("", |(_, behind)| behind);
         let words: Vec<&str> = behind.split_ascii_whitespace().collect();
@@ -57,13 +57,13 @@ impl Usage {
         self.memory_bytes = number(24) * page_bytes;
     }
 
-    /// Of `io`: bytes that disks had to do with.
+    /// Reads `io`: the bytes that were read from disks and written to them.
     fn read_io(&mut self, text: &str) {
         self.read_bytes = named(text, "read_bytes");
         self.written_bytes = named(text, "write_bytes");
     }
 
-    /// Of the `status` of one thread.
+    /// Reads the `status` of one thread.
     fn read_status(&mut self, text: &str) {
         self.switches += named(text, "voluntary_ctxt_switches");
         self.forced_switches += named(text, "nonvoluntary_ctxt_switches");
@@ -74,7 +74,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default()
 }
 
-/// The number on the line `name:`.
+/// Returns the number on the line `name:`.
 fn named(text: &str, name: &str) -> u64 {
     let value = |line: &str| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok();
     text.lines().find_map(value).unwrap_or_default()

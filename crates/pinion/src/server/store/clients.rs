@@ -115,7 +115,7 @@ impl StoreClients {
         true
     }
 
-    /// Something has happened on the connection of a client of the store.
+    /// Handles an event on the connection of a client of the store.
     pub(crate) fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
         let number = stream.tag().map_or(usize::MAX, |tag| (tag & !STORE_TAG) as usize);
         let Some(Some(client)) = self.clients.get_mut(number) else { return stream.abort() };
@@ -143,7 +143,7 @@ impl StoreClients {
         }
     }
 
-    /// The job of a client has ended, or the client was killed.
+    /// Handles the end of the job of a client, or its kill.
     fn posted(&mut self, number: usize, message: Message, stream: &mut RawStream<'_>) {
         let Some(Some(client)) = self.clients.get_mut(number) else { return };
         let Ok(mut end) = message.downcast::<JobEnd>() else {
@@ -185,7 +185,7 @@ impl StoreClients {
         }
     }
 
-    /// Has the job of a client run that was to read its replies first.
+    /// Runs the job of a client that was to read its replies first.
     fn push_held_job(&mut self, number: usize) {
         let Some(Some(client)) = self.clients.get_mut(number) else { return };
         if let Some((job, owner)) = client.held_job.take() {

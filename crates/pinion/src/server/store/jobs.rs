@@ -193,7 +193,7 @@ impl StoreJobs {
         Box::new(LookEnd(found))
     }
 
-    /// A job with these shards has ended.
+    /// Ends a job with these shards.
     pub(super) fn end(&self, shards: ShardSet, owner: &JobOwner, end: Message) {
         self.finished(shards);
         post(owner, end);

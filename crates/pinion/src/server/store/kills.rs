@@ -25,7 +25,7 @@ impl std::fmt::Debug for StoreKills {
 }
 
 impl StoreKills {
-    /// The client with this stream was killed.
+    /// Posts the kill of the client with this stream.
     pub(super) fn post(&self, poster: &Poster, address: Address) {
         if poster.post(address, Box::new(ClientKilled)).is_err() {
             let mut unposted = self.lock();

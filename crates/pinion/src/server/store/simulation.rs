@@ -35,7 +35,8 @@ const COMMANDS_MAX: u64 = 40;
 const BUFFER_BYTES: usize = 64 << 20;
 const STARVED_BYTES: usize = 60_000;
 
-/// A kernel that is slow and out of order, and breaks connections if the run is not exact.
+/// Makes the faults of a kernel that is slow and out of order, and breaks connections if the run is
+/// not exact.
 fn faults(is_exact: bool, random: &mut Random) -> Faults {
     let broken = if is_exact { 0 } else { 3 };
     Faults {

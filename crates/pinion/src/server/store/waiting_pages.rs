@@ -64,7 +64,7 @@ impl WaitingPages {
         Self { jobs, poster, waiting: HashMap::new(), bytes: 0 }
     }
 
-    /// Has a request wait until its key was looked at. Returns false if too many wait already.
+    /// Makes a request wait until its key was looked at. Returns false if too many wait already.
     #[must_use]
     pub(crate) fn hold(
         &mut self,
@@ -87,8 +87,8 @@ impl WaitingPages {
         true
     }
 
-    /// Something has happened to an exchange. Returns `None` if its request does not wait for a
-    /// page; and else the request, if it waits no longer.
+    /// Handles an event of an exchange. Returns `None` if its request does not wait for a page; and
+    /// else the request, if it waits no longer.
     pub(crate) fn event(
         &mut self,
         event: &Event<'_>,

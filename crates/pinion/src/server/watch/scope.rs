@@ -56,7 +56,7 @@ struct WatchedFolder {
 }
 
 impl Scope {
-    /// `rules` are absolute.
+    /// Makes the scope of a source; `rules` are absolute.
     pub(super) fn new(source: &Path, names: Names, rules: Vec<PathBuf>) -> Self {
         let seen = |path: PathBuf| WatchedLink { seen: look(&path), path };
         let mut scope = Self {
@@ -125,7 +125,7 @@ impl Scope {
         }
     }
 
-    /// The folders to watch so that nothing of the site is missed, none within another.
+    /// Returns the folders to watch so that nothing of the site is missed, none within another.
     pub(super) fn watches(&self) -> Watches {
         let mut folders: Vec<&Path> =
             self.places.iter().map(|place| place.real.as_path()).collect();

@@ -35,14 +35,15 @@ pub(crate) fn tell(build: &Build, summary: &Summary, of_code: &[String], style: 
     stderr::line(format_args!("{}", line(&build.output, summary, style)));
 }
 
-/// The warnings, those about rules with their files as paths from here, and those about the code.
+/// Returns the warnings, those about rules with their files as paths from here, and those about the
+/// code.
 fn warnings(build: &Build, summary: &Summary, of_code: &[String]) -> Vec<String> {
     let shown =
         |warning: &Warning| warning.of_rule(&build.source).unwrap_or_else(|| warning.to_string());
     summary.warnings.iter().map(shown).chain(of_code.iter().cloned()).collect()
 }
 
-/// The summary in one line.
+/// Returns the summary in one line.
 fn line(output: &Path, summary: &Summary, style: TerminalStyle) -> String {
     let mut line = format!(
         "{}: {} in {}, {} of files, ",
@@ -83,7 +84,7 @@ fn name_some(style: TerminalStyle, what: &str, names: &[String]) {
     }
 }
 
-/// The summary as JSON. Members are added, never renamed or removed.
+/// Returns the summary as JSON. Members are added, never renamed or removed.
 pub(crate) fn document(build: &Build, summary: &Summary, of_code: &[String]) -> Value {
     let codings = summary.codings.iter().map(|coding| {
         json!({

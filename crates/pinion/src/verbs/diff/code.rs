@@ -18,7 +18,7 @@ pub(super) struct CodeChange {
     pub(super) bytes_after: Option<u64>,
 }
 
-/// All of them, by path.
+/// Returns all changes of code, by path.
 pub(super) fn code(sides: &Sides) -> Result<Vec<CodeChange>, Failure> {
     let before = sides.before.view().code().map_err(|damage| sides.before.damaged(damage))?;
     let after = sides.after.view().code().map_err(|damage| sides.after.damaged(damage))?;

@@ -18,7 +18,7 @@ pub(super) struct FieldChange {
     pub(super) after: Option<String>,
 }
 
-/// The fields that differ in a path that both archives have.
+/// Returns the fields that differ in a path that both archives have.
 pub(super) fn changes(
     sides: &Sides,
     found: &FoundDifference<'_>,
@@ -42,7 +42,8 @@ pub(super) fn changes(
     Ok(changes)
 }
 
-/// The blocks of an entry, with the coding of the form each belongs to; its own one has none.
+/// Returns the blocks of an entry, with the coding of the form each belongs to; its own one has
+/// none.
 fn blocks<'a>(
     archive: &Archive<'a>,
     entry: &Entry<'_>,
@@ -68,7 +69,7 @@ pub(super) fn between(old: &SharedBlock<'_>, new: &SharedBlock<'_>) -> Vec<Field
     changes
 }
 
-/// All values of a field in one.
+/// Returns all values of a field in one.
 fn value(block: &SharedBlock<'_>, name: &[u8]) -> Option<String> {
     let lines = block.fields().filter(|(other, _)| other.eq_ignore_ascii_case(name));
     let values: Vec<String> = lines.map(|(_, value)| shown(value)).collect();

@@ -25,7 +25,7 @@ pub(super) struct BuiltIn {
     pub(super) fields: Vec<FieldChange>,
 }
 
-/// The rules that only one of them has.
+/// Returns the rules that only one of them has.
 pub(super) fn rules(sides: &Sides) -> RuleChanges<ListedRule> {
     let listed = |archive: &Archive<'_>| {
         archive.rules().iter().map(|rule| ListedRule::new(&rule)).collect::<Vec<_>>()
@@ -46,7 +46,7 @@ fn between_lists<R: Clone + Eq + Hash>(before: &[R], after: &[R]) -> RuleChanges
     }
 }
 
-/// Built-in pages and redirects, as far as their fields differ.
+/// Returns the built-in pages and redirects, as far as their fields differ.
 pub(super) fn built_in(sides: &Sides) -> Vec<BuiltIn> {
     let (before, after) = (sides.before.view(), sides.after.view());
     [(Role::Generated, "built-in pages"), (Role::SlashRedirect, "redirects between slash forms")]

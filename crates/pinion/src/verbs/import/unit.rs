@@ -219,7 +219,7 @@ fn certificates(tls: &JsonNode, at: &str, table: &mut DraftTable) {
     }
 }
 
-/// Which proxies are trusted, and where they name the client.
+/// Converts the settings of proxies: which are trusted, and where they name the client.
 fn forwarded(node: &JsonNode, at: &str, server: &mut DraftTable) {
     for (name, node) in node.members() {
         let at = pointer(at, name);

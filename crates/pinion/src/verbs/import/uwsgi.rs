@@ -163,7 +163,7 @@ impl Gathered {
         self.first.leave_out(at, format!("{name}: {}", options::SOCKET));
     }
 
-    /// A rule of the router inside of uWSGI. Some keep requests out.
+    /// Converts a rule of the router inside of uWSGI. Some keep requests out.
     fn rule(&mut self, name: &str, value: &str, why: &str, at: String) {
         let keeps_out = KEEPS_OUT.iter().any(|action| value.contains(action));
         if keeps_out {
@@ -188,7 +188,7 @@ impl Gathered {
         self.first.opens(at, message);
     }
 
-    /// `:8080`, `0.0.0.0:8080`, or the path of a Unix socket.
+    /// Converts `:8080`, `0.0.0.0:8080`, or the path of a Unix socket.
     fn listens(&mut self, value: &str, key: &'static str) {
         let address = match value {
             path if path.starts_with('/') => format!("unix:{path}"),
@@ -204,7 +204,7 @@ impl Gathered {
         }
     }
 
-    /// `:443,chain.crt,key.key`.
+    /// Converts `:443,chain.crt,key.key`.
     fn listens_tls(&mut self, value: &str, at: &str) {
         let mut parts = value.split(',');
         self.listens(parts.next().unwrap_or_default(), "tls");
@@ -221,7 +221,7 @@ impl Gathered {
         self.certificates.push(table);
     }
 
-    /// `/static=/srv/static`. With `is_parent` the path is kept below the folder.
+    /// Converts `/static=/srv/static`. With `is_parent` the path is kept below the folder.
     fn maps(&mut self, value: &str, is_parent: bool, at: &str) {
         let Some((path, folder)) = value.split_once('=').filter(|(path, _)| path.starts_with('/'))
         else {

@@ -206,7 +206,7 @@ impl Actor {
         Ok(has_read)
     }
 
-    /// The connection has ended.
+    /// Checks the received replies after the connection has ended.
     fn check(&self, is_hurt: bool, end: Read) -> Result<(), String> {
         let may_end = self.is_closed_then || self.ending == ClientEnding::HalfCloses;
         let has_all = self.received.len() == self.expected.len();

@@ -65,7 +65,7 @@ pub(super) struct StoreApp {
 }
 
 impl App for StoreApp {
-    /// The path of a request is a key.
+    /// Handles an exchange: the path of a request is a key.
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         let waiting = self.clients.pages().waiting;
         let text = match &event {
@@ -217,7 +217,7 @@ impl<'s, const READINESS: bool> Simulation<'s, READINESS> {
         jobs.end(shards, &owner, end);
     }
 
-    /// One pass of the worker, if something happens by a time or has happened.
+    /// Runs one pass of the worker, if something happens by a time or has happened.
     ///
     /// # Errors
     /// The worker waits for ever.

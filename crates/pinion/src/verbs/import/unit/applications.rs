@@ -215,7 +215,8 @@ fn whole_path(path: &str, is_asgi: bool) -> String {
     )
 }
 
-/// Where modules are found: Pinion has one folder, which is the working directory, too.
+/// Converts the folders in which modules are found: Pinion has one folder, which is the working
+/// directory, too.
 fn folders(application: &Application<'_>, mount: &mut DraftTable) {
     let directory = application.text("working_directory");
     let paths = application.member("path").and_then(JsonNode::texts).unwrap_or_default();

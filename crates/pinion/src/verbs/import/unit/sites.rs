@@ -337,7 +337,7 @@ impl SiteDraft {
         (is_page && !self.has_php && fallback.members().len() == 1).then(|| page.to_owned())
     }
 
-    /// The folder of the site.
+    /// Sets the folder of the site.
     pub(super) fn files(&mut self, folder: &str, at: &str) {
         let folder = if folder.is_empty() { "/" } else { folder };
         match self.site.get("path") {

@@ -52,7 +52,7 @@ const UNKNOWN: [(char, &str); 17] = [
 ];
 
 impl Placeholders {
-    /// Those that the path of a file says, and the section that was asked for.
+    /// Returns the placeholders of the path of a file, and of the section that was asked for.
     pub(super) fn of(file: &Path, section: Option<&str>) -> Self {
         let text = |part: Option<&std::ffi::OsStr>| {
             part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
