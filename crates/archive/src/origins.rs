@@ -11,7 +11,7 @@ use crate::layout::{ORIGIN_NOT_KEPT, OriginRow};
 pub struct NewOrigin {
     /// The content.
     pub content: BodyRef,
-    /// Its coded form; None when that did not pay.
+    /// Its coded form; `None` when that did not pay.
     pub stored: Option<BodyRef>,
     /// Coding of that form.
     pub coding: Coding,

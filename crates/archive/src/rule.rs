@@ -16,7 +16,7 @@ pub struct NewRule<'a> {
     /// 200, 301, 302, 303, 307, 308, or from 400 to 599.
     pub status: u16,
     /// The host it is for, in lower case and without a port, perhaps with `*.` before it, which
-    /// stands for one or more labels; None for any.
+    /// stands for one or more labels; `None` for any.
     pub host: Option<&'a [u8]>,
     /// Its path, segment by segment, decoded. None is the root. A slash at the end of a request's
     /// path does not matter.

@@ -55,7 +55,8 @@ pub struct SharedBlock<'a> {
     pub not_modified: &'a [u8],
     /// Length of the `Content-Type` line at the start of `full` with its CRLF, or 0.
     pub type_line_bytes: usize,
-    /// The block of the same fields before rules for fields have changed them; None if no rule has.
+    /// The block of the same fields before rules for fields have changed them; `None` if no rule
+    /// has.
     pub plain: Option<SharedId>,
     forms: Forms<'a>,
 }

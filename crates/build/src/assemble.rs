@@ -75,7 +75,7 @@ struct Resource {
     content: ContentId,
     /// Its number in the list of types.
     media: u16,
-    /// The list of codings that are its own; None for types that are not encoded.
+    /// The list of codings that are its own; `None` for types that are not encoded.
     list: Option<ListId>,
     /// [`NEVER`] for none.
     modified: UnixSeconds,

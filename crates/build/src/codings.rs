@@ -260,7 +260,7 @@ pub fn parse_codings(text: &str) -> Result<Vec<NamedCoding>, CodingError> {
 /// Returns the codings of a list at a level: `gzip:6,br:6` of `gzip,br` at [`CodingEffort::Best`].
 ///
 /// # Errors
-/// As [`parse_codings`].
+/// The errors of [`parse_codings`].
 pub fn codings_at(text: &str, level: CodingEffort) -> Result<Vec<CodingLevel>, CodingError> {
     Ok(parse_codings(text)?.into_iter().map(|named| named.at(level)).collect())
 }
@@ -278,7 +278,8 @@ impl CodingsFor {
     /// Reads `*.svg=br:11`: the text after the last `=` is a list of codings.
     ///
     /// # Errors
-    /// As [`parse_codings`], and when there is no `=`, or nothing before it or behind it.
+    /// The errors of [`parse_codings`], and when there is no `=`, or nothing before it or behind
+    /// it.
     pub fn parse(text: &str, level: CodingEffort) -> Result<CodingsFor, CodingError> {
         match text.rsplit_once('=') {
             Some((glob, list)) if !glob.is_empty() && !list.trim().is_empty() => {

@@ -42,7 +42,7 @@ impl DraftFile {
     /// and writing, and locked where the file system has locks.
     ///
     /// # Errors
-    /// The system's answer, and [`io::ErrorKind::InvalidInput`] for a path without a name.
+    /// The error of the system, and [`io::ErrorKind::InvalidInput`] for a path without a name.
     pub fn create(out: &Path) -> io::Result<DraftFile> {
         let open =
             |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
@@ -67,8 +67,8 @@ impl DraftFile {
     /// Gives it another name than it was the draft of, in the same folder.
     ///
     /// # Errors
-    /// The system's answer. If only the folder cannot be synced, the file has its name and may lose
-    /// it in a crash.
+    /// The error of the system. If only the folder cannot be synced, the file has its name and may
+    /// lose it in a crash.
     pub fn publish_as(mut self, name: &Path) -> io::Result<()> {
         self.name = name.to_owned();
         self.publish().map(drop)

@@ -182,7 +182,7 @@ pub enum Reason {
     /// It has more or less content than its size says: files that the kernel makes up as they are
     /// read, as below /proc and /sys.
     WrongSize,
-    /// The system's answer.
+    /// The error of the system.
     Unreadable(io::Error),
 }
 

@@ -24,7 +24,7 @@ impl ArchivePlace {
     /// the archive goes to where the link leads, and the link stays.
     ///
     /// # Errors
-    /// As [`ArchivePlace::check`].
+    /// The errors of [`ArchivePlace::check`].
     pub(crate) fn find(out: &Path, force: bool) -> Result<ArchivePlace, BuildError> {
         let mut place = ArchivePlace { named: out.to_owned(), path: out.to_owned(), force };
         // Before links are followed by hand: the text of a link below /proc is no path.

@@ -34,9 +34,9 @@ use crate::walk::{FileId, id_of};
 /// nor empty is not replaced; see [`Options::force`].
 ///
 /// # Errors
-/// As [`build`](crate::build()), [`BuildError::Occupied`] and [`BuildError::Output`]. After an
-/// error `out` is as it was, but for one: if the folder cannot be synced, the new archive is in
-/// place and may be lost in a crash.
+/// The errors of [`build`](crate::build()), [`BuildError::Occupied`] and [`BuildError::Output`].
+/// After an error `out` is as it was, but for one: if the folder cannot be synced, the new archive
+/// is in place and may be lost in a crash.
 pub fn build_file(
     source: &Path,
     options: &Options,
@@ -51,7 +51,7 @@ pub fn build_file(
 /// [`Earlier::also`].
 ///
 /// # Errors
-/// As [`build_file`], and [`BuildError::Previous`].
+/// The errors of [`build_file`], and [`BuildError::Previous`].
 pub fn build_file_after(
     earlier: Earlier<'_>,
     source: &Path,
@@ -171,8 +171,8 @@ fn open_regular(path: &Path) -> io::Result<File> {
 /// the new one. After a crash `.NAME.draft-PROCESS-NUMBER.tmp` may stay beside it.
 ///
 /// # Errors
-/// The system's answer. If only the folder cannot be synced, the link is switched and may be the
-/// old one again after a crash.
+/// The error of the system. If only the folder cannot be synced, the link is switched and may be
+/// the old one again after a crash.
 pub fn switch_link(link: &Path, target: &Path) -> io::Result<()> {
     let ((), draft) = under_another_name(link, |path| symlink(target, path))?;
     if let Err(error) = fs::rename(&draft, link) {

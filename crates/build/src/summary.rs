@@ -34,7 +34,7 @@ pub struct Summary {
     pub error_pages: u64,
     /// Directories with a page for missing resources.
     pub not_found_pages: u64,
-    /// Assets of earlier releases that were taken over.
+    /// Assets of earlier releases that were carried over.
     pub previous_assets: u64,
     /// Their bytes as stored, in all codings.
     pub previous_bytes: u64,
@@ -89,7 +89,7 @@ pub struct Summary {
 /// Files whose names change with their content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprinted {
-    /// How many there are.
+    /// Their number.
     pub files: u64,
     /// The first of them.
     pub examples: Vec<PathBuf>,
@@ -291,7 +291,7 @@ pub enum RuleDoubt {
     StarInTarget,
     /// It has a placeholder or a pattern as another server writes it.
     ForeignMark {
-        /// As it is written.
+        /// The text as written.
         mark: String,
         /// Whether it is in the target, and not in the path.
         is_in_target: bool,

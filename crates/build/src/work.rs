@@ -91,7 +91,7 @@ pub(crate) enum Codings {
 /// A coding of a content.
 pub(crate) struct Tried {
     pub(crate) choice: CodingLevel,
-    /// None when it did not pay.
+    /// `None` when it did not pay.
     pub(crate) form: Option<Coded>,
     /// Whether an older archive had the answer.
     pub(crate) reused: bool,

@@ -7,7 +7,7 @@
 //! ([`open_logs`]). When it cannot keep up, a record that finds its ring full is dropped and
 //! counted, and the count is reported on stderr.
 //!
-//! Lines of one worker are in the order of its answers; lines of several workers may be out of
+//! Lines of one worker are in the order of its responses; lines of several workers may be out of
 //! order by the time the thread lets records gather (50 ms).
 
 mod bell;
@@ -50,7 +50,7 @@ pub(crate) struct AccessLog {
     shared: Arc<LogShared>,
     /// That of the server: for requests of sites without one of their own.
     server: Option<Arc<LogHandle>>,
-    /// None once it has finished.
+    /// `None` once it has finished.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 

@@ -59,8 +59,8 @@ pub(crate) fn map(path: &Path) -> Result<Mapping, Failure> {
     Ok(mapping.with_context(|| format!("cannot map {}", path.display()))?)
 }
 
-/// Opens a file that should be an archive, without waiting for anybody: a pipe that has its name
-/// is refused, where a plain open would wait for the pipe's other end.
+/// Opens a file that should be an archive, without waiting for another process: a pipe that has its
+/// name is refused, where a plain open would wait for the pipe's other end.
 ///
 /// # Errors
 /// [`Failure::Failed`] that names the file and why it cannot be one.

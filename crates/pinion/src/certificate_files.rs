@@ -30,7 +30,7 @@ const EXPIRES_SOON_SECONDS: i64 = 14 * DAY_SECONDS;
 /// A file that cannot be used, and why.
 #[derive(Debug)]
 pub(crate) struct BadFile {
-    /// As written.
+    /// The text as written.
     pub(crate) file: PathBuf,
     /// A phrase that follows its name.
     pub(crate) why: String,

@@ -12,14 +12,15 @@ use serde::Serialize;
 /// One entry. The member names are part of the `--json` contract.
 #[derive(Debug, Serialize)]
 pub(crate) struct ListedEntry {
-    /// As a client asks for it, percent-encoded; for a fallback page the folder it answers for.
+    /// The path as a client asks for it, percent-encoded; for a fallback page the folder it
+    /// responds for.
     pub(crate) path: String,
     /// `resource`, `redirect`, `rewrite`, `private`, `handler`; `listing` of a folder and its
     /// `variant` as JSON; or an entry that responds in place of a resource: `not-found` and
     /// `fallback` (status 200), `single-page`; `error-page` in place of the built-in page of its
     /// status.
     pub(crate) kind: &'static str,
-    /// Of the response.
+    /// The status of the response.
     pub(crate) status: u16,
     /// `Content-Location`, `Location`, or where a rewrite leads.
     pub(crate) target: Option<String>,
@@ -27,7 +28,7 @@ pub(crate) struct ListedEntry {
     pub(crate) modified: Option<String>,
     /// Media type with its parameters.
     pub(crate) media_type: Option<String>,
-    /// For an asset of an earlier release: how many builds have taken it over.
+    /// For an asset of an earlier release: the number of builds that have carried it over.
     pub(crate) previous: Option<u16>,
     /// The stored forms, identity first.
     pub(crate) representations: Vec<ListedForm>,
@@ -36,7 +37,7 @@ pub(crate) struct ListedEntry {
 /// One file of code. The member names are part of the `--json` contract.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ListedCode {
-    /// As the archive has it; two slashes in front stand for a file beside the content.
+    /// The path as the archive has it; two slashes in front stand for a file beside the content.
     pub(crate) path: String,
     /// `script`, `page`, `private`, or `included`: content of the site that a page includes.
     pub(crate) kind: &'static str,
@@ -69,7 +70,7 @@ pub(crate) struct ListedForm {
     pub(crate) coding: &'static str,
     /// Stored length.
     pub(crate) bytes: u64,
-    /// Without its quotes.
+    /// The entity tag without its quotes.
     pub(crate) etag: String,
 }
 
@@ -118,10 +119,10 @@ pub(crate) struct ListedRule {
     pub(crate) path: String,
     /// `key=value` or `key=:2`.
     pub(crate) query: Vec<String>,
-    /// `Location`, or the path whose content answers, with the captures by their numbers and
+    /// `Location`, or the path whose content is sent, with the captures by their numbers and
     /// `:splat` for a `*`.
     pub(crate) target: String,
-    /// Of the response.
+    /// The status of the response.
     pub(crate) status: u16,
     /// Whether it applies to paths that have an entry.
     pub(crate) force: bool,

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 /// Paths that are left out and named; more are counted.
 const LEFT_OUT_NAMED: usize = 5;
 
-/// Returns the notes about a build, one line each. `is_run` tells which scripts of the folder are
-/// run.
+/// Returns the notes about a build, one line each. `is_run` returns whether a script of the folder
+/// is run.
 pub(crate) fn of_build(summary: &Summary, is_run: impl Fn(&Path) -> bool) -> Vec<String> {
     let unasked = unasked(&summary.skipped, &summary.excluded);
     lines(&not_run(unasked, is_run), &summary.special, &summary.fingerprinted)
 }
 
-/// Returns the notes about a folder that was not built, one line each. `is_run` tells which scripts
-/// of the folder are run.
+/// Returns the notes about a folder that was not built, one line each. `is_run` returns whether a
+/// script of the folder is run.
 pub(crate) fn of_examined(examined: &Examined, is_run: impl Fn(&Path) -> bool) -> Vec<String> {
     let Examined { skipped, excluded, special, fingerprinted, .. } = examined;
     lines(&not_run(unasked(skipped, excluded), is_run), special, fingerprinted)

@@ -23,7 +23,7 @@ pub(crate) struct ServerPlan {
     pub(crate) privilege_faults: Vec<ConfigFault>,
     /// Files of programs that are missing or cannot be executed now.
     pub(crate) program_file_faults: Vec<ConfigFault>,
-    /// Where it can be read again.
+    /// The configuration file, from which it can be read again.
     pub(crate) config: Option<ConfigFile>,
 }
 
@@ -32,14 +32,14 @@ pub(crate) struct ServerPlan {
 pub(crate) struct PlannedSite {
     /// The source of its content.
     pub(crate) source: ServedSource,
-    /// How to serve it.
+    /// The settings with which it is served.
     pub(crate) settings: SiteSettings,
 }
 
 /// A configuration file and the flags that stand above it.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigFile {
-    /// As written.
+    /// The text as written.
     pub(crate) path: PathBuf,
     /// The command line.
     pub(crate) flags: Low,

@@ -1,4 +1,5 @@
-//! The bar that shows how far a long verb is: on stderr, for people alone. And who ends it early.
+//! The bar that shows the progress of a long verb: on stderr, for people alone. Also handles the
+//! signals that end a verb early.
 
 use crate::failure::Failure;
 use crate::terminal::{count, size};
@@ -55,7 +56,7 @@ impl Bar {
 pub(crate) struct Watcher {
     bar: Bar,
     cancelled: Arc<AtomicBool>,
-    /// How far it is.
+    /// The progress.
     state: Mutex<State>,
 }
 

@@ -19,7 +19,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How long one is valid. Apple's systems take none above 825 days, even when told to trust it.
+/// How long one is valid. Apple's systems take none above 825 days, even when configured to trust
+/// it.
 const VALID: Duration = Duration::from_secs(800 * 86_400);
 
 /// The remaining validity at which another one is made: a server is started more often than once a
@@ -33,10 +34,10 @@ const VALID_BEFORE_NOW: Duration = Duration::from_secs(86_400);
 /// could open it might lock it, and keep every start waiting.
 const FOLDER_MODE: u32 = 0o711;
 
-/// Of the file with the key.
+/// The mode of the file with the key.
 const KEY_MODE: u32 = 0o600;
 
-/// Of the file for clients, who may be other users.
+/// The mode of the file for clients, who may be other users.
 const PUBLIC_MODE: u32 = 0o644;
 
 /// Returns the file, which holds a certificate that is valid for a while. It is made when there is

@@ -170,7 +170,7 @@ pub(crate) struct Cat {
 #[derive(Debug)]
 pub(crate) struct ControlCommand {
     pub(crate) command: ServerCommand,
-    /// The socket of the server; None: the only one that is found.
+    /// The socket of the server; `None`: the only one that is found.
     pub(crate) socket: Option<PathBuf>,
     /// `--json`
     pub(crate) json: bool,

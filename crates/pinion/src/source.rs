@@ -143,7 +143,7 @@ fn is_configuration(path: &Path) -> bool {
 /// Finds the kind of source at the path of a site.
 ///
 /// # Errors
-/// As [`find`].
+/// The errors of [`find`].
 pub(crate) fn recognise(path: &Path) -> Result<ServedSource, Failure> {
     recognise_among(path, Choices::Site)
 }

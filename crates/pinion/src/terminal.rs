@@ -1,4 +1,4 @@
-//! How output looks: colours where a person reads along, columns that stand in line, sizes and
+//! The look of output: colours where a person reads along, columns that stand in line, sizes and
 //! counts in a form people read.
 
 pub(crate) use pinion_build::figures::{count, percent, size};
@@ -60,7 +60,7 @@ fn wanted() -> bool {
     !dumb && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Where a column's text stands.
+/// The alignment of a column's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     /// Words.

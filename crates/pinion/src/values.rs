@@ -1,5 +1,5 @@
-//! How the value of each kind of directive is read. Every error is a phrase that follows the name
-//! of the flag: `--grace 99999999 is out of bounds: 0 to 86400 seconds`.
+//! Reads the value of each kind of directive. Every error is a phrase that follows the name of the
+//! flag: `--grace 99999999 is out of bounds: 0 to 86400 seconds`.
 
 use crate::address::Address;
 use crate::directives::Kind;
@@ -84,7 +84,7 @@ pub(crate) fn field_value(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Reads the path of a request as clients send it, with nothing behind it.
+/// Reads the path of a request as clients send it, with nothing after it.
 pub(crate) fn url_path(text: &str) -> Result<String, String> {
     let sent = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#');
     if !text.starts_with('/') || !text.bytes().all(sent) {
@@ -252,7 +252,7 @@ pub(crate) fn upstream(url: &str) -> Result<Upstream, String> {
     })
 }
 
-/// Reads the address of an application behind FastCGI or SCGI.
+/// Reads the address of an application that speaks FastCGI or SCGI.
 pub(crate) fn application(text: &str, protocol: UpstreamProtocol) -> Result<Upstream, String> {
     Upstream::parse_application(text, protocol).map_err(|error| format!("{text:?}: {error}"))
 }

@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 pub(crate) struct Low {
     /// The verb.
     pub(crate) verb: Verb,
-    /// By the name of a flag or an operand; a switch has no values.
+    /// The values by the name of a flag or an operand; a switch has no values.
     written: BTreeMap<&'static str, Vec<OsString>>,
     /// The tables below that of a site, by their kinds, in the order of the file.
     tables: BTreeMap<Table, Vec<Low>>,

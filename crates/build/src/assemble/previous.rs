@@ -31,13 +31,13 @@ use crate::summary::Warning;
 pub struct Earlier<'a> {
     /// The path and the content of each.
     pub archives: &'a [(&'a Path, Archive<'a>)],
-    /// For how many builds an asset is taken over.
+    /// For how many builds an asset is carried over.
     pub keep: u16,
     /// Files that are assets too, although their names do not change with their content.
     pub also: Option<&'a Globs>,
 }
 
-/// An asset to be taken over.
+/// An asset to be carried over.
 struct Asset {
     /// How many builds have taken it over, this one included.
     age: u16,
@@ -59,7 +59,7 @@ struct Forms {
 }
 
 impl<W: Write + Seek> Assembly<'_, W> {
-    /// Stores all assets that are taken over, but for their entries.
+    /// Stores all assets that are carried over, but for their entries.
     pub(super) fn assets_of(
         &mut self,
         earlier: &Earlier<'_>,

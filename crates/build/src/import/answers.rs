@@ -22,7 +22,7 @@ pub(super) struct ImportedAnswer<'a> {
     pub(super) stored: StoredBytes<'a>,
 }
 
-/// Fields that are not taken over: our server writes them itself, or our builder for each stored
+/// Fields that are not carried over: our server writes them itself, or our builder for each stored
 /// form. Sorted, in lower case.
 const OUR_OWN: [&str; 20] = [
     "accept-ranges",

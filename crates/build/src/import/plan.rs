@@ -68,7 +68,7 @@ pub struct Leftover {
     pub reason: LeftoverReason,
 }
 
-/// Why something is not taken over.
+/// Why something is not carried over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftoverReason {
     /// No request ever finds it.

@@ -87,7 +87,7 @@ fn check_together(patterns: &[String], key: &[u8]) {
     assert_eq!(lists.codings(lists.of(key)), expected, "{patterns:?} on {}", key.escape_ascii());
 }
 
-/// Returns whether a pattern matches the path; None for one that this model does not read.
+/// Returns whether a pattern matches the path; `None` for one that this model does not read.
 fn model(pattern: &str, path: &[u8]) -> Option<bool> {
     let is_long = pattern.len().max(path.len()) > READ_MAX_BYTES;
     // Braces before or after `**` change its meaning; they are left to the original.

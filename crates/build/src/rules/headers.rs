@@ -32,14 +32,14 @@ pub struct FieldRule {
 pub enum HeaderChange {
     /// The field gets this value; names are equal without regard to case.
     Give {
-        /// As it is written.
+        /// The text as written.
         name: String,
         /// May have placeholders of the pattern.
         value: String,
     },
     /// `! Name`: removes the earlier values.
     Take {
-        /// As it is written.
+        /// The text as written.
         name: String,
     },
 }

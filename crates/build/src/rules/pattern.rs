@@ -200,7 +200,7 @@ enum SegmentPiece {
 /// A place in a segment that is no text.
 struct Special<'t> {
     at: usize,
-    /// Of a placeholder; None for a `*`.
+    /// Of a placeholder; `None` for a `*`.
     name: Option<&'t str>,
 }
 

@@ -51,7 +51,7 @@ pub struct Redirect {
 pub(crate) struct ForeignMark {
     /// Where it stands, in characters, from 1.
     pub(crate) column: usize,
-    /// As it is written.
+    /// The text as written.
     pub(crate) text: String,
     /// Whether it is a part of the target, and not of the path.
     pub(crate) is_in_target: bool,

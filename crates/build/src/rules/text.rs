@@ -12,9 +12,9 @@ use crate::limits::RULE_LINE_MAX_BYTES;
 pub struct RuleError {
     /// The file; [`in_place`](crate::in_place) tells where it lies.
     pub file: PathBuf,
-    /// From 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column, in characters, from 1.
     pub column: usize,
     /// The expected text, the text that was found instead, and the advice; follows the word
     /// "expected".
@@ -34,7 +34,7 @@ const QUOTED_MAX_CHARS: usize = 40;
 /// A position in a line and the text that is expected there.
 #[derive(Debug)]
 pub(super) struct LineFault {
-    /// In characters, from 1.
+    /// The column, in characters, from 1.
     pub(super) column: usize,
     pub(super) expected: String,
     /// The text of the line that begins at the column, if the error quotes it.

@@ -26,10 +26,10 @@ pub(crate) struct OpenLogs(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many were opened so far.
+    /// The number of logs that were opened so far.
     opened: u16,
     known: Vec<KnownLog>,
-    /// For the log thread.
+    /// The logs that the log thread has not taken yet.
     new: Vec<NewLog>,
     /// The server was started without a log, so that no log thread writes.
     is_unwritten: bool,

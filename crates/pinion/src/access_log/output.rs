@@ -76,7 +76,7 @@ impl OpenLog {
     /// begin on a line of their own.
     ///
     /// # Errors
-    /// Of the write: a full disk, a closed pipe.
+    /// The error of the write: a full disk, a closed pipe.
     pub(crate) fn write_lines(&mut self, mut lines: &[u8]) -> io::Result<()> {
         if self.torn {
             self.write_some(b"\n")?;

@@ -21,13 +21,13 @@ const REQUEST_ID_MAX_BYTES: usize = 64;
 
 const FIXED_BYTES: usize = 48;
 
-/// Where in the fixed part the members are that [`LogRecord::amend`] sets.
+/// The positions in the fixed part of the members that [`LogRecord::amend`] sets.
 const BODY_BYTES: Range<usize> = 8..16;
 const DURATION: Range<usize> = 32..36;
 const CUT_AT: usize = 42;
-/// Where it says whether a user and a number of the request follow the other texts.
+/// The position of the flag whether a user and a number of the request follow the other texts.
 const IDENTITY_AT: usize = 43;
-/// And where the log stands that it goes to.
+/// The position of the number of the log.
 const LOG: Range<usize> = 44..46;
 
 /// The most that [`LogRecord::encode`] appends.
@@ -40,30 +40,30 @@ pub(crate) const RECORD_MAX_BYTES: usize = FIXED_BYTES
     + HOST_MAX_BYTES
     + 2 * FIELD_MAX_BYTES;
 
-/// One answered request.
+/// One request that got its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogRecord<'a> {
-    /// Where its line goes.
+    /// The log of its line.
     pub(crate) log: LogId,
-    /// When its request had been read, in microseconds since 1970-01-01 00:00 UTC.
+    /// The time when its request had been read, in microseconds since 1970-01-01 00:00 UTC.
     pub(crate) unix_micros: i64,
     /// Who asked.
     pub(crate) peer: LoggedPeer,
-    /// Of the request line; none when the request could not be read.
+    /// The version in the request line; `None` when the request could not be read.
     pub(crate) version: Option<Version>,
-    /// Of the final response.
+    /// The status of the final response.
     pub(crate) status: u16,
     /// Bytes of content that the kernel has taken. Of those, a client that went away may have got
     /// fewer.
     pub(crate) body_bytes: u64,
-    /// From when the head of the request had been read, to when the kernel had taken the last byte
-    /// of the response, or the connection had ended.
+    /// The time from when the head of the request had been read, to when the kernel had taken the
+    /// last byte of the response, or the connection had ended.
     pub(crate) duration_micros: u32,
     /// The connection ended before the kernel had taken all of the response.
     pub(crate) cut: bool,
-    /// As sent; empty when the request could not be read.
+    /// The method as sent; empty when the request could not be read.
     pub(crate) method: Text<'a>,
-    /// As sent.
+    /// The target as sent.
     pub(crate) target: Text<'a>,
     /// The host of the request, from its target or its `Host`; empty when not sent.
     pub(crate) host: Text<'a>,
@@ -89,7 +89,7 @@ pub(crate) enum LoggedPeer {
 /// Bytes a client chose, perhaps cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Text<'a> {
-    /// At most the bound of its member.
+    /// The bytes, at most the bound of its member.
     pub(crate) bytes: &'a [u8],
     /// The client sent more.
     pub(crate) cut: bool,

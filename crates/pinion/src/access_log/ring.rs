@@ -19,7 +19,7 @@ pub(crate) struct Ring {
     head: CacheLineCounter,
     /// Where the producer writes next; written by the producer.
     tail: CacheLineCounter,
-    /// Messages that found no room; counts up for ever.
+    /// The number of messages that found no room; it only grows.
     dropped: CacheLineCounter,
 }
 

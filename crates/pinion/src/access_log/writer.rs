@@ -52,7 +52,7 @@ struct Log {
     handle: Weak<LogHandle>,
     lines: Vec<u8>,
     lines_count: u64,
-    /// Lines that were lost and are not told yet, and why.
+    /// The number of lines that were lost and not reported yet, and the reason.
     unwritten: u64,
     last_error: Option<io::Error>,
     told_at: Option<Instant>,

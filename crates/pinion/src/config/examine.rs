@@ -262,7 +262,7 @@ pub(crate) fn of_code(source: &Path, reason: &str) -> ConfigFault {
         let line = line.parse().ok().filter(|_| is_within)?;
         Some(ConfigFault::at(Path::new(file), TextPlace::of_line(line), what))
     });
-    // Of a limit of memory the line is not always known.
+    // For a limit of memory the line is not always known.
     let of_file = || {
         let (file, what) = reason.split_once(": ")?;
         let file = Path::new(file);

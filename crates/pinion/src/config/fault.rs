@@ -19,9 +19,9 @@ pub(crate) struct ConfigFault {
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TextPlace {
-    /// From 1.
+    /// The number of the line, from 1.
     pub(crate) line: usize,
-    /// In characters, from 1; 0 if only the line is known.
+    /// The column, in characters, from 1; 0 if only the line is known.
     pub(crate) column: usize,
 }
 

@@ -25,7 +25,7 @@ const CONFIG_MAX_MIB: u64 = 4;
 /// The content of a configuration file, and all faults in it.
 #[derive(Debug)]
 pub(crate) struct LoadedFile {
-    /// The server; none when that cannot be told.
+    /// The server; `None` when it cannot be determined.
     pub(crate) serve: Option<Serve>,
     /// The sites that are right.
     pub(crate) sites: Vec<ConfiguredSite>,
@@ -136,7 +136,7 @@ impl LoadedFile {
                 of_file.for_each(|listen| listen.position = position(listen, &listeners, path));
                 self.serve = Some(serve);
             }
-            // Otherwise it was told already, with its line.
+            // Otherwise it was reported already, with its line.
             Err(failure) if self.faults.is_empty() => self.fault(path, TextPlace::START, &failure),
             Err(_) => {}
         }
@@ -204,7 +204,7 @@ impl LoadedFile {
         // Without its servers a mount would be reported once more.
         let has_faults = !faults.is_empty() || mounts::have_wrong_servers(&section);
         self.faults.extend(faults);
-        // Otherwise it was told already that the path is missing.
+        // Otherwise it was reported already that the path is missing.
         let Some(source) = source.filter(|_| !has_faults) else { return };
         let low = match &source {
             ServedSource::Folder(_) => flags.over(&section.low),

@@ -104,7 +104,7 @@ impl ConnectedServer {
     /// Asks, and waits for the response: as long as it takes for a command that may take long.
     ///
     /// # Errors
-    /// The server does not answer.
+    /// The server does not respond.
     pub(crate) fn ask(&mut self, request: &CommandRequest) -> anyhow::Result<Response> {
         let shown = self.socket.display().to_string();
         self.try_ask(request).with_context(|| format!("the server at {shown}"))

@@ -1,5 +1,6 @@
 //! The protocol between a command and a server: one JSON object in each line, each with the version
-//! of the protocol. The server answers every request with one line (docs/control.md, "Protocol").
+//! of the protocol. The server responds to every request with one line (docs/control.md,
+//! "Protocol").
 
 use super::status::Status;
 use crate::explain::explanation::Explanation;

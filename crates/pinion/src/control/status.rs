@@ -11,17 +11,17 @@ use std::fmt;
 pub(crate) struct Status {
     /// The process.
     pub(crate) pid: u32,
-    /// Of the program.
+    /// The version of the program.
     pub(crate) version: String,
     pub(crate) state: State,
-    /// When it started, RFC 3339, UTC.
+    /// The start time, RFC 3339, UTC.
     pub(crate) started: String,
     pub(crate) uptime_seconds: u64,
     /// The configuration file; null for a server that has only flags.
     pub(crate) configuration: Option<String>,
     /// Why the last reload that was asked for failed; null if it did not.
     pub(crate) last_reload_error: Option<String>,
-    /// As they are printed at the start.
+    /// The listeners as they are printed at the start.
     pub(crate) listeners: Vec<String>,
     pub(crate) workers: Workers,
     pub(crate) connections: Connections,
@@ -29,7 +29,7 @@ pub(crate) struct Status {
     /// Null before the first request.
     pub(crate) latency: Option<Latency>,
     pub(crate) memory: ProcessMemory,
-    /// In the order of the configuration.
+    /// The sites, in the order of the configuration.
     pub(crate) sites: Vec<SiteStatus>,
     /// Null for a server that starts no programs.
     pub(crate) programs: Option<Programs>,
@@ -49,7 +49,7 @@ pub(crate) enum State {
     Serving,
     /// It takes no new connections, and ends with the last one, however long that takes.
     Draining,
-    /// The same, within the time of `--grace`.
+    /// Draining within the time of `--grace`.
     Stopping,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct ProcessMemory {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoreUse {
-    /// Of all keys and values.
+    /// The memory of all keys and values.
     pub(crate) memory_bytes: u64,
     /// The most that they may occupy; 0 without a limit.
     pub(crate) max_bytes: u64,
@@ -127,9 +127,9 @@ pub(crate) struct SiteStatus {
     pub(crate) source: String,
     /// Whether changes are served without a reload.
     pub(crate) live: bool,
-    /// Of the archive that is served.
+    /// The digest of the archive that is served.
     pub(crate) digest: String,
-    /// How many versions it has had: 1 until the first reload that succeeds.
+    /// The number of versions it has had: 1 until the first reload that succeeds.
     pub(crate) generation: u64,
     /// Its URL paths.
     pub(crate) paths: u64,
@@ -189,7 +189,7 @@ pub(crate) struct SupervisedProgram {
     pub(crate) since: String,
     /// Its process; null if it has none.
     pub(crate) pid: Option<u32>,
-    /// How often it was started again since it was started with its settings.
+    /// The number of restarts since it was started with its settings.
     pub(crate) restarts: u64,
     /// Milliseconds until it is started; null unless it waits for that.
     pub(crate) restart_in_ms: Option<u64>,
@@ -208,7 +208,7 @@ pub(crate) enum ProgramState {
     Waiting,
     /// It was asked to stop, because its settings have changed or it was removed.
     Stopping,
-    /// Nothing starts it any more.
+    /// It is not started any more.
     #[default]
     Stopped,
 }
@@ -218,7 +218,7 @@ pub(crate) enum ProgramState {
 #[serde(default)]
 pub(crate) struct Child {
     pub(crate) pid: u32,
-    /// Of its program, as the kernel has it.
+    /// The name of its program, as the kernel has it.
     pub(crate) name: String,
 }
 
@@ -226,7 +226,7 @@ pub(crate) struct Child {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PythonApplication {
-    /// As it was named: `app:app`.
+    /// The application as it was named: `app:app`.
     pub(crate) name: String,
     pub(crate) folder: String,
     /// Requests that wait for a process.
@@ -239,9 +239,9 @@ pub(crate) struct PythonApplication {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PythonMemory {
-    /// How many there are.
+    /// Their number.
     pub(crate) processes: u64,
-    /// How many there are to be.
+    /// The number of processes that there should be.
     pub(crate) max_processes: u64,
     /// The memory that they use. Memory that several share counts once, where the kernel reports
     /// it.

@@ -21,7 +21,7 @@ const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
     }
 }
 
-/// In the order of the reference.
+/// The rows, in the order of the reference.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         default: Default::Value("/"),

@@ -7,7 +7,7 @@ use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffec
 const SOCKET: &[Verb] =
     &[Verb::Status, Verb::Reload, Verb::Stop, Verb::Drain, Verb::ReopenLogs, Verb::Why];
 
-/// Verbs that have something to tell.
+/// The verbs with `--json`.
 const JSON: &[Verb] = &[
     Verb::Build,
     Verb::Cat,
@@ -30,7 +30,7 @@ const JSON: &[Verb] = &[
     Verb::Why,
 ];
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "coding",

@@ -11,7 +11,7 @@ const MAKE_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Import, Verb::Serve, Verb::
 /// The verbs that go through all contents of an archive.
 const WRITE: &[Verb] = &[Verb::Build, Verb::Extract, Verb::Import];
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "output",

@@ -2,7 +2,7 @@
 
 use super::{Default, Directive, Kind, site_flag};
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         repeatable: true,

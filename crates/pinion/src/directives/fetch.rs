@@ -5,7 +5,7 @@ use super::lua::{SERVE_AND_RUN, SERVE_RUN_AND_WHY};
 use super::verbs::Verb;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "fetch-private",

@@ -8,7 +8,7 @@ const SERVE: &[Verb] = &[Verb::Serve];
 pub(super) const SERVE_AND_RUN: &[Verb] = &[Verb::Serve, Verb::Run];
 pub(super) const SERVE_RUN_AND_WHY: &[Verb] = &[Verb::Serve, Verb::Run, Verb::Why];
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "dev",

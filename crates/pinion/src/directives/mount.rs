@@ -31,7 +31,7 @@ const CHECKS: Kind = Kind::Number { min: 1, max: 100, unit: "" };
 /// Fields of responses that hold for the whole host.
 pub(crate) const HOST_FIELDS: &[&str] = &["Alt-Svc", "Strict-Transport-Security"];
 
-/// In the order of the reference.
+/// The rows, in the order of the reference.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         default: Default::Value("/"),

@@ -8,7 +8,7 @@ const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
     Directive { file: Some(Table::Site.key(key)), ..site_flag(name, kind) }
 }
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         default: Default::Off,

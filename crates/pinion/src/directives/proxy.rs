@@ -4,7 +4,7 @@ use super::file::Table;
 use super::verbs::Verb;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "proxy",

@@ -9,7 +9,7 @@ use crate::settings::LogFormat;
 const SERVE: &[Verb] = &[Verb::Serve];
 const SERVE_RUN_AND_STORE: &[Verb] = &[Verb::Serve, Verb::Run, Verb::Store];
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "listen",

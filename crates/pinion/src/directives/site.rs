@@ -5,7 +5,7 @@ use super::file::Table;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 use crate::settings::LogFormat;
 
-/// In the order of the reference.
+/// The rows, in the order of the reference.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "hosts",

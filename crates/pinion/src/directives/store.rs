@@ -19,7 +19,7 @@ pub(crate) const POLICIES: &[&str] = &[
     "volatile-ttl",
 ];
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "store",

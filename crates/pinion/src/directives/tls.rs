@@ -7,7 +7,7 @@ use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffec
 
 const SERVE: &[Verb] = &[Verb::Serve];
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "tls",

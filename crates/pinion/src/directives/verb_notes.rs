@@ -104,7 +104,7 @@ const NO_ERRORS: (&str, &str) = (SUCCESS, "No errors; there may be warnings.");
 const FAILURE: (&str, &str) = (FAILED, "It failed; stderr says why.");
 const USED: (&str, &str) = (WRONG, "The command line is wrong.");
 
-/// Of all verbs together.
+/// The exit status of all verbs together.
 const PROGRAM_EXIT_STATUS: Entries = &[
     (SUCCESS, "Done, or stopped by a signal as asked."),
     (FAILED, "It failed, `verify` found damage, or `diff --exit-code` found differences."),
@@ -222,7 +222,7 @@ const USERS: (&str, &str) = (
 const SSH_CONNECTION: (&str, &str) =
     ("SSH_CONNECTION", "The address of the user in that log; sshd sets it.");
 
-/// Of `pinion serve`, and of the program.
+/// The environment of `pinion serve`, and of the program.
 const SERVED: Entries = &[
     ("PUBLIC_HTML", "The site to serve, if no PATH is given."),
     MASTER_KEY,
@@ -236,7 +236,7 @@ const SERVED: Entries = &[
     NO_COLOR,
 ];
 
-/// Of `pinion store`.
+/// The environment of `pinion store`.
 const STORED: Entries = &[PASSED_SOCKETS, NOTIFICATIONS, STATE_FOLDERS, CONTROL_FOLDERS, NO_COLOR];
 
 const PASSED_SOCKETS: (&str, &str) =
@@ -250,25 +250,25 @@ const CONTROL_FOLDERS: (&str, &str) = (
     "Where the control socket is; systemd sets both, the first for a service.",
 );
 
-/// Of commands for a running server.
+/// The environment of commands for a running server.
 const CONTROLLED: Entries = &[SOCKET_FOLDERS, NO_COLOR];
 
 const SOCKET_FOLDERS: (&str, &str) =
     ("RUNTIME_DIRECTORY, XDG_RUNTIME_DIR", "Where the control socket is.");
 
-/// Of `pinion why`, which runs the script of a site once, or asks a running server.
+/// The environment of `pinion why`, which runs the script of a site once, or asks a running server.
 const EXPLAINED: Entries = &[MASTER_KEY, SOURCE_DATE_EPOCH, SOCKET_FOLDERS, NO_COLOR];
 
-/// Of `pinion build`.
+/// The environment of `pinion build`.
 const BUILT: Entries = &[SOURCE_DATE_EPOCH, NO_COLOR];
 
-/// Of `pinion check`, which runs the scripts of a site once.
+/// The environment of `pinion check`, which runs the scripts of a site once.
 const CHECKED: Entries = &[MASTER_KEY, SOURCE_DATE_EPOCH, NO_COLOR];
 
-/// Of `pinion publish`, which runs the scripts of the archive once.
+/// The environment of `pinion publish`, which runs the scripts of the archive once.
 const PUBLISHED: Entries = &[MASTER_KEY, USERS, SSH_CONNECTION, NO_COLOR];
 
-/// Of `pinion rollback`.
+/// The environment of `pinion rollback`.
 const SWITCHED: Entries = &[USERS, SSH_CONNECTION, NO_COLOR];
 
 const STORE_EXAMPLES: Entries = &[

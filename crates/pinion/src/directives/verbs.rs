@@ -25,7 +25,7 @@ pub(crate) enum Verb {
     Ls,
     /// A page of the manual.
     Man,
-    /// An archive becomes the one that is served.
+    /// Makes an archive the one that is served.
     Publish,
     /// Lists the releases that can be served, and the one that is.
     Releases,
@@ -33,7 +33,7 @@ pub(crate) enum Verb {
     Reload,
     /// A running server opens its log files again.
     ReopenLogs,
-    /// An earlier archive becomes the one that is served.
+    /// Makes an earlier archive the one that is served.
     Rollback,
     /// A script runs to its end.
     Run,
@@ -49,7 +49,7 @@ pub(crate) enum Verb {
     Verify,
     /// Which build of the program this is.
     Version,
-    /// Why a request gets its response.
+    /// Explains why a request gets its response.
     Why,
 }
 
@@ -58,9 +58,9 @@ pub(crate) enum Verb {
 pub(crate) struct VerbRow {
     /// The verb.
     pub(crate) verb: Verb,
-    /// As it is written.
+    /// The text as written.
     pub(crate) name: &'static str,
-    /// In the order in which they are written.
+    /// The operands, in the order in which they are written.
     pub(crate) operands: &'static [Operand],
     /// One line, no full stop.
     pub(crate) brief: &'static str,
@@ -71,7 +71,7 @@ pub(crate) struct VerbRow {
 /// One operand.
 #[derive(Debug)]
 pub(crate) struct Operand {
-    /// In capitals, as in the usage line.
+    /// The name in capitals, as in the usage line.
     pub(crate) name: &'static str,
     /// Must be given.
     pub(crate) required: bool,

@@ -5,7 +5,7 @@ use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffec
 
 const WHY: &[Verb] = &[Verb::Why];
 
-/// In the order of the help.
+/// The rows, in the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "method",

@@ -37,7 +37,7 @@ pub(crate) struct Explanation {
 /// A listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ListenerShown {
-    /// As it is written.
+    /// The text as written.
     pub(crate) address: String,
     /// The kind of content at the listener.
     pub(crate) kind: ListenerKind,
@@ -142,7 +142,7 @@ pub(crate) struct HeaderShown {
     pub(crate) value: String,
     /// Where it comes from.
     pub(crate) source: HeaderSource,
-    /// The same in words.
+    /// The source in words.
     pub(crate) reason: String,
     /// The lines of rules files that it comes from.
     pub(crate) lines: Vec<FileLine>,

@@ -9,7 +9,7 @@ use pinion_http::date::{self, UnixSeconds};
 
 /// The listener that a request comes to.
 pub(super) struct ChosenListener<'s> {
-    /// None without a configuration: then it is one for the scheme of the URL.
+    /// `None` without a configuration: then it is one for the scheme of the URL.
     pub(super) listen: Option<&'s Listen>,
     is_secured: bool,
     /// A remark about it.

@@ -101,7 +101,7 @@ impl Trace for &Recorder {
 
 impl Heard {
     fn compared(&mut self, number: u32, matched: RuleMatch<'_>) {
-        // A rule for one path is compared once more behind the patterns before it.
+        // A rule for one path is compared once more after the patterns before it.
         if self.rules.iter().any(|(known, _)| *known == number) {
             return;
         }

@@ -80,9 +80,9 @@ pub(crate) struct WhyRequest {
 /// The parts of a URL.
 struct Url<'u> {
     scheme: &'static str,
-    /// None for a path alone.
+    /// `None` for a path alone.
     authority: Option<&'u str>,
-    /// From the path on, without a fragment.
+    /// The URL from the path on, without a fragment.
     target: &'u [u8],
 }
 
@@ -130,7 +130,7 @@ impl WhyRequest {
     /// Reads a request that a client of the control socket has sent.
     ///
     /// # Errors
-    /// As [`Self::new`], and for a method or a header that is not valid.
+    /// The errors of [`Self::new`], and for a method or a header that is not valid.
     pub(crate) fn received(request: &ExplainRequest) -> Result<WhyRequest, Failure> {
         let ExplainRequest { url, method, headers } = request;
         values::method(method).map_err(Failure::usage)?;

@@ -357,7 +357,7 @@ impl<'s> ExplanationDraft<'s> {
         self.name_added();
     }
 
-    /// Explains a request that a handler of a script answers.
+    /// Explains a request that a handler of a script responds to.
     fn handler(
         &mut self,
         name: StepName,

@@ -1,5 +1,5 @@
-//! Where the rules of a site are written: the rules files that its archive keeps, and on the disk
-//! those of a folder and of `--rules` and `--fields`.
+//! The positions at which the rules of a site are written: in the rules files that its archive
+//! keeps, and on the disk in those of a folder and of `--rules` and `--fields`.
 
 use super::explanation::{FileLine, RuleShown};
 use crate::listing::ListedRule;
@@ -26,9 +26,9 @@ pub(super) struct RuleLines {
     texts: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The folder of the site; none of an archive.
     folder: Option<PathBuf>,
-    /// The files behind the `_redirects` at the root.
+    /// The files that make up the `_redirects` at the root.
     rules: Vec<PathBuf>,
-    /// The files behind its `_headers`.
+    /// The files that make up its `_headers`.
     fields: Vec<PathBuf>,
 }
 
@@ -112,8 +112,8 @@ impl RuleLines {
         RuleShown { file: Some(file), line: Some(line), text: words.join(" ") }
     }
 
-    /// Returns where a line of a kept file is written. The files that flags name are kept behind
-    /// the one of their kind at the root.
+    /// Returns the position at which a line of a kept file is written. The files that flags name
+    /// are kept after the one of their kind at the root.
     fn place(&self, file: &Path, line: usize) -> FileLine {
         let named = match file.to_str() {
             Some(name) if name.starts_with("_redirects") => self.rules.as_slice(),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The settings, for explanations.
 #[derive(Debug)]
 pub(crate) struct ServerSettings {
-    /// None of a server that is not started and has only a source: a client finds one for the
+    /// `None` of a server that is not started and has only a source: a client finds one for the
     /// scheme of its URL.
     pub(super) listeners: Option<Vec<Listen>>,
     pub(super) health: Option<HealthCheck>,

@@ -47,7 +47,7 @@ pub(super) struct LoadedSite {
 }
 
 impl ExplainedSites<'_> {
-    /// Returns the site that answers for a host.
+    /// Returns the site that responds for a host.
     pub(super) fn select(self, authority: Option<&[u8]>) -> Option<ExplainedSite> {
         match self {
             Self::Planned(sites) => {

@@ -2,7 +2,7 @@
 //! return to.
 //!
 //! `2026-11-21T19:12:00Z DIGEST publish anna@192.0.2.7`: the time (RFC 3339, UTC), the release that
-//! became current, how, and who did it. Members are added behind these, never changed.
+//! became current, how, and the user. Members are added after these, never changed.
 
 use super::folder::ReleaseFolder;
 use super::id::Id;
@@ -102,7 +102,7 @@ impl History {
     /// Puts a line at the end of the log, synced. Half a line that a crash left there goes.
     ///
     /// # Errors
-    /// The system's answer.
+    /// The error of the system.
     pub(crate) fn append(&mut self, folder: &ReleaseFolder, line: HistoryLine) -> io::Result<()> {
         let mut file = open_log(folder)?;
         let whole = whole_lines_bytes(&mut file)?;
@@ -120,7 +120,7 @@ impl History {
 /// Opens the log, and makes it if there is none.
 ///
 /// # Errors
-/// The system's answer.
+/// The error of the system.
 pub(crate) fn open_log(folder: &ReleaseFolder) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false).open(folder.log())

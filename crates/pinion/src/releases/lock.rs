@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The time between two attempts at a lock that another process holds.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Bytes of the note that a holder leaves for those who wait.
+/// Bytes of the note that a holder leaves for waiting processes.
 const NOTE_MAX_BYTES: usize = 200;
 
 /// The lock of a release folder, held.
@@ -28,7 +28,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, and tells whom it waits for if it has to.
+    /// Takes the lock, and reports the holder that it waits for if it has to.
     ///
     /// # Errors
     /// It cannot be locked, or `cancelled` became true.
@@ -55,7 +55,8 @@ impl Lock {
             }
             thread::sleep(RETRY);
         }
-        // Only a courtesy to those who wait: a disk may be full, and going back must work then.
+        // The note is only a courtesy to waiting processes: a disk may be full, and a rollback must
+        // work then.
         let note = format!("process {} of {}\n", std::process::id(), history::who());
         let _missed = file.set_len(0).and_then(|()| file.write_all(note.as_bytes()));
         Ok(Self { _file: file })

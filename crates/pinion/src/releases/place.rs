@@ -1,4 +1,4 @@
-//! Where a release folder is: on this machine, or behind `ssh://[user@]host[:port]/DIR`.
+//! The location of a release folder: on this machine, or at `ssh://[user@]host[:port]/DIR`.
 
 use super::remote::Remote;
 use std::ffi::OsStr;
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 /// A release folder of some machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReleasePlace {
-    /// On this one.
+    /// A folder of this machine.
     Here(PathBuf),
-    /// On another one.
+    /// A folder of another machine.
     There(Remote),
 }
 
-/// Before an address.
+/// The scheme of an address.
 const SCHEME: &str = "ssh://";
 
 impl ReleasePlace {

@@ -28,7 +28,7 @@ const SSH_FAILED: i32 = 255;
 /// A release folder of another machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
-    /// As written.
+    /// The text as written.
     pub(super) url: String,
     /// The argument for ssh: `host` or `user@host`.
     pub(super) destination: String,
@@ -42,7 +42,7 @@ pub(crate) struct Remote {
 pub(crate) struct Load<'a> {
     /// Its bytes.
     pub(crate) file: &'a File,
-    /// How many there are, if that is known.
+    /// Their number, if it is known.
     pub(crate) bytes: Option<u64>,
 }
 

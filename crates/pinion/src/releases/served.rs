@@ -10,11 +10,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a switch waits until a running server has taken it up: the watch has it in a fifth of a
-/// second, and after two at the latest.
+/// How long a switch waits until a running server has loaded the new release: the watch sees it
+/// within a fifth of a second, and after two seconds at the latest.
 const TAKEN_UP_MAX: Duration = Duration::from_secs(5);
 
-/// How often it looks.
+/// The time between two looks.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// How often a server tries to get its lock: a process that tests the lock holds it for an instant.

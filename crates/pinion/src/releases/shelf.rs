@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-/// Bytes that are copied between two looks at who wants to stop.
+/// Bytes that are copied between two checks for a cancellation.
 const STEP_BYTES: u64 = 16 << 20;
 
 /// The name that the drafts of arrivals are made from; none gets this name.
@@ -42,13 +42,13 @@ pub(crate) struct Arrival {
     pub(crate) paths: u64,
 }
 
-/// Where an archive comes from.
+/// The origin of an archive.
 pub(crate) struct ArchiveOrigin<'a> {
-    /// For messages.
+    /// The name in messages.
     pub(crate) shown: &'a str,
     /// Its bytes; copied within the kernel when it is a file.
     pub(crate) file: File,
-    /// How many there are, if that is known.
+    /// Their number, if it is known.
     pub(crate) bytes: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ impl Arrival {
     /// replaced.
     ///
     /// # Errors
-    /// The system's answer.
+    /// The error of the system.
     pub(crate) fn put(self, folder: &ReleaseFolder) -> Result<bool, Failure> {
         let file = folder.file(&self.id);
         let known = File::open(&file).ok();

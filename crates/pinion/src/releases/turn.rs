@@ -100,7 +100,7 @@ impl Turn<'_> {
     pub(crate) fn switch_to(&mut self, id: &Id, act: Act) -> Result<Switched, Failure> {
         let folder = self.folder;
         let previous = self.current.clone();
-        // Any release: a server that has refused the last one still answers from an older one.
+        // Any release: a server that has refused the last one still serves an older one.
         let others = shelf::ids(folder)?.into_iter().filter(|other| other != id);
         let is_served = others.into_iter().any(|other| served::is_held(&folder.file(&other)));
         // Before the link, so that the folder is synced once for both.

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where challenges are asked for, by a token right below.
+/// The path of challenges; a token follows right below.
 pub(crate) const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 
 /// The longest key authorization that is read: a token and a thumbprint have some hundred bytes.
@@ -20,7 +20,7 @@ const AUTHORIZATION_MAX_BYTES: u64 = 4096;
 
 const FIELDS: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n";
 
-/// The challenges of one server, as one worker answers them.
+/// The challenges of one server, as one worker responds to them.
 pub(crate) struct AcmeChallenges {
     /// The folder that stands for the root of every host, as certbot knows it by `--webroot-path`.
     webroot: Arc<Path>,

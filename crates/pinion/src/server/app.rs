@@ -65,11 +65,11 @@ pub(crate) struct SitesApp {
     serving: Option<Serving>,
     work: RequestBuffers,
     journal: Journal,
-    /// How load balancers ask whether the server is well.
+    /// The path at which load balancers ask whether the server is well.
     health: Option<HealthCheck>,
     /// The responses of listeners that redirect; none without any.
     redirect: Option<Redirect>,
-    /// The proxies that say who their clients are.
+    /// The proxies that name their clients.
     trusted_proxies: Arc<TrustedProxies>,
     /// Responds to challenges of certificate authorities, if a folder was given for them.
     challenges: Option<AcmeChallenges>,
@@ -292,7 +292,7 @@ impl Means<'_> {
             let means = Self { work, dynamic, gateway, access, journal, pages };
             return means.forward(site, mount, request, head, exchange);
         }
-        // An answer is large: the one to be sent is pointed at.
+        // A response is large: a reference to the one to be sent is kept.
         let instead;
         let answer = if outdated {
             instead = error_for(500, &archive, head, work);
@@ -498,7 +498,7 @@ impl SitesApp {
         }
     }
 
-    /// Refuses a request of a trusted proxy that does not say who the client is.
+    /// Refuses a request of a trusted proxy that does not name its client.
     #[cold]
     fn client_unknown(
         &mut self,
@@ -658,7 +658,7 @@ impl SiteGeneration {
         self.generation.version().max(refused)
     }
 
-    /// Returns the developer who sends a request; `None` for anybody else, and without `--dev`.
+    /// Returns the developer who sends a request; `None` for any other client, and without `--dev`.
     #[inline]
     fn developer(&self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> Option<Developer> {
         if !self.generation.shows_errors() {
@@ -781,7 +781,7 @@ fn unencrypted_https<'x>(
 }
 
 /// Returns whether a request announces no more content than is allowed. The engine refuses one that
-/// does and is not answered.
+/// announces more and gets no response.
 #[inline]
 pub(super) fn fits(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool {
     head.framing == Framing::None || exchange.content_fits()
@@ -790,7 +790,7 @@ pub(super) fn fits(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool 
 impl App for SitesApp {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         match event {
-            // A static answer is complete at once: no content is wanted, nothing is waited for.
+            // A static response is complete at once: no content is wanted, nothing is waited for.
             Event::Head(head) if fits(head, exchange) => self.request(head, exchange),
             Event::Head(head) => self.oversized(head, exchange),
             event if self.holds(&event, exchange) || self.holds_page(&event, exchange) => {}

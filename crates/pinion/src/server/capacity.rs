@@ -1,4 +1,4 @@
-//! How many connections a server takes and how much memory they may cost, worked out at start.
+//! Computes at start how many connections a server takes and how much memory they may cost.
 
 use super::access::footprint::AccessFootprint;
 use super::live_files::live_files_max;
@@ -12,14 +12,15 @@ use pinion_lua::footprint::ScriptFootprint;
 use pinion_lua::script_memory::ScriptMemory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Connections when nothing bounds them: as many as the table of one worker may grow to without
-/// surprising anybody (32 MiB of connections, and the buffers below).
+/// Connections when nothing bounds them: as many as the table of one worker may grow to without a
+/// surprise (32 MiB of connections, and the buffers below).
 const CONNECTIONS_DEFAULT_MAX: u64 = 65_536;
 
 /// Connections by default where memory is very small: a browser opens six, so this is for some tens
 /// of visitors.
 const CONNECTIONS_DEFAULT_MIN: u64 = 256;
-/// The same where they may be encrypted, which takes 25 KiB more: a browser opens one, over HTTP/2.
+/// Connections by default where memory is very small and they may be encrypted, which takes 25 KiB
+/// more: a browser opens one, over HTTP/2.
 const TLS_DEFAULT_MIN: u64 = 128;
 /// Connections by default where memory is very small and QUIC is possible, which takes 100 KiB
 /// more.
@@ -30,7 +31,8 @@ const QUIC_DEFAULT_MIN: u64 = 64;
 const OUTGOING_DIVISOR: u64 = 4;
 /// Connections to other servers at least, among the reserved descriptors if need be.
 const OUTGOING_MIN: u64 = 8;
-/// The same where memory is very small: each takes a third of a MiB, and requests wait for one.
+/// Connections to other servers where memory is very small: each takes a third of a MiB, and
+/// requests wait for one.
 const OUTGOING_SMALL: u64 = 4;
 /// Connections to other servers at most by default: a site that waits for others longer than it
 /// works itself has some hundreds.
@@ -45,9 +47,10 @@ const WORKER_MEMORY_BYTES: u64 = 128 << 20;
 /// Buffer memory for each connection when no budget is given: half a request of common size from
 /// every client at once.
 const BUFFER_PER_CONNECTION_BYTES: u64 = 4 << 10;
-/// A small server still takes some large answers at once.
+/// The least buffer memory by default: a small server still takes some large responses at once.
 const BUFFER_DEFAULT_MIN_BYTES: u64 = 64 << 20;
-/// Where memory is very small: still some answers of the size of a page at once.
+/// The buffer memory where memory is very small: still some responses of the size of a page at
+/// once.
 const BUFFER_SMALL_BYTES: u64 = 4 << 20;
 /// With less memory a worker could not hold the buffers that a few clients may fill, let alone a
 /// reserve.
@@ -90,11 +93,11 @@ pub(crate) struct Capacity {
     pub(crate) tls: bool,
     /// Some connections are over QUIC; any may be.
     pub(crate) quic: bool,
-    /// Proxies tell the addresses of their clients.
+    /// Proxies send the addresses of their clients.
     pub(crate) proxies: bool,
     /// Sockets of QUIC.
     pub(crate) datagram_sockets: u64,
-    /// Whether there may be as many of those.
+    /// Whether the server may open connections to other servers.
     pub(crate) opens_connections: bool,
     /// Whether content of requests is stored before other servers are asked.
     pub(crate) stores_uploads: bool,
@@ -124,9 +127,9 @@ pub(crate) enum MemoryFit {
 /// The facts at start that the capacity depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load<'s> {
-    /// Threads that answer.
+    /// Threads that serve requests.
     pub(crate) workers: usize,
-    /// How they talk to the kernel.
+    /// The interface to the kernel.
     pub(crate) io: Io,
     /// Sites.
     pub(crate) sites: usize,
@@ -173,7 +176,7 @@ impl Capacity {
     /// the memory. The load that is returned has their number.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// The errors of [`Self::new`].
     pub(crate) fn with_workers<'s>(
         serve: &Serve,
         descriptors: u64,
@@ -298,7 +301,7 @@ impl Capacity {
     }
 }
 
-/// How the descriptors of a server are shared out.
+/// The shares of the descriptors of a server.
 struct Descriptors {
     /// Files that uploads may have open.
     upload_files: u64,

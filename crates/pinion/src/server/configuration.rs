@@ -129,7 +129,7 @@ fn take(pending: &Mutex<Reports>) -> Reports {
 pub(crate) struct Started {
     /// Everything, as written.
     pub(crate) low: Low,
-    /// Where it listens.
+    /// Its listeners.
     pub(crate) listen: Vec<Listen>,
 }
 
@@ -140,7 +140,7 @@ struct Renewer {
     config: ConfigFile,
     started: Started,
     live: Arc<LiveSettings>,
-    /// None without TLS.
+    /// `None` without TLS.
     certificates: Option<Keeper>,
 }
 
@@ -230,8 +230,8 @@ fn moved<'l>(started: &'l [Listen], now: &'l [Listen]) -> impl Iterator<Item = &
     })
 }
 
-/// Returns the rows of listeners that the others have not. The one that a server with sites has
-/// without being told is not written anywhere.
+/// Returns the rows of listeners that the others lack. The default listener of a server with sites
+/// is not written anywhere.
 fn without_twin<'l>(
     listen: &'l [Listen],
     others: &'l [Listen],

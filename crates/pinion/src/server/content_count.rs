@@ -1,9 +1,9 @@
-//! How much is in a site, for the lines of a start and of a reload.
+//! Counts the content of a site, for the lines of a start and of a reload.
 
 use crate::terminal::counted;
 use pinion_archive::Archive;
 
-/// How much of a site is published.
+/// The number of published paths of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContentCount {
     /// URL paths: a file may have several, such as `/` and `/index.html`.

@@ -33,7 +33,7 @@ pub(super) struct ClientId(u64);
 
 /// The socket and its clients.
 pub(super) struct ControlClients {
-    /// None for a server without one.
+    /// `None` for a server without one.
     socket: Option<OwnedFd>,
     clients: Vec<ControlClient>,
     next: u64,
@@ -45,7 +45,8 @@ struct ControlClient {
     id: ClientId,
     socket: OwnedFd,
     connection: Connection,
-    /// When the connection is closed unless the client sends a request or reads a response.
+    /// The time at which the connection is closed unless the client sends a request or reads a
+    /// response.
     deadline: Instant,
     is_gone: bool,
 }
@@ -90,7 +91,7 @@ impl ControlClients {
         }
     }
 
-    /// Returns one request of each client that has sent a whole one. They are answered with
+    /// Returns one request of each client that has sent a whole one. The responses are sent with
     /// [`Self::respond`] or [`Self::announce`].
     pub(super) fn requests(&mut self, now: Instant) -> Vec<(ClientId, CommandRequest)> {
         let mut requests = Vec::new();

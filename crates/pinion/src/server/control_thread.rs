@@ -38,18 +38,18 @@ const POLL_PAUSE: Duration = Duration::from_millis(10);
 /// Everything that the thread needs.
 pub(super) struct Controlled {
     pub(super) signals: Signals,
-    /// None for a server without a control socket.
+    /// `None` for a server without a control socket.
     pub(super) socket: Option<OwnedFd>,
     pub(super) control: Control,
     pub(super) notifier: Notifier,
-    /// None for the dummy.
+    /// `None` for the dummy.
     pub(super) renewal: Option<Renewal>,
-    /// None without TLS.
+    /// `None` without TLS.
     pub(super) keeper: Option<Keeper>,
     pub(super) log: Option<Arc<AccessLog>>,
     pub(super) live: Arc<LiveSettings>,
     pub(super) status: StatusSource,
-    /// None for a server without sites.
+    /// `None` for a server without sites.
     pub(super) explainer: Option<Explainer>,
 }
 
@@ -126,7 +126,7 @@ struct ControlThread {
     queue: SignalQueue,
     results: Results,
     clients: ControlClients,
-    /// None for a server without programs.
+    /// `None` for a server without programs.
     supervisor: Option<SupervisorLink>,
     commands: Commands,
 }
@@ -222,7 +222,7 @@ struct Commands {
     live: Arc<LiveSettings>,
     status: StatusSource,
     explainer: Option<Explainer>,
-    /// Of the last reload that was asked for, if it failed.
+    /// The error of the last reload that was asked for, if it failed.
     last_reload_error: Arc<Mutex<Option<String>>>,
     ending: ShutdownState,
 }
@@ -243,7 +243,7 @@ enum Reply {
 /// The state of the shutdown.
 struct ShutdownState {
     state: State,
-    /// When the remaining connections are closed.
+    /// The time at which the remaining connections are closed.
     until: Option<Instant>,
     /// The line that is logged when the shutdown begins.
     line: Option<String>,

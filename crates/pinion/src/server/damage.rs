@@ -1,4 +1,5 @@
-//! Why answers were errors of the server, told on stderr so rarely that no damage can fill a disk.
+//! Reports the reasons of responses with server errors on stderr, so rarely that no damage can fill
+//! a disk.
 
 use super::log_throttle::LogThrottle;
 use pinion_engine::clock::Now;
@@ -13,7 +14,7 @@ const TARGET_SHOWN_BYTES: usize = 256;
 pub(crate) struct DamageReport(LogThrottle);
 
 impl DamageReport {
-    /// Writes a line, or counts the answer for the next one.
+    /// Writes a line, or counts the response for the next one.
     #[cold]
     pub(crate) fn tell(&self, now: Now, status: u16, target: &[u8], why: &dyn fmt::Display) {
         if let Some(untold) = self.0.admit(now.monotonic_ms) {

@@ -48,11 +48,10 @@ pub(crate) struct Developer {
 
 impl Developer {
     /// Returns the developer who sends a request to a site that is served with `--dev`; `None` for
-    /// anybody else.
+    /// any other client.
     ///
-    /// The address alone does not tell: a page of another site can send the browser here under a
-    /// name of its own (DNS rebinding), and a proxy on this machine has the address of this
-    /// machine.
+    /// The address alone is no proof: a page of another site can send the browser here under a name
+    /// of its own (DNS rebinding), and a proxy on this machine has the address of this machine.
     pub(crate) fn of(
         version: u64,
         head: &RequestHead<'_>,

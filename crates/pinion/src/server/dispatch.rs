@@ -15,7 +15,7 @@ pub(crate) enum Responder<S> {
     AcmeChallenge,
     /// The redirect to HTTPS. The host may have a site.
     Redirect(Option<S>),
-    /// No site answers for the host.
+    /// No site responds for the host.
     Misdirected,
     /// The site of the host.
     Site(S),
@@ -23,16 +23,16 @@ pub(crate) enum Responder<S> {
 
 /// The responders that come before sites.
 pub(crate) struct ServerResponders<'r> {
-    /// None without `--health`.
+    /// `None` without `--health`.
     pub(crate) health: Option<&'r HealthCheck>,
-    /// None without `--acme-webroot`.
+    /// `None` without `--acme-webroot`.
     pub(crate) challenges: Option<&'r mut AcmeChallenges>,
-    /// None at a listener that does not redirect.
+    /// `None` at a listener that does not redirect.
     pub(crate) redirect: Option<&'r mut Redirect>,
 }
 
 impl ServerResponders<'_> {
-    /// Returns who responds to a request. `select` returns the site of its host. `has_challenge`
+    /// Returns the responder of a request. `select` returns the site of its host. `has_challenge`
     /// returns whether the site itself has the challenge of a certificate authority that the
     /// request is for; it is only called at a listener that redirects.
     #[inline(always)]

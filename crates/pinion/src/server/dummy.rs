@@ -16,12 +16,12 @@ use std::net::SocketAddr;
 /// Every request gets the same bytes.
 pub(crate) struct DummyApp {
     body: Vec<u8>,
-    /// How long each answer takes.
+    /// The time that each response takes, in milliseconds.
     delay_ms: Option<u64>,
     journal: Journal,
 }
 
-/// As kawipiko's and everybody's yardstick has them, over and over.
+/// The text of the usual benchmarks, as kawipiko has it, over and over.
 const TEXT: &[u8] = b"hello, world\n";
 
 impl DummyApp {

@@ -1,5 +1,5 @@
-//! Requests that are answered over time: by the scripts of sites, between the steps of a request
-//! and the runtime, and by the streams that reload pages of a developer.
+//! Requests whose response takes time: from the scripts of sites, between the steps of a request
+//! and the runtime, and from the streams that reload pages of a developer.
 
 mod failure_page;
 
@@ -32,7 +32,7 @@ use failure_page::{FailurePageRequest, failed, failure_format};
 /// The script of a site, as one worker runs it.
 #[derive(Clone)]
 pub(crate) struct Scripted {
-    /// None where it could not be started here.
+    /// `None` where it could not be started here.
     script: Option<SiteScript>,
     /// Lines of the fields that its responses have unless it sets them, without the rules for a
     /// path.

@@ -1,5 +1,5 @@
-//! One state of a site. A reload makes another one; each worker takes it up at the top of its next
-//! pass and finishes older answers from the older one.
+//! One state of a site. A reload makes another one; each worker loads it at the top of its next
+//! pass and finishes older responses from the older one.
 
 use super::access::rules::AccessRules;
 use super::damage::DamageReport;
@@ -245,7 +245,7 @@ impl Generation {
         self.mapping.look_for_truncation();
     }
 
-    /// Returns whether an answer is cut from a file outside of the archive that has changed since.
+    /// Returns whether a response is cut from a file outside of the archive that has changed since.
     #[inline]
     pub(crate) fn is_outdated(&self, answer: &Prepared<'_>) -> bool {
         let PreparedBody::Archive(pieces) = answer.body else { return false };

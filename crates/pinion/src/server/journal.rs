@@ -23,13 +23,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Writes one record for each answer, once it has left; nothing if there is no log. The wall clock
-/// is read once a pass, the steady one twice a request. Counts each answer, if that is wanted.
+/// Writes one record for each response, once it has been sent; nothing if there is no log. The wall
+/// clock is read once a pass, the steady one twice a request. Counts each response, if that is
+/// wanted.
 pub(crate) struct Journal {
     log: Option<Log>,
     counts: Option<Arc<Counts>>,
     sampling: Sampling,
-    /// When this pass over the events began; of no use where nothing is written down or counted.
+    /// The time at which this pass over the events began; of no use where nothing is logged or
+    /// counted.
     pass_began: Instant,
     refusals: Arc<ClientRefusals>,
 }
@@ -41,7 +43,7 @@ pub(crate) struct ClientRefusals {
     /// `--max-connections-per-client`.
     pub(crate) max: u32,
     pub(crate) throttle: LogThrottle,
-    /// For requests whose trusted proxies do not say who the client is.
+    /// The throttle of requests whose trusted proxies do not name the client.
     pub(crate) client_unknown: LogThrottle,
     /// Whether it was logged that a client says https on a connection that is not encrypted.
     pub(crate) has_logged_https: AtomicBool,
@@ -55,13 +57,13 @@ struct Log {
     pass_unix_micros: i64,
 }
 
-/// The time when a request began to be answered, and the bytes in the queue before it.
+/// The time when the response to a request was begun, and the bytes in the queue before it.
 #[derive(Clone, Copy)]
 pub(crate) struct Beginning {
     at: Instant,
     queued_bytes: u64,
     peer: LoggedPeer,
-    /// None where nothing is written down.
+    /// `None` where nothing is logged.
     log: Option<LogId>,
 }
 
@@ -76,7 +78,7 @@ impl Beginning {
 /// The record of a request whose response may come later.
 pub(crate) struct Later {
     began: Instant,
-    /// None where nothing is written down.
+    /// `None` where nothing is logged.
     noted: Option<Noted>,
 }
 
@@ -260,8 +262,7 @@ impl Journal {
         ));
     }
 
-    /// Logs that a request of a trusted proxy was refused because it does not say who the client
-    /// is.
+    /// Logs that a request of a trusted proxy was refused because it does not name its client.
     #[cold]
     pub(crate) fn client_unknown(
         &self,

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 /// The keys of a server. The files of its certificates are not among them.
 pub(crate) struct ServerKeys {
-    /// Of the sessions of TLS, over TCP and QUIC; they change with time.
+    /// The keys of the sessions of TLS, over TCP and QUIC; they change with time.
     pub(crate) tickets: Arc<Tickets>,
-    /// Of connection ids, of Retry and of stateless resets.
+    /// The keys of connection ids, of Retry and of stateless resets.
     pub(crate) quic: QuicKeys,
 }
 

@@ -40,7 +40,7 @@ use std::sync::Arc;
 pub(crate) struct Kit {
     /// The settings.
     pub(crate) settings: Serve,
-    /// Where it can be read again.
+    /// The configuration file, from which they can be read again.
     pub(crate) config: Option<ConfigFile>,
     /// The served content, in words.
     pub(crate) what: String,
@@ -54,7 +54,7 @@ pub(crate) struct Kit {
     pub(crate) quic: Vec<BoundQuic>,
     /// The files of those that are Unix sockets.
     pub(crate) files: SocketFiles,
-    /// Where it takes commands, if it does.
+    /// The control socket, if there is one.
     pub(crate) control: Option<OwnedFd>,
     /// The state of TLS; none without listeners that encrypt.
     pub(crate) tls: Option<Tls>,
@@ -63,20 +63,20 @@ pub(crate) struct Kit {
     pub(crate) keys: Option<ServerKeys>,
     /// Every log that is open.
     pub(crate) logs: Arc<OpenLogs>,
-    /// Of these, that of the server.
+    /// Of these, the log of the server.
     pub(crate) log: Option<Arc<LogHandle>>,
     /// The first generations of the sites, and how to load them again; none for the dummy, and for
     /// a server with only a store.
     pub(crate) sites: Vec<LoadedSite>,
     /// The programs of the sites, and those that are kept running.
     pub(crate) programs: KitPrograms,
-    /// How to talk to the kernel.
+    /// The interface to the kernel.
     pub(crate) io: Io,
-    /// How many workers.
+    /// The number of workers.
     pub(crate) workers: usize,
-    /// How many connections, how much memory.
+    /// The number of connections and the memory.
     pub(crate) capacity: Capacity,
-    /// How much memory there is.
+    /// The memory of the machine.
     pub(crate) memory: MemoryLimit,
     /// Whether a folder was built, which leaves memory behind that serving does not need.
     pub(crate) has_built: bool,

@@ -1,4 +1,4 @@
-//! How long requests take: a histogram for each worker, and percentiles of all of them.
+//! The times that requests take: a histogram for each worker, and percentiles of all of them.
 //!
 //! Reading the clock for each of many pipelined requests would cost a noticeable part of their
 //! time. So the first request of a pass over the events is always measured, and of the others one
@@ -8,7 +8,7 @@ use crate::control::status::Latency;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Of the requests of a pass but the first, one in so many is measured.
+/// Of the requests of a pass except the first, one in so many is measured.
 const SAMPLED: u64 = 16;
 
 /// Buckets of each power of two: a reported time is at most an eighth too long.

@@ -27,10 +27,10 @@ pub(crate) struct Bound {
     pub(crate) listen: Listen,
 }
 
-/// How the name of a Unix socket begins.
+/// The prefix of the name of a Unix socket.
 const UNIX: &str = "unix:";
 
-/// A socket, and the part of its URL behind the scheme; for a Unix socket all of it.
+/// A socket, and the part of its URL after the scheme; for a Unix socket all of it.
 type Socket = (OwnedFd, String);
 
 /// Checks the addresses as far as possible before anything is bound.
@@ -96,7 +96,7 @@ pub(crate) struct BoundQuic {
 /// Binds the addresses of QUIC, or takes their sockets out of `passed`.
 ///
 /// # Errors
-/// As [`bind_all`].
+/// The errors of [`bind_all`].
 pub(crate) fn bind_quic(
     listeners: &[Listen],
     workers: usize,

@@ -56,24 +56,24 @@ pub(crate) struct LiveFiles {
     pub(crate) open: OpenLiveFiles,
 }
 
-/// How the responses of live files are made.
+/// The settings for the responses of live files.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveFileSettings {
     /// The value of `Cache-Control`, if there is one before rules.
     pub(crate) cache_control: Option<String>,
-    /// An index file answers for its folder.
+    /// An index file responds for its folder.
     pub(crate) serves_index: bool,
     /// A folder with an index file leads to its path with a slash.
     pub(crate) redirects_slashes: bool,
 }
 
 struct OpenFolder {
-    /// As in [`LiveFolder::url_path`].
+    /// The path, as in [`LiveFolder::url_path`].
     url_path: Box<[u8]>,
     root: OwnedFd,
     /// The folder, below `root`; empty for `root` itself.
     below_root: Box<[u8]>,
-    /// For messages.
+    /// The path of the folder for messages.
     path: PathBuf,
 }
 
@@ -92,7 +92,7 @@ pub(crate) enum LiveOutcome {
     Failed(LiveFailure),
 }
 
-/// Why a live file cannot be read.
+/// The reason why a live file cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LiveFailure {
     pub(crate) status: u16,
@@ -146,7 +146,7 @@ impl LiveFiles {
     /// Checks that a folder can be opened.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot be served.
     pub(crate) fn check(folder: &LiveFolder, site: Option<&Path>) -> Result<(), String> {
         OpenFolder::open(folder, site).map(drop)
     }
@@ -263,8 +263,8 @@ impl OpenFolder {
         Ok(this)
     }
 
-    /// Returns the part of a decoded path behind that of the folder, with the slash in front;
-    /// `None` if it is no path in it.
+    /// Returns the part of a decoded path after that of the folder, with the slash in front; `None`
+    /// if it is no path in it.
     fn rest<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         let rest = path.strip_prefix(&*self.url_path)?;
         matches!(rest, [] | [b'/', ..]).then_some(rest)

@@ -50,7 +50,7 @@ pub(crate) fn open(
 }
 
 impl LiveSite<'_> {
-    /// Returns a folder with its path in URLs, which in a dynamic site begins behind the folder of
+    /// Returns a folder with its path in URLs, which in a dynamic site begins after the folder of
     /// its content.
     ///
     /// # Errors

@@ -155,7 +155,7 @@ impl Loader {
     /// Loads it once more, which prints no warning that the last load has printed.
     ///
     /// # Errors
-    /// As [`Loader::load`].
+    /// The errors of [`Loader::load`].
     pub(crate) fn load_again(&self) -> Result<Generation, Failure> {
         self.is_again.set(true);
         let loaded = self.load();
@@ -404,7 +404,7 @@ impl Loader {
 
     /// Prints the warnings about a build: after the first load only those that matter then.
     fn print_warnings(&self, summary: &Summary) {
-        // Of a site that has lost its last file the report of the reload says so.
+        // If a site has lost its last file, the report of the reload says so.
         let is_first = self.walls.get().is_none();
         let warnings = summary.warnings.iter();
         let may_be_empty = !is_first || self.mounts.has_fallback();

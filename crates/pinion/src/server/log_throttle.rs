@@ -8,8 +8,8 @@ pub(crate) const BETWEEN_LINES_MS: u64 = 10_000;
 /// Decides for all workers together when a message of one kind is logged.
 #[derive(Debug, Default)]
 pub(crate) struct LogThrottle {
-    /// When the next message may be logged, in milliseconds of the monotonic clock; 0 before the
-    /// first.
+    /// The time at which the next message may be logged, in milliseconds of the monotonic clock; 0
+    /// before the first.
     next_ms: AtomicU64,
     /// Messages since the last one that was logged.
     suppressed: AtomicU64,

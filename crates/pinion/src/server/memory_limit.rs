@@ -1,5 +1,5 @@
-//! How much memory this process may use: that of the machine, or less where a control group limits
-//! it (cgroups(7)).
+//! Finds how much memory this process may use: that of the machine, or less where a control group
+//! limits it (cgroups(7)).
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,13 +13,13 @@ const KERNEL_FILE_USUAL_BYTES: usize = 8 * 1024;
 /// The memory that a process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryLimit {
-    /// In bytes.
+    /// The limit in bytes.
     pub(crate) bytes: u64,
-    /// Where the limit comes from.
+    /// The source of the limit.
     pub(crate) source: MemorySource,
 }
 
-/// Where a limit of memory comes from.
+/// The source of a limit of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemorySource {
     /// The physical memory of the machine.
@@ -83,7 +83,7 @@ fn group_in<'l>(line: &'l str, hierarchy: &Hierarchy) -> Option<&'l str> {
     is_of_it.then_some(path)
 }
 
-/// Where a hierarchy is mounted.
+/// The mount of a hierarchy.
 struct CgroupMount {
     /// The group that is mounted.
     root: PathBuf,

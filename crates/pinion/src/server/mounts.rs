@@ -207,7 +207,7 @@ impl Mount {
         }
     }
 
-    /// Returns whether applications behind CGI, FastCGI or SCGI respond.
+    /// Returns whether CGI scripts, or applications that speak FastCGI or SCGI, respond.
     pub(crate) fn is_of_programs(&self) -> bool {
         let is_of_programs = |upstreams: &Arc<UpstreamGroup>| upstreams.options().program.is_some();
         !self.is_of_store() && self.upstreams().is_none_or(is_of_programs)

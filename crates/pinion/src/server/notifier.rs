@@ -30,7 +30,7 @@ const NANOSECONDS_PER_MICROSECOND: u64 = 1_000;
 pub(crate) struct Notifier(Option<Arc<Inner>>);
 
 struct Inner {
-    /// As it was given.
+    /// The value as it was given.
     shown: String,
     address: SocketAddr,
     socket: UnixDatagram,
@@ -42,7 +42,7 @@ struct Inner {
 }
 
 struct Counts {
-    /// None for the dummy.
+    /// `None` for the dummy.
     published: Option<Arc<Published>>,
     control: Control,
 }

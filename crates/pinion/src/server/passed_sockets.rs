@@ -18,7 +18,7 @@ const UNNAMED: &str = "unknown";
 #[derive(Debug, Default)]
 pub(crate) struct PassedSockets {
     sockets: Vec<Passed>,
-    /// Why there are none.
+    /// The reason why there are none.
     missing: Option<String>,
 }
 
@@ -141,7 +141,7 @@ fn suits(kind: ListenKind, socket: &PassedSocket) -> Result<(), &'static str> {
 /// Returns how many sockets were passed to the process with the number `own`.
 ///
 /// # Errors
-/// Why there are none.
+/// The reason why there are none.
 fn count_for(own: u32, pid: Option<OsString>, count: Option<OsString>) -> Result<u16, String> {
     let (Some(pid), Some(count)) = (pid, count) else {
         return Err(

@@ -22,10 +22,10 @@ const KEPT_LISTS: usize = 1024;
 /// up to twice as long as needed and, while it moves, there a second time.
 pub(crate) const CONNECTION_BYTES: usize = 3 * size_of::<u32>();
 
-/// Room of a list's vectors when they are first needed: one answer, and a record of common size.
+/// Room of a list's vectors when they are first needed: one response, and a record of common size.
 const FIRST_ANSWERS: usize = 1;
 const FIRST_RECORD_BYTES: usize = 256;
-/// And of the lists themselves.
+/// Room of the list of lists when it is first needed.
 const FIRST_LISTS: usize = 16;
 
 /// "No list": nothing of the connection waits.
@@ -34,25 +34,25 @@ const NONE: u32 = u32::MAX;
 /// The records that one worker holds back.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// By slot of the connection: the index of its list.
+    /// The index of the list of each connection, by its slot.
     of_slot: Vec<u32>,
     lists: Vec<AnswerList>,
     free: Vec<u32>,
-    /// Of all that is above but the table.
+    /// The bytes of all of the above except the table.
     held_bytes: usize,
     /// Of these, the bytes of the free lists.
     kept_bytes: usize,
 }
 
-/// The answers of one connection, oldest first.
+/// The responses of one connection, oldest first.
 #[derive(Debug, Default)]
 struct AnswerList {
     answers: Vec<PendingAnswer>,
-    /// Their records, one behind the other.
+    /// Their records, one after the other.
     records: Vec<u8>,
 }
 
-/// One answer.
+/// One response.
 #[derive(Clone, Copy, Debug)]
 struct PendingAnswer {
     /// Its number on the connection.
@@ -123,7 +123,7 @@ impl Pending {
         }
     }
 
-    /// Returns the list of a connection with room for one more answer; `None` without memory for
+    /// Returns the list of a connection with room for one more response; `None` without memory for
     /// it.
     fn list_with_room(&mut self, slot: u32, record_bytes: usize) -> Option<&mut AnswerList> {
         let index = self.list_of(slot)?;
@@ -204,8 +204,8 @@ impl AnswerList {
             let unsent = unsent_bytes.saturating_sub(behind_bytes).min(answer.bytes);
             unsent_bytes -= unsent;
             let is_cut = answer.is_cut || unsent > 0;
-            // The content is at the end of the answer, and may have left before the rest of it was
-            // queued.
+            // The content is at the end of the response, and its beginning may have been sent
+            // before the rest was queued.
             let body_bytes = answer.body_bytes.saturating_sub(unsent);
             LogRecord::amend(record, body_bytes, micros_since(answer.began), is_cut);
             logger.log_encoded(record);

@@ -40,7 +40,7 @@ pub(crate) struct ProgramTable {
     rows: Arc<Mutex<ProgramRows>>,
     /// The descriptors of programs that are kept running and have some, by their names.
     descriptors: Arc<Mutex<BTreeMap<String, ProgramDescriptors>>>,
-    /// Where the supervisor hears of its programs; `None` without a spawner.
+    /// The inbox of the supervisor for news of its programs; `None` without a spawner.
     inbox: Option<SupervisorInbox>,
 }
 

@@ -21,9 +21,9 @@ pub(crate) struct SiteId(pub(crate) u64);
 
 /// The sites that are served at one time.
 pub(crate) struct Roster {
-    /// By the position of a site.
+    /// The hosts, by the position of a site.
     pub(crate) hosts: Arc<Hosts>,
-    /// In the order of the configuration.
+    /// The sites, in the order of the configuration.
     pub(crate) sites: Vec<(SiteId, Arc<Generation>)>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct PublishedEntry<'p> {
     pub(crate) id: SiteId,
     /// Its hosts.
     pub(crate) hosts: &'p [HostPattern],
-    /// Where its content comes from.
+    /// The source of its content.
     pub(crate) source: &'p ServedSource,
     /// How a folder becomes an archive.
     pub(crate) content: &'p BuildSettings,
@@ -60,7 +60,7 @@ pub(crate) struct ServedSite {
     pub(crate) generation: Arc<Generation>,
     /// Its hosts.
     pub(crate) hosts: Vec<HostPattern>,
-    /// Where its content comes from.
+    /// The source of its content.
     pub(crate) source: ServedSource,
     /// The sources of its responses that flags name.
     pub(crate) named: NamedSources,
@@ -74,9 +74,9 @@ struct AboutSite {
     source: ServedSource,
     named: NamedSources,
     is_live: bool,
-    /// How many versions it has had.
+    /// The number of versions it has had.
     generation: u64,
-    /// Why the last reload failed.
+    /// The reason why the last reload failed.
     error: Option<String>,
 }
 
@@ -178,8 +178,8 @@ impl Published {
         about.into_iter().filter_map(site).collect()
     }
 
-    /// Takes note that the next generation of a site could not be loaded, so that workers tell
-    /// pages of its developer. They have to be woken afterwards.
+    /// Records that the next generation of a site could not be loaded, so that workers notify pages
+    /// of its developer. They have to be woken afterwards.
     pub(crate) fn fail(&self, id: SiteId, failure: LoadFailure) {
         self.change(|roster| {
             let site = roster.sites.iter().find(|(known, _)| *known == id);
@@ -214,7 +214,7 @@ impl Published {
         self.change(|roster| roster.followed_by(entries));
     }
 
-    /// Returns the site that answers for a host, as it is served now.
+    /// Returns the site that responds for a host, as it is served now.
     pub(crate) fn select(&self, authority: Option<&[u8]>) -> Option<ServedSite> {
         let about = lock(&self.about);
         let (_, roster) = self.current();

@@ -9,19 +9,19 @@ use pinion_http::request::RequestHead;
 use pinion_http::target::{escape, is_uri_byte};
 use std::sync::Arc;
 
-/// Where redirects lead, as one worker writes them.
+/// The redirects of one worker.
 pub(crate) struct Redirect {
     leads: Leads,
     /// The path of a request, decoded; its room is kept.
     path: Vec<u8>,
-    /// Of the last answer; its room is kept.
+    /// The text of the last response; its room is kept.
     text: Vec<u8>,
 }
 
 /// Which listeners redirect, and where to.
 #[derive(Clone)]
 pub(crate) struct Leads {
-    /// By the number of a listener.
+    /// Whether each listener redirects, by its number.
     pub(crate) listeners: Arc<[bool]>,
     /// `https://example.org`, which a client has no part in.
     pub(crate) origin: Arc<str>,

@@ -36,7 +36,7 @@ pub(crate) struct Reloader {
     last_change: Arc<LastChange>,
 }
 
-/// When a notice of a change came last, whether or not it has led to a load yet.
+/// The time of the last notice of a change, whether or not it has led to a load yet.
 #[derive(Default)]
 struct LastChange(Mutex<Option<Instant>>);
 
@@ -117,7 +117,7 @@ impl Reloader {
         published: Arc<Published>,
         control: Control,
     ) -> io::Result<Self> {
-        // Room for one: a load that was asked for and has not begun answers every later wish too.
+        // The channel holds one request: a load that has not begun serves every later request too.
         let (asked, wishes) = sync_channel(1);
         let pending = Arc::new(Mutex::default());
         let last_change = Arc::new(LastChange::default());
@@ -177,7 +177,7 @@ fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
     pending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long nothing of a site that has lost most of its paths may change before it is served:
+/// The time for which a site that has lost most of its paths must not change before it is served:
 /// generators remove the old site before they write the new one.
 const SHRUNK_WAIT: Duration = Duration::from_secs(2);
 
@@ -236,7 +236,7 @@ struct ReloadedSite {
     served: ContentCount,
     /// The device that it was on.
     device: Option<u64>,
-    /// None before the first reload.
+    /// `None` before the first reload.
     last: Option<LoadOutcome>,
 }
 

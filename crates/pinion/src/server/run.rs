@@ -358,7 +358,7 @@ pub(crate) fn fields(server_name: Option<&str>, hsts: Option<&str>, is_tls: bool
     fields
 }
 
-/// Returns the value of Alt-Svc that tells clients of TLS about HTTP/3.
+/// Returns the value of Alt-Svc, which announces HTTP/3 to clients of TLS.
 fn alt_svc(settings: &Serve, quic: &[BoundQuic]) -> Option<String> {
     let sockets = quic.iter().filter_map(|bound| bound.sockets.first());
     let ports = sockets.filter_map(|socket| Some(local_address(socket)?.port()));

@@ -3,7 +3,7 @@
 //! when a process hangs or has reached a limit.
 //!
 //! Changes happen one after the other. Processes of Python applications are replaced by others that
-//! were proved before: they have loaded the application. The replaced ones end behind their
+//! were proved before: they have loaded the application. The replaced ones end after their
 //! requests, for which a thread waits.
 
 use super::program_table::ProgramTable;
@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 /// How often it is looked whether programs that are not used any more have requests.
 const UNUSED_PAUSE: Duration = Duration::from_millis(50);
 
-/// See the head of the module. Copies share everything.
+/// The programs that run beside a server. Copies share everything.
 #[derive(Clone)]
 pub(crate) struct RunningPrograms {
     shared: Arc<SharedPrograms>,
@@ -59,11 +59,11 @@ struct RunningState {
 
 /// A task for the thread.
 enum Task {
-    /// To find programs that are no longer used.
+    /// Find programs that are no longer used.
     Look,
-    /// To replace the processes of all Python applications. The reports get the messages.
+    /// Replace the processes of all Python applications. The reports get the messages.
     Restart(Reports),
-    /// To replace those of this one, as its code has changed.
+    /// Replace the processes of this application, as its code has changed.
     CodeChanged(Weak<RunningApp>),
 }
 
@@ -377,7 +377,7 @@ impl RunningState {
         table.set_supervised(self.site_programs.kept_with(&self.configured, &left))
     }
 
-    /// Remembers programs that end behind their requests.
+    /// Remembers programs that end after their requests.
     fn leave(&mut self, programs: LeftPrograms) {
         if !programs.is_empty() {
             self.left.push(programs);

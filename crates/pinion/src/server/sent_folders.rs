@@ -24,7 +24,7 @@ pub(crate) struct SentFolders {
     pub(crate) open: OpenLiveFiles,
 }
 
-/// Why the file that an application has named is not sent.
+/// The reason why the file that an application has named is not sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SentFileError {
     /// It is named more than once.
@@ -122,7 +122,7 @@ fn segments(path: &[u8]) -> Option<Vec<&[u8]>> {
     (!segments.iter().any(is_dotted)).then_some(segments)
 }
 
-/// Returns the segments behind those of a folder, of which there is at least one.
+/// Returns the segments after those of a folder, of which there is at least one.
 fn below<'p>(path: &[&'p [u8]], folder: &[u8]) -> Option<Vec<&'p [u8]>> {
     let mut rest = path.iter().copied();
     let names = folder.split(|byte| *byte == b'/').filter(|name| !name.is_empty());

@@ -73,7 +73,7 @@ impl SitePrograms {
         KeptPrograms { starts, descriptors }
     }
 
-    /// Returns those that `next` has not.
+    /// Returns the programs that `next` lacks.
     pub(crate) fn left_out_of(&self, next: &Self) -> LeftPrograms {
         LeftPrograms {
             since: Instant::now(),

@@ -26,10 +26,10 @@ use std::sync::Arc;
 
 /// A site that is loaded and not served yet.
 pub(crate) struct LoadedSite {
-    /// From the first load.
+    /// The generation of the first load.
     pub(crate) first: Generation,
     settings: SiteSettings,
-    /// For every further one.
+    /// The loader for every further one.
     loader: Loader,
     /// Asks for further ones, when that was asked for.
     watch: Option<PreparedWatch>,
@@ -63,7 +63,7 @@ impl LoadedSite {
         }
     }
 
-    /// Returns the hosts that it answers for; none for every host that no other site names.
+    /// Returns the hosts that it responds to; empty for every host that no other site names.
     pub(crate) fn hosts(&self) -> &[HostPattern] {
         &self.settings.hosts
     }
@@ -200,7 +200,7 @@ pub(crate) struct Sites {
     logs: Arc<OpenLogs>,
     programs: ProgramTable,
     control: Control,
-    /// In the order of the roster.
+    /// The sites, in the order of the roster.
     sites: Vec<ActiveSite>,
     /// The number of the next one.
     next: u64,

@@ -24,7 +24,7 @@ const HOSTS_SHOWN_MAX: usize = 3;
 /// The hosts that browsers of this machine can ask for.
 #[derive(Debug)]
 pub(super) enum Hosts {
-    /// Some site answers for every host that no other site names.
+    /// Some site responds to every host that no other site names.
     Every,
     /// These alone; a request for any other host gets 421.
     Named(Vec<String>),
@@ -183,7 +183,7 @@ pub(super) fn print_ready(urls: &[String], hosts: &Hosts, has_built: bool) {
 }
 
 /// Returns the URL by which a browser of this machine gets a page of a listener: one that listens
-/// on every address or on the loopback interface, with a host that a site answers for.
+/// on every address or on the loopback interface, with a host that a site responds to.
 fn local_url(url: &str, hosts: &Hosts) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     if !matches!(scheme, "http" | "https") {
@@ -212,7 +212,7 @@ fn reach(url: &str) -> &'static str {
     }
 }
 
-/// Returns a host that a site answers for and that leads to an address of this machine, if there is
+/// Returns a host that a site responds to and that leads to an address of this machine, if there is
 /// one: `localhost` and its like, or, where the server listens on every address, the first host.
 fn local_host(address: IpAddr, hosts: &Hosts) -> Option<&str> {
     let is_every = address.is_unspecified();

@@ -24,7 +24,7 @@ use usage::Usage;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Counts {
-    /// By the first digit of the status, from 2 on.
+    /// The number of responses by the first digit of the status, from 2 on.
     answers: [AtomicU64; 4],
     content_bytes: AtomicU64,
     /// Connections that were ended for the work without end that their clients made.
@@ -123,7 +123,7 @@ pub(super) fn memory_bytes() -> u64 {
 struct Sample {
     /// Since the start.
     at: Duration,
-    /// None for a server without HTTP.
+    /// `None` for a server without HTTP.
     sum: Option<Sum>,
     usage: Usage,
     connections: usize,
@@ -137,7 +137,8 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// Begins to tell, each `every`. A server without HTTP has no tally.
+    /// Starts the thread that prints the figures, once in `every`. A server without HTTP has no
+    /// tally.
     ///
     /// # Errors
     /// No thread can be started.

@@ -32,14 +32,14 @@ pub(super) struct StatusSource {
     /// Their number, and how they talk to the kernel.
     pub(super) workers: (usize, Io),
     pub(super) capacity: Capacity,
-    /// None for the dummy.
+    /// `None` for the dummy.
     pub(super) published: Option<Arc<Published>>,
     pub(super) programs: ProgramTable,
-    /// None for the dummy.
+    /// `None` for the dummy.
     pub(super) running: Option<RunningPrograms>,
-    /// None for a server without a store.
+    /// `None` for a server without a store.
     pub(super) store: Option<Arc<Store>>,
-    /// None without TLS.
+    /// `None` without TLS.
     pub(super) certificates: Option<Arc<ServedCertificates>>,
     pub(super) tally: Option<Arc<Tally>>,
 }
@@ -157,7 +157,7 @@ fn supervised(supervisor: &SupervisorLink) -> Vec<SupervisedProgram> {
 }
 
 /// Returns the children of a process: all threads of it that have some (proc_pid_task_children(5)).
-/// Where the kernel does not tell, none.
+/// Where the kernel does not report them, none.
 fn children(of: Pid) -> Vec<Child> {
     let of = of.as_raw_nonzero();
     let text = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();

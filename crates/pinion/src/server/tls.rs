@@ -36,7 +36,7 @@ pub(crate) struct Tls {
     store: Arc<CertificateStore>,
     /// The shared TLS configuration of the connections of each encrypted listener.
     configs: Vec<(Listen, TlsConfig)>,
-    /// Where redirects lead; none without a listener that redirects.
+    /// The host that redirects lead to; `None` without a listener that redirects.
     leads_to: Option<CanonicalHost>,
 }
 
@@ -111,7 +111,7 @@ fn redirects_to(
 /// redirects. Of the certificates only the first is read, and none if the host is given.
 ///
 /// # Errors
-/// As [`Tls::open`].
+/// The errors of [`Tls::open`].
 pub(crate) fn redirect_origin(settings: &Serve) -> Result<Option<String>, Failure> {
     let first = match &settings.tls.certificates {
         Certificates::Files(files) if settings.has(ListenKind::Redirect) => {

@@ -1,4 +1,4 @@
-//! Proxies that terminate TLS and that say who their clients are.
+//! Proxies that terminate TLS and that name their clients.
 
 use crate::network::Network;
 use pinion_engine::exchange::Exchange;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 /// The trusted proxies, and the fields that are trusted.
 #[derive(Clone, Debug)]
 pub(crate) struct TrustedProxies {
-    /// Where they are.
+    /// Their networks.
     pub(crate) networks: Vec<Network>,
     /// The field that has the address of the client.
     pub(crate) client_field: ClientField,
@@ -19,10 +19,10 @@ pub(crate) struct TrustedProxies {
     pub(crate) gives_host: bool,
 }
 
-/// A request, and who has sent it.
+/// A request, and its client.
 #[derive(Clone, Copy)]
 pub(crate) struct IdentifiedRequest<'h> {
-    /// With the scheme and the host that the client has asked for.
+    /// The head with the scheme and the host that the client has asked for.
     pub(crate) head: RequestHead<'h>,
     /// The client.
     pub(crate) client: ClientIdentity,
@@ -55,7 +55,7 @@ impl TrustedProxies {
             && !self.has(exchange.socket_peer())
     }
 
-    /// Finds out who has sent a request, if it has come from a trusted proxy.
+    /// Finds the client of a request, if it has come from a trusted proxy.
     ///
     /// # Errors
     /// The proxy does not say it in a way that can be read.
@@ -82,7 +82,7 @@ impl TrustedProxies {
     /// that is another one.
     ///
     /// # Errors
-    /// A trusted proxy does not say who it is in a way that can be read.
+    /// A trusted proxy does not name its client in a readable form.
     #[inline]
     pub(crate) fn client<'h>(
         &self,

@@ -1,5 +1,5 @@
 //! Waits for changes of the served source and calls back: a folder when anything of it changes,
-//! also behind its links, an archive when another file takes its name.
+//! also at the targets of its links, an archive when another file takes its name.
 //!
 //! The kernel's notices only say that it is time to look. Changes come in bursts (an editor saves
 //! by three renames, a deployment copies thousands of files), so a call waits until it has been

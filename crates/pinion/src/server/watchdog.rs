@@ -1,7 +1,7 @@
-//! The thread that tells the service manager that the server lives, at half of the time after which
-//! the manager restarts it (`WatchdogSec=` of systemd, sd_watchdog_enabled(3)). It tells so only
-//! when every worker has made a pass since it was asked. It exists only where a manager asks for
-//! it.
+//! The thread that reports to the service manager that the server lives, at half of the time after
+//! which the manager restarts it (`WatchdogSec=` of systemd, sd_watchdog_enabled(3)). It reports
+//! only when every worker has made a pass since it was asked. It exists only where a manager asks
+//! for it.
 
 use super::notifier::Notifier;
 use crate::log_lines;

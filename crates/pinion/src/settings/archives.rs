@@ -48,7 +48,7 @@ pub(crate) struct Import {
     pub(crate) force: bool,
     /// Flags that were given and have no effect on a configuration.
     pub(crate) archive_flags: Vec<&'static str>,
-    /// How bodies are stored, and which fields answers have.
+    /// The settings for the codings of bodies, and for the fields of responses.
     pub(crate) content: BuildSettings,
     /// `--json`
     pub(crate) json: bool,

@@ -17,7 +17,7 @@ pub(crate) struct Build {
     pub(crate) output: PathBuf,
     /// Replace a file that is no archive.
     pub(crate) force: bool,
-    /// Where the report goes.
+    /// The file of the report.
     pub(crate) report: Option<PathBuf>,
     /// The settings of its content.
     pub(crate) content: BuildSettings,
@@ -25,17 +25,17 @@ pub(crate) struct Build {
     pub(crate) reuse: bool,
     /// More archives with compressed bodies.
     pub(crate) reuse_from: Vec<PathBuf>,
-    /// Archives whose assets are taken over.
+    /// Archives whose assets are carried over.
     pub(crate) previous: Vec<PathBuf>,
-    /// For how many builds.
+    /// The number of builds for which they are carried over.
     pub(crate) previous_keep: u16,
-    /// Globs over paths of more files that are taken over.
+    /// Globs over paths of more files that are carried over.
     pub(crate) previous_for: Vec<String>,
     /// `--json`
     pub(crate) json: bool,
 }
 
-/// Where flags of a folder name something that its responses have, for explanations.
+/// The sources of responses that flags of a folder name, for explanations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamedSources {
     /// `--rules`
@@ -46,10 +46,10 @@ pub(crate) struct NamedSources {
     pub(crate) cache_control: Option<String>,
 }
 
-/// How a folder becomes an archive.
+/// The settings with which a folder becomes an archive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BuildSettings {
-    /// None when neither codings nor a level was given.
+    /// `None` when neither codings nor a level was given.
     pub(crate) codings: Option<Vec<CodingLevel>>,
     /// Other codings for some of the files.
     pub(crate) codings_for: Vec<CodingsFor>,
@@ -75,11 +75,11 @@ pub(crate) struct BuildSettings {
     pub(crate) cache_control: Option<String>,
     /// Leave the security fields out.
     pub(crate) no_security_fields: bool,
-    /// Folders are not answered by their index files.
+    /// Index files do not respond for their folders.
     pub(crate) no_index: bool,
-    /// Folders that nothing else answers for are listed.
+    /// Folders without a response of their own are listed.
     pub(crate) listing: bool,
-    /// Pages do not answer without their extension.
+    /// Pages do not respond without their extension.
     pub(crate) no_clean_urls: bool,
     /// No redirect to the other slash form.
     pub(crate) no_slash_redirects: bool,

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 /// A folder of live files, and the path that they have in URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LiveFolder {
-    /// Where it is.
+    /// Its location.
     pub(crate) at: LiveFolderLocation,
     /// The decoded path of the folder in URLs, without a slash at its end; empty for the root.
     pub(crate) url_path: String,
 }
 
-/// Where a folder of live files is.
+/// The location of a folder of live files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LiveFolderLocation {
     /// Below the folder of the site, by its path there; empty for the folder of the site.
@@ -118,7 +118,7 @@ impl LiveFolderLocation {
     }
 }
 
-/// As it is written.
+/// Writes it as in the configuration.
 impl fmt::Display for LiveFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.at {

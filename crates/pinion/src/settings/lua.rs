@@ -1,4 +1,4 @@
-//! How the Lua scripts of a site are run, as meant.
+//! The settings with which the Lua scripts of a site are run.
 
 use super::{ScriptAccess, number, operand};
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How the scripts of a site are run.
+/// The settings with which the scripts of a site are run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LuaSettings {
     /// Their limits.
@@ -40,7 +40,7 @@ pub(crate) struct Run {
     pub(crate) allowance: Allowance,
     /// The servers, secrets and programs that it may use.
     pub(crate) access: ScriptAccess,
-    /// How long it may go on once it is to end.
+    /// The time that it may go on once it is asked to end.
     pub(crate) grace: Duration,
 }
 

@@ -26,9 +26,9 @@ use std::sync::Arc;
 /// The CGI scripts of a mount.
 #[derive(Debug)]
 pub(crate) struct CgiMount {
-    /// For the workers.
+    /// The scripts for the workers.
     pub(crate) scripts: Arc<CgiScripts>,
-    /// For the spawner.
+    /// The row for the spawner.
     pub(crate) start: ProgramStart,
 }
 
@@ -57,9 +57,9 @@ const COMMON_ROWS: [&str; 11] = [
     "mount-send-files",
 ];
 
-/// Where scripts are.
+/// The folder of scripts.
 struct ScriptFolder {
-    /// As the server sees it.
+    /// The folder as the server sees it.
     folder: PathBuf,
     /// The only script, by its name.
     script: Option<OsString>,
@@ -216,7 +216,7 @@ fn row_name(folder: &Path, script: Option<&OsString>) -> String {
     let name = script.map(OsString::as_os_str).or(folder.file_name()).unwrap_or_default();
     let shown = name.to_string_lossy();
     let is_allowed = |char: &char| char.is_ascii_alphanumeric() || "-_.".contains(*char);
-    // A number may be added to tell it from another one.
+    // A number may be added to distinguish it from another one.
     let shown: String = shown.chars().filter(is_allowed).take(NAME_MAX_BYTES - 4).collect();
     if shown.is_empty() { "cgi".to_owned() } else { shown }
 }

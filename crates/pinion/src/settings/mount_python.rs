@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub(crate) struct PythonMount {
     pub(crate) settings: PythonSettings,
-    /// For the workers, once the server has its processes.
+    /// The application for the workers, once the server has its processes.
     pub(crate) app: OnceLock<Arc<PythonApp>>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct PythonSettings {
     passed_fields: PassedFields,
 }
 
-/// When a process is replaced by another one.
+/// The limits at which a process is replaced by another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessLimits {
     pub(crate) requests: Option<u64>,

@@ -24,8 +24,8 @@ pub(crate) const PHP_ROWS: &[&str] = &[
     "no-exec",
 ];
 
-/// How PHP is started for a site. Sites with equal settings that are loaded one after the other
-/// have the same processes.
+/// The settings with which PHP is started for a site. Sites with equal settings that are loaded one
+/// after the other have the same processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PhpSettings {
     /// The folder with the scripts: an absolute path.

@@ -16,7 +16,7 @@ pub(crate) struct Publish {
     pub(crate) folder: ReleasePlace,
     /// The command that runs pinion at the other end of ssh.
     pub(crate) remote_pinion: String,
-    /// How many releases stay.
+    /// The number of releases that are kept.
     pub(crate) keep: usize,
     /// `--unproven`: its code is not run before the switch.
     pub(crate) unproven: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Rollback {
     pub(crate) folder: ReleasePlace,
     /// The command that runs pinion at the other end of ssh.
     pub(crate) remote_pinion: String,
-    /// Where to.
+    /// The target of the rollback.
     pub(crate) back: Back,
     /// `--json`
     pub(crate) json: bool,

@@ -39,7 +39,7 @@ pub(crate) struct ScriptAccess {
 pub(crate) struct SecretFile {
     /// Its name in scripts.
     pub(crate) name: String,
-    /// Where it is.
+    /// Its path.
     pub(crate) path: PathBuf,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct SecretFile {
 pub(crate) struct ProgramFile {
     /// Its name in scripts.
     pub(crate) name: String,
-    /// Where it is: an absolute path.
+    /// Its path: an absolute path.
     pub(crate) path: PathBuf,
 }
 

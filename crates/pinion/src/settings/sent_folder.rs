@@ -17,7 +17,7 @@ const SENT_FOLDERS_MAX: usize = 64;
 pub(crate) struct SentFolder {
     /// The decoded path that leads to it in `X-Accel-Redirect`; `None` if only `X-Sendfile` does.
     pub(crate) url_path: Option<String>,
-    /// Where it is: an absolute path.
+    /// Its path: an absolute path.
     pub(crate) path: PathBuf,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn sent_folders(low: &Low) -> Result<Option<SentFolders>, MountFault>
     Ok((!folders.is_empty()).then(|| SentFolders::new(folders)))
 }
 
-/// As it is written.
+/// Writes it as in the configuration.
 impl fmt::Display for SentFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.url_path {

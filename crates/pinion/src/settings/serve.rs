@@ -33,14 +33,15 @@ use std::time::Duration;
 pub(crate) struct HealthCheck {
     /// The path, on every host.
     pub(crate) path: String,
-    /// Whether the access log has lines of them.
+    /// Whether the access log has lines about them.
     pub(crate) is_logged: bool,
 }
 
 /// The settings of a server. Its sites are found by [`crate::plan`].
 #[derive(Debug)]
 pub(crate) struct Serve {
-    /// As written: a reload compares it, and a configuration file is read below the flags.
+    /// The settings as written: a reload compares them, and a configuration file is read below the
+    /// flags.
     pub(crate) low: Low,
     /// The path to serve, as written.
     pub(crate) path: Option<PathBuf>,
@@ -50,19 +51,19 @@ pub(crate) struct Serve {
     pub(crate) tls: TlsSettings,
     /// None: one for each core.
     pub(crate) workers: Option<usize>,
-    /// How to talk to the kernel.
+    /// The interface to the kernel.
     pub(crate) io: Io,
-    /// Where requests are logged.
+    /// The file or stream of the access log.
     pub(crate) access_log: Option<LogTarget>,
-    /// How a line looks.
+    /// The format of a line.
     pub(crate) log_format: LogFormat,
     /// Answer every request with the same bytes.
     pub(crate) dummy: Option<Dummy>,
     /// The interval of the lines with figures.
     pub(crate) stats: Option<Duration>,
-    /// How load balancers ask whether the server is well.
+    /// The path at which load balancers ask whether the server is well.
     pub(crate) health: Option<HealthCheck>,
-    /// The proxies that say who their clients are.
+    /// The proxies that name their clients.
     pub(crate) trusted_proxies: TrustedProxies,
     /// The time that running requests may take after SIGTERM.
     pub(crate) grace: Duration,
@@ -74,11 +75,11 @@ pub(crate) struct Serve {
     pub(crate) max_outgoing: Option<u64>,
     /// Most WebSockets and other tunnels of one client.
     pub(crate) max_tunnels_per_client: Option<u32>,
-    /// How long a connection may be idle between two requests.
+    /// The time that a connection may be idle between two requests.
     pub(crate) keep_alive_timeout: Duration,
-    /// How long the header section of a request may take.
+    /// The time that the header section of a request may take.
     pub(crate) header_timeout: Duration,
-    /// How long a client may pause while it sends the body of a request.
+    /// The time that a client may pause while it sends the body of a request.
     pub(crate) body_timeout: Duration,
     /// None: as many as the client likes.
     pub(crate) max_requests_per_connection: Option<u32>,
@@ -90,18 +91,18 @@ pub(crate) struct Serve {
     pub(crate) store: StoreSettings,
     /// Value of the `Server` field.
     pub(crate) server_name: Option<String>,
-    /// Where it takes commands.
+    /// The control socket.
     pub(crate) control: ControlSetting,
 }
 
 /// `--control`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ControlSetting {
-    /// In the folder that the service manager or the session has, if there is one.
+    /// The folder that the service manager or the session has, if there is one.
     Found,
     /// Nowhere.
     Off,
-    /// At this path.
+    /// This path.
     At(PathBuf),
 }
 
@@ -114,27 +115,27 @@ pub(crate) enum ServedContent {
     StoreOnly,
 }
 
-/// Where PHP of a server that is not started would listen.
+/// The socket on which PHP of a server that is not started would listen.
 const PLANNED_SOCKET: &str = "/run/php-fpm.sock";
 
-/// How one site is served.
+/// The settings of one site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteSettings {
-    /// As written, to be compared at a reload.
+    /// The settings as written, to be compared at a reload.
     pub(crate) low: Low,
     /// The hosts that it responds to; empty for every host that no other site names.
     pub(crate) hosts: Vec<HostPattern>,
-    /// How a folder becomes an archive.
+    /// The settings with which a folder becomes an archive.
     pub(crate) content: BuildSettings,
-    /// How the archive is held.
+    /// The way in which the archive is held in memory.
     pub(crate) memory: MemoryMode,
     /// Reload the site when its source changes.
     pub(crate) watch: bool,
-    /// Where its requests are logged, and how, if not in the log of the server.
+    /// The log of its requests and its format, if not that of the server.
     pub(crate) access_log: Option<(LogTarget, LogFormat)>,
-    /// How its scripts are run.
+    /// The settings with which its scripts are run.
     pub(crate) lua: LuaSettings,
-    /// Where scripts have files.
+    /// The folders in which scripts have files.
     pub(crate) lua_folders: Vec<FolderAt>,
     /// The access of scripts to things outside of the site.
     pub(crate) script_access: ScriptAccess,
@@ -182,9 +183,9 @@ pub(crate) enum LogTarget {
 /// `--dummy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dummy {
-    /// Length of each answer's content.
+    /// The length of each response's content.
     pub(crate) bytes: usize,
-    /// How long each answer takes.
+    /// The time that each response takes.
     pub(crate) delay: Option<Duration>,
 }
 
@@ -193,7 +194,7 @@ pub(crate) struct Dummy {
 pub(crate) enum LogFormat {
     /// The combined format of the common web servers.
     Combined,
-    /// The same behind the host that the request is for.
+    /// The combined format after the host that the request is for.
     VhostCombined,
     /// One JSON object in each line.
     Json,

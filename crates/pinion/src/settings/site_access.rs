@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// The access settings of a site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteAccess {
-    /// In the order of the file.
+    /// The tables, in the order of the file.
     pub(crate) tables: Vec<AccessTable>,
     /// Whether each request gets a number.
     pub(crate) gives_request_ids: bool,
@@ -25,7 +25,7 @@ pub(crate) struct SiteAccess {
 /// One `[[site.access]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessTable {
-    /// As written.
+    /// The text as written.
     pub(crate) path: String,
     pub(crate) password: Option<PasswordSettings>,
     /// Empty: every client.
@@ -38,18 +38,18 @@ pub(crate) struct AccessTable {
     pub(crate) cors: Option<CorsPolicy>,
 }
 
-/// Where the users are whose passwords are asked for.
+/// The users whose passwords are asked for, and their file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PasswordSettings {
     pub(crate) file: PathBuf,
     pub(crate) realm: String,
 }
 
-/// How many requests a client may send.
+/// The number of requests that a client may send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RateSettings {
     pub(crate) limit: RateLimit,
-    /// In words.
+    /// The rate in words.
     pub(crate) shown: String,
 }
 
@@ -79,7 +79,7 @@ impl SiteAccess {
 
 impl AccessTable {
     fn from_low(low: &Low) -> Result<Self, Failure> {
-        // The file has told it already, with its place.
+        // The file has reported it already, with its place.
         if let Some((_, message)) = access_faults(low).into_iter().next() {
             return Err(Failure::usage(format!("[[site.access]] {message}")));
         }

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// See the head of the module.
+/// The settings of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreSettings {
     /// Whether a listener leads to the store, or scripts and pages have one.
@@ -114,8 +114,8 @@ pub(super) fn store_only(low: &Low) -> Result<Serve, Failure> {
 /// The operand of `pinion store`.
 const ADDRESS: &str = "ADDRESS";
 
-/// Where a store without a site listens if nothing else is said: where clients of Redis look for
-/// it, reachable from this machine alone.
+/// The default address of a store without a site: where clients of Redis look for it, reachable
+/// from this machine alone.
 const ADDRESS_DEFAULT: &str = "127.0.0.1:6379";
 
 fn check_address(text: &OsStr) -> Result<(), Failure> {

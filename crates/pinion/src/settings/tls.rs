@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// The address of a listener, and the content that clients find there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listen {
-    /// As written.
+    /// The text as written.
     pub(crate) address: Address,
     /// The kind of content.
     pub(crate) kind: ListenKind,
@@ -73,17 +73,17 @@ pub(crate) struct TlsSettings {
     pub(crate) certificates: Certificates,
     /// Value of `Strict-Transport-Security`.
     pub(crate) hsts: Option<String>,
-    /// Where else the sites are.
+    /// The alternative services at which the sites are.
     pub(crate) alt_svc: AltSvc,
-    /// Where redirects lead. None: the first host of the first certificate.
+    /// The host that redirects lead to. `None`: the first host of the first certificate.
     pub(crate) canonical: Option<CanonicalHost>,
-    /// Where an ACME client writes its answers to challenges.
+    /// The folder in which an ACME client writes its responses to challenges.
     pub(crate) acme_webroot: Option<PathBuf>,
     /// The state folder, if it was given.
     pub(crate) state: Option<PathBuf>,
 }
 
-/// Where certificates come from.
+/// The source of certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Certificates {
     /// Files; at least one pair.
@@ -107,9 +107,9 @@ pub(crate) struct CertificateFiles {
 /// `--alt-svc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AltSvc {
-    /// At the QUIC listeners, if there are any.
+    /// The QUIC listeners, if there are any.
     Found,
-    /// Nothing is said.
+    /// No alternative service.
     Off,
     /// This value is sent.
     Value(String),
@@ -136,7 +136,7 @@ pub(crate) struct CanonicalHost {
 }
 
 impl Listen {
-    /// Where a server listens when no listener of any kind is configured.
+    /// The listener of a server when no listener of any kind is configured.
     pub(crate) const UNCONFIGURED: Self = Self {
         address: Address::UNCONFIGURED,
         kind: ListenKind::Http,

@@ -53,7 +53,7 @@ struct Totals {
     archive_bytes: BeforeAfter,
 }
 
-/// The same figure of both archives.
+/// A figure of both archives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct BeforeAfter {
     before: u64,

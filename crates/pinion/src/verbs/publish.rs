@@ -1,4 +1,4 @@
-//! `pinion publish FILE DIR`: an archive becomes the one that is served.
+//! `pinion publish FILE DIR`: makes an archive the one that is served.
 
 use super::rollback;
 use crate::archive_file::{self, ArchiveFile};
@@ -31,9 +31,9 @@ pub(crate) const STDIN: &str = "-";
 /// added, never renamed or removed.
 #[derive(Debug, Serialize, Deserialize)]
 struct Published {
-    /// As written.
+    /// The text as written.
     archive: String,
-    /// As written.
+    /// The text as written.
     folder: String,
     /// The digest of the current release.
     digest: String,

@@ -20,7 +20,7 @@ use std::path::Path;
 /// The releases of a folder. The member names are part of the `--json` contract.
 #[derive(Debug, Serialize, Deserialize)]
 struct ReleaseList {
-    /// As written.
+    /// The text as written.
     folder: String,
     /// The digest of the release that is served.
     current: Option<String>,
@@ -31,15 +31,15 @@ struct ReleaseList {
 /// One release.
 #[derive(Debug, Serialize, Deserialize)]
 struct Release {
-    /// Of its archive.
+    /// The digest of its archive.
     digest: String,
     /// Whether it is the one that is served.
     current: bool,
-    /// How many steps back it is; null when it is not on the way back.
+    /// The number of steps back to it; null when it is not on the way back.
     back: Option<u64>,
     /// The time when it was published, RFC 3339, UTC; null when unknown.
     published: Option<String>,
-    /// By whom.
+    /// The user who published it.
     by: Option<String>,
     /// Size of the archive; null when it is damaged.
     bytes: Option<u64>,

@@ -1,4 +1,4 @@
-//! `pinion rollback DIR [N]`: an earlier release becomes the one that is served, again.
+//! `pinion rollback DIR [N]`: makes an earlier release the served one again.
 
 use crate::document::text;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ use std::path::Path;
 /// The result of a rollback. The member names are part of the `--json` contract.
 #[derive(Debug, Serialize, Deserialize)]
 struct RolledBack {
-    /// As written.
+    /// The text as written.
     folder: String,
     /// The digest of the current release.
     digest: String,
@@ -31,7 +31,7 @@ struct RolledBack {
     taken_up: Option<bool>,
 }
 
-/// Goes back, and tells where it is now.
+/// Rolls back, and reports the current release.
 pub(crate) fn run(rollback: &Rollback) -> Result<(), Failure> {
     let done = match &rollback.folder {
         ReleasePlace::Here(path) => here(rollback, path)?,

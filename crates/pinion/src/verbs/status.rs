@@ -108,7 +108,7 @@ fn facts(socket: &str, status: &Status, style: TerminalStyle) -> Vec<(&'static s
     let Status { workers, connections, memory, .. } = status;
     let workers = format!("{} on {}", counted(workers.count, "worker"), workers.io);
     let open = format!("{} open, at most {}", count(connections.open), count(connections.max));
-    // Without sites there are no requests, but with the dummy.
+    // Without sites there are no requests, except with the dummy.
     let is_store_only = status.sites.is_empty() && status.store.is_some();
     let bound = format!(
         "{}, at most {} beside {}",

@@ -116,7 +116,7 @@ impl ExplanationDraft<'_> {
     }
 }
 
-/// Returns who runs the scripts of a mount.
+/// Returns the program that runs the scripts of a mount.
 fn by_whom(mount: &Mount) -> String {
     match mount.upstreams() {
         Some(_) if mount.is_own_php() => "by PHP".to_owned(),

@@ -1,4 +1,5 @@
-//! How many requests each client has at once, for limits of that, and which of them one worker has.
+//! Counts the requests that each client has at once, for limits of that number, and knows which of
+//! them one worker has.
 //!
 //! A request counts until the engine says that its exchange has ended
 //! ([`App::ended`](pinion_engine::app::App::ended)): its response has left, or its stream or its
@@ -64,7 +65,7 @@ impl Drop for CountedRequest {
 /// The counted requests of one worker.
 #[derive(Default)]
 pub(crate) struct OpenRequests {
-    /// By the numbers under which the engine tells their end.
+    /// The open requests, by the numbers under which the engine reports their end.
     open: HashMap<NonZeroU32, Vec<CountedRequest>>,
     /// The number that was given last.
     last: u32,

@@ -12,10 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// compared in constant time.
 pub(crate) type CredentialDigest = blake3::Hash;
 
-/// See the head of the module. It is shared by all workers.
+/// The cache of verified credentials. It is shared by all workers.
 pub(crate) struct CredentialCache {
     key: [u8; blake3::KEY_LEN],
-    /// By the front of the digest.
+    /// The credentials by the front of the digest.
     verified: Mutex<HashMap<u64, Verified>>,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct AccessShared {
     rates: RateTable,
     failures: RateTable,
     failure_limit: RateLimit,
-    /// Of all clients on Unix sockets together.
+    /// The limit of all clients on Unix sockets together.
     unix_failure_limit: RateLimit,
     concurrent: Arc<ConcurrentRequests>,
     /// WebSockets and other tunnels, and how many a client may have.
@@ -51,7 +51,7 @@ pub(crate) struct AccessShared {
     pub(super) unix_verifications: Arc<AtomicUsize>,
 }
 
-/// See the head of the module.
+/// The access control of one worker.
 pub(crate) struct AccessGate {
     pub(super) shared: Arc<AccessShared>,
     pub(super) worker: u16,

@@ -24,7 +24,7 @@ pub(crate) const BCRYPT_COST_MAX: u32 = 15;
 /// Cheat Sheet), while that of `htpasswd -B` is 5.
 pub(crate) const BCRYPT_COST_ADVISED: u32 = 10;
 
-/// How long a verified password is not verified again.
+/// The time for which a verified password is not verified again.
 pub(crate) const CREDENTIAL_CACHE_MS: u64 = 60_000;
 
 /// Passwords that were verified lately, of all sites: users that are active at once.
@@ -36,7 +36,7 @@ pub(crate) const CREDENTIAL_BYTES: usize = 100;
 /// Wrong passwords that one client may send at once.
 pub(crate) const FAILURES_AT_ONCE: u64 = 20;
 
-/// After these, one more may come in so many seconds.
+/// After that number, one more may come in so many seconds.
 pub(crate) const FAILURE_SECONDS: u64 = 5;
 
 /// Wrong passwords that all clients on Unix sockets together may send at once, beside
@@ -44,38 +44,38 @@ pub(crate) const FAILURE_SECONDS: u64 = 5;
 /// client invents as many names as it likes, so the limit of a name alone limits no client.
 pub(crate) const UNIX_FAILURES_AT_ONCE: u64 = 200;
 
-/// After these, so many more may come in a second: those of ten clients again.
+/// After that number, so many more may come in a second: those of ten clients again.
 pub(crate) const UNIX_FAILURES_PER_SECOND: u64 = 2;
 
 /// Passwords that are being verified or wait for a thread, of all workers: at 60 ms each and two
 /// threads they take three seconds.
 pub(crate) const VERIFICATIONS_MAX: usize = 100;
 
-/// The same of one client and one worker: a browser needs one, and one that needs more leaves room
-/// for others.
+/// Verifications of one client in one worker: a browser needs one, and one that needs more leaves
+/// room for others.
 pub(crate) const CLIENT_VERIFICATIONS_MAX: usize = 4;
 
-/// Of [`VERIFICATIONS_MAX`], those of all clients on Unix sockets together: with a quarter of them
-/// they delay clients with an address by less than a second.
+/// The part of [`VERIFICATIONS_MAX`] for all clients on Unix sockets together: with a quarter of
+/// them they delay clients with an address by less than a second.
 pub(crate) const UNIX_VERIFICATIONS_MAX: usize = VERIFICATIONS_MAX / 4;
 
 /// Requests of one worker that wait for the verification of their password.
 pub(crate) const WAITING_MAX: usize = 1024;
 
-/// The same of one client: all streams of a connection of HTTP/2, when its password has just to be
-/// verified again.
+/// Waiting requests of one client: all streams of a connection of HTTP/2, when its password has
+/// just to be verified again.
 pub(crate) const CLIENT_WAITING_MAX: usize = 128;
 
 /// Bytes of the heads of these requests: heads have a KiB as a rule, and 16 KiB at most.
 pub(crate) const WAITING_MAX_BYTES: usize = 4 << 20;
 
-/// Of [`WAITING_MAX`], those of all clients on Unix sockets together: a quarter, as above.
+/// The part of [`WAITING_MAX`] for all clients on Unix sockets together: a quarter, as above.
 pub(crate) const UNIX_WAITING_MAX: usize = WAITING_MAX / 4;
 
-/// Of [`WAITING_MAX_BYTES`], those of all clients on Unix sockets together: a quarter, as above.
+/// The part of [`WAITING_MAX_BYTES`] for all clients on Unix sockets together: a quarter, as above.
 pub(crate) const UNIX_WAITING_MAX_BYTES: usize = WAITING_MAX_BYTES / 4;
 
-/// How long a request waits for its password to be verified, then it gets status 503.
+/// The time that a request waits for its password to be verified; then it gets status 503.
 pub(crate) const VERIFICATION_MAX_MS: u64 = 30_000;
 
 /// One client may have one in so many connections to other servers as WebSockets and other tunnels,

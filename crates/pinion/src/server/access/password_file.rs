@@ -21,20 +21,21 @@ pub(crate) struct PasswordFile {
     hashes: Vec<StoredHash>,
     /// Users whose hashes cost too little.
     weak: usize,
-    /// Of all bytes of the file: two readings have the same one if and only if they are equal.
+    /// The digest of all bytes of the file: two readings have the same one if and only if they are
+    /// equal.
     digest: blake3::Hash,
 }
 
 /// The hash of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoredHash {
-    /// By bcrypt: `$2y$`, `$2b$` or `$2a$`.
+    /// A hash by bcrypt: `$2y$`, `$2b$` or `$2a$`.
     Bcrypt(Box<str>),
-    /// By Argon2id (RFC 9106), as a PHC string.
+    /// A hash by Argon2id (RFC 9106), as a PHC string.
     Argon2id(Box<str>),
 }
 
-/// Why a line has no user.
+/// The reason why a line has no user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HashError {
     /// A hash of another kind: its name.
@@ -106,8 +107,8 @@ impl PasswordFile {
     }
 
     /// Returns the hash to verify the password of a user with, and whether the user is known. For
-    /// one that is not, it is that of another user, which `decoy` chooses: so the response takes as
-    /// long as for one that is. Give the same number for the same user.
+    /// an unknown user, it is the hash of another user, which `decoy` chooses: so the response
+    /// takes as long as for a known one. Give the same number for the same user.
     pub(crate) fn hash_for(&self, user: &str, decoy: u64) -> (&StoredHash, bool) {
         let found = self.users.get(user).and_then(|at| self.hashes.get(*at));
         let other = || &self.hashes[(decoy % self.hashes.len() as u64) as usize];

@@ -11,7 +11,7 @@ use pinion_http::target::{decode_path, decode_repeatedly};
 /// A path, with all paths below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathScope {
-    /// In lower case, without a slash at its end; empty for the whole site.
+    /// The path in lower case, without a slash at its end; empty for the whole site.
     path: Box<[u8]>,
     /// The page that the path names, if it names one by the name of its file.
     page: Option<Box<[u8]>>,
@@ -19,9 +19,9 @@ pub(crate) struct PathScope {
 
 /// The path of a request, in all the ways in which it can be read.
 pub(crate) struct PathReadings<'p> {
-    /// As it stands, and the page that it names, if there is only one way to read it.
+    /// The path as it stands, and the page that it names, if there is only one way to read it.
     plain: Option<(&'p [u8], &'p [u8])>,
-    /// In lower case.
+    /// The other readings, in lower case.
     others: Vec<Vec<u8>>,
 }
 

@@ -1,4 +1,5 @@
-//! When the next request of each client is due, for limits of rate. It is shared by all workers.
+//! The times at which the next request of each client is due, for limits of rate. The table is
+//! shared by all workers.
 //!
 //! The table has a fixed size. A client has its place in one of many sets, which is found by a hash
 //! with a random key. When all places of a set are taken by clients that are not forgotten yet, a
@@ -133,7 +134,7 @@ fn place_in(set: Option<&mut Set>, client: u64, now_ns: u64) -> Option<&mut Clie
     })?;
     let place = set.get_mut(at)?;
     if own.is_none() && place.due_ns <= now_ns {
-        // Nothing is known any more of the client that it belonged to.
+        // The client that it belonged to is forgotten.
         place.due_ns = 0;
     }
     Some(place)

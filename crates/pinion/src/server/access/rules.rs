@@ -33,7 +33,8 @@ pub(crate) struct AccessRule {
     scope: PathScope,
     pub(crate) table: AccessTable,
     pub(crate) password: Option<Arc<PasswordRule>>,
-    /// The same for the same table after a reload, so that limits go on.
+    /// The number of its table: a table that a reload does not change keeps it, so that limits go
+    /// on.
     pub(crate) number: u64,
 }
 

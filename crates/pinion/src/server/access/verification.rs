@@ -49,7 +49,7 @@ pub(super) fn is_unix(guesser: Guesser) -> bool {
     guesser.1 == ClientPrefix::Unix
 }
 
-/// Whether a password is the right one, as its thread has found.
+/// The verdict of its thread on a password: whether it is right.
 #[derive(Debug, PartialEq, Eq)]
 struct PasswordVerdict(bool);
 
@@ -80,10 +80,10 @@ pub(crate) struct ResumedRequest {
     pub(crate) outcome: Result<(), GateRefusal>,
 }
 
-/// See the head of the module.
+/// The passwords of one worker that are being verified, and the requests that wait for that.
 #[derive(Default)]
 pub(crate) struct Verifications {
-    /// By the numbers of their jobs.
+    /// The verifications by the numbers of their jobs.
     running: HashMap<u64, Verification>,
     waiting: HashMap<Address, WaitingLogin>,
     waiting_bytes: usize,

@@ -131,7 +131,7 @@ impl Means<'_> {
             let who = (&client, site.developer(head, exchange));
             return dynamic.begin(scripted, Some(found), head, who, journal, exchange);
         }
-        // The same as for content that fits: nothing that the site has for a GET is forwarded.
+        // As for content that fits: a path that the site has for a GET is not forwarded.
         if head.target.form != Form::Asterisk
             && let Some(mount) = fallback_for(&site.generation, head, exchange.now(), work, gateway)
         {

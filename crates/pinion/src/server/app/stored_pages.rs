@@ -18,7 +18,7 @@ use pinion_site::live::{SentFile, live_fields, sent_file_response};
 use pinion_site::{Pieces, RequestBuffers, error_for, options_for};
 use std::fmt;
 
-/// After how many seconds a client is to try again whose request has waited too long for a command
+/// The seconds after which a client may try again whose request has waited too long for a command
 /// that has the key.
 const BUSY_RETRY_SECONDS: u32 = 1;
 

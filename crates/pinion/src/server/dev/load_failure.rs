@@ -1,4 +1,4 @@
-//! Why a site could not be loaded, as its developer sees it in the browser until it can.
+//! The reason why a site could not be loaded, shown to its developer in the browser until it can.
 
 use super::developer_page::{DeveloperPage, SourceError};
 use super::next_version;
@@ -19,7 +19,7 @@ pub(crate) struct LoadFailure {
     pub(crate) version: u64,
     /// The page without its end.
     pub(crate) page: Vec<u8>,
-    /// The same for programs: a line for each error.
+    /// The message for programs: a line for each error.
     pub(crate) text: String,
 }
 
@@ -116,7 +116,7 @@ impl SiteFiles<'_> {
         match self.source {
             ServedSource::Script(path) => is_called(path, name).then(|| path.clone()),
             ServedSource::Folder(folder) => find_below(folder, name),
-            // Nothing of an archive lies on the disk.
+            // An archive has no files on the disk.
             ServedSource::Archive(_) | ServedSource::Releases(_) | ServedSource::Upstream(_) => {
                 None
             }

@@ -1,4 +1,4 @@
-//! The script that reloads a page, and the streams of server-sent events that tell it to.
+//! The script that reloads a page, and the streams of server-sent events that trigger it.
 //!
 //! A page carries the version of the site that it shows. Its script opens a stream with that
 //! version, and the worker that holds the stream sends one event as soon as it serves a later one;
@@ -24,12 +24,12 @@ use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use std::collections::HashMap;
 
-/// Streams that one worker holds: more than anybody has windows, and each takes a connection, or a
-/// stream of one.
+/// Streams that one worker holds: more than a developer has windows, and each takes a connection,
+/// or a stream of one.
 const STREAMS_MAX: usize = 128;
 
-/// How often an idle stream sends a comment, in milliseconds: half of the time after which a
-/// connection over HTTP/3 counts as idle. A client that is gone without a word is found by it too.
+/// The interval of comments on an idle stream, in milliseconds: half of the time after which a
+/// connection over HTTP/3 counts as idle. Comments also find clients that have left without a word.
 const COMMENT_MS: u64 = 30_000;
 
 /// The beginning of a stream: a browser that loses it tries again after 300 ms, for a server that

@@ -1,7 +1,7 @@
 //! Positions in error messages (`_redirects:3:7: …`, `main.lua:12: …`), and the lines of the source
 //! around them.
 
-/// Lines that are shown on each side of the one that is meant.
+/// The number of lines that are shown on each side of the marked one.
 const AROUND_LINES: usize = 5;
 
 /// Characters of a line that are shown. Minified files have one line of megabytes.
@@ -15,9 +15,9 @@ const POSITIONS_MAX: usize = 64;
 pub(crate) struct SourcePosition<'m> {
     /// The file as the message names it.
     pub(crate) file: &'m str,
-    /// From 1.
+    /// The number of the line, from 1.
     pub(crate) line: usize,
-    /// In characters, from 1.
+    /// The column, in characters, from 1.
     pub(crate) column: Option<usize>,
     /// The text before the position in its line of the message.
     pub(crate) before: &'m str,
@@ -30,9 +30,9 @@ pub(crate) struct SourcePosition<'m> {
 pub(crate) struct SourceLines {
     /// The number of the first one.
     pub(crate) first: usize,
-    /// Without their ends.
+    /// The lines without their ends.
     pub(crate) lines: Vec<String>,
-    /// The number of the one that is meant.
+    /// The number of the marked line.
     pub(crate) marked: usize,
 }
 
@@ -86,7 +86,7 @@ fn number(text: &str) -> Option<(usize, &str)> {
 
 impl SourceLines {
     /// Returns the lines around one of a source; `None` if the source has no such line. An error at
-    /// the end of a file may have the line behind its last one.
+    /// the end of a file may have the line after its last one.
     pub(crate) fn around(source: &str, marked: usize) -> Option<Self> {
         let count = source.lines().count();
         let marked = if marked == count + 1 { count } else { marked };
@@ -96,7 +96,7 @@ impl SourceLines {
         let first = marked.saturating_sub(AROUND_LINES).max(1);
         let lines = source.lines().skip(first - 1).take(marked - first + 1 + AROUND_LINES);
         let lines: Vec<String> = lines.map(shortened).collect();
-        // A line of blanks at either end tells nothing.
+        // A blank line at either end shows nothing.
         Some(Self { first, lines, marked })
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct LocalRedirect {
     pub(crate) head: OwnedRequestHead,
     /// The path and the query.
     pub(crate) target: Box<[u8]>,
-    /// How many local redirects there were, this one included.
+    /// The number of local redirects so far, this one included.
     pub(crate) count: u32,
 }
 

@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub(super) struct FailureLog {
     kinds: Mutex<HashMap<u64, LogThrottle>>,
-    /// For kinds that are too many.
+    /// The throttle of further kinds.
     others: LogThrottle,
 }
 

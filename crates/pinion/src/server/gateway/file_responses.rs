@@ -14,10 +14,11 @@ use pinion_site::live::{SentFile, sent_file_response};
 use pinion_site::{Pieces, RequestBuffers};
 use std::sync::Arc;
 
-/// How caches treat a file if the application says nothing: it has decided for one user.
+/// The `Cache-Control` of a file if the application sets none: the application has decided for one
+/// user.
 const PRIVATE_LINE: &[u8] = b"Cache-Control: private, max-age=0, must-revalidate\r\n";
 
-/// How they treat one that is the page of an error.
+/// The `Cache-Control` of a file that is the page of an error.
 const ERROR_LINE: &[u8] = b"Cache-Control: no-store\r\n";
 
 /// A part of the file can be asked for.

@@ -7,8 +7,8 @@ pub(crate) const LIVE_FOLDERS_MAX: usize = 64;
 /// names that lead there.
 pub(crate) const LIVE_PATH_MAX_BYTES: usize = 3 * 1024;
 
-/// Bytes up to which content is copied behind its head, so that no file stays open for it: from
-/// this size on, `sendfile` costs less than a copy (docs/decisions/0002).
+/// Bytes up to which content is copied after its head, so that no file stays open for it: from this
+/// size on, `sendfile` costs less than a copy (docs/decisions/0002).
 pub(crate) const LIVE_COPY_MAX_BYTES: u64 = 32 * 1024;
 
 /// Bytes up to which a file is compressed as it is sent: gzip of so many takes a worker some

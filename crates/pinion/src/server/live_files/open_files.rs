@@ -1,5 +1,5 @@
-//! How many live files are open at once: a client that reads slowly keeps one open for as long as
-//! its response lasts, and descriptors are for connections as well.
+//! Limits the number of live files that are open at once: a client that reads slowly keeps one open
+//! for as long as its response lasts, and descriptors are for connections as well.
 
 use super::limits::{LIVE_FILES_DIVISOR, LIVE_FILES_OPEN_MAX, LIVE_FILES_OPEN_MIN};
 use rustix::process::{Resource, getrlimit};

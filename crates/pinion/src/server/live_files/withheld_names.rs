@@ -119,13 +119,13 @@ fn inner_extensions<'n>(name: &'n [u8], extension: &'n [u8]) -> impl Iterator<It
     })
 }
 
-/// Returns whether an application has made an extension harmless by a rest behind it: WordPress
+/// Returns whether an application has made an extension harmless by a suffix after it: WordPress
 /// stores an upload `a.php.jpg` as `a.php_.jpg`, which no server takes for a script.
 fn is_renamed(rest: &[u8]) -> bool {
     rest.strip_prefix(b"_.").is_some_and(|extension| !extension.is_empty())
 }
 
-/// Returns a name without dots and spaces at its end: some systems do not tell such names apart.
+/// Returns a name without dots and spaces at its end: some systems take such names for the same.
 fn trimmed(name: &[u8]) -> &[u8] {
     let last = name.iter().rposition(|byte| !matches!(byte, b'.' | b' '));
     last.and_then(|last| name.get(..=last)).unwrap_or_default()

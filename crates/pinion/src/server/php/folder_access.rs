@@ -1,5 +1,5 @@
-//! Whether the user that scripts run as can read them. PHP-FPM itself only says "No input file
-//! specified", as a response with status 404.
+//! Checks whether the user that scripts run as can read them. PHP-FPM itself only says "No input
+//! file specified", as a response with status 404.
 
 use crate::settings::PHP_INDEX;
 use pinion_spawner::start_table::Identity;
@@ -14,9 +14,9 @@ const ACL: &str = "system.posix_acl_access";
 /// The right that is needed on a path, as the bit of others in its mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needed {
-    /// To pass through a folder.
+    /// The right to pass through a folder.
     Enter = 0o1,
-    /// To read a file.
+    /// The right to read a file.
     Read = 0o4,
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 /// The settings of a pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FpmConfig<'a> {
-    /// Where it listens.
+    /// The socket on which it listens.
     pub(super) socket: &'a Path,
     /// The user and the group that scripts run as, if not those of the server.
     pub(super) user: Option<(&'a str, u32)>,

@@ -21,7 +21,7 @@ pub(super) const REQUESTS_PER_PROCESS: u32 = 1_000;
 pub(super) const IDLE_SECONDS: u32 = 10;
 
 /// How long the requests in flight have when PHP-FPM is to stop, in seconds: as long as a program
-/// of `[[program]]` by default. Those that are left are killed.
+/// of `[[program]]` by default. The remaining ones are killed.
 pub(super) const STOP_SECONDS: u32 = 10;
 
 /// How long `php-fpm -v` may take: it reads no configuration, and takes a tenth of a second.

@@ -28,7 +28,7 @@ use std::thread;
 pub(crate) struct PhpPools {
     folder: Arc<OnceLock<PrivateFolder>>,
     pools: Vec<Arc<PhpPool>>,
-    /// How many there have been: no two have the same name.
+    /// The number of pools so far: no two have the same name.
     count: u32,
 }
 
@@ -94,7 +94,7 @@ impl PhpPools {
         programs.iter().cloned().chain(starts).collect()
     }
 
-    /// Returns those that `next` has not.
+    /// Returns the pools that `next` lacks.
     pub(crate) fn left_out_of(&self, next: &Self) -> Vec<Arc<PhpPool>> {
         let is_left = |pool: &&Arc<PhpPool>| !next.pools.iter().any(|one| Arc::ptr_eq(one, pool));
         self.pools.iter().filter(is_left).cloned().collect()

@@ -16,7 +16,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// See the head of the module. Copies share everything.
+/// The shared needs of the processes of all Python applications. Copies share everything.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProcessFiles {
     shared: Arc<SharedFiles>,

@@ -1,4 +1,4 @@
-//! How much memory a process has.
+//! Measures the memory of a process.
 
 use rustix::param::page_size;
 use std::fs;

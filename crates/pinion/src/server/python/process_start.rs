@@ -119,7 +119,7 @@ fn is_ready(connection: &mut Option<(UnixStream, ChildFrameReader)>, process: &N
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
             *connection = Some((stream, reader));
         }
-        // The process has ended behind the connection, and another one is started.
+        // The process has ended after the connection was made, and another one is started.
         Ok(_) | Err(_) => std::thread::sleep(START_PAUSE),
     }
     false

@@ -10,7 +10,7 @@ use pinion_programs::supervisor_link::ProgramDescriptors;
 use pinion_spawner::start_table::ProgramStart;
 use std::sync::Arc;
 
-/// See the head of the module. A copy has the same files.
+/// The Python applications of all sites. A copy has the same files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PythonApps {
     files: ProcessFiles,
@@ -111,7 +111,7 @@ impl PythonApps {
         self.apps.iter().flat_map(|app| app.starts())
     }
 
-    /// Returns those that `next` has not.
+    /// Returns the applications that `next` lacks.
     pub(crate) fn left_out_of(&self, next: &Self) -> Self {
         let is_left = |app: &&Arc<RunningApp>| !next.apps.iter().any(|one| Arc::ptr_eq(one, app));
         let apps = self.apps.iter().filter(is_left).cloned().collect();

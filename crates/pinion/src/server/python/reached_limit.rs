@@ -1,4 +1,4 @@
-//! Whether a process of a Python application has reached a limit and is replaced.
+//! Decides whether a process of a Python application has reached a limit and is replaced.
 
 use crate::settings::ProcessLimits;
 use crate::terminal::{count, size};

@@ -26,11 +26,11 @@ use std::time::{Duration, Instant};
 /// How long the processes have for their requests after a stop, in milliseconds.
 const GRACE_MS: u32 = 30_000;
 
-/// See the head of the module.
+/// A Python application with its processes.
 #[derive(Debug)]
 pub(crate) struct RunningApp {
     pub(super) settings: PythonSettings,
-    /// For the workers.
+    /// The application for the workers.
     pub(super) app: Arc<PythonApp>,
     interpreter: PathBuf,
     /// Whether changes of its code replace its processes (`--dev`).

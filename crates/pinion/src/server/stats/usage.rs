@@ -12,7 +12,7 @@ pub(super) struct Usage {
     pub(super) user: Duration,
     /// Computing in the kernel.
     pub(super) system: Duration,
-    /// In memory now, shared pages included.
+    /// The memory in use now, shared pages included.
     pub(super) memory_bytes: u64,
     /// Threads that waited, as often as they did.
     pub(super) switches: u64,
@@ -45,7 +45,7 @@ impl Usage {
     fn read_stat(&mut self, text: &str, ticks_per_second: u64, page_bytes: u64) {
         let behind = text.rsplit_once(')').map_or("", |(_, behind)| behind);
         let words: Vec<&str> = behind.split_ascii_whitespace().collect();
-        // Numbered from 3 in proc(5): the state is the first behind the name.
+        // Numbered from 3 in proc(5): the state is the first after the name.
         let number = |field: usize| -> u64 {
             words.get(field - 3).and_then(|word| word.parse().ok()).unwrap_or_default()
         };

@@ -30,15 +30,15 @@ pub(crate) struct StoreShared {
     pub(crate) pages: Arc<StoredPages>,
     pub(crate) jobs: Arc<StoreJobs>,
     pub(crate) kills: Arc<StoreKills>,
-    /// For each listener whether it is one of the store.
+    /// Whether each listener is one of the store.
     pub(crate) listeners: Arc<[bool]>,
 }
 
-/// See the head of the module.
+/// The clients of the store that one worker serves.
 pub(crate) struct StoreClients {
     shared: StoreShared,
     poster: Poster,
-    /// By the number in their tags.
+    /// The clients by the number in their tags.
     clients: Vec<Option<StoreClient>>,
     /// Numbers that are not in use.
     unused: Vec<usize>,

@@ -64,7 +64,7 @@ impl std::fmt::Debug for JobOwner {
     }
 }
 
-/// See [`StoreJobDone`].
+/// The callback of a script; see [`StoreJobDone`].
 pub(super) struct ScriptDone(StoreJobDone);
 
 impl std::fmt::Debug for ScriptDone {
@@ -239,7 +239,7 @@ impl StoreJobRunner for StoreJobs {
     }
 }
 
-/// Posts the end of a job to the one who waits for it.
+/// Posts the end of a job to the stream or request that waits for it.
 fn post(owner: &JobOwner, mut message: Message) {
     while let Err(refused) = owner.poster.post(owner.address, message) {
         message = refused;

@@ -10,7 +10,7 @@ use pinion_engine::address::Address;
 /// sent.
 pub(super) struct ClientKilled;
 
-/// See the head of the module.
+/// The messages to clients that other clients have killed.
 #[derive(Default)]
 pub(crate) struct StoreKills {
     /// Streams whose workers had no space for one more message.
@@ -40,7 +40,7 @@ impl StoreKills {
     /// again.
     pub(crate) fn post_again(&self) {
         self.lock().retain(|(poster, address)| {
-            // Nothing is posted to a stream that is gone, and that is no error.
+            // A stream that is gone gets no message, and that is no error.
             poster.post(*address, Box::new(ClientKilled)).is_err()
         });
     }

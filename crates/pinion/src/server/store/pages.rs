@@ -123,7 +123,7 @@ pub(crate) enum FoundPage {
     Page(StoredPage),
 }
 
-/// Why a value cannot be a page.
+/// The reason why a value cannot be a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPage {
     /// It is no string, but of this type.
@@ -166,7 +166,8 @@ struct PageForms {
     etag: String,
     /// Whether it is sent in several codings.
     varies: bool,
-    /// For each of [`CODINGS`] but the first; `None` inside if it would not be shorter.
+    /// The coded forms of each of [`CODINGS`] except the first; `None` inside if it would not be
+    /// shorter.
     coded: [OnceLock<Option<CodedForm>>; CODINGS.len() - 1],
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct WaitingPage {
 /// fault in the program.
 pub(super) struct LookEnd(pub(super) Option<FoundValue>);
 
-/// Why a request waits no longer.
+/// The reason why a request waits no longer.
 pub(crate) enum WaitEnd {
     /// Its key was looked at.
     Found(FoundValue),

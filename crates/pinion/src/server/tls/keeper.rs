@@ -23,10 +23,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often files are looked at.
+/// The interval at which files are looked at.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How often a certificate that we made is looked at.
+/// The interval at which a certificate that we made is looked at.
 const OWN_LOOK: Duration = Duration::from_secs(86_400);
 
 /// A handle to the thread, usable from any other thread. The thread ends when the last handle is
@@ -99,7 +99,7 @@ struct KeeperState {
     failed: Vec<bool>,
     store: Arc<CertificateStore>,
     served: Arc<ServedCertificates>,
-    /// Where redirects lead until the next start.
+    /// The host that redirects lead to until the next start.
     leads_to: Option<CanonicalHost>,
     /// Whether a certificate names that host.
     names_host: bool,

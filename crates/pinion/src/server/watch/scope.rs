@@ -1,10 +1,10 @@
 //! The part of the file system that belongs to a served folder: the folder, and the targets of its
 //! links.
 //!
-//! The kernel tells where a file really is, a site where its links put it, and the two can differ:
-//! a file in a hidden folder is part of the site when a link leads there. So every folder of the
-//! file system that the site reaches into is kept with its path in the site, and the names on that
-//! path decide, as they do in a build.
+//! The kernel reports the real path of a file, a site knows the path of its links, and the two can
+//! differ: a file in a hidden folder is part of the site when a link leads there. So every folder
+//! of the file system that the site reaches into is kept with its path in the site, and the names
+//! on that path decide, as they do in a build.
 
 use crate::server::look::{Look, look};
 use notify::RecursiveMode;
@@ -33,7 +33,7 @@ pub(super) struct Scope {
     places: Vec<WatchedFolder>,
     /// The layout that the last build found. Before the first one all code matters.
     shape: Shape,
-    /// Where that build found code, below the source.
+    /// The paths of the code that this build found, below the source.
     code: Vec<PathBuf>,
     /// Files that links lead to, where they really are.
     files: HashSet<PathBuf>,
@@ -49,9 +49,9 @@ struct WatchedLink {
 
 /// A folder that is part of the site with all in it.
 struct WatchedFolder {
-    /// Where it really is, without links.
+    /// Its real path, without links.
     real: PathBuf,
-    /// Where the site has it, below the source.
+    /// Its path in the site, below the source.
     path: PathBuf,
 }
 
@@ -148,7 +148,7 @@ impl Scope {
         watches
     }
 
-    /// Returns whether something at this place, as the kernel tells it, can be part of the site.
+    /// Returns whether something at this place, as the kernel reports it, can be part of the site.
     pub(super) fn concerns(&self, real: &Path) -> bool {
         let is_in = |place: &WatchedFolder| {
             let Ok(below) = real.strip_prefix(&place.real) else { return false };

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// One file. The member names are part of the `--json` contract.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct CodeChange {
-    /// As the archive has it.
+    /// The path as the archive has it.
     pub(super) path: String,
     /// `added`, `removed` or `changed`.
     pub(super) change: &'static str,

@@ -45,7 +45,7 @@ pub(super) fn write(sides: &Sides, out: &mut impl Write) -> Result<Totals, Failu
                 "built_in": rules::built_in(sides),
                 "summary": totals,
             });
-            // An object too: its members stand behind those above.
+            // An object too: its members stand after those above.
             let rest = rest.to_string();
             writeln!(out, "\n],{}", rest.strip_prefix('{').unwrap_or_default())?;
         }

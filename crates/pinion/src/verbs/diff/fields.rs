@@ -1,4 +1,4 @@
-//! Which fields of an answer differ.
+//! Finds the fields of a response that differ.
 
 use super::{FoundDifference, Sides};
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use serde::Serialize;
 /// A field that differs. The member names are part of the `--json` contract.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct FieldChange {
-    /// As the newer archive spells it, if it has it.
+    /// The name as the newer archive spells it, if it has it.
     pub(super) name: String,
     /// None: it was not there. Several lines of one name are joined by commas (RFC 9110 §5.3).
     pub(super) before: Option<String>,

@@ -72,7 +72,7 @@ pub(super) fn convert(root: &JsonNode) -> Result<ConfigurationDraft, String> {
     Ok(ConfigurationDraft { tables, not_needed: 0 })
 }
 
-/// Where the requests of a listener go, and the place that says so.
+/// The target of the requests of a listener, and the place that names it.
 struct ListenerTarget<'n> {
     pass: &'n str,
     at: String,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
-/// How many of the largest resources are named.
+/// The number of the largest resources that are named.
 const LARGEST: usize = 10;
 
 /// The member names are part of the `--json` contract.
@@ -23,9 +23,9 @@ pub(crate) struct Figures {
     pub(crate) paths: Paths,
     /// The bodies in it.
     pub(crate) bodies: Bodies,
-    /// By the token of each coding.
+    /// The figures of each coding, by its token.
     pub(crate) codings: BTreeMap<&'static str, CodingFigures>,
-    /// By media type, without parameters.
+    /// The figures of each media type, without parameters.
     pub(crate) media_types: BTreeMap<String, TypeFigures>,
     /// The largest first.
     pub(crate) largest: Vec<Large>,
@@ -37,7 +37,7 @@ pub(crate) struct Figures {
     pub(crate) shared_blocks: u64,
     /// The parts of the file, in its order.
     pub(crate) sections: Vec<SectionFigures>,
-    /// How it was built.
+    /// The facts about its build.
     pub(crate) build: BTreeMap<String, String>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Paths {
     pub(crate) not_found_pages: u64,
     /// Pages in place of built-in ones.
     pub(crate) error_pages: u64,
-    /// Pages that answer for it with 200; the page of a single-page site is one.
+    /// Pages that respond for missing resources with 200; the page of a single-page site is one.
     pub(crate) fallback_pages: u64,
     /// JSON forms of resources.
     pub(crate) variants: u64,
@@ -77,14 +77,14 @@ pub(crate) struct Bodies {
     pub(crate) repeated: u64,
     /// Their bytes.
     pub(crate) repeated_bytes: u64,
-    /// Of the different ones, how many stay in files outside of the archive.
+    /// Of the different ones, the number that stay in files outside of the archive.
     pub(crate) external: u64,
 }
 
 /// The different bodies of one coding.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct CodingFigures {
-    /// How many.
+    /// Their number.
     pub(crate) bodies: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
@@ -95,7 +95,7 @@ pub(crate) struct CodingFigures {
 /// The resources of one media type.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct TypeFigures {
-    /// How many.
+    /// Their number.
     pub(crate) resources: u64,
     /// Their bytes without a coding.
     pub(crate) bytes: u64,
@@ -106,14 +106,14 @@ pub(crate) struct TypeFigures {
 pub(crate) struct Large {
     /// Its bytes without a coding.
     pub(crate) bytes: u64,
-    /// As a client asks for it.
+    /// The path as a client asks for it.
     pub(crate) path: String,
 }
 
 /// The rules that are walked.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct RuleFigures {
-    /// How many.
+    /// Their number.
     pub(crate) count: u64,
     /// The bytes of their section.
     pub(crate) bytes: u64,
@@ -122,7 +122,7 @@ pub(crate) struct RuleFigures {
 /// The code of a dynamic site.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct CodeFigures {
-    /// How many files.
+    /// The number of files.
     pub(crate) files: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
@@ -133,9 +133,9 @@ pub(crate) struct CodeFigures {
 pub(crate) struct SectionFigures {
     /// Its name.
     pub(crate) name: &'static str,
-    /// From the first byte of the file.
+    /// The position, from the first byte of the file.
     pub(crate) offset: u64,
-    /// How long it is.
+    /// Its length.
     pub(crate) bytes: u64,
 }
 

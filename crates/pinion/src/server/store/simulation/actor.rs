@@ -15,7 +15,7 @@ const NEVER_READ_MS: u64 = 60_000;
 pub(super) enum ClientEnding {
     /// It leaves when it has all replies.
     Waits,
-    /// It ends its side behind its commands, and reads the rest.
+    /// It ends its side after its commands, and reads the rest.
     HalfCloses,
     /// It leaves when it has sent so many bytes.
     Leaves(usize),
@@ -25,7 +25,7 @@ pub(super) enum ClientEnding {
     NeverReads,
 }
 
-/// See the head of the module.
+/// One client of the simulation.
 pub(super) struct Actor {
     script: Vec<u8>,
     ending: ClientEnding,
@@ -40,7 +40,7 @@ pub(super) struct Actor {
     received: Vec<u8>,
     /// The replies that a plain client would receive.
     expected: Vec<u8>,
-    /// Whether the server closes the connection behind that.
+    /// Whether the server closes the connection after these replies.
     is_closed_then: bool,
     thaws_ms: Option<u64>,
     is_over: bool,

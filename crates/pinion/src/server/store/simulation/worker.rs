@@ -220,7 +220,7 @@ impl<'s, const READINESS: bool> Simulation<'s, READINESS> {
     /// Runs one pass of the worker, if something happens by a time or has happened.
     ///
     /// # Errors
-    /// The worker waits for ever.
+    /// The worker waits without end.
     pub(super) fn pass(&mut self, next_ms: Option<u64>) -> Result<(), String> {
         self.network.act_at(next_ms);
         self.worker.pass().map_err(|error| error.to_string())?;

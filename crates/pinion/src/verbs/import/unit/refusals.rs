@@ -13,7 +13,7 @@ const FORBIDDEN: u64 = 403;
 /// All clients.
 const ALL: [&str; 3] = ["0.0.0.0/0", "::/0", "unix"];
 
-/// Conditions that tell clients from each other: a redirect under one of them keeps clients out.
+/// Conditions that distinguish clients: a redirect under one of them keeps clients out.
 const CLIENT_CONDITIONS: [&str; 5] = ["source", "cookies", "headers", "arguments", "query"];
 
 /// The networks of a step, as far as Pinion has them.

@@ -33,9 +33,9 @@ impl UriPattern {
 /// The action for a request.
 #[derive(Clone, Debug)]
 pub(super) enum StepAction<'n> {
-    /// Of a listener: `applications/shop`.
+    /// The target of a listener: `applications/shop`.
     Pass(&'n str),
-    /// Of a route.
+    /// The action of a route.
     Action(&'n JsonNode),
 }
 

@@ -15,9 +15,9 @@ const SECTION: &str = "uwsgi";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IniOption {
     pub(super) name: String,
-    /// With its placeholders replaced.
+    /// The value with its placeholders replaced.
     pub(super) value: String,
-    /// From 1.
+    /// The number of the line, from 1.
     pub(super) line: usize,
 }
 
