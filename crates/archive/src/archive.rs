@@ -33,8 +33,8 @@ pub struct Archive<'a> {
     pub(crate) layout: &'a Layout,
 }
 
-/// Where a look-up copies the record to. Allocated once, at its largest size; kept between
-/// requests.
+/// The buffers that a look-up copies the record to. They are allocated once, at their largest size,
+/// and kept between requests.
 #[derive(Debug)]
 pub struct Scratch {
     record: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct Scratch {
     key: Vec<u8>,
 }
 
-/// Where the bytes of a representation are.
+/// The location of the bytes of a representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLocation {
     /// In the archive.
@@ -191,7 +191,8 @@ impl<'a> Archive<'a> {
         })
     }
 
-    /// Returns the block the server uses of its own accord for `role`, if the archive has one.
+    /// Returns the block that the server uses for `role` without being asked by an entry, if the
+    /// archive has one.
     pub fn shared_for(&self, role: Role) -> Option<SharedBlock<'a>> {
         self.layout.shared.with_role(role)
     }

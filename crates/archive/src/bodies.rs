@@ -17,7 +17,7 @@ pub struct BodyRef(pub(crate) Which);
 /// A number among its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Which {
-    /// Without bytes: there is nothing to have a digest of.
+    /// A body without bytes: there is nothing to have a digest of.
     Empty,
     /// Rank in the digests section.
     Stored(u32),
@@ -25,7 +25,7 @@ pub(crate) enum Which {
     External(u32),
 }
 
-/// Where a body is to be copied to.
+/// The room that a body is to be copied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyRoom {
     /// Its rank among the stored bodies, in the order of their places.
@@ -59,12 +59,12 @@ const COPY_BYTES: usize = 128 * 1024;
 /// The bodies that were stored so far: 48 bytes for each, and an entry in the table.
 #[derive(Default)]
 pub(crate) struct Bodies {
-    /// By rising offset, because that is how they are written. Streamed bodies that turned out to
-    /// be others than announced are among them: nothing refers to them, but their bytes are in
-    /// the file.
+    /// The rows by rising offset, because that is how they are written. Streamed bodies that turned
+    /// out to be others than announced are among them: no entry refers to them, but their bytes are
+    /// in the file.
     rows: Vec<DigestRow>,
     known: ByDigest,
-    /// Where the body without bytes is, once there is one.
+    /// The offset of the body without bytes, once there is one.
     empty: Option<u64>,
     /// No more of them can be stored.
     pub(crate) ended: bool,
@@ -216,9 +216,9 @@ impl Bodies {
 /// Returns whether a body's digest makes it a landmark, as it does one in [`LANDMARK_EVERY_BYTES`]
 /// on average.
 ///
-/// When a body changes, comes or goes, those behind it move; but from the next landmark on, by
-/// multiples of [`LANDMARK_ALIGN_BYTES`] only. The next archive then takes them over in pieces that
-/// the system has in memory as they are, or that a file system shares.
+/// When a body changes, comes or goes, the bodies after it move; but from the next landmark on, by
+/// multiples of [`LANDMARK_ALIGN_BYTES`] only. The next archive then carries them over in pieces
+/// that the system has in memory as they are, or that a file system shares.
 fn is_landmark(digest: &Digest, bytes: u64) -> bool {
     let [a, b, c, d, ..] = digest.0;
     let drawn = u64::from(u32::from_le_bytes([a, b, c, d]));

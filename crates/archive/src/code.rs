@@ -23,11 +23,11 @@ const HEAD_BYTES: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
     bytes: Box<[u8]>,
-    /// By rising path.
+    /// The files, by rising path.
     rows: Vec<CodeFile>,
 }
 
-/// Where one file is in the section.
+/// The position of one file in the section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CodeFile {
     path: Range<usize>,

@@ -18,7 +18,7 @@ pub struct Comparison<'a> {
     after: ComparedArchive<'a>,
 }
 
-/// A path that is answered differently.
+/// A path with different responses.
 #[derive(Clone, Copy, Debug)]
 pub struct PathChange<'s> {
     /// The entry in the older archive; none if the path is new.
@@ -50,7 +50,7 @@ pub struct Aspects {
     pub fields: bool,
 }
 
-/// Why a comparison ended early.
+/// The reason why a comparison ended early.
 #[derive(Debug)]
 pub enum CompareError<E> {
     /// The older archive is damaged.
@@ -61,7 +61,7 @@ pub enum CompareError<E> {
     Visitor(E),
 }
 
-/// Where the two entries of a path are copied to; kept between look-ups.
+/// The buffers that the two entries of a path are copied to; kept between look-ups.
 #[derive(Debug, Default)]
 pub struct Pair {
     before: Scratch,

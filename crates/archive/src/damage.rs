@@ -3,7 +3,7 @@
 
 use crate::layout::{FORMAT_VERSION, HEADER_PAGE_BYTES, SectionKind};
 
-/// Why a file is not served at all.
+/// The reason why a file is not served at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The first bytes are not those of an archive.
@@ -60,7 +60,7 @@ pub enum OpenError {
     /// The file goes on after its last section, or there is none.
     #[error("malformed archive: {bytes} bytes, its last section ends at {end}; build it again")]
     EndOfLast {
-        /// Where the last section ends.
+        /// The end of the last section.
         end: u64,
         /// Bytes according to the header.
         bytes: u64,
@@ -82,7 +82,7 @@ pub enum OpenError {
     Damage(#[from] Damage),
 }
 
-/// Why a section cannot be used.
+/// The reason why a section cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SectionFault {
     /// The table has no row for it.
@@ -127,7 +127,7 @@ pub enum SectionFault {
 pub struct Damage {
     /// The part that was read.
     pub part: ArchivePart,
-    /// Where it begins, from the first byte of the file.
+    /// Its beginning, from the first byte of the file.
     pub offset: u64,
     /// Its fault.
     pub fault: Fault,

@@ -23,7 +23,7 @@ pub enum EntryKind {
     Resource,
     /// The target is the `Location`, the status a 3xx.
     Redirect,
-    /// The target is the path key of the entry that answers, with the status of this one: the
+    /// The target is the path key of the entry that responds, with the status of this one: the
     /// resource itself when that is 200, else its content.
     Rewrite,
     /// Content for the server's own use; to a client it does not exist.
@@ -87,7 +87,7 @@ pub struct Entry<'s> {
 #[derive(Clone, Copy)]
 pub struct Representation<'s> {
     pub(crate) row: &'s RepresentationRow,
-    /// Where the record begins that the row belongs to.
+    /// The beginning of the record that the row belongs to.
     pub(crate) record: u64,
     coding: Coding,
 }
@@ -124,19 +124,20 @@ impl<'s> Entry<'s> {
         self.header.flags & RECORD_KEEPS_QUERY != 0
     }
 
-    /// Returns whether something else may answer in its place: a rule, or a variant.
+    /// Returns whether something else may respond in its place: a rule, or a variant.
     #[inline]
     pub fn is_conditional(&self) -> bool {
         self.header.flags & (RECORD_RULES_FIRST | RECORD_HAS_VARIANT) != 0
     }
 
-    /// Returns whether a forced rule may apply to its path: the rules are walked before it answers.
+    /// Returns whether a forced rule may apply to its path: the rules are walked before it
+    /// responds.
     pub fn rules_first(&self) -> bool {
         self.header.flags & RECORD_RULES_FIRST != 0
     }
 
-    /// Returns whether the entry [`VARIANT_PREFIX`](crate::layout::VARIANT_PREFIX) + path answers
-    /// clients that prefer JSON.
+    /// Returns whether the entry [`VARIANT_PREFIX`](crate::layout::VARIANT_PREFIX) + path responds
+    /// to clients that prefer JSON.
     pub fn has_variant(&self) -> bool {
         self.header.flags & RECORD_HAS_VARIANT != 0
     }

@@ -178,9 +178,9 @@ struct Seen {
     from: usize,
     /// The end of the segment that the place is in.
     segment_end: usize,
-    /// Places before this one have the same text behind them.
+    /// Positions before this one have the same text after them.
     text_until: usize,
-    /// The first place of the text behind the placeholder.
+    /// The first position of the text after the placeholder.
     text: Option<usize>,
 }
 
@@ -199,14 +199,14 @@ fn counted(is_equal: bool) -> bool {
 
 #[cfg(test)]
 thread_local! {
-    /// How many of them there were.
+    /// The number of comparisons so far.
     static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// The star that takes one byte more when the parts after it do not match.
 #[derive(Clone, Copy)]
 struct LastStar<'t> {
-    /// The parts behind it.
+    /// The parts after it.
     parts: &'t [u8],
     start: usize,
     end: usize,
@@ -250,8 +250,8 @@ impl<'t, 'p> PatternMatch<'t, 'p> {
         piece.eq_ignore_ascii_case(text).then_some(at + text.len())
     }
 
-    /// Takes a placeholder, up to the text behind it: the first place of it, or the end of the path
-    /// where nothing else follows.
+    /// Takes a placeholder, up to the text after it: the first position of it, or the end of the
+    /// path where nothing else follows.
     fn capture(&mut self, at: usize, rest: &[u8]) -> Option<usize> {
         let segment_end = self.segment_end(at)?;
         let end = match part(rest) {
@@ -283,8 +283,8 @@ impl<'t, 'p> PatternMatch<'t, 'p> {
         Some(seen.segment_end)
     }
 
-    /// Returns the first place of the text behind the next placeholder, which begins at `at` and
-    /// has at least one byte, in or right behind its segment.
+    /// Returns the first position of the text after the next placeholder, which begins at `at` and
+    /// has at least one byte, in or right after its segment.
     fn place_behind(&mut self, at: usize, text: &[u8]) -> Option<usize> {
         let seen = self.seen.get_mut(self.found.count)?;
         if at >= seen.text_until {
@@ -298,7 +298,7 @@ impl<'t, 'p> PatternMatch<'t, 'p> {
         seen.text
     }
 
-    /// Begins a star with nothing in it, or with all when nothing is behind it.
+    /// Begins a star with nothing in it, or with all when nothing is after it.
     fn star(&mut self, parts: &'t [u8], at: usize, whole: bool) -> Option<usize> {
         let rest = self.path.get(at..)?;
         if whole && !(rest.is_empty() || rest.starts_with(b"/")) {

@@ -76,9 +76,9 @@ struct Gate {
     /// The mask of the first eight bytes of a path, ASCII letters in lower case.
     mask: u64,
     value: u64,
-    /// Where the rule begins.
+    /// The position at which the rule begins.
     start: u32,
-    /// Whether the blocks that the server uses of its own accord have all of it.
+    /// Whether the blocks that the server uses without being asked by an entry have all of it.
     is_everywhere: bool,
 }
 
@@ -225,7 +225,7 @@ impl FieldRules {
 
     /// Returns the numbers of the rules about a path, which is decoded, in order. The second value
     /// says whether the rule is about every path and looks at none, so that the blocks that the
-    /// server uses of its own accord have been made with it.
+    /// server uses without being asked by an entry have been made with it.
     pub fn about<'p>(&'p self, path: &'p [u8]) -> impl Iterator<Item = (u32, bool)> + use<'p> {
         let word = first_bytes(path);
         let gates = (0..).zip(&self.gates);
@@ -302,7 +302,7 @@ pub(crate) fn encode(rule: &NewFieldRule<'_>) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// Returns the first eight bytes, ASCII letters in lower case, zeros behind a shorter path.
+/// Returns the first eight bytes, ASCII letters in lower case, zeros after a shorter path.
 #[inline]
 fn first_bytes(path: &[u8]) -> u64 {
     let mut eight = [0; size_of::<u64>()];

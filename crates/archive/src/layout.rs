@@ -72,10 +72,11 @@ pub const SECTION_REQUIRED: u16 = 1;
 pub const RECORD_KEEPS_QUERY: u8 = 1;
 
 /// [`RecordHeader::flags`]: a forced rule may apply to this path, so the rules are walked before
-/// the entry answers.
+/// the entry responds.
 pub const RECORD_RULES_FIRST: u8 = 2;
 
-/// [`RecordHeader::flags`]: the entry [`VARIANT_PREFIX`] + path answers clients that prefer JSON.
+/// [`RecordHeader::flags`]: the entry [`VARIANT_PREFIX`] + path responds to clients that prefer
+/// JSON.
 pub const RECORD_HAS_VARIANT: u8 = 4;
 
 /// [`IndexHeader::flags`]: there is a single-page fallback, the entry [`SINGLE_PAGE_KEY`].
@@ -84,7 +85,7 @@ pub const INDEX_SINGLE_PAGE: u64 = 1;
 /// [`IndexHeader::flags`]: a path does not lead to its other slash form.
 pub const INDEX_NO_SLASH_REDIRECTS: u64 = 2;
 
-/// [`IndexHeader::flags`]: the entity tags of representations are not told to clients.
+/// [`IndexHeader::flags`]: responses do not have the entity tags of representations.
 pub const INDEX_NO_ETAGS: u64 = 4;
 
 /// [`IndexHeader::flags`]: there are error pages, entries with [`ERROR_PREFIX`].
@@ -121,10 +122,11 @@ pub const FALLBACK_PREFIX: &[u8] = b"404:";
 /// Keys of JSON variants: this, then the path of the entry with [`RECORD_HAS_VARIANT`].
 pub const VARIANT_PREFIX: &[u8] = b"json:";
 
-/// Key of the page that answers navigations to paths without an entry.
+/// Key of the page that responds to navigations to paths without an entry.
 pub const SINGLE_PAGE_KEY: &[u8] = b"spa:/";
 
-/// Keys of pages that answer in place of the built-in ones: this, then the status (`error:500`).
+/// Prefix of the keys of pages that are sent in place of the built-in ones: this, then the status
+/// (`error:500`).
 pub const ERROR_PREFIX: &[u8] = b"error:";
 
 /// Keys of files that were read and not published, such as rules: this, then the path of the file.
@@ -150,7 +152,7 @@ impl SectionKind {
     pub const RECORDS: SectionKind = SectionKind(3);
     /// Field lines that representations have in common.
     pub const SHARED: SectionKind = SectionKind(4);
-    /// How the archive was built, as `key=value` lines.
+    /// The facts about the build, as `key=value` lines.
     pub const META: SectionKind = SectionKind(5);
     /// Files that stayed outside the archive.
     pub const EXTERNALS: SectionKind = SectionKind(6);
@@ -220,9 +222,9 @@ pub struct SectionRow {
     pub version: U16,
     /// [`SECTION_REQUIRED`]; the other bits are zero.
     pub flags: U16,
-    /// Where it begins, a multiple of [`SECTION_ALIGN_BYTES`].
+    /// Its offset, a multiple of [`SECTION_ALIGN_BYTES`].
     pub offset: U64,
-    /// How long it is.
+    /// Its length.
     pub bytes: U64,
     /// blake3 of the section; zero for the bodies, which the digests section covers.
     pub digest: [u8; 32],
@@ -297,7 +299,7 @@ pub struct RecordHeader {
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RepresentationRow {
-    /// Where the body begins; see `place`.
+    /// The offset of the body; see `place`.
     pub offset: U64,
     /// Length of the body.
     pub bytes: U64,
@@ -364,7 +366,7 @@ pub struct ExternalRow {
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct DigestRow {
-    /// Where the body begins, from the first byte of the file.
+    /// The offset of the body, from the first byte of the file.
     pub offset: U64,
     /// Its length, at least 1.
     pub bytes: U64,

@@ -36,9 +36,9 @@
 //! `docs/archive-format.md` says the same for readers in any language; a test compares the two.
 //!
 //! **Promises.** No input makes this crate panic. A file that was truncated or damaged by accident
-//! gives the same answers as before or an error that names the damage, never another resource's
-//! bytes; damage inside a body is found by [`verify()`], not by a look-up. Opening touches a
-//! number of bytes that does not depend on the number of entries.
+//! gives the same responses as before or an error that names the damage, never another resource's
+//! bytes; damage inside a body is found by [`verify()`], not by a look-up. Opening touches a number
+//! of bytes that does not depend on the number of entries.
 //!
 //! ```
 //! use pinion_archive::*;

@@ -23,7 +23,7 @@ pub const RECORD_MAX_BYTES: usize =
 /// beyond this bound the index is damaged or hostile.
 pub const PROBE_MAX_BUCKETS: u64 = 64;
 
-/// Hash seeds the writer tries before it gives up on an index that keeps within
+/// Hash seeds the writer tries before it stops looking for an index that keeps within
 /// [`PROBE_MAX_BUCKETS`]. The first one fits unless someone has chosen the paths to collide.
 pub const INDEX_SEEDS_MAX: u64 = 16;
 
@@ -39,8 +39,8 @@ pub const SHARED_VARIANT_MAX_BYTES: usize = 16 * 1024;
 /// that reading them at start is not noticed.
 pub const RULES_MAX: usize = 10_000;
 
-/// Like the shared blocks, the rules are read, hashed and copied when the archive is opened. This
-/// is [`RULES_MAX`] rules of 400 bytes each.
+/// Bytes of the rules, which are read, hashed and copied when the archive is opened, like the
+/// shared blocks. This is [`RULES_MAX`] rules of 400 bytes each.
 pub const RULES_SECTION_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Bytes of the rules for fields, which are read, hashed and copied too when the archive is opened.
@@ -55,8 +55,9 @@ pub const RULE_CAPTURES_MAX: usize = 16;
 /// A host name has at most 253 characters; `*.` may stand before it.
 pub const RULE_HOST_MAX_BYTES: usize = 255;
 
-/// The page of an error. All of them are read and copied when the archive is opened, so that they
-/// answer even when it is damaged; and each is sent to every client that sends a wrong request.
+/// Bytes of the page of an error. All of these pages are read and copied when the archive is
+/// opened, so that they can be sent even when it is damaged; and each is sent to every client that
+/// sends a wrong request.
 pub const ERROR_PAGE_MAX_BYTES: u64 = 32 * 1024;
 
 /// One file of code: more than any that people write, and little enough to be read at once.
@@ -83,5 +84,5 @@ pub const PAGE_ALIGNED_BODY_MIN_BYTES: u64 = 64 * 1024;
 /// commonly hold and copy as one.
 pub const LANDMARK_ALIGN_BYTES: u64 = 64 * 1024;
 
-/// How far apart landmarks are on average: half of the alignment as padding is 0.2 % of an archive.
+/// The average distance of landmarks: half of the alignment as padding is 0.2 % of an archive.
 pub const LANDMARK_EVERY_BYTES: u64 = 16 * 1024 * 1024;

@@ -23,9 +23,8 @@ use crate::rules::Rules;
 use crate::shared::SharedTable;
 use crate::span::{ByteSpan, slice};
 
-/// Where everything is in an archive: plain values and owned copies of the shared blocks, the rules
-/// and the error pages, nothing borrowed, so that it can be kept beside the mapping it was made
-/// from.
+/// The layout of an archive: plain values and owned copies of the shared blocks, the rules and the
+/// error pages, nothing borrowed, so that it can be kept beside the mapping it was made from.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub(crate) digest: Digest,
@@ -64,9 +63,9 @@ pub struct Section {
     pub version: u16,
     /// Whether a reader that does not know it must refuse the file.
     pub required: bool,
-    /// Where it begins, from the first byte of the file.
+    /// Its offset, from the first byte of the file.
     pub offset: u64,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
     /// blake3 of its bytes, for `verify`; zero for the bodies, which have one each.
     pub digest: Digest,
@@ -173,7 +172,7 @@ fn short(bytes: &[u8]) -> OpenError {
 /// Returns a copy of the header page that has the right magic, version and check.
 pub(crate) fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenError> {
     if !bytes.starts_with(&MAGIC) {
-        // An archive cut short within its first 8 bytes is still told apart from other files.
+        // An archive cut short within its first 8 bytes is still distinguished from other files.
         let cut = !bytes.is_empty() && MAGIC.starts_with(bytes);
         return Err(if cut { short(bytes) } else { OpenError::NotAnArchive });
     }

@@ -2,7 +2,7 @@
 
 use crate::damage::Fault;
 
-/// A part and the bytes behind it; `None` when it is malformed.
+/// A part and the bytes after it; `None` when it is malformed.
 pub(crate) type Read<'a, P> = Option<(P, &'a [u8])>;
 
 /// Iterator over parts, until there are none.

@@ -24,7 +24,7 @@ const WAITING_BYTES: usize = 64 * 1024;
 pub(crate) struct Records {
     /// Whole records, one after the other, their checks not yet filled in.
     waiting: Vec<u8>,
-    /// Where the section began.
+    /// The offset at which the section began.
     start: Option<u64>,
     /// Length of those that were written.
     written: u64,
@@ -40,9 +40,9 @@ pub(crate) struct RecordKeys {
 }
 
 struct KeyRow {
-    /// Where the key ends in the text.
+    /// The end of the key in the text.
     end: u64,
-    /// Where its record begins in the section.
+    /// The beginning of its record in the section.
     record: u64,
 }
 

@@ -1,5 +1,5 @@
 //! The fields of shared blocks in the forms of HTTP/2 and HTTP/3, made when an archive is opened
-//! (docs/decisions/0016), so that an answer copies them.
+//! (docs/decisions/0016), so that a response copies them.
 
 use pinion_http::prepared::SharedFields;
 use pinion_http::{hpack, qpack};
@@ -11,7 +11,7 @@ pub(crate) struct Rendered {
     blocks: Box<[Places]>,
 }
 
-/// Where the forms of one block stand in the text.
+/// The positions of the forms of one block in the text.
 #[derive(Clone, Copy, Debug)]
 struct Places {
     hpack: RenderedForm,

@@ -23,8 +23,8 @@ pub struct NewRule<'a> {
     pub path: &'a [PathPart<'a>],
     /// The parameters that the query must have, decoded.
     pub query: &'a [(&'a [u8], QueryValue<'a>)],
-    /// Where it leads. Of a redirect: a URL or a path, whose literals stand in `Location` as they
-    /// are. Of any other: the key of the entry whose content answers.
+    /// The target. Of a redirect, it is a URL or a path, whose literals stand in `Location` as they
+    /// are. Of any other rule, it is the key of the entry whose content is sent.
     pub target: &'a [TargetPart<'a>],
     /// Whether a redirect carries the request's query over.
     pub keeps_query: bool,

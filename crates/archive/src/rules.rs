@@ -4,7 +4,7 @@
 //! They are read when the archive is opened: hashed, validated and copied, so that a request walks
 //! over memory that never changes. Two tables are made of them then. Rules for one path only are
 //! found by its hash; of the others each has a [`Gate`], eight bytes that a path must begin with,
-//! and a request looks only at those gates that have its first byte behind the slash, or any.
+//! and a request looks only at those gates that have its first byte after the slash, or any.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,14 +16,14 @@ use crate::rule::{PathPart, Rule};
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     bytes: Box<[u8]>,
-    /// Where each rule begins.
+    /// The position at which each rule begins.
     starts: Box<[u32]>,
-    /// Of the rules with placeholders: by the byte behind the slash, those for any byte last, and
-    /// then by their numbers.
+    /// The gates of the rules with placeholders: by the byte after the slash, those for any byte
+    /// last, and then by their numbers.
     gates: Box<[Gate]>,
-    /// Where the gates of each byte begin, and those for any.
+    /// The position at which the gates of each byte begin, and those for any.
     gate_starts: Box<[usize]>,
-    /// Of the others: hash of the path and number, sorted.
+    /// The other rules: hash of the path and number, sorted.
     exact: Box<[(u64, u32)]>,
 }
 
@@ -150,7 +150,7 @@ impl Gate {
         Gate { mask, value: first_bytes(&lead) & mask, number: rule.number() }
     }
 
-    /// Returns the byte behind the slash that a path must have.
+    /// Returns the byte after the slash that a path must have.
     fn byte(&self) -> usize {
         let any = self.mask & 0xff00 == 0;
         if any { ANY_BYTE } else { (self.value >> 8 & 0xff) as usize }
@@ -191,7 +191,7 @@ fn without_slash(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").filter(|path| !path.is_empty()).unwrap_or(path)
 }
 
-/// Returns the first eight bytes, zeros behind a shorter path.
+/// Returns the first eight bytes, zeros after a shorter path.
 #[inline]
 fn first_bytes(path: &[u8]) -> u64 {
     if let Some(eight) = path.first_chunk() {

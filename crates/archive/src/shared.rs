@@ -24,8 +24,8 @@ pub struct SharedId(pub u32);
 pub enum Role {
     /// Only for the entries that name it.
     Ordinary = 0,
-    /// For responses that the server makes itself (error pages, the answer to OPTIONS): all fields
-    /// but `Content-Type`. Its status is of no meaning.
+    /// For responses that the server makes itself (error pages, the response to OPTIONS): all
+    /// fields but `Content-Type`. Its status is of no meaning.
     Generated = 1,
     /// For the 308 from `/x/` to `/x` and back, when only the other one exists.
     SlashRedirect = 2,
@@ -136,7 +136,7 @@ pub(crate) struct SharedTable {
     rendered: Rendered,
 }
 
-/// Where the parts of one block are in the table's bytes.
+/// The positions of the parts of one block in the table's bytes.
 #[derive(Clone, Copy, Debug)]
 struct BlockPlaces {
     status: u16,

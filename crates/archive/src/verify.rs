@@ -193,7 +193,7 @@ fn check_index(archive: &Archive<'_>, previous: &Previous<'_>, report: &mut Repo
             }
         };
         for slot in bucket.slots.iter().filter(|slot| slot.get() != 0) {
-            // Slots that all lead to one long record, sound or not, would take for ever.
+            // Slots that all lead to one long record, sound or not, would take without end.
             if record_bytes > archive.layout.records.bytes || unreadable > UNREADABLE_MAX {
                 break 'buckets;
             }

@@ -8,7 +8,7 @@ use crate::limits::{
     RULES_MAX, RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES,
 };
 
-/// Why an archive could not be written.
+/// The reason why an archive could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The output failed.

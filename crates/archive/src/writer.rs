@@ -61,7 +61,7 @@ pub struct NewEntry<'a> {
     /// The kind of the entry.
     pub kind: EntryKind,
     /// Status of the response: 200 for a resource, 3xx for a redirect; of a rewrite that of the
-    /// answer.
+    /// response.
     pub status: u16,
     /// The key: decoded path bytes, beginning with a slash.
     pub path: &'a [u8],
@@ -70,11 +70,11 @@ pub struct NewEntry<'a> {
     pub target: &'a [u8],
     /// Whether a redirect or rewrite carries the query over.
     pub keeps_query: bool,
-    /// Whether a forced rule may apply to the path: the rules are walked before it answers.
+    /// Whether a forced rule may apply to the path: the rules are walked before the entry responds.
     pub rules_first: bool,
-    /// Whether a [`variant`](Writer::variant) answers clients that prefer JSON.
+    /// Whether a [`variant`](Writer::variant) responds to clients that prefer JSON.
     pub has_variant: bool,
-    /// When the content last changed.
+    /// The time when the content last changed.
     pub modified: Option<UnixSeconds>,
     /// Shared block of a response without a body (a redirect's); None otherwise.
     pub shared: Option<SharedId>,
@@ -260,7 +260,7 @@ impl<W: Write + Seek> Writer<W> {
         self.record(b"", entry)
     }
 
-    /// Adds the page that answers for paths without an entry in and below a directory, with status
+    /// Adds the page that responds for paths without an entry in and below a directory, with status
     /// 200 or 404. `path` is the directory, with a slash on both ends.
     pub fn fallback(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
         if entry.path.first() != Some(&b'/') || entry.path.last() != Some(&b'/') {
@@ -278,7 +278,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Adds the page that answers navigations to paths without an entry, with status 200. The
+    /// Adds the page that responds to navigations to paths without an entry, with status 200. The
     /// entry's path is of no meaning.
     pub fn single_page(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
         self.record(b"", &NewEntry { path: SINGLE_PAGE_KEY, ..*entry })?;
@@ -291,12 +291,12 @@ impl<W: Write + Seek> Writer<W> {
         self.whole.flags |= INDEX_NO_SLASH_REDIRECTS;
     }
 
-    /// Clients are not told the entity tags of representations.
+    /// Leaves the entity tags of representations out of responses.
     pub fn without_etags(&mut self) {
         self.whole.flags |= INDEX_NO_ETAGS;
     }
 
-    /// Adds the page that answers in place of the built-in one of its status, 400 to 599. The
+    /// Adds the page that is sent in place of the built-in one of its status, 400 to 599. The
     /// entry's path is of no meaning, and of its representations only the identity is used.
     pub fn error_page(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
         let path = error_pages::key(entry.status);
@@ -331,7 +331,7 @@ impl<W: Write + Seek> Writer<W> {
         self.record(FILE_PREFIX, &NewEntry { kind: EntryKind::Private, ..*entry })
     }
 
-    /// Adds a rule behind those before it: the first one that matches applies.
+    /// Adds a rule after those before it: the first one that matches applies.
     pub fn rule(&mut self, rule: &NewRule<'_>) -> Result<(), WriteError> {
         let number = self.rule_count;
         let bytes = rule::encode(rule).map_err(|fault| WriteError::Rule { number, fault })?;
@@ -344,7 +344,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Adds a rule for fields behind those before it. The fields that are stored with entries must
+    /// Adds a rule for fields after those before it. The fields that are stored with entries must
     /// have been changed by it already.
     pub fn field_rule(&mut self, rule: &NewFieldRule<'_>) -> Result<(), WriteError> {
         let number = self.field_rule_count;

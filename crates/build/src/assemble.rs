@@ -47,7 +47,7 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     /// Files whose names change with their content, whatever those names look like.
     immutable: Globs,
     writer: Writer<W>,
-    /// Where the keys of files begin, below the source.
+    /// The prefix of the keys of files, below the source.
     pub(crate) content: &'static str,
     fields: FieldBlocks<'a>,
     contents: Contents,
@@ -61,7 +61,7 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     assets: Vec<Vec<Box<[u8]>>>,
     /// The digest of the state of each external file, in place of its content.
     states: Vec<Digest>,
-    /// Where bodies can be carried over.
+    /// Copies bodies that can be carried over.
     pub(crate) carrier: Option<Carrier>,
     /// `None` when no notes were asked for, or when they could not be written.
     pub(crate) notes: Option<Notes>,

@@ -77,7 +77,7 @@ pub fn build_nothing<W: Write + Seek>(options: &Options, out: W) -> Result<Built
 /// The files at the place that an archive goes to, and other files that help the build.
 #[derive(Default)]
 pub(crate) struct Beside<'a> {
-    /// Whose assets are carried over.
+    /// The archives whose assets are carried over.
     pub(crate) earlier: Earlier<'a>,
     pub(crate) reuse: Reuse,
     /// Copies from that archive to the output; it has to be the first of those that are reused.

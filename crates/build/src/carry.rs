@@ -40,7 +40,7 @@ pub(crate) struct Carrier {
     from: Arc<File>,
     /// The stamp of the old archive when it was opened.
     stamp: Stamp,
-    /// How many names it had.
+    /// The number of its names.
     links: u64,
     to: Arc<File>,
 }

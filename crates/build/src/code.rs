@@ -81,7 +81,7 @@ fn clashes(source: &Path, code: &[CodeFile]) -> Vec<CodeError> {
 struct CodeReader<'f> {
     source: &'f Path,
     found: &'f FoundFiles,
-    /// Where the code lies, below the source.
+    /// The paths of the code, below the source.
     places: BTreeMap<&'f [u8], PathBuf>,
     /// The files that were read so far, with the plain files that pages include.
     files: Code,

@@ -68,7 +68,7 @@ impl Method {
     }
 }
 
-/// How hard to try where no level is named (docs/decisions/0003, 0012).
+/// The effort where no level is named (docs/decisions/0003, 0012).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CodingEffort {
     /// A user waits for the first page.
@@ -305,7 +305,7 @@ pub(crate) fn list(codings: &[CodingLevel]) -> String {
     }
 }
 
-/// Why a text does not name codings.
+/// The reason why a text does not name codings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodingError {
     /// Not a coding that can be stored.

@@ -41,7 +41,7 @@ pub(crate) struct Contents {
     external: HashMap<Digest, ContentId>,
     /// The results of the first list of codings that each content was tried in.
     lists: Vec<Option<(ListId, FormSpan)>>,
-    /// The same for further lists of a content: hardly ever are there any.
+    /// The results of further lists of a content: hardly ever are there any.
     more: HashMap<(ContentId, ListId), FormSpan>,
     forms: Vec<ContentForm>,
 }

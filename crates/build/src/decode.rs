@@ -11,7 +11,7 @@ use crate::limits::{
     DEFLATE_RATIO_MAX, PIECE_BYTES, ZSTD_READ_WINDOW_LOG_MAX, ZSTD_WINDOW_LOG_MAX,
 };
 
-/// Why a content cannot be decoded.
+/// The reason why a content cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
     /// The bytes are not valid in the coding.
@@ -36,8 +36,8 @@ pub(crate) fn decoded(coding: Coding, stored: &[u8], most: u64) -> Result<Vec<u8
     }
 }
 
-/// Returns the length that the end of a gzip stream announces (RFC 1952 §2.3.1), if so many bytes
-/// can come of it.
+/// Returns the length that the end of a gzip stream announces (RFC 1952 §2.3.1), if the stream can
+/// hold so many bytes.
 pub(crate) fn gzip_bytes(stored: &[u8]) -> Option<u64> {
     let length = u64::from(u32::from_le_bytes(*stored.last_chunk()?));
     Some(length).filter(|&length| length <= stored.len() as u64 * DEFLATE_RATIO_MAX)

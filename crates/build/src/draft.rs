@@ -23,8 +23,8 @@ use crate::source::Stamp;
 /// The part of a draft's name that marks it, and that no copy by a person has.
 const MARK: &str = ".draft-";
 
-/// How often a draft is made before the file system is taken for broken: others take a new one for
-/// left behind in a moment of microseconds.
+/// The number of attempts to make a draft before the file system is taken for broken: other
+/// processes take a new one for left behind in a moment of microseconds.
 const TRIES_MAX: u32 = 100;
 
 /// A file under another name, removed unless it is published.
@@ -32,7 +32,7 @@ const TRIES_MAX: u32 = 100;
 pub struct DraftFile {
     file: File,
     path: PathBuf,
-    /// Where it is to go.
+    /// The name that it will get.
     name: PathBuf,
     published: bool,
 }

@@ -45,7 +45,7 @@ const STATIC_PREFIX: &[u8] = b"/static/";
 pub(crate) struct CodeFile {
     /// Its path in the archive.
     pub(crate) path: Box<[u8]>,
-    /// Its place.
+    /// Its key below the source.
     pub(crate) key: Box<[u8]>,
 }
 

@@ -24,7 +24,7 @@ use crate::limits::{
 /// Content in a coding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
-    /// Of the stored bytes.
+    /// The digest of the stored bytes.
     pub(crate) digest: Digest,
     /// The stored bytes.
     pub(crate) stored: Bytes,
@@ -173,7 +173,7 @@ impl Gzip {
 }
 
 /// Bytes that zstd takes at once: a few seconds of work at its highest levels. Longer content is
-/// taken in pieces, so that its progress can be told; its blocks end elsewhere then.
+/// taken in pieces, so that its progress can be reported; its blocks end elsewhere then.
 const ZSTD_PIECE_BYTES: usize = 4 << 20;
 
 fn zstd_in_pieces(

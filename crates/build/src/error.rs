@@ -9,7 +9,7 @@ use pinion_archive::{Damage, WriteError};
 use crate::rules::RuleError;
 use crate::shape::{Shape, Walls};
 
-/// Why no archive was built. Displays as one line.
+/// The reason why no archive was built. Displays as one line.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The source is not a folder that can be read.
@@ -159,7 +159,7 @@ pub struct FileProblem {
     pub reason: Reason,
 }
 
-/// Why a file cannot become a resource.
+/// The reason why a file cannot become a resource.
 #[derive(Debug)]
 pub enum Reason {
     /// A symbolic link to nothing.

@@ -26,7 +26,7 @@ pub struct Examined {
     pub excluded: Vec<PathBuf>,
     /// Never resources: scripts and private files of a static site.
     pub special: Vec<PathBuf>,
-    /// Files whose names change with their content, as far as the names tell: a build finds those
+    /// Files whose names change with their content, as far as the names show: a build finds those
     /// too that their content proves.
     pub fingerprinted: Fingerprinted,
     /// The code that the archive would have: paths and contents, by rising path.

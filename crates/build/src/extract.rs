@@ -44,7 +44,7 @@ const REDIRECTS: &[u8] = b"/_redirects";
 /// The file of the fields.
 const HEADERS: &[u8] = b"/_headers";
 
-/// How an archive becomes a folder.
+/// The options of an extraction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExtractOptions {
     /// Writes into a folder that is not empty: files of the same names are replaced, all others
@@ -54,7 +54,7 @@ pub struct ExtractOptions {
     pub keep_going: bool,
 }
 
-/// Why no folder was made. Displays as one line.
+/// The reason why no folder was made. Displays as one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
     /// The archive is damaged.
@@ -91,7 +91,7 @@ pub struct Extracted {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Of the files, those that are there for paths that do not exist.
+    /// Of the files, the ones for paths that do not exist.
     pub fallback_pages: u64,
     /// Files of rules, kept as they were written or made of redirects and fields.
     pub rules_files: u64,
@@ -108,9 +108,9 @@ pub struct Extracted {
     /// Flags without which a build would leave out files of the folder, or give files names that an
     /// imported archive does not have.
     pub flags: Vec<String>,
-    /// Of an imported archive, the answers that a build gives otherwise in spite of all that.
+    /// Of an imported archive, the responses that a build gives otherwise in spite of all that.
     pub differences: Vec<Difference>,
-    /// How long it took.
+    /// The time that it took.
     pub elapsed: Duration,
 }
 
@@ -164,7 +164,7 @@ struct Extraction<'a> {
 /// The lines that are made of redirects and rules, for an archive that has kept no rules files.
 #[derive(Default)]
 struct Lines {
-    /// Of `_redirects`: rules that come before every entry.
+    /// Lines of `_redirects`: rules that come before every entry.
     first: String,
     /// The lines below.
     text: String,
@@ -271,7 +271,7 @@ impl Extraction<'_> {
                     let body = self.body(&entry)?;
                     let bytes = body.len() as u64;
                     let is_rules = layout::is_rules_file(&entry);
-                    // Of a file from 1970 a build gives no time either.
+                    // For a file from 1970 a build gives no time either.
                     let modified = entry.modified().unwrap_or(0);
                     let modified = Some(modified).filter(|_| !is_rules);
                     tree.write(&self.places.content(&path), body, modified)?;

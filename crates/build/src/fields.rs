@@ -14,15 +14,15 @@ use crate::options::Options;
 use crate::rules::headers::{FieldRule, HeaderChange};
 use crate::rules::{Changes, ChangesId, FieldList};
 
-/// The name changes with the content: kept for a year, which RFC 9111 readers take for ever, and
-/// not even asked about on reload (RFC 8246).
+/// The value for names that change with the content: stored for a year, which RFC 9111 readers take
+/// for ever, and not even revalidated on reload (RFC 8246).
 const FINGERPRINTED: &str = "public, max-age=31536000, immutable";
 /// Everything else: kept, but asked about each time.
 pub const REVALIDATED: &str = "max-age=0, must-revalidate";
 /// For responses to a wrong URL: they are right until the file is uploaded.
 pub(crate) const NEVER_CACHED: &str = "no-store";
 
-/// On every response, unless the options say no.
+/// Fields of every response, unless the options disable them.
 const SECURITY: [(&str, &str); 3] = [
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "strict-origin-when-cross-origin"),
@@ -36,7 +36,7 @@ const POLICY_FIELDS: [&str; 2] = ["Content-Security-Policy", "Content-Security-P
 pub(crate) struct FieldBlocks<'r> {
     /// The `Cache-Control` of responses that may be stored but have to be revalidated.
     cache_control: String,
-    /// Whether answers have a `Cache-Control` of their own accord.
+    /// Whether responses have a `Cache-Control` by default.
     cached: bool,
     security: &'static [(&'static str, &'static str)],
     /// The changes that `_headers` makes.
@@ -58,7 +58,7 @@ pub(crate) struct FieldBlock {
 /// The purpose of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
-    /// Under its own URL, or for URLs that do not exist but answer as if they did.
+    /// For its own URL, or for URLs that do not exist but get a response as if they did.
     Page,
     /// Under its own URL, which changes with its content.
     Fingerprinted,

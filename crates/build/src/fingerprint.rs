@@ -56,8 +56,8 @@ impl<'a> Asset<'a> {
     }
 }
 
-/// Decides for each of all files of a site whether its name changes with its content, as far as
-/// the names tell: a name that is proven [by the content](is_named_by_content) is one as well. The
+/// Decides for each of all files of a site whether its name changes with its content, as far as the
+/// names show: a name that is proven [by the content](is_named_by_content) is one as well. The
 /// files may come in any order; there are at most [`FILES_MAX`](crate::limits::FILES_MAX).
 pub(crate) fn decide<'a>(
     files: impl IntoIterator<Item = NamedFile<'a>>,

@@ -32,7 +32,7 @@ use crate::summary::CodingSummary;
 pub use contents::ContentFault;
 pub use plan::{Leftover, LeftoverReason};
 
-/// Why no archive was made of another one.
+/// The reason why no archive was made of another one.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// It cannot be opened.
@@ -44,7 +44,7 @@ pub enum ImportError {
     /// One of its contents cannot be read.
     #[error("{}: {fault}", path.escape_ascii())]
     Content {
-        /// A path that it answers.
+        /// A path that it responds to.
         path: Box<[u8]>,
         /// Why.
         fault: ContentFault,
@@ -85,12 +85,12 @@ pub struct Imported {
     pub archive_bytes: u64,
     /// The digest of the archive.
     pub digest: Digest,
-    /// How long all of it took.
+    /// The time that all of it took.
     pub elapsed: Duration,
 }
 
-/// Makes the archive file `out` of the bytes of an archive of kawipiko. Of the options those count
-/// that say how bodies are stored and which fields every answer has. `out` is treated as by
+/// Makes the archive file `out` of the bytes of an archive of kawipiko. The options about the
+/// codings of bodies and the fields of every response count. `out` is treated as by
 /// [`build_file`](crate::build_file).
 ///
 /// # Errors

@@ -1,10 +1,10 @@
 //! Maps the paths of files to the other paths at which they are served (docs/resolution.md).
 //!
-//! Every file is served at its own path. `/dir/` is answered by the first of [`INDEX_NAMES`] in it,
-//! `/dir/name` by the first `name` + one of [`CLEAN_SUFFIXES`], unless a file has exactly that
-//! path. Two files that could respond to one URL never fail a build: the order decides, and the one
-//! that lost is reported. Some names are pages for missing resources in and below their folder
-//! ([`FALLBACK_NAMES`]); `404.html` is, under its own path, a page like any other.
+//! Every file is served at its own path. The response to `/dir/` is the first of [`INDEX_NAMES`] in
+//! it, that to `/dir/name` the first `name` + one of [`CLEAN_SUFFIXES`], unless a file has exactly
+//! that path. Two files that could respond to one URL never fail a build: the order decides, and
+//! the one that lost is reported. Some names are pages for missing resources in and below their
+//! folder ([`FALLBACK_NAMES`]); `404.html` is, under its own path, a page like any other.
 
 use std::collections::HashMap;
 
@@ -55,14 +55,14 @@ pub(crate) struct KeyPlan<'a> {
     pub(crate) fallbacks: Vec<Fallback<'a>>,
     /// Pages of errors, by rising status, and the file of each.
     pub(crate) errors: Vec<(u16, usize)>,
-    /// Files that do not answer under their own name, sorted.
+    /// Files that do not respond under their own name, sorted.
     pub(crate) hidden: Vec<usize>,
     /// Pages for missing resources in a folder that has a better one, and second pages of an error,
     /// sorted.
     pub(crate) second: Vec<usize>,
     /// URL, the file that lost it and the file that has it.
     pub(crate) shadowed: Vec<(&'a [u8], usize, usize)>,
-    /// Folders that no file answers for and a listing does, sorted.
+    /// Folders for which no file responds and a listing does, sorted.
     pub(crate) listings: Vec<&'a [u8]>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct KeyPlan<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fallback<'a> {
     pub(crate) file: usize,
-    /// With a slash at its end.
+    /// The path with a slash at its end.
     pub(crate) folder: &'a [u8],
     pub(crate) status: u16,
 }
@@ -78,13 +78,13 @@ pub(crate) struct Fallback<'a> {
 /// Which conventions hold.
 #[derive(Clone, Copy)]
 pub(crate) struct Conventions {
-    /// An index file answers for its folder.
+    /// An index file responds for its folder.
     pub(crate) index: bool,
-    /// A page answers without its extension.
+    /// A page responds without its extension.
     pub(crate) clean_urls: bool,
-    /// A listing answers for a folder that nothing else answers for.
+    /// A listing responds for a folder without a response of its own.
     pub(crate) listings: bool,
-    /// Another icon answers for the one that browsers ask for.
+    /// Another icon responds for the one that browsers ask for.
     pub(crate) favicon: bool,
 }
 
@@ -104,11 +104,12 @@ impl KeyPlan<'_> {
     }
 }
 
-/// A file that could answer a URL which is not its own path. The first of those of one URL does.
+/// A file that could respond to a URL which is not its own path. The first of those of one URL
+/// does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate<'a> {
     url: &'a [u8],
-    /// How good a name it has for that.
+    /// The rank of its name for that URL.
     rank: u8,
     file: u32,
 }
@@ -172,8 +173,7 @@ fn candidates<'a>(
     candidates
 }
 
-/// Returns the files that a URL is answered from if they exist and none has its very path, best
-/// first.
+/// Returns the files that respond to a URL if they exist and none has its very path, best first.
 pub(crate) fn files_of(url: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
     let names: &[&[u8]] = if url.ends_with(b"/") { &INDEX_NAMES } else { &CLEAN_SUFFIXES };
     let icons: &[&[u8]] = if url == FAVICON { &FAVICON_FILES } else { &[] };
@@ -236,14 +236,14 @@ pub(crate) fn error_status(key: &[u8]) -> Option<u16> {
     (status != 404 && !key.get(1..)?.contains(&b'/')).then_some(status)
 }
 
-/// Returns whether a file with this key answers in place of others and not under its own name.
+/// Returns whether a file with this key responds in place of others and not under its own name.
 pub(crate) fn is_hidden(key: &[u8]) -> bool {
     let (_, name) = key.split_at(name_at(key));
     let rank = fallback_rank(name);
     error_status(key).is_some() || rank.is_some_and(|rank| rank + 1 < FALLBACK_NAMES.len())
 }
 
-/// Returns whether a file with this key, at the root, answers in place of others.
+/// Returns whether a file with this key, at the root, responds in place of others.
 pub(crate) fn is_page_for_others(key: &[u8]) -> bool {
     name_at(key) == 1 && (is_hidden(key) || key.get(1..) == Some(NOT_FOUND_NAME))
 }

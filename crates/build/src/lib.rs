@@ -27,8 +27,8 @@
 //! `extract` makes a folder of an archive again. `import` makes such an archive of one of
 //! kawipiko's, from step 5 on.
 //!
-//! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
-//! names change with their content, `work` is the work of one worker for one file (steps 4 to 6),
+//! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` finds the names
+//! that change with their content, `work` is the work of one worker for one file (steps 4 to 6),
 //! [`BuildReport`] shows where the bytes are, [`figures`] writes numbers.
 //!
 //! **Promises.** Same input, same bytes: independent of the clock, the path of the folder, the

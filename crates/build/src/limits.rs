@@ -6,12 +6,12 @@ use std::ops::Range;
 /// links that point at each other can name far more paths than a disk has files.
 pub const FILES_MAX: usize = 1 << 24;
 
-/// How often a walk enters folders that it has entered before, by other paths: links from each of a
-/// hundred versions of a site to some hundred folders that they share. Two links in each of 20
-/// levels would name a million paths.
+/// The most times that a walk enters folders that it has entered before, by other paths: links from
+/// each of a hundred versions of a site to some hundred folders that they share. Two links in each
+/// of 20 levels would name a million paths.
 pub const REPEATED_FOLDERS_MAX: usize = 1 << 15;
 
-/// Names of one folder that are read before the walk asks again whether to give up: some
+/// Names of one folder that are read before the walk asks again whether it is cancelled: some
 /// milliseconds.
 pub const NAMES_UNASKED: usize = 1024;
 
@@ -22,7 +22,7 @@ pub const LINKS_MAX: usize = 40;
 /// is encoded holds up all that come after it: they wait in memory.
 pub const WINDOW_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The same where no file is large. Enough to keep all cores busy.
+/// The window where no file is large. It is enough to keep all cores busy.
 pub const WINDOW_MIN_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Files of up to this size are held in memory and encoded; larger ones are copied piece by piece
@@ -52,7 +52,7 @@ pub const EXTERNAL_MIN_BYTES: u64 = 1024 * 1024;
 /// work; a coding is kept when stored bytes and this are at most [`KEEP_PERCENT`] of the identity.
 pub const CODING_OVERHEAD_BYTES: u64 = 64;
 
-/// See [`CODING_OVERHEAD_BYTES`].
+/// The most percent of the identity that a stored coding may have; see [`CODING_OVERHEAD_BYTES`].
 pub const KEEP_PERCENT: u64 = 95;
 
 /// Lengths of content for which gzip's level 6 takes libdeflate's 7. That makes shorter content
@@ -143,8 +143,9 @@ pub const CARRIED_PIECE_BYTES: u64 = 2 * 1024 * 1024;
 /// of two seconds, the others in much smaller ones.
 pub const RACY_SECONDS: i64 = 2;
 
-/// Modification times before 1980-01-02 00:00:00 UTC tell nothing: Nix writes the first second of
-/// 1970, Bazel and zip 1980-01-01, and a `SOURCE_DATE_EPOCH` of 1 asks for no time at all.
+/// Modification times before 1980-01-02 00:00:00 UTC carry no information: Nix writes the first
+/// second of 1970, Bazel and zip 1980-01-01, and a `SOURCE_DATE_EPOCH` of 1 asks for no time at
+/// all.
 pub const MODIFIED_MIN: i64 = 315_619_200;
 
 /// Longest file of fingerprints that is read: [`FILES_MAX`] rows of 128 bytes.
@@ -159,5 +160,5 @@ pub const LISTING_ROWS_MAX: usize = 10_000;
 pub const EXTRACTED_PATTERNS_MAX: usize = 1000;
 
 /// Redirects that are followed to find out whether they lead in a circle: as many as browsers
-/// follow before they give up.
+/// follow before they stop.
 pub const REDIRECTS_FOLLOWED_MAX: usize = 20;

@@ -47,11 +47,11 @@ pub(crate) struct Listing<'a> {
 /// A file or a folder in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListingRow<'a> {
-    /// Without a slash.
+    /// The name without a slash.
     pub(crate) name: &'a [u8],
-    /// Of a file its length; none for a folder.
+    /// The length of a file; `None` for a folder.
     pub(crate) bytes: Option<u64>,
-    /// Of a folder that of the newest file below it.
+    /// The modification time; of a folder, that of the newest file below it.
     pub(crate) modified: Option<UnixSeconds>,
 }
 

@@ -25,7 +25,7 @@ use crate::precompressed::inner_key;
 /// A media type as `Content-Type` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MediaType {
-    /// Without parameters.
+    /// The type without parameters.
     pub(crate) essence: &'static str,
     /// Whether `charset=utf-8` follows.
     pub(crate) utf8: bool,
@@ -151,7 +151,7 @@ fn sniffed(head: &[u8]) -> &'static str {
     }
 }
 
-/// How formats begin that clients read in ranges.
+/// The signatures of formats that clients read in ranges.
 const RANGED_SIGNATURES: [(&[u8], &str); 4] = [
     (b"ARROW1", "application/vnd.apache.arrow.file"),
     (b"PAR1", "application/vnd.apache.parquet"),

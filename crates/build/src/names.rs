@@ -97,7 +97,8 @@ pub struct Globs {
 /// Patterns of one kind.
 struct Patterns {
     set: GlobSet,
-    /// As they were given, in the order of the set, and whether they have matched anything.
+    /// The patterns as they were given, in the order of the set, and whether they have matched
+    /// anything.
     given: Vec<(String, AtomicBool)>,
 }
 
@@ -247,7 +248,7 @@ impl Names {
         })
     }
 
-    /// Returns whether `holds` for the verdict about each component of a path, told where it lies,
+    /// Returns whether `holds` for the verdict about each component of a path, given its position,
     /// with a slash in front, and whether it is the last.
     fn all(&self, path: &Path, holds: impl Fn(FileVerdict, &[u8], bool) -> bool) -> bool {
         let mut key = Vec::new();

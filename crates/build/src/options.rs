@@ -19,9 +19,9 @@ use crate::walk::{FileId, id_of};
 /// given the source, and contents by their paths in the archive.
 pub type CodeCheck = fn(&Path, &BTreeMap<Box<[u8]>, Vec<u8>>) -> Vec<CodeError>;
 
-/// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `reuse`,
-/// `reuse_from`, `report`, `check_code` and `now` is input: it decides the bytes (and see the
-/// crate's promises for `now`).
+/// The options of a build. All but `threads`, `keep_going`, `force`, `reuse`, `reuse_from`,
+/// `report`, `check_code` and `now` is input: it decides the bytes (and see the crate's promises
+/// for `now`).
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Codings to try, each at most once. The identity is always stored.
@@ -64,9 +64,9 @@ pub struct Options {
     pub source_date_epoch: Option<UnixSeconds>,
     /// `Cache-Control` of everything that has no fingerprint in its name; `None` is the default.
     pub cache_control: Option<String>,
-    /// Whether an index file answers for its folder (`/dir/`).
+    /// Whether an index file responds for its folder (`/dir/`).
     pub index: bool,
-    /// Whether a page answers without its extension too (`/name`).
+    /// Whether a page responds without its extension too (`/name`).
     pub clean_urls: bool,
     /// Whether the slash form that does not exist leads to the one that does.
     pub slash_redirects: bool,
@@ -87,13 +87,14 @@ pub struct Options {
     /// own `_redirects`, in this order, and are no part of the site if they lie in the folder. In
     /// messages such a path begins with `/`, `./` or `../`, and one below the source with a name.
     pub rules: Vec<PathBuf>,
-    /// The same for `_headers`.
+    /// Files of field rules outside of the folder, like those of `_headers`.
     pub fields: Vec<PathBuf>,
     /// Leaves out the lines of rules files that are wrong, each with a warning; otherwise they fail
     /// the build.
     pub lax_rules: bool,
     /// The hosts that the site answers for, in lower case, perhaps with `*.` at the front. They
-    /// tell which redirects lead back to the site, and which rules are for other hosts. None: any.
+    /// decide which redirects lead back to the site, and which rules are for other hosts. None:
+    /// any.
     pub hosts: Vec<String>,
     /// Whether the summary has a [`BuildReport`](crate::report::BuildReport).
     pub report: bool,

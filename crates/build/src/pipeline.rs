@@ -1,9 +1,8 @@
 //! Jobs done on several threads, results taken on one, in the order of the jobs.
 //!
-//! Every job has a cost, and the jobs that are begun but whose result is not yet taken cost no
-//! more than a window together; a job that costs more than the window has it for itself. Jobs are
-//! begun in order, so the one whose result is taken next has always been begun: nothing can wait
-//! for ever.
+//! Every job has a cost, and the jobs that are begun but whose result is not yet taken cost no more
+//! than a window together; a job that costs more than the window has it for itself. Jobs are begun
+//! in order, so the one whose result is taken next has always been begun: no wait is endless.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -13,7 +13,7 @@ use crate::source::OpenSource;
 
 /// A name for an archive, and where it leads.
 pub(crate) struct ArchivePlace {
-    /// As the caller wrote it, for messages.
+    /// The path as the caller wrote it, for messages.
     named: PathBuf,
     path: PathBuf,
     force: bool,
@@ -43,7 +43,7 @@ impl ArchivePlace {
     /// file. By force any other file may go too, and nothing else.
     ///
     /// # Errors
-    /// [`BuildError::Occupied`], and [`BuildError::Output`] when it cannot be told.
+    /// [`BuildError::Occupied`], and [`BuildError::Output`] when the file cannot be examined.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         let metadata = match fs::metadata(&self.path) {
             Ok(metadata) => metadata,

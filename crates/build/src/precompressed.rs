@@ -23,7 +23,7 @@ pub(crate) struct Precompressed {
     by_rule: HashMap<u32, Coding>,
 }
 
-/// Why a file is to be decoded.
+/// The reason why a file is to be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
     /// It is not.

@@ -35,8 +35,8 @@ pub trait Progress: Sync {
         let _ = bytes;
     }
 
-    /// Returns whether to give up: the build then ends with
-    /// [`BuildError::Cancelled`](crate::BuildError) and leaves nothing behind. Asked on any thread.
+    /// Returns whether to cancel: the build then ends with
+    /// [`BuildError::Cancelled`](crate::BuildError) and leaves no files. Asked on any thread.
     fn cancelled(&self) -> bool {
         false
     }
@@ -62,9 +62,9 @@ impl<'p> WorkMeter<'p> {
 /// case.
 pub(crate) struct FileMeter<'m> {
     meter: &'m WorkMeter<'m>,
-    /// Of the file.
+    /// The bytes of the file.
     bytes: u64,
-    /// Of these, those that the meter has.
+    /// Of these, the bytes that the meter has counted.
     counted_bytes: u64,
     /// The work of its codings all together: bytes to be read, times the work of each.
     work: u64,

@@ -85,7 +85,7 @@ pub fn build_file_after(
     if let Some(mut draft) = notes_draft {
         let own = Own { digest: summary.digest, stamp };
         let finished = notes.is_some_and(|notes| notes.finish(&own).is_ok());
-        // Not synced: one that a crash takes away costs the next build time and nothing else.
+        // Not synced: a file that is lost in a crash costs the next build time and nothing else.
         if !finished || draft.rename().is_err() {
             summary.warnings.push(Warning::NoStamps);
         }
@@ -176,7 +176,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
 pub fn switch_link(link: &Path, target: &Path) -> io::Result<()> {
     let ((), draft) = under_another_name(link, |path| symlink(target, path))?;
     if let Err(error) = fs::rename(&draft, link) {
-        // The first error is the one to be told.
+        // The first error is the one to be reported.
         let _ = fs::remove_file(&draft);
         return Err(error);
     }

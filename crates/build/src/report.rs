@@ -116,11 +116,11 @@ impl BuildReport {
 /// A page and the assets that a browser loads for it.
 struct PageReport<'r> {
     file: &'r FileReport,
-    /// In the order in which the page names them, each once.
+    /// The assets, in the order in which the page names them, each once.
     assets: Vec<&'r FileReport>,
     /// Keys that the page names and no file has.
     missing: Vec<&'r [u8]>,
-    /// Of the page and all of them.
+    /// The bytes of the page and all of them.
     sent_bytes: u64,
 }
 

@@ -39,7 +39,7 @@ struct Old {
     /// Its bodies, by rising offset.
     bodies: Vec<DigestRow>,
     known: ByDigest,
-    /// By rising content.
+    /// The origins, by rising content.
     origins: Vec<OriginRow>,
     /// Whether it is the work of an earlier build in the same place: its statements about its
     /// bodies need no proof.
@@ -87,7 +87,7 @@ pub(crate) struct Distant {
     left: u64,
 }
 
-/// Why nothing can be taken from an archive.
+/// The reason why an archive cannot be reused.
 #[derive(Debug)]
 pub(crate) enum Useless {
     Unreadable(io::Error),
@@ -317,7 +317,7 @@ fn range(row: &DigestRow) -> Range<u64> {
     start..start.saturating_add(row.bytes.get())
 }
 
-/// Returns the bodies of an archive, each behind the last and within the section.
+/// Returns the bodies of an archive, each after the last and within the section.
 fn body_rows(file: &File, bodies: &Section, digests: &Section) -> Result<Vec<DigestRow>, Useless> {
     let mut end = bodies.offset;
     let last = bodies.offset + bodies.bytes;

@@ -62,9 +62,9 @@ use redirects::{ForeignMark, QueryValue, Redirect, RedirectPart, TargetPart};
 /// The content of the rules files of a site.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
-    /// In the order they are tried: those of deeper folders first.
+    /// The redirects, in the order they are tried: those of deeper folders first.
     pub(crate) redirects: Vec<Redirect>,
-    /// In the order they apply.
+    /// The rules for fields, in the order they apply.
     pub(crate) fields: Vec<FieldRule>,
     pub(crate) warnings: Vec<Warning>,
     /// The files themselves, by their keys: the archive keeps them, so that it can become the

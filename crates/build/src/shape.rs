@@ -43,7 +43,7 @@ impl Shape {
     }
 }
 
-/// Where the main script of a site lies, if it has one with anything in it.
+/// The place of the main script of a site, if it has one with anything in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Main {
     /// None.
@@ -78,7 +78,8 @@ pub struct Walls {
 }
 
 impl Walls {
-    /// Returns whether a site that has these may have `now` without anybody's word for it.
+    /// Returns whether a site that has these walls may have `now` without a decision of the
+    /// operator.
     #[must_use]
     pub fn may_become(self, now: Self) -> bool {
         now.shape.may_follow(self.shape) && now.main >= self.main
@@ -91,7 +92,7 @@ pub struct Walked {
     /// Links, below the source, in no order. They were followed, apart from those that lead
     /// nowhere or to a folder above them.
     pub links: Vec<PathBuf>,
-    /// Where the code lies, below the source, in no order.
+    /// The paths of the code, below the source, in no order.
     pub code: Vec<PathBuf>,
     /// The layout of the folder. The set of paths that [matter](Names::may_matter_to) from now on
     /// depends on it.
@@ -108,14 +109,14 @@ impl Names {
             return false;
         }
         let key = key_of(path);
-        // Only with its slash the name of a folder tells that it is ignored.
+        // Only with its slash does the name of a folder show that it is ignored.
         let is_ignored = ignored_folder(&[&*key, b"/"].concat()).is_some();
         if shape.is_dynamic() && is_ignored && is_folder() {
             return false;
         }
         match shape {
             Shape::Static => true,
-            // Whether that is code or a file, the main script says.
+            // The main script decides whether that is code or a file.
             Shape::Dynamic => !is_left_out(&key) || is_page_below_static(&key),
             Shape::DynamicBeside => match below_content(&key) {
                 Some(below) => !is_left_out(below) || is_page_below_static(below),

@@ -25,7 +25,7 @@ pub(crate) struct Stamp {
     pub(crate) bytes: u64,
     /// Modification time, Unix seconds.
     pub(crate) modified: i64,
-    /// And its nanoseconds.
+    /// The nanoseconds of that time.
     pub(crate) modified_ns: u32,
     /// Nanoseconds of the status change time.
     pub(crate) changed_ns: u32,

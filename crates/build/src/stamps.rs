@@ -74,7 +74,7 @@ struct StampRow {
 /// The findings about a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoundIn {
-    /// Of the content.
+    /// The digest of the content.
     pub(crate) digest: Digest,
     pub(crate) media: MediaType,
     /// Whether it begins as an archive does.
@@ -195,7 +195,7 @@ struct CachedFile<'a> {
     key: &'a [u8],
     essence: &'a [u8],
     stamp: Stamp,
-    /// With a media type that has no essence.
+    /// The findings, with a media type that has no essence.
     found: FoundIn,
 }
 

@@ -24,7 +24,7 @@ pub struct Summary {
     pub folders: u64,
     /// Bytes of those files.
     pub source_bytes: u64,
-    /// Paths that the archive answers, aliases included.
+    /// Paths at which the archive responds, aliases included.
     pub entries: u64,
     /// Of those, index (`/dir/`) and clean (`/name`) URLs.
     pub aliases: u64,
@@ -40,7 +40,7 @@ pub struct Summary {
     pub previous_bytes: u64,
     /// Rules of `_redirects` files.
     pub redirect_rules: u64,
-    /// Of those, the ones that a request may have to be held against one by one.
+    /// Of these, the rules that a request may have to be compared with one by one.
     pub walked_rules: u64,
     /// Patterns of `_headers`.
     pub field_rules: u64,
@@ -72,7 +72,7 @@ pub struct Summary {
     pub code: Vec<PathBuf>,
     /// Files whose names change with their content: clients keep them and do not ask again.
     pub fingerprinted: Fingerprinted,
-    /// Files that do not answer a URL they could have, because another one comes first.
+    /// Files that do not respond to a URL they could have, because another one comes first.
     pub shadowed: Vec<Shadowed>,
     /// Warnings for the author.
     pub warnings: Vec<Warning>,
@@ -80,9 +80,9 @@ pub struct Summary {
     pub problems: Vec<FileProblem>,
     /// The files that took longest to encode, slowest first.
     pub slowest: Vec<Slow>,
-    /// Where the bytes are, when that was asked for.
+    /// The report of where the bytes are, when that was asked for.
     pub report: Option<BuildReport>,
-    /// How long all of it took, but for the wait until the archive was safe on the disk.
+    /// The time that all of it took, except the wait until the archive was safe on the disk.
     pub elapsed: Duration,
 }
 
@@ -126,12 +126,12 @@ impl CodingSummary {
     }
 }
 
-/// A URL that two files could have answered.
+/// A URL to which two files could have responded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shadowed {
     /// The URL's path, decoded: `/dir/` or `/dir/name`.
     pub url: PathBuf,
-    /// The file that does not answer it.
+    /// The file that does not respond to it.
     pub file: PathBuf,
     /// The file that does.
     pub by: PathBuf,
@@ -140,10 +140,10 @@ pub struct Shadowed {
 /// Something that did not stop the build.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warning {
-    /// Begins as an archive does, and became a resource: left behind by an earlier build, most
-    /// likely.
+    /// A file that begins as an archive does, and became a resource: left behind by an earlier
+    /// build, most likely.
     Archive(PathBuf),
-    /// A file that a page comes before: it answers the URL that would be the file's.
+    /// A file that a page comes before: the page responds to the URL that would be the file's.
     BehindPage {
         /// The file.
         file: PathBuf,
@@ -162,7 +162,7 @@ pub enum Warning {
         file: PathBuf,
         /// Its line, from 1.
         line: u32,
-        /// How the tag begins.
+        /// The beginning of the tag.
         tag: String,
         /// The text to write in place of it.
         instead: &'static str,
@@ -208,10 +208,10 @@ pub enum Warning {
     /// A page for missing resources, too many levels below the root; it is not used as one.
     NotFoundTooDeep(PathBuf),
     /// A page of an error of more than
-    /// [`ERROR_PAGE_MAX_BYTES`](pinion_archive::limits::ERROR_PAGE_MAX_BYTES); the built-in page
-    /// answers.
+    /// [`ERROR_PAGE_MAX_BYTES`](pinion_archive::limits::ERROR_PAGE_MAX_BYTES); the built-in page is
+    /// sent.
     ErrorPageTooLarge(PathBuf),
-    /// A page of an error that the server never answers with.
+    /// A page of an error whose status the server never sends.
     ErrorPageUnused(PathBuf),
     /// A page for missing resources in a folder that has another one, which comes first.
     SecondFallback {
@@ -226,7 +226,7 @@ pub enum Warning {
         page: PathBuf,
         /// The rule's file.
         file: PathBuf,
-        /// And line.
+        /// The line of the rule.
         line: usize,
     },
     /// A `_headers` below the root, where none is read.
@@ -244,11 +244,11 @@ pub enum Warning {
     NoFiles,
     /// A rule that has another effect than it seems to have.
     Rule {
-        /// The file; [`in_place`](crate::in_place) tells where it lies.
+        /// The file; [`in_place`](crate::in_place) returns its path.
         file: PathBuf,
         /// Its line, from 1.
         line: usize,
-        /// Where in the line, in characters from 1.
+        /// The column, in characters from 1.
         column: usize,
         /// The kind of doubt.
         doubt: RuleDoubt,
@@ -262,7 +262,7 @@ pub enum RuleDoubt {
     Covered {
         /// That rule's file.
         file: PathBuf,
-        /// And line.
+        /// The line of that rule.
         line: usize,
     },
     /// It never applies: its path is a file's.
@@ -273,16 +273,16 @@ pub enum RuleDoubt {
     Around,
     /// Its pattern names a host.
     OtherHost,
-    /// It never applies: the site does not answer for its host.
+    /// It never applies: the site does not respond for its host.
     ForeignHost,
-    /// It is wrong, and the build was told to leave such lines out.
+    /// It is wrong, and the build was asked to leave such lines out.
     LeftOut {
         /// The expected text; follows the word "expected".
         expected: String,
     },
     /// It has no fields.
     NoFields,
-    /// Its target ends in a `!`, which has its meaning behind a status alone.
+    /// Its target ends in a `!`, which has its meaning after a status alone.
     ForceInTarget {
         /// The status of the rule.
         status: u16,
@@ -429,8 +429,8 @@ const NO_FILES: &str = "there is no file to publish; every request gets 404";
 const NO_STAMPS: &str = "cannot write the file of fingerprints beside the archive (.NAME.stat); \
                          the next build reads every file";
 
-/// Why patterns of `--codings-for`, `--exclude`, `--include`, `--previous-for` and `--immutable`
-/// have no effect.
+/// Reasons why patterns of `--codings-for`, `--exclude`, `--include`, `--previous-for` and
+/// `--immutable` have no effect.
 const CODINGS: &str =
     "no file gets these codings; check the spelling, and later patterns, which win";
 const EXCLUDED: &str = "nothing matches, so nothing is left out; check its spelling and case";

@@ -59,7 +59,7 @@ pub(crate) struct FoundFiles {
     /// Keys of the files with rules, sorted.
     pub(crate) rules: Vec<Box<[u8]>>,
     pub(crate) below_static: Vec<PageBelowStatic>,
-    /// Of a dynamic site, its code, sorted.
+    /// The code of a dynamic site, sorted.
     pub(crate) code: Vec<CodeFile>,
     /// Whether there is code.
     pub(crate) is_dynamic: bool,
@@ -69,7 +69,7 @@ pub(crate) struct FoundFiles {
     pub(crate) has_content_folder: bool,
     /// Whether something at the top has the name of that folder, of any kind.
     pub(crate) names_content_folder: bool,
-    /// Where keys of files begin, below the source: nothing, or that folder.
+    /// The prefix of the keys of files, below the source: nothing, or that folder.
     pub(crate) content: &'static str,
     /// Links that may be part of the site, wherever they lead; in no order.
     pub(crate) links: Vec<PathBuf>,
@@ -103,7 +103,7 @@ fn ids_above(folder: &Path) -> Vec<FileId> {
 /// Returns whether a folder is one of proc(5) or sysfs(5): its files are made up as they are read,
 /// and links in it lead around without end.
 fn is_of_kernel(folder: &Path) -> bool {
-    /// From linux/magic.h.
+    /// The number from linux/magic.h.
     const SYSFS_MAGIC: u64 = 0x6265_6572;
     let kind = rustix::fs::statfs(folder).map_or(0, |found| found.f_type as u64);
     kind == rustix::fs::PROC_SUPER_MAGIC as u64 || kind == SYSFS_MAGIC
@@ -119,7 +119,7 @@ pub(crate) struct Selection<'a> {
     pub(crate) is_80s: bool,
 }
 
-/// Walks `source` with the help of some threads. `progress` is asked whether to give up.
+/// Walks `source` with the help of some threads. `progress` is asked whether to cancel.
 pub(crate) fn walk(
     source: &Path,
     selection: Selection<'_>,
@@ -158,7 +158,7 @@ pub(crate) fn walk(
 /// A folder whose names are being gone through.
 struct Folder {
     id: FileId,
-    /// With a slash at its end.
+    /// The key with a slash at its end.
     key: Vec<u8>,
     names: std::vec::IntoIter<SiteName>,
     /// The next of the folders in it.
@@ -168,7 +168,7 @@ struct Folder {
 /// The content of a folder.
 #[derive(Default)]
 struct Listing {
-    /// In their order.
+    /// The names, in their order.
     names: Vec<SiteName>,
     /// All that were seen, but no more than there may be in a whole site.
     seen: usize,
@@ -204,7 +204,7 @@ struct FolderWalk {
     seen: usize,
     /// Folders entered, each once.
     entered: HashSet<FileId>,
-    /// How often a folder was entered that was entered before, by another path.
+    /// The number of times that a folder was entered that was entered before, by another path.
     repeated: usize,
     found: FoundFiles,
 }

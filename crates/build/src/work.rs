@@ -65,16 +65,16 @@ pub(crate) struct Product {
     pub(crate) assets: Vec<Box<[u8]>>,
 }
 
-/// Where the content is.
+/// The location of the content.
 pub(crate) enum Body {
     Held(Bytes),
-    /// To be copied into the archive, positioned anywhere.
+    /// A file to be copied into the archive, positioned anywhere.
     Streamed(OpenSource),
-    /// To be copied from an older archive.
+    /// A body to be copied from an older archive.
     Distant(Distant),
-    /// To be carried over from the archive that is replaced.
+    /// A body to be carried over from the archive that is replaced.
     Carried(CarriedBody),
-    /// To stay where it is.
+    /// A file that stays where it is.
     External(OpenSource),
 }
 
@@ -93,11 +93,11 @@ pub(crate) struct Tried {
     pub(crate) choice: CodingLevel,
     /// `None` when it did not pay.
     pub(crate) form: Option<Coded>,
-    /// Whether an older archive had the answer.
+    /// Whether the result came from an older archive.
     pub(crate) reused: bool,
 }
 
-/// Where the stored form of a content is.
+/// The location of the stored form of a content.
 pub(crate) enum Coded {
     Held(Encoded),
     Carried(CarriedBody),

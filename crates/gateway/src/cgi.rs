@@ -73,7 +73,7 @@ use script_request::{RequestStage, ScriptEnd, ScriptRequest};
 use script_search::{FoundScript, find_script};
 use script_variables::{ScriptTarget, add_content_length, script_variables};
 
-/// See the head of the module.
+/// The requests of one worker that CGI scripts respond to.
 pub struct Cgi {
     runner: ProgramRunner,
     poster: Poster,

@@ -60,7 +60,7 @@ pub use holdings::ProxyHoldings;
 use stored_upload::StoredUpload;
 pub use stored_upload::UploadQuotas;
 
-/// See the head of the module.
+/// The requests of one worker that are forwarded.
 pub struct Proxy {
     client: HttpClient,
     /// The name of this server in `Via`.

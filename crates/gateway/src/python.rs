@@ -72,7 +72,7 @@ use python_request::{PythonRequest, RequestStage};
 use sent_file::SentFiles;
 use websockets::WebSockets;
 
-/// See the head of the module.
+/// The requests of one worker that Python applications respond to.
 pub struct Python {
     poster: Poster,
     uploads: UploadQuotas,

@@ -46,7 +46,7 @@ impl Paths<'_> {
         self.compiled.verdict(path, &self.site)
     }
 
-    /// Returns the paths that rules answer as entries.
+    /// Returns the paths at which rules respond as entries.
     pub(super) fn entries(&self) -> Vec<Vec<u8>> {
         let placed = self.compiled.place(&self.site);
         placed.entries.into_iter().map(|(path, _)| path).collect()
@@ -150,7 +150,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         decided
     }
 
-    /// Writes the entry of a path that a file answers.
+    /// Writes the entry of a path at which a file responds.
     fn answer(
         &mut self,
         answered: &mut Answered<'_>,
@@ -174,7 +174,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         self.writer.entry(&NewEntry { rules_first, ..entry })
     }
 
-    /// Writes the entry of a path that a rule answers.
+    /// Writes the entry of a path at which a rule responds.
     pub(super) fn redirect(&mut self, rule: &Redirect, path: &[u8]) -> Result<(), WriteError> {
         let (kind, shared) = if rule.is_redirect() {
             let changes = self.fields.changes.of_path(path);

@@ -21,7 +21,7 @@ use crate::work::{BuildState, Codings};
 
 /// The media type of a listing for browsers.
 const PAGE: MediaType = MediaType { essence: "text/html", utf8: true };
-/// And clients that prefer it.
+/// The media type of a listing for clients that prefer JSON.
 const JSON: MediaType = MediaType { essence: "application/json", utf8: false };
 
 /// Memory that a listing takes for each file below its folder: a row of the page and one of the
@@ -109,7 +109,8 @@ impl<W: Write + Seek> Assembly<'_, W> {
             }
         };
         let list = self.codings(content, bytes.len() as u64, codings)?;
-        // A file that is gone makes no listing newer. Without a tag that would tell, no date can.
+        // A file that is gone makes no listing newer. Without a tag that would reveal this, no date
+        // can be sent.
         let modified = modified.filter(|_| self.options.etags).unwrap_or(NEVER);
         let media = self.number_of(media)?;
         Ok(Resource { file: NO_FILE, content, media, list, modified, by_content: false })

@@ -31,7 +31,7 @@ use crate::summary::Warning;
 pub struct Earlier<'a> {
     /// The path and the content of each.
     pub archives: &'a [(&'a Path, Archive<'a>)],
-    /// For how many builds an asset is carried over.
+    /// The number of builds for which an asset is carried over.
     pub keep: u16,
     /// Files that are assets too, although their names do not change with their content.
     pub also: Option<&'a Globs>,
@@ -39,7 +39,7 @@ pub struct Earlier<'a> {
 
 /// An asset to be carried over.
 struct Asset {
-    /// How many builds have taken it over, this one included.
+    /// The number of builds that have carried it over, this one included.
     age: u16,
     /// The rank of its archive.
     archive: usize,
@@ -76,7 +76,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
         let pages = plan.fallbacks.iter().filter(|page| page.status == 200);
         let pages: HashSet<&[u8]> = pages.map(|page| page.folder).collect();
         let is_taken = |path: &[u8]| {
-            // `/a` leads to a folder `/a/` that answers.
+            // `/a` leads to a folder `/a/` that responds.
             let folder = [path, b"/"].concat();
             // Those that are hidden too.
             keys.binary_search(&path).is_ok()
@@ -150,7 +150,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
     ) -> Result<Option<Forms>, CopyError> {
         let mut scratch = Scratch::new();
         let Some(entry) = archive.find(path, &mut scratch)? else { return Ok(None) };
-        // A damaged archive can have two records of one path; which answers, its index decides.
+        // A damaged archive can have two records of one path; its index decides which one responds.
         if !is_file(&entry) || !assets.contains(entry.path()) {
             return Ok(None);
         }
@@ -181,7 +181,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
     }
 }
 
-/// Why an asset was not copied.
+/// The reason why an asset was not copied.
 enum CopyError {
     /// Its archive is damaged.
     Damage(Damage),

@@ -1,4 +1,4 @@
-//! Where the code of a dynamic site goes, and its content.
+//! The places of the code of a dynamic site, and of its content.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use pinion_archive::Code;
 /// The folder of the content, where code lies beside it.
 const CONTENT_FOLDER: &[u8] = b"/public_html";
 
-/// Whether there is such a folder.
+/// Whether there is a folder for the content.
 pub(super) struct Places {
     is_dynamic: bool,
     has_folder: bool,

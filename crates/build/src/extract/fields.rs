@@ -22,7 +22,7 @@ use crate::names::Globs;
 use crate::rules::headers::parse;
 use crate::rules::{Changes, ChangesId, FieldList};
 
-/// An answer that a build of the folder does not give as the archive does.
+/// A response that a build of the folder gives otherwise than the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Its path, escaped.
@@ -36,15 +36,15 @@ pub struct Difference {
 /// The part of a response that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DifferenceReason {
-    /// In its fields.
+    /// Its fields differ.
     Fields,
     /// Its type is encoded here and not there.
     Codings,
     /// A file under its own path is always 200.
     Status,
-    /// In the fields of redirects by rules and between slash forms.
+    /// The fields of redirects by rules and between slash forms differ.
     SlashRedirects,
-    /// The archive does not answer it: a build gives a file one name more.
+    /// The archive has no response for it: a build gives a file one name more.
     Added,
     /// A redirect of one path alone: that of a build is for both slash forms.
     BothForms,
@@ -65,7 +65,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// All answers of an archive.
+/// All responses of an archive.
 #[derive(Default)]
 pub(super) struct Answers {
     all: Vec<StoredAnswer>,
@@ -77,9 +77,9 @@ pub(super) struct Answers {
     files: Vec<NamedAnswer>,
 }
 
-/// An answer with the content of a file.
+/// A response with the content of a file.
 struct NamedAnswer {
-    /// Its number among all answers.
+    /// Its number among all responses.
     number: usize,
     /// The path of the file.
     key: Box<[u8]>,
@@ -87,7 +87,7 @@ struct NamedAnswer {
     essence: &'static str,
     /// Whether the name of the file begins a digest of its content.
     by_content: bool,
-    /// Whether the answer is under the path of the file.
+    /// Whether the response is under the path of the file.
     is_own: bool,
 }
 
@@ -113,7 +113,7 @@ struct Sort {
 /// The lines that are written, and the differences that they cannot express.
 #[derive(Default)]
 pub(super) struct Headers {
-    /// Of the file; empty if none is needed.
+    /// The text of the file; empty if none is needed.
     pub(super) text: String,
     pub(super) differences: Vec<Difference>,
 }
@@ -371,7 +371,7 @@ fn is_said(line: &str) -> bool {
     parse(Path::new("_headers"), format!("/*\n{line}").as_bytes()).is_ok()
 }
 
-/// Returns whether an answer with these fields is as the line has it.
+/// Returns whether a response with these fields is as the line has it.
 fn says(block: &SharedBlock<'_>, line: &str) -> bool {
     let named = |name: &str| {
         let name = name.as_bytes().to_vec();
@@ -384,7 +384,7 @@ fn says(block: &SharedBlock<'_>, line: &str) -> bool {
     }
 }
 
-/// Returns the fields that a build gives an answer without a `_headers`.
+/// Returns the fields that a build gives a response without a `_headers`.
 fn usual_of(sort: Sort) -> Vec<(&'static str, &'static str)> {
     match sort.purpose {
         Some(purpose) => usual(Coding::Identity, sort.varies, purpose),

@@ -29,7 +29,7 @@ pub struct ExtractRefusal {
     pub reason: RefusalReason,
 }
 
-/// Why an entry cannot become a file.
+/// The reason why an entry cannot become a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
     /// A name that is empty, `.` or `..`, or has a NUL in it.
@@ -44,7 +44,7 @@ pub enum RefusalReason {
     FileAndFolder,
     /// A build would leave it out because of its name.
     LeftOut,
-    /// A build would answer with it in place of others, because of its name, and not under it.
+    /// A build would respond with it in place of others, because of its name, and not under it.
     Special,
     /// Its content is in a file outside of the archive.
     External,
@@ -77,7 +77,7 @@ impl fmt::Display for ExtractRefusal {
     }
 }
 
-/// Where everything goes.
+/// The paths of the folder that an archive becomes.
 pub(super) struct ExtractLayout<'a> {
     reader: EntryReader<'a>,
     names: Names,
@@ -122,8 +122,7 @@ pub(super) fn is_redirects_file(entry: &Entry<'_>) -> bool {
     is_rules_file(entry) && kind_of_rules(entry.path()) == Some(RulesFile::Redirects)
 }
 
-/// Returns whether an import has made the archive, not a build: nothing tells its fields but its
-/// answers.
+/// Returns whether an import has made the archive, not a build: only its responses show its fields.
 pub(super) fn is_imported(archive: &Archive<'_>) -> Result<bool, Damage> {
     Ok(archive.meta()?.any(|(key, _)| key == "imported-from"))
 }
@@ -275,7 +274,7 @@ impl ExtractLayout<'_> {
         if !is_beside && !is_code(name) {
             return match reader.is_content(path, content, scratch)? {
                 Some(true) => Ok(Ok(None)),
-                // A rule answers for it, so that no entry has it.
+                // A rule responds for it, so that no entry has it.
                 Some(false) if names.may_be_part(&relative(path)) => Ok(Ok(Some(file.into()))),
                 _ => refuse(RefusalReason::LeftOut),
             };
@@ -359,7 +358,7 @@ impl EntryReader<'_> {
         Ok(MediaType::of(file, body).field().as_bytes() == shown)
     }
 
-    /// Returns the name of a page that answers with its status in place of others: `_404.html`.
+    /// Returns the name of a page that is sent with its status in place of others: `_404.html`.
     fn name_of(&self, entry: &Entry<'_>) -> Result<String, Damage> {
         let media_type = match entry.representation(0) {
             Some(form) => self.archive.shared(form.shared())?.media_type(),

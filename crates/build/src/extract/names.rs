@@ -1,4 +1,4 @@
-//! Which switches a build of an imported site needs: kawipiko's archiver could be told to leave out
+//! Finds the switches that a build of an imported site needs: kawipiko's archiver can leave out
 //! index and short paths too.
 
 use pinion_archive::{Archive, Damage, Scratch};

@@ -188,7 +188,7 @@ fn target_text(redirects: bool, keeps_query: bool, target: &[u8]) -> Result<Stri
     }
 }
 
-/// Returns whether a build of the files would answer one of the slash forms of a path.
+/// Returns whether a build of the files would respond to one of the slash forms of a path.
 fn has_file(archive: &Archive<'_>, path: &[u8]) -> Result<bool, Damage> {
     let without = path.strip_suffix(b"/").unwrap_or(path);
     let with = [without, b"/"].concat();

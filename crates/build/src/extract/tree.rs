@@ -20,12 +20,13 @@ use crate::extract::{ExtractError, layout};
 
 /// A folder that is being filled.
 pub(super) struct Tree {
-    /// As the caller wrote it.
+    /// The path as the caller wrote it.
     out: PathBuf,
     folder: OwnedFd,
     /// The folder that was written to last.
     last: Option<(Vec<u8>, OwnedFd)>,
-    /// Where it is filled, and where it goes. None: it was there, and files are replaced in it.
+    /// The draft in which it is filled, and its final path. `None`: the folder was there, and files
+    /// are replaced in it.
     draft: Option<FolderDraft>,
 }
 

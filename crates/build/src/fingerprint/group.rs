@@ -23,7 +23,7 @@ pub(super) struct NameForm {
     pub(super) separator: u8,
     /// The length of the part.
     pub(super) bytes: u8,
-    /// Whether the width of a picture stands behind the part.
+    /// Whether the width of a picture stands after the part.
     pub(super) has_width: bool,
 }
 
@@ -40,7 +40,7 @@ impl NameForm {
 pub(super) struct FileGroup<'a> {
     /// Numbers of the files whose parts are no words.
     files: Vec<u32>,
-    /// Of those, how many are no source maps.
+    /// Of these, the number that are no source maps.
     counted: usize,
     /// Files whose parts are no evidence, source maps aside.
     plain: usize,

@@ -9,7 +9,8 @@ const LONG_HEX_MIN: usize = 16;
 /// Hexadecimal digits of a shorter hash: webpack, Parcel and mkdocs-material write 8, Django 12.
 const HEX_BYTES: std::ops::Range<usize> = 8..LONG_HEX_MIN;
 
-/// Beside 8, hexadecimal digits of a hash behind a dash. Others are ends of identifiers.
+/// The length, beside 8, of hexadecimal digits of a hash after a dash. Others are ends of
+/// identifiers.
 const HEX_DASH_BYTES: usize = 10;
 
 /// Characters of a hash in base 32 (esbuild).

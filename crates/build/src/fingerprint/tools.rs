@@ -29,10 +29,10 @@ const fn witness(folder: &'static [u8], before: &'static [u8], behind: &'static 
     Witness { folder, before, behind }
 }
 
-/// Eight hexadecimal digits behind a dot.
+/// Eight hexadecimal digits after a dot.
 const DOT_HEX: NameForm =
     NameForm { alphabet: Alphabet::Hex, separator: b'.', bytes: 8, has_width: false };
-/// Eight characters of base64url behind a dash.
+/// Eight characters of base64url after a dash.
 const DASH_BASE64: NameForm =
     NameForm { alphabet: Alphabet::Base64, separator: b'-', bytes: 8, has_width: false };
 

@@ -1,4 +1,4 @@
-//! Whether a part of a name is a word or a number, or looks random.
+//! Decides whether a part of a name is a word or a number, or looks random.
 
 use super::group::Alphabet;
 
@@ -88,7 +88,7 @@ fn is_word(text: &[u8]) -> bool {
         && words.iter().all(|word| is_spoken(word) && word.windows(2).all(is_common))
 }
 
-/// Runs of letters, of digits, and of `-` and `_`. A capital behind a small letter begins a new
+/// Runs of letters, of digits, and of `-` and `_`. A capital after a small letter begins a new
 /// word, and so does the last of several capitals before a small letter: `myHTMLPage`.
 fn runs(part: &[u8]) -> Vec<(Class, &[u8])> {
     let class = |byte: u8| match byte {

@@ -68,8 +68,8 @@ impl<'a> ImportedAnswer<'a> {
             stored: StoredBytes::Identity(bytes),
         };
         let fields = match archive.fields(reference) {
-            // Behind a redirect, whose content is empty too, the archiver forgets the fields of
-            // empty files, and its server answers 500.
+            // After a redirect, whose content is empty too, the archiver forgets the fields of
+            // empty files, and its server responds with status 500.
             Err(Damage { fault: RecordFault::Missing, .. })
                 if bytes.is_empty() && reference.kind == Kind::File =>
             {

@@ -15,7 +15,7 @@ pub(super) enum StoredBytes<'a> {
     Brotli(&'a [u8]),
 }
 
-/// Why a content cannot be read.
+/// The reason why a content cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentFault {
     /// The stored bytes are not valid in their coding.

@@ -20,13 +20,13 @@ use crate::media::MediaType;
 #[derive(Debug, Default)]
 pub(super) struct ImportPlan<'a> {
     pub(super) answers: Vec<ImportedAnswer<'a>>,
-    /// By path.
+    /// The pages, by path.
     pub(super) pages: BTreeMap<Vec<u8>, PlannedPage>,
-    /// By folder, with a slash at both ends.
+    /// The fallback pages, by folder, with a slash at both ends.
     pub(super) fallbacks: BTreeMap<Vec<u8>, usize>,
     /// Redirects of one path, by path.
     pub(super) moved: BTreeMap<Vec<u8>, usize>,
-    /// In the order in which they apply.
+    /// The rules, in the order in which they apply.
     pub(super) rules: Vec<Rule>,
     /// Whether a path leads to its other slash form, if only that exists.
     pub(super) redirects_slashes: bool,
@@ -47,28 +47,28 @@ pub(super) struct PlannedPage {
 /// A redirect, or a page, for more than one path or for one host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// In lower case, without a port.
+    /// The host in lower case, without a port.
     pub(super) host: Option<Vec<u8>>,
-    /// Without a slash at its end.
+    /// The path without a slash at its end.
     pub(super) path: Vec<u8>,
     /// Whether it is for all that is below `path` too.
     pub(super) below: bool,
     /// A number in [`ImportPlan::answers`].
     pub(super) answer: usize,
-    /// The page that answers; none for a redirect.
+    /// The page that responds; `None` for a redirect.
     pub(super) page: Option<Vec<u8>>,
 }
 
 /// A part that is not carried over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// As the other archive has it, escaped.
+    /// The place as the other archive has it, escaped.
     pub place: String,
     /// Why.
     pub reason: LeftoverReason,
 }
 
-/// Why something is not carried over.
+/// The reason why a part is not carried over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftoverReason {
     /// No request ever finds it.
@@ -109,12 +109,12 @@ pub(super) fn plan<'a>(archive: &Archive<'a>) -> Result<ImportPlan<'a>, Damage> 
 #[derive(Default)]
 struct Gathered<'a> {
     plan: ImportPlan<'a>,
-    /// Numbers of fields and content → answer.
+    /// The number of the response for each pair of numbers of fields and content.
     known: HashMap<(u32, u32), usize>,
     listings: BTreeMap<Vec<u8>, usize>,
     /// Redirects of one path or all below a folder, as they are written.
     redirects: BTreeMap<Vec<u8>, usize>,
-    /// The same for a host.
+    /// Redirects of a host.
     host_redirects: BTreeMap<(Vec<u8>, Vec<u8>), usize>,
 }
 
@@ -191,8 +191,8 @@ impl<'a> Gathered<'a> {
         self.plan
     }
 
-    /// Returns whether the archiver was told to add the other slash form of each path. Then all of
-    /// them are there; otherwise the one of some path is missing.
+    /// Returns whether the archiver was configured to add the other slash form of each path. Then
+    /// all of them are there; otherwise the one of some path is missing.
     fn redirects_slashes(&self) -> bool {
         let folders = self.plan.fallbacks.keys().map(|folder| [folder, &b"*"[..]].concat());
         let files = self.plan.pages.keys().cloned().chain(folders);
@@ -239,7 +239,7 @@ impl<'a> Gathered<'a> {
 
     /// Redirects of one path.
     fn single_paths(&mut self, paths: Vec<(Vec<u8>, usize)>, folders: &BTreeSet<Vec<u8>>) {
-        // Two that lead to each other answer neither.
+        // Two that lead to each other respond to neither.
         let leads = |(path, answer): &&(Vec<u8>, usize)| !self.leads_to_other_form(*answer, path);
         let written: BTreeSet<Vec<u8>> =
             paths.iter().filter(leads).map(|(path, _)| path.clone()).collect();
@@ -373,7 +373,7 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// Returns whether an answer is a permanent redirect to the path with a slash more, or less.
+    /// Returns whether a response is a permanent redirect to the path with a slash more, or less.
     fn leads_to_other_form(&self, answer: usize, path: &[u8]) -> bool {
         let answer = self.plan.answers.get(answer);
         answer.is_some_and(|answer| answer.location == other_form(path))

@@ -65,20 +65,20 @@ pub(super) fn write<W: Write + Seek>(
     Ok(imported)
 }
 
-/// The contents that are answered with, each once.
+/// The contents of the responses, each once.
 struct Contents<'a> {
     list: Vec<ImportedContent<'a>>,
-    /// By the number of an answer: the rank in `list`; none for a redirect.
+    /// The rank in `list`, by the number of a response; `None` for a redirect.
     of_answer: Vec<Option<usize>>,
 }
 
 struct ImportedContent<'a> {
     stored: StoredBytes<'a>,
-    /// One of the paths it answers.
+    /// One of the paths with this content.
     path: Vec<u8>,
     /// Whether one of its types is worth encoding.
     encoded: bool,
-    /// Whether an answer does not name its type.
+    /// Whether a response does not name its type.
     untyped: bool,
 }
 
@@ -233,7 +233,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         Ok(KeptContent { forms, media })
     }
 
-    /// Returns the fields of all answers, with their contents.
+    /// Returns the fields of all responses, with their contents.
     fn answers(
         &mut self,
         contents: &Contents<'_>,
@@ -269,8 +269,8 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         Ok(forms)
     }
 
-    /// Returns the fields of an answer: those of the other archive, and those that all answers of
-    /// ours have.
+    /// Returns the fields of a response: those of the other archive, and those that all responses
+    /// of ours have.
     fn block(
         &mut self,
         answer: &ImportedAnswer<'_>,

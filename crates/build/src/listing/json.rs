@@ -1,6 +1,5 @@
-//! A listing as JSON: an array as nginx makes it with `autoindex_format json`, so that programs
-//! that read those read these, and in each entry its address, which tells names that are no text
-//! apart.
+//! A listing as JSON: an array as nginx makes it with `autoindex_format json`, so that the same
+//! programs can read it, and in each entry its address, which distinguishes names that are no text.
 
 use std::fmt::Write as _;
 

@@ -10,7 +10,7 @@ use crate::figures::{count, size};
 use crate::limits::LISTING_ROWS_MAX;
 use crate::report::escaped;
 
-/// How a page looks.
+/// The style of a page.
 const STYLE: &str = include_str!("page.css");
 
 macro_rules! style_hash {

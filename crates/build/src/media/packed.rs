@@ -9,7 +9,7 @@ pub(crate) fn is_packed(essence: &str) -> bool {
 }
 
 /// Databases, tables and maps that a client reads a few pages of. In a coding they have another
-/// length, and a range of it tells nothing about theirs (RFC 9110 §14.2).
+/// length, and a range of the coding is no range of the content (RFC 9110 §14.2).
 const READ_IN_RANGES: [&str; 12] = [
     "application/geopackage+sqlite3",
     "application/vnd.apache.arrow.file",

@@ -10,7 +10,7 @@ use super::page::escaped;
 use super::treemap::{Area, divide};
 use crate::figures::{percent, size};
 
-/// Of the drawing, in units of its own.
+/// The width of the drawing, in units of its own.
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 640.0;
 /// The space around the content of a folder, and for its name.
@@ -131,7 +131,7 @@ impl Drawing {
     }
 }
 
-/// Files that share their path up to the next slash behind `depth` bytes, and single files.
+/// Files that share their path up to the next slash after `depth` bytes, and single files.
 fn children(files: &[FileReport], depth: usize) -> impl Iterator<Item = &[FileReport]> {
     files.chunk_by(move |a, b| match (name_in(&a.key, depth), name_in(&b.key, depth)) {
         ((a, true), (b, true)) => a == b,

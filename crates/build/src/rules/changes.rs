@@ -98,7 +98,7 @@ fn filled(
     }
 }
 
-/// The fields of an answer, but for its own: type, length, validators.
+/// The fields of a response, except its own: type, length, validators.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FieldList {
     fields: Vec<ChangedField>,

@@ -3,7 +3,7 @@
 //!
 //! The meaning is in docs/rules.md. Three things keep the compiled rules equal to it:
 //!
-//! * A rule becomes entries only if no rule before it can match its path; a rule behind it then
+//! * A rule becomes entries only if no rule before it can match its path; a rule after it then
 //!   never gets a request for it.
 //! * An entry that a forced rule may come before is marked, unless that rule always does: then it
 //!   takes the entry's place. It does not when a rewrite may lead there, which means the file.
@@ -30,18 +30,18 @@ pub(crate) enum Doubt {
     Missing,
     /// Who follows it is led to it again.
     Around,
-    /// The site does not answer for its host.
+    /// The site does not respond for its host.
     ForeignHost,
 }
 
 /// The fate of the entry of a path that the site has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryVerdict {
-    /// It answers.
+    /// The entry responds.
     Keep,
-    /// It answers unless a forced rule does.
+    /// The entry responds unless a forced rule does.
     RulesFirst,
-    /// The rule of that number answers in its place.
+    /// The rule of that number responds in its place.
     Replace(usize),
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct SitePaths<'s> {
     aliases: Vec<&'s [u8]>,
     /// Whether the slash form that exists is redirected to from the other.
     pub(crate) slash_redirects: bool,
-    /// The hosts that it answers for; none: any.
+    /// The hosts that it responds to; empty: any.
     pub(crate) hosts: &'s [String],
 }
 
@@ -161,10 +161,10 @@ pub(crate) struct Compiled<'r> {
     rewrites: Vec<usize>,
 }
 
-/// Where the rules go.
+/// The places of the rules.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placed {
-    /// Paths that the site does not have, and the rule that answers each.
+    /// Paths that the site does not have, and the rule that responds to each.
     pub(crate) entries: Vec<(Vec<u8>, usize)>,
     /// Rules that are walked, in their order.
     pub(crate) walked: Vec<usize>,

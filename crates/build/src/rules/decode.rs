@@ -25,7 +25,7 @@ pub(super) fn query_decoded(word: Word<'_>) -> Result<Vec<u8>, LineFault> {
 struct Byte {
     value: u8,
     escaped: bool,
-    /// In the word.
+    /// The offset in the word.
     offset: usize,
 }
 

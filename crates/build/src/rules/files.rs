@@ -21,7 +21,7 @@ use crate::walk::{FileId, file_or_folder, relative};
 /// Takes one file after the other, and collects the errors.
 pub(super) struct Collector<'s> {
     source: &'s Path,
-    /// Where keys begin, below the source.
+    /// The prefix of keys, below the source.
     content: &'s str,
     /// The files that the walk has left out of the site.
     left_out: &'s [FileId],
@@ -252,7 +252,7 @@ fn whole(file: &Path, expected: &str) -> RuleError {
     RuleError { file: file.to_owned(), line: 1, column: 1, expected: expected.to_owned() }
 }
 
-/// Returns a key cut behind its last slash.
+/// Returns a key cut after its last slash.
 pub(super) fn folder_and_name(key: &[u8]) -> (&[u8], &[u8]) {
     key.split_at(key.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1))
 }

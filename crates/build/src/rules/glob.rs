@@ -12,9 +12,9 @@ use super::text::{LineFault, Word};
 /// A pattern for paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
-    /// As an archive stores it.
+    /// The pattern as an archive stores it.
     encoded: Box<[u8]>,
-    /// Of the placeholders, in their order.
+    /// The names of the placeholders, in their order.
     names: Vec<String>,
 }
 
@@ -30,9 +30,9 @@ enum GlobToken {
 /// The captures of the placeholders of a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Captured {
-    /// Of each `:name`, in their order.
+    /// The capture of each `:name`, in their order.
     segments: Vec<Box<[u8]>>,
-    /// Of the first `*`.
+    /// The capture of the first `*`.
     splat: Option<Box<[u8]>>,
 }
 

@@ -1,4 +1,4 @@
-//! `_headers`: a pattern line, and below it the fields of the answers it is about.
+//! `_headers`: a pattern line, and below it the fields of the responses it is about.
 //!
 //! Lines fall apart as in npm's `@netlify/headers-parser`; lines that this parser drops silently
 //! are an error here. docs/rules.md has the list.
@@ -32,14 +32,14 @@ pub struct FieldRule {
 pub enum HeaderChange {
     /// The field gets this value; names are equal without regard to case.
     Give {
-        /// The text as written.
+        /// The name as it is written.
         name: String,
         /// May have placeholders of the pattern.
         value: String,
     },
     /// `! Name`: removes the earlier values.
     Take {
-        /// The text as written.
+        /// The name as it is written.
         name: String,
     },
 }
@@ -56,7 +56,7 @@ impl HeaderChange {
 /// The rules of a file.
 #[derive(Debug, Default)]
 pub struct FieldRules {
-    /// In their order.
+    /// The rules, in their order.
     pub rules: Vec<FieldRule>,
     /// Lines whose pattern names a host: none of this site's.
     pub elsewhere: Vec<usize>,
@@ -76,7 +76,7 @@ pub fn parse(file: &Path, text: &[u8]) -> Result<FieldRules, Vec<RuleError>> {
 /// Reads a file like [`parse`]: returns the rules of the right lines, and the errors in the others.
 pub(super) fn parse_lines(file: &Path, text: &[u8]) -> (FieldRules, Vec<RuleError>) {
     let (mut found, mut errors) = (FieldRules::default(), Vec::new());
-    // Where the next field goes.
+    // The place of the next field.
     let mut place = Below::Nothing;
     for (number, line) in lines(text) {
         let line_begins_pattern = line.as_ref().is_ok_and(|line| line.text.starts_with('/'));

@@ -1,4 +1,4 @@
-//! Redirects that a client who follows them comes back to.
+//! Finds redirects that lead a client in a circle.
 
 use pinion_archive::{SegmentPart, SegmentPattern};
 use pinion_http::host;
@@ -19,7 +19,7 @@ pub(crate) struct Circles {
 }
 
 impl Compiled<'_> {
-    /// Finds the redirects that a client who follows them comes back to.
+    /// Finds the redirects that lead a client in a circle.
     pub(crate) fn circles(&self, site: &SitePaths<'_>) -> Circles {
         let mut circles = Circles::default();
         let next = self.next_rules(site);
@@ -42,9 +42,9 @@ impl Compiled<'_> {
         circles
     }
 
-    /// Returns whether a rule before that one always takes a path. Those that lead to themselves,
-    /// sorted in `certain`, do not count: without them, the rule behind them would be found only
-    /// next time.
+    /// Returns whether a rule before that one always takes a path. Rules that lead to themselves,
+    /// sorted in `certain`, do not count: otherwise the rule after them would be found only next
+    /// time.
     fn is_taken_before(&self, number: usize, path: &[u8], certain: &[usize]) -> bool {
         let about = self.about(path).into_iter().take_while(|&earlier| earlier < number);
         let mut about = about.filter(|earlier| certain.binary_search(earlier).is_err());
@@ -65,7 +65,7 @@ impl Compiled<'_> {
     }
 }
 
-/// Returns whether who follows a rule, and the rules behind it, comes to it again.
+/// Returns whether a client that follows a rule, and the rules after it, comes to it again.
 fn is_in_circle(next: &[Option<usize>], number: usize) -> bool {
     let follow = |&at: &usize| next.get(at).copied().flatten();
     let mut followed = std::iter::successors(follow(&number), follow).take(REDIRECTS_FOLLOWED_MAX);
@@ -86,7 +86,7 @@ pub(crate) fn leads_to_itself(
     let same_host = match (&rule.target_host, &rule.host) {
         (None, _) => true,
         (Some(target), Some(host)) => covers_host(Some(host), Some(target)),
-        // At another port another server may answer.
+        // At another port another server may respond.
         (Some(target), None) => is_own(target) && !names_port(rule),
     };
     // A target with a query of its own may lack the parameters that the rule asks for.

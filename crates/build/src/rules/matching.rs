@@ -1,4 +1,4 @@
-//! Which paths a rule of `_redirects` is about, told when the archive is built.
+//! Decides at build time which paths a rule of `_redirects` is about.
 
 use pinion_archive::{SegmentPart, SegmentPattern, path_matches};
 
@@ -97,7 +97,7 @@ fn covers_tokens(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
     wider.covers(parts) && (without_rest.len() == parts.len() || wider.covers(without_rest))
 }
 
-/// A piece of a path whose parts are written one behind the other.
+/// A piece of a path whose parts are written one after the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PathToken {
     /// This byte, also a slash.
@@ -135,10 +135,10 @@ fn all_tokens(parts: &[RedirectPart], take: &mut impl FnMut(PathToken) -> bool) 
 /// tokens of that one. A state after a token holds for all texts that the token matches, so an
 /// accepted path is covered. A slash at the end of a path does not matter to either of them.
 struct WiderTokens {
-    /// A placeholder has two states: before and behind its first byte.
+    /// A placeholder has two states: before and after its first byte.
     states: [WiderToken; WiderTokens::MAX],
     count: usize,
-    /// The state behind which nothing has to follow, if `/*` is at the end.
+    /// The state after which nothing has to follow, if `/*` is at the end.
     before_rest: Option<usize>,
 }
 
@@ -207,7 +207,7 @@ impl WiderTokens {
         next
     }
 
-    /// Adds the states behind those that may stand for nothing more.
+    /// Adds the states after those that may stand for nothing more.
     fn with_skipped(&self, mut reached: u128) -> u128 {
         for state in 0..self.count {
             let may_be_empty =

@@ -17,12 +17,12 @@ pub(super) struct RulePattern {
     pub(super) host: Option<Box<[u8]>>,
     pub(super) path: Vec<RedirectPart>,
     pub(super) query: Vec<(Box<[u8]>, QueryValue)>,
-    /// Of the captures, in their order.
+    /// The names of the captures, in their order.
     pub(super) names: Vec<String>,
 }
 
 impl RulePattern {
-    /// Reads `from` and the parameters behind it. The placeholders that `to` names help to tell
+    /// Reads `from` and the parameters after it. The placeholders that `to` names help to tell
     /// which colons begin one.
     pub(super) fn parse(
         folder: &[u8],
@@ -200,7 +200,7 @@ enum SegmentPiece {
 /// A place in a segment that is no text.
 struct Special<'t> {
     at: usize,
-    /// Of a placeholder; `None` for a `*`.
+    /// The name of a placeholder; `None` for a `*`.
     name: Option<&'t str>,
 }
 

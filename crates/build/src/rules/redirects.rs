@@ -40,7 +40,7 @@ pub struct Redirect {
     pub keeps_query: bool,
     /// The host of a target that is a URL, lower case, without port.
     pub(crate) target_host: Option<Box<[u8]>>,
-    /// Where the target stands in its line.
+    /// The position of the target in its line.
     pub(crate) target_column: usize,
     /// A placeholder as other servers write it, which means nothing here.
     pub(crate) foreign_mark: Option<ForeignMark>,
@@ -49,7 +49,7 @@ pub struct Redirect {
 /// Text of a rule that is a placeholder or a pattern of another server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ForeignMark {
-    /// Where it stands, in characters, from 1.
+    /// Its column, in characters, from 1.
     pub(crate) column: usize,
     /// The text as written.
     pub(crate) text: String,

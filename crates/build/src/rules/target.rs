@@ -1,4 +1,4 @@
-//! Where a rule of `_redirects` leads.
+//! The target of a rule of `_redirects`.
 
 use pinion_archive::{SegmentPart, SegmentPattern};
 use pinion_http::target::is_uri_byte;

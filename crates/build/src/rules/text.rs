@@ -10,7 +10,7 @@ use crate::limits::RULE_LINE_MAX_BYTES;
 /// advice`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleError {
-    /// The file; [`in_place`](crate::in_place) tells where it lies.
+    /// The file; [`in_place`](crate::in_place) returns its path.
     pub file: PathBuf,
     /// The number of the line, from 1.
     pub line: usize,
@@ -100,7 +100,7 @@ impl LineFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word<'t> {
     pub(super) text: &'t str,
-    /// Of its first character, from 1.
+    /// The column of its first character, from 1.
     pub(super) column: usize,
 }
 

@@ -30,7 +30,7 @@ pub enum ContentStorage {
     Never,
 }
 
-/// See the head of the module.
+/// The CGI scripts of a mount. All workers share it.
 #[derive(Debug)]
 pub struct CgiScripts {
     /// The row of the spawner's table, once it has one.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// See the head of the module. A request is `T`.
+/// The running scripts of a mount, and the requests that wait. A request is `T`.
 #[derive(Debug)]
 pub(super) struct ScriptQueue<T> {
     running_max: usize,

@@ -21,7 +21,7 @@ use crate::limits::{
 use crate::sent_files::FileResponse;
 use crate::stored_content::StoredContent;
 
-/// See the head of the module.
+/// One request that a CGI script responds to.
 #[derive(Debug)]
 pub(super) struct ScriptRequest {
     pub(super) scripts: Arc<CgiScripts>,

@@ -6,7 +6,7 @@
 //! next one at hand when it has responded.
 //!
 //! Processes come and go while workers use the application. One that is to end gets no more
-//! requests, and is forgotten behind its last one.
+//! requests, and is forgotten after its last one.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::limits::{BACKLOG_MAX, QUICK_MS, SERVICE_TIME_WEIGHT};
 use super::python_app::{AppFigures, ProcessFigures};
 
-/// See the head of the module. A request is `T`.
+/// The requests of each process of an application, and the requests that wait. A request is `T`.
 #[derive(Debug)]
 pub(super) struct AppQueue<T> {
     /// Requests that a process executes at the same time.

@@ -27,7 +27,7 @@ const NUMBER_BYTES: usize = size_of::<u32>();
 /// and a number.
 const RECEIVE_BYTES: usize = FRAME_HEADER_BYTES + READY_MAX_BYTES as usize + NUMBER_BYTES;
 
-/// See the head of the module.
+/// The channel by which a process sends the descriptors of files.
 #[derive(Debug)]
 pub(super) struct FileChannel {
     socket: OwnedFd,

@@ -16,7 +16,7 @@ use super::limits::{ROOM_STEP_BYTES, WANTED_MAX_BYTES, WEBSOCKET_CLOSE_MS, WEBSO
 use crate::limits::TUNNEL_STALL_MS;
 use crate::tunnel_end::TunnelEnd;
 
-/// See the head of the module.
+/// One WebSocket between a client and an ASGI application, once the application has accepted it.
 pub(super) struct OpenWebSocket {
     pub(super) client: TunnelEnd,
     codec: WebSocketConnection,

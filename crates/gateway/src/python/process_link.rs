@@ -21,7 +21,7 @@ use super::python_request::PythonRequest;
 use crate::limits::PYTHON_TAG;
 use crate::proxy_error::ProxyError;
 
-/// See the head of the module.
+/// The connection of a worker to a process of an application.
 #[derive(Debug)]
 pub(super) struct ProcessLink {
     pub(super) process: AppProcess,

@@ -21,7 +21,7 @@ use crate::upstream_group::PassedFields;
 /// Numbers of processes; no two have the same.
 static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// See the head of the module.
+/// A Python application of a mount, which all workers share.
 #[derive(Debug)]
 pub struct PythonApp {
     /// Its name in the log, such as `app:app`.

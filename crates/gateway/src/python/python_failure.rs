@@ -6,7 +6,7 @@ use pinion_http::cgi::variable_error::VariableError;
 use pinion_http::python::error::ChildFrameError;
 use thiserror::Error;
 
-/// See the head of the module.
+/// The reason why a request has no response of a Python application.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PythonFailure {
     /// The application has raised an exception. The log has its traceback.

@@ -34,7 +34,7 @@ use crate::proxy_error::ProxyError;
 use crate::response_forwarding::{ResponseChanges, forwarded, forwarded_interim};
 use crate::stored_content::StoredContent;
 
-/// See the head of the module.
+/// One request that a Python application responds to.
 #[derive(Debug)]
 pub(super) struct PythonRequest {
     pub(super) app: Arc<PythonApp>,
