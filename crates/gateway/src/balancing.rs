@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-/// How requests are distributed over several upstream servers.
+/// The way in which requests are distributed over several upstream servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
     /// To a server with the fewest requests that have not ended; by chance to one of several.

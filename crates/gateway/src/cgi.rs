@@ -100,7 +100,7 @@ struct ScriptRun {
 /// A message to an exchange whose script may run now.
 struct ScriptTurn;
 
-/// How a request has ended.
+/// The way in which a request has ended.
 #[derive(Debug, PartialEq)]
 pub enum CgiEnded {
     /// Its response was handed on.

@@ -26,7 +26,7 @@ impl FieldClass {
     pub(crate) fn of(name: &[u8]) -> Self {
         let is = |known: &str| is_same_name(name, known);
         let any = |known: &[&str]| known.iter().any(|known| is_same_name(name, known));
-        // The length tells most names from all of these.
+        // The length distinguishes most names from all of these.
         match name.len() {
             2 if is("TE") => Self::Connection,
             3 if is("Via") => Self::Origin,

@@ -22,7 +22,7 @@ pub enum ChangedMessage {
     Response,
 }
 
-/// Why a field cannot be set or removed.
+/// The reason why a field cannot be set or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FieldChangeError {
     /// It is for one connection alone (RFC 9110 §7.6.1).

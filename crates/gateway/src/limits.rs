@@ -23,7 +23,7 @@ pub const TUNNEL_PIECE_BYTES: u64 = 32 * 1024;
 pub const TUNNEL_IDLE_MS: u64 = 3_600_000;
 
 /// How long a tunnel of which one side has ended may be silent, in milliseconds: half a minute, as
-/// `timeout client-fin` of HAProxy is in its examples. The other side has been told, and has
+/// `timeout client-fin` of HAProxy is in its examples. The other side has been notified, and has
 /// nothing to wait for: a WebSocket ends on both sides (RFC 6455 §7.1.1).
 pub const TUNNEL_HALF_CLOSED_MS: u64 = 30_000;
 
@@ -139,7 +139,7 @@ pub const MALFORMED_LINE_SHOWN_BYTES: usize = 80;
 /// (`LimitInternalRecursion`). More are a circle.
 pub const LOCAL_REDIRECTS_MAX: u32 = 10;
 
-/// Most bytes of the output of a script behind its response that are read and dropped at a time.
+/// Most bytes of the output of a script after its response that are read and dropped at a time.
 pub const DROPPED_PIECE_BYTES: usize = 64 * 1024;
 
 /// Most bytes of the content of a response that are read and dropped because a file is sent in its

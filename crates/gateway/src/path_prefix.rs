@@ -10,7 +10,7 @@ use thiserror::Error;
 /// The root covers everything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathPrefix {
-    /// Without a slash at its end; empty for the root.
+    /// The path without a slash at its end; empty for the root.
     text: Box<str>,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for PathPrefix {
 /// A character of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Character {
-    /// As it is, or encoded although it need not be (RFC 3986 §2.3).
+    /// The byte as it is, or encoded although it need not be (RFC 3986 §2.3).
     Plain(u8),
     /// Encoded, with digits of either case, and not the same as the character itself.
     Encoded(u8),
@@ -104,7 +104,7 @@ fn encoded(high: u8, low: u8) -> Option<u8> {
 /// `/index.php/x`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathSuffix {
-    /// With the dot.
+    /// The extension with the dot.
     text: Box<str>,
 }
 
@@ -152,7 +152,7 @@ pub enum UpstreamPathError {
     /// It does not begin with a slash.
     #[error("has to begin with /")]
     Relative,
-    /// It has a character that a path has not.
+    /// It has a character that is not allowed in a path.
     #[error("has a character that has to be percent-encoded in a path")]
     Character,
     /// It has a segment `.` or `..`.

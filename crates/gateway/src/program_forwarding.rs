@@ -24,7 +24,7 @@ use crate::upstream_group::UpstreamGroup;
 /// The options of an application behind FastCGI or SCGI, beside the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramOptions {
-    /// Where the application is in the paths of the site.
+    /// The target of the application in the paths of the site.
     pub target: ProgramTarget,
     /// Whether it gets `Authorization`.
     pub passes_authorization: bool,
@@ -35,7 +35,7 @@ pub struct ProgramOptions {
 /// Names and values of variables.
 pub type AddedVariables = Vec<(Box<str>, Box<str>)>;
 
-/// Where an application is in the paths of a site.
+/// The target of an application in the paths of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramTarget {
     /// It is one program, which has all paths below this one: `SCRIPT_NAME` is the path of the

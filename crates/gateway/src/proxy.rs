@@ -113,7 +113,7 @@ struct Forwarding {
     has_all_content: bool,
     /// Enough of the response waits for the client: nothing is read of it until there is room.
     is_full: bool,
-    /// Of the response whose head was sent.
+    /// The status of the response whose head was sent.
     status: Option<u16>,
     /// Bytes of content that were sent.
     body_bytes: u64,
@@ -128,7 +128,7 @@ pub struct ApplicationMessage {
     pub text: Box<[u8]>,
 }
 
-/// How a forwarded request has ended.
+/// The way in which a forwarded request has ended.
 #[derive(Debug, PartialEq)]
 pub enum Ended {
     /// Its response was handed on.

@@ -1,4 +1,4 @@
-//! Why a request has no response of an upstream server, and the status for that.
+//! The reasons why a request has no response of an upstream server, and the status for each.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::limits::{CONNECTION_OPTIONS_MAX, LOCAL_REDIRECTS_MAX, OVERLOAD_RETRY_SECONDS};
 use crate::python::python_failure::PythonFailure;
 
-/// Why a request has no response of an upstream server.
+/// The reason why a request has no response of an upstream server.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ProxyError {
     /// CONNECT and TRACE are for the connection to this server.
@@ -94,7 +94,7 @@ pub enum ProxyError {
     /// The client has as many tunnels as it may.
     #[error("the client has {max} WebSockets or other tunnels open (--max-tunnels-per-client)")]
     TooManyTunnels {
-        /// How many it may have.
+        /// The most that it may have.
         max: u32,
     },
     /// It has taken too long to find one of several servers that can be reached.
@@ -102,7 +102,7 @@ pub enum ProxyError {
         "no server could be reached within {seconds} s (retry-timeout), {attempts} tried; {last}"
     )]
     AttemptsTimeout {
-        /// How many servers the request was sent to.
+        /// The number of servers the request was sent to.
         attempts: u32,
         /// The time for that.
         seconds: u64,

@@ -92,9 +92,11 @@ pub struct Python {
     scratch: VariableScratch,
     /// Memory for frames.
     frames: Vec<u8>,
-    /// When it is looked for requests that no process has started, in monotonic milliseconds.
+    /// The time of the next search for requests that no process has started, in monotonic
+    /// milliseconds.
     check_ms: Option<u64>,
-    /// Connections to processes whose event loops were asked, and when they are to have answered.
+    /// Connections to processes whose event loops were asked, and the times when they must have
+    /// answered.
     blocked_checks: VecDeque<(u64, u64)>,
     is_stopping: bool,
 }

@@ -141,7 +141,7 @@ fn target(head: &RequestHead<'_>, rewrite: Option<&PathRewrite>) -> Result<Box<[
     })
 }
 
-/// Returns how often the request may still be forwarded behind this server (RFC 9110 §7.6.2). It
+/// Returns how often the request may still be forwarded after this server (RFC 9110 §7.6.2). It
 /// counts for OPTIONS alone, since TRACE is not forwarded.
 fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, ProxyError> {
     if head.method != Method::Options {
@@ -199,7 +199,7 @@ fn accepts_trailers(head: &RequestHead<'_>) -> bool {
 /// §5.2.4). One that is sent would be looked up here as it is, and taken out by the upstream
 /// server.
 pub(crate) fn has_dot_segment(path: &[u8]) -> bool {
-    // Most paths have neither a dot behind a slash nor a percent sign.
+    // Most paths have neither a dot after a slash nor a percent sign.
     let may_have = |pair: &[u8]| matches!(pair, [b'/' | b'\\', b'.' | b' '] | [b'%', _]);
     if !path.windows(2).any(may_have) {
         return false;

@@ -8,7 +8,7 @@ use crate::path_prefix::PathRewrite;
 use crate::upstream::{Upstream, UpstreamHost};
 use crate::upstream_group::{PassedFields, UpstreamOptions};
 
-/// How the fields of a response are changed.
+/// The changes of the fields of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseChanges<'a> {
     changes: &'a FieldChanges,
@@ -50,7 +50,7 @@ impl<'a> ResponseChanges<'a> {
 /// Fields that most responses have at most, the defaults included.
 const USUAL_FIELDS: usize = 24;
 
-/// Returns the fields of a response that are forwarded, and behind them those lines of `defaults`,
+/// Returns the fields of a response that are forwarded, and after them those lines of `defaults`,
 /// each with a name, a colon, a space and a value, that the response has no field of.
 pub fn forwarded<'a>(
     fields: impl Iterator<Item = Field<'a>> + Clone,

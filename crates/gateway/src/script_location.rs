@@ -20,7 +20,7 @@ use crate::path_prefix::PathPrefix;
 pub struct ScriptFolder {
     /// The folder of the whole site: `/a/b.php` is the file `a/b.php` below it.
     pub root: PathBuf,
-    /// The same folder as the application sees it, without a slash at its end.
+    /// The folder as the application sees it, without a slash at its end.
     pub application_root: Box<[u8]>,
     /// The path of the mount.
     pub mount: PathPrefix,

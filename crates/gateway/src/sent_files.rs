@@ -42,7 +42,7 @@ pub struct FileResponse {
     pub file: FileReference,
 }
 
-/// How an application names a file.
+/// The way in which an application names a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileReference {
     /// `X-Accel-Redirect`: a path as URLs have it, percent-encoded, perhaps with a query.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::limits::{FAIL_TIMEOUT_MS, HEALTH_FAILS, HEALTH_PASSES, MAX_FAILS};
 
-/// When failed requests take a server out.
+/// The limits at which failed requests take a server out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassiveChecks {
     /// So many failures within `fail_timeout_ms` take a server out; 0: none do.
@@ -25,7 +25,7 @@ impl Default for PassiveChecks {
     }
 }
 
-/// How many health checks in a row change the state of a server.
+/// The numbers of health checks in a row that change the state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthThresholds {
     /// So many failed ones take it out. Not 0.
@@ -81,7 +81,7 @@ pub struct ServerHealth {
     /// Failures since `window_start_ms`.
     fails: u32,
     window_start_ms: u64,
-    /// Until when it is out because of failures, in monotonic milliseconds.
+    /// The time until which it is out because of failures, in monotonic milliseconds.
     out_until_ms: Option<u64>,
     is_down: bool,
     /// Health checks in a row whose result is another one than the state.
@@ -176,7 +176,7 @@ const NEVER: u64 = u64::MAX;
 /// The [`ServerHealth`] that all workers share.
 #[derive(Debug, Default)]
 pub(crate) struct SharedHealth {
-    /// From when on it can be used, in monotonic milliseconds; 0 if nothing is wrong with it.
+    /// The time from which on it can be used, in monotonic milliseconds; 0 if it is healthy.
     available_from_ms: AtomicU64,
     health: Mutex<ServerHealth>,
 }
@@ -184,7 +184,7 @@ pub(crate) struct SharedHealth {
 /// Whether a server may be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Availability {
-    /// Nothing is wrong with it.
+    /// The server is healthy.
     Available,
     /// It was out for long enough to be tried.
     Trial,

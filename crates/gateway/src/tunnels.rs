@@ -18,7 +18,7 @@ use crate::upstream_group::ServerUse;
 /// The tunnels of a worker.
 #[derive(Default)]
 pub(crate) struct Tunnels {
-    /// By the tags of the connections to upstream servers.
+    /// The tunnels, by the tags of the connections to upstream servers.
     tunnels: HashMap<u64, OpenTunnel>,
     /// The tunnel of each client.
     clients: HashMap<ClientKey, u64>,
@@ -27,7 +27,7 @@ pub(crate) struct Tunnels {
 /// The identity of the client of a tunnel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ClientKey {
-    /// The slot and the generation of a connection, before and behind its switch.
+    /// The slot and the generation of a connection, before and after its switch.
     Connection(u32, u64),
     /// The address of a stream.
     Stream(Address),
@@ -41,7 +41,7 @@ struct OpenTunnel {
     is_open: bool,
     /// Bytes for the client from before its side was open.
     early: Vec<u8>,
-    /// When the last bytes have come from either side, in monotonic milliseconds.
+    /// The time when the last bytes have come from either side, in monotonic milliseconds.
     active_ms: u64,
     /// Counts the tunnel among the requests of the server.
     _server: ServerUse,

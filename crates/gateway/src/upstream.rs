@@ -20,7 +20,7 @@ use crate::limits::UPSTREAM_TIMEOUT_MS;
 pub struct Upstream {
     /// No other one has the same. Connections and memory belong to one number.
     pub(crate) number: u64,
-    /// The same for the connections of health checks.
+    /// The number for the connections of health checks, which is unique as well.
     pub(crate) health_number: u64,
     pub(crate) url: RequestUrl,
     pub(crate) policy: Arc<AddressPolicy>,
@@ -36,7 +36,7 @@ pub struct Upstream {
     pub waits_for_socket: bool,
     /// The value of `Host`.
     pub host: UpstreamHost,
-    /// See [`UPSTREAM_TIMEOUT_MS`].
+    /// The time that it may be silent, in milliseconds; see [`UPSTREAM_TIMEOUT_MS`].
     pub timeout_ms: u64,
 }
 
@@ -47,8 +47,8 @@ pub enum UpstreamProtocol {
     Http,
     /// FastCGI 1.0.
     FastCgi {
-        /// How many unused connections a worker keeps for further requests. Each of them occupies a
-        /// process of most applications.
+        /// The number of unused connections that a worker keeps for further requests. Each of them
+        /// occupies a process of most applications.
         keep_connections: usize,
     },
     /// SCGI.
@@ -195,7 +195,7 @@ impl fmt::Display for Upstream {
     }
 }
 
-/// Why a text does not name an upstream server.
+/// The reason why a text does not name an upstream server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
     /// It is no URL.

@@ -25,16 +25,16 @@ pub struct UpstreamGroup {
     pub(crate) options: UpstreamOptions,
 }
 
-/// How requests and responses of a mount are treated.
+/// The options for the requests and responses of a mount.
 #[derive(Clone, Debug, Default)]
 pub struct UpstreamOptions {
     /// Which of several servers a request goes to.
     pub balance: Balance,
-    /// When failed requests take one of several servers out.
+    /// The limits at which failed requests take one of several servers out.
     pub passive: PassiveChecks,
     /// The health checks; `None` without any.
     pub active: Option<ActiveChecks>,
-    /// How often and for how long one of several servers is tried after another.
+    /// The limits of attempts on other servers after one has failed.
     pub attempts: AttemptLimits,
     /// The path that replaces the path of the mount.
     pub path: Option<PathRewrite>,
@@ -67,7 +67,8 @@ pub struct PassedFields {
     pub hsts: bool,
 }
 
-/// How often and for how long a request is sent to one of several servers after another has failed.
+/// The limits of attempts: how often and for how long a request is sent to one of several servers
+/// after another has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptLimits {
     /// Most servers that it is sent to.
@@ -89,11 +90,11 @@ impl Default for AttemptLimits {
 pub struct ActiveChecks {
     /// Path and query. A response with a status from 200 to 399 passes.
     pub target: Box<str>,
-    /// From one check of a server to the next one, in milliseconds.
+    /// The interval between checks of a server, in milliseconds.
     pub interval_ms: u64,
-    /// How long a check may take, in milliseconds.
+    /// The time that a check may take, in milliseconds.
     pub timeout_ms: u64,
-    /// How many checks in a row change the state of a server.
+    /// The numbers of checks in a row that change the state of a server.
     pub thresholds: HealthThresholds,
 }
 
@@ -118,7 +119,7 @@ pub struct ServerStatus<'g> {
     pub requests: usize,
 }
 
-/// Why there is no such group.
+/// The reason why there is no such group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum UpstreamGroupError {
     /// There is no server in it.

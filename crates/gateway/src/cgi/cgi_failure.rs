@@ -1,4 +1,4 @@
-//! Why a request has no response of a CGI script, and the status for that.
+//! The reasons why a request has no response of a CGI script, and the status for each.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::cgi_scripts::CgiScripts;
 use super::script_output::OutputError;
 use crate::limits::{CGI_QUEUE_TIMEOUT_MS, INTERPRETER_LINE_MAX_BYTES, LOCAL_REDIRECTS_MAX};
 
-/// Why a request has no response of a CGI script.
+/// The reason why a request has no response of a CGI script.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CgiFailure {
     /// CONNECT and TRACE are for the connection to this server.
@@ -96,7 +96,7 @@ pub enum CgiFailure {
         script: Box<str>,
         /// The fault of the output.
         error: OutputError,
-        /// How it has ended; `None` if it has not.
+        /// The way in which it has ended; `None` if it has not.
         exit: Option<Exit>,
         /// The beginning of the line that is no field line, escaped.
         line: Option<Box<str>>,

@@ -37,7 +37,7 @@ pub struct CgiScripts {
     pub row: OnceLock<u16>,
     /// The folder of the scripts as this process sees it.
     pub folder: PathBuf,
-    /// The same folder as the scripts see it, inside of their root directory, without a slash at
+    /// The folder of the scripts as they see it, inside of their root directory, without a slash at
     /// its end.
     pub script_folder: Box<[u8]>,
     /// The root directory of the scripts, for messages.

@@ -9,10 +9,10 @@ use super::script_output::OutputEvent;
 use crate::response_forwarding::{ResponseChanges, forwarded};
 use crate::sent_files::FileResponse;
 
-/// How far the response to a client is.
+/// The progress of the response to a client.
 #[derive(Debug, Default)]
 pub(super) struct ClientResponse {
-    /// Of the head that was sent.
+    /// The status of the head that was sent.
     pub(super) status: Option<u16>,
     /// Bytes of content that were sent.
     pub(super) body_bytes: u64,
@@ -20,9 +20,9 @@ pub(super) struct ClientResponse {
     content_length: Option<u64>,
     /// Enough waits for the client: no output is read until there is room.
     pub(super) is_full: bool,
-    /// In place of a response: the path and query of another one.
+    /// The path and query of another response that replaces this one.
     pub(super) redirect: Option<Box<[u8]>>,
-    /// In place of the response: one with a file.
+    /// The response with a file that replaces this one.
     pub(super) file: Option<Box<FileResponse>>,
 }
 

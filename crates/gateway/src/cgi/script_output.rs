@@ -45,7 +45,7 @@ pub(super) enum OutputEvent<'a> {
         content_length: Option<u64>,
     },
     Content(&'a [u8]),
-    /// In place of a head: the response is that to a GET for this path and query.
+    /// The response is that to a GET for this path and query, in place of a head.
     LocalRedirect(&'a [u8]),
 }
 

@@ -1,5 +1,6 @@
-//! How many CGI scripts of a mount run at the same time, and which requests wait. All workers share
-//! it, and the request that has waited for the longest time is the next, of whichever worker.
+//! Limits the number of CGI scripts of a mount that run at the same time, and queues requests. All
+//! workers share it, and the request that has waited for the longest time is the next, of any
+//! worker.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,7 +25,7 @@ struct ScriptQueueState<T> {
 /// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueEntry {
-    /// Its script may run. The caller calls [`ScriptQueue::release`] behind its end.
+    /// Its script may run. The caller calls [`ScriptQueue::release`] after its end.
     Run,
     /// It waits.
     Waits,

@@ -44,13 +44,13 @@ pub(super) struct ScriptRequest {
     pub(super) wanted_bytes: u64,
     /// All content was given to the script, or there is none.
     pub(super) has_all_content: bool,
-    /// When nothing is waited for any more, in monotonic milliseconds.
+    /// The deadline of the current wait, in monotonic milliseconds.
     pub(super) due_ms: u64,
-    /// When the output has ended, if the script has not, in monotonic milliseconds.
+    /// The time when the output has ended, if the script has not, in monotonic milliseconds.
     pub(super) output_end_ms: Option<u64>,
 }
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestStage {
     /// Its content is stored.

@@ -17,7 +17,7 @@ pub(super) struct FoundScript {
     pub(super) path_info: Vec<u8>,
 }
 
-/// Returns the script for the rest of a decoded path behind the path of the mount. `kind` returns
+/// Returns the script for the rest of a decoded path after the path of the mount. `kind` returns
 /// the kind of file at a path below the folder.
 pub(super) fn find_script(
     rest: &[u8],

@@ -23,11 +23,11 @@ pub(super) struct Attempts {
     /// The one that it is sent to now.
     pub(super) server: ServerUse,
     tried: TriedServers,
-    /// How many they are.
+    /// The number of attempts.
     count: u32,
     /// A server may have seen the request.
     was_sent: bool,
-    /// When the first one was asked, in monotonic milliseconds.
+    /// The time when the first one was asked, in monotonic milliseconds.
     began_ms: u64,
     key: BalanceKey,
     /// The host that the client asks for.

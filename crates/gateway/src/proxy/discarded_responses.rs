@@ -17,7 +17,7 @@ use crate::upstream_group::ServerUse;
 #[derive(Debug, Default)]
 pub(super) struct DiscardedResponses {
     responses: FxHashMap<RequestId, DiscardedResponse>,
-    /// When each of them has to be at its end, in monotonic milliseconds.
+    /// The time when each of them has to be at its end, in monotonic milliseconds.
     due: BTreeSet<(u64, RequestId)>,
 }
 
@@ -27,7 +27,7 @@ struct DiscardedResponse {
     server: ServerUse,
     /// Bytes that may still come.
     left_bytes: u64,
-    /// See [`DiscardedResponses::due`].
+    /// The time when it has to be at its end; see [`DiscardedResponses::due`].
     due_ms: u64,
 }
 

@@ -28,7 +28,7 @@ struct Check {
     group: Arc<UpstreamGroup>,
     /// The server.
     index: usize,
-    /// When the next one is sent, in monotonic milliseconds.
+    /// The time when the next one is sent, in monotonic milliseconds.
     due_ms: u64,
     /// The one that is on its way.
     running: Option<RequestId>,

@@ -23,9 +23,9 @@ pub(super) struct StoredUpload {
 /// The quotas of all uploads together.
 #[derive(Clone, Debug)]
 pub struct UploadQuotas {
-    /// Of the folder for temporary files, those of scripts included.
+    /// The quota of the folder for temporary files, those of scripts included.
     pub files: Arc<UploadQuota>,
-    /// Of memory.
+    /// The quota of memory.
     pub memory: Arc<ByteQuota>,
 }
 

@@ -1,5 +1,6 @@
-//! How many requests each process of an application has, and which requests wait. All workers share
-//! it, and the request that has waited for the longest time is the next, of whichever worker.
+//! Limits the number of requests that each process of an application has, and queues requests. All
+//! workers share it, and the request that has waited for the longest time is the next, of any
+//! worker.
 //!
 //! A process has as many requests as it executes at the same time: one for each thread, or many if
 //! the application is asynchronous. While all have, one that is quick gets more, so that it has the
@@ -64,7 +65,7 @@ const MILLISECOND: u64 = 256;
 /// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueEntry {
-    /// The process with this number has it. The caller calls [`AppQueue::release`] behind its end.
+    /// The process with this number has it. The caller calls [`AppQueue::release`] after its end.
     Run(u64),
     /// It waits.
     Waits,
@@ -91,7 +92,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         self.requests_max.load(Ordering::Relaxed)
     }
 
-    /// Adds a process. Returns the requests that may run now, which have to be told.
+    /// Adds a process. Returns the requests that may run now, which have to be notified.
     #[must_use]
     pub(super) fn add_process(&self, number: u64, socket: PathBuf) -> Vec<T> {
         let mut state = self.lock();
@@ -275,8 +276,9 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         }
     }
 
-    /// Returns the next request that has waited and may run now, which has to be told. There may be
-    /// several: a process that has become quick has room for more than the one that has ended.
+    /// Returns the next request that has waited and may run now, which has to be notified. There
+    /// may be several: a process that has become quick has room for more than the one that has
+    /// ended.
     #[must_use]
     pub(super) fn grant(&self) -> Option<T> {
         self.lock().grant_next(self.requests_max())

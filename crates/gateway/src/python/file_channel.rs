@@ -106,7 +106,7 @@ impl FileChannel {
             return Err(Errno::PROTO);
         }
         let number = u32::from_le_bytes(*number.ok_or(Errno::PROTO)?);
-        // A process that sends a second one for the same request could go on with that for ever.
+        // A process that sends a second one for the same request could go on with that without end.
         match self.files.insert(number, File::from(descriptor)) {
             None => Ok(()),
             Some(_) => Err(Errno::PROTO),

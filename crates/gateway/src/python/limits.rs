@@ -9,7 +9,7 @@ pub(super) const BACKLOG_MAX: usize = 32;
 pub const ASGI_REQUESTS_MAX: usize = 10_000;
 
 /// An application whose requests take less on average is quick, in milliseconds: a request that
-/// waits behind [`BACKLOG_MAX`] others of it waits for less than a person notices.
+/// waits after [`BACKLOG_MAX`] others of it waits for less than a person notices.
 pub(super) const QUICK_MS: u64 = 1;
 
 /// The last request is this part of the moving average of the service time.
@@ -19,7 +19,7 @@ pub(super) const SERVICE_TIME_WEIGHT: u64 = 16;
 /// hundred clients has. Further ones get status 503.
 pub const WAITING_MAX: usize = 1024;
 
-/// How long a request waits for a process, in milliseconds: as a request for a CGI script does.
+/// The time that a request waits for a process, in milliseconds: the same as for a CGI script.
 pub(super) const QUEUE_TIMEOUT_MS: u64 = crate::limits::CGI_QUEUE_TIMEOUT_MS;
 
 /// How long a connection to a process may take, in milliseconds. The socket is there before the
@@ -77,6 +77,6 @@ pub(super) const START_MS: u64 = 20;
 /// milliseconds: code that blocks it for a while has ended then. After that the process is stuck.
 pub(super) const BLOCKED_MS: u64 = 10_000;
 
-/// To how many processes a request is given that have ended without starting it, before the client
-/// gets status 502.
+/// The number of processes that may end without starting a request before it fails, before the
+/// client gets status 502.
 pub(super) const ATTEMPTS_MAX: u32 = 8;

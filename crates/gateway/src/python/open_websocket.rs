@@ -22,7 +22,7 @@ pub(super) struct OpenWebSocket {
     codec: WebSocketConnection,
     /// The number of the request on the connection to the process.
     number: u32,
-    /// The process has nothing to do with it any more, or was told so.
+    /// The process has nothing to do with it any more, or was notified of that.
     has_left_process: bool,
     /// The client's side is open.
     is_open: bool,
@@ -38,9 +38,9 @@ pub(super) struct OpenWebSocket {
     full_since_ms: Option<u64>,
     /// Since when the client was asked to close it, in monotonic milliseconds.
     closing_since_ms: Option<u64>,
-    /// When the client was last heard of, in monotonic milliseconds.
+    /// The time when the client was last heard of, in monotonic milliseconds.
     heard_ms: u64,
-    /// When a ping was sent after that, in monotonic milliseconds.
+    /// The time when a ping was sent after that, in monotonic milliseconds.
     pinged_ms: Option<u64>,
 }
 

@@ -28,11 +28,12 @@ pub(super) struct ProcessLink {
     pub(super) reader: ChildFrameReader,
     /// The requests that the process has, or will get, by their numbers.
     pub(super) requests: FxHashMap<u32, LinkRequest>,
-    /// When the last response has ended, in monotonic milliseconds.
+    /// The time when the last response has ended, in monotonic milliseconds.
     pub(super) last_end_ms: u64,
-    /// By which files come, once the process wants to send some.
+    /// The channel by which files come, once the process wants to send some.
     pub(super) files: Option<FileChannel>,
-    /// Since when the event loop has not answered, in monotonic milliseconds, if it was asked.
+    /// The time since when the event loop has not answered, in monotonic milliseconds, if it was
+    /// asked.
     pub(super) asked_ms: Option<u64>,
     /// So much waits to be sent that content of requests waits, too.
     pub(super) is_full: bool,
@@ -51,7 +52,7 @@ pub(super) struct LinkRequest {
     pub(super) number: u32,
     /// Its exchange; `None` once that is over.
     pub(super) exchange: Option<Address>,
-    /// When it was sent, in monotonic milliseconds; `None` before that.
+    /// The time when it was sent, in monotonic milliseconds; `None` before that.
     pub(super) sent_ms: Option<u64>,
     /// A frame about it has come, so the process has started it.
     pub(super) is_started: bool,

@@ -35,22 +35,22 @@ pub struct PythonApp {
     pub passes_authorization: bool,
     /// Variables that the operator has added. They replace those of the same name.
     pub variables: AddedVariables,
-    /// How long a process may take for the next piece of a response, in milliseconds.
+    /// The time that a process may take for the next piece of a response, in milliseconds.
     pub timeout_ms: u64,
     /// Content is stored before a process gets the request, up to this many bytes.
     pub stored_max_bytes: u64,
-    /// How fields of responses are changed.
+    /// The changes of response fields.
     pub response_fields: FieldChanges,
     /// Fields of responses that are passed on although they hold for the whole host.
     pub passed_fields: PassedFields,
 }
 
-/// How an application is called.
+/// The interface by which an application is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PythonInterface {
     /// WSGI (PEP 3333).
     Wsgi {
-        /// How many requests a process executes at the same time.
+        /// The number of requests that a process executes at the same time.
         threads: usize,
     },
     /// ASGI 3: a process executes all requests at the same time, at most [`ASGI_REQUESTS_MAX`].
@@ -116,7 +116,7 @@ impl PythonApp {
     }
 
     /// Adds a process that accepts connections on this Unix socket, and returns its number. It gets
-    /// requests that wait, of which `poster` tells their workers.
+    /// requests that wait; `poster` notifies their workers.
     pub fn add_process(&self, socket: PathBuf, poster: Option<&Poster>) -> u64 {
         let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed);
         for request in self.queue.add_process(number, socket) {
@@ -158,7 +158,7 @@ pub struct AppFigures {
 /// The load of a process of an application, in figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessFigures {
-    /// See [`PythonApp::add_process`].
+    /// Its number; see [`PythonApp::add_process`].
     pub number: u64,
     /// Requests that it has.
     pub requests: usize,

@@ -1,4 +1,4 @@
-//! Why a request has no response of a Python application.
+//! The reasons why a request has no response of a Python application.
 
 use pinion_engine::remote::NotConnected;
 use pinion_http::cgi::error::CgiError;
@@ -45,7 +45,7 @@ pub enum PythonFailure {
     /// Too many requests wait.
     #[error("{max} requests wait for the application already")]
     QueueFull {
-        /// How many may wait.
+        /// The most that may wait.
         max: usize,
     },
     /// The application is not loaded yet, or cannot be loaded; then the log says why.

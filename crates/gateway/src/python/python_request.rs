@@ -43,7 +43,7 @@ pub(super) struct PythonRequest {
     environ: Environ,
     /// Whole content that goes to the process with the variables, as long as they are kept.
     whole_content: Option<Vec<u8>>,
-    /// How many processes did not start the request.
+    /// The number of processes that did not start the request.
     attempts: u32,
     /// The content has no length yet.
     pub(super) lacks_length: bool,
@@ -57,9 +57,9 @@ pub(super) struct PythonRequest {
     waiting_content: Vec<u8>,
     /// The process knows that all content has come.
     has_given_end: bool,
-    /// When nothing is waited for any more, in monotonic milliseconds.
+    /// The deadline of the current wait, in monotonic milliseconds.
     pub(super) due_ms: u64,
-    /// Of the head that was sent.
+    /// The status of the head that was sent.
     pub(super) status: Option<u16>,
     /// Bytes of content that were sent.
     pub(super) body_bytes: u64,
@@ -73,13 +73,13 @@ pub(super) struct PythonRequest {
     sent_bytes: u32,
     /// Enough waits for the client.
     is_full: bool,
-    /// How many interim responses were sent.
+    /// The number of interim responses that were sent.
     interim_responses: usize,
     /// The WebSocket that the client asks for.
     pub(super) websocket: Option<Box<PendingWebSocket>>,
 }
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestStage {
     /// Its content is stored.
@@ -272,8 +272,8 @@ impl PythonRequest {
                 exchange.interim(EARLY_HINTS, fields);
                 None
             }
-            // They were refused, are for the one who knows all WebSockets or files, or are about no
-            // request.
+            // They were refused, are handled by the owner of all WebSockets or files, or are about
+            // no request.
             ChildFrame::Accept { .. }
             | ChildFrame::Message { .. }
             | ChildFrame::Close { .. }

@@ -15,7 +15,7 @@ use super::process_link::ProcessLink;
 use super::python_app::{AppProcess, PythonApp};
 use super::python_request::RequestStage;
 
-/// Is called when a process does nothing any more.
+/// The function that is called when a process does nothing any more.
 #[derive(Default)]
 pub(super) struct StuckHook(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
@@ -55,7 +55,7 @@ impl Python {
             }
             return;
         }
-        // An event loop that runs answers at once, however many requests hang.
+        // A running event loop answers at once, with any number of requests that hang.
         let now_ms = exchange.now().monotonic_ms;
         if link.asked_ms.is_none() {
             link.asked_ms = Some(now_ms);
