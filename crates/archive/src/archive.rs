@@ -45,9 +45,9 @@ pub struct Scratch {
 /// The location of the bytes of a representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLocation {
-    /// In the archive.
+    /// The bytes are in the archive.
     Archive(ArchiveRange),
-    /// In a file beside it.
+    /// The bytes are in a file beside it.
     External(ExternalRange),
 }
 

@@ -30,7 +30,7 @@ pub(crate) enum Which {
 pub struct BodyRoom {
     /// Its rank among the stored bodies, in the order of their places.
     pub number: u32,
-    /// In the output.
+    /// Its offset in the output.
     pub offset: u64,
 }
 

@@ -57,7 +57,7 @@ pub enum CompareError<E> {
     Before(Damage),
     /// The newer archive is damaged.
     After(Damage),
-    /// The visitor does not want to go on.
+    /// The visitor has ended the comparison with this error.
     Visitor(E),
 }
 
@@ -124,7 +124,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Calls `visit` for each difference: first for the paths of the newer archive in their order
-    /// there, then for those that only the older one has. Gives the number of equal paths.
+    /// there, then for those that only the older one has. Returns the number of equal paths.
     ///
     /// # Errors
     /// The first damage, or the error of `visit`.

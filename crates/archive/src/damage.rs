@@ -47,7 +47,7 @@ pub enum OpenError {
         /// Bytes there are.
         actual: u64,
     },
-    /// The file goes on after the header says it ends.
+    /// The file continues after the header says it ends.
     #[error(
         "malformed archive: {actual} bytes, its header says {expected}; copy or build it again"
     )]
@@ -57,7 +57,7 @@ pub enum OpenError {
         /// Bytes there are.
         actual: u64,
     },
-    /// The file goes on after its last section, or there is none.
+    /// The file continues after its last section, or there is none.
     #[error("malformed archive: {bytes} bytes, its last section ends at {end}; build it again")]
     EndOfLast {
         /// The end of the last section.

@@ -15,7 +15,7 @@ use crate::rule::PathPart;
 pub enum SegmentPart<'a> {
     /// These bytes; never empty, and no other text stands beside it.
     Literal(&'a [u8]),
-    /// At least one byte; a placeholder.
+    /// A placeholder: at least one byte.
     Capture,
     /// Any bytes, slashes too; a placeholder.
     Star,

@@ -90,7 +90,7 @@ impl Records {
         }
     }
 
-    /// Ends the section. Gives the place where it begins.
+    /// Ends the section. Returns the place where it begins.
     pub(crate) fn end<W: Write + Seek>(
         mut self,
         sink: &mut Sink<W>,

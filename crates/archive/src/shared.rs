@@ -24,10 +24,10 @@ pub struct SharedId(pub u32);
 pub enum Role {
     /// Only for the entries that name it.
     Ordinary = 0,
-    /// For responses that the server makes itself (error pages, the response to OPTIONS): all
-    /// fields but `Content-Type`. Its status is of no meaning.
+    /// The block of responses that the server makes itself (error pages, the response to OPTIONS):
+    /// all fields except `Content-Type`. Its status is of no meaning.
     Generated = 1,
-    /// For the 308 from `/x/` to `/x` and back, when only the other one exists.
+    /// The block of the 308 from `/x/` to `/x` and back, when only the other one exists.
     SlashRedirect = 2,
 }
 

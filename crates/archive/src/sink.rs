@@ -95,7 +95,7 @@ impl<W: Write + Seek> Sink<W> {
         &self.rows
     }
 
-    /// Writes `page` over the first bytes of the output and gives the output back, flushed.
+    /// Writes `page` over the first bytes of the output and returns the output, flushed.
     pub(crate) fn finish(mut self, page: &[u8]) -> io::Result<W> {
         self.out.flush()?;
         let mut out = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;

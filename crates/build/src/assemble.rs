@@ -57,7 +57,7 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     /// Every type that a resource has.
     types: Vec<MediaType>,
     externals: Vec<File>,
-    /// For a report: the assets that each resource loads.
+    /// The assets that each resource loads, for a report.
     assets: Vec<Vec<Box<[u8]>>>,
     /// The digest of the state of each external file, in place of its content.
     states: Vec<Digest>,

@@ -335,7 +335,7 @@ fn read_all<W: Write + Seek>(
     )
 }
 
-/// Returns the room for the largest batch on each worker, and for as much that waits behind it.
+/// Returns the room for the largest batch on each worker, and for as much that waits after it.
 fn window(costs: &[u64], workers: usize) -> u64 {
     let largest = costs.iter().max().copied().unwrap_or_default();
     let room = largest.saturating_mul(2 * workers as u64);

@@ -278,8 +278,7 @@ impl CodingsFor {
     /// Reads `*.svg=br:11`: the text after the last `=` is a list of codings.
     ///
     /// # Errors
-    /// The errors of [`parse_codings`], and when there is no `=`, or nothing before it or behind
-    /// it.
+    /// The errors of [`parse_codings`], and when there is no `=`, or nothing before it or after it.
     pub fn parse(text: &str, level: CodingEffort) -> Result<CodingsFor, CodingError> {
         match text.rsplit_once('=') {
             Some((glob, list)) if !glob.is_empty() && !list.trim().is_empty() => {

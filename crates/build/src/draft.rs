@@ -64,7 +64,7 @@ impl DraftFile {
         &self.file
     }
 
-    /// Gives it another name than it was the draft of, in the same folder.
+    /// Publishes it under another name than it was the draft of, in the same folder.
     ///
     /// # Errors
     /// The error of the system. If only the folder cannot be synced, the file has its name and may
@@ -74,7 +74,7 @@ impl DraftFile {
         self.publish().map(drop)
     }
 
-    /// Gives it its final name, and returns the stamp of the file then.
+    /// Renames it to its final name durably, and returns the stamp of the file then.
     pub(crate) fn publish(mut self) -> io::Result<Stamp> {
         self.file.sync_all()?;
         self.rename()?;
@@ -82,7 +82,7 @@ impl DraftFile {
         Ok(Stamp::of(&self.file.metadata()?))
     }
 
-    /// Gives it its name, without waiting for the disk.
+    /// Renames it to its final name, without waiting for the disk.
     pub(crate) fn rename(&mut self) -> io::Result<()> {
         // A file that another process has put there must not be published.
         if !self.is_ours()? {

@@ -21,8 +21,8 @@ const MAIN_IN_CONTENT: &[u8] = b"/public_html/main.lua";
 /// The module that every site of 80s loads.
 const MODULE: &[u8] = b"aio.aio";
 
-/// Returns whether a file with this key is a page by its name, below a folder `static/`: 80s has it
-/// as a file.
+/// Returns whether a file with this key is a page by its name, below a folder `static/`: for 80s it
+/// is a file.
 pub(crate) fn is_page_below_static(key: &[u8]) -> bool {
     let (path, name) = path_and_name(key);
     let folders = path.get(..path.len() - name.len()).unwrap_or_default();

@@ -155,7 +155,7 @@ impl ContentEncoder {
 /// block of each piece would have to be found and changed, or another encoder be as good.
 struct Gzip {
     compressor: Compressor,
-    /// At level 6, the compressor for content of [`GZIP_HARDER_BYTES`].
+    /// The compressor for content of [`GZIP_HARDER_BYTES`] at level 6.
     harder: Option<Compressor>,
 }
 

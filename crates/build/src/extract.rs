@@ -91,7 +91,7 @@ pub struct Extracted {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Of the files, the ones for paths that do not exist.
+    /// The number of files for paths that do not exist.
     pub fallback_pages: u64,
     /// Files of rules, kept as they were written or made of redirects and fields.
     pub rules_files: u64,
@@ -108,7 +108,7 @@ pub struct Extracted {
     /// Flags without which a build would leave out files of the folder, or give files names that an
     /// imported archive does not have.
     pub flags: Vec<String>,
-    /// Of an imported archive, the responses that a build gives otherwise in spite of all that.
+    /// The responses of an imported archive that a build gives otherwise in spite of all that.
     pub differences: Vec<Difference>,
     /// The time that it took.
     pub elapsed: Duration,

@@ -14,12 +14,12 @@ use crate::options::Options;
 use crate::rules::headers::{FieldRule, HeaderChange};
 use crate::rules::{Changes, ChangesId, FieldList};
 
-/// The value for names that change with the content: stored for a year, which RFC 9111 readers take
-/// for ever, and not even revalidated on reload (RFC 8246).
+/// The value for names that change with the content: stored for a year, which caches (RFC 9111)
+/// treat as without end, and not even revalidated on reload (RFC 8246).
 const FINGERPRINTED: &str = "public, max-age=31536000, immutable";
 /// Everything else: kept, but asked about each time.
 pub const REVALIDATED: &str = "max-age=0, must-revalidate";
-/// For responses to a wrong URL: they are right until the file is uploaded.
+/// The value for responses to a wrong URL: they are right until the file is uploaded.
 pub(crate) const NEVER_CACHED: &str = "no-store";
 
 /// Fields of every response, unless the options disable them.
@@ -58,17 +58,18 @@ pub(crate) struct FieldBlock {
 /// The purpose of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
-    /// For its own URL, or for URLs that do not exist but get a response as if they did.
+    /// A response under its own URL, or for URLs that do not exist but get a response as if they
+    /// did.
     Page,
     /// Under its own URL, which changes with its content.
     Fingerprinted,
     /// A listing of a folder, in one of two types.
     Listing,
-    /// For navigations to a missing page, and for no other requests.
+    /// The page for navigations to a missing page, and for no other requests.
     Navigation,
-    /// For a URL that does not exist: status 404.
+    /// The page for a URL that does not exist: status 404.
     NotFound,
-    /// In place of the built-in page of a status.
+    /// The page in place of the built-in page of a status.
     Error(u16),
 }
 

@@ -23,11 +23,11 @@ mod tests;
 /// The decision about a file or folder with a certain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileVerdict {
-    /// It goes on.
+    /// The file or folder is used.
     Take,
     /// Left out without a word: editors' and systems' leftovers, hidden files, excluded ones.
     Skip,
-    /// For the server's own use; never a resource.
+    /// It is for the server's own use; never a resource.
     Special,
 }
 

@@ -87,13 +87,13 @@ pub struct Options {
     /// own `_redirects`, in this order, and are no part of the site if they lie in the folder. In
     /// messages such a path begins with `/`, `./` or `../`, and one below the source with a name.
     pub rules: Vec<PathBuf>,
-    /// Files of field rules outside of the folder, like those of `_headers`.
+    /// More files of rules for fields, which count in the same way after the folder's `_headers`.
     pub fields: Vec<PathBuf>,
     /// Leaves out the lines of rules files that are wrong, each with a warning; otherwise they fail
     /// the build.
     pub lax_rules: bool,
-    /// The hosts that the site answers for, in lower case, perhaps with `*.` at the front. They
-    /// decide which redirects lead back to the site, and which rules are for other hosts. None:
+    /// The hosts that the site responds to, in lower case, perhaps with `*.` at the front. They
+    /// decide which redirects lead back to the site, and which rules are for other hosts. Empty:
     /// any.
     pub hosts: Vec<String>,
     /// Whether the summary has a [`BuildReport`](crate::report::BuildReport).

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::limits::WORKED_MIN_BYTES;
 use crate::shape::Walked;
 
-/// Told how far a build is, and asked whether to go on. Called on the thread that builds, after
-/// each batch of files, so it may print; counts are totals, not differences.
+/// Receives the progress of a build, and decides whether it continues. Called on the thread that
+/// builds, after each batch of files, so it may print; counts are totals, not differences.
 pub trait Progress: Sync {
     /// Called when the walk is over.
     fn found(&self, files: u64, bytes: u64) {

@@ -130,7 +130,7 @@ impl Reuse {
         Some((Arc::clone(&first.file), first.stamp))
     }
 
-    /// Returns the body at `spot`, if it is one of those.
+    /// Returns the body at `spot`, if it can be carried over.
     pub(crate) fn carried(&self, spot: Spot) -> Option<CarriedBody> {
         let (old, row) = self.row(spot).filter(|(old, _)| spot.archive == 0 && old.untouched)?;
         debug_assert!(old.own);

@@ -19,7 +19,7 @@ pub(crate) struct OpenSource {
     stamp: Stamp,
 }
 
-/// The attributes that tell one state of a file from another.
+/// The attributes that distinguish one state of a file from another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) bytes: u64,

@@ -58,7 +58,7 @@ struct RowHeader {
     digest: [u8; 32],
 }
 
-/// The attributes that tell one state of a file from another.
+/// The attributes that distinguish one state of a file from another.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct StampRow {

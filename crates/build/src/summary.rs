@@ -26,7 +26,7 @@ pub struct Summary {
     pub source_bytes: u64,
     /// Paths at which the archive responds, aliases included.
     pub entries: u64,
-    /// Of those, index (`/dir/`) and clean (`/name`) URLs.
+    /// The number of index (`/dir/`) and clean (`/name`) URLs among them.
     pub aliases: u64,
     /// Folders that respond with a listing.
     pub listings: u64,
@@ -40,7 +40,7 @@ pub struct Summary {
     pub previous_bytes: u64,
     /// Rules of `_redirects` files.
     pub redirect_rules: u64,
-    /// Of these, the rules that a request may have to be compared with one by one.
+    /// The number of these rules that a request may have to be compared with one by one.
     pub walked_rules: u64,
     /// Patterns of `_headers`.
     pub field_rules: u64,

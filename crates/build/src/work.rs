@@ -61,7 +61,7 @@ pub(crate) struct Product {
     pub(crate) codings: Codings,
     /// Time spent on the codings.
     pub(crate) encoding: Duration,
-    /// For a report: the assets that a page loads.
+    /// The assets that a page loads, for a report.
     pub(crate) assets: Vec<Box<[u8]>>,
 }
 

@@ -6,12 +6,12 @@ use std::net::IpAddr;
 /// The way in which requests are distributed over several upstream servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// To a server with the fewest requests that have not ended; by chance to one of several.
+    /// The server with the fewest requests that have not ended; by chance one of several.
     #[default]
     LeastConnections,
-    /// To the server that the client's address stands for.
+    /// The server that the client's address stands for.
     ClientHash,
-    /// To the server that the value of this field stands for.
+    /// The server that the value of this field stands for.
     HeaderHash(Box<str>),
 }
 

@@ -1,7 +1,7 @@
 //! The requests of one worker that CGI scripts respond to (CGI/1.1, RFC 3875).
 //!
 //! The application begins a request with [`Cgi::begin`], and gives it the events of its exchange
-//! ([`Cgi::event`]) and those of streams of scripts ([`Cgi::raw`]). Behind each of these it calls
+//! ([`Cgi::event`]) and those of streams of scripts ([`Cgi::raw`]). After each of these it calls
 //! [`Cgi::flush`]. The spawner starts the scripts, each for one request.
 //!
 //! The end of the output ends the response, as with other servers. A script that closes its output
@@ -560,7 +560,7 @@ impl Cgi {
         }
     }
 
-    /// Gives the place of a script to the next request.
+    /// Frees the place of a script for the next request.
     fn release(&self, scripts: &CgiScripts) {
         if let Some(next) = scripts.queue.release() {
             // A message that cannot be sent is not needed at the deadline of the request.

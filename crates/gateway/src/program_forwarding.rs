@@ -1,4 +1,4 @@
-//! A request as an application behind FastCGI or SCGI gets it: as variables (RFC 3875 §4.1).
+//! Makes the variables of a request for an application that speaks FastCGI or SCGI (RFC 3875 §4.1).
 
 use pinion_client::http_client::request::{
     ClientRequest, ForwardedRequest, OwnedFields, RequestBody, ServerProtocol,
@@ -21,7 +21,7 @@ use crate::script_location::{LocatedScript, ScriptFolder, ScriptLocation};
 use crate::upstream::{Upstream, UpstreamProtocol};
 use crate::upstream_group::UpstreamGroup;
 
-/// The options of an application behind FastCGI or SCGI, beside the request.
+/// The options of an application that speaks FastCGI or SCGI, beside the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramOptions {
     /// The target of the application in the paths of the site.

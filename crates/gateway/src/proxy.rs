@@ -1,7 +1,7 @@
 //! The requests of one worker that are forwarded.
 //!
 //! The application begins a request with [`Proxy::begin`], and gives it the events of its exchange
-//! ([`Proxy::event`]) and those of connections to upstream servers ([`Proxy::raw`]). Behind each of
+//! ([`Proxy::event`]) and those of connections to upstream servers ([`Proxy::raw`]). After each of
 //! these it calls [`Proxy::flush`].
 //!
 //! | Module | Task |
@@ -549,7 +549,7 @@ impl Forwarding {
         Ok(())
     }
 
-    /// Returns whether the server is an application behind FastCGI or SCGI.
+    /// Returns whether the server is an application that speaks FastCGI or SCGI.
     fn is_of_application(&self) -> bool {
         self.attempts.server.group().options.program.is_some()
     }

@@ -458,7 +458,7 @@ impl Python {
         }
     }
 
-    /// Gives the place of a request to those that wait.
+    /// Frees the place of a request for the waiting ones.
     fn release(&mut self, app: &PythonApp, process: u64, service_ms: Option<u64>) {
         app.queue.release(process, service_ms);
         self.grant(app);

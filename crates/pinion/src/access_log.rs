@@ -1,7 +1,7 @@
 //! The access log, written beside the workers and never by them.
 //!
 //! Each worker puts one bounded binary record for each request into its own ring ([`ring`]) and
-//! goes on; no lock, no allocation, no system call unless the log thread sleeps. One thread takes
+//! continues; no lock, no allocation, no system call unless the log thread sleeps. One thread takes
 //! the records out of all rings, makes lines of them ([`mod@format`]) and writes many lines at once
 //! ([`writer`]), each to the log that its record names: that of the server, or of a site
 //! ([`open_logs`]). When it cannot keep up, a record that finds its ring full is dropped and

@@ -21,9 +21,9 @@ use std::path::Path;
 /// The command that the arguments ask for.
 #[derive(Debug)]
 pub(crate) enum ParsedCommand {
-    /// To run a verb.
+    /// Run a verb.
     Run(Low),
-    /// To read this on stdout: clap's page of help or its version line.
+    /// Print this on stdout: clap's page of help or its version line.
     Help(clap::Error),
 }
 
@@ -133,7 +133,7 @@ fn low(verb: Verb, matches: &ArgMatches) -> Low {
     low
 }
 
-/// clap's form of the table.
+/// Returns clap's form of the table.
 pub(crate) fn command() -> Command {
     Command::new("pinion")
         .bin_name("pinion")

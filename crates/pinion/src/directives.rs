@@ -188,7 +188,7 @@ pub(crate) enum Kind {
     Upstream,
     /// A server that requests are forwarded to, without a path: `http://127.0.0.1:3000`.
     UpstreamUrl,
-    /// An application behind FastCGI or SCGI: `unix:/run/php/php-fpm.sock`, `127.0.0.1:9000`.
+    /// An application that speaks FastCGI or SCGI: `unix:/run/php/php-fpm.sock`, `127.0.0.1:9000`.
     Application,
     /// How requests are distributed over several servers: `header-hash:X-User`.
     Balance,
@@ -222,9 +222,9 @@ pub(crate) enum Default {
 /// When a changed value takes effect on a running server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TakesEffect {
-    /// With the next reload.
+    /// The next reload.
     Live,
-    /// With the next start.
+    /// The next start.
     Restart,
 }
 

@@ -64,7 +64,7 @@ impl Failure {
         }
     }
 
-    /// Tells the reason on stderr and gives the exit code it has.
+    /// Reports the reason on stderr and returns the exit code it has.
     pub(crate) fn report(self) -> ExitCode {
         self.tell();
         self.exit_code()

@@ -28,7 +28,7 @@ pub(crate) struct ListedEntry {
     pub(crate) modified: Option<String>,
     /// Media type with its parameters.
     pub(crate) media_type: Option<String>,
-    /// For an asset of an earlier release: the number of builds that have carried it over.
+    /// The number of builds that have carried it over, for an asset of an earlier release.
     pub(crate) previous: Option<u16>,
     /// The stored forms, identity first.
     pub(crate) representations: Vec<ListedForm>,

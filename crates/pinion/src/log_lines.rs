@@ -1,4 +1,4 @@
-//! Lines of a server that are no errors: the server goes on as it was asked to. An error begins
+//! Lines of a server that are no errors: the server continues as it was asked to. An error begins
 //! with `pinion: ` and the failure.
 
 use pinion_engine::stderr;

@@ -7,7 +7,7 @@ use pinion_archive::Code;
 /// The folder of the content, where code lies beside it.
 const CONTENT_FOLDER: &[u8] = b"/public_html";
 
-/// Whether there is a folder for the content.
+/// The places of code and content: whether there is code, and a folder for the content.
 pub(super) struct Places {
     is_dynamic: bool,
     has_folder: bool,
@@ -24,8 +24,8 @@ impl Places {
         places
     }
 
-    /// Looks at the path of a file of the content. At the top a folder of that name would be taken
-    /// for all of it.
+    /// Looks at the path of a file of the content. A build would take a folder of that name at the
+    /// top for all of the content.
     pub(super) fn take(&mut self, path: &[u8]) {
         let is_below = path.strip_prefix(CONTENT_FOLDER).is_some_and(|rest| rest.starts_with(b"/"));
         self.has_folder |= self.is_dynamic && is_below;

@@ -118,7 +118,7 @@ fn begins_with_year(part: &[u8]) -> bool {
     is_year && (digits == 4 || digits == part.len())
 }
 
-/// For each letter, the letters that follow it in English words and in names.
+/// The letters that follow each letter in English words and in names.
 const FOLLOWERS: [&[u8]; 26] = [
     b"bcdfghiklmnprstuvwxyz",
     b"abeijlorsuy",

@@ -38,7 +38,7 @@ pub(super) struct ImportPlan<'a> {
 /// Content with a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlannedPage {
-    /// A number in [`ImportPlan::answers`].
+    /// The number of its response in [`ImportPlan::answers`].
     pub(super) answer: usize,
     /// The path of which this one is another name.
     pub(super) alias_of: Option<Vec<u8>>,
@@ -53,7 +53,7 @@ pub(super) struct Rule {
     pub(super) path: Vec<u8>,
     /// Whether it is for all that is below `path` too.
     pub(super) below: bool,
-    /// A number in [`ImportPlan::answers`].
+    /// The number of its response in [`ImportPlan::answers`].
     pub(super) answer: usize,
     /// The page that responds; `None` for a redirect.
     pub(super) page: Option<Vec<u8>>,

@@ -10,7 +10,7 @@ use crate::codings::{CodingEffort, CodingsFor};
 use crate::lists::Lists;
 use crate::options::Options;
 
-/// Of a pattern and of a path that the model reads.
+/// The most bytes of a pattern and of a path that the model reads.
 const READ_MAX_BYTES: usize = 200;
 /// Plain patterns that braces may stand for.
 const BRANCHES_MAX: usize = 64;

@@ -21,7 +21,7 @@ pub(crate) fn assets(key: &[u8], html: &[u8]) -> Vec<Box<[u8]>> {
     for Ok(token) in Tokenizer::new_with_emitter(html, emitter) {
         let Token::StartTag(tag) = token else { continue };
         if &*tag.name == b"base" {
-            // From here on nothing is relative to the page; rare, and not worth more.
+            // After a `base` element nothing is relative to the page; rare, and not worth more.
             break;
         }
         let new = named(&tag).and_then(|reference| resolved(key, reference));

@@ -10,7 +10,7 @@ use crate::figures::{count, percent, size};
 use crate::limits::REPORT_ROWS_MAX;
 use crate::summary::Summary;
 
-/// The mark that tells a report from a page of a site; in its first bytes.
+/// The mark that distinguishes a report from a page of a site; in its first bytes.
 pub const REPORT_MARK: &str = "<meta name=generator content=\"pinion build --report\">";
 
 /// Numbers beyond this are not counted one by one in a table.

@@ -102,14 +102,14 @@ fn covers_tokens(wider: &[RedirectPart], parts: &[RedirectPart]) -> bool {
 enum PathToken {
     /// This byte, also a slash.
     Byte(u8),
-    /// At least one byte, and no slash: a placeholder.
+    /// A placeholder: at least one byte, and no slash.
     Segment,
     /// Any bytes: a star.
     Any,
 }
 
-/// Gives the tokens of parts in order, as long as `take` wants more. Returns whether it has wanted
-/// all of them.
+/// Passes the tokens of parts to `take` in order, as long as it wants more. Returns whether it has
+/// wanted all of them.
 fn all_tokens(parts: &[RedirectPart], take: &mut impl FnMut(PathToken) -> bool) -> bool {
     let text = |text: &[u8], take: &mut dyn FnMut(PathToken) -> bool| {
         text.iter().all(|byte| take(PathToken::Byte(*byte)))

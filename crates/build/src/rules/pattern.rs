@@ -22,7 +22,7 @@ pub(super) struct RulePattern {
 }
 
 impl RulePattern {
-    /// Reads `from` and the parameters after it. The placeholders that `to` names help to tell
+    /// Reads `from` and the parameters after it. The placeholders that `to` names help to decide
     /// which colons begin one.
     pub(super) fn parse(
         folder: &[u8],
@@ -170,7 +170,7 @@ impl RulePattern {
         Ok(())
     }
 
-    /// Gives the next capture its name.
+    /// Names the next capture.
     fn name(&mut self, word: Word<'_>, name: &str) -> Result<(), LineFault> {
         if name.is_empty() || !name.bytes().all(is_name_byte) {
             let expected = "a placeholder such as :name, of letters, digits, - and _";

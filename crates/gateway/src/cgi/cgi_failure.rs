@@ -50,13 +50,13 @@ pub enum CgiFailure {
     /// The content of the request cannot be stored, or not be read again.
     #[error("the content of the request cannot be stored: {0}")]
     Stored(Box<str>),
-    /// As many scripts run as may, and as many requests wait.
+    /// The maximum of scripts runs, and the maximum of requests waits.
     #[error("{running_max} scripts run, and too many requests wait for one to end (cgi-max)")]
     Busy {
         /// How many may run.
         running_max: usize,
     },
-    /// As many scripts run as may, and none has ended in time.
+    /// The maximum of scripts runs, and none has ended in time.
     #[error(
         "{running_max} scripts run, and none has ended within {} s (cgi-max)",
         CGI_QUEUE_TIMEOUT_MS / 1000
@@ -86,7 +86,7 @@ pub enum CgiFailure {
     Silent {
         /// Its path.
         script: Box<str>,
-        /// For how long.
+        /// The seconds of silence.
         seconds: u64,
     },
     /// The output of the script is no response.

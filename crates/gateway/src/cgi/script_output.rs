@@ -98,7 +98,7 @@ impl ScriptOutput {
         self.malformed_line.take()
     }
 
-    /// Reads the next output, and gives the parts of the response in it. Returns whether the
+    /// Reads the next output, and passes on the parts of the response in it. Returns whether the
     /// response is at its end.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ struct Check {
 
 impl HealthChecks {
     /// Checks the servers of these groups from now on, and no others. Groups that were there before
-    /// go on.
+    /// continue.
     pub(super) fn watch(
         &mut self,
         groups: impl Iterator<Item = Arc<UpstreamGroup>>,

@@ -73,7 +73,7 @@ impl StoredUpload {
         self.is_ended = false;
     }
 
-    /// Gives the next content to the connection, as far as there is room.
+    /// Sends the next content to the connection, as far as there is room.
     ///
     /// # Errors
     /// It cannot be read.

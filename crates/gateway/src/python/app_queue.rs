@@ -324,7 +324,8 @@ impl<T: Copy> AppQueueState<T> {
         self.processes.iter().any(|load| !load.is_down && !load.is_retired && !load.is_stuck)
     }
 
-    /// Gives the process with the fewest requests another one, if it may have one.
+    /// Assigns another request to the process with the fewest requests, if it may have one, and
+    /// returns its number.
     fn free_process(&mut self, requests_max: usize) -> Option<u64> {
         let has_live = self.has_live();
         let with_room = |load: &&mut ProcessLoad| {
@@ -341,7 +342,8 @@ impl<T: Copy> AppQueueState<T> {
         Some(load.number)
     }
 
-    /// Gives the request that has waited for the longest time to a process, if one has room.
+    /// Assigns the request that has waited for the longest time to a process, if one has room, and
+    /// returns it.
     fn grant_next(&mut self, requests_max: usize) -> Option<T> {
         if self.waiting.is_empty() {
             return None;

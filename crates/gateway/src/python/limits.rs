@@ -77,6 +77,6 @@ pub(super) const START_MS: u64 = 20;
 /// milliseconds: code that blocks it for a while has ended then. After that the process is stuck.
 pub(super) const BLOCKED_MS: u64 = 10_000;
 
-/// The number of processes that may end without starting a request before it fails, before the
-/// client gets status 502.
+/// The number of processes a request is given to that end without starting it, before the client
+/// gets status 502.
 pub(super) const ATTEMPTS_MAX: u32 = 8;

@@ -44,7 +44,7 @@ pub(super) struct OpenWebSocket {
     pinged_ms: Option<u64>,
 }
 
-/// Whether a WebSocket goes on.
+/// Whether a WebSocket stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum WebSocketLife {
@@ -253,7 +253,7 @@ impl OpenWebSocket {
         !self.input.is_empty()
     }
 
-    /// Returns when it is looked after next, in monotonic milliseconds.
+    /// Returns the time when it needs attention next, in monotonic milliseconds.
     fn due_ms(&self, now_ms: u64) -> u64 {
         if let Some(since_ms) = self.closing_since_ms {
             return since_ms + WEBSOCKET_CLOSE_MS;

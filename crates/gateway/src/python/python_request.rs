@@ -193,7 +193,7 @@ impl PythonRequest {
         }
     }
 
-    /// Returns whether the client has to do something before anything goes on.
+    /// Returns whether the client has to do something before the request continues.
     pub(super) fn waits_for_client(&self) -> bool {
         self.is_full || self.asked_bytes > 0
     }

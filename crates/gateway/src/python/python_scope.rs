@@ -36,7 +36,7 @@ pub(super) fn http_scope(
 /// Returns the scope of a WebSocket.
 ///
 /// # Errors
-/// As above.
+/// The errors of the scope of a request, above.
 pub(super) fn websocket_scope(
     app: &PythonApp,
     client: &ClientIdentity,

@@ -64,7 +64,7 @@ impl Python {
         }
     }
 
-    /// Looks whether event loops have answered that were asked.
+    /// Checks whether event loops that were asked have answered.
     pub(super) fn blocked_pass(&mut self, now_ms: u64) {
         while let Some((link, due_ms)) = self.blocked_checks.front().copied()
             && due_ms <= now_ms

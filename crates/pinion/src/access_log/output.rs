@@ -95,7 +95,8 @@ impl OpenLog {
         loop {
             let written = match &mut self.place {
                 LogDestination::File { file, .. } => file.write(bytes),
-                // By its descriptor: std's own handle would cut the lines apart to buffer them.
+                // Opened by its descriptor: std's own handle would cut the lines apart to buffer
+                // them.
                 LogDestination::Stdout => {
                     rustix::io::write(io::stdout(), bytes).map_err(io::Error::from)
                 }

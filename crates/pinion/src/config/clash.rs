@@ -176,7 +176,7 @@ fn hosts(sites: &[TableSection], file: &Path, faults: &mut Vec<ConfigFault>) {
     }
 }
 
-/// Checks that a listener has one kind, and only the keys that go with it.
+/// Checks that a listener has one kind, and that its keys and its address fit it.
 fn listener(section: &TableSection, file: &Path, faults: &mut Vec<ConfigFault>) {
     let kinds = LISTEN_KINDS.into_iter().filter(|kind| section.is_written(kind.row()));
     let kinds: Vec<ListenKind> = kinds.collect();

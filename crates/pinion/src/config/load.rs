@@ -42,7 +42,7 @@ pub(crate) struct LoadedFile {
     pub(crate) program_file_faults: Vec<ConfigFault>,
     /// The tables that stand once; none when the file is no TOML.
     pub(crate) server: Option<TableSection>,
-    /// In the order of the file.
+    /// The faults, in the order of the file.
     pub(crate) faults: Vec<ConfigFault>,
     /// Settings without effect, found by a check of the files that the configuration names.
     pub(crate) warnings: Vec<String>,

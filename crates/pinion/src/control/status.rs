@@ -113,7 +113,7 @@ pub(crate) struct StoreUse {
     pub(crate) memory_bytes: u64,
     /// The most that they may occupy; 0 without a limit.
     pub(crate) max_bytes: u64,
-    /// Which keys are removed when the store is full, as `--store-eviction` has it.
+    /// The policy that removes keys when the store is full, the value of `--store-eviction`.
     pub(crate) eviction: String,
 }
 

@@ -115,7 +115,7 @@ impl Table {
         }
     }
 
-    /// One line, no full stop.
+    /// Returns a description in one line without a full stop.
     pub(crate) fn brief(self) -> &'static str {
         match self {
             Self::Site => "A site; without any, the server has only a store",

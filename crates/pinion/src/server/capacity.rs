@@ -38,10 +38,10 @@ const OUTGOING_SMALL: u64 = 4;
 /// works itself has some hundreds.
 const OUTGOING_MAX: u64 = 1024;
 
-/// By default a server may take one part in so many of the memory: the rest is for the files that
-/// it serves, which the kernel keeps in memory, and for other programs.
+/// The divisor of the memory that a server may take by default: the rest is for the files that it
+/// serves, which the kernel keeps in memory, and for other programs.
 pub(super) const MEMORY_DIVISOR: u64 = 4;
-/// By default there is no more than one worker for so much memory.
+/// The memory for each worker by default: there is no more than one worker for so much memory.
 const WORKER_MEMORY_BYTES: u64 = 128 << 20;
 
 /// Buffer memory for each connection when no budget is given: half a request of common size from

@@ -3,7 +3,7 @@
 use crate::terminal::counted;
 use pinion_archive::Archive;
 
-/// The number of published paths of a site.
+/// The size of a site: its paths, and the files it was built from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContentCount {
     /// URL paths: a file may have several, such as `/` and `/index.html`.

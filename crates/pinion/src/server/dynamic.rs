@@ -52,7 +52,7 @@ pub(crate) struct Dynamic {
     work: Option<Box<RequestBuffers>>,
 }
 
-/// A request that goes on later.
+/// A request that continues later.
 struct SuspendedRequest {
     scripted: Scripted,
     fields: RequestFields,

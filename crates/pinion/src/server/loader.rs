@@ -381,8 +381,8 @@ impl Loader {
         failure.of_site(self.source.path(), self.host())
     }
 
-    /// Returns the host that tells the site from others of the same server; `None` if it is for all
-    /// that no other site names.
+    /// Returns the host that distinguishes the site from others of the same server; `None` if it is
+    /// for all that no other site names.
     fn host(&self) -> Option<&str> {
         self.content.hosts.first().map(String::as_str)
     }

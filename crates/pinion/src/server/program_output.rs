@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a program has ended.
+/// The interval of checks whether a program has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Runs a program without input to its end, and returns its status and at most `max_bytes` of its

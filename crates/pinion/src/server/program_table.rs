@@ -107,7 +107,7 @@ impl ProgramTable {
         Ok(programs)
     }
 
-    /// Gives the CGI scripts of a site their rows, if they have none yet.
+    /// Assigns rows to the CGI scripts of a site that have none yet.
     ///
     /// # Errors
     /// [`Failure`]: they cannot be run, or there is no spawner.

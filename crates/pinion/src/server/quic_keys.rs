@@ -1,7 +1,7 @@
 //! The keys of QUIC, kept in the state folder. A client whose connection was lost with a process,
-//! by a crash or a loss of power, goes on sending to it until its own patience ends. The next
-//! process knows by these keys that the connection was the server's, and resets it at once (RFC
-//! 9000 §10.3).
+//! by a crash or a loss of power, continues to send to it until its own timeout. The next process
+//! knows by these keys that the connection was the server's, and resets it at once (RFC 9000
+//! §10.3).
 //!
 //! Two processes can have the keys at the same time: while one replaces another, or where two
 //! servers share a state folder. A connection says in its ids which process has it, by a number

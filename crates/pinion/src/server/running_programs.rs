@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether programs that are not used any more have requests.
+/// The interval of checks whether programs that are not used any more have requests.
 const UNUSED_PAUSE: Duration = Duration::from_millis(50);
 
 /// The programs that run beside a server. Copies share everything.

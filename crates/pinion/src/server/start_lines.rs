@@ -166,7 +166,7 @@ pub(super) fn urls(listeners: &[Bound], quic: &[BoundQuic]) -> Vec<String> {
 }
 
 /// Prints the listeners, and the last line of a start: everything runs, and clients are served.
-/// Between the two, memory that building a folder has left behind is given back.
+/// Between the two, memory that a build of a folder has left is freed.
 pub(super) fn print_ready(urls: &[String], hosts: &Hosts, has_built: bool) {
     for url in urls {
         stderr::line(format_args!("listening {url}"));

@@ -63,7 +63,7 @@ impl Counts {
     }
 }
 
-/// The counts of all workers; those of one that was started again go on beside its new ones.
+/// The counts of all workers; those of a worker that was started again stay beside its new ones.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<Vec<Arc<Counts>>>);
 

@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_millis(300);
 
 /// A burst that never ends is interrupted by a call this often: a generator that writes a large
-/// site takes some seconds, and a program that writes for ever must not hold up every reload.
+/// site takes some seconds, and a program that writes without end must not hold up every reload.
 const BURST_MAX: Duration = Duration::from_secs(10);
 
 /// How often the path is looked at without any notice.

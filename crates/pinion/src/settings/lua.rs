@@ -40,7 +40,7 @@ pub(crate) struct Run {
     pub(crate) allowance: Allowance,
     /// The servers, secrets and programs that it may use.
     pub(crate) access: ScriptAccess,
-    /// The time that it may go on once it is asked to end.
+    /// The time that it may continue once it is asked to end.
     pub(crate) grace: Duration,
 }
 

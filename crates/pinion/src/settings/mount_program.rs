@@ -1,4 +1,4 @@
-//! The settings of a `[[site.mount]]` for an application behind FastCGI or SCGI.
+//! The settings of a `[[site.mount]]` for an application that speaks FastCGI or SCGI.
 
 use super::mount::{MountFault, number, optional, texts, value};
 use crate::server::mounts::MountPath;

@@ -1,4 +1,4 @@
-//! `pinion serve`, as meant: a server, and one site of it.
+//! The settings of `pinion serve`: a server, and one site of it.
 
 use super::build::content;
 use super::cgi_flags::cgi_mounts;

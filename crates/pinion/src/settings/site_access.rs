@@ -38,7 +38,7 @@ pub(crate) struct AccessTable {
     pub(crate) cors: Option<CorsPolicy>,
 }
 
-/// The users whose passwords are asked for, and their file.
+/// The password file of a part of a site, and its realm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PasswordSettings {
     pub(crate) file: PathBuf,

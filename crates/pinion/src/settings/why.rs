@@ -1,4 +1,4 @@
-//! `pinion why`, as meant: a request, and the server that would respond.
+//! The settings of `pinion why`: a request, and the server that would respond.
 
 use super::{Serve, operand, path, read, row, single};
 use crate::directives::{self, verbs::Verb};

@@ -3,7 +3,7 @@
 //!
 //! A request counts until the engine says that its exchange has ended
 //! ([`App::ended`](pinion_engine::app::App::ended)): its response has left, or its stream or its
-//! connection was aborted. Other requests of the connection go on counting.
+//! connection was aborted. Other requests of the connection still count.
 
 use super::rate_table::ClientPrefix;
 use pinion_engine::exchange::Exchange;

@@ -1,5 +1,5 @@
 //! Files of users and the hashes of their passwords, as `htpasswd` of Apache writes them: one user
-//! in each line, `NAME:HASH`. Behind another colon there may be a comment, as nginx has it.
+//! in each line, `NAME:HASH`. After another colon there may be a comment, as in nginx.
 
 use super::limits::{
     BCRYPT_COST_ADVISED, BCRYPT_COST_MAX, LINE_MAX_BYTES, PASSWORD_FILE_MAX_MIB, USER_MAX_BYTES,

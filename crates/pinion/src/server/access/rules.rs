@@ -33,8 +33,8 @@ pub(crate) struct AccessRule {
     scope: PathScope,
     pub(crate) table: AccessTable,
     pub(crate) password: Option<Arc<PasswordRule>>,
-    /// The number of its table: a table that a reload does not change keeps it, so that limits go
-    /// on.
+    /// The number of its table: a table that a reload does not change keeps it, so that its limits
+    /// continue.
     pub(crate) number: u64,
 }
 
@@ -72,7 +72,7 @@ impl RuleSet {
 
 impl AccessRules {
     /// Reads the files that the settings of a site name; `None` if no request needs a check.
-    /// `source` is the path of the site, and `hosts` tell sites of the same path apart.
+    /// `source` is the path of the site, and `hosts` distinguish sites of the same path.
     ///
     /// # Errors
     /// The error in its password files.

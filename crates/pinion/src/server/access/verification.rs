@@ -36,9 +36,9 @@ pub(super) enum PasswordCheck {
 }
 
 /// A group of attempts to find a password that count together: the attempts of a client, with the
-/// number 0. Clients on Unix sockets, which have no address, are told apart by a number of the user
-/// that they name: one that guesses the password of a user locks out that user alone. Names can be
-/// invented, so all of these clients together have limits as well.
+/// number 0. Clients on Unix sockets, which have no address, are distinguished by a number of the
+/// user that they name: one that guesses the password of a user locks out that user alone. Names
+/// can be invented, so all of these clients together have limits as well.
 pub(super) type Guesser = (u64, ClientPrefix);
 
 /// All clients on Unix sockets together. No user that they name has this number.
@@ -276,8 +276,8 @@ impl AccessGate {
         Ok(number)
     }
 
-    /// Takes a message if it is about a password: returns the requests that go on. Gives other
-    /// messages back.
+    /// Takes a message if it is about a password: returns the requests that continue. Returns other
+    /// messages.
     pub(crate) fn posted(
         &mut self,
         message: Message,

@@ -30,8 +30,8 @@ pub(super) const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most of the output of `php-fpm -v` that is read, in bytes: it is three lines.
 pub(super) const VERSION_MAX_BYTES: u64 = 4 * 1024;
 
-/// How long a PHP-FPM that no site uses any more may go on with requests in flight and those that
-/// wait for it. After that it gets its stop signal.
+/// How long a PHP-FPM that no site uses any more may continue with requests in flight and those
+/// that wait for it. After that it gets its stop signal.
 pub(crate) const UNUSED_MAX: Duration = Duration::from_secs(10);
 
 /// The longest path of a Unix socket, in bytes: `sun_path` of unix(7) without the zero at its end.

@@ -6,10 +6,10 @@ use std::time::Duration;
 /// a small machine.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How often it is looked whether a process that is waited for has ended.
+/// The interval of checks whether a process that is waited for has ended.
 pub(super) const START_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a process that others have replaced may go on with its requests, such as streams,
+/// How long a process that others have replaced may continue with its requests, such as streams,
 /// uploads and downloads. After that it gets its stop signal.
 pub(super) const RETIRED_MAX: Duration = Duration::from_secs(600);
 
@@ -33,7 +33,7 @@ pub(super) const CODE_BURST_MAX: Duration = Duration::from_secs(5);
 /// user 8192 watches by default on small machines.
 pub(super) const CODE_FOLDERS_MAX: usize = 2048;
 
-/// How often it is looked whether a process has reached a limit.
+/// The interval of checks whether a process has reached a limit.
 pub(crate) const LIMITS_PAUSE: Duration = Duration::from_millis(250);
 
 /// How long no other process is tried in the place of one that has reached a limit, after one that

@@ -1,7 +1,6 @@
 //! A Python application with its processes. Each reload, each change of its code with `--dev` and
 //! each limit of a process leads to the same: other processes are started, and once all of them
-//! have loaded the application they take the place of those that there were. These finish their
-//! requests and end.
+//! have loaded the application they replace the earlier ones. These finish their requests and end.
 
 use super::interpreter;
 use super::limits::RETIRED_PROCESSES_MAX;

@@ -41,7 +41,7 @@ pub(crate) const PAGE_MAX_BYTES: usize = 1024 * 1024;
 /// Locks for all kept forms, so that workers seldom wait for each other.
 const SHARDS: usize = 16;
 
-/// Bytes of kept forms behind one lock: 32 MiB in all. All of them are dropped when there are more,
+/// Bytes of kept forms under one lock: 32 MiB in all. All of them are dropped when there are more,
 /// and made again.
 const SHARD_MAX_BYTES: usize = 2 * 1024 * 1024;
 

@@ -77,7 +77,7 @@ pub(crate) struct Bodies {
     pub(crate) repeated: u64,
     /// Their bytes.
     pub(crate) repeated_bytes: u64,
-    /// Of the different ones, the number that stay in files outside of the archive.
+    /// The number of different bodies that stay in files outside of the archive.
     pub(crate) external: u64,
 }
 

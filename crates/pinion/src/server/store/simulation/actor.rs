@@ -96,7 +96,7 @@ impl Actor {
         self.is_over
     }
 
-    /// Returns when it goes on reading, in milliseconds.
+    /// Returns the time when it continues to read, in milliseconds.
     pub(super) fn thaws_ms(&self) -> Option<u64> {
         self.thaws_ms.filter(|_| !self.is_over)
     }
