@@ -205,7 +205,7 @@ impl<'s> Entry<'s> {
         Ok(Entry { header, path, target, rows, offset })
     }
 
-    /// Looks at everything a reader will look at, the rows of all representations included.
+    /// Checks everything a reader will use, the rows of all representations included.
     pub(crate) fn validate_all(&self) -> Result<(), Fault> {
         self.validate()?;
         self.rows.iter().try_for_each(validate_row)
@@ -285,7 +285,7 @@ impl<'s> Representation<'s> {
     }
 }
 
-/// Looks at the values of a row, but for the numbers that lead elsewhere.
+/// Checks the values of a row, except the numbers that lead elsewhere.
 #[inline]
 pub(crate) fn validate_row(row: &RepresentationRow) -> Result<(), Fault> {
     if !is_tag(&row.etag) {

@@ -89,7 +89,7 @@ fn parse(mut bytes: &[u8]) -> Option<Previous<'_>> {
 pub(crate) struct NewPrevious(BTreeMap<Box<[u8]>, u16>);
 
 impl NewPrevious {
-    /// Notes a path, which an entry was added for.
+    /// Records a path, which an entry was added for.
     pub(crate) fn add(&mut self, path: &[u8], age: u16) {
         debug_assert!(path.len() <= PATH_MAX_BYTES && age > 0);
         self.0.insert(path.into(), age);

@@ -215,7 +215,7 @@ impl SharedTable {
     }
 }
 
-/// Looks at a block that is to be written, but for the number of another one in it.
+/// Checks a block that is to be written, except the number of another one in it.
 pub(crate) fn validate(block: &[u8]) -> Result<(), Fault> {
     BlockPlaces::parse(block, 0).map(|_| ())
 }

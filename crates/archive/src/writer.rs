@@ -213,7 +213,7 @@ impl<W: Write + Seek> Writer<W> {
         self.origins.add(origin);
     }
 
-    /// Notes that the entry of a path is not of the site itself: `age` builds have carried it on,
+    /// Records that the entry of a path is not of the site itself: `age` builds have carried it on,
     /// this one included.
     pub fn previous(&mut self, path: &[u8], age: u16) {
         self.previous.add(path, age);

@@ -173,7 +173,7 @@ struct Lines {
 }
 
 impl Extraction<'_> {
-    /// Looks at every entry without writing anything.
+    /// Checks every entry without writing anything.
     fn look(&mut self) -> Result<(), ExtractError> {
         let (mut files, mut bytes) = (0, 0);
         let mut has_file = false;

@@ -100,7 +100,7 @@ impl Rules {
         files.finish(options.lax_rules)
     }
 
-    /// Looks at the redirects and the paths of the site together. Those that lead to themselves are
+    /// Checks the redirects and the paths of the site together. Those that lead to themselves are
     /// left out if `lax`.
     ///
     /// # Errors

@@ -81,7 +81,7 @@ impl OpenSource {
         Ok(())
     }
 
-    /// Hands all of the content on piece by piece.
+    /// Passes all of the content on piece by piece.
     pub(crate) fn pieces(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), Reason> {
         self.rewind()?;
         let mut piece = vec![0; PIECE_BYTES];

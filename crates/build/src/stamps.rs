@@ -274,7 +274,7 @@ impl Notes {
         Ok(Notes { out, began, rows: 0 })
     }
 
-    /// Notes a file. Rows come in the order of their keys.
+    /// Records a file. Rows come in the order of their keys.
     pub(crate) fn add(&mut self, key: &[u8], stamp: &Stamp, found: &FoundIn) -> io::Result<()> {
         let FoundIn { digest, media, archive, by_content, by_rule, is_decoded } = *found;
         let settled = self.began.saturating_sub(RACY_SECONDS);

@@ -321,7 +321,7 @@ impl fmt::Display for Shadowed {
     }
 }
 
-/// Says why a file is left out whose name has a part of the names of code.
+/// Writes why a file is left out whose name has a part of the names of code.
 fn named_as_code(path: &Path) -> &'static str {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let extension = name.rsplit_once(".dyn.").map_or("", |(_, extension)| extension);

@@ -5,7 +5,7 @@
 //! the folders between it and the source, and for those that hold the source. Folders that the
 //! kernel makes up, such as /proc, are not entered. Links beside each other can lead to one folder
 //! by any number of paths, twice as many with each level: their number is bounded. Everything that
-//! cannot be a resource is noted, and the walk goes on.
+//! cannot be a resource is recorded, and the walk continues.
 
 mod ahead;
 
@@ -401,7 +401,7 @@ impl FolderReader<'_> {
         Some(SiteName { sorted_as, what })
     }
 
-    /// Notes a folder that must not be entered, since its walk would lead through the whole
+    /// Records a folder that must not be entered, since its walk would lead through the whole
     /// machine; returns whether it is one.
     fn is_out_of_reach(
         &self,

@@ -333,7 +333,7 @@ impl Cgi {
         }
     }
 
-    /// Goes on with an exchange in both directions, as far as there is room.
+    /// Continues an exchange in both directions, as far as there is room.
     fn go_on(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
         let Self { runner, requests, storage, .. } = self;
         let request = requests.get_mut(&address)?;

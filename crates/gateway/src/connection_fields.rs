@@ -82,7 +82,7 @@ pub(crate) struct ListedNames<I> {
 }
 
 impl<'a, I: Iterator<Item = Field<'a>> + Clone> ListedNames<I> {
-    /// Looks at the fields of a message.
+    /// Examines the fields of a message.
     pub(crate) fn of(fields: I) -> Self {
         let is_plain = |option: &[u8]| {
             [&b""[..], b"close", b"keep-alive"].iter().any(|one| option.eq_ignore_ascii_case(one))

@@ -408,7 +408,7 @@ impl Proxy {
         }
     }
 
-    /// Goes on with an exchange in both directions, as far as there is room.
+    /// Continues an exchange in both directions, as far as there is room.
     fn go_on(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
         let Self { client, exchanges, tunnels, news, messages, .. } = self;
         let forwarding = exchanges.get_mut(&address).filter(|one| !one.is_collecting())?;
@@ -716,7 +716,7 @@ impl Forwarding {
         offered.into_iter().any(|one| one.as_bytes().eq_ignore_ascii_case(protocol))
     }
 
-    /// Hands on interim responses, but for 100: this server has sent its own.
+    /// Passes on interim responses, except 100: this server has sent its own.
     fn interim(&mut self, client: &mut HttpClient, exchange: &mut Exchange<'_>) {
         while let Some(interim) = client.next_interim(self.id) {
             if interim.status != 100 {

@@ -321,7 +321,7 @@ impl Python {
         }
     }
 
-    /// Gives a request to a process, or lets it wait.
+    /// Sends a request to a process, or lets it wait.
     fn enter(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Result<(), ProxyError> {
         let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
         request.stage = RequestStage::Waiting;
@@ -350,7 +350,7 @@ impl Python {
         }
     }
 
-    /// Gives a request to a process, which has a place for it.
+    /// Sends a request to a process, which has a place for it.
     fn start(&mut self, address: Address, process: u64, exchange: &mut Exchange<'_>) {
         let Some(request) = self.requests.get_mut(&address) else { return };
         let last_number = &mut self.last_number;
@@ -431,7 +431,7 @@ impl Python {
         Ended::Gone { status, body_bytes }
     }
 
-    /// Tells the process that nothing of a request is needed any more, or takes it out of the
+    /// Notifies the process that nothing of a request is needed any more, or takes it out of the
     /// queue.
     fn give_up(&mut self, address: Address, exchange: &mut Exchange<'_>) {
         let Some(request) = self.requests.get(&address) else { return };
@@ -464,7 +464,7 @@ impl Python {
         self.grant(app);
     }
 
-    /// Tells the requests whose turn has come.
+    /// Notifies the requests whose turn has come.
     fn grant(&mut self, app: &PythonApp) {
         while let Some(next) = app.queue.grant() {
             if self.requests.contains_key(&next) {

@@ -83,7 +83,7 @@ impl TunnelEnd {
         Self { address, carrier, credit, has_ended: false }
     }
 
-    /// Asks for more.
+    /// Asks for more bytes.
     pub(crate) fn want(&mut self, connections: &mut Connections<'_>) {
         if self.credit >= TUNNEL_PIECE_BYTES / 2 {
             return;

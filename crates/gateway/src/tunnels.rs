@@ -286,7 +286,7 @@ impl OpenTunnel {
         self.upstream.want(connections);
     }
 
-    /// Hands bytes on to the other side, and asks for more if there is room.
+    /// Passes bytes on to the other side, and asks for more if there is room.
     fn transfer(&mut self, side: TunnelSide, bytes: &[u8], connections: &mut Connections<'_>) {
         let is_early = side == TunnelSide::Upstream && !self.is_open;
         if is_early {

@@ -84,7 +84,7 @@ impl Failure {
         }
     }
 
-    /// Tells the reason on stderr now: the verb has written its document already.
+    /// Reports the reason on stderr now: the verb has written its document already.
     pub(crate) fn told(self) -> Self {
         self.tell();
         if matches!(self, Self::ReaderGone) { self } else { Self::Told }

@@ -50,7 +50,7 @@ fn unasked<'p>(skipped: &'p [PathBuf], excluded: &[PathBuf]) -> Vec<&'p PathBuf>
     skipped.iter().filter(|path| excluded.binary_search(path).is_err()).collect()
 }
 
-/// Says which scripts of other programs there are, whose sources are left out; `None` without any.
+/// Returns a note about scripts of other programs, whose sources are left out; `None` without any.
 fn scripts(skipped: &[&PathBuf]) -> Option<String> {
     let scripts: Vec<&PathBuf> = skipped.iter().copied().filter(|path| is_script(path)).collect();
     let count = counted(scripts.len() as u64, "script");
@@ -70,7 +70,8 @@ fn left_out(skipped: &[&PathBuf]) -> Option<String> {
     (!skipped.is_empty()).then(|| format!("{paths} left out (publish with --include): {named}"))
 }
 
-/// Says which files clients keep and do not ask for again; `None` if there is no such file.
+/// Returns a note about files that clients keep and do not ask for again; `None` if there is no
+/// such file.
 pub(crate) fn kept_by_clients(fingerprinted: &Fingerprinted) -> Option<String> {
     let Fingerprinted { files, examples } = fingerprinted;
     let examples: Vec<String> = examples.iter().map(|path| path.display().to_string()).collect();

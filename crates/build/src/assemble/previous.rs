@@ -205,7 +205,7 @@ fn previous(path: &Path, damage: Damage) -> BuildError {
     BuildError::Previous { path: path.to_owned(), damage }
 }
 
-/// Notes an asset; of one that several archives have, the youngest is taken, and of those the
+/// Records an asset; of one that several archives have, the youngest is taken, and of those the
 /// first.
 fn take(assets: &mut BTreeMap<Box<[u8]>, Asset>, path: &[u8], asset: Asset) {
     match assets.get_mut(path) {

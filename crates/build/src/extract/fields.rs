@@ -121,7 +121,7 @@ pub(super) struct Headers {
 type Lines = BTreeMap<String, Vec<String>>;
 
 impl Answers {
-    /// Notes an entry and the file that it becomes, if it is not another name of one.
+    /// Records an entry and the file that it becomes, if it is not another name of one.
     pub(super) fn take(
         &mut self,
         archive: &Archive<'_>,

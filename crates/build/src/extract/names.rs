@@ -25,7 +25,7 @@ struct ConventionNames {
 }
 
 impl Names {
-    /// Notes the names that a build gives a file.
+    /// Records the names that a build gives a file.
     pub(super) fn take(&mut self, archive: &Archive<'_>, file: &[u8]) -> Result<(), Damage> {
         for (found, url) in [(&mut self.index, index_url(file)), (&mut self.clean, clean_url(file))]
         {

@@ -83,7 +83,7 @@ impl ScriptRequest {
         is_storing && self.lacks_length && !is_always_stored
     }
 
-    /// Gives content to the script, or asks the client for more, as far as the script takes it.
+    /// Sends content to the script, or asks the client for more, as far as the script takes it.
     ///
     /// # Errors
     /// Stored content cannot be read.

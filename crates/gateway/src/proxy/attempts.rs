@@ -104,7 +104,7 @@ impl Attempts {
         }
     }
 
-    /// Goes on with the next server. Returns false if all were tried.
+    /// Continues with the next server. Returns false if all were tried.
     fn advance(&mut self, now_ms: u64, random: u64) -> bool {
         let next = self.server.group().choose(self.key, self.tried, now_ms, random);
         let Some(next) = next else { return false };

@@ -120,7 +120,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         self.lock().is_refusing = true;
     }
 
-    /// Gives a process no more requests.
+    /// Stops sending requests to a process.
     pub(super) fn retire_process(&self, number: u64) {
         let mut state = self.lock();
         if let Some(load) = state.load(number) {

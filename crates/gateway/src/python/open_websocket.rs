@@ -339,7 +339,7 @@ impl OpenWebSocket {
         WebSocketLife::GoesOn
     }
 
-    /// Tells the process that it is closed.
+    /// Notifies the process that it is closed.
     fn tell_closed(&mut self, code: u16, reason: &str, frames: &mut Vec<u8>) {
         if !self.has_left_process {
             self.has_left_process = true;

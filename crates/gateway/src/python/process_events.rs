@@ -139,7 +139,7 @@ impl Python {
         self.frames.clear();
     }
 
-    /// Gives a process content that it wants, as long as the connection to it has room.
+    /// Sends a process content that it wants, as long as the connection to it has room.
     fn give_held(
         &mut self,
         link: &mut ProcessLink,
@@ -278,7 +278,7 @@ impl Python {
         }
     }
 
-    /// Hands a frame about a request on to its client. Frames for the process come into
+    /// Passes a frame about a request on to its client. Frames for the process come into
     /// `self.frames`. Returns whether the request has become a WebSocket.
     fn frame(
         &mut self,

@@ -204,7 +204,7 @@ impl ProcessLink {
         }
     }
 
-    /// Remembers a request whose content may have to wait until there is room.
+    /// Records a request whose content may have to wait until there is room.
     pub(super) fn hold(&mut self, number: u32) {
         if let Some(known) = self.requests.get_mut(&number)
             && !std::mem::replace(&mut known.is_held, true)

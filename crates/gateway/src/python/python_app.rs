@@ -134,7 +134,7 @@ impl PythonApp {
         self.queue.refuse_until_loaded();
     }
 
-    /// Gives a process no more requests.
+    /// Stops sending requests to a process.
     pub fn retire_process(&self, number: u64) {
         self.queue.retire_process(number);
     }

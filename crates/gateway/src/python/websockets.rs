@@ -199,7 +199,7 @@ impl Python {
         true
     }
 
-    /// Gives up WebSockets whose clients have left before their connections were switched.
+    /// Drops WebSockets whose clients have left before their connections were switched.
     pub(super) fn websocket_pass(&mut self, connections: &mut Connections<'_>) {
         let now_ms = connections.now().monotonic_ms;
         while let Some((key, due_ms)) = self.websockets.opening.front().copied()

@@ -220,7 +220,7 @@ impl Inner {
 pub(crate) struct ReloadNotice(Option<Arc<Inner>>);
 
 impl ReloadNotice {
-    /// Remembers for the report that a part has failed.
+    /// Records for the report that a part has failed.
     pub(crate) fn fail(&self) {
         if let Some(inner) = &self.0 {
             inner.lock().failing = true;

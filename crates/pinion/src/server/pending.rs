@@ -240,7 +240,7 @@ fn grown<T>(vector: &Vec<T>, more: usize, first: usize) -> usize {
     }
 }
 
-/// Gives a vector that capacity, and no more; false without memory for it.
+/// Sets the capacity of a vector, and no more; returns false without memory for it.
 fn grow<T>(vector: &mut Vec<T>, capacity: usize) -> bool {
     let more = capacity.saturating_sub(vector.len());
     more == 0 || vector.try_reserve_exact(more).is_ok()

@@ -184,7 +184,7 @@ impl ProgramRows {
         }
     }
 
-    /// Gives a program a free row, or else a new one, and a name that no other row has.
+    /// Assigns a program a free row, or else a new one, and a name that no other row has.
     fn take_row(&mut self, program: &ProgramStart) -> u16 {
         let free = |row: &ProgramRow| row.is_free() && row.start.name == program.name;
         let free = self.rows.iter().position(free);

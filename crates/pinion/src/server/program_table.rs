@@ -282,7 +282,7 @@ impl ProgramTable {
         Ok(())
     }
 
-    /// Tells the supervisor its programs, and the generation of the table that is in use.
+    /// Sends the supervisor its programs, and the generation of the table that is in use.
     fn announce(&self, rows: &ProgramRows) {
         if let Some(inbox) = &self.inbox {
             inbox.set_programs(SupervisedPrograms {

@@ -126,8 +126,8 @@ impl Published {
         }
     }
 
-    /// Gives a site another generation; false when there is no such site any more. Workers have to
-    /// be woken afterwards, as for every change.
+    /// Publishes another generation of a site; returns false when there is no such site any more.
+    /// Workers have to be woken afterwards, as for every change.
     pub(crate) fn publish(&self, id: SiteId, next: Generation) -> bool {
         let mut next = Some(Arc::new(next));
         self.change(|roster| {

@@ -139,7 +139,7 @@ impl Reloader {
         Ok(Self { asked, pending, last_change })
     }
 
-    /// Notes that the site is changing: a load is asked for once that has come to an end.
+    /// Records that the site is changing: a load is asked for once that has come to an end.
     pub(crate) fn note_change(&self) {
         self.last_change.set();
     }

@@ -371,7 +371,7 @@ impl RunningPrograms {
 }
 
 impl RunningState {
-    /// Tells the supervisor which programs there are.
+    /// Sends the supervisor the list of programs.
     fn keep(&self, table: &ProgramTable) -> Result<(), Failure> {
         let left: Vec<&LeftPrograms> = self.left.iter().collect();
         table.set_supervised(self.site_programs.kept_with(&self.configured, &left))

@@ -368,7 +368,7 @@ impl Running {
         }
     }
 
-    /// Remembers a change, and reports one of a folder. An archive is complete whenever it has its
+    /// Records a change, and reports one of a folder. An archive is complete whenever it has its
     /// name, and notices are about its neighbours too.
     fn note_change(&mut self) {
         self.has_changed = true;

@@ -109,7 +109,7 @@ impl ExplanationDraft<'_> {
         self.finish(&Prepared { shared, ..Prepared::empty(204) }, &HeaderOrigins::default());
     }
 
-    /// Says of headers that rules add where they come from.
+    /// Explains the origin of the headers that rules add.
     pub(super) fn name_added(&mut self) {
         for field in self.added.iter() {
             let is_it = |name: &str, value: &str| {

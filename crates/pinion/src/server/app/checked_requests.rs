@@ -42,7 +42,7 @@ impl Means<'_> {
         self.check(site, asked, request, &head, exchange);
     }
 
-    /// Goes on with a request if these rules admit it.
+    /// Continues a request if these rules admit it.
     pub(super) fn check(
         self,
         site: &SiteGeneration,
@@ -214,7 +214,7 @@ impl SitesApp {
         }
     }
 
-    /// Goes on with requests whose passwords were verified.
+    /// Continues requests whose passwords were verified.
     #[cold]
     pub(super) fn resume(
         &mut self,

@@ -137,7 +137,7 @@ impl Gateway {
         self.redirects.pop_front()
     }
 
-    /// Says how many local redirects have led to the request that begins now.
+    /// Sets how many local redirects have led to the request that begins now.
     pub(crate) fn set_redirect_count(&mut self, count: u32) {
         self.redirect_count = count;
     }

@@ -90,7 +90,7 @@ impl Gateway {
     }
 }
 
-/// Says why an open file is not sent, with this status.
+/// Returns the reason why an open file is not sent, with this status.
 fn unsent_file(status: u16) -> &'static str {
     match status {
         503 => {

@@ -67,7 +67,7 @@ impl PythonApps {
         self.apps.iter().flat_map(|app| app.new_processes()).collect()
     }
 
-    /// Gives requests to the new processes in the place of those that there were.
+    /// Sends requests to the new processes in place of the earlier ones.
     pub(crate) fn use_new(&self, poster: &Poster) {
         self.apps.iter().for_each(|app| app.use_new(None, Some(poster)));
     }
@@ -83,7 +83,7 @@ impl PythonApps {
         self.apps.iter().for_each(|app| app.app.refuse_until_loaded());
     }
 
-    /// Gives requests to none of the processes.
+    /// Sends requests to none of the processes.
     pub(crate) fn retire(&self) {
         self.apps.iter().for_each(|app| app.retire());
     }

@@ -158,7 +158,7 @@ impl RunningApp {
         }
     }
 
-    /// Gives requests to none of the processes.
+    /// Sends requests to none of the processes.
     pub(super) fn retire(&self) {
         for process in &mut *self.lock() {
             if let ProcessStage::InUse { number, .. } = process.stage {

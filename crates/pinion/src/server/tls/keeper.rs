@@ -259,7 +259,7 @@ impl KeeperState {
         self.served.set(&self.loaded);
     }
 
-    /// Tells when no certificate names the host any more that redirects lead to.
+    /// Warns when no certificate names the host any more that redirects lead to.
     fn tell_unnamed_host(&mut self, reports: &Reports) {
         let names_host = self.is_host_named();
         let was_named = std::mem::replace(&mut self.names_host, names_host);

@@ -100,7 +100,7 @@ impl Scope {
         is_more
     }
 
-    /// Finds out anew where everything is.
+    /// Resolves the real paths of all parts anew.
     pub(super) fn resolve(&mut self) {
         // A source that is gone is being replaced; until then the old places will do.
         let Ok(real) = self.source.canonicalize() else { return };

@@ -97,7 +97,7 @@ impl DraftTable {
         self.note(&place.into(), message.as_ref(), false);
     }
 
-    /// Says at this place that requests are let in now that were refused.
+    /// Notes at this place that requests are let in now that were refused.
     pub(super) fn opens(&mut self, place: impl Into<String>, message: impl AsRef<str>) {
         self.note(&place.into(), message.as_ref(), true);
     }

@@ -269,7 +269,7 @@ impl SiteDraft {
         }
     }
 
-    /// Says which paths are refused that a step before has served.
+    /// Notes which paths are refused that a step before has served.
     fn overlaps(&mut self, path: &str, at: &str) {
         let served: Vec<String> = self
             .served
