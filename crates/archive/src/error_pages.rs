@@ -42,7 +42,7 @@ pub(crate) fn key(status: u16) -> Vec<u8> {
 }
 
 impl ErrorPages {
-    /// Reads those that are sound.
+    /// Reads the pages that are sound.
     pub(crate) fn load(archive: &Archive<'_>) -> ErrorPages {
         let mut scratch = Scratch::new();
         ErrorPages {

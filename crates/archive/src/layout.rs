@@ -244,7 +244,7 @@ pub struct IndexHeader {
     pub seed: U64,
     /// Bit *d* is set when a fallback page lives in a directory *d* levels below the root.
     pub fallback_depths: U64,
-    /// Those of [`INDEX_FLAGS`]; the other bits are zero.
+    /// The flags of [`INDEX_FLAGS`]; the other bits are zero.
     pub flags: U64,
     /// Zero.
     pub reserved: [u8; 16],

@@ -26,7 +26,7 @@ pub(crate) struct Records {
     waiting: Vec<u8>,
     /// The offset at which the section began.
     start: Option<u64>,
-    /// Length of those that were written.
+    /// The length of the records that were written.
     written: u64,
     hasher: blake3::Hasher,
     keys: RecordKeys,

@@ -22,7 +22,7 @@ pub struct SharedId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum Role {
-    /// Only for the entries that name it.
+    /// The block is only for the entries that name it.
     Ordinary = 0,
     /// The block of responses that the server makes itself (error pages, the response to OPTIONS):
     /// all fields except `Content-Type`. Its status is of no meaning.

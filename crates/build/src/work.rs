@@ -84,7 +84,7 @@ pub(crate) enum Codings {
     Untried,
     /// The result of each coding of a list.
     Tried(ListId, Vec<Tried>),
-    /// An earlier file with this content has those of the list.
+    /// An earlier file with this content has the results of the list.
     Earlier(ListId),
 }
 

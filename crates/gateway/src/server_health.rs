@@ -13,7 +13,7 @@ use crate::limits::{FAIL_TIMEOUT_MS, HEALTH_FAILS, HEALTH_PASSES, MAX_FAILS};
 /// The limits at which failed requests take a server out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassiveChecks {
-    /// So many failures within `fail_timeout_ms` take a server out; 0: none do.
+    /// The number of failures within `fail_timeout_ms` that takes a server out; 0: none do.
     pub max_fails: u32,
     /// The time in which failures are counted, and for which the server is not used then.
     pub fail_timeout_ms: u64,
@@ -28,9 +28,9 @@ impl Default for PassiveChecks {
 /// The numbers of health checks in a row that change the state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthThresholds {
-    /// So many failed ones take it out. Not 0.
+    /// The number of failed ones that takes it out. Not 0.
     pub fails: u32,
-    /// So many that pass bring it back. Not 0.
+    /// The number of passed ones that brings it back. Not 0.
     pub passes: u32,
 }
 
@@ -43,7 +43,7 @@ impl Default for HealthThresholds {
 /// A change of the state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthChange {
-    /// So many requests have failed: it is not used for so many milliseconds.
+    /// This number of requests has failed: it is not used for this time.
     Out {
         /// The number of failures.
         fails: u32,
@@ -52,9 +52,9 @@ pub enum HealthChange {
     },
     /// A request has succeeded: it is used again.
     Back,
-    /// So many health checks have failed in a row.
+    /// This number of health checks has failed in a row.
     Down(u32),
-    /// So many health checks have passed in a row.
+    /// This number of health checks has passed in a row.
     Up(u32),
 }
 

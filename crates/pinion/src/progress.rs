@@ -64,7 +64,7 @@ pub(crate) struct Watcher {
 struct State {
     /// Files and bytes that there are.
     total: (u64, u64),
-    /// Those that are done. Bytes of files that are under way count in part.
+    /// Files and bytes that are done. Bytes of files that are under way count in part.
     done: (u64, u64),
 }
 

@@ -69,7 +69,7 @@ impl fmt::Display for Difference {
 #[derive(Default)]
 pub(super) struct Answers {
     all: Vec<StoredAnswer>,
-    /// Those that no fields make the same.
+    /// The differences that no fields can remove.
     others: Vec<Difference>,
     /// Whether a path redirects whose other slash form does not.
     one_form: bool,

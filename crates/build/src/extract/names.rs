@@ -15,7 +15,7 @@ pub(super) struct Names {
     clean: ConventionNames,
 }
 
-/// Those of one convention.
+/// The names of one convention.
 #[derive(Default)]
 struct ConventionNames {
     /// Whether the archive has one of them.

@@ -26,7 +26,7 @@ pub(super) struct Collector<'s> {
     /// The files that the walk has left out of the site.
     left_out: &'s [FileId],
     rules: Rules,
-    /// Those of each folder.
+    /// The redirects of each folder.
     by_folder: BTreeMap<Deepest, Vec<Redirect>>,
     /// Patterns of fields in all files, with and without fields.
     patterns: usize,

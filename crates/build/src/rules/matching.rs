@@ -207,7 +207,7 @@ impl WiderTokens {
         next
     }
 
-    /// Adds the states after those that may stand for nothing more.
+    /// Adds the states that can be reached without another token.
     fn with_skipped(&self, mut reached: u128) -> u128 {
         for state in 0..self.count {
             let may_be_empty =

@@ -275,7 +275,7 @@ fn read_batch(environs: &[&Environ]) -> Vec<BTreeMap<String, PythonValue>> {
 /// Reads values of `marshal` (`Python/marshal.c`).
 struct MarshalReader<'a> {
     rest: &'a [u8],
-    /// Those that others can refer to; one that is not complete is `None`.
+    /// The values that others can refer to; one that is not complete is `None`.
     values: Vec<Option<PythonValue>>,
 }
 

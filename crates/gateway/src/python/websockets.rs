@@ -45,8 +45,8 @@ pub(super) type WebSocketKey = (u64, u32);
 pub(super) struct WebSockets {
     open: FxHashMap<WebSocketKey, OpenWebSocket>,
     clients: FxHashMap<ClientKey, WebSocketKey>,
-    /// Those of HTTP/1.1 whose connections are not switched yet, and how long that may take, in
-    /// monotonic milliseconds.
+    /// WebSockets of HTTP/1.1 whose connections are not switched yet, and the time that it may
+    /// take, in monotonic milliseconds.
     opening: VecDeque<(WebSocketKey, u64)>,
     pool: DeflatePool,
 }

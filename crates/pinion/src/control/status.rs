@@ -37,7 +37,7 @@ pub(crate) struct Status {
     pub(crate) python: Vec<PythonApplication>,
     /// Null for a server without a store.
     pub(crate) store: Option<StoreUse>,
-    /// Those that are served.
+    /// The certificates that are served.
     pub(crate) certificates: Vec<Certificate>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Workers {
     pub(crate) io: String,
 }
 
-/// Those of clients.
+/// The connections of clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Connections {
@@ -172,10 +172,10 @@ pub(crate) enum UpstreamState {
 pub(crate) struct Programs {
     /// The process that starts programs; null when it has ended, after which no program starts.
     pub(crate) spawner_pid: Option<u32>,
-    /// The programs of the configuration, in its order; then those that it does not have any more
-    /// and that have not stopped yet.
+    /// The programs of the configuration, in its order; then programs that were removed from it and
+    /// have not stopped yet.
     pub(crate) supervised: Vec<SupervisedProgram>,
-    /// Those that run now.
+    /// The child processes that run now.
     pub(crate) children: Vec<Child>,
 }
 
@@ -293,7 +293,7 @@ pub(crate) enum PythonState {
     Starting,
     /// It gets requests.
     InUse,
-    /// Another one is in its place; it finishes its requests.
+    /// It was replaced by another one, and finishes its requests.
     Retired,
     /// It was asked to stop.
     #[default]

@@ -24,7 +24,8 @@ pub(crate) struct Explanation {
     pub(crate) steps: Vec<ExplanationStep>,
     /// The status; none if a handler of a script decides about it.
     pub(crate) status: Option<u16>,
-    /// The headers of the response, in their order. With a handler: those that it may replace.
+    /// The headers of the response, in their order. With a handler, the headers that it may
+    /// replace.
     pub(crate) headers: Vec<HeaderShown>,
     /// Headers that a rule has removed.
     pub(crate) removed: Vec<RemovedHeader>,

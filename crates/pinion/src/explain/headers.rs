@@ -23,7 +23,7 @@ pub(super) struct HeaderOrigins<'o> {
     pub(super) cache_control: Option<&'o str>,
 }
 
-/// Headers, and those that rules have removed.
+/// The headers of a response, and the headers that rules have removed.
 pub(super) type Headers = (Vec<HeaderShown>, Vec<RemovedHeader>);
 
 impl HeaderOrigins<'_> {

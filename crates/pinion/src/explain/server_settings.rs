@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The settings, for explanations.
 #[derive(Debug)]
 pub(crate) struct ServerSettings {
-    /// `None` of a server that is not started and has only a source: a client finds one for the
+    /// `None` for a server that is not started and has only a source: a client finds one for the
     /// scheme of its URL.
     pub(super) listeners: Option<Vec<Listen>>,
     pub(super) health: Option<HealthCheck>,
@@ -48,7 +48,7 @@ impl ServerSettings {
         self.listeners.iter().any(|all| all.iter().all(|listen| listen.kind.is_store()))
     }
 
-    /// Returns those of a server that is not started, for one request.
+    /// Returns the settings of a server that is not started, for one request.
     ///
     /// # Errors
     /// The certificate that names the host of redirects cannot be read.
@@ -64,7 +64,7 @@ impl ServerSettings {
         Ok(settings)
     }
 
-    /// Returns those of a server whose sockets are bound.
+    /// Returns the settings of a server whose sockets are bound.
     pub(crate) fn of_server(
         serve: &Serve,
         listeners: &[Bound],

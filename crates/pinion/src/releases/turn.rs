@@ -45,7 +45,7 @@ pub(crate) struct Switched {
 /// The target of a rollback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
-    /// So many releases, at least one.
+    /// A number of releases, at least one.
     Steps(usize),
     /// The release whose digest begins so.
     Prefix(String),

@@ -341,7 +341,7 @@ impl ServerMeans<'_> {
         let answer = match (responder, self.challenges, self.redirect) {
             (Responder::HealthCheck, _, _) => {
                 let answer = health(head, exchange.is_stopping());
-                // Another method than those of load balancers is no health check.
+                // A request with another method than load balancers use is no health check.
                 let logs_all = self.health.is_none_or(|check| check.is_logged);
                 is_logged = logs_all || answer.status == 405;
                 answer

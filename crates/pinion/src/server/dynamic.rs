@@ -44,7 +44,7 @@ pub(crate) struct Scripted {
 /// All scripts in one worker.
 pub(crate) struct Dynamic {
     scripts: Scripts,
-    /// Those of pages that reload.
+    /// The streams of pages that reload.
     pub(crate) streams: ReloadStreams,
     /// Requests that wait for something.
     waiting: AddressMap<SuspendedRequest>,

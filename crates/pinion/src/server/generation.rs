@@ -41,7 +41,7 @@ pub(crate) struct Generation {
     has_no_content: bool,
     /// The log of the site, if it has one of its own.
     log: Option<Arc<LogHandle>>,
-    /// Greater than those of all earlier ones.
+    /// The version of the generation, greater than those of all earlier ones.
     version: u64,
     /// The reason why the next generation could not be loaded, for a developer.
     failure: Mutex<Option<Arc<LoadFailure>>>,

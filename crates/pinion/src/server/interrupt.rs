@@ -16,7 +16,7 @@ use std::thread;
 /// again. The thread that hears them is gone when this returns.
 ///
 /// # Errors
-/// Those of `start`; there is no thread.
+/// The errors of `start`; there is no thread.
 pub(crate) fn endable<T>(
     signals: &Signals,
     files: &SocketFiles,

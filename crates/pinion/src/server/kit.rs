@@ -48,11 +48,11 @@ pub(crate) struct Kit {
     pub(crate) signals: Signals,
     /// The service manager that has started the server, and gets its messages.
     pub(crate) manager: ServiceManager,
-    /// Those of TCP and Unix sockets; none where QUIC is alone.
+    /// The listeners of TCP and Unix sockets; none where QUIC is alone.
     pub(crate) listeners: Vec<Bound>,
-    /// Those of QUIC.
+    /// The listeners of QUIC.
     pub(crate) quic: Vec<BoundQuic>,
-    /// The files of those that are Unix sockets.
+    /// The files of the listeners that are Unix sockets.
     pub(crate) files: SocketFiles,
     /// The control socket, if there is one.
     pub(crate) control: Option<OwnedFd>,
@@ -68,7 +68,7 @@ pub(crate) struct Kit {
     /// The first generations of the sites, and how to load them again; none for the dummy, and for
     /// a server with only a store.
     pub(crate) sites: Vec<LoadedSite>,
-    /// The programs of the sites, and those that are kept running.
+    /// The programs of the sites, and the programs that are kept running.
     pub(crate) programs: KitPrograms,
     /// The interface to the kernel.
     pub(crate) io: Io,
@@ -86,9 +86,9 @@ pub(crate) struct Kit {
 pub(crate) struct KitPrograms {
     /// All of them.
     pub(crate) table: ProgramTable,
-    /// Those of `[[program]]`.
+    /// The programs of `[[program]]`.
     pub(crate) configured: Vec<ProgramStart>,
-    /// Those that the server starts for its sites.
+    /// The programs that the server starts for its sites.
     pub(crate) of_sites: SitePrograms,
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn prepare(plan: ServerPlan, mut manager: ServiceManager) -> Result<K
     // Before anything is made for the listeners, such as a certificate.
     listeners::check(&settings.listen)?;
     let of_sites = SitePrograms::default().next(&mut sites, &programs)?;
-    // Before every thread, so that it inherits it, those that build a folder too.
+    // Before every thread, so that all threads inherit it, also the ones that build a folder.
     let signals = signals::block().context("cannot block signals")?;
     // While nothing is in memory that programs should not see, such as keys.
     let named = sites.iter().flat_map(|site| site.settings.script_access.programs());

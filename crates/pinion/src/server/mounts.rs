@@ -40,9 +40,9 @@ pub(crate) enum MountTarget {
 /// Which requests a mount is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MountPath {
-    /// Those for a path and all below it.
+    /// The requests for a path and all below it.
     Prefix(PathPrefix),
-    /// Those for names with an extension that no file responds to, or for scripts with it.
+    /// The requests for names with an extension that no file responds to, or for scripts with it.
     Suffix(PathSuffix),
 }
 
@@ -90,11 +90,11 @@ impl fmt::Display for MountPath {
 /// The mounts of a site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mounts {
-    /// Those below the root, the longest path first.
+    /// The mounts below the root, the longest path first.
     below_root: Vec<MountBelowRoot>,
     /// The archive knows the path of one of them in another form, which a client may send, too.
     has_other_keys: bool,
-    /// Those for extensions, the longest one first.
+    /// The mounts for extensions, the longest one first.
     extensions: Vec<(PathSuffix, Mount)>,
     /// Some of them, or the one of the root, run scripts of a folder.
     has_scripts: bool,

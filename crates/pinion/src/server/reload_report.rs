@@ -62,7 +62,7 @@ impl Reports {
         self.0.iter().for_each(|report| report.add(message));
     }
 
-    /// Adds those of another step.
+    /// Adds the reports of another step.
     pub(crate) fn add(&mut self, other: Self) {
         self.0.extend(other.0);
     }

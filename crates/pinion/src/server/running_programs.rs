@@ -51,7 +51,7 @@ struct SharedPrograms {
 }
 
 struct RunningState {
-    /// Those of `[[program]]`.
+    /// The programs of `[[program]]`.
     configured: Vec<ProgramStart>,
     site_programs: SitePrograms,
     left: Vec<LeftPrograms>,

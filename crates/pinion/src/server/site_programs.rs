@@ -19,7 +19,7 @@ pub(crate) struct SitePrograms {
     pub(super) python: PythonApps,
 }
 
-/// Those that no site uses any more, but perhaps requests of before.
+/// Programs that no site uses any more, but perhaps earlier requests.
 #[derive(Debug)]
 pub(crate) struct LeftPrograms {
     since: Instant,
@@ -31,7 +31,7 @@ pub(crate) struct LeftPrograms {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptPrograms {
     pub(crate) starts: Vec<ProgramStart>,
-    /// The descriptors of those that have some, by their names.
+    /// The descriptors of programs that have some, by their names.
     pub(crate) descriptors: BTreeMap<String, ProgramDescriptors>,
 }
 
@@ -110,8 +110,8 @@ impl LeftPrograms {
         self.pools.is_empty() && self.python.is_empty()
     }
 
-    /// Forgets those that have no requests any more, or have had long enough. `is_there` says
-    /// whether a program has not ended yet. Returns whether the programs are others now.
+    /// Forgets the programs that have no requests any more, or whose time is over. `is_there`
+    /// returns whether a program has not ended yet. Returns whether the programs are others now.
     pub(crate) fn stop_unused(&mut self, is_there: impl Fn(&str) -> bool) -> bool {
         let before = self.pools.len();
         let has_time = self.since.elapsed() < UNUSED_MAX;

@@ -35,7 +35,7 @@ impl SocketFiles {
         Ok(())
     }
 
-    /// Removes those that are still there.
+    /// Removes the files that are still there.
     pub(crate) fn remove(&self) {
         for file in self.files.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             if file.is_there() {

@@ -31,7 +31,7 @@ pub(super) enum Hosts {
 }
 
 impl Hosts {
-    /// Returns those of all sites; without any site, every request has the same response.
+    /// Returns the hosts of all sites; without any site, every request has the same response.
     pub(super) fn of(sites: &[LoadedSite]) -> Self {
         if sites.is_empty() || sites.iter().any(|site| site.hosts().is_empty()) {
             return Self::Every;

@@ -26,7 +26,7 @@ pub(crate) use keeper::{Keeper, ServedCertificates, Wish};
 
 /// The TLS state of a server.
 pub(crate) struct Tls {
-    /// Those that are served, with where they came from; never empty.
+    /// The certificates that are served, with the files they came from; never empty.
     loaded: Vec<(CertificateFiles, Certificate)>,
     /// The states of the files before they were read.
     looks: Vec<[Look; 2]>,

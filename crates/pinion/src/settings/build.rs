@@ -23,7 +23,7 @@ pub(crate) struct Build {
     pub(crate) content: BuildSettings,
     /// Look at the archive that is replaced.
     pub(crate) reuse: bool,
-    /// More archives with compressed bodies.
+    /// More archives from which compressed bodies are reused.
     pub(crate) reuse_from: Vec<PathBuf>,
     /// Archives whose assets are carried over.
     pub(crate) previous: Vec<PathBuf>,

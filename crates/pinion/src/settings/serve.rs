@@ -565,7 +565,7 @@ fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
     Ok(dummy_flag(low).map(|_| dummy))
 }
 
-/// Those about scripts.
+/// The flags about scripts.
 const LUA_FLAGS: &[&str] = &[
     "proxy",
     "proxy-timeout",

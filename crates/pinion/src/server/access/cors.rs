@@ -32,9 +32,9 @@ pub(crate) struct CorsPolicy {
 /// Whose pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AllowedOrigins {
-    /// Those of every origin.
+    /// The pages of every origin.
     Any,
-    /// Those of these origins, as browsers write them (RFC 6454 §6.2).
+    /// The pages of these origins, as browsers write them (RFC 6454 §6.2).
     Only(Vec<String>),
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct AccessShared {
     pub(super) password_limits: PasswordLimits,
     /// Passwords that are being verified or wait for a thread.
     pub(super) verifications: Arc<AtomicUsize>,
-    /// Those of them that are of clients on Unix sockets.
+    /// The part of these verifications for clients on Unix sockets.
     pub(super) unix_verifications: Arc<AtomicUsize>,
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct AccessRules {
     rules: Vec<AccessRule>,
-    /// Those that cover the file of the page of a single-page application.
+    /// The rules that cover the file of the page of a single-page application.
     single_page: RuleSet,
     /// Whether each request gets a number.
     pub(crate) gives_request_ids: bool,

@@ -26,10 +26,10 @@ const RANGES_LINE: &[u8] = b"Accept-Ranges: bytes\r\n";
 
 /// Lines of fields of a response with a file.
 struct FileFields {
-    /// Those of a whole response, with `Content-Type` in front.
+    /// The fields of a whole response, with `Content-Type` in front.
     full: Vec<u8>,
     type_line_bytes: usize,
-    /// Those of a 304.
+    /// The fields of a 304.
     not_modified: Vec<u8>,
 }
 

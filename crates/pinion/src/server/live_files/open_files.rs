@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 pub(crate) struct OpenLiveFiles {
     files: Mutex<Vec<Weak<File>>>,
     max: usize,
-    /// Those of the whole process; `None` where these are counted.
+    /// The open files of the whole process; `None` where these are counted.
     all: Option<&'static Self>,
 }
 
@@ -48,7 +48,7 @@ impl OpenLiveFiles {
         if files.len() >= files.capacity().min(self.max) {
             files.retain(|file| file.strong_count() > 0);
             if files.len() > files.capacity() / 2 {
-                // As many may come before they are looked through again.
+                // As many files may come before the list is checked again.
                 let more = files.len();
                 files.reserve(more);
             }

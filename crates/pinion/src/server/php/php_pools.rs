@@ -48,7 +48,7 @@ pub(crate) struct PhpPool {
 enum PhpUser {
     /// The user of the server, by its number.
     Own(u32),
-    /// Another one, as written, and its numbers.
+    /// Another user, as written, and its numbers.
     Other(String, Identity),
 }
 

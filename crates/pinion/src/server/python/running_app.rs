@@ -127,8 +127,8 @@ impl RunningApp {
         new.for_each(|process| process.stage = ProcessStage::Stopping);
     }
 
-    /// Gives requests to the new processes, and no more to as many of those that there were as
-    /// there are too many: first to the one with the number `first`, if it is there.
+    /// Sends requests to the new processes, and no more to as many of the earlier ones as there are
+    /// too many: first to the one with the number `first`, if it is there.
     pub(crate) fn use_new(&self, first: Option<u64>, poster: Option<&Poster>) {
         let mut processes = self.lock();
         let in_use = |process: &AppProcess| match process.stage {

@@ -65,7 +65,7 @@ struct StoreClient {
 }
 
 impl StoreClients {
-    /// Makes those of one worker.
+    /// Makes the clients of one worker.
     pub(crate) fn new(shared: StoreShared, poster: Poster) -> Self {
         let (clients, unused, output) = (Vec::new(), Vec::new(), ReplyOutput::default());
         let waiting_pages = WaitingPages::new(Arc::clone(&shared.jobs), poster.clone());

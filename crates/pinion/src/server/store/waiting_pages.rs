@@ -50,7 +50,7 @@ pub(crate) enum WaitEnd {
     ClientLeft,
 }
 
-/// Those of one worker.
+/// The waiting requests of one worker.
 pub(crate) struct WaitingPages {
     jobs: Arc<StoreJobs>,
     poster: Poster,

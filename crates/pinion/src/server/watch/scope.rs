@@ -26,7 +26,7 @@ pub(super) struct Scope {
     names: Names,
     /// Files of rules that a build reads too, wherever they are; their paths are absolute.
     rules: Vec<WatchedLink>,
-    /// Those that the last build met.
+    /// The links that the last build met.
     links: Vec<WatchedLink>,
     /// The link to be looked at next.
     next: usize,

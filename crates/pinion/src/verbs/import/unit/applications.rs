@@ -198,7 +198,7 @@ fn python(application: &Application<'_>, path: &str, mount: &mut DraftTable) -> 
     true
 }
 
-/// Notes that an application without a prefix does not get the whole path of a request.
+/// Returns the note that an application without a prefix does not get the whole path of a request.
 fn whole_path(path: &str, is_asgi: bool) -> String {
     let (names, wrapper) = match is_asgi {
         true => ("as root_path", "scope[\"root_path\"] = \"\""),

@@ -412,7 +412,7 @@ impl SiteDraft {
 
 const FOLDERS: &str = "a share is a folder and $uri";
 
-/// Notes which files of a share are open without an option.
+/// Returns a note about the files of a share that are open without an option.
 fn open_option(name: &str, node: &JsonNode, uris: Option<&[UriPattern]>) -> Option<&'static str> {
     match name {
         "types" => {
