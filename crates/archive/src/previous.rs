@@ -1,8 +1,8 @@
-//! Which entries are not of the site itself but of earlier releases, and for how long already: read
-//! by later builds and by tools. A server never looks at it.
+//! The entries that are not of the site itself but of earlier releases, and their ages: read by
+//! later builds and by tools. A server never looks at them.
 //!
-//! One after the other, by rising path: the age (2 bytes), the length of the path (2 bytes), the
-//! path. An entry of that path is in the index as any other.
+//! The section lists them one after the other, by rising path: the age (2 bytes), the length of the
+//! path (2 bytes), the path. An entry of that path is in the index as any other.
 
 use std::collections::BTreeMap;
 

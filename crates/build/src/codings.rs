@@ -1,4 +1,5 @@
-//! Which codings are tried, and how hard: the words of `--codings`, `--level` and `--codings-for`.
+//! The codings that are tried, and their levels: the words of `--codings`, `--level` and
+//! `--codings-for`.
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-//! Why a build fails, by whose fault it is: the source's, the options', the output's.
+//! The errors of a build, by their origin: the source, the options, the output.
 
 use std::fmt;
 use std::io;

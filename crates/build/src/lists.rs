@@ -1,4 +1,4 @@
-//! Which codings each file is tried in.
+//! The lists of codings, and the list that each file is tried in.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

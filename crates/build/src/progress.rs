@@ -1,4 +1,4 @@
-//! Who watches a build.
+//! Reports the progress of a build.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

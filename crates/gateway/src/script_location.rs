@@ -1,5 +1,5 @@
-//! Which script of a folder responds to a path: `SCRIPT_NAME` and `PATH_INFO` (RFC 3875 §4.1.5,
-//! §4.1.13).
+//! Finds the script of a folder that responds to a path: `SCRIPT_NAME` and `PATH_INFO` (RFC 3875
+//! §4.1.5, §4.1.13).
 //!
 //! A path names a script only if it can be read in one way: no encoded slash, no empty segment, no
 //! backslash, no control character, no name that begins with a dot. The script is a regular file

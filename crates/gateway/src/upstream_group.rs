@@ -18,7 +18,7 @@ use crate::server_health::{
 };
 use crate::upstream::Upstream;
 
-/// The servers of a mount. See the head of the module.
+/// The servers of a mount, with their options.
 #[derive(Debug)]
 pub struct UpstreamGroup {
     servers: Vec<GroupServer>,

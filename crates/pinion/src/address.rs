@@ -1,4 +1,4 @@
-//! How a listening address is spelled: `8080` or `:8080` (every address of the machine, IPv4 and
+//! The forms of a listening address: `8080` or `:8080` (every address of the machine, IPv4 and
 //! IPv6), `host:port`, `[v6]:port`, `unix:/path`, `fd:NAME`.
 
 use std::collections::HashMap;

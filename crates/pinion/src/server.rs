@@ -12,7 +12,7 @@
 //! | [`app`] | how a worker handles a request, as one readable function |
 //! | [`access`] | which clients may request which paths, and how often |
 //! | [`acme`] | challenges of certificate authorities, with responses from a folder |
-//! | [`dispatch`] | who responds to a request: health check, challenges, redirects, sites |
+//! | [`dispatch`] | the responder of a request: health check, challenges, redirects, sites |
 //! | [`dev`] | the additions of `--dev`: pages that reload, pages about errors |
 //! | [`dynamic`] | requests that the scripts of sites respond to |
 //! | [`gateway`] | requests that other servers respond to |
@@ -25,7 +25,7 @@
 //! | [`dummy`] | the dummy for measurements, without a site |
 //! | [`generation`] | one state of a site |
 //! | [`published`] | the current state of every site, and how workers load the next |
-//! | [`sites`] | the sites beside the workers: which there are, who loads and watches each |
+//! | [`sites`] | the sites beside the workers: how each is loaded and watched |
 //! | [`control_thread`] | signals and commands for the server |
 //! | [`control_clients`] | clients of the control socket |
 //! | [`explainer`] | explanations of responses for them |

@@ -1,4 +1,4 @@
-//! Which file an entry becomes, below the folder.
+//! Finds the file that an entry becomes, below the folder.
 
 use std::fmt;
 use std::path::Path;

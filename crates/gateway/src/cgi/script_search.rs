@@ -1,4 +1,5 @@
-//! Which CGI script responds to a path: `SCRIPT_NAME` and `PATH_INFO` (RFC 3875 §4.1.5, §4.1.13).
+//! Finds the CGI script that responds to a path: `SCRIPT_NAME` and `PATH_INFO` (RFC 3875 §4.1.5,
+//! §4.1.13).
 //!
 //! The script is the first file that the segments of a path lead to, from the folder of scripts on;
 //! the rest of the path is for the script. A path with an encoded slash, an empty segment, a

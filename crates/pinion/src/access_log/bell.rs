@@ -1,5 +1,4 @@
-//! How workers wake the log thread: only when it sleeps, or when a ring fills up while it lets
-//! records gather.
+//! Wakes the log thread: only when it sleeps, or when a ring fills up while it lets records gather.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,4 +1,4 @@
-//! Where the lines go: a file that can be reopened, or stdout.
+//! The destination of the lines: a file that can be reopened, or stdout.
 
 use crate::failure::without_number;
 use crate::settings::LogTarget;

@@ -1,6 +1,6 @@
 //! The name that was probably meant.
 
-/// A name of more bytes is no slip of the pen.
+/// The longest name that can be a typing error, in bytes.
 const NAME_MAX_BYTES: usize = 64;
 
 /// The most steps from a name to its beginning: a slip in a whole name is nearer.

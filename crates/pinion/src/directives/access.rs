@@ -1,4 +1,5 @@
-//! Who may request a part of a site, and how often. It stands in a configuration file alone.
+//! The rules about who may request a part of a site, and how often. They stand in a configuration
+//! file alone.
 
 use super::file::Table;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};

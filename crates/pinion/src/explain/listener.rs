@@ -1,4 +1,4 @@
-//! Which listener a client connects to, and the headers that every response of it has.
+//! Finds the listener that a client connects to, and the headers that every response of it has.
 
 use super::explanation::ListenerKind;
 use super::request::WhyRequest;

@@ -38,8 +38,8 @@ const OUTGOING_SMALL: u64 = 4;
 /// works itself has some hundreds.
 const OUTGOING_MAX: u64 = 1024;
 
-/// The divisor of the memory that a server may take by default: the rest is for the files that it
-/// serves, which the kernel keeps in memory, and for other programs.
+/// The part of the memory that a server may take by default, as a divisor: the rest is for the
+/// files that it serves, which the kernel keeps in memory, and for other programs.
 pub(super) const MEMORY_DIVISOR: u64 = 4;
 /// The memory for each worker by default: there is no more than one worker for so much memory.
 const WORKER_MEMORY_BYTES: u64 = 128 << 20;

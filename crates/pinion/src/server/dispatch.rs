@@ -1,4 +1,4 @@
-//! Who responds to a request. Every worker and `pinion why` follow this order.
+//! Chooses the responder of a request. Every worker and `pinion why` follow this order.
 
 use super::acme::AcmeChallenges;
 use super::redirect::Redirect;

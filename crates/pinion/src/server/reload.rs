@@ -287,8 +287,8 @@ impl ReloadedSite {
         Some(loaded)
     }
 
-    /// Waits for the next wish, until nothing has changed for [`SHRUNK_WAIT`]. A burst of changes
-    /// ends with a wish, and may take longer than that.
+    /// Waits for the next request, until nothing has changed for [`SHRUNK_WAIT`]. A burst of
+    /// changes ends with a request, and may take longer than that.
     fn wait_for_wish(&self, until: Instant) -> Result<(), RecvTimeoutError> {
         let began = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! Who may request a part of a site, as its `[[site.access]]` says.
+//! The access settings of a part of a site, from its `[[site.access]]`.
 
 use super::{field_value, networks, number, path, read, row, single};
 use crate::directives::file::Table;

@@ -1,5 +1,5 @@
-//! Which PHP-FPM each site with PHP has. A site has one of its own: a reload that changes its
-//! settings starts another one beside it, and the old one ends when it has no requests any more.
+//! The PHP-FPM of each site with PHP. A site has one of its own: a reload that changes its settings
+//! starts another one beside it, and the old one ends when it has no requests any more.
 
 use super::folder_access;
 use super::fpm_config::{FpmConfig, is_plain};
