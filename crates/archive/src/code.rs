@@ -60,7 +60,7 @@ impl Archive<'_> {
 }
 
 impl Code {
-    /// Paths and contents, by rising path.
+    /// Returns the paths and contents, by rising path.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.rows.iter().filter_map(|row| self.file(row))
     }

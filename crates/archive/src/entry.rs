@@ -99,7 +99,7 @@ impl<'s> Entry<'s> {
         EntryKind::from_number(self.header.kind)
     }
 
-    /// Status of the response.
+    /// Returns the status of the response.
     #[inline]
     pub fn status(&self) -> u16 {
         self.header.status.get()

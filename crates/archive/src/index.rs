@@ -38,8 +38,8 @@ pub(crate) fn unpack(slot: u64) -> (u64, u64) {
     (slot >> TAG_SHIFT, (slot & ((1 << TAG_SHIFT) - 1)) * 8)
 }
 
-/// Buckets for `entries` entries: a load of 0.7, so that one path in twenty is not in its home
-/// bucket, at 13 bytes per entry.
+/// Returns the number of buckets for `entries` entries: a load of 0.7, so that one path in twenty
+/// is not in its home bucket, at 13 bytes per entry.
 pub(crate) fn buckets_for(entries: u64) -> u64 {
     (entries * 10).div_ceil(BUCKET_SLOTS as u64 * 7).max(1)
 }

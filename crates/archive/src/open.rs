@@ -131,7 +131,7 @@ impl Layout {
         self.total_bytes
     }
 
-    /// Entries in the index, all kinds.
+    /// Returns the number of entries in the index, of all kinds.
     pub fn entry_count(&self) -> u64 {
         self.index.entries
     }
@@ -159,7 +159,8 @@ pub(crate) fn section(sections: &[Section], kind: SectionKind) -> Option<&Sectio
 }
 
 impl Section {
-    /// Bounds were checked against the length of the file when the table was read.
+    /// Returns the span, whose bounds were checked against the length of the file when the table
+    /// was read.
     pub(crate) fn span(&self) -> ByteSpan {
         ByteSpan { offset: self.offset, bytes: self.bytes }
     }

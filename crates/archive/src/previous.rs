@@ -61,7 +61,7 @@ impl<'a> Previous<'a> {
         self.0.is_empty()
     }
 
-    /// Paths and ages, by rising path.
+    /// Returns the paths and ages, by rising path.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], u16)> {
         self.0.iter().copied()
     }

@@ -111,7 +111,7 @@ impl<'a> Rule<'a> {
         self.flags & RULE_KEEPS_QUERY != 0
     }
 
-    /// Status of the response.
+    /// Returns the status of the response.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status

@@ -170,7 +170,8 @@ fn hash(bytes: &[u8], from: u64, length: u64, advance: &mut dyn FnMut(usize)) ->
     Some(Digest(*hasher.finalize().as_bytes()))
 }
 
-/// Bytes between sections and bodies are zero, or they would be a place to hide something.
+/// Checks that the bytes between sections and bodies are zero, or they would be a place to hide
+/// something.
 fn check_gap(bytes: &[u8], from: u64, to: u64, report: &mut Report) {
     let gap = slice(bytes, from, to.saturating_sub(from)).unwrap_or_default();
     report.check(ArchivePart::Gap, from, gap.iter().all(|&byte| byte == 0), Fault::NotZero);

@@ -286,7 +286,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Paths without an entry do not lead to their other slash form.
+    /// Disables the redirects of paths without an entry to their other slash form.
     pub fn without_slash_redirects(&mut self) {
         self.whole.flags |= INDEX_NO_SLASH_REDIRECTS;
     }

@@ -234,7 +234,7 @@ pub(crate) fn doubts(found: &FoundFiles) -> Vec<Warning> {
     doubts
 }
 
-/// Pages below a folder `static/`, which would be files in a site of 80s.
+/// Returns warnings about pages below a folder `static/`, which would be files in a site of 80s.
 fn below_static(found: &FoundFiles) -> Vec<Warning> {
     let is_live = |path: &PathBuf| found.code.iter().any(|file| file.relative() == *path);
     let paths = found.below_static.iter().map(|(key, _)| relative(key));

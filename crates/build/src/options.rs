@@ -162,7 +162,7 @@ impl Options {
 }
 
 impl Options {
-    /// Files that a build reads, and that are no part of the site.
+    /// Returns the files that a build reads, and that are no part of the site.
     pub(crate) fn named_files(&self) -> impl Iterator<Item = FileId> {
         self.rules.iter().chain(&self.fields).filter_map(|path| id_of(path))
     }

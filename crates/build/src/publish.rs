@@ -152,7 +152,7 @@ fn stamps_of(archive: &Path) -> Option<Stamps> {
     Stamps::read(&stamps::path_for(&archive)?)
 }
 
-/// Bodies can be carried over from the archive that is replaced to `out`.
+/// Returns the carrier, if bodies can be carried over from the archive that is replaced to `out`.
 fn carrier(beside: &Beside, out: &File) -> Option<Carrier> {
     let (from, stamp) = beside.reuse.carries()?;
     Carrier::start(from, stamp, out.try_clone().ok()?)

@@ -65,7 +65,7 @@ impl BuildReport {
         page::page(self, title, summary)
     }
 
-    /// Files by media type: type, files, bytes, bytes sent; most bytes first.
+    /// Returns the files by media type: type, files, bytes, bytes sent; most bytes first.
     fn by_type(&self) -> Vec<(&'static str, Sum)> {
         let mut types: BTreeMap<&'static str, Sum> = BTreeMap::new();
         for file in &self.files {
@@ -76,7 +76,7 @@ impl BuildReport {
         types
     }
 
-    /// Groups of files with equal content, those that would cost most first.
+    /// Returns groups of files with equal content, those that would cost most first.
     fn repeated(&self) -> Vec<Vec<&FileReport>> {
         let mut groups: BTreeMap<usize, Vec<&FileReport>> = BTreeMap::new();
         for file in self.files.iter().filter(|file| file.bytes > 0) {

@@ -727,7 +727,7 @@ impl Forwarding {
         }
     }
 
-    /// Fields that the operator sets or removes in responses.
+    /// Returns the fields that the operator sets or removes in responses.
     fn response_changes(&self) -> &FieldChanges {
         &self.attempts.server.group().options.response_fields
     }

@@ -100,7 +100,7 @@ impl KnownMembers {
     }
 }
 
-/// Files that cannot become resources.
+/// Returns the files that cannot become resources.
 pub(crate) fn problems(problems: &[FileProblem]) -> Vec<Value> {
     let value = |problem: &FileProblem| {
         let reason = problem.reason.to_string();

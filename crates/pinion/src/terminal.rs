@@ -12,12 +12,14 @@ pub(crate) struct TerminalStyle {
 }
 
 impl TerminalStyle {
-    /// Colours when stdout is a terminal and `NO_COLOR` is unset or empty (no-color.org).
+    /// Returns the style for stdout: with colours when it is a terminal and `NO_COLOR` is unset or
+    /// empty (no-color.org).
     pub(crate) fn of_stdout() -> Self {
         Self { colours: std::io::stdout().is_terminal() && wanted() }
     }
 
-    /// Colours when stderr is a terminal and `NO_COLOR` is unset or empty.
+    /// Returns the style for stderr: with colours when it is a terminal and `NO_COLOR` is unset or
+    /// empty.
     pub(crate) fn of_stderr() -> Self {
         Self { colours: std::io::stderr().is_terminal() && wanted() }
     }

@@ -227,7 +227,7 @@ impl Answers {
         Ok(blocks)
     }
 
-    /// Lines of single paths, for fields that are not the same everywhere.
+    /// Adds the lines of single paths, for fields that are not the same everywhere.
     fn other_fields(
         &self,
         blocks: &HashMap<Sort, SharedBlock<'_>>,
@@ -248,8 +248,8 @@ impl Answers {
         }
     }
 
-    /// Lines for types that a build would not find: of all files with an extension, where these
-    /// agree, else of single paths.
+    /// Adds the lines for types that a build would not find: of all files with an extension, where
+    /// these agree, else of single paths.
     fn types(&self, archive: &Archive<'_>, lines: &mut Lines) -> Result<(), Damage> {
         let mut by_extension: HashMap<Vec<u8>, BTreeSet<&[u8]>> = HashMap::new();
         let mut wrong = Vec::new();

@@ -333,7 +333,7 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// Pages that repeat a file under the name of its folder or a shorter one.
+    /// Makes aliases of pages that repeat a file under the name of its folder or a shorter one.
     fn aliases(&mut self) {
         let pages = &self.plan.pages;
         let same = |path: &[u8], file: &[u8]| {

@@ -310,7 +310,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         Ok(self.writer.shared(&block)?)
     }
 
-    /// Entries, fallback pages and rules.
+    /// Writes the entries, fallback pages and rules.
     fn entries(&mut self, answers: &[ReadyAnswer]) -> Result<(), ImportError> {
         let plan = self.plan;
         let forced = Forced::of(&plan.rules);

@@ -131,7 +131,8 @@ impl Drawing {
     }
 }
 
-/// Files that share their path up to the next slash after `depth` bytes, and single files.
+/// Returns the files that share their path up to the next slash after `depth` bytes, and single
+/// files.
 fn children(files: &[FileReport], depth: usize) -> impl Iterator<Item = &[FileReport]> {
     files.chunk_by(move |a, b| match (name_in(&a.key, depth), name_in(&b.key, depth)) {
         ((a, true), (b, true)) => a == b,

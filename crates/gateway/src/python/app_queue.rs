@@ -114,8 +114,8 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         std::iter::from_fn(|| state.grant_next(self.requests_max())).collect()
     }
 
-    /// Requests do not wait for a first process: none is to come before the application was
-    /// corrected, or it is not known yet how to call the application.
+    /// Refuses requests instead of letting them wait for a first process: none is to come before
+    /// the application was corrected, or it is not known yet how to call the application.
     pub(super) fn refuse_until_loaded(&self) {
         self.lock().is_refusing = true;
     }

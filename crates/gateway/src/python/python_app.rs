@@ -128,8 +128,8 @@ impl PythonApp {
         number
     }
 
-    /// Requests do not wait for a first process: none is to come before the application was
-    /// corrected, or it is not known yet how to call the application.
+    /// Refuses requests instead of letting them wait for a first process: none is to come before
+    /// the application was corrected, or it is not known yet how to call the application.
     pub fn refuse_until_loaded(&self) {
         self.queue.refuse_until_loaded();
     }

@@ -149,7 +149,7 @@ impl LoadedFile {
         self.server = Some(server);
     }
 
-    /// Keys and flags that would be taken in silence.
+    /// Refuses keys and flags that would be accepted silently.
     fn refuse_without_effect<'s>(
         &mut self,
         low: &Low,
@@ -181,7 +181,8 @@ impl LoadedFile {
         }
     }
 
-    /// Flags that have no effect on a server with only a store. Its keys were looked at before.
+    /// Refuses flags that have no effect on a server with only a store. Its keys were checked
+    /// before.
     fn refuse_flags_of_sites(&mut self, flags: &Low, path: &Path) {
         let given = directives::of(flags.verb).map(|row| row.name).filter(|row| flags.given(row));
         for row in given {
@@ -264,7 +265,7 @@ impl LoadedFile {
         }
     }
 
-    /// Keys about a build that is over.
+    /// Refuses keys about a build that is over.
     fn refuse_content(&mut self, section: &TableSection, source: &ServedSource, path: &Path) {
         let is_useless =
             |flag: &&&str| section.is_written(flag) && !source.takes_content_flag(flag);

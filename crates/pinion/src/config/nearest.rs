@@ -28,7 +28,8 @@ pub(crate) fn nearest<'n>(
     names.into_iter().filter_map(candidate).min().map(|(_, _, name)| name)
 }
 
-/// Letters to insert, remove, replace, or swap with the next one, until one is the other.
+/// Returns the number of letters to insert, remove, replace, or swap with the next one, until one
+/// text is the other.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     // Three rows of the usual table: two letters ago, one ago, now.
     let (mut before, mut last) = (Vec::new(), (0..=b.len()).collect::<Vec<_>>());

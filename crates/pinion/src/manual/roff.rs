@@ -45,7 +45,7 @@ impl ManualPage {
         self.line(&protected(&marked(text)));
     }
 
-    /// Lines as they are.
+    /// Writes lines as they are.
     pub(super) fn example(&mut self, text: &str) {
         self.line(".nf");
         for line in text.lines() {

@@ -29,7 +29,7 @@ pub(crate) struct AcmeChallenges {
 }
 
 impl AcmeChallenges {
-    /// Answers from this folder.
+    /// Makes the responses from this folder.
     pub(crate) fn new(webroot: Arc<Path>) -> Self {
         Self { webroot, body: Vec::new() }
     }

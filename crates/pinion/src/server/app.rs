@@ -617,8 +617,8 @@ fn answers_developer(
     true
 }
 
-/// Answers a request of a site that could not be loaded when the server started: with the errors
-/// for its developer, with status 503 for others.
+/// Responds to a request of a site that could not be loaded when the server started: with the
+/// errors for its developer, with status 503 for others.
 #[cold]
 fn answer_unloaded(
     site: &SiteGeneration,

@@ -106,13 +106,13 @@ impl ControlClients {
         requests
     }
 
-    /// Answers a request, unless its client has gone.
+    /// Responds to a request, unless its client has gone.
     pub(super) fn respond(&mut self, id: ClientId, response: &Response) {
         self.send(id, |connection| connection.respond(response));
     }
 
-    /// Answers a request that is carried out with the end of the process, which its client waits
-    /// for.
+    /// Responds to a request that is carried out with the end of the process, which its client
+    /// waits for.
     pub(super) fn announce(&mut self, id: ClientId, response: &Response) {
         self.send(id, |connection| connection.announce(response));
     }

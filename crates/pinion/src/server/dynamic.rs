@@ -282,7 +282,7 @@ impl Dynamic {
         }
     }
 
-    /// Answers a request whose content was refused: its handler is over.
+    /// Responds to a request whose content was refused: its handler is over.
     #[cold]
     fn refused(
         &mut self,

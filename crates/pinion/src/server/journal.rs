@@ -408,7 +408,7 @@ fn content_bytes(head: &RequestHead<'_>, answer: &Prepared<'_>) -> u64 {
     }
 }
 
-/// Microseconds since 1970; 0 for a clock that is set before.
+/// Returns the microseconds since 1970; 0 for a clock that is set before.
 fn unix_micros() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_micros().try_into().unwrap_or(i64::MAX)

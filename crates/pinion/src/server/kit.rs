@@ -281,7 +281,7 @@ fn choose_io(asked: settings::Io, workers: usize) -> Result<Io, Failure> {
     }
 }
 
-/// Cores this process may use.
+/// Returns the number of cores this process may use.
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -105,7 +105,7 @@ impl Tally {
     }
 }
 
-/// Answers of all workers since the start.
+/// The responses of all workers since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     answers: [u64; 4],

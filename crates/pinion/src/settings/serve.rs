@@ -597,7 +597,7 @@ const LUA_FLAGS: &[&str] = &[
     "lua-unsafe",
 ];
 
-/// Flags that would be taken in silence and do nothing.
+/// Refuses flags that would be accepted silently and have no effect.
 fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
     let Some(dummy) = dummy_flag(low) else {
         let mut about_it = ["dummy-bytes", "dummy-delay"].iter();

@@ -46,7 +46,7 @@ fn failure(file: &ArchiveFile, settings: &Extract, error: ExtractError) -> Failu
     }
 }
 
-/// Answers that are named to people: a site whose files all have the same fault would fill the
+/// Responses that are named to people: a site whose files all have the same fault would fill the
 /// screen.
 const TOLD_MAX: usize = 20;
 
@@ -86,7 +86,7 @@ fn tell(settings: &Extract, extracted: &Extracted, style: TerminalStyle) {
     ));
 }
 
-/// Members are added, never renamed or removed.
+/// Returns the document. Members are added, never renamed or removed.
 fn document(settings: &Extract, extracted: &Extracted) -> Value {
     let refusal = |refusal: &ExtractRefusal| refusal.to_string();
     let difference = |difference: &Difference| difference.to_string();

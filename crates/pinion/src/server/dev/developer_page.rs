@@ -140,7 +140,7 @@ fn section(f: &mut fmt::Formatter<'_>, error: &SourceError) -> fmt::Result {
     f.write_str("</section>\n")
 }
 
-/// Lines with their numbers. They are blocks, so nothing stands between them.
+/// Writes lines with their numbers. They are blocks, so nothing stands between them.
 fn source(f: &mut fmt::Formatter<'_>, lines: &SourceLines, column: Option<usize>) -> fmt::Result {
     f.write_str("<pre>")?;
     for (number, line) in (lines.first..).zip(&lines.lines) {

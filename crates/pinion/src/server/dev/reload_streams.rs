@@ -80,8 +80,8 @@ impl ReloadStreams {
         Self { poster, open: HashMap::new() }
     }
 
-    /// Answers a request for the script or for a stream of a site, which may have a log of its own.
-    /// Returns false for any other request.
+    /// Responds to a request for the script or for a stream of a site, which may have a log of its
+    /// own. Returns false for any other request.
     pub(crate) fn answers(
         &mut self,
         site: (SiteId, Option<LogId>),

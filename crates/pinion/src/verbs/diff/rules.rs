@@ -18,7 +18,7 @@ pub(super) struct RuleChanges<R> {
     pub(super) reordered: bool,
 }
 
-/// Answers without a path of their own whose fields differ.
+/// Responses without a path of their own whose fields differ.
 #[derive(Debug, Serialize)]
 pub(super) struct BuiltIn {
     pub(super) answers: &'static str,

@@ -71,7 +71,7 @@ fn tell(output: &Path, imported: &Imported, style: TerminalStyle) {
     stderr::line(format_args!("{line}"));
 }
 
-/// Members are added, never renamed or removed.
+/// Returns the document. Members are added, never renamed or removed.
 fn document(import: &Import, output: &Path, imported: &Imported) -> Value {
     json!({
         "archive": text(output),

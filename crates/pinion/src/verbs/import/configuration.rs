@@ -148,7 +148,7 @@ fn report(import: &Import, output: &Path, draft: &ConfigurationDraft, style: Ter
     stderr::line(format_args!("{line}; check it with `pinion check {name}`"));
 }
 
-/// Members are added, never renamed or removed.
+/// Returns the document. Members are added, never renamed or removed.
 fn document(import: &Import, output: &Path, converted: &Converted) -> Value {
     let leftover = |leftover: &&Leftover| {
         let Leftover { place, message, opens } = leftover;

@@ -174,7 +174,7 @@ impl Gathered {
         self.first.leave_out(at, format!("{name}: {why}"));
     }
 
-    /// Files that are not sent. Pinion never sends the sources of scripts.
+    /// Converts the option for files that are not sent. Pinion never sends the sources of scripts.
     fn skips(&mut self, name: &str, value: &str, at: String) {
         if SOURCES.contains(&value) {
             self.not_needed += 1;
@@ -297,7 +297,7 @@ impl Gathered {
         Ok(ConfigurationDraft { tables, not_needed: self.not_needed })
     }
 
-    /// Sockets for which no protocol is named by the option itself.
+    /// Converts sockets for which no protocol is named by the option itself.
     fn speaks(&mut self) {
         let protocol = self.protocol.take();
         let is_http = protocol.as_ref().is_some_and(|(protocol, _)| protocol == "http");
@@ -313,7 +313,8 @@ impl Gathered {
         }
     }
 
-    /// Folders of modules beside that of the application. uWSGI looks at the last one first.
+    /// Converts the folders of modules beside that of the application. uWSGI looks at the last one
+    /// first.
     fn paths(&mut self) {
         let paths = std::mem::take(&mut self.python_paths);
         let folder = match self.python.get("python-folder") {

@@ -52,7 +52,7 @@ pub(crate) struct Paths {
     pub(crate) aliases: u64,
     /// Listings of folders.
     pub(crate) listings: u64,
-    /// Answers with a Location.
+    /// Responses with a Location.
     pub(crate) redirects: u64,
     /// Rewrites, private content, handlers.
     pub(crate) others: u64,
