@@ -1,5 +1,5 @@
 //! The control socket, through which commands such as `pinion status` reach a running server, and
-//! its protocol. The server's side is [`crate::server::control_thread`].
+//! its protocol. The server's side is `server/control_thread.rs`.
 //!
 //! | Module | Holds |
 //! |---|---|
