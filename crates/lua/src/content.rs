@@ -9,7 +9,7 @@ use crate::limits::{
     CONTENT_STALL_MS, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS, UPLOAD_MAX_BYTES,
 };
 use crate::pieces::Pieces;
-use crate::stock::{Share, Stock};
+use crate::body_memory::{Share, Stock};
 use crate::task::{Task, Waits};
 use crate::upload::Upload;
 use crate::vm::ScriptFault;

@@ -3,7 +3,7 @@
 use pinion_client::footprint::BROTLI_DECODER_BYTES;
 use pinion_jobs::limits::FILE_READ_MAX_BYTES;
 
-use crate::allowance::Allowance;
+use crate::script_quotas::Allowance;
 use crate::limits::{
     CONTENT_RESERVE_DIVISOR, CONTENT_TEXT_MAX_BYTES, PLAIN_MAX_BYTES, VM_SLACK_DIVISOR,
 };

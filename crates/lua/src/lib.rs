@@ -12,18 +12,18 @@
 //! | `schedule` | when work that is repeated is due |
 //! | `lua_job` | work that blocks, on the threads of `pinion-jobs` |
 //! | [`site`] | the state that successive scripts of a site share |
-//! | `plain`, `kept` | values that are copied out of their VM, and values that outlive it |
-//! | `letter` | messages between workers |
+//! | `copied_value`, `persisted_values` | values that are copied out of their VM, and values that outlive it |
+//! | `message` | messages between workers |
 //! | `request`, `form` | a request as a script sees it |
 //! | `content`, `upload` | its content as it comes, and files of forms |
-//! | `pieces`, `stock` | the content that is in memory, and the worker's quota for it |
+//! | `pieces`, `body_memory` | the content that is in memory, and the worker's quota for it |
 //! | [`fetch`] | requests of scripts to other servers |
 //! | [`store_access`] | the store of the server, for its scripts |
 //! | [`secrets`] | values that scripts need and that do not stand in their code |
 //! | `sent_file` | files that are sent |
-//! | `answer`, `cookie` | a response as a script makes it |
+//! | `script_response`, `cookie` | a response as a script makes it |
 //! | [`library`] | the modules `pinion.json`, `pinion.codec` and `pinion.crypto` |
-//! | `grown` | bounded texts that the host makes of other texts |
+//! | `bounded_output` | bounded texts that the host makes of other texts |
 //! | [`pattern`] | the functions that search strings, on a budget of steps |
 //! | [`sandbox`] | a VM with the libraries that a script may have |
 //! | `unconfined` | a VM with everything, where the operator trusts the script |
@@ -32,10 +32,10 @@
 //! | [`router`] | which handler a path gets |
 //! | [`routes`] | routes of a program that handles no requests, and where handlers are written |
 //! | [`script_memory`] | the memory of all scripts, on a machine with much memory or little |
-//! | [`allowance`], [`footprint`] | the operator's limits for scripts, and the memory they need |
+//! | [`script_quotas`], [`footprint`] | the operator's limits for scripts, and the memory they need |
 //! | [`source_names`] | the names of the site's files in errors |
 //! | [`problem`] | errors of a script that are found before it answers a request |
-//! | `absent` | hints in errors about functions that only other versions of Lua have |
+//! | `missing_hints` | hints in errors about functions that only other versions of Lua have |
 //! | `machine_code` | the behaviour where LuaJIT may not run the code that it has compiled |
 //! | [`limits`] | every limit with its reason |
 //!
@@ -48,9 +48,9 @@
 #[cfg(feature = "luajit")]
 use pinion_luajit as _;
 
-mod absent;
-pub mod allowance;
-mod answer;
+mod missing_hints;
+pub mod script_quotas;
+mod script_response;
 pub mod budget;
 mod clock;
 mod content;
@@ -59,9 +59,9 @@ mod counters;
 pub mod fetch;
 pub mod footprint;
 mod form;
-mod grown;
-mod kept;
-mod letter;
+mod bounded_output;
+mod persisted_values;
+mod message;
 pub mod library;
 pub mod limits;
 mod lua_job;
@@ -69,7 +69,7 @@ mod machine_code;
 mod pages;
 pub mod pattern;
 mod pieces;
-mod plain;
+mod copied_value;
 pub mod problem;
 pub mod program;
 pub mod programs;
@@ -86,7 +86,7 @@ mod sent_file;
 pub mod site;
 pub mod source_names;
 mod stack;
-mod stock;
+mod body_memory;
 pub mod store_access;
 mod task;
 mod task_owned;

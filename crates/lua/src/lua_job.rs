@@ -4,7 +4,7 @@ use pinion_jobs::folders::{FileError, FileErrorKind, FileKind, FileStat};
 use pinion_jobs::job_queue::{BlockingJob, JobDone, JobOutcome, JobResult, JobValue};
 use rustix::io::Errno;
 
-use crate::plain::Plain;
+use crate::copied_value::Plain;
 
 /// A job of a script.
 pub(crate) type LuaJob = BlockingJob<Plain>;

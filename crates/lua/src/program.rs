@@ -1,6 +1,6 @@
 //! The source of a site's scripts and pages, from which each worker makes a VM.
 
-use crate::allowance::Allowance;
+use crate::script_quotas::Allowance;
 use crate::pages::{self, Files, HandlerPage, LinkKey};
 use crate::problem::ScriptProblem;
 use crate::source_names::{SourceNames, Sources};

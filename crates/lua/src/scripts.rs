@@ -1,7 +1,7 @@
 //! Answers the requests of one worker that belong to scripts: it takes events of the engine and
 //! returns actions on the exchange.
 
-mod alone;
+mod standalone;
 mod background;
 mod ending;
 mod fetches;
@@ -50,11 +50,11 @@ use crate::router::{FoundRoute, Match};
 use crate::sandbox;
 use crate::script_memory::ScriptMemory;
 use crate::site::ScriptSite;
-use crate::stock::Stock;
+use crate::body_memory::Stock;
 use crate::store_access::{ScriptStoreChoice, StoreAccess, StoreWorker};
 use crate::task::TaskId;
 use crate::vm::{CoroutineStep, Handler, PieceList, ScriptFault, Vm, harmless};
-use alone::StandaloneProgram;
+use standalone::StandaloneProgram;
 use background::Background;
 #[cfg(feature = "sim")]
 pub use holdings::Holdings;

@@ -18,10 +18,10 @@ use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 use pinion_jobs::piecewise_job::{PieceSource, PiecewiseJob};
 use pinion_jobs::upload_name;
 
-use crate::answer::ScriptResponse;
+use crate::script_response::ScriptResponse;
 use crate::limits::FILE_PIECE_BYTES;
 use crate::lua_job::{LuaJob, file_error};
-use crate::plain::Plain;
+use crate::copied_value::Plain;
 use crate::request::HandledRequest;
 
 /// An open file, with its state at that time.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::counters::Counters;
 use crate::fetch::FetchSettings;
-use crate::kept::KeptValues;
-use crate::plain::Plain;
+use crate::persisted_values::KeptValues;
+use crate::copied_value::Plain;
 use crate::programs::Programs;
 use crate::script_memory::ScriptMemory;
 use crate::secrets::Secrets;

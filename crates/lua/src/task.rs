@@ -3,10 +3,10 @@
 
 mod left;
 
-use crate::allowance::Allowance;
-use crate::answer::ScriptResponse;
+use crate::script_quotas::Allowance;
+use crate::script_response::ScriptResponse;
 use crate::content::ReceivedContent;
-use crate::letter::Letter;
+use crate::message::Letter;
 use crate::limits::{BACKGROUND_DIVISOR, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX};
 use crate::lua_job::LuaJobResult;
 use crate::request::HandledRequest;

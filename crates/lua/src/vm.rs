@@ -1,6 +1,6 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
 
-mod alone;
+mod standalone;
 mod content;
 mod fault;
 mod fetching;
@@ -32,7 +32,7 @@ use mlua::{Error, Function, IntoLuaMulti, Lua, Thread as Coroutine};
 use pinion_engine::clock::Now;
 use pinion_jobs::byte_quota::ByteQuota;
 
-use crate::allowance::Allowance;
+use crate::script_quotas::Allowance;
 use crate::budget::{self, Budget};
 use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX};
 use crate::pages;
@@ -165,7 +165,7 @@ impl Vm {
         let steps = StepsLeft::new(DEFAULT_STEPS);
         pattern::install(&lua, &steps).map_err(trouble)?;
         let extras =
-            program.arguments().map(|arguments| alone::extras(&lua, program.name(), arguments));
+            program.arguments().map(|arguments| standalone::extras(&lua, program.name(), arguments));
         let extras = extras.transpose().map_err(trouble)?;
         let (strand, parts) = host::install(&lua, &host, extras.as_ref()).map_err(trouble)?;
         require::install(&lua, program).map_err(trouble)?;

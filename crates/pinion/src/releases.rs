@@ -14,7 +14,7 @@
 //! |---|---|
 //! | [`folder`] | the names above; which folders are release folders, or may become one |
 //! | [`id`] | the name of a release |
-//! | [`shelf`] | the files in `releases/`: storing, listing, removing |
+//! | [`release_store`] | the files in `releases/`: storing, listing, removing |
 //! | [`history`] | the log, and the order of rollbacks |
 //! | [`lock`] | one switch after the other |
 //! | [`turn`] | the switch itself |
@@ -33,5 +33,5 @@ mod lock;
 pub(crate) mod place;
 pub(crate) mod remote;
 pub(crate) mod served;
-pub(crate) mod shelf;
+pub(crate) mod release_store;
 pub(crate) mod turn;

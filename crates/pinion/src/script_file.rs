@@ -10,7 +10,7 @@ use pinion_archive::Archive;
 use pinion_build::CodeError;
 use pinion_engine::clock::Now;
 use pinion_jobs::folders::{FolderAt, Folders};
-use pinion_lua::allowance::Allowance;
+use pinion_lua::script_quotas::Allowance;
 use pinion_lua::program::SiteProgram;
 use pinion_lua::scripts;
 use pinion_lua::site::ScriptSite;

@@ -1,12 +1,12 @@
 //! A running server, put together from the other crates.
 //!
-//! A start has two halves (docs/ARCHITECTURE.md, "Start and threads"). [`kit::prepare`] runs on the
+//! A start has two halves (docs/ARCHITECTURE.md, "Start and threads"). [`startup::prepare`] runs on the
 //! main thread, and no other thread is left when it returns: it blocks the signals, binds the
 //! sockets, opens the log and the sites. [`run::run`] starts the threads and waits for the end.
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | [`kit`] | everything a server needs, ready before the first thread |
+//! | [`startup`] | everything a server needs, ready before the first thread |
 //! | [`keys`] | the keys that seal session tickets and connection ids, which clients return |
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
 //! | [`app`] | how a worker handles a request, as one readable function |
@@ -80,7 +80,7 @@ pub(crate) mod generation;
 pub(crate) mod interrupt;
 pub(crate) mod journal;
 pub(crate) mod keys;
-pub(crate) mod kit;
+pub(crate) mod startup;
 mod latency;
 pub(crate) mod listeners;
 pub(crate) mod live_files;

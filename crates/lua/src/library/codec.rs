@@ -8,7 +8,7 @@ mod tests;
 mod url;
 
 use super::options::CallOptions;
-use crate::grown::{Grown, check, room};
+use crate::bounded_output::{Grown, check, room};
 use base64::Engine as _;
 use base64::engine::Config as _;
 use base64::engine::general_purpose::{

@@ -4,7 +4,7 @@
 
 use std::io::Write as _;
 
-use crate::grown::{Grown, check, room};
+use crate::bounded_output::{Grown, check, room};
 use crate::pattern::limits::RESULT_MAX_BYTES;
 
 /// The most bytes that one byte may become: `&quot;`, `\u0026`.

@@ -4,7 +4,7 @@
 //! page are valid for no other page.
 
 use crate::form;
-use crate::grown::{Grown, check, percent};
+use crate::bounded_output::{Grown, check, percent};
 use crate::library::crypto::seal::{open, open_siv, seal, seal_siv};
 use crate::library::crypto::{expand, named};
 use crate::library::limits::KEY_MIN_BYTES;

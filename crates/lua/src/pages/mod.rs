@@ -15,7 +15,7 @@ mod parameters;
 #[cfg(feature = "luajit")]
 mod plain;
 
-use crate::grown::Grown;
+use crate::bounded_output::Grown;
 use crate::library::{codec, json};
 use crate::limits::{
     ANSWER_BUFFER_BYTES, ESCAPED_MAX, ESCAPED_MAX_BYTES, PAGE_PIECES, RELAXED_MAX_BYTES,

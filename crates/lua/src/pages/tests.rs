@@ -2,7 +2,7 @@
 
 use super::escape;
 use super::trial::{TrialSite, alone, program};
-use crate::grown::Grown;
+use crate::bounded_output::Grown;
 use crate::program::SiteProgram;
 use crate::source_names::SourceNames;
 

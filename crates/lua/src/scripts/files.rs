@@ -8,7 +8,7 @@ use pinion_engine::exchange::{ContentRoom, Slice};
 
 use super::requests::{head, wait};
 use super::{Outlet, RequestOutcome, Scripts};
-use crate::plain::Plain;
+use crate::copied_value::Plain;
 use crate::sent_file::Sending;
 use crate::task::{TaskId, Waits};
 use crate::vm::{ScriptFault, Vm};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pinion_engine::app::Message;
 
 use super::Scripts;
-use super::alone::NothingBefore;
-use crate::letter::Letter;
+use super::standalone::NothingBefore;
+use crate::message::Letter;
 use crate::lua_job::LuaJobDone;
 use crate::site::ScriptSite;
 use crate::store_access::StoreJobEnd;

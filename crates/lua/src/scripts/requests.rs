@@ -19,7 +19,7 @@ use crate::content::{self, LimitSetter};
 use crate::limits::FAILING_CPU_MAX_MS;
 use crate::request;
 use crate::router::Match;
-use crate::stock::Stock;
+use crate::body_memory::Stock;
 use crate::task::{Reported, Task, TaskId, Tasks, Waits};
 use crate::vm::{self, CoroutineStep, Handler, ScriptFault, Vm, Wait, WaitOperation};
 

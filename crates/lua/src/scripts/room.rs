@@ -10,7 +10,7 @@ use pinion_engine::exchange::Exchange;
 use super::{Outlet, RequestOutcome, Scripts, tell};
 use crate::content;
 use crate::limits::UPLOAD_RELIEF_PAUSE_MS;
-use crate::stock::Relief;
+use crate::body_memory::Relief;
 use crate::task::TaskId;
 use crate::vm::{ScriptFault, Vm};
 

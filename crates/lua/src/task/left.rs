@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::allowance::Allowance;
+use crate::script_quotas::Allowance;
 use crate::limits::{BACKGROUND_CPU_MAX_MS, STREAM_REGAIN_MS};
 
 /// The allowance that a request has left.

@@ -5,7 +5,7 @@ use mlua::{Error, Lua};
 
 use super::origin::FaultOrigins;
 use super::thrown;
-use crate::absent;
+use crate::missing_hints;
 use crate::source_names::Sources;
 use pinion_template::Formatted;
 
@@ -51,7 +51,7 @@ impl ScriptFault {
         let first = format_explained(first, sources);
         let first = with_function_name(&first, rest).unwrap_or(first);
         let rest = rest.replace(FORMAT_NAME, "'format'");
-        let first = format!("{first}{}", absent::advice(&first).unwrap_or_default());
+        let first = format!("{first}{}", missing_hints::advice(&first).unwrap_or_default());
         let mut shown: Vec<_> = [&*first].into_iter().chain(rest.lines()).collect();
         let traces: Vec<_> = (0..shown.len()).filter(|&at| shown[at] == TRACE).collect();
         if let Some(&second) = traces.get(1) {

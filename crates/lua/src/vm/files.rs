@@ -11,7 +11,7 @@ use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 use super::host::{Host, OVER, Outcome, or_why};
 use super::jobs::job;
 use crate::lua_job::{file_error_kind, file_outcome};
-use crate::plain::Plain;
+use crate::copied_value::Plain;
 use crate::sent_file::{Said, Sending, SentContent};
 use crate::task::TaskId;
 

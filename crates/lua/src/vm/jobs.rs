@@ -9,7 +9,7 @@ use pinion_jobs::job_queue::BlockingJob;
 use super::host::Host;
 use crate::library::passwords::{hash_password, verify_password};
 use crate::lua_job::LuaJob;
-use crate::plain::Plain;
+use crate::copied_value::Plain;
 
 /// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {

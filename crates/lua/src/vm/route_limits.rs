@@ -12,7 +12,7 @@ use crate::limits::{ROUTE_BODY_MAX_BYTES, ROUTE_TIME_MAX_S};
 pub(crate) struct RouteLimits {
     /// The longest time of a request in all, in place of [`Allowance::wall_ms`].
     ///
-    /// [`Allowance::wall_ms`]: crate::allowance::Allowance::wall_ms
+    /// [`Allowance::wall_ms`]: crate::script_quotas::Allowance::wall_ms
     pub(crate) wall_ms: Option<u64>,
     /// Most bytes of content.
     pub(crate) body_bytes: Option<u64>,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mlua::{Lua, LuaString, Result, Table, Value};
 
 use super::host::{Host, Outcome, or_why};
-use crate::letter::Letter;
+use crate::message::Letter;
 use crate::limits::{
     SUBSCRIPTION_QUEUE_MAX, SUBSCRIPTION_QUEUE_MAX_BYTES, SUBSCRIPTIONS_PER_TASK_MAX,
 };
@@ -211,7 +211,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plain::Plain;
+    use crate::copied_value::Plain;
     use pinion_jobs::byte_quota::ByteQuota;
 
     fn letter(channel: &str, bytes: usize) -> Arc<Letter> {

@@ -3,7 +3,7 @@
 
 use pinion_engine::backend::sim::Faults;
 use pinion_jobs::folders::Folders;
-use pinion_lua::allowance::Allowance;
+use pinion_lua::script_quotas::Allowance;
 use pinion_lua::limits::{ROOM_WAIT_MAX_MS, WALL_MAX_MS};
 use pinion_lua::program::SiteProgram;
 

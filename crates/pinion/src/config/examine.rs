@@ -30,7 +30,7 @@ use crate::settings::{
 use crate::source::ServedSource;
 use pinion_build::{BuildError, CodeError, Examined, FileProblem, Globs, Options, RuleError};
 use pinion_engine::tls::certificates::Certificate;
-use pinion_lua::allowance::Allowance;
+use pinion_lua::script_quotas::Allowance;
 use pinion_lua::site::ScriptSite;
 use pinion_site::hosts::HostPattern;
 use std::collections::HashSet;

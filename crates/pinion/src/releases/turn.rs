@@ -9,7 +9,7 @@ use super::history::{self, Act, History, HistoryLine};
 use super::id::{Id, PREFIX_DIGITS_MIN, is_hex};
 use super::lock::Lock;
 use super::served;
-use super::shelf;
+use super::release_store;
 use crate::failure::Failure;
 use anyhow::{Context as _, anyhow};
 use pinion_build::switch_link;
@@ -101,7 +101,7 @@ impl Turn<'_> {
         let folder = self.folder;
         let previous = self.current.clone();
         // Any release: a server that has refused the last one still serves an older one.
-        let others = shelf::ids(folder)?.into_iter().filter(|other| other != id);
+        let others = release_store::ids(folder)?.into_iter().filter(|other| other != id);
         let is_served = others.into_iter().any(|other| served::is_held(&folder.file(&other)));
         // Before the link, so that the folder is synced once for both.
         let opened = history::open_log(folder);
@@ -131,7 +131,7 @@ impl Turn<'_> {
     /// # Errors
     /// There is none, or more than one.
     pub(crate) fn find(&self, back: &Back) -> Result<Id, Failure> {
-        let stored = shelf::ids(self.folder)?;
+        let stored = release_store::ids(self.folder)?;
         let shown = self.folder.path().display();
         let advice = format!("`pinion releases {shown}` lists them");
         match back {

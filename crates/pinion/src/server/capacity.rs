@@ -7,7 +7,7 @@ use crate::settings::{ListenKind, Serve};
 use crate::terminal::counted;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
 use pinion_engine::server::Io;
-use pinion_lua::allowance::Allowance;
+use pinion_lua::script_quotas::Allowance;
 use pinion_lua::footprint::ScriptFootprint;
 use pinion_lua::script_memory::ScriptMemory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

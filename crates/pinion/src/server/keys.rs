@@ -1,5 +1,5 @@
 //! The keys that tie clients to a server beyond one worker, as values of its
-//! [`Kit`](super::kit::Kit), so that another process can use them, too.
+//! [`Kit`](super::startup::Kit), so that another process can use them, too.
 
 use super::quic_keys;
 use crate::failure::Failure;

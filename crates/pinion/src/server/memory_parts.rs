@@ -117,7 +117,7 @@ mod tests {
     use crate::server::access::footprint::AccessFootprint;
     use crate::server::capacity::{Load, MemoryFit, default_workers};
     use crate::settings::{Serve, Settings};
-    use pinion_lua::allowance::Allowance;
+    use pinion_lua::script_quotas::Allowance;
 
     fn serve(line: &str) -> Serve {
         let arguments = line.split(' ').map(std::ffi::OsString::from);

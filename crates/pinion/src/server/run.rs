@@ -14,7 +14,7 @@ use super::explainer::Explainer;
 use super::gateway::{Gateway, GatewayShared};
 use super::journal::{ClientRefusals, Journal};
 use super::keys::ServerKeys;
-use super::kit::{Kit, KitPrograms};
+use super::startup::{Kit, KitPrograms};
 use super::listeners::{Bound, BoundQuic};
 use super::notifier::Notifier;
 use super::program_table::ProgramTable;

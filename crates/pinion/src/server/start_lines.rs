@@ -2,7 +2,7 @@
 //! machine can open.
 
 use super::capacity::{Capacity, MemoryFit};
-use super::kit::Kit;
+use super::startup::Kit;
 use super::listeners::{Bound, BoundQuic};
 use super::memory_limit::{MemoryLimit, MemorySource};
 use super::sites::LoadedSite;

@@ -1,7 +1,7 @@
 //! TLS of a server: certificates, ticket keys and the configuration of each listener. It is opened
-//! before any thread starts; [`keeper`] reloads changed files afterwards.
+//! before any thread starts; [`certificate_reloader`] reloads changed files afterwards.
 
-mod keeper;
+mod certificate_reloader;
 
 use crate::certificate_files::{client_authorities, is_named, redirect_host, shown};
 use crate::failure::Failure;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 use super::look::Look;
 use super::reload_report::Reports;
 use crate::control::protocol::Message;
-use keeper::look_at;
+use certificate_reloader::look_at;
 
-pub(crate) use keeper::{Keeper, ServedCertificates, Wish};
+pub(crate) use certificate_reloader::{Keeper, ServedCertificates, Wish};
 
 /// The TLS state of a server.
 pub(crate) struct Tls {

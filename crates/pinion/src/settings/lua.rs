@@ -4,7 +4,7 @@ use super::{ScriptAccess, number, operand};
 use crate::failure::Failure;
 use crate::written::Low;
 use pinion_client::address_policy::PrivateAddresses;
-use pinion_lua::allowance::Allowance;
+use pinion_lua::script_quotas::Allowance;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use crate::settings::Build;
 use crate::terminal::TerminalStyle;
 use anyhow::{Context as _, anyhow};
 use pinion_build::{BuildError, Earlier, Globs, Options, REPORT_MARK, Summary, build_file_after};
-use pinion_lua::allowance::Allowance;
+use pinion_lua::script_quotas::Allowance;
 use pinion_lua::site::ScriptSite;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};

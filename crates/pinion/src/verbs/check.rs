@@ -13,7 +13,7 @@ use crate::terminal::{TerminalStyle, counted};
 use crate::written::Low;
 use pinion_build::Options;
 use pinion_engine::stderr;
-use pinion_lua::allowance::Allowance;
+use pinion_lua::script_quotas::Allowance;
 use pinion_lua::site::ScriptSite;
 use serde_json::{Value, json};
 use std::io::{self, Write};

@@ -10,7 +10,7 @@ use crate::releases::history::Act;
 use crate::releases::id::Id;
 use crate::releases::place::ReleasePlace;
 use crate::releases::remote::{Load, Remote};
-use crate::releases::shelf::{self, ArchiveOrigin};
+use crate::releases::release_store::{self, ArchiveOrigin};
 use crate::settings::Publish;
 use crate::terminal::{TerminalStyle, counted, size};
 use anyhow::Context as _;
@@ -77,7 +77,7 @@ fn here(publish: &Publish, path: &Path) -> Result<Published, Failure> {
     let (origin, cancelled) = origin(&publish.file, &shown)?;
     let folder = ReleaseFolder::open_or_make(path)?;
     let bar = Bar::new(publish.json);
-    let arrival = shelf::take_in(&folder, &origin, &bar, &cancelled);
+    let arrival = release_store::take_in(&folder, &origin, &bar, &cancelled);
     bar.clear();
     let arrival = arrival?;
     if !publish.unproven {
@@ -102,7 +102,7 @@ fn here(publish: &Publish, path: &Path) -> Result<Published, Failure> {
     };
     if !published.already_current {
         let switched = turn.switch_to(&id, Act::Publish)?;
-        let removed = shelf::remove_old(&folder, turn.history(), &id, publish.keep)?;
+        let removed = release_store::remove_old(&folder, turn.history(), &id, publish.keep)?;
         published.removed = removed.iter().map(Id::to_string).collect();
         // A process that waits for the folder need not wait for the server too.
         drop(turn);
@@ -121,7 +121,7 @@ fn there(publish: &Publish, remote: &Remote) -> Result<Published, Failure> {
         true => (stdin()?, None),
         false => {
             // Verified on this side already: a damaged archive need not be sent.
-            let (_, bytes, _) = shelf::verified(archive_file::open(&publish.file)?, &shown, &bar)?;
+            let (_, bytes, _) = release_store::verified(archive_file::open(&publish.file)?, &shown, &bar)?;
             (archive_file::open(&publish.file)?, Some(bytes))
         }
     };

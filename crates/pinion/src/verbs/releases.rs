@@ -8,7 +8,7 @@ use crate::releases::history::History;
 use crate::releases::id::Id;
 use crate::releases::place::ReleasePlace;
 use crate::releases::remote::Remote;
-use crate::releases::shelf;
+use crate::releases::release_store;
 use crate::releases::turn::way_back;
 use crate::settings::Releases;
 use crate::terminal::{Align, Columns, TerminalStyle, count, size};
@@ -72,7 +72,7 @@ fn here(path: &Path) -> Result<ReleaseList, Failure> {
     let history = History::read(&folder);
     let history = history.with_context(|| format!("cannot read {}", folder.log().display()))?;
     let current = folder.current();
-    let order = shelf::in_order(&folder, &history, current.as_ref())?;
+    let order = release_store::in_order(&folder, &history, current.as_ref())?;
     let way = way_back(&history, current.as_ref(), &order);
     let releases = order.iter().map(|id| release(&folder, &history, current.as_ref(), &way, id));
     Ok(ReleaseList {
@@ -97,7 +97,7 @@ fn release(
     id: &Id,
 ) -> Release {
     let line = history.published(id);
-    let look = shelf::look(folder, id);
+    let look = release_store::look(folder, id);
     let figures = look.as_ref().ok();
     let steps = way.iter().position(|other| other == id);
     Release {

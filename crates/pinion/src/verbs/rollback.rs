@@ -8,7 +8,7 @@ use crate::releases::history::Act;
 use crate::releases::id::Id;
 use crate::releases::place::ReleasePlace;
 use crate::releases::remote::Remote;
-use crate::releases::shelf;
+use crate::releases::release_store;
 use crate::settings::Rollback;
 use crate::terminal::TerminalStyle;
 use pinion_engine::stderr;
@@ -62,7 +62,7 @@ fn here(rollback: &Rollback, path: &Path) -> Result<RolledBack, Failure> {
     };
     if !done.already_current {
         // It was verified when it came. A release that no server could open is refused here.
-        shelf::look(&folder, &id)?;
+        release_store::look(&folder, &id)?;
         let switched = turn.switch_to(&id, Act::Rollback)?;
         drop(turn);
         done.taken_up = switched.is_taken_up();

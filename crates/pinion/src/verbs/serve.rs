@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::plan::ServerPlan;
 use crate::server::service_manager::ServiceManager;
-use crate::server::{kit, run};
+use crate::server::{run, startup};
 use crate::settings::Serve;
 
 /// Serves until it is asked to stop.
@@ -15,6 +15,6 @@ pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
 pub(super) fn start(plan: impl FnOnce() -> Result<ServerPlan, Failure>) -> Result<(), Failure> {
     let manager = ServiceManager::take();
     let plan = plan().map_err(Failure::at_start)?;
-    let kit = kit::prepare(plan, manager).map_err(Failure::at_start)?;
+    let kit = startup::prepare(plan, manager).map_err(Failure::at_start)?;
     run::run(kit).map_err(Failure::at_start)
 }

@@ -1,6 +1,6 @@
 //! Character references of HTML for the characters that have a meaning in it.
 
-use crate::grown::{Grown, room};
+use crate::bounded_output::{Grown, room};
 
 /// Bytes of the longest reference that is understood, between `&` and `;`: `#x10FFFF` with room
 /// for leading zeros.

@@ -4,7 +4,7 @@
 
 use super::super::json::write_number;
 use super::super::limits::QUERY_PAIRS_MAX;
-use crate::grown::{Grown, check, percent, room};
+use crate::bounded_output::{Grown, check, percent, room};
 use mlua::{Error, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 use pinion_http::grammar::hex_digit;
 

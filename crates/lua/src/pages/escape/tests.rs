@@ -1,7 +1,7 @@
 //! The laws of escaping: what a browser reads back is the value, and nothing ends where it stands.
 
 use super::*;
-use crate::grown::TooLong;
+use crate::bounded_output::TooLong;
 use proptest::prelude::*;
 
 /// Values with many of the bytes that mean something somewhere.

@@ -2,7 +2,7 @@
 
 use pinion_jobs::byte_quota::ByteReservation;
 
-use crate::plain::Plain;
+use crate::copied_value::Plain;
 
 /// A value that is sent to the listeners of a channel. It is counted until the last listener of the
 /// last worker has begun with it.

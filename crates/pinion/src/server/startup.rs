@@ -31,7 +31,7 @@ use pinion_engine::residency;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::tls::tickets::Tickets;
-use pinion_lua::allowance::Allowance;
+use pinion_lua::script_quotas::Allowance;
 use pinion_spawner::start_table::ProgramStart;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::limits::KEPT_MAX;
-use crate::plain::Plain;
+use crate::copied_value::Plain;
 
 /// The values by name. A copy shares them.
 #[derive(Debug, Clone, Default)]

@@ -15,7 +15,7 @@ use pinion_archive::verify::verify;
 use pinion_build::{DraftFile, remove_left_drafts};
 use pinion_engine::mapping::{self, Mapping};
 use pinion_engine::stderr;
-use pinion_lua::allowance::Allowance;
+use pinion_lua::script_quotas::Allowance;
 use pinion_lua::site::ScriptSite;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, Write as _};
