@@ -51,12 +51,13 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         |it: &&Measured| matches!(it.program, Program::PinionEpoll | Program::PinionUring);
     let peers = all.iter().filter(|it| !is_pinion(it) && it.connections > 0);
     let best = peers.map(|it| it.ratio).fold(f64::INFINITY, f64::min);
+    let goal = (best * 10.0).round() / 10.0;
     let mut figures = Vec::new();
     for it in &all {
         let name = format!("{}, {} connections kept", shop.label(it.program), it.connections);
         let figure = Figure::of(name, it.ratio);
         let figure = Figure { shown: format!("{:.2}", it.ratio), ..figure };
-        figures.push(if is_pinion(&it) { figure.at_most(best) } else { figure });
+        figures.push(if is_pinion(&it) { figure.at_most(goal) } else { figure });
     }
     let report = format!(
         "Anonymous memory of a server for each byte that {CONNECTIONS} connections of HTTP/2 have \
