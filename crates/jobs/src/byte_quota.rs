@@ -1,17 +1,17 @@
-//! Bytes that stand in memory outside of what other limits see, such as the arguments of jobs and
-//! messages between workers: counted as long as they are there.
+//! Counts bytes in memory that no other limit covers, such as the arguments of jobs and messages
+//! between workers, for as long as they exist.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of bytes of one kind, in all workers together, and their limit.
+/// The number of bytes of one kind in all workers together, with a limit.
 #[derive(Debug)]
 pub struct ByteQuota {
     max_bytes: usize,
     bytes: AtomicUsize,
 }
 
-/// Some bytes of a [`ByteQuota`]. They are counted until this is dropped.
+/// A reservation of bytes in a [`ByteQuota`]. The bytes count until the reservation is dropped.
 #[derive(Debug)]
 pub struct ByteReservation {
     quota: Arc<ByteQuota>,
@@ -19,14 +19,14 @@ pub struct ByteReservation {
 }
 
 impl Default for ByteQuota {
-    /// Makes a quota without a limit.
+    /// Creates a quota without a limit.
     fn default() -> Self {
         Self::new(usize::MAX)
     }
 }
 
 impl ByteQuota {
-    /// Makes a quota of so many bytes.
+    /// Creates a quota with this limit in bytes.
     #[must_use]
     pub const fn new(max_bytes: usize) -> Self {
         Self { max_bytes, bytes: AtomicUsize::new(0) }
@@ -38,7 +38,7 @@ impl ByteQuota {
         self.max_bytes
     }
 
-    /// Returns whether as many bytes are reserved as the limit allows.
+    /// Returns whether the reserved bytes have reached the limit.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.bytes() >= self.max_bytes
@@ -50,15 +50,15 @@ impl ByteQuota {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Reserves bytes, also beyond the limit.
+    /// Reserves bytes unconditionally, even beyond the limit.
     #[must_use]
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> ByteReservation {
         self.bytes.fetch_add(bytes, Ordering::AcqRel);
         ByteReservation { quota: Arc::clone(self), bytes }
     }
 
-    /// Reserves bytes unless that makes more than the limit. A reservation that is larger than the
-    /// limit is made while there is no other.
+    /// Reserves bytes unless the total would exceed the limit. A reservation that alone is larger
+    /// than the limit succeeds while there is no other.
     #[must_use]
     pub fn try_reserve(self: &Arc<Self>, bytes: usize) -> Option<ByteReservation> {
         let sum = |before: usize| {

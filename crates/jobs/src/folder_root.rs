@@ -1,4 +1,4 @@
-//! A folder in which names are looked up and nothing outside of it is found.
+//! An open folder below which names are looked up; a lookup never leads out of it.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,8 @@ use crate::folders::{FileKind, open_below};
 pub struct FolderRoot(OwnedFd);
 
 impl FolderRoot {
-    /// Opens a folder. Links in the path itself are followed: the operator has named it.
+    /// Opens a folder. Symbolic links in the path of the folder are followed, because the operator
+    /// chose that path.
     ///
     /// # Errors
     /// The error of open(2).
@@ -26,7 +27,8 @@ impl FolderRoot {
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// Returns what is at a path below the folder. The path does not begin with a slash.
+    /// Returns the kind of the file at a path below the folder. The path does not begin with a
+    /// slash.
     ///
     /// # Errors
     /// The error of openat2(2): above all `ENOENT`, `ENOTDIR`, and `ELOOP` for a link.
@@ -34,8 +36,9 @@ impl FolderRoot {
         kind_of(&open_below(&self.0, path, OFlags::PATH)?)
     }
 
-    /// Opens what is at a path below the folder for reading, whatever it is; the caller looks. The
-    /// path does not begin with a slash. Opening never waits for another process.
+    /// Opens the file at a path below the folder for reading. The file may be of any kind, which
+    /// the caller checks. The path does not begin with a slash. Opening never waits for another
+    /// process.
     ///
     /// # Errors
     /// The error of openat2(2): above all `ENOENT`, `ENOTDIR`, and `ELOOP` for a link.
@@ -44,8 +47,8 @@ impl FolderRoot {
     }
 }
 
-/// Returns what is at a path below a folder, as [`FolderRoot::kind`] does. The path below it must
-/// not have a segment `..`.
+/// Returns the kind of the file at a path below a folder, as [`FolderRoot::kind`] does. The path
+/// below the folder must not have a segment `..`.
 ///
 /// A name in the folder itself costs one system call. A longer path is looked up as a whole, and
 /// the folder is opened only if there is a link in its own path.
@@ -62,7 +65,7 @@ pub fn kind_below(root: &Path, path: &[u8]) -> io::Result<FileKind> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     match rustix::fs::openat2(CWD, whole, flags, Mode::empty(), resolve) {
         Ok(found) => kind_of(&found),
-        // The link may be in the path of the folder.
+        // The symbolic link may be in the path of the folder, where links are allowed.
         Err(Errno::LOOP) => FolderRoot::open(root)?.kind(path),
         Err(error) => Err(error.into()),
     }
@@ -72,7 +75,7 @@ fn kind_of(found: &OwnedFd) -> io::Result<FileKind> {
     file_kind(fstat(found)?.st_mode).ok_or_else(|| Errno::LOOP.into())
 }
 
-/// Returns what has this mode; `None` for a link.
+/// Returns the kind of a file with this mode, or `None` for a symbolic link.
 fn file_kind(mode: RawMode) -> Option<FileKind> {
     Some(match FileType::from_raw_mode(mode) {
         FileType::RegularFile => FileKind::File,

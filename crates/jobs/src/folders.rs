@@ -1,16 +1,18 @@
 //! Files below folders that the operator has named, and nowhere else.
 //!
-//! A caller names a file by `NAME/some/path`. The folder of that name was opened once, and the
-//! kernel looks the rest up below it (`openat2`, Linux 5.6):
+//! A caller names a file by `NAME/some/path`. The folder with the name `NAME` was opened once, and
+//! the kernel looks the rest up below it (`openat2`, Linux 5.6):
 //!
-//! - `RESOLVE_BENEATH`: nothing leads out of the folder, whatever others rename meanwhile.
+//! - `RESOLVE_BENEATH`: no path leads out of the folder, even if another process renames parts of
+//!   it during the lookup.
 //! - `RESOLVE_NO_SYMLINKS`, and with it no magic links: a file has one name. A link inside of the
 //!   folder that leads inside would do no harm. But links there (of an archive that is unpacked, of
 //!   another program) are seldom meant to rename files for the caller, and a link that is refused
 //!   is easier to find than one that works until its target moves.
 //!
-//! Names that could mean something else on the way are refused before: empty segments, `.`, `..`,
-//! NUL. Only regular files are read and written, so that no pipe and no device holds a thread.
+//! Segments with a special meaning are refused before the lookup: empty segments, `.`, `..`, and
+//! those with NUL. Only regular files are read and written, so that no pipe and no device blocks a
+//! thread.
 
 mod error;
 mod operations;
@@ -28,21 +30,21 @@ pub use operations::{FileKind, FileStat};
 
 use crate::limits::{FILE_PATH_MAX_BYTES, FILE_SEGMENT_MAX_BYTES};
 
-/// A folder as the operator names it.
+/// A folder as the operator configures it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderAt {
-    /// The name that paths begin with.
+    /// The name of the folder, the first segment of paths.
     pub name: String,
-    /// Where it is.
+    /// The path of the folder in the file system.
     pub path: PathBuf,
-    /// Nothing in it can be changed.
+    /// Whether changes in the folder are refused.
     pub is_read_only: bool,
 }
 
-/// The value of `Content-Type` for a file of that name, if it is known.
+/// A function that returns the value of `Content-Type` for a file name, if it is known.
 pub type MediaTypeOf = fn(&str) -> Option<String>;
 
-/// Open folders. Copies share them.
+/// A set of open folders. Clones share it.
 #[derive(Clone, Default)]
 pub struct Folders(Arc<OpenedFolder>);
 
@@ -64,7 +66,7 @@ impl fmt::Debug for Folders {
     }
 }
 
-/// Copies of the same folders are equal, and no others.
+/// Two values are equal only if they are clones of the same set.
 impl PartialEq for Folders {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -73,14 +75,14 @@ impl PartialEq for Folders {
 
 impl Eq for Folders {}
 
-/// What a path means: one of the folders, and a path in it.
+/// A resolved path: one of the folders, and a path below it.
 struct FileLocation<'f, 'n> {
     folder: &'f OpenFolder,
-    /// Below the folder; `.` for the folder itself.
+    /// The path below the folder; `.` for the folder itself.
     path: &'n [u8],
 }
 
-/// What a file is named for.
+/// The purpose of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
@@ -91,10 +93,10 @@ enum Access {
 const ITSELF: &[u8] = b".";
 
 impl Folders {
-    /// Opens them. Files get their types by `media_type`.
+    /// Opens the folders. `media_type` returns the media types of files.
     ///
     /// # Errors
-    /// The one that cannot be opened, and why.
+    /// A folder cannot be opened; the text names it and the reason.
     pub fn open(named: &[FolderAt], media_type: MediaTypeOf) -> Result<Self, String> {
         let mut folders = Vec::new();
         for FolderAt { name, path, is_read_only } in named {
@@ -129,7 +131,7 @@ impl Folders {
         self.0.media_type.and_then(|of| of(&String::from_utf8_lossy(path)))
     }
 
-    /// Returns what a path means.
+    /// Resolves a path to a folder and a path below it.
     fn location<'n>(
         &self,
         path: &'n [u8],
@@ -183,7 +185,8 @@ fn split(path: &[u8], known: impl FnOnce() -> String) -> Result<(&[u8], &[u8]), 
 }
 
 impl<'n> FileLocation<'_, 'n> {
-    /// Opens what is there, or makes it. Opening never waits for another process.
+    /// Opens the file at the location, or creates it if the flags say so. Opening never waits for
+    /// another process.
     fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         open_below(&self.folder.root, self.path, flags)
     }
@@ -197,7 +200,7 @@ impl<'n> FileLocation<'_, 'n> {
         Ok((open_below(&self.folder.root, parent, OFlags::PATH | OFlags::DIRECTORY)?, last))
     }
 
-    /// Returns why nothing can be made at the path: mostly because its folder is missing.
+    /// Returns the cause of a failed creation at the path, in most cases a missing parent folder.
     fn not_made(&self, error: Errno) -> FileErrorKind {
         if error != Errno::NOENT {
             return error.into();
@@ -215,7 +218,7 @@ const NEW_FILE: Mode = Mode::from_raw_mode(0o644);
 
 pub(crate) fn open_below(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    // The kernel takes no mode where nothing is made, and few flags beside O_PATH.
+    // The kernel accepts a mode only with O_CREAT, and few flags beside O_PATH.
     let mode = if flags.contains(OFlags::CREATE) { NEW_FILE } else { Mode::empty() };
     let common = if flags.contains(OFlags::PATH) {
         OFlags::CLOEXEC

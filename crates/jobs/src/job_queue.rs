@@ -2,8 +2,8 @@
 //! hashing of passwords. A few threads do it for all workers. Passwords have threads of their own,
 //! because file operations take a moment and a hash takes long.
 //!
-//! Everything is bounded: the threads, the jobs that wait, the bytes that wait with them, and the
-//! bytes of results that nobody has taken. A job is cancelled by dropping its [`CancelOnDrop`].
+//! Everything is bounded: the threads, the queued jobs, the bytes of their arguments, and the bytes
+//! of results that no worker has received. A job is cancelled by dropping its [`CancelOnDrop`].
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::limits::{
     PASSWORDS_MAX,
 };
 
-/// The result of a job: a value, or why there is none.
+/// The result of a job: a value, or the text of an error.
 pub type JobOutcome<T> = Result<T, String>;
 
 /// A value that a job returns.
@@ -45,25 +45,27 @@ pub enum JobKind {
     Passwords,
 }
 
-/// Work that may block.
+/// A job that may block, to run on a thread beside the workers.
 pub struct BlockingJob<T> {
     work: Box<dyn FnOnce() -> JobOutcome<T> + Send>,
     kind: JobKind,
-    /// The memory that its arguments take.
+    /// The memory of the arguments of the job, in bytes.
     bytes: usize,
 }
 
-/// A job whose guard is dropped before a thread has begun it is not run.
+/// The guard of a job. A job whose guard is dropped before a thread has begun it is not run.
 #[derive(Debug, Default)]
 pub struct CancelOnDrop(Arc<()>);
 
 impl<T: JobValue> BlockingJob<T> {
-    /// Makes a job with files whose arguments hold so many bytes.
+    /// Creates a job of the kind [`Files`](JobKind::Files). `bytes` is the memory that its
+    /// arguments hold.
     pub fn files(bytes: usize, work: impl FnOnce() -> JobOutcome<T> + Send + 'static) -> Self {
         Self { work: Box::new(work), kind: JobKind::Files, bytes }
     }
 
-    /// Makes a job that hashes a password and whose arguments hold so many bytes.
+    /// Creates a job of the kind [`Passwords`](JobKind::Passwords), which hashes a password.
+    /// `bytes` is the memory that its arguments hold.
     pub fn passwords(bytes: usize, work: impl FnOnce() -> JobOutcome<T> + Send + 'static) -> Self {
         Self { kind: JobKind::Passwords, ..Self::files(bytes, work) }
     }
@@ -74,7 +76,8 @@ impl<T: JobValue> BlockingJob<T> {
         BlockingJob { work: Box::new(move || work().map(convert)), kind, bytes }
     }
 
-    /// Runs the job unless it is cancelled: work for clients that have left delays no other.
+    /// Runs the job unless it is cancelled, so that jobs of clients that have left do not delay
+    /// other jobs.
     pub(crate) fn run(self, guard: &Weak<()>) -> JobOutcome<T> {
         if guard.strong_count() == 0 {
             return Err("the request that waited for it is over".to_owned());
@@ -89,19 +92,19 @@ impl<T> fmt::Debug for BlockingJob<T> {
     }
 }
 
-/// The message by which a worker learns that one of its jobs is done.
+/// The message that notifies a worker of the result of one of its jobs.
 #[derive(Debug)]
 pub struct JobDone<T> {
     /// The number that the job was submitted with.
     pub number: u64,
-    /// Its result.
+    /// The result of the job.
     pub result: JobResult<T>,
 }
 
-/// The result of a job. Its bytes are counted until this is dropped.
+/// The result of a job. Its bytes count in the quota of results until it is dropped.
 #[derive(Debug)]
 pub struct JobResult<T> {
-    /// The value, or why there is none.
+    /// The value, or the text of an error.
     pub outcome: JobOutcome<T>,
     _reservation: ByteReservation,
 }
@@ -109,7 +112,7 @@ pub struct JobResult<T> {
 /// The worker that a job belongs to, and its number there.
 #[derive(Clone)]
 pub struct JobOwner {
-    /// Chosen by the worker.
+    /// The number of the job, chosen by the worker.
     pub number: u64,
     /// The number of the worker.
     pub worker: u16,
@@ -117,16 +120,16 @@ pub struct JobOwner {
     pub poster: Poster,
 }
 
-/// What the jobs of all workers may take.
+/// The limits of the jobs of all workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobLimits {
-    /// Bytes that wait with jobs for a thread.
+    /// The most bytes of arguments of queued jobs.
     pub waiting_bytes: usize,
-    /// With so many bytes of results that no worker has taken, no further job is begun.
+    /// The bytes of results that no worker has received at which no further job is begun.
     pub results_bytes: usize,
-    /// Threads for files, at least 1.
+    /// The number of threads for files, at least 1.
     pub file_threads: usize,
-    /// Threads for passwords, at least 1.
+    /// The number of threads for passwords, at least 1.
     pub password_threads: usize,
 }
 
@@ -156,7 +159,8 @@ struct JobQueue {
     waiting_max: usize,
     state: Mutex<JobQueueState>,
     is_filled: Condvar,
-    /// The bytes that wait with jobs of all kinds, and those of results that nobody has taken.
+    /// The bytes of arguments of queued jobs of all kinds. `results` has the bytes of results that
+    /// no worker has received.
     waiting: Arc<ByteQuota>,
     results: Arc<ByteQuota>,
 }
@@ -168,14 +172,13 @@ struct JobQueueState {
     idle: usize,
 }
 
-/// The outcome of a job that has panicked; the panic itself is in the log.
+/// The error of a job that has panicked. The log has the message of the panic.
 pub(crate) const FAILED_INSIDE: &str = "internal error, see the log of the server";
 
 /// Runs a job and returns the message for its worker. The bytes of the result are reserved.
 type RunJob = Box<dyn FnOnce(&Arc<ByteQuota>) -> Message + Send>;
 
-/// A job in a queue. It does not name the type of its value, so that jobs of all types share their
-/// threads.
+/// A job in a queue. The type of its value is erased, so that jobs of all types share the threads.
 struct QueuedJob {
     run: RunJob,
     worker: u16,
@@ -207,7 +210,7 @@ impl QueuedJob {
     fn run(self, results: &Arc<ByteQuota>) {
         let Self { run, worker, poster, _reservation } = self;
         let mut message = run(results);
-        // A worker whose inbox is full reads it in a moment.
+        // The inbox of the worker is full. The worker reads it soon, so this thread tries again.
         while let Err(back) = poster.post_to_app(worker, message) {
             message = back;
             thread::sleep(Duration::from_millis(1));
@@ -228,7 +231,7 @@ impl Default for JobQueues {
 }
 
 impl JobQueues {
-    /// Makes queues with these limits. Threads start when there are jobs for them.
+    /// Creates queues with these limits. Threads start when there are jobs for them.
     #[must_use]
     pub fn new(limits: &JobLimits) -> Self {
         let waiting = Arc::new(ByteQuota::new(limits.waiting_bytes));
@@ -246,11 +249,12 @@ impl JobQueues {
         }
     }
 
-    /// Queues a job, which runs unless `guard` is dropped before. In any case its owner gets a
-    /// [`JobDone`] of this type.
+    /// Queues a job, which runs unless `guard` is dropped before a thread has begun it. In both
+    /// cases its owner receives a [`JobDone`] of this type.
     ///
     /// # Errors
-    /// Too many jobs wait already, or too many bytes with them, or no thread can be started.
+    /// Too many jobs are queued, or the arguments of queued jobs have too many bytes, or no thread
+    /// can be started.
     pub fn submit<T: JobValue>(
         &self,
         job: BlockingJob<T>,
@@ -266,7 +270,7 @@ impl JobQueues {
         queue.submit(QueuedJob::new(job, guard, owner, reservation))
     }
 
-    /// Makes queues without threads: jobs run in [`Self::run_one`].
+    /// Creates queues without threads. Jobs run in [`Self::run_one`].
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn without_threads() -> Self {
@@ -277,8 +281,8 @@ impl JobQueues {
         queues
     }
 
-    /// Runs the job that has waited longest, one with files before any password. Returns false when
-    /// no job waits.
+    /// Runs the job that has waited longest; jobs with files come before jobs with passwords.
+    /// Returns false if no job is queued.
     #[cfg(feature = "sim")]
     pub fn run_one(&self) -> bool {
         [&self.files, &self.passwords].into_iter().any(|queue| {
@@ -310,7 +314,7 @@ impl JobQueue {
             let thread = thread::Builder::new().name(format!("job {}", self.name));
             match thread.spawn(move || queue.run_jobs()) {
                 Ok(_) => state.threads += 1,
-                // The threads that run do it later.
+                // The existing threads run the job later.
                 Err(_) if state.threads > 0 => {}
                 Err(error) => {
                     state.waiting.pop_back();
@@ -327,7 +331,7 @@ impl JobQueue {
     fn run_jobs(&self) {
         loop {
             let job = self.take();
-            // Workers take their results in a moment.
+            // Workers receive their results soon, so this thread waits for space.
             while self.results.is_full() {
                 thread::sleep(Duration::from_millis(1));
             }

@@ -1,5 +1,5 @@
 //! Work that a worker must not do itself because it blocks or needs an asynchronous runtime, and
-//! the files that it is done with.
+//! the operations on files that such work consists of.
 //!
 //! The crate knows neither Lua nor HTTP. Every crate above the engine may use it.
 //!
@@ -8,12 +8,12 @@
 //! | [`job_queue`] | jobs: threads beside the workers, bounded queues, cancellation, results |
 //! | [`piecewise_job`] | jobs that give their result in pieces, each when it is wanted |
 //! | [`task_thread`] | asynchronous tasks of client libraries, on one thread with a runtime |
-//! | [`byte_quota`] | bytes that stand in memory outside of workers and VMs |
-//! | [`folder_root`] | what is at a path below a folder |
+//! | [`byte_quota`] | limits for bytes in memory outside of workers and VMs |
+//! | [`folder_root`] | lookups of paths that never leave an open folder |
 //! | [`folders`] | files below folders that the operator has named |
-//! | [`upload_spool`] | where the files of an upload lie until its request is over |
-//! | [`upload_quota`] | what all uploads may take of the folder for temporary files |
-//! | [`upload_name`] | names of uploaded files that do no harm |
+//! | [`upload_spool`] | storage of the files of an upload until its request is over |
+//! | [`upload_quota`] | limits of the bytes and open files of all uploads |
+//! | [`upload_name`] | safe names for uploaded files |
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
 

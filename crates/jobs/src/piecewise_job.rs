@@ -16,12 +16,12 @@ pub trait PieceSource: Send + 'static {
     /// Makes the next piece.
     ///
     /// # Errors
-    /// Why there is none. There is no further piece after an error.
+    /// An error says why there is no next piece. No further piece can be made after an error.
     fn next_piece(&mut self) -> JobOutcome<Self::Piece>;
 }
 
-/// A job that gives its result in pieces. Dropping it drops the source, after the piece that is
-/// being made.
+/// A job that gives its result in pieces. If the job is dropped, its source is dropped as soon as
+/// the current piece is complete.
 #[derive(Debug)]
 pub struct PiecewiseJob<S>(Arc<Mutex<Option<S>>>);
 
@@ -29,7 +29,7 @@ pub struct PiecewiseJob<S>(Arc<Mutex<Option<S>>>);
 const ENDED: &str = "an earlier piece has failed";
 
 impl<S: PieceSource> PiecewiseJob<S> {
-    /// Makes a job of its source.
+    /// Creates a job from a source.
     pub fn new(source: S) -> Self {
         Self(Arc::new(Mutex::new(Some(source))))
     }

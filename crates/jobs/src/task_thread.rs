@@ -31,18 +31,18 @@ use crate::limits::{
 /// The name of the thread, as `ps -T` shows it.
 const THREAD_NAME: &str = "async-tasks";
 
-/// How long a result waits before it is posted again to a worker whose inbox is full. The worker
-/// reads it in a moment.
+/// The pause before a result is posted again to a worker whose inbox is full. The worker reads its
+/// inbox soon.
 const POST_PAUSE: Duration = Duration::from_millis(1);
 
-/// What the tasks of one library may take.
+/// The limits of the tasks of one library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskLimits {
-    /// Tasks at the same time.
+    /// The most tasks at the same time.
     pub tasks: usize,
-    /// Bytes of results of one task that are not dropped yet.
+    /// The most bytes of results of one task that are not dropped yet.
     pub task_results_bytes: u32,
-    /// The same for all tasks of the library together.
+    /// The most bytes of results of all tasks of the library that are not dropped yet.
     pub results_bytes: u32,
 }
 
@@ -57,10 +57,10 @@ impl Default for TaskLimits {
     }
 }
 
-/// Why a task was not started.
+/// The reason why a task was not started.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TaskError {
-    /// As many tasks run as the limit allows.
+    /// The limit of tasks at the same time is reached.
     #[error("too many tasks run (at most {0}); wait for earlier ones before you start more")]
     TooMany(usize),
     /// The system has no descriptors or no thread for the runtime.
@@ -68,35 +68,35 @@ pub enum TaskError {
     Start(String),
 }
 
-/// What the receiver of a task gets.
+/// An event of a task, which its receiver gets.
 #[derive(Debug)]
 pub enum TaskEvent<T> {
-    /// One of its results, in the order in which the task has sent them.
+    /// A result of the task. Results come in the order in which the task has sent them.
     Result(TaskResult<T>),
-    /// The last event of a task: it has returned, or an error says why not. A task that was
-    /// cancelled has none.
+    /// The last event of a task: the task has returned, or has failed with this error. A cancelled
+    /// task has no such event.
     End(Result<(), String>),
 }
 
-/// A result of a task. Its bytes count until this is dropped.
+/// A result of a task. Its bytes count in both windows until it is dropped.
 #[derive(Debug)]
 pub struct TaskResult<T> {
-    /// What the task has sent.
+    /// The value that the task has sent.
     pub value: T,
     _window: OwnedSemaphorePermit,
     _all: OwnedSemaphorePermit,
 }
 
-/// The message by which a worker gets an event of one of its tasks.
+/// The message that delivers an event of a task to its worker.
 #[derive(Debug)]
 pub struct TaskMessage<T> {
     /// The number of the task at its worker.
     pub number: u64,
-    /// The event.
+    /// The event of the task.
     pub event: TaskEvent<T>,
 }
 
-/// Who gets the events of a task.
+/// The receiver of the events of a task.
 pub enum TaskReceiver<T> {
     /// A function, which is called on the thread of the tasks. It must not block.
     Callback(Box<dyn FnMut(TaskEvent<T>) + Send>),
@@ -141,7 +141,7 @@ pub struct TaskThread {
 
 struct RunningThread {
     runtime: Handle,
-    /// The thread ends when this is dropped.
+    /// Dropping this sender ends the thread.
     _stop: oneshot::Sender<()>,
 }
 
@@ -159,7 +159,7 @@ impl Default for TaskThread {
 }
 
 impl TaskThread {
-    /// Makes a handle. The thread starts with the first task.
+    /// Creates a handle. The thread starts with the first task.
     #[must_use]
     pub fn new(limits: TaskLimits) -> Self {
         let tasks = Arc::new(Semaphore::new(limits.tasks));
@@ -168,14 +168,14 @@ impl TaskThread {
     }
 
     /// Returns a handle of the same thread with limits of its own, so that the tasks of one library
-    /// take nothing from those of another.
+    /// do not use up the limits of another.
     #[must_use]
     pub fn with_limits(&self, limits: TaskLimits) -> Self {
         Self { running: Arc::clone(&self.running), ..Self::new(limits) }
     }
 
-    /// Starts a task from any thread, and the thread for it if it does not run. `work` is called on
-    /// that thread, also for what must be made inside of the runtime. Its future is cancelled by
+    /// Starts a task from any thread, and the thread of tasks if it does not run. `work` is called
+    /// on that thread, so it may create values that need the runtime. Its future is cancelled by
     /// dropping the guard; otherwise `receiver` gets its results and then exactly one
     /// [`TaskEvent::End`]. A panic ends only the task, and is an error there.
     ///
@@ -230,7 +230,7 @@ impl TaskThread {
     }
 }
 
-/// Runs tasks until the last handle is dropped. What is left of them is dropped with the runtime.
+/// Runs tasks until the last handle is dropped. The remaining tasks are dropped with the runtime.
 fn run(runtime: &Runtime, stopped: oneshot::Receiver<()>) {
     // Nothing is ever sent, so the result is always that the other half was dropped.
     let _ = runtime.block_on(stopped);
@@ -276,7 +276,7 @@ async fn acquire(window: &Arc<Semaphore>, bytes: u32) -> OwnedSemaphorePermit {
     permits.unwrap_or_else(|_| unreachable!("the windows are never closed"))
 }
 
-/// Gives an event to the receiver of a task.
+/// Delivers an event to the receiver of a task.
 async fn deliver<T: JobValue>(receiver: &Mutex<TaskReceiver<T>>, event: TaskEvent<T>) {
     let owner = match &mut *lock(receiver) {
         TaskReceiver::Callback(callback) => return callback(event),
@@ -290,7 +290,7 @@ async fn deliver<T: JobValue>(receiver: &Mutex<TaskReceiver<T>>, event: TaskEven
     }
 }
 
-/// Makes an error of a panic. The panic itself is in the log.
+/// Turns a panic into an error. The log has the message of the panic.
 async fn without_panic(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     let mut work = pin!(work);
     future::poll_fn(|context| {
@@ -300,7 +300,8 @@ async fn without_panic(work: impl Future<Output = Result<(), String>>) -> Result
     .await
 }
 
-/// A callback that has panicked is called once more, for the end of its task.
+/// A poisoned lock is used all the same: a callback that has panicked is called once more, for the
+/// end of its task.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! Names of uploaded files, made safe as names of files.
+//! Turns the names of uploaded files into safe file names.
 
 use crate::limits::FILE_NAME_MAX_BYTES;
 
-/// The result for a name of which nothing is left.
+/// The result for a name in which no character is allowed.
 const UNNAMED: &str = "unnamed";
 
 /// Returns the last component of a name that may be a path, without characters that have a meaning
@@ -73,7 +73,7 @@ mod tests {
             let has_harm = name.contains(['/', '\\', '\u{202e}']);
             prop_assert!(!has_harm);
             prop_assert!(!name.contains(char::is_control) && !name.starts_with('.'));
-            // What is safe stays as it is.
+            // A safe name stays unchanged.
             prop_assert_eq!(safe(name.as_bytes()), name);
         }
     }

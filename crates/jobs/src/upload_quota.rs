@@ -1,12 +1,12 @@
-//! Limits what uploads take of the folder for temporary files: their bytes and their open files, of
-//! all workers together.
+//! Limits the bytes and the open files of uploads in the folder for temporary files, for all
+//! workers together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits::UPLOAD_RESERVE_DIVISOR;
 
-/// What uploads may take, and what they have taken.
+/// The quota of all uploads: the limits and the current use of bytes and open files.
 #[derive(Debug)]
 pub struct UploadQuota {
     max_bytes: u64,
@@ -16,21 +16,21 @@ pub struct UploadQuota {
 }
 
 impl Default for UploadQuota {
-    /// No limit.
+    /// Returns a quota without limits.
     fn default() -> Self {
         Self::new(u64::MAX, u64::MAX)
     }
 }
 
 impl UploadQuota {
-    /// Allows uploads so many bytes in so many open files.
+    /// Creates a quota of so many bytes in so many open files.
     #[must_use]
     pub const fn new(max_bytes: u64, max_files: u64) -> Self {
         let (bytes, files) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { max_bytes, max_files, bytes, files }
     }
 
-    /// Returns whether so much is taken that uploads which have stalled should be given up.
+    /// Returns whether so much of the quota is used that stalled uploads should be aborted.
     #[must_use]
     pub fn is_short(&self) -> bool {
         let is_above = |used: &AtomicU64, max| used.load(Ordering::Relaxed) > without_reserve(max);
@@ -38,12 +38,12 @@ impl UploadQuota {
     }
 }
 
-/// Returns what uploads may take before those that have stalled are given up.
+/// Returns the amount that uploads may use before stalled uploads are aborted.
 fn without_reserve(max: u64) -> u64 {
     max - max / UPLOAD_RESERVE_DIVISOR
 }
 
-/// What one upload has taken. It goes back when this is dropped.
+/// The share of one upload in the quota. It returns to the quota when it is dropped.
 #[derive(Debug, Default)]
 pub struct UploadShare {
     quota: Option<Arc<UploadQuota>>,
@@ -52,14 +52,14 @@ pub struct UploadShare {
 }
 
 impl UploadShare {
-    /// Takes from this quota from now on, unless it has one.
+    /// Makes the share belong to this quota from now on, unless it belongs to one already.
     pub fn belong_to(&mut self, quota: &Arc<UploadQuota>) {
         if self.quota.is_none() {
             self.quota = Some(Arc::clone(quota));
         }
     }
 
-    /// Takes one open file. Returns false when there are none left.
+    /// Takes one open file from the quota. Returns false if none is left.
     #[must_use]
     pub fn take_file(&mut self) -> bool {
         debug_assert!(!self.has_file, "an upload has one file");
@@ -68,7 +68,7 @@ impl UploadShare {
         self.has_file
     }
 
-    /// Takes so many bytes more. Returns false, and takes none, when there are not so many left.
+    /// Takes more bytes from the quota. Returns false, and takes none, if fewer are left.
     #[must_use]
     pub fn take_bytes(&mut self, bytes: u64) -> bool {
         let is_taken =
@@ -79,20 +79,20 @@ impl UploadShare {
         is_taken
     }
 
-    /// Returns the most bytes of all uploads together, as people write them.
+    /// Returns the limit in bytes of all uploads together, as a text with a unit.
     #[must_use]
     pub fn space(&self) -> String {
         let bytes = self.quota.as_ref().map_or(0, |quota| quota.max_bytes);
         if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") }
     }
 
-    /// Returns the most open files of all uploads together.
+    /// Returns the limit of open files of all uploads together.
     #[must_use]
     pub fn files_max(&self) -> u64 {
         self.quota.as_ref().map_or(0, |quota| quota.max_files)
     }
 
-    /// Returns whether the upload has taken anything.
+    /// Returns whether the upload uses any part of the quota.
     #[must_use]
     pub fn is_holding(&self) -> bool {
         self.has_file || self.bytes > 0

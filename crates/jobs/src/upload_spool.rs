@@ -1,12 +1,13 @@
-//! Where the files of an upload lie until its request is over: little in memory, more in a file
-//! without a name, so that nothing of it is left behind whatever happens. Where the system has no
-//! folder for temporary files, as in a container that was made from scratch, the file is one in
-//! memory, and counts as such.
+//! Stores the files of an upload until its request is over. A small upload stays in memory; a
+//! larger one is in a file without a name, so that nothing of it is left behind even after a crash.
+//! If the system has no folder for temporary files, as in a container that was made from scratch,
+//! the file is a memfd and counts as memory.
 //!
-//! The worker writes the file itself, and waits for it. That is a copy into the page cache (or into
-//! memory, where the folder is a tmpfs) and takes about as long as reading from the socket did; a
-//! kernel that must write back first can hold it up for longer. The limit of the form bounds this,
-//! and for all uploads together their quota ([`crate::upload_quota`]).
+//! The worker writes the file itself, and blocks for the write. The write is a copy into the page
+//! cache (or into memory, if the folder is a tmpfs) and takes about as long as reading from the
+//! socket did; a kernel that must write back first can delay the worker for longer. The limit of
+//! the form bounds this for one upload, and the quota of uploads ([`crate::upload_quota`]) for all
+//! of them together.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -21,27 +22,27 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use crate::limits::SPOOL_MEMORY_MAX_BYTES;
 use crate::upload_quota::{UploadQuota, UploadShare};
 
-/// Bytes that are added at the end and read anywhere.
+/// A spool of bytes: bytes are appended at its end and read at any position.
 #[derive(Debug, Default)]
 pub struct UploadSpool {
-    /// The bytes in the file.
+    /// The number of bytes in the file.
     stored_bytes: u64,
     file: Option<File>,
-    /// The file is a memfd.
+    /// Whether the file is a memfd.
     is_in_memory: bool,
-    /// The bytes after those of the file.
+    /// The bytes that follow those of the file.
     memory: Vec<u8>,
-    /// Its share of the quota of all uploads.
+    /// The share of this upload in the quota of all uploads.
     share: UploadShare,
 }
 
-/// Why bytes of an upload cannot be kept.
+/// The reason why bytes of an upload cannot be stored.
 #[derive(Debug)]
 pub enum StoreError {
-    /// All uploads together have taken what they may, or the system has no room or no descriptor
-    /// at the moment: later there may be room again.
+    /// All uploads together have used up their quota, or the system has no space or no descriptor
+    /// at the moment. A later attempt may succeed.
     Full(String),
-    /// The file cannot be made or written.
+    /// The file cannot be created or written.
     Io(io::Error),
 }
 
@@ -56,25 +57,25 @@ impl From<io::Error> for StoreError {
 }
 
 impl UploadSpool {
-    /// Returns how many bytes it has.
+    /// Returns the number of bytes of the upload.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.stored_bytes + self.memory.len() as u64
     }
 
-    /// Returns how much memory it takes, in bytes.
+    /// Returns the memory that the upload uses, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let stored_bytes = if self.is_in_memory { self.stored_bytes as usize } else { 0 };
         self.memory.capacity() + stored_bytes
     }
 
-    /// Takes from this quota from now on.
+    /// Makes the upload count in this quota from now on.
     pub fn belong_to(&mut self, quota: &Arc<UploadQuota>) {
         self.share.belong_to(quota);
     }
 
-    /// Returns whether it takes some of the quota of all uploads.
+    /// Returns whether the upload uses a part of the quota of all uploads.
     #[must_use]
     pub fn is_stored(&self) -> bool {
         self.share.is_holding()
@@ -83,7 +84,7 @@ impl UploadSpool {
     /// Appends bytes.
     ///
     /// # Errors
-    /// Why they cannot be kept.
+    /// The bytes cannot be stored.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.memory.extend_from_slice(bytes);
         if self.memory.len() <= SPOOL_MEMORY_MAX_BYTES {
@@ -92,10 +93,10 @@ impl UploadSpool {
         self.store()
     }
 
-    /// Ends the upload: nothing is appended any more.
+    /// Finishes the upload. Nothing may be appended afterwards.
     ///
     /// # Errors
-    /// Why its bytes cannot be kept.
+    /// The remaining bytes cannot be stored.
     pub fn finish(&mut self) -> Result<(), StoreError> {
         if self.file.is_some() {
             self.store()?;
@@ -104,10 +105,10 @@ impl UploadSpool {
         Ok(())
     }
 
-    /// Reads so many bytes at a position of a finished upload.
+    /// Reads `bytes` bytes at the position `at` of a finished upload.
     ///
     /// # Errors
-    /// They are not all there, or cannot be read.
+    /// The upload has fewer bytes than that, or they cannot be read.
     pub fn read(&self, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
         let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let end = at.checked_add(bytes).filter(|&end| end <= self.bytes()).ok_or_else(short)?;
@@ -153,12 +154,14 @@ impl UploadSpool {
     }
 }
 
-/// A new file that no path leads to, and whether it is one in memory because the folder takes none.
+/// Creates a file that has no path. Returns it, and whether it is a memfd because the folder cannot
+/// hold files.
 fn temporary(folder: &Path) -> io::Result<(File, bool)> {
     static LOGGED: Once = Once::new();
     match without_name(folder) {
         Ok(file) => Ok((file, false)),
-        // A full disk or a missing descriptor is trouble of another kind, and passes.
+        // A full disk or a lack of descriptors is a temporary error, so it does not lead to a
+        // memfd.
         Err(error) if is_lasting(&error) => {
             LOGGED.call_once(|| {
                 let shown = folder.display();
@@ -174,18 +177,20 @@ fn temporary(folder: &Path) -> io::Result<(File, bool)> {
     }
 }
 
-/// Whether a folder will take no file later either.
+/// Returns whether an error is permanent: no later attempt to create a file in the folder will
+/// succeed either.
 fn is_lasting(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
     matches!(error.kind(), NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem)
 }
 
-/// A new file that no path leads to.
+/// Creates a file that has no path.
 fn without_name(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     match options.clone().custom_flags(libc::O_TMPFILE).open(folder) {
-        // Not every file system has them: then a name that nobody guesses, for a moment.
+        // Not every file system supports files without a name. Then the file has a random name that
+        // cannot be guessed, and loses it at once.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
             named_for_a_moment(&options, folder)
         }

@@ -1,6 +1,5 @@
-//! LuaJIT with the project's patches. The library is built and linked by `build/`; what the patches
-//! are for says `README.md`. Functions of C are declared where they are called: by mlua, and in the
-//! crate `lua`.
+//! LuaJIT with the project's patches. `build/` builds and links the library, and `README.md`
+//! explains the patches. C functions are declared by their callers: mlua and the crate `lua`.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]

@@ -4,22 +4,22 @@ use std::ffi::OsString;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 
-/// Where a process finds its program: its descriptor 3.
+/// The path of the program in its process: descriptor 3.
 pub const PROGRAM_PATH: &str = "/dev/fd/3";
 
-/// How the server calls an application.
+/// The interface between the server and an application.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Interface {
     /// WSGI, as PEP 3333 defines it.
     Wsgi,
     /// ASGI, version 3.
     Asgi,
-    /// The process finds out by the application which of them it is.
+    /// The process detects the interface from the application.
     Auto,
 }
 
 impl Interface {
-    /// Returns the name of the interface as the program knows it.
+    /// Returns the name of the interface in the arguments of the program.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -30,19 +30,20 @@ impl Interface {
     }
 }
 
-/// An application and how a process runs it.
+/// An application, with the settings of the processes that run it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ApplicationCommand {
-    /// How the application is called.
+    /// The interface of the application.
     pub interface: Interface,
     /// `module:callable`, `path/to/file.py:callable`, or either without the callable, which is
     /// `application` or `app` then. A relative path begins at `folder`.
     pub application: OsString,
-    /// The folder that modules are searched in first.
+    /// The folder in which modules are searched first.
     pub folder: PathBuf,
-    /// How many requests one process runs at the same time.
+    /// The number of requests that one process runs at the same time.
     pub threads: NonZeroU16,
-    /// How many processes run the application: it is told whether there are several.
+    /// The number of processes that run the application. The application can see whether there is
+    /// more than one.
     pub processes: NonZeroU16,
     /// Whether the callable returns the application.
     pub is_factory: bool,
@@ -61,7 +62,7 @@ impl ApplicationCommand {
         if self.is_factory {
             arguments.push("--factory".into());
         }
-        // An application may have a name that looks like an option.
+        // The name of an application may look like an option, so `--` ends the options.
         arguments.extend(["--".into(), self.application.clone()]);
         arguments
     }

@@ -2,10 +2,10 @@
 
 use std::iter;
 
-/// The part that executes the others.
+/// The part that executes the other parts.
 const FIRST_PART: &str = include_str!("../program/parts.py");
 
-/// The name of a part and its text.
+/// Returns a pair: the name of a part and its text.
 macro_rules! part {
     ($file:literal) => {
         ($file, include_str!(concat!("../program/", $file)))
@@ -45,9 +45,9 @@ const PARTS: [(&str, &str); 29] = [
     part!("fapws/contrib/zip.py"),
 ];
 
-/// Returns the text of the program: a file for the interpreter ([`crate::command_line`] says
-/// where). All parts but the first one are comments for the interpreter, which needs no memory for
-/// them; the first part reads them when they are needed.
+/// Returns the text of the program, which is one file for the interpreter. [`crate::command_line`]
+/// has the path of that file. All parts but the first one are comments for the interpreter, which
+/// needs no memory for them; the first part reads them when they are needed.
 #[must_use]
 pub fn program() -> String {
     let commented = |(name, text): &(&str, &str)| -> String {

@@ -1,5 +1,5 @@
-//! Errors of file operations. A caller that has functions and settings of its own adds to the text
-//! what its users can do, by [`FileErrorKind`].
+//! Errors of file operations. A caller can extend the text with advice for its users, which depends
+//! on the [`FileErrorKind`].
 
 use std::fmt;
 
@@ -7,37 +7,37 @@ use rustix::io::Errno;
 
 use crate::limits::{FILE_PATH_MAX_BYTES, FILE_SEGMENT_MAX_BYTES, FILES_LISTED_MAX};
 
-/// A file operation has failed. Its text names the operation, the file and the cause.
+/// The error of a failed file operation. Its text names the operation, the file and the cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileError {
-    /// What was to be done, such as `read`.
+    /// The name of the failed operation, such as `read`.
     action: &'static str,
-    /// The path of the caller.
+    /// The path as the caller gave it.
     path: Vec<u8>,
-    /// The new path of a file that was to be renamed.
+    /// The new path, if the operation was to rename a file.
     new_path: Option<Vec<u8>>,
-    /// The cause.
+    /// The cause of the error.
     pub kind: FileErrorKind,
 }
 
 /// The cause of a [`FileError`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileErrorKind {
-    /// There are no folders at all.
+    /// The site has no folders.
     #[error("the site has no folders for files")]
     NoFolders,
     /// No folder has the name that the path begins with.
     #[error("there is no folder of the name {name:?}")]
     UnknownFolder {
-        /// The beginning of the path.
+        /// The first segment of the path.
         name: String,
-        /// The names of the folders.
+        /// The names of the existing folders.
         known: String,
     },
-    /// Nothing in the folder can be changed.
+    /// The folder is read-only.
     #[error("the folder {0} is read-only")]
     ReadOnlyFolder(String),
-    /// The path names the folder, which cannot be changed itself.
+    /// The path names the folder itself, which cannot be changed.
     #[error("this is the folder itself; name something in it")]
     FolderItself,
     /// The path is too long.
@@ -46,40 +46,40 @@ pub enum FileErrorKind {
     /// A part of the path is too long.
     #[error("a part of the path is longer than {FILE_SEGMENT_MAX_BYTES} bytes")]
     SegmentTooLong,
-    /// The path has a part that no name can be.
+    /// The path has a segment that cannot be a file name.
     #[error("not a valid path")]
     InvalidPath {
-        /// The names of the folders.
+        /// The names of the existing folders.
         known: String,
     },
-    /// The folder in which something was to be made does not exist.
+    /// The parent folder of a new file or folder does not exist.
     #[error("the folder {0:?} does not exist")]
     MissingParent(String),
-    /// It is a pipe, a device or a socket.
+    /// The path is a pipe, a device or a socket.
     #[error("it is neither a file nor a folder")]
     NotRegular,
-    /// More was to be read than fits into memory at once.
+    /// The read exceeds the limit for one read into memory.
     #[error("at most {} MiB are read at once", .max_bytes >> 20)]
     TooLarge {
         /// The limit in bytes.
         max_bytes: u64,
     },
-    /// The folder has too many names for one list.
+    /// The folder has more names than one listing may return.
     #[error("the folder has more than {FILES_LISTED_MAX} names")]
     TooManyNames,
-    /// There is no such file.
+    /// The file does not exist.
     #[error("no such file")]
     MissingFile,
-    /// There is no such folder.
+    /// The folder does not exist.
     #[error("no such folder")]
     MissingFolder,
-    /// It is no folder.
+    /// The path is not a folder.
     #[error("it is not a folder")]
     NotAFolder,
-    /// The folder that was to be made exists.
+    /// The new folder exists already.
     #[error("it exists already")]
     FolderExists,
-    /// The system has refused it.
+    /// The operating system returned this error.
     #[error("{}", system_error(*.0))]
     System(Errno),
 }
@@ -96,7 +96,7 @@ impl From<std::io::Error> for FileErrorKind {
     }
 }
 
-/// Returns what an error of the system means to someone who has named the file.
+/// Returns the text of a system error in words for the user who named the file.
 fn system_error(error: Errno) -> String {
     match error {
         Errno::NOENT => "no such file or folder",
@@ -117,13 +117,13 @@ fn system_error(error: Errno) -> String {
 }
 
 impl FileErrorKind {
-    /// Adds the operation, such as `read`, and the path.
+    /// Makes a [`FileError`] with the name of the operation, such as `read`, and the path.
     #[must_use]
     pub fn of(self, action: &'static str, path: &[u8]) -> FileError {
         FileError { action, path: path.to_vec(), new_path: None, kind: self }
     }
 
-    /// Adds both paths of a file that was to be renamed.
+    /// Makes a [`FileError`] with both paths of a failed rename.
     pub(super) fn of_rename(self, path: &[u8], new_path: &[u8]) -> FileError {
         FileError { new_path: Some(new_path.to_vec()), ..self.of("rename", path) }
     }

@@ -1,4 +1,4 @@
-//! File operations. All of them block, and are meant for the threads of jobs.
+//! File operations. All of them block, so they run only on the threads of jobs.
 
 use std::fs::{File, Permissions};
 use std::hash::{BuildHasher, RandomState};
@@ -33,20 +33,21 @@ pub enum FileKind {
 /// The metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FileStat {
-    /// Its kind.
+    /// The kind of the file.
     pub kind: FileKind,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// The time of its last change, in seconds since 1970.
+    /// The time of the last change of the file, in seconds since 1970.
     pub modified: f64,
 }
 
 impl Folders {
-    /// Reads a file: all of it, or `bytes` from the position `from` on, as far as it has so many.
-    /// It reads up to `max_bytes`, and never more than [`FILE_READ_MAX_BYTES`].
+    /// Reads a whole file, or at most `bytes` bytes from the position `from` on; the result is
+    /// shorter if the file ends earlier. This function reads up to `max_bytes`, and never more than
+    /// [`FILE_READ_MAX_BYTES`].
     ///
     /// # Errors
-    /// Why it cannot be read, or that it is too large for that.
+    /// The file cannot be read, or is larger than the limit.
     pub fn read(
         &self,
         path: &[u8],
@@ -83,7 +84,7 @@ impl Folders {
     /// Opens a regular file for reading.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The file cannot be opened or is not a regular file.
     pub fn open_file(&self, path: &[u8]) -> Result<File, FileErrorKind> {
         let opened = self.location(path, Access::Read)?.open(OFlags::RDONLY);
         let file = File::from(opened.map_err(|error| match error {
@@ -94,11 +95,11 @@ impl Folders {
         Ok(file)
     }
 
-    /// Replaces a file with one of this content, in one step: others see the old content or the new
+    /// Replaces the content of a file atomically: other processes see the old content or the new
     /// one, also after a crash.
     ///
     /// # Errors
-    /// Why it cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, path: &[u8], content: &[u8]) -> Result<(), FileError> {
         self.replace(path, content).map_err(|kind| kind.of("write", path))
     }
@@ -117,11 +118,11 @@ impl Folders {
         })
     }
 
-    /// Creates a file of this content, in one step. Of several calls at once, one succeeds; the
-    /// others get an error.
+    /// Creates a file with this content atomically. If several calls create the same file at once,
+    /// one succeeds and the others return an error.
     ///
     /// # Errors
-    /// Why it cannot be created, such as that it exists.
+    /// It cannot be created, for example because it exists.
     pub fn create(&self, path: &[u8], content: &[u8]) -> Result<(), FileError> {
         self.create_new(path, content).map_err(|kind| kind.of("create", path))
     }
@@ -136,10 +137,10 @@ impl Folders {
         })
     }
 
-    /// Appends to a file, which is created if there is none.
+    /// Appends to a file, and creates it if it does not exist.
     ///
     /// # Errors
-    /// Why it cannot be written.
+    /// The file cannot be written.
     pub fn append(&self, path: &[u8], content: &[u8]) -> Result<(), FileError> {
         let append = || {
             let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
@@ -155,7 +156,7 @@ impl Folders {
     /// Lists the names in a folder, sorted.
     ///
     /// # Errors
-    /// Why it cannot be read, or that it has more than [`FILES_LISTED_MAX`] names.
+    /// The folder cannot be read, or has more than [`FILES_LISTED_MAX`] names.
     pub fn list(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, FileError> {
         self.names(path).map_err(|kind| kind.of("list", path))
     }
@@ -187,7 +188,7 @@ impl Folders {
     /// Returns the metadata of a file or a folder. A link is not followed.
     ///
     /// # Errors
-    /// Why it cannot be found.
+    /// The path cannot be found.
     pub fn stat(&self, path: &[u8]) -> Result<FileStat, FileError> {
         let stat = || {
             let flags = OFlags::PATH | OFlags::NOFOLLOW;
@@ -207,7 +208,7 @@ impl Folders {
     /// Removes a file or an empty folder.
     ///
     /// # Errors
-    /// Why it cannot be removed.
+    /// The file or folder cannot be removed.
     pub fn remove(&self, path: &[u8]) -> Result<(), FileError> {
         let remove = || {
             let (folder, last) = self.location(path, Access::Change)?.parent()?;
@@ -220,10 +221,10 @@ impl Folders {
         remove().map_err(|kind: FileErrorKind| kind.of("remove", path))
     }
 
-    /// Creates a folder in one that exists.
+    /// Creates a folder below an existing folder.
     ///
     /// # Errors
-    /// Why it cannot be created, such as that it exists.
+    /// It cannot be created, for example because it exists.
     pub fn make_folder(&self, path: &[u8]) -> Result<(), FileError> {
         let make = || {
             let location = self.location(path, Access::Change)?;
@@ -237,10 +238,10 @@ impl Folders {
         make().map_err(|kind: FileErrorKind| kind.of("create the folder", path))
     }
 
-    /// Renames a file or a folder. A file of the new name is replaced.
+    /// Renames a file or a folder. An existing file with the new name is replaced.
     ///
     /// # Errors
-    /// Why it cannot be renamed.
+    /// The file or folder cannot be renamed.
     pub fn rename(&self, path: &[u8], new_path: &[u8]) -> Result<(), FileError> {
         let rename = || {
             let old = self.location(path, Access::Change)?;
@@ -253,8 +254,8 @@ impl Folders {
     }
 }
 
-/// Writes a draft into a folder and calls `finish`, which gives it its name. After an error nothing
-/// is left of it.
+/// Writes a draft file into a folder and calls `finish`, which gives the draft its final name.
+/// After an error the draft is removed.
 fn with_draft(
     folder: &OwnedFd,
     mode: Option<Permissions>,
