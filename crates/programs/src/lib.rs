@@ -1,15 +1,15 @@
-//! Programs that a server runs. The spawner starts them. Those of a worker have byte streams of the
-//! engine as input and output; those that are kept running write to the log.
+//! Programs that a server runs. The spawner starts them. Programs of a worker have byte streams of
+//! the engine as input and output. Supervised programs, which are kept running, write to the log.
 //!
 //! | Module | Task |
 //! |---|---|
-//! | [`program_runner`] | the programs of one worker: starts, input, output, ends, time limits |
-//! | [`program_run`] | one program that runs, from the caller's side |
-//! | [`spawner_access`] | where workers get their connections to the spawner from |
-//! | [`run_error`] | why a program was not run, or not to its end |
-//! | [`supervisor`] | which programs are kept running, and when they are started again |
-//! | `restart_delay` | how long a program that has ended waits for its next start |
-//! | [`supervisor_link`] | the supervisor with its connection to the spawner |
+//! | [`program_runner`] | runs the programs of one worker: starts, streams, ends, time limits |
+//! | [`program_run`] | one run of a program, from the caller's side |
+//! | [`spawner_access`] | connects workers to the spawner, and replaces its table |
+//! | [`run_error`] | the errors of runs |
+//! | [`supervisor`] | keeps programs running: decides on starts, restarts and stops |
+//! | `restart_delay` | the back-off between the end of a program and its restart |
+//! | [`supervisor_link`] | the supervisor, combined with its connection to the spawner |
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! One program that runs, from the caller's side.
+//! One run of a program, from the caller's side.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use rustix::net::RecvFlags;
 use crate::limits::{HELD_PIECE_BYTES, INPUT_BUFFER_BYTES, OUTPUT_BUFFER_BYTES};
 use crate::run_error::RunError;
 
-/// Names a run, as long as it lives and afterwards.
+/// The identifier of a run. It stays unique after the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub(crate) u64);
 
@@ -29,29 +29,29 @@ impl RunId {
     }
 }
 
-/// A program that is to be run.
+/// A request to run a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRequest {
-    /// The row of the spawner's table.
+    /// The row of the spawner's table that has the program.
     pub start: u16,
-    /// Arguments behind those of the row.
+    /// The arguments that follow those of the row.
     pub arguments: Vec<Vec<u8>>,
     /// Whether input follows ([`write`](crate::program_runner::ProgramRunner::write)); otherwise
-    /// the program finds its end at once.
+    /// the program reads the end of file at once.
     pub has_input: bool,
-    /// Within how many milliseconds the program has to end.
+    /// The time in which the program has to end, in milliseconds.
     pub timeout_ms: u64,
     /// The script of a row of CGI scripts; `None` for a program.
     pub script: Option<ScriptStart>,
 }
 
-/// A CGI script that is to be run, with its variables
-/// (`CgiScript` of pinion-spawner).
+/// A request to run a CGI script, with its variables
+/// ([`CgiScript`](pinion_spawner::request::CgiScript)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptStart {
-    /// Its path below the folder of the row.
+    /// The path of the script below the folder of the row.
     pub path: Box<[u8]>,
-    /// Its variables, each a name, `=`, a value and a NUL byte.
+    /// The variables of the script, each a name, `=`, a value and a NUL byte.
     pub variables: Vec<u8>,
 }
 
@@ -61,60 +61,64 @@ impl ScriptStart {
     }
 }
 
-/// How a program has ended.
+/// The way in which a program has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// With this status, 0 to 255.
+    /// The program has exited with this status, 0 to 255.
     Status(u8),
-    /// By the signal with this number.
+    /// The signal with this number has ended the program.
     Signal(u8),
 }
 
-/// What there is to read of the output.
+/// The result of reading the output of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputRead {
-    /// Nothing now. There are news when there is more, or when the program has ended.
+    /// No output is available now. The run has news when there is more, or when the program has
+    /// ended.
     Pending,
-    /// So many bytes, which were given to the caller.
+    /// This number of bytes was passed to the caller.
     Bytes(usize),
-    /// All was read, and the program has ended.
+    /// All output was read, and the program has ended.
     End,
-    /// There will be no more, for this reason.
+    /// There will be no more output, for this reason.
     Failed(Arc<RunError>),
 }
 
-/// How far a start has come.
+/// The stage of a run.
 #[derive(Debug)]
 pub(crate) enum RunStage {
-    /// It is to be sent to the spawner since this time, in monotonic milliseconds. It has no
-    /// sockets before there is room for it, so that a spawner that hangs takes no descriptors.
+    /// The start request waits to be sent to the spawner since this time, in monotonic
+    /// milliseconds. The run gets its sockets only when there is space for the request, so that a
+    /// spawner that hangs uses up no descriptors.
     Wanted { since_ms: u64 },
-    /// The spawner has it.
+    /// The start request was sent to the spawner.
     Asked,
-    /// It runs. Of a script it is not known, which stays asked for until it has ended.
+    /// The program runs. A script never has this stage: it stays [`Asked`](Self::Asked) until it
+    /// has ended, because the spawner does not report its start.
     Running,
-    /// It has ended.
+    /// The program has ended.
     Ended(Exit),
-    /// It was never executed, or the connection over which the spawner tells of it was lost.
+    /// The program was never executed, or the connection over which the spawner reports on it was
+    /// lost.
     NotStarted,
 }
 
-/// One side of the connection with a program: its output, or its input. Each is a socket of its
-/// own, so that a program which does not read all of its input loses none of its output.
+/// The stream of the output of a program, or that of its input. Each is a separate socket, so that
+/// a program which does not read all of its input loses none of its output.
 #[derive(Debug)]
 pub(crate) enum RunStream {
-    /// The spawner was not asked yet.
+    /// The start request was not sent yet.
     Unopened,
-    /// The engine does not have it yet.
+    /// The socket is open, but not registered with the engine yet.
     Held(OwnedFd),
-    /// The stream of the engine.
+    /// The socket is a stream of the engine with this address.
     Open(Address),
-    /// It is over, or there is none.
+    /// The stream has ended, or does not exist.
     Over,
 }
 
 impl RunStream {
-    /// Returns the stream, if the engine has it.
+    /// Returns the address of the stream, if the engine has it.
     pub(crate) fn address(&self) -> Option<Address> {
         match self {
             Self::Open(address) => Some(*address),
@@ -126,7 +130,7 @@ impl RunStream {
         matches!(self, Self::Over)
     }
 
-    /// Takes the socket if the engine does not have it. The stream is over then.
+    /// Takes the socket if the engine does not have it. The stream becomes [`Over`](Self::Over).
     pub(crate) fn take_held(&mut self) -> Option<OwnedFd> {
         match std::mem::replace(self, Self::Over) {
             Self::Held(socket) => Some(socket),
@@ -138,51 +142,51 @@ impl RunStream {
     }
 }
 
-/// One run.
+/// The state of one run.
 #[derive(Debug)]
 pub(crate) struct ProgramRun {
     pub(crate) request: RunRequest,
     pub(crate) stage: RunStage,
-    /// From where its output comes.
+    /// The stream of the output.
     pub(crate) output_stream: RunStream,
-    /// Where its input goes.
+    /// The stream of the input.
     pub(crate) input_stream: RunStream,
-    /// Its process ID, from when it runs; that of a script is not known.
+    /// The process ID, as soon as the program runs. The process ID of a script is not known.
     pub(crate) pid: Option<u32>,
-    /// Output that was not read yet.
+    /// Output that the caller has not read yet.
     pub(crate) output: VecDeque<u8>,
-    /// Bytes that the engine may still deliver.
+    /// The number of bytes that the engine may still deliver.
     pub(crate) credit: u64,
-    /// Whether the engine reads output; not at first if it is that of a script.
+    /// Whether the engine reads the output. For a script this is false at first.
     pub(crate) is_read: bool,
-    /// Input that the engine has not taken yet.
+    /// Input that was not passed to the engine yet.
     pub(crate) unsent: Vec<u8>,
-    /// No more input will come.
+    /// Whether the caller has written all input.
     pub(crate) has_all_input: bool,
-    /// The engine knows that.
+    /// Whether the end of the input was passed to the engine.
     pub(crate) is_input_finished: bool,
-    /// The engine has told that its queue of input is full.
+    /// Whether the engine has reported that its output queue for the input is full.
     pub(crate) is_blocked: bool,
     pub(crate) error: Option<Arc<RunError>>,
     pub(crate) is_announced: bool,
-    /// When it must have ended, in monotonic milliseconds.
+    /// The deadline of the run, in monotonic milliseconds.
     pub(crate) due_ms: u64,
 }
 
 impl ProgramRun {
-    /// Whether another piece of input may be written now.
+    /// Returns whether another piece of input may be written now.
     pub(crate) fn takes_input(&self) -> bool {
         !self.has_all_input && !self.is_input_refused() && self.unsent.len() < INPUT_BUFFER_BYTES
     }
 
-    /// Whether nothing reads input any more.
+    /// Returns whether the program does not read its input any more.
     pub(crate) fn is_input_refused(&self) -> bool {
         self.error.is_some()
             || matches!(self.stage, RunStage::Ended(_))
             || self.input_stream.is_over()
     }
 
-    /// Gives the next output, at most `max` bytes of it.
+    /// Passes the next output to `give`, at most `max` bytes of it.
     pub(crate) fn read(&mut self, max: usize, give: impl FnOnce(&[u8])) -> OutputRead {
         self.is_announced = false;
         if !self.output.is_empty() {
@@ -199,14 +203,14 @@ impl ProgramRun {
         }
     }
 
-    /// Whether the engine does not have the output.
+    /// Returns whether the output socket is open and not registered with the engine.
     pub(crate) fn has_held_output(&self) -> bool {
         matches!(self.output_stream, RunStream::Held(_))
     }
 
-    /// Reads the output of a program that has ended and that the engine does not read, as far as
-    /// there is room for it. Returns whether more has to be waited for, because a process that was
-    /// killed just now still has the socket.
+    /// Reads the output of a program that has ended from a socket that the engine does not read, as
+    /// far as the buffer has space. Returns whether more output may follow, because a process that
+    /// was killed just now still holds the socket.
     pub(crate) fn read_held_output(&mut self) -> bool {
         let mut piece = [0; HELD_PIECE_BYTES];
         while let RunStream::Held(socket) = &self.output_stream {
@@ -224,12 +228,13 @@ impl ProgramRun {
         false
     }
 
-    /// Whether the spawner was asked for the program and has not said that it has ended.
+    /// Returns whether a start request was sent and the spawner has not reported the end of the
+    /// program.
     pub(crate) fn may_run(&self) -> bool {
         matches!(self.stage, RunStage::Asked | RunStage::Running)
     }
 
-    /// Whether the program has ended and its output as well.
+    /// Returns whether both the program and its output have ended.
     pub(crate) fn is_over(&self) -> bool {
         self.output_stream.is_over() && matches!(self.stage, RunStage::Ended(_))
     }

@@ -1,13 +1,14 @@
-//! The programs that one worker runs.
+//! Runs the programs of one worker.
 //!
-//! The caller starts a program with [`ProgramRunner::start`] and asks how far it is with
-//! [`ProgramRunner::started`], [`ProgramRunner::read`] and [`ProgramRunner::exit`], whenever
-//! [`ProgramRunner::next_news`] names it. None of these touches a connection: that is done by
-//! [`ProgramRunner::flush`], which the caller calls behind them, and at the end of each event of a
-//! stream ([`ProgramRunner::raw`]).
+//! The caller starts a program with [`ProgramRunner::start`]. Whenever [`ProgramRunner::next_news`]
+//! returns the run, the caller queries it with [`ProgramRunner::started`], [`ProgramRunner::read`]
+//! and [`ProgramRunner::exit`]. None of these functions touches a connection.
+//! [`ProgramRunner::flush`] does that: the caller calls it after them, and at the end of each event
+//! of a stream ([`ProgramRunner::raw`]).
 //!
-//! A program has a socket for its output, and one for its input if it gets any. The spawner closes
-//! its own copies, so the end of the output is the end of all processes that have it.
+//! A program has a socket for its output, and another one if it gets input. The spawner closes its
+//! own copies of the sockets, so the output ends when the last process that holds the socket has
+//! closed it.
 
 mod spawner_requests;
 mod stream_events;
@@ -33,7 +34,7 @@ use crate::spawner_access::SpawnerAccess;
 /// worker.
 pub const PROGRAM_TAG: u64 = 1 << 63;
 
-/// See the head of the module.
+/// The runner of the programs of one worker.
 #[derive(Debug)]
 pub struct ProgramRunner {
     access: SpawnerAccess,
@@ -43,29 +44,31 @@ pub struct ProgramRunner {
     link: SpawnerLink,
     answers: AnswerReader,
     runs: HashMap<RunId, ProgramRun>,
-    /// Runs that were closed while their programs ran. They count as running until the spawner says
-    /// that they have ended: a program may take its time to stop.
+    /// Runs that were closed while their programs ran. They count as running until the spawner
+    /// reports their end, because a program may take some time to stop.
     ending: HashSet<RunId>,
-    /// When runs must have ended, in monotonic milliseconds: one time for each.
+    /// The deadline of each run, in monotonic milliseconds.
     deadlines: BTreeSet<(u64, RunId)>,
-    /// Scripts whose output is not read yet, and when it will be, in monotonic milliseconds, the
-    /// first one at the front. Some may have ended.
+    /// Scripts whose output is not read yet, with the time at which reading begins, in monotonic
+    /// milliseconds; the earliest one is at the front. Some of them may have ended.
     unread: VecDeque<(u64, RunId)>,
-    /// Runs on whose streams something is to be done.
+    /// Runs with pending operations on their streams.
     to_do: VecDeque<RunId>,
-    /// Streams that are not wanted any more.
+    /// Streams that are to be cut because they are not wanted any more.
     to_cut: Vec<Address>,
-    /// Programs that the spawner has to stop, and those that it has to start.
+    /// Programs for which a stop request is to be sent; `to_start` has those for which a start
+    /// request is to be sent.
     to_stop: VecDeque<RunId>,
     to_start: VecDeque<RunId>,
     news: VecDeque<RunId>,
     last_id: u64,
-    /// The time of the last call that had one, in monotonic milliseconds.
+    /// The time that the last call with a time had, in monotonic milliseconds.
     now_ms: u64,
     is_stopping: bool,
-    /// When requests are sent again that the spawner had no room for, in monotonic milliseconds.
+    /// The time at which requests are retried for which the spawner had no space, in monotonic
+    /// milliseconds.
     retry_at_ms: Option<u64>,
-    /// How long the next attempt waits, in milliseconds.
+    /// The delay of the next attempt, in milliseconds.
     retry_after_ms: u64,
 }
 
@@ -74,19 +77,19 @@ pub struct ProgramRunner {
 enum SpawnerLink {
     /// No program was started yet, or the connection has ended. The next program opens it.
     Unused,
-    /// It is open; the stream of answers has this address.
+    /// The connection is open, and the stream of answers has this address.
     Open(SpawnerConnection, Address),
 }
 
 impl ProgramRunner {
-    /// Makes a runner of the programs of scripts, whose streams have [`PROGRAM_TAG`]. It connects
-    /// to the spawner with the first program.
+    /// Creates a runner for the programs of scripts, whose streams have [`PROGRAM_TAG`]. The runner
+    /// connects to the spawner when the first program is started.
     #[must_use]
     pub fn new(access: SpawnerAccess) -> Self {
         Self::with_tag(access, PROGRAM_TAG)
     }
 
-    /// Makes a runner as [`Self::new`] does, with a bit of its own that is set in the tags of its
+    /// Creates a runner as [`Self::new`] does, with another bit that is set in the tags of its
     /// streams. The next lower bit is set in some of them as well.
     #[must_use]
     pub fn with_tag(access: SpawnerAccess, tag: u64) -> Self {
@@ -113,11 +116,11 @@ impl ProgramRunner {
         }
     }
 
-    /// Starts a program. Its first news are that it runs, or why it does not; those of a script are
-    /// its output or its end.
+    /// Starts a program. The first news of the run is that the program runs, or an error; for a
+    /// script it is output or the end.
     ///
     /// # Errors
-    /// It cannot be started at all.
+    /// The limit of running programs is reached, or the spawner has ended.
     pub fn start(&mut self, request: RunRequest, now_ms: u64) -> Result<RunId, RunError> {
         self.now_ms = self.now_ms.max(now_ms);
         if self.runs.len() + self.ending.len() >= RUNS_PER_WORKER_MAX {
@@ -155,25 +158,26 @@ impl ProgramRunner {
         Ok(id)
     }
 
-    /// Returns the process ID of a program once it runs; `None` before, and for a script.
+    /// Returns the process ID of a program once it runs. Returns `None` before that, and always for
+    /// a script.
     ///
     /// # Errors
-    /// It was not started.
+    /// The program was not started.
     pub fn started(&mut self, id: RunId) -> Result<Option<u32>, Arc<RunError>> {
         let Some(run) = self.runs.get_mut(&id) else { return Err(Arc::new(RunError::Stopped)) };
         run.is_announced = false;
         match (&run.error, &run.stage) {
             (Some(error), _) => Err(Arc::clone(error)),
-            // The process that had it may be gone already.
+            // The process with this ID may have ended already.
             (None, RunStage::Running | RunStage::Ended(_)) => Ok(run.pid),
             (None, _) => Ok(None),
         }
     }
 
-    /// Returns how a program has ended once it has; `None` before.
+    /// Returns the exit of a program once it has ended, and `None` before that.
     ///
     /// # Errors
-    /// It was not started, or was stopped.
+    /// The program was not started, or was stopped.
     pub fn exit(&mut self, id: RunId) -> Result<Option<Exit>, Arc<RunError>> {
         let Some(run) = self.runs.get_mut(&id) else { return Err(Arc::new(RunError::Stopped)) };
         run.is_announced = false;
@@ -184,7 +188,7 @@ impl ProgramRunner {
         }
     }
 
-    /// Gives the next output of a program, at most `max` bytes.
+    /// Passes the next output of a program to `give`, at most `max` bytes.
     pub fn read(&mut self, id: RunId, max: usize, give: impl FnOnce(&[u8])) -> OutputRead {
         let Some(run) = self.runs.get_mut(&id) else { return OutputRead::End };
         let outcome = run.read(max, give);
@@ -194,37 +198,38 @@ impl ProgramRunner {
         outcome
     }
 
-    /// Whether the output of a program has come to its end, although the program may still run.
+    /// Returns whether the output of a program has ended. The program itself may still run.
     #[must_use]
     pub fn has_all_output(&self, id: RunId) -> bool {
         let is_over = |run: &ProgramRun| run.output_stream.is_over() && run.output.is_empty();
         self.runs.get(&id).is_none_or(is_over)
     }
 
-    /// Whether a program has ended, or will never run. Its run may be closed then.
+    /// Returns whether a program has ended or will never run. In both cases its run may be closed.
     pub fn has_ended(&mut self, id: RunId) -> bool {
         let Some(run) = self.runs.get_mut(&id) else { return true };
         run.is_announced = false;
         !run.may_run() && !matches!((&run.stage, &run.error), (RunStage::Wanted { .. }, None))
     }
 
-    /// Has a program stopped whose output is not wanted any more. There are news when it has ended:
-    /// [`Self::has_ended`]. One that is being stopped stays as it is.
+    /// Stops a program whose output is not wanted any more. The run has news when the program has
+    /// ended ([`Self::has_ended`]). A second call for the same program has no effect.
     pub fn cancel(&mut self, id: RunId) {
         if self.runs.get(&id).is_some_and(|run| run.error.is_none()) {
             self.fail(id, RunError::Stopped);
         }
     }
 
-    /// Whether [`Self::write`] may be called now; if not, there are news when it may. The second
-    /// value is whether nothing reads input any more.
+    /// Returns whether [`Self::write`] may be called now; if not, the run has news as soon as it
+    /// may. The second value is true if the program does not read its input any more.
     pub fn takes_input(&mut self, id: RunId) -> (bool, bool) {
         let Some(run) = self.runs.get_mut(&id) else { return (false, true) };
         run.is_announced = false;
         (run.takes_input(), run.is_input_refused())
     }
 
-    /// Adds a piece of input; `None` is its end. What a program does not read is dropped.
+    /// Queues a piece of input; `None` is the end of the input. Input that the program does not
+    /// read is dropped.
     pub fn write(&mut self, id: RunId, piece: Option<&[u8]>) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         match piece {
@@ -236,7 +241,8 @@ impl ProgramRunner {
         self.to_do.push_back(id);
     }
 
-    /// Ends a run that is not wanted any more: a program that has not ended is stopped.
+    /// Closes a run that is not wanted any more. If its program has not ended, the program is
+    /// stopped.
     pub fn close(&mut self, id: RunId) {
         let Some(run) = self.runs.remove(&id) else { return };
         self.deadlines.remove(&(run.due_ms, id));
@@ -251,7 +257,7 @@ impl ProgramRunner {
         self.news.pop_front()
     }
 
-    /// Whether [`Self::flush`] or [`Self::next_news`] has something to do.
+    /// Returns whether [`Self::flush`] or [`Self::next_news`] has work to do.
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
@@ -261,7 +267,7 @@ impl ProgramRunner {
         has_requests || has_commands || !self.news.is_empty() || self.is_done()
     }
 
-    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    /// Returns the time at which [`Self::pass`] has work to do, in monotonic milliseconds.
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
         if self.has_work() {
@@ -272,19 +278,19 @@ impl ProgramRunner {
         first.into_iter().chain(unread).chain(self.retry_at_ms).min()
     }
 
-    /// The server stops: the connection to the spawner ends with the last run. Call
-    /// [`Self::flush`] behind it.
+    /// Begins the stop of the server: the connection to the spawner is closed with the last run.
+    /// The caller calls [`Self::flush`] afterwards.
     pub fn stop(&mut self) {
         self.is_stopping = true;
     }
 
-    /// Whether the connection to the spawner is not needed any more.
+    /// Returns whether the connection to the spawner is not needed any more.
     fn is_done(&self) -> bool {
         let is_open = matches!(self.link, SpawnerLink::Open(..));
         self.is_stopping && is_open && self.runs.is_empty() && self.to_stop.is_empty()
     }
 
-    /// Does what is due.
+    /// Handles the deadlines that have passed.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         self.now_ms = connections.now().monotonic_ms;
         while let Some((due_ms, id)) = self.deadlines.first().copied()
@@ -306,7 +312,7 @@ impl ProgramRunner {
         self.flush(connections);
     }
 
-    /// Something has happened on a stream whose tag has the bit of this runner.
+    /// Handles an event of a stream whose tag has the bit of this runner.
     pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         let Some(tag) = stream.tag() else { return };
         self.now_ms = stream.now().monotonic_ms;
@@ -321,12 +327,12 @@ impl ProgramRunner {
         self.flush(&mut stream.connections());
     }
 
-    /// This bit is set in the tags of streams of input, beside that of the runner.
+    /// Returns the bit that the tags of input streams have in addition to that of the runner.
     fn input_bit(&self) -> u64 {
         self.tag >> 1
     }
 
-    /// Does on connections what is to be done.
+    /// Performs all pending operations on connections.
     pub fn flush(&mut self, connections: &mut Connections<'_>) {
         for address in std::mem::take(&mut self.to_cut) {
             if let Some(mut stream) = connections.stream(address) {
@@ -349,8 +355,9 @@ impl ProgramRunner {
         }
     }
 
-    /// Gives the engine the output of a run, if it is to be read. That of a program that has ended
-    /// is in the socket, so no connection is needed for it.
+    /// Registers the output socket of a run with the engine, if the output is to be read. The
+    /// output of a program that has ended is in the socket, so no stream of the engine is needed
+    /// for it.
     fn open_output(
         &mut self,
         id: RunId,
@@ -368,7 +375,7 @@ impl ProgramRunner {
         let Some(socket) = run.output_stream.take_held() else { return Ok(()) };
         let address = connections.adopt(socket, self.tag | id.0).map_err(no_stream)?;
         run.output_stream = RunStream::Open(address);
-        // A program without input finds its end on the same socket.
+        // A program without input reads its end of file from the same socket.
         if !run.request.has_input
             && run.request.script.is_none()
             && let Some(mut stream) = connections.stream(address)
@@ -378,7 +385,7 @@ impl ProgramRunner {
         Ok(())
     }
 
-    /// Moves input and output of a run on as far as they go.
+    /// Transfers input and output of a run as far as possible.
     fn go_on(&mut self, id: RunId, connections: &mut Connections<'_>) {
         if let Err(error) = self.open_output(id, connections) {
             return self.fail(id, error);
@@ -392,7 +399,8 @@ impl ProgramRunner {
                 run.is_blocked = stream.write(Slice::Copied(&run.unsent)) != ContentRoom::Free;
                 run.unsent.clear();
             }
-            // It stays open behind its end: whether the program takes all of it shows later.
+            // The stream stays open after the end of the input, because only later events show
+            // whether the program reads all of it.
             if run.has_all_input && run.unsent.is_empty() && !run.is_input_finished {
                 run.is_input_finished = true;
                 stream.finish();
@@ -412,7 +420,7 @@ impl ProgramRunner {
         }
     }
 
-    /// Has the engine read the output of a script from now on.
+    /// Makes the engine read the output of a script from now on.
     fn read_output(&mut self, id: RunId) {
         if let Some(run) = self.runs.get_mut(&id) {
             run.is_read = true;
@@ -420,7 +428,7 @@ impl ProgramRunner {
         }
     }
 
-    /// A run has failed; its program is stopped.
+    /// Marks a run as failed, and stops its program.
     fn fail(&mut self, id: RunId, error: RunError) {
         let Some(mut run) = self.runs.remove(&id) else { return };
         self.deadlines.remove(&(run.due_ms, id));
@@ -434,7 +442,7 @@ impl ProgramRunner {
         self.announce(id);
     }
 
-    /// Cuts the streams of a run, and has its program stopped.
+    /// Cuts the streams of a run, and requests the stop of its program.
     fn let_go(&mut self, id: RunId, run: &ProgramRun) {
         self.to_cut.extend(run.output_stream.address());
         self.to_cut.extend(run.input_stream.address());

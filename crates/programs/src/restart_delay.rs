@@ -1,4 +1,4 @@
-//! How long a program that has ended waits until it is started again: an exponential back-off with
+//! Computes the delay before a program that has ended is restarted: an exponential back-off with
 //! jitter.
 
 use crate::limits::{
@@ -8,13 +8,13 @@ use crate::limits::{
 /// The back-off of one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RestartDelay {
-    /// Ends in a row, none of them after a run of [`STABLE_RUN_MS`].
+    /// The number of consecutive ends, none of them after a run of at least [`STABLE_RUN_MS`].
     ends: u32,
 }
 
 impl RestartDelay {
-    /// Counts the end of a run and returns how long the next start waits, in milliseconds.
-    /// `random` is any number; it chooses the jitter.
+    /// Counts the end of a run and returns the delay of the next start, in milliseconds. `random`
+    /// is any number; it determines the jitter.
     pub(crate) fn after_run(&mut self, ran_ms: u64, random: u64) -> u64 {
         if ran_ms >= STABLE_RUN_MS {
             self.ends = 0;

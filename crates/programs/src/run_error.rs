@@ -1,4 +1,4 @@
-//! Why a program was not run, or not to its end.
+//! The reason why a program was not run, or not to its end.
 
 use std::fmt;
 use std::io;
@@ -8,10 +8,10 @@ use pinion_spawner::answer::{Reason, StartStage};
 
 use crate::limits::RUNS_PER_WORKER_MAX;
 
-/// Why a program was not run, or not to its end.
+/// The reason why a program was not run, or not to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// The worker runs as many as it may.
+    /// The worker has reached its limit of running programs.
     #[error(
         "{RUNS_PER_WORKER_MAX} programs run in this worker already; try again when one has ended"
     )]
@@ -22,46 +22,47 @@ pub enum RunError {
     /// The worker has no memory or descriptor for the streams of the program.
     #[error("no resources for one more program: {0}")]
     NoResources(String),
-    /// The process that starts programs is gone.
+    /// The spawner, the process that starts programs, has ended.
     #[error("the process that starts programs has ended; restart the server")]
     SpawnerGone,
-    /// The process that starts programs has closed the connection of this worker, and goes on.
+    /// The spawner has closed the connection of this worker, but still runs.
     #[error("the connection to the process that starts programs was closed; try again later")]
     Disconnected,
-    /// The process that starts programs does not read requests.
+    /// The spawner does not read requests.
     #[error("the process that starts programs is busy; try again later")]
     SpawnerBusy,
-    /// The spawner did nothing.
+    /// The spawner has rejected the request.
     #[error("cannot start the program: {0}")]
     Rejected(ReasonText),
-    /// A step of the start has failed.
+    /// A step of the start of the program has failed.
     #[error("cannot {stage}: {error}", error = io::Error::from_raw_os_error(*.errno))]
     NotStarted {
-        /// The step.
+        /// The step that has failed.
         stage: StageText,
-        /// What the system says (errno(3)).
+        /// The error number of the system (errno(3)).
         errno: i32,
     },
-    /// It ran for longer than it may.
+    /// The program ran for longer than its time limit, in milliseconds.
     #[error("the program has not ended within {} s and was stopped", seconds(*.0))]
     TimedOut(u64),
-    /// It has not read its input for as long as the engine waits for that
+    /// The program has not read its input for as long as the engine waits for a stalled send
     /// ([`SEND_STALL_MS`]).
     #[error("the program has not read its input for {} s and was stopped", SEND_STALL_MS / 1000)]
     InputStalled,
-    /// The stream of its output has ended for want of memory, or with the server.
+    /// The stream of the output has ended because memory was short, or because the server has
+    /// ended.
     #[error("the output of the program was cut off")]
     OutputLost,
-    /// The caller has ended it, or the server stops.
+    /// The caller has stopped the program, or the server stops.
     #[error("the program was stopped")]
     Stopped,
 }
 
-/// [`Reason`] as it is shown.
+/// A [`Reason`] with its text for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReasonText(pub Reason);
 
-/// [`StartStage`] as it is shown.
+/// A [`StartStage`] with its text for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageText(pub StartStage);
 
@@ -77,7 +78,7 @@ impl fmt::Display for StageText {
     }
 }
 
-/// Milliseconds as seconds, with decimals only where there are any.
+/// Formats milliseconds as seconds, with one decimal unless the number of seconds is whole.
 fn seconds(ms: u64) -> String {
     match ms % 1000 {
         0 => (ms / 1000).to_string(),

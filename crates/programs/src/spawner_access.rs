@@ -1,4 +1,4 @@
-//! Where workers get their connections to the spawner from.
+//! Gives workers their connections to the spawner.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,27 +10,29 @@ use pinion_spawner::connection::SpawnerConnection;
 use pinion_spawner::spawner::{ControlError, Spawner, Survivors, WorkerConnector};
 use pinion_spawner::start_table::StartTable;
 
-/// The spawner of the server, if it has one. Workers connect to it when their first program is to
-/// run. A reload may replace its table; rows that are in use keep their numbers.
+/// Shared access to the spawner of the server, if the server has one. A worker connects to it when
+/// the first program of the worker is started. A reload may replace its table; rows that are in use
+/// keep their numbers.
 #[derive(Clone, Default)]
 pub struct SpawnerAccess {
     shared: Option<Arc<SharedSpawner>>,
 }
 
-/// What all copies share.
+/// The state that all clones share.
 struct SharedSpawner {
-    /// What workers use: it never waits. They never take the lock of the spawner, which a reload
-    /// holds until the spawner has answered.
+    /// The connector that workers use, which never waits. Workers never take the lock of the
+    /// spawner, which a reload holds until the spawner has answered.
     connector: WorkerConnector,
-    /// Of the spawner, also after its end.
+    /// The process ID of the spawner, kept also after its end.
     pid: Pid,
-    /// `None` once the spawner was stopped, or has ended and was cleaned up after.
+    /// The spawner; `None` once it was stopped, or has ended and its remaining processes were
+    /// cleaned up.
     spawner: Mutex<Option<Spawner>>,
     /// The generation of the table that is in use.
     generation: AtomicU32,
 }
 
-/// How a spawner has ended that was not asked to.
+/// The unexpected end of a spawner.
 #[derive(Debug)]
 pub struct UnexpectedEnd {
     /// The number of the signal that has ended it, if one has.
@@ -77,20 +79,20 @@ impl SpawnerAccess {
         self.shared.as_ref().map_or(0, |shared| shared.generation.load(Ordering::Acquire))
     }
 
-    /// Connects a worker. It never waits.
+    /// Opens a connection for a worker. This function never waits.
     ///
     /// # Errors
-    /// There is no spawner any more, it is busy, or there is no descriptor.
+    /// The spawner has ended or is busy, or the process has no free descriptor.
     pub fn connect(&self) -> Result<SpawnerConnection, ControlError> {
         self.shared.as_ref().ok_or(ControlError::Gone)?.connector.connect()
     }
 
-    /// Puts another table into use. A row that a program may still be started with has the number
-    /// that it had before.
+    /// Replaces the table. The caller must give a row with which a program may still be started the
+    /// number that it had before.
     ///
     /// # Errors
-    /// The table is wrong, or the spawner does not accept it or has ended. The previous one stays
-    /// in use.
+    /// The table is invalid, or the spawner does not accept it or has ended. The previous table
+    /// stays in use.
     pub fn replace_table(&self, table: &StartTable) -> Result<(), ControlError> {
         let shared = self.shared.as_ref().ok_or(ControlError::Gone)?;
         let mut spawner = shared.lock();
@@ -99,19 +101,20 @@ impl SpawnerAccess {
         Ok(())
     }
 
-    /// Takes the spawner, to stop it. Workers cannot connect any more once it has stopped.
+    /// Takes the spawner out of this value in order to stop it. Workers cannot connect any more
+    /// once it has stopped.
     #[must_use]
     pub fn take_spawner(&self) -> Option<Spawner> {
         self.shared.as_ref()?.lock().take()
     }
 
-    /// Waits until the spawner has ended, and kills what is left of its programs if it was not
-    /// [taken](Self::take_spawner) to be stopped. Returns how it has ended then.
+    /// Waits until the spawner has ended. If it was not [taken](Self::take_spawner) in order to be
+    /// stopped, kills the remaining processes of its programs and returns the end of the spawner.
     #[must_use]
     pub fn clean_up_after_end(&self) -> Option<UnexpectedEnd> {
         let shared = self.shared.as_ref()?;
         shared.connector.wait_for_end();
-        // A server that stops waits for this lock, and so until nothing is left.
+        // A server that stops waits for this lock, and so waits until no process is left.
         let mut lock = shared.lock();
         let mut spawner = lock.take()?;
         let signal = spawner.ending_signal();

@@ -1,18 +1,18 @@
-//! Keeps programs running: decides which are started, when they are started again, and which are
-//! stopped.
+//! Keeps programs running. The supervisor decides which programs are started, when they are
+//! restarted, and which are stopped.
 //!
-//! The supervisor does no I/O and reads no clock. What has happened and the time come in by calls,
-//! in milliseconds of any monotonic clock. What is to be done comes out of
-//! [`Supervisor::next_output`], after each of these calls; [`Supervisor::deadline_ms`] says when
-//! [`Supervisor::tick`] is due.
+//! The supervisor does no I/O and reads no clock. Its input is calls with events and the time, in
+//! milliseconds of any monotonic clock. Its output is the actions that [`Supervisor::next_output`]
+//! returns, which the caller reads after each of these calls. [`Supervisor::deadline_ms`] returns
+//! the time at which [`Supervisor::tick`] is due.
 //!
 //! | State | Meaning | Next |
 //! |---|---|---|
-//! | waiting | it is started at a time | starting |
-//! | starting | the spawner was asked for it | running, waiting, stopping |
+//! | waiting | it will be started at a known time | starting |
+//! | starting | a start request was sent to the spawner | running, waiting, stopping |
 //! | running | its process runs | waiting, stopping |
 //! | stopping | its process has to end: its settings have changed, or it was removed | waiting |
-//! | stopped | nothing is started any more | |
+//! | stopped | it will not be started any more | |
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,85 +27,85 @@ use crate::restart_delay::RestartDelay;
 /// A program that is to be kept running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SupervisedProgram {
-    /// Its name, which no other has.
+    /// The unique name of the program.
     pub name: Arc<str>,
-    /// Its row in the table of the spawner.
+    /// The row of the program in the table of the spawner.
     pub start: u16,
     /// A number that changes whenever the settings of the program do.
     pub revision: u64,
 }
 
-/// Something that is to be done.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SupervisorOutput {
-    /// The spawner is to start a row of its table.
+    /// Request the start of a row of the spawner's table.
     Start {
-        /// A number that no other start has.
+        /// The unique number of the start.
         id: u64,
-        /// The row.
+        /// The row of the table.
         start: u16,
     },
-    /// The spawner is to stop what was started with this number.
+    /// Request the stop of the program that was started with this number.
     Stop {
-        /// The number.
+        /// The number of the start.
         id: u64,
     },
-    /// A line for the log.
+    /// Write a line to the log.
     Log(String),
 }
 
-/// How a program has ended, or why it was not started.
+/// The way in which a program has ended, or the reason why it was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramEnd {
-    /// It has exited with this status.
+    /// The program has exited with this status.
     Exited(u8),
-    /// The signal with this number has ended it.
+    /// The signal with this number has ended the program.
     Signaled(u8),
-    /// A step of its start has failed, with this error number (errno(3)).
+    /// A step of the start has failed with this error number (errno(3)).
     NotStarted(StartStage, i32),
-    /// The spawner has not tried to start it.
+    /// The spawner has rejected the start without an attempt.
     Rejected(Reason),
 }
 
-/// What a program does.
+/// The phase of a supervised program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramPhase {
-    /// It is started at this time.
+    /// The program will be started at this time.
     Waiting {
-        /// In milliseconds.
+        /// The time of the start, in milliseconds.
         until_ms: u64,
     },
-    /// The spawner was asked for it.
+    /// A start request was sent to the spawner.
     Starting,
-    /// It runs.
+    /// The program runs.
     Running,
-    /// It runs, and was asked to stop.
+    /// The program runs and was requested to stop.
     Stopping,
-    /// It is not started any more: the server stops, or the spawner has ended.
+    /// The program will not be started any more, because the server stops or the spawner has ended.
     Stopped,
 }
 
-/// A program as the status shows it.
+/// The status of a program, as reports show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramStatus {
-    /// Its name.
+    /// The name of the program.
     pub name: Arc<str>,
-    /// What it does.
+    /// The phase of the program.
     pub phase: ProgramPhase,
-    /// Since when, in milliseconds.
+    /// The time at which the phase began, in milliseconds.
     pub since_ms: u64,
-    /// Its process, if it has one that is known.
+    /// The process ID, if there is a process and its ID is known.
     pub pid: Option<u32>,
-    /// How often it was started again since it has these settings.
+    /// The number of restarts with the current settings.
     pub restarts: u64,
-    /// How it has ended last, if it has.
+    /// The last end of the program, if it has ended before.
     pub last_end: Option<ProgramEnd>,
 }
 
 /// Keeps programs running.
 #[derive(Debug)]
 pub struct Supervisor {
-    /// In the order of the configuration; those that were removed and still run come last.
+    /// The programs in the order of the configuration. Removed programs that still run come last.
     programs: Vec<ProgramEntry>,
     outputs: VecDeque<SupervisorOutput>,
     last_id: u64,
@@ -122,7 +122,7 @@ struct ProgramEntry {
     state: EntryState,
     since_ms: u64,
     delay: RestartDelay,
-    /// How often it was started with its settings.
+    /// The number of starts with the current settings.
     starts: u64,
     last_end: Option<ProgramEnd>,
 }
@@ -143,17 +143,17 @@ enum EntryState {
 }
 
 impl Supervisor {
-    /// Returns a supervisor without programs. `seed` is any number; it chooses the jitter of
+    /// Creates a supervisor without programs. `seed` is any number; it determines the jitter of
     /// restarts.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let (programs, outputs) = (Vec::new(), VecDeque::new());
-        // The generator stays at zero.
+        // A seed of zero would make the generator return only zeros.
         Self { programs, outputs, last_id: 0, random: seed.max(1), is_stopped: false }
     }
 
-    /// Makes these the programs. Those with the same revision as before go on, changed ones are
-    /// stopped and started anew, and removed ones are stopped.
+    /// Replaces the list of programs. Programs with the same revision as before go on, changed ones
+    /// are stopped and started again, and removed ones are stopped.
     pub fn set_programs(&mut self, programs: &[SupervisedProgram], now_ms: u64) {
         if self.is_stopped {
             return;
@@ -184,7 +184,7 @@ impl Supervisor {
         self.tick(now_ms);
     }
 
-    /// Starts what is due.
+    /// Starts all programs that are due.
     pub fn tick(&mut self, now_ms: u64) {
         for entry in &mut self.programs {
             if let (EntryState::Waiting { until_ms }, Some(wanted)) = (entry.state, entry.wanted)
@@ -199,7 +199,7 @@ impl Supervisor {
         }
     }
 
-    /// Handles an answer of the spawner. One about a start that is not known is ignored.
+    /// Handles an answer of the spawner. An answer about an unknown start is ignored.
     pub fn on_answer(&mut self, answer: SpawnerReply, now_ms: u64) {
         let of_answer = |entry: &ProgramEntry| entry.id() == Some(answer.id());
         let Some(position) = self.programs.iter().position(of_answer) else { return };
@@ -229,8 +229,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts and stops nothing any more: the server is about to stop the spawner, which stops all
-    /// programs.
+    /// Ends supervision: no program is started or stopped any more. The server is about to stop the
+    /// spawner, which stops all programs.
     pub fn stop(&mut self, now_ms: u64) {
         self.is_stopped = true;
         for entry in &mut self.programs {
@@ -250,12 +250,12 @@ impl Supervisor {
         }
     }
 
-    /// Returns what is to be done next.
+    /// Returns the next action for the caller.
     pub fn next_output(&mut self) -> Option<SupervisorOutput> {
         self.outputs.pop_front()
     }
 
-    /// Returns when the next program is due, in milliseconds.
+    /// Returns the time at which the next program is due, in milliseconds.
     #[must_use]
     pub fn deadline_ms(&self) -> Option<u64> {
         let waiting = self.programs.iter().filter_map(|entry| match entry.state {
@@ -265,12 +265,12 @@ impl Supervisor {
         waiting.min()
     }
 
-    /// Returns all programs, also those that were removed and still run.
+    /// Returns the status of all programs, including removed programs that still run.
     pub fn status(&self) -> impl Iterator<Item = ProgramStatus> {
         self.programs.iter().map(ProgramEntry::status)
     }
 
-    /// Handles the end of a program, or a start that has failed.
+    /// Handles the end of a program or a failed start.
     fn end(&mut self, position: usize, end: ProgramEnd, now_ms: u64) {
         let random = self.random();
         let entry = &mut self.programs[position];
@@ -306,13 +306,13 @@ impl Supervisor {
     fn reject(&mut self, position: usize, reason: Reason, now_ms: u64) {
         let entry = &mut self.programs[position];
         match (entry.state, reason) {
-            // The table was replaced a moment ago, and the new rows are on their way to here.
+            // The table was replaced a moment ago, and the new rows have not arrived here yet.
             (EntryState::Starting { .. }, Reason::StaleTable | Reason::UnknownStart) => {
                 entry.starts -= 1;
                 let until_ms = now_ms.saturating_add(RESTART_DELAY_MS);
                 entry.change(EntryState::Waiting { until_ms }, now_ms);
             }
-            // Programs of scripts, which end soon, are in the way. It is logged once.
+            // Programs of scripts, which end soon, use up the limit. This is logged once.
             (EntryState::Starting { .. }, Reason::TooManyRunning) => {
                 entry.starts -= 1;
                 let until_ms = now_ms.saturating_add(RESTART_DELAY_MS);
@@ -349,7 +349,7 @@ impl ProgramEntry {
         }
     }
 
-    /// Forgets what was known of a program with other settings, and stops its process.
+    /// Resets the history of a program whose settings have changed, and stops its process.
     fn renew(&mut self, why: &str, now_ms: u64, outputs: &mut VecDeque<SupervisorOutput>) {
         (self.delay, self.starts, self.last_end) = (RestartDelay::default(), 0, None);
         match self.state {
@@ -371,7 +371,7 @@ impl ProgramEntry {
         (self.state, self.since_ms) = (state, now_ms);
     }
 
-    /// Returns the number of the start that has not ended.
+    /// Returns the number of the current start, if it has not ended.
     fn id(&self) -> Option<u64> {
         match self.state {
             EntryState::Starting { id }
@@ -389,7 +389,7 @@ impl ProgramEntry {
         }
     }
 
-    /// Returns the name and the process as the log shows them.
+    /// Returns the name and the process ID as the log shows them.
     fn shown(&self) -> String {
         match self.pid() {
             Some(pid) => format!("{}[{pid}]", self.name),
@@ -416,7 +416,7 @@ impl ProgramEntry {
 }
 
 impl fmt::Display for ProgramEnd {
-    /// Writes what has happened, as a phrase behind the name of the program.
+    /// Writes the event as a phrase that follows the name of the program.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited(status) => write!(f, "exited with status {status}"),
@@ -425,7 +425,7 @@ impl fmt::Display for ProgramEnd {
             }
             Self::NotStarted(stage, errno) => {
                 let error = io::Error::from_raw_os_error(*errno).to_string();
-                // The number says nothing to a reader of the log.
+                // The error number is of no use to a reader of the log.
                 let reason = error.split(" (os error ").next().unwrap_or_default();
                 write!(f, "cannot {stage}: {reason}")
             }

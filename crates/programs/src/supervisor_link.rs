@@ -1,9 +1,9 @@
-//! The supervisor with its connection to the spawner.
+//! The supervisor, combined with its connection to the spawner.
 //!
-//! A thread that waits by poll(2) for other things as well owns the [`SupervisorLink`]: it polls
-//! the descriptors of [`SupervisorLink::polled`] until [`SupervisorLink::deadline`], and calls
-//! [`SupervisorLink::handle_events`]. Any other thread says by a [`SupervisorInbox`] which programs
-//! there are.
+//! One thread with a poll(2) loop owns the [`SupervisorLink`]: it polls the descriptors of
+//! [`SupervisorLink::polled`] until [`SupervisorLink::deadline`], and calls
+//! [`SupervisorLink::handle_events`]. Other threads set the list of programs through a
+//! [`SupervisorInbox`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -22,7 +22,8 @@ use crate::limits::{CLOSED_REPORT_DELAY_MS, SUPERVISOR_RETRY_MS};
 use crate::spawner_access::SpawnerAccess;
 use crate::supervisor::{ProgramStatus, SupervisedProgram, Supervisor, SupervisorOutput};
 
-/// Says which programs are kept running. Copies share one inbox.
+/// The inbox through which other threads set the list of supervised programs. Clones share one
+/// inbox.
 #[derive(Clone, Debug)]
 pub struct SupervisorInbox {
     shared: Arc<SharedInbox>,
@@ -30,42 +31,42 @@ pub struct SupervisorInbox {
 
 #[derive(Debug)]
 struct SharedInbox {
-    /// Readable when there is news.
+    /// An event descriptor (eventfd(2)) that is readable when the inbox has changed.
     ready: OwnedFd,
     news: Mutex<SupervisorNews>,
-    /// What the programs did when something had changed last.
+    /// The status of the programs after the last change.
     status: Mutex<Vec<ProgramStatus>>,
 }
 
-/// Descriptors that a program has beside those for its output. They stay open when the program
-/// ends, and the next process has them again.
+/// Descriptors that a program gets in addition to those for its output. They stay open when the
+/// program ends, and its next process gets them again.
 #[derive(Clone, Debug)]
 pub struct ProgramDescriptors {
-    /// Its standard input, on which it accepts connections.
+    /// The listening socket that becomes standard input.
     pub listener: Arc<OwnedFd>,
-    /// Its descriptor 3.
+    /// The file that becomes descriptor 3.
     pub file: Arc<OwnedFd>,
 }
 
-/// The programs that are kept running.
+/// The list of supervised programs.
 #[derive(Debug, Default)]
 pub struct SupervisedPrograms {
-    /// The generation of the table that their rows are in.
+    /// The generation of the spawner's table that has their rows.
     pub generation: u32,
     /// The programs.
     pub programs: Vec<SupervisedProgram>,
-    /// The descriptors of programs that have some, by the rows of the programs.
+    /// The descriptors of the programs that have any, by row.
     pub descriptors: BTreeMap<u16, ProgramDescriptors>,
 }
 
-/// What has changed since the supervisor looked last.
+/// The changes since the supervisor last read its inbox.
 #[derive(Debug, Default)]
 struct SupervisorNews {
     programs: Option<SupervisedPrograms>,
     is_stopping: bool,
 }
 
-/// A supervisor, and what it needs to carry out its decisions.
+/// A supervisor with the connection and the queues through which its decisions are carried out.
 #[derive(Debug)]
 pub struct SupervisorLink {
     access: SpawnerAccess,
@@ -73,27 +74,28 @@ pub struct SupervisorLink {
     supervisor: Supervisor,
     connection: SupervisorConnection,
     answers: AnswerReader,
-    /// The generation of the table that the rows of the supervisor are in.
+    /// The generation of the spawner's table that has the rows of the supervisor.
     generation: u32,
-    /// See [`SupervisedPrograms::descriptors`].
+    /// The descriptors of programs by row, as in [`SupervisedPrograms::descriptors`].
     descriptors: BTreeMap<u16, ProgramDescriptors>,
-    /// Requests that were not sent yet.
+    /// The queue of requests that were not sent yet.
     unsent: VecDeque<UnsentRequest>,
-    /// When the first of them is tried again, in milliseconds.
+    /// The time at which the first unsent request is retried, in milliseconds.
     retry_at_ms: Option<u64>,
-    /// When it is logged that the spawner has closed the connection, unless it has ended by then.
+    /// The time at which a closed connection is logged, unless the end of the spawner is known by
+    /// then.
     report_closed_at_ms: Option<u64>,
-    /// The time zero of the supervisor.
+    /// The moment that is 0 in the milliseconds of the supervisor.
     began: Instant,
 }
 
 /// The connection to the spawner.
 #[derive(Debug)]
 enum SupervisorConnection {
-    /// The first program opens it.
+    /// No connection was opened yet. The first program opens it.
     Unused,
     Open(SpawnerConnection),
-    /// It has ended, and no program is started any more.
+    /// The connection has ended, and no program is started any more.
     Closed,
 }
 
@@ -104,17 +106,17 @@ enum UnsentRequest {
 }
 
 impl SupervisorInbox {
-    /// Makes an inbox.
+    /// Creates an inbox.
     ///
     /// # Errors
-    /// There are too many descriptors.
+    /// The process has too many open descriptors.
     pub fn new() -> io::Result<Self> {
         let ready = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let (news, status) = (Mutex::default(), Mutex::default());
         Ok(Self { shared: Arc::new(SharedInbox { ready, news, status }) })
     }
 
-    /// Makes these the programs.
+    /// Replaces the list of supervised programs.
     pub fn set_programs(&self, programs: SupervisedPrograms) {
         self.lock().programs = Some(programs);
         self.wake();
@@ -126,8 +128,8 @@ impl SupervisorInbox {
         self.wake();
     }
 
-    /// Returns what a program does, unless it has begun just now. Times are those of the
-    /// supervisor.
+    /// Returns the status of a program, or `None` if the program is so new that it has no status
+    /// yet. Times are those of the supervisor.
     #[must_use]
     pub fn status_of(&self, name: &str) -> Option<ProgramStatus> {
         let status = self.shared.status.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +146,7 @@ impl SupervisorInbox {
     }
 
     fn wake(&self) {
-        // It fails only if it is readable already.
+        // The write fails only if the descriptor is readable already.
         let _woken = rustix::io::write(&self.shared.ready, &1_u64.to_ne_bytes());
     }
 
@@ -154,8 +156,8 @@ impl SupervisorInbox {
 }
 
 impl SupervisorLink {
-    /// Makes a supervisor for the programs that come by the inbox. `seed` is any number; it chooses
-    /// the jitter of restarts.
+    /// Creates a supervisor for the programs of the inbox. `seed` is any number; it determines the
+    /// jitter of restarts.
     #[must_use]
     pub fn new(access: SpawnerAccess, inbox: SupervisorInbox, seed: u64) -> Self {
         Self {
@@ -173,7 +175,7 @@ impl SupervisorLink {
         }
     }
 
-    /// Returns the descriptors that are polled for reading.
+    /// Returns the descriptors that the owner must poll for reading.
     pub fn polled(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let connection = match &self.connection {
             SupervisorConnection::Open(connection) => Some(connection.as_fd()),
@@ -182,7 +184,7 @@ impl SupervisorLink {
         [self.inbox.shared.ready.as_fd()].into_iter().chain(connection)
     }
 
-    /// Returns when [`Self::handle_events`] is due although nothing is readable.
+    /// Returns the time at which [`Self::handle_events`] is due even if no descriptor is readable.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let of_supervisor = self.supervisor.deadline_ms();
@@ -191,12 +193,13 @@ impl SupervisorLink {
         self.began.checked_add(Duration::from_millis(deadline_ms.min()?))
     }
 
-    /// Handles what has come, and starts and stops what is due. It never waits. `log` gets the
-    /// lines for the log.
+    /// Reads the inbox and the answers of the spawner, and starts and stops the programs that are
+    /// due. This function never waits. `log` receives the lines for the log.
     pub fn handle_events(&mut self, now: Instant, mut log: impl FnMut(&str)) {
         let now_ms = self.milliseconds(now);
-        // Answers are read first: an end that the stop of the spawner has caused is known as that,
-        // because the stop is announced before.
+        // Answers are read before the inbox. The stop of the spawner is announced in the inbox
+        // before it happens, so the end of a program that the stop has caused is recognised as
+        // such.
         let answers = self.read_answers();
         let news = self.inbox.take();
         if news.is_stopping {
@@ -233,19 +236,19 @@ impl SupervisorLink {
         self.inbox.set_status(self.supervisor.status().collect());
     }
 
-    /// Returns what the programs do. Times are those of [`Self::milliseconds`].
+    /// Returns the status of all programs. Times are those of [`Self::milliseconds`].
     pub fn status(&self) -> impl Iterator<Item = ProgramStatus> {
         self.supervisor.status()
     }
 
-    /// Returns a time in milliseconds of this supervisor.
+    /// Converts a time to milliseconds of this supervisor.
     #[must_use]
     pub fn milliseconds(&self, time: Instant) -> u64 {
         let passed = time.saturating_duration_since(self.began);
         u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Reads all answers that have come.
+    /// Reads all answers that have arrived.
     fn read_answers(&mut self) -> Vec<Result<SpawnerReply, ConnectionLost>> {
         let mut answers = Vec::new();
         let SupervisorConnection::Open(connection) = &self.connection else { return answers };
@@ -282,7 +285,7 @@ impl SupervisorLink {
         }
     }
 
-    /// Sends requests as long as the spawner has room for them.
+    /// Sends requests until the socket of the spawner is full.
     fn send(&mut self, now_ms: u64) -> Result<(), ConnectionLost> {
         self.retry_at_ms = None;
         while let Some(request) = self.unsent.front() {
@@ -313,7 +316,7 @@ impl SupervisorLink {
     }
 }
 
-/// The connection to the spawner has ended, or does not transport what it should.
+/// The connection to the spawner has ended, or carries malformed data.
 #[derive(Clone, Copy, Debug)]
 struct ConnectionLost;
 

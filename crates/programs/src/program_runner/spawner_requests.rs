@@ -1,4 +1,4 @@
-//! What the spawner is asked for: it starts and stops programs.
+//! Sends requests to the spawner to start and stop programs.
 
 use std::os::fd::AsFd;
 
@@ -13,8 +13,8 @@ use crate::program_run::{RunId, RunStage, RunStream, ScriptStart};
 use crate::run_error::RunError;
 
 impl ProgramRunner {
-    /// Sends the spawner what it has to stop and to start, as far as it has room for that. Input
-    /// and output of programs that run do not wait for it.
+    /// Sends the queued stop and start requests until the socket of the spawner is full. Input and
+    /// output of running programs do not wait for these requests.
     pub(super) fn send_requests(&mut self, connections: &mut Connections<'_>) {
         if self.retry_at_ms.is_some() {
             return;
@@ -25,7 +25,8 @@ impl ProgramRunner {
         }
         self.retry_at_ms = Some(self.now_ms + self.retry_after_ms);
         self.retry_after_ms = (self.retry_after_ms * 2).min(BUSY_RETRY_MAX_MS);
-        // Those that have waited for too long; the first one has waited for the longest time.
+        // Requests that have waited for too long fail. The first one has waited for the longest
+        // time.
         while let Some(id) = self.to_start.front().copied() {
             match self.runs.get(&id).map(|run| &run.stage) {
                 Some(RunStage::Wanted { since_ms }) if self.now_ms < since_ms + BUSY_TIMEOUT_MS => {
@@ -37,11 +38,11 @@ impl ProgramRunner {
         }
     }
 
-    /// Asks the spawner to stop programs; false if it has no room for all requests.
+    /// Sends requests to stop programs. Returns false if the spawner has no space for all of them.
     fn send_stops(&mut self) -> bool {
         while let Some(id) = self.to_stop.front() {
-            // Without a connection the spawner stops them by itself. The stream of answers says it
-            // if the spawner is gone.
+            // If there is no connection, the spawner has stopped the programs already. The end of
+            // the stream of answers reports that the spawner is gone.
             if let SpawnerLink::Open(connection, _) = &self.link
                 && connection.stop(id.0) == Err(RequestError::Busy)
             {
@@ -52,7 +53,7 @@ impl ProgramRunner {
         true
     }
 
-    /// Asks the spawner to start programs; false if it has no room for all requests.
+    /// Sends requests to start programs. Returns false if the spawner has no space for all of them.
     fn send_starts(&mut self, connections: &mut Connections<'_>) -> bool {
         while let Some(id) = self.to_start.front().copied() {
             match self.send_start(id, connections) {
@@ -65,8 +66,9 @@ impl ProgramRunner {
         true
     }
 
-    /// Sends a start to the spawner, and makes streams of our ends; false if the spawner has no
-    /// room for it. A run that is over by now is not started.
+    /// Sends a start request to the spawner, and makes streams of the worker's ends of the sockets.
+    /// Returns false if the spawner has no space for the request. A run that is over by now is not
+    /// started.
     fn send_start(
         &mut self,
         id: RunId,
@@ -90,8 +92,8 @@ impl ProgramRunner {
         let (start, generation) = (run.request.start, self.access.generation());
         let script = run.request.script.as_ref().map(ScriptStart::as_request);
         let request = StartRequest { id: id.0, start, generation, arguments, script };
-        // Without input a program finds its end on the socket of its output, and a script on
-        // `/dev/null`.
+        // Without input, a program reads the end of file from the socket of its output, and a
+        // script from `/dev/null`.
         let (stdin, stdout) = match &input {
             Some(input) => (input.as_fd(), Some(output.as_fd())),
             None => (output.as_fd(), None),
@@ -111,7 +113,7 @@ impl ProgramRunner {
         if let Some(socket) = own_input {
             let address = connections.adopt(socket, input_tag).map_err(no_stream)?;
             run.input_stream = RunStream::Open(address);
-            // Nothing comes but the end, when the program reads no more.
+            // The only event of this stream is its end, when the program stops reading.
             if let Some(mut stream) = connections.stream(address) {
                 stream.want(1);
             }
@@ -119,8 +121,8 @@ impl ProgramRunner {
         Ok(true)
     }
 
-    /// Connects to the spawner, if there is no connection; false if the spawner has no room for the
-    /// request.
+    /// Connects to the spawner if there is no connection. Returns false if the spawner has no space
+    /// for the request.
     fn connect(&mut self, connections: &mut Connections<'_>) -> Result<bool, RunError> {
         let SpawnerLink::Unused = self.link else { return Ok(true) };
         let connection = match self.access.connect() {

@@ -1,4 +1,4 @@
-//! What comes on the streams of programs, and on that of the spawner's answers.
+//! Handles the events of the streams of programs, and of the stream of the spawner's answers.
 
 use pinion_engine::app::{Gone, RawEvent};
 use pinion_engine::raw::RawStream;
@@ -54,7 +54,7 @@ impl ProgramRunner {
                 return self.fail(id, RunError::NotStarted { stage, errno });
             }
             SpawnerReply::Rejected { reason, .. } => match run.stage {
-                // A stop or a signal came too late.
+                // A stop or signal request reached the spawner after the end of the program.
                 RunStage::Running | RunStage::Ended(_) => return,
                 _ => {
                     run.stage = RunStage::NotStarted;
@@ -65,7 +65,7 @@ impl ProgramRunner {
         self.went_on(id);
     }
 
-    /// The program of a run has ended.
+    /// Handles the end of the program of a run.
     fn ended(&mut self, id: RunId, exit: Exit) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.stage = RunStage::Ended(exit);
@@ -80,7 +80,7 @@ impl ProgramRunner {
         }
     }
 
-    /// Something has become of a run.
+    /// Announces news of a run to the caller, and removes its deadline if the run is over.
     pub(super) fn went_on(&mut self, id: RunId) {
         if let Some(run) = self.runs.get(&id).filter(|run| run.is_over()) {
             self.deadlines.remove(&(run.due_ms, id));
@@ -88,8 +88,8 @@ impl ProgramRunner {
         self.announce(id);
     }
 
-    /// The connection to the spawner has ended, and the spawner stops the programs that were
-    /// started over it. The next program opens another one.
+    /// Handles the end of the connection to the spawner. The spawner stops the programs that were
+    /// started over the connection. The next program opens a new one.
     fn connection_is_lost(&mut self) {
         self.link = SpawnerLink::Unused;
         self.answers = AnswerReader::default();
@@ -132,7 +132,7 @@ impl ProgramRunner {
                 run.output_stream = RunStream::Over;
                 self.went_on(id);
             }
-            // What is missing of the output is not known.
+            // The stream has failed, so an unknown part of the output is missing.
             RawEvent::Gone(_) => {
                 run.output_stream = RunStream::Over;
                 return self.fail(id, RunError::OutputLost);
@@ -155,7 +155,7 @@ impl ProgramRunner {
                 run.input_stream = RunStream::Over;
                 return self.fail(id, RunError::InputStalled);
             }
-            // The program reads no more of it, as `head` does.
+            // The program has stopped reading its input early, as `head` does.
             RawEvent::Gone(_) => {
                 run.input_stream = RunStream::Over;
                 self.announce(id);
