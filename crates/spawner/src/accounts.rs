@@ -1,28 +1,28 @@
 //! Numbers of users and groups by their names, from `/etc/passwd` and `/etc/group`.
 //!
 //! The files are read as passwd(5) and group(5) describe them. Other sources of the name service
-//! switch (LDAP, systemd-homed) are not asked: the C library of a static program cannot load them.
-//! Their users can be named by numbers.
+//! switch (LDAP, systemd-homed) are not queried, because the C library of a static program cannot
+//! load them. Users of these sources can be named by number.
 
 use std::path::Path;
 use std::{fs, io};
 
 use crate::start_table::Identity;
 
-/// Where the accounts of a system are.
+/// The accounts of a system: the contents of both files.
 #[derive(Clone, Debug)]
 pub struct Accounts {
     passwd: String,
     group: String,
 }
 
-/// Why there is no number for a name.
+/// The reason why a name has no number.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     /// A file of accounts cannot be read.
     #[error("cannot read {path}: {error}")]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: &'static str,
         /// What the system says.
         error: io::Error,
@@ -33,7 +33,7 @@ pub enum AccountError {
     /// There is no such group.
     #[error("unknown group `{0}`: create it, or use the number of a group")]
     UnknownGroup(String),
-    /// A user is named by a number that `/etc/passwd` does not have, and so has no group.
+    /// A user is given by a number that is not in `/etc/passwd`, so its group is not known.
     #[error("user {0} is not in /etc/passwd: name its group, too")]
     NoGroup(u32),
 }
@@ -42,7 +42,7 @@ const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
 
 impl Accounts {
-    /// Reads the accounts of the system. A missing file has no accounts.
+    /// Reads the accounts of the system. A missing file counts as empty.
     ///
     /// # Errors
     /// A file exists and cannot be read.
@@ -55,14 +55,14 @@ impl Accounts {
         Ok(Self { passwd: read(PASSWD)?, group: read(GROUP)? })
     }
 
-    /// Returns the accounts of files with these contents.
+    /// Creates the accounts from the contents of both files.
     pub fn from_files(passwd: &str, group: &str) -> Self {
         Self { passwd: passwd.to_owned(), group: group.to_owned() }
     }
 
     /// Returns the identity of a program that runs as `user`, given by its name or number. Without
-    /// `group` it is the user's own. The supplementary groups are those that have the user as a
-    /// member, as initgroups(3) finds them.
+    /// `group`, the group is the user's own. The supplementary groups are those that have the user
+    /// as a member, as initgroups(3) finds them.
     ///
     /// # Errors
     /// There is no such user or group.
@@ -125,7 +125,7 @@ struct UserRow<'a> {
 impl<'a> UserRow<'a> {
     fn of(row: &[&'a str]) -> Option<Self> {
         let [name, _, uid, gid, ref rest @ ..] = *row else { return None };
-        // The name of a person is in between.
+        // The field with the name of the person comes before the home directory.
         let home = rest.get(1).copied().unwrap_or("/");
         Some(Self { name, uid: uid.parse().ok()?, gid: gid.parse().ok()?, home })
     }

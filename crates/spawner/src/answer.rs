@@ -1,5 +1,5 @@
-//! Answers of the spawner as bytes. All have the same size, so a worker may read them as a stream
-//! of bytes without framing.
+//! Encodes and decodes the answers of the spawner. All answers have the same size, so a worker may
+//! read them as a stream of bytes without framing.
 //!
 //! | Offset | Bytes | Field |
 //! |---|---|---|
@@ -21,14 +21,14 @@ pub const ANSWER_BYTES: usize = 16;
 pub enum SpawnerReply {
     /// The program was executed.
     Started {
-        /// The number that the worker has chosen.
+        /// The number of the program, which the worker has chosen.
         id: u64,
         /// The process ID.
         pid: u32,
     },
-    /// The program could not be executed. Nothing of it is left.
+    /// The program could not be executed, and no process of it is left.
     Failed {
-        /// The number that the worker has chosen.
+        /// The number of the program, which the worker has chosen.
         id: u64,
         /// The step that failed.
         stage: StartStage,
@@ -37,23 +37,23 @@ pub enum SpawnerReply {
     },
     /// The program has exited. Its descendants were sent SIGKILL.
     Exited {
-        /// The number that the worker has chosen.
+        /// The number of the program, which the worker has chosen.
         id: u64,
         /// The exit status, 0 to 255.
         status: u8,
     },
     /// The program was ended by a signal. Its descendants were sent SIGKILL.
     Signaled {
-        /// The number that the worker has chosen.
+        /// The number of the program, which the worker has chosen.
         id: u64,
         /// The number of the signal.
         signal: u8,
     },
-    /// The spawner did nothing.
+    /// The spawner has rejected the request and has done nothing.
     Rejected {
-        /// The number that the worker has chosen.
+        /// The number of the program, which the worker has chosen.
         id: u64,
-        /// Why.
+        /// The reason of the rejection.
         reason: Reason,
     },
 }
@@ -82,30 +82,31 @@ pub enum StartStage {
     Group = 9,
     /// User (setresuid(2)).
     User = 10,
-    /// Capabilities that would survive the execution (capabilities(7)).
+    /// Dropping of the capabilities that would survive the execution (capabilities(7)).
     Capabilities = 11,
     /// Working directory (chdir(2)).
     WorkingDirectory = 12,
     /// `PR_SET_NO_NEW_PRIVS` (prctl(2)).
     NoNewPrivileges = 13,
-    /// `PR_SET_PDEATHSIG` (prctl(2)), or the spawner has ended.
+    /// `PR_SET_PDEATHSIG` (prctl(2)), or the check that the spawner has not ended.
     ParentDeathSignal = 14,
     /// The folder of CGI scripts (open(2)).
     ScriptFolder = 15,
     /// The path of a CGI script below it, of which no part is a symbolic link (openat2(2)).
     Script = 16,
-    /// The file is a regular one: `EISDIR` for a folder, `EACCES` for any other kind.
+    /// The check that the script is a regular file: `EISDIR` for a folder, `EACCES` for any other
+    /// kind.
     ScriptType = 17,
-    /// The file is executable for somebody.
+    /// The check that the script has at least one execute permission.
     ScriptMode = 18,
     /// The program itself (execve(2)).
     Exec = 19,
-    /// What executes a CGI script that is there: the interpreter of its first line (`#!`), or the
-    /// loader of its shared libraries, is missing (execve(2)).
+    /// The interpreter of an existing CGI script: that of its first line (`#!`), or the loader of
+    /// its shared libraries, is missing (execve(2)).
     Interpreter = 20,
 }
 
-/// Why a request was rejected.
+/// The reason why a request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
@@ -120,11 +121,11 @@ pub enum Reason {
     Descriptors = 4,
     /// The worker has a program with this ID already.
     DuplicateId = 5,
-    /// As many programs run as may.
+    /// The limit of running programs is reached.
     TooManyRunning = 6,
     /// The spawner is about to end.
     Stopping = 7,
-    /// The worker has no program with this ID: it has ended, or was never started.
+    /// The worker has no program with this ID: the program has ended, or was never started.
     NotRunning = 8,
     /// The row is for CGI and the request has no script, or the other way round, or the row does
     /// not allow the script.
@@ -163,7 +164,7 @@ impl StartStage {
 }
 
 impl fmt::Display for StartStage {
-    /// Writes what the spawner tried to do, as in "cannot set the user".
+    /// Writes the failed step as a phrase that follows "cannot", such as "set the user".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             StartStage::Pipes => "open pipes",
@@ -270,8 +271,8 @@ impl SpawnerReply {
         bytes
     }
 
-    /// Decodes an answer. Returns `None` if the bytes are none; only another version of the spawner
-    /// would send them.
+    /// Decodes an answer. Returns `None` if the bytes are malformed; only another version of the
+    /// spawner would send such bytes.
     pub fn decode(bytes: &[u8; ANSWER_BYTES]) -> Option<Self> {
         let [id @ .., kind, detail, zero, other_zero, v0, v1, v2, v3] = *bytes;
         let (id, value) = (u64::from_le_bytes(id), u32::from_le_bytes([v0, v1, v2, v3]));
@@ -297,14 +298,14 @@ impl SpawnerReply {
 /// Splits a stream of bytes into answers.
 #[derive(Debug, Default)]
 pub struct AnswerReader {
-    /// The beginning of an answer whose other bytes have not come yet.
+    /// The first bytes of an incomplete answer.
     begun: [u8; ANSWER_BYTES],
     begun_bytes: usize,
 }
 
 impl AnswerReader {
-    /// Takes the next bytes of the stream and calls `found` with each complete answer, `None` for
-    /// one that cannot be decoded. The cost grows with the number of bytes.
+    /// Accepts the next bytes of the stream and calls `found` with each complete answer, or with
+    /// `None` for an answer that cannot be decoded. The cost is linear in the number of bytes.
     pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Option<SpawnerReply>)) {
         while !bytes.is_empty() {
             let missing = &mut self.begun[self.begun_bytes..];

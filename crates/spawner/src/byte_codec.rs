@@ -1,7 +1,7 @@
-//! Numbers and texts as bytes: little-endian, texts behind their lengths in 16 bits, or in 32 bits
-//! where they may be longer.
+//! Encodes and decodes numbers and texts. Numbers are little-endian. A text follows its length,
+//! which has 16 bits, or 32 bits where texts may be longer.
 
-/// Appends values to bytes.
+/// A writer that appends values to a buffer.
 #[derive(Debug, Default)]
 pub(crate) struct ByteWriter {
     bytes: Vec<u8>,
@@ -51,7 +51,8 @@ impl ByteWriter {
     }
 }
 
-/// Takes values from the front of bytes. Each method returns `None` if there are too few bytes.
+/// A reader that takes values from the front of a slice. Each method returns `None` if there are
+/// too few bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteReader<'b> {
     rest: &'b [u8],
@@ -87,7 +88,7 @@ impl<'b> ByteReader<'b> {
         Some(text)
     }
 
-    /// Takes a text that stands behind its length in 32 bits.
+    /// Takes a text that follows its length in 32 bits.
     pub(crate) fn long_text(&mut self) -> Option<&'b [u8]> {
         let length = usize::try_from(self.u32()?).ok()?;
         let (text, rest) = self.rest.split_at_checked(length)?;

@@ -1,12 +1,13 @@
-//! Which variables a worker may set for a CGI script. A worker that was taken over can choose their
-//! values, but no variable by which a loader, a shell or a library would do what it says.
+//! Decides which variables a worker may set for a CGI script. An attacker who controls a worker can
+//! choose the values of these variables, but cannot set variables that control a loader, a shell or
+//! a library.
 
 /// The text that begins the names of variables made of header fields (RFC 3875 §4.1.18).
 const FIELD_PREFIX: &[u8] = b"HTTP_";
 
 /// Returns whether a variable is one of CGI: a meta-variable of RFC 3875 §4.1, one that servers add
-/// to them, or one made of a header field. `HTTP_PROXY` is none, since libraries take it for the
-/// address of a proxy (CVE-2016-5385).
+/// to them, or one made of a header field. `HTTP_PROXY` is excluded, since libraries interpret it
+/// as the address of a proxy (CVE-2016-5385).
 #[must_use]
 pub fn is_cgi_variable(name: &[u8]) -> bool {
     match name {

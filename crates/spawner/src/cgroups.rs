@@ -21,8 +21,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid, getpid};
 
-/// The cgroup of a spawner, which has no process, and all that are below it. The server makes it
-/// before it forks the spawner, and kills what is in it if the spawner has died.
+/// The cgroup of a spawner, which has no process itself, with all cgroups below it. The server
+/// creates it before it forks the spawner, and kills all processes in it if the spawner has died.
 #[derive(Debug)]
 pub(crate) struct CgroupTree {
     path: PathBuf,
@@ -51,13 +51,13 @@ pub(crate) struct ProgramCgroup {
     is_killed: bool,
 }
 
-/// How many spawners of one server may have a cgroup, one after the other, if those of the earlier
-/// ones could not be removed.
+/// Most cgroups of successive spawners of one server. A spawner needs a new one if those of earlier
+/// spawners could not be removed.
 const TREES_MAX: u32 = 16;
 
 impl CgroupTree {
-    /// Makes the cgroup of a spawner, or returns `None` if nothing is delegated to this process or
-    /// the kernel has no `cgroup.kill`.
+    /// Creates the cgroup of a spawner, or returns `None` if nothing is delegated to this process
+    /// or the kernel has no `cgroup.kill`.
     pub(crate) fn create() -> Option<Self> {
         let own = delegated_cgroup()?;
         let pid = getpid().as_raw_nonzero();
@@ -78,9 +78,9 @@ impl CgroupTree {
         &self.path
     }
 
-    /// Sends SIGKILL to all processes of programs.
+    /// Sends SIGKILL to all processes of all programs.
     pub(crate) fn kill(&self) {
-        // The cgroup exists, so the kernel accepts it.
+        // The cgroup exists, so the kernel accepts the write.
         let _ = rustix::io::write(&self.kill, b"1");
     }
 
@@ -88,7 +88,7 @@ impl CgroupTree {
     /// dropped the privileges with which it made them.
     pub(crate) fn remove(&self) {
         for program in fs::read_dir(&self.path).into_iter().flatten().flatten() {
-            // The files of a cgroup are no directories, and stay.
+            // The files of a cgroup are not directories, so this call does not remove them.
             let _ = fs::remove_dir(program.path());
         }
         let _ = fs::remove_dir(&self.path);
@@ -99,7 +99,7 @@ impl Cgroups {
     /// Opens the cgroup that the server has made for this spawner.
     ///
     /// # Errors
-    /// It is gone, or too many files are open.
+    /// The cgroup does not exist any more, or too many files are open.
     pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self {
@@ -138,23 +138,24 @@ impl Cgroups {
         self.free.pop().or_else(|| self.make().ok())
     }
 
-    /// Makes [`Self::take`] return nothing from now on.
+    /// Makes [`Self::take`] return `None` from now on.
     pub(crate) fn stop_using(&mut self) {
         self.is_usable = false;
     }
 
-    /// Takes the cgroup of a program whose main process was reaped, and kills what is left in it.
+    /// Takes back the cgroup of a program whose main process was reaped, and kills all remaining
+    /// processes in it.
     pub(crate) fn put_back(&mut self, mut cgroup: ProgramCgroup) {
         if !cgroup.is_killed && cgroup.is_empty() {
             self.free.push(cgroup);
             return;
         }
-        // If it cannot be opened, the orphans are found as without cgroups.
+        // If the file cannot be opened, the orphans are found as if there were no cgroups.
         let _ = cgroup.kill();
         self.killed.push(cgroup.number);
     }
 
-    /// Returns the number of the cgroup of a program in which a process is, if it is in one.
+    /// Returns the number of the program's cgroup to which a process belongs, if it belongs to one.
     pub(crate) fn number_of(&self, process: Pid) -> Option<u64> {
         let path = format!("/proc/{}/cgroup", process.as_raw_nonzero());
         number_below(&fs::read_to_string(path).ok()?, self.path.file_name()?)
@@ -190,7 +191,7 @@ impl Cgroups {
 }
 
 impl ProgramCgroup {
-    /// Returns its number, which no other cgroup of the spawner has had.
+    /// Returns the number of the cgroup, which is unique for the spawner.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -230,13 +231,14 @@ fn number_below(text: &str, tree: &OsStr) -> Option<u64> {
     let path = Path::new(text.lines().find_map(|line| line.strip_prefix("0::"))?);
     let mut names = path.iter();
     names.find(|name| *name == tree)?;
-    // The kernel marks a cgroup that was removed.
+    // The kernel appends this mark to the name of a removed cgroup.
     names.next()?.to_str()?.trim_end_matches(" (deleted)").parse().ok()
 }
 
-/// Returns the directory of the cgroup of this process if it was delegated: systemd has marked it
-/// so, it belongs to the user of this process who is not root, or it is the root of the tree that
-/// this process sees, in a container of its own.
+/// Returns the directory of the cgroup of this process if the cgroup was delegated. It counts as
+/// delegated if systemd has marked it so, if it belongs to the user of this process and that user
+/// is not root, or if it is the root of the tree that this process sees, as in a container of its
+/// own.
 fn delegated_cgroup() -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;

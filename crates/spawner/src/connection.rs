@@ -1,4 +1,4 @@
-//! A worker's side of its connection to the spawner.
+//! The worker's side of its connection to the spawner.
 //!
 //! Requests are sent at once and never wait. Answers are read as a stream of bytes: the engine
 //! reads the descriptor that [`SpawnerConnection::reader`] returns, and [`AnswerReader`] makes
@@ -23,10 +23,10 @@ pub struct SpawnerConnection {
     socket: OwnedFd,
 }
 
-/// Why a request was not sent.
+/// The reason why a request was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The request exceeds a limit, or has a NUL byte or a number that is no signal.
+    /// The request exceeds a limit, has a NUL byte, or has an invalid signal number.
     #[error("the request exceeds a limit or has a NUL byte")]
     Invalid,
     /// The spawner has not read earlier requests yet. Try again later.
@@ -38,14 +38,15 @@ pub enum RequestError {
 }
 
 impl SpawnerConnection {
-    /// Takes the worker's end of the sockets of a connection.
+    /// Creates a connection from the worker's end of its pair of sockets.
     pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
         fcntl_setfl(&socket, OFlags::NONBLOCK)?;
         Ok(Self { socket })
     }
 
-    /// Asks for a program. Its standard input is `stdin`, its standard output `stdout` or, without
-    /// one, `stdin` as well. Both are sockets, and the caller closes its descriptors afterwards.
+    /// Requests the start of a program. Its standard input is `stdin`. Its standard output is
+    /// `stdout` or, if that is `None`, `stdin` as well. Both are sockets, and the caller closes its
+    /// descriptors afterwards.
     ///
     /// # Errors
     /// The request was not sent.
@@ -60,8 +61,8 @@ impl SpawnerConnection {
         self.send(&SpawnerRequest::Start(request), &descriptors)
     }
 
-    /// Asks for a supervised program. The first descriptor, a socket, becomes its standard input,
-    /// and the second one, a file, its descriptor 3, if they are there.
+    /// Requests the start of a supervised program. The first descriptor, if any, is a socket that
+    /// becomes standard input; the second one, if any, is a file that becomes descriptor 3.
     ///
     /// # Errors
     /// The request was not sent.
@@ -73,7 +74,7 @@ impl SpawnerConnection {
         self.send(&SpawnerRequest::Start(request), descriptors)
     }
 
-    /// Asks for a signal, 1 to 31, to the main process of a program.
+    /// Requests that a signal, 1 to 31, is sent to the main process of a program.
     ///
     /// # Errors
     /// The request was not sent.
@@ -81,7 +82,8 @@ impl SpawnerConnection {
         self.send(&SpawnerRequest::Signal { id, signal }, &[])
     }
 
-    /// Asks for the end of a program: its stop signal, and SIGKILL after its grace period.
+    /// Requests the end of a program: the spawner sends its stop signal, and SIGKILL after its
+    /// grace period.
     ///
     /// # Errors
     /// The request was not sent.
@@ -106,7 +108,7 @@ impl SpawnerConnection {
         let bytes = request.encode().ok_or(RequestError::Invalid)?;
         match send_record(&self.socket, &bytes, sockets) {
             Ok(()) => Ok(()),
-            // ETOOMANYREFS: too many descriptors are on their way (unix(7)).
+            // ETOOMANYREFS means that too many descriptors are in flight (unix(7)).
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR | Errno::TOOMANYREFS) => {
                 Err(RequestError::Busy)
             }

@@ -2,8 +2,8 @@
 //!
 //! A table is sent in several records: its generation and the number of its rows, then each row,
 //! then the request to use it. Until then the spawner keeps the previous table. A row that the
-//! previous table has as well is not sent again but named, and not checked again: its program may
-//! have been removed since, and is perhaps wanted by nothing any more.
+//! previous table has as well is sent only as its number, and is not checked again: its program may
+//! have been removed since, and may not be needed any more.
 
 use crate::byte_codec::{ByteReader, ByteWriter};
 use crate::limits::STARTS_MAX;
@@ -11,23 +11,25 @@ use crate::limits::STARTS_MAX;
 /// A request of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControlRequest<'b> {
-    /// A worker has this connection; its socket comes with the record.
+    /// Adds the connection of a worker, whose socket comes with the record.
     Connect,
-    /// A new table begins. The server uses the table with the generation `previous` until then.
+    /// Begins a new table. The server uses the table with the generation `previous` until the new
+    /// one is in use.
     BeginTable { generation: u32, previous: u32, starts: u16 },
-    /// The next row of the new table (`table_codec`).
+    /// Adds the next row to the new table, encoded by `table_codec`.
     AddStart { start: &'b [u8] },
-    /// The next row of the new table is this row of the previous one.
+    /// Adds a row of the previous table as the next row of the new one.
     KeepStart { number: u16 },
-    /// The new table is complete and is to be used.
+    /// Completes the new table and puts it into use.
     UseTable,
-    /// All programs are to be stopped, and the spawner ends.
+    /// Stops all programs, and ends the spawner.
     Stop,
 }
 
 /// A message of the spawner to the server: at its start, and after [`ControlRequest::UseTable`]
-/// with the generation of that table. An answer may be late, and is not the one to a later table
-/// then. It is encoded as its kind in one byte, and the generation, little-endian.
+/// with the generation of that table. An answer may be late; the generation shows that it does not
+/// belong to a later table. The encoding is one byte for the kind, followed by the generation,
+/// little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControlAnswer {
     Ready,
@@ -108,7 +110,7 @@ impl ControlAnswer {
         [kind, g0, g1, g2, g3]
     }
 
-    /// Decodes an answer. Returns `None` if the bytes are none.
+    /// Decodes an answer. Returns `None` if the bytes are malformed.
     pub(crate) fn decode(bytes: [u8; CONTROL_ANSWER_BYTES]) -> Option<Self> {
         let [kind, generation @ ..] = bytes;
         match (kind, u32::from_le_bytes(generation)) {

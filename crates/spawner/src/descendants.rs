@@ -1,7 +1,7 @@
-//! Processes that a program has left. The spawner is a child subreaper
-//! (`PR_SET_CHILD_SUBREAPER`, prctl(2)): a process whose parent has ended becomes its child,
-//! however it was started. So all that a program leaves is, sooner or later, a child of the
-//! spawner.
+//! Finds the processes that a program has left behind. The spawner is a child subreaper
+//! (`PR_SET_CHILD_SUBREAPER`, prctl(2)): a process whose parent has ended becomes a child of the
+//! spawner, however it was started. So every process that a program leaves behind becomes a child
+//! of the spawner sooner or later.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -31,8 +31,8 @@ impl ChildrenList {
         Ok(list)
     }
 
-    /// Returns all children, also those that have ended and were not reaped. Those that come or go
-    /// meanwhile may be missing.
+    /// Returns all children, including zombies. Children that begin or end during the call may be
+    /// missing.
     ///
     /// # Errors
     /// The list cannot be read.
@@ -79,34 +79,36 @@ pub(crate) fn children_of_all_threads() -> io::Result<Vec<Pid>> {
     Ok(children)
 }
 
-/// What is known of the origin of a process.
+/// The origin of a process, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessOrigin {
-    /// It belongs to a program that runs.
+    /// The process belongs to a running program.
     Claimed,
-    /// It belongs to none.
+    /// The process belongs to no running program.
     Unclaimed,
-    /// A program is being executed in it at this moment. It has no environment until that is done,
-    /// which takes as long as the system is busy with others.
+    /// The process is in execve(2) at this moment. It has no environment until the call is done,
+    /// which may take some time on a busy system.
     Executing,
-    /// It has no environment, or one that this process may not read, and nothing else says more.
+    /// The process has no environment, or one that this process may not read, and no other evidence
+    /// exists.
     Unknown,
 }
 
-/// What is known of a program that runs.
+/// The properties by which the processes of a running program are recognised.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunningProgram {
-    /// Its main process.
+    /// The main process of the program.
     pub(crate) pid: Pid,
-    /// The number in the environment of its processes.
+    /// The value of [`MARKER`](crate::start_table::MARKER) in the environment of its processes.
     pub(crate) marker: u64,
-    /// The number of its cgroup, if it has one.
+    /// The number of the cgroup of the program, if it has one.
     pub(crate) cgroup: Option<u64>,
 }
 
-/// Finds out whether one of the running programs has started a process: it is in the session or the
-/// process group of the program, or has its marker in the environment with which it was executed.
-/// If this process may not read the environment, [`origin_without_environment`] decides.
+/// Determines whether one of the running programs has started a process: such a process is in the
+/// session or the process group of the program, or has its marker in the environment with which it
+/// was executed. If this process may not read the environment, [`origin_without_environment`]
+/// decides.
 pub(crate) fn origin(
     process: Pid,
     running: &[RunningProgram],
@@ -121,7 +123,8 @@ pub(crate) fn origin(
         if is_executing(process) {
             return ProcessOrigin::Executing;
         }
-        // The execution may have ended between the two.
+        // The execution may have ended between the read and the check, so the environment is read
+        // again.
         environment = read_environment(process);
     }
     let environment = match environment {
@@ -139,10 +142,11 @@ pub(crate) fn origin(
     if is_claimed { ProcessOrigin::Claimed } else { ProcessOrigin::Unclaimed }
 }
 
-/// Finds out where a process comes from whose environment this process may not read, because
-/// another user runs it and this process lacks the capabilities for that. Its cgroup says it.
-/// Without one, it is kept as long as a program of the same user runs that was started before it: a
-/// helper that is left for longer does less harm than the end of one that a program needs.
+/// Determines the origin of a process whose environment this process may not read, because another
+/// user runs it and this process lacks the capabilities for that. The cgroup of the process
+/// decides. Without a cgroup, the process is kept as long as a program of the same user runs that
+/// was started before it: to keep a helper for too long does less harm than to kill one that a
+/// program needs.
 fn origin_without_environment(
     process: Pid,
     running: &[RunningProgram],
@@ -168,7 +172,7 @@ fn user_of(process: Pid) -> Option<u32> {
     std::fs::metadata(path).ok().map(|found| found.uid())
 }
 
-/// Returns when a process was forked, in clock ticks since the start of the system.
+/// Returns the start time of a process, in clock ticks since the boot of the system.
 fn start_time(process: Pid) -> Option<u64> {
     /// The position of `starttime` behind the name of the program (proc_pid_stat(5)).
     const START_TIME: usize = 19;
@@ -178,24 +182,24 @@ fn start_time(process: Pid) -> Option<u64> {
 /// Returns the environment with which a process was executed.
 ///
 /// # Errors
-/// The process has ended, or this process may not look into it.
+/// The process has ended, or this process may not read its environment.
 fn read_environment(process: Pid) -> io::Result<Vec<u8>> {
     let mut environment = Vec::new();
     let file = File::open(format!("/proc/{}/environ", process.as_raw_nonzero()))?;
-    // What was read until an error may have the marker.
+    // After an error, the bytes read so far may contain the marker.
     let _ = file.take(ENVIRONMENT_READ_MAX_BYTES).read_to_end(&mut environment);
     Ok(environment)
 }
 
-/// Returns whether a process has ended and was not reaped.
+/// Returns whether a process is a zombie: it has ended and was not reaped.
 pub(crate) fn is_zombie(process: Pid) -> bool {
     let state = read_stat(process);
     state.first().and_then(|state| state.bytes().next()).is_none_or(|state| b"ZX".contains(&state))
 }
 
-/// Returns whether a program is being executed in a process. It has new memory then in which the
-/// kernel has not put anything yet: `start_code` of `/proc/PID/stat` is 0. For a process that this
-/// one may not look into it is 1.
+/// Returns whether a process is in execve(2). Such a process has new memory that the kernel has not
+/// filled yet: `start_code` of `/proc/PID/stat` is 0. For a process that this one may not inspect,
+/// `start_code` is 1.
 fn is_executing(process: Pid) -> bool {
     /// The position of `start_code` behind the name of the program (proc_pid_stat(5)).
     const START_CODE: usize = 23;

@@ -1,5 +1,5 @@
-//! What the end of a process does: a program that has ended is reported, and all that is left of it
-//! is killed.
+//! Handles the ends of processes: reports the end of a program, and kills all processes that it has
+//! left behind.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
 
@@ -13,7 +13,7 @@ use crate::program::{ProgramState, SpawnedProgram};
 
 impl EventLoop {
     /// Reaps all children that have ended. If one was a program, or an orphan that was killed, its
-    /// own children are children of the spawner now, so orphans are looked for.
+    /// own children are children of the spawner now, so this function searches for orphans.
     pub(crate) fn reap(&mut self) {
         let (mut has_ended, mut has_reaped_killed) = (false, false);
         let has_children = loop {
@@ -43,8 +43,9 @@ impl EventLoop {
         }
     }
 
-    /// Ends a program whose main process is a zombie. Its processes are killed before the zombie is
-    /// reaped: until then the number of its process group is not used again.
+    /// Ends a program whose main process is a zombie. All its processes are killed before the
+    /// zombie is reaped, because until then the kernel does not reuse the number of its process
+    /// group.
     fn end_program(&mut self, serial: u64) {
         self.on_execution(serial);
         let Some(mut program) = self.programs.remove(&serial) else { return };
@@ -65,11 +66,13 @@ impl EventLoop {
                 self.log_signal(&program, signal);
                 SpawnerReply::Signaled { id, signal: low_byte(signal) }
             }
-            // The zombie was seen and is a child, so its status can be read.
+            // The zombie was seen and is a child, so its status can always be read and this case
+            // does not occur.
             (None, None) => SpawnerReply::Signaled { id, signal: low_byte(Signal::KILL.as_raw()) },
         };
         let worker = program.worker;
-        // A worker that has this answer may rely on it that the pipes of the program are closed.
+        // A worker that has received this answer may rely on it that the pipes of the program are
+        // closed.
         drop(program);
         if let Some(worker) = worker {
             self.answer(worker, answer);
@@ -85,8 +88,8 @@ impl EventLoop {
         }
     }
 
-    /// Writes what a program has left in the pipe of standard error: as much as a pipe holds, even
-    /// if a process that is being killed still writes.
+    /// Writes the bytes that remain in the pipe of standard error of a program. At most the
+    /// capacity of a pipe is read, even if a process that is being killed still writes.
     fn finish_stderr(&mut self, program: &mut SpawnedProgram) {
         let now_ms = self.now_ms();
         let (log, buffer) = (&mut self.log, &mut self.buffer);
@@ -94,10 +97,11 @@ impl EventLoop {
         program.lines.finish(now_ms, &mut |line| log.write_line(line));
     }
 
-    /// Kills the children of the spawner that belong to no program that runs. Their children
-    /// become children of the spawner, and are looked at when they were reaped.
+    /// Kills the children of the spawner that belong to no running program. When these are reaped,
+    /// their own children become children of the spawner, and are examined then.
     pub(crate) fn kill_orphans(&mut self) {
-        // Opened at the start; it fails only without memory, and is read again at the next end.
+        // The list was opened at the start, so reading it fails only without memory. It is read
+        // again at the next end of a process.
         let Ok(children) = self.children.read() else { return };
         let running = |program: &SpawnedProgram| RunningProgram {
             pid: program.pid,
@@ -119,7 +123,8 @@ impl EventLoop {
                 ProcessOrigin::Claimed => {}
                 ProcessOrigin::Unclaimed => self.kill_orphan(child),
                 ProcessOrigin::Unknown if suspects.contains(&child) => self.kill_orphan(child),
-                // It ended after the list was read, so its children are not in the list.
+                // This child ended after the list was read, so its own children are not in the
+                // list.
                 ProcessOrigin::Executing | ProcessOrigin::Unknown if is_zombie(child) => {
                     self.killed_orphans.push(child);
                 }
@@ -141,7 +146,7 @@ impl EventLoop {
         if kill_process(orphan, Signal::KILL).is_err() {
             return;
         }
-        // It is remembered until it is reaped: its children are looked at then.
+        // The orphan is remembered until it is reaped, because its children are examined then.
         self.killed_orphans.push(orphan);
         if !has_ended {
             let now_ms = self.now_ms();
@@ -157,7 +162,7 @@ fn reap_one(pid: Pid) -> Option<WaitIdStatus> {
     waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG).ok().flatten()
 }
 
-/// Exit statuses and signals have eight bits.
+/// Converts an exit status or a signal, which have eight bits, to a byte.
 fn low_byte(number: i32) -> u8 {
     number.to_le_bytes()[0]
 }

@@ -1,5 +1,5 @@
-//! The loop of the spawner: it waits for the server, workers, signals and pipes, and does what they
-//! ask for. It has one thread and never waits for anything else.
+//! The event loop of the spawner: it waits for the server, workers, signals and pipes, and handles
+//! their events. It has one thread and never blocks on anything else.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -32,12 +32,12 @@ use crate::start_table::{ProgramKind, ProgramStart, StartTable};
 use crate::table_check::encoded_bytes;
 use crate::worker_requests::Worker;
 
-/// The spawner.
+/// The state of the spawner.
 pub(crate) struct EventLoop {
     pub(crate) began: Instant,
     pub(crate) pid: Pid,
     pub(crate) server: Pid,
-    /// `None` when the server has closed it.
+    /// The control connection; `None` once the server has closed it.
     pub(crate) control: Option<OwnedFd>,
     signals: OwnedFd,
     pub(crate) random: File,
@@ -47,48 +47,47 @@ pub(crate) struct EventLoop {
     pub(crate) cgroups: Option<Cgroups>,
     pub(crate) log: LogOutput,
     pub(crate) table: LiveTable,
-    /// The table that the server used before, for requests that were sent before the new one was
-    /// known.
+    /// The previous table, for requests that were sent before their sender knew the new one.
     pub(crate) previous: Option<LiveTable>,
-    /// A table of which not all rows have come yet.
+    /// The new table while it is incomplete.
     pub(crate) coming: Option<ComingTable>,
     pub(crate) workers: BTreeMap<u64, Worker>,
     pub(crate) programs: BTreeMap<u64, SpawnedProgram>,
     pub(crate) next_serial: u64,
-    /// Orphans that had no environment when they were last looked at.
+    /// Orphans that had no environment at their last check.
     pub(crate) suspects: Vec<Pid>,
-    /// When the orphans are looked at again.
+    /// The time of the next check of orphans, in milliseconds.
     pub(crate) look_at_ms: Option<u64>,
-    /// Orphans that were killed, or have ended by themselves, and are not reaped yet. When they
-    /// are, their children are looked at.
+    /// Orphans that were killed or have exited, and are not reaped yet. When they are reaped, their
+    /// children are examined.
     pub(crate) killed_orphans: Vec<Pid>,
     pub(crate) end: End,
-    /// Records are received into it, and standard error of programs is read into it. It is made
-    /// once: memory that is written after a fork is copied by the kernel.
+    /// The buffer for records and for standard error of programs. It is allocated once, because the
+    /// kernel copies memory that is written after a fork.
     pub(crate) buffer: Vec<u8>,
     pub(crate) stack: SharedStack,
 }
 
-/// A table that is in use.
+/// A table in use, with its prepared rows.
 #[derive(Debug)]
 pub(crate) struct LiveTable {
     pub(crate) generation: u32,
     pub(crate) starts: Vec<Rc<LiveStart>>,
 }
 
-/// A row of such a table.
+/// A prepared row of a table in use.
 #[derive(Debug)]
 pub(crate) struct LiveStart {
     pub(crate) name: Rc<str>,
     pub(crate) kind: ProgramKind,
-    /// Its size as it was sent.
+    /// The size of the row in its encoded form, in bytes.
     pub(crate) encoded_bytes: usize,
     pub(crate) allows_arguments: bool,
     pub(crate) stop_signal: Signal,
     pub(crate) grace_ms: u32,
     /// The only script that a worker may name.
     cgi_script: Option<OsString>,
-    /// Names of variables that a worker may set besides those of CGI.
+    /// The names of variables that a worker may set besides those of CGI.
     cgi_variables: Vec<OsString>,
     pub(crate) prepared: PreparedStart,
 }
@@ -97,9 +96,9 @@ pub(crate) struct LiveStart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     No,
-    /// All programs were asked to stop.
+    /// All programs were sent their stop signals.
     Stopping,
-    /// All processes were sent SIGKILL. At this time the spawner ends, whatever is left.
+    /// All processes were sent SIGKILL. At this time the spawner ends, even if processes are left.
     Killing {
         until_ms: u64,
     },
@@ -141,10 +140,10 @@ impl EventLoop {
         server: Pid,
         cgroups: Option<&CgroupTree>,
     ) -> io::Result<Self> {
-        // A session of its own keeps the interrupt key of the terminal from the spawner: it ends
-        // with the server, and not before.
+        // In a session of its own, the spawner does not get the interrupt key of the terminal: it
+        // must end with the server, and not before.
         setsid()?;
-        // Before anything is opened that is kept.
+        // This must come before any descriptor is opened that stays open.
         let control = keep_only(control)?;
         let signals = take_signals(&[libc::SIGCHLD, libc::SIGTERM])?;
         set_parent_process_death_signal(Some(Signal::TERM))?;
@@ -237,7 +236,8 @@ impl EventLoop {
             }
             add(EventSource::Stderr(*serial), program.stderr.as_fd(), PollFlags::IN);
         }
-        // Behind the pipes, so that what a program has written before its end is known before it.
+        // Signals come after the pipes, so that the output that a program has written before its
+        // end is read before the end is handled.
         add(EventSource::Signals, self.signals.as_fd(), PollFlags::IN);
         for (serial, worker) in &self.workers {
             let (socket, flags) = worker.awaited();
@@ -245,7 +245,7 @@ impl EventLoop {
         }
         let timeout = self.timeout_ms().map(timespec);
         // An error is an interruption, which does not occur with all signals blocked, or a lack of
-        // memory, which may have ended at the next attempt.
+        // memory, which may be over at the next attempt.
         if poll(&mut polled, timeout.as_ref()).is_ok() {
             let is_ready = |polled: &PollFd<'_>| !polled.revents().is_empty();
             let found = polled.iter().zip(sources).filter(|(polled, _)| is_ready(polled));
@@ -265,14 +265,15 @@ impl EventLoop {
         };
         let deadlines = self.programs.values().filter_map(of_program);
         let deadlines = deadlines.chain(self.look_at_ms).chain(of_end);
-        // A program that has stopped to flood gets its line about lines left out within a second.
+        // If a program stops flooding the log, the number of lines left out is logged within a
+        // second.
         let has_left_out = self.programs.values().any(|program| program.lines.has_left_out());
         let report = has_left_out.then_some(now_ms + 1000);
         deadlines.chain(report).min().map(|at_ms| at_ms.saturating_sub(now_ms))
     }
 
-    /// Does what is due: kills programs after their grace period, looks at orphans again, reports
-    /// lines that were left out.
+    /// Handles expired deadlines: kills programs after their grace period, checks orphans again,
+    /// and reports lines that were left out.
     fn expire(&mut self) {
         let now_ms = self.now_ms();
         let log = &mut self.log;
@@ -313,8 +314,8 @@ impl EventLoop {
         self.reap();
     }
 
-    /// Ends everything at once if the server is gone. The kernel sends SIGTERM then; sent by a
-    /// person it does nothing, because the spawner ends with the server.
+    /// Kills everything at once if the server has died, in which case the kernel sends SIGTERM. A
+    /// SIGTERM of a person has no effect, because the spawner ends with the server.
     pub(crate) fn notice_end_of_server(&mut self) {
         if getppid() != Some(self.server) && !matches!(self.end, End::Killing { .. }) {
             self.control = None;
@@ -323,7 +324,7 @@ impl EventLoop {
         }
     }
 
-    /// Sends SIGKILL to all processes, and lets the spawner end when they are gone.
+    /// Sends SIGKILL to all processes. The spawner ends when all of them have ended.
     fn kill_everything(&mut self) {
         self.end = End::Killing { until_ms: self.now_ms() + KILL_WAIT_MS };
         for program in self.programs.values_mut() {
@@ -332,7 +333,7 @@ impl EventLoop {
         self.kill_orphans();
     }
 
-    /// Asks all programs to stop, and lets the spawner end when they are gone.
+    /// Sends all programs their stop signals. The spawner ends when all of them have ended.
     pub(crate) fn stop_everything(&mut self) {
         if self.end == End::No {
             self.end = End::Stopping;
@@ -398,7 +399,7 @@ fn timespec(ms: u64) -> Timespec {
     let nanoseconds = ms % 1000 * 1_000_000;
     Timespec {
         tv_sec: i64::try_from(ms / 1000).unwrap_or(i64::MAX),
-        // Below 10^9, which fits on every machine.
+        // The value is below 10^9, so it fits into the type on every machine.
         tv_nsec: nanoseconds.try_into().unwrap_or(0),
     }
 }

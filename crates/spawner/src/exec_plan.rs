@@ -1,5 +1,5 @@
-//! Everything that a new process needs to execute a program, as the system calls want it. It is
-//! made before the fork, so that the new process allocates nothing.
+//! The plan of a new process: everything that it needs to execute a program, in the form that
+//! system calls take. It is made before the fork, so that the new process allocates no memory.
 
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::marker::PhantomData;
@@ -108,17 +108,18 @@ impl PreparedScript {
         })
     }
 
-    /// Its absolute path, inside of the root directory of the row.
+    /// Returns the absolute path of the script, inside of the root directory of the row.
     pub(crate) fn path(&self) -> &CStr {
         &self.path
     }
 
-    /// The path of the folder that it is in, below the folder of the row; `None` if it is in that.
+    /// Returns the path of the folder of the script, below the folder of the row; `None` if the
+    /// script is directly in the folder of the row.
     pub(crate) fn parent(&self) -> Option<&CStr> {
         self.parent.as_deref()
     }
 
-    /// Its name in that folder.
+    /// Returns the name of the script in its folder.
     pub(crate) fn name(&self) -> &CStr {
         &self.name
     }
@@ -127,7 +128,7 @@ impl PreparedScript {
 /// The arguments and the environment of one start, with the lists of pointers that execve(2) takes.
 #[derive(Debug)]
 pub(crate) struct ExecVectors<'p> {
-    /// What the pointers point to, besides texts of the row and of a request.
+    /// The texts that the pointers refer to, besides those of the row and of a request.
     _arguments: Vec<CString>,
     _marker: CString,
     argv: Vec<*const c_char>,
@@ -136,7 +137,7 @@ pub(crate) struct ExecVectors<'p> {
 }
 
 impl<'p> ExecVectors<'p> {
-    /// Puts the vectors of a start together: the arguments of the row and those of the worker, the
+    /// Assembles the vectors of a start: the arguments of the row and those of the worker, the
     /// marker of this start and the environment of the row. Returns `None` if an argument has a NUL
     /// byte, which no decoded request has.
     pub(crate) fn new(start: &'p PreparedStart, arguments: &[&[u8]], marker: u64) -> Option<Self> {
@@ -145,14 +146,15 @@ impl<'p> ExecVectors<'p> {
         let marker = CString::new(marker_variable(marker)).ok()?;
         let fixed = start.arguments.iter().chain(&arguments).map(|text| text.as_ptr());
         let argv = [start.program.as_ptr()].into_iter().chain(fixed).chain([ptr::null()]).collect();
-        // The marker comes first: of a long environment only the beginning is searched for it.
+        // The marker comes first, because only the beginning of a long environment is searched for
+        // it.
         let variables = [&marker].into_iter().chain(&start.environment).map(|text| text.as_ptr());
         let envp = variables.chain([ptr::null()]).collect();
         Some(Self { _arguments: arguments, _marker: marker, argv, envp, _row: PhantomData })
     }
 
-    /// Executes a script with variables of a worker in place of the program of the row. A variable
-    /// that the row has is left out, so that the row decides about it. Each variable of `block`
+    /// Replaces the program of the row by a script with variables of a worker. A variable that the
+    /// row has as well is left out, so that the value of the row wins. Each variable of `block`
     /// ends with a NUL byte.
     pub(crate) fn set_script(
         &mut self,
@@ -173,13 +175,14 @@ impl<'p> ExecVectors<'p> {
         self.envp.push(ptr::null());
     }
 
-    /// Pointers to the arguments, the last one null. They are valid as long as this value.
+    /// Returns pointers to the arguments, the last one null. They are valid as long as this value
+    /// lives.
     pub(crate) fn argv(&self) -> &[*const c_char] {
         &self.argv
     }
 
-    /// Pointers to the variables of the environment, the last one null. They are valid as long as
-    /// this value.
+    /// Returns pointers to the variables of the environment, the last one null. They are valid as
+    /// long as this value lives.
     pub(crate) fn envp(&self) -> &[*const c_char] {
         &self.envp
     }
@@ -190,7 +193,7 @@ pub(crate) fn marker_variable(marker: u64) -> String {
     format!("{MARKER}={marker:016x}")
 }
 
-/// What a new process does.
+/// The plan of a new process.
 #[derive(Debug)]
 pub(crate) struct ExecPlan<'p> {
     pub(crate) start: &'p PreparedStart,
@@ -200,11 +203,11 @@ pub(crate) struct ExecPlan<'p> {
     pub(crate) stdin: BorrowedFd<'p>,
     pub(crate) stdout: BorrowedFd<'p>,
     pub(crate) stderr: BorrowedFd<'p>,
-    /// What becomes descriptor 3, if there is one.
+    /// The file that becomes descriptor 3, if there is one.
     pub(crate) file: Option<BorrowedFd<'p>>,
-    /// Whether the end of the execution is waited for. Otherwise it may go on behind the point from
-    /// which on it cannot fail: descriptors are closed there, for one.
+    /// Whether the spawner waits for the end of the execution. Otherwise the execution may still go
+    /// on after the point from which on it cannot fail, for example while descriptors are closed.
     pub(crate) is_awaited: bool,
-    /// The spawner; the new process ends when it is not its parent any more.
+    /// The process ID of the spawner. The new process exits if this is not its parent any more.
     pub(crate) spawner: Pid,
 }

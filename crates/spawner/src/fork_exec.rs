@@ -33,23 +33,23 @@ use crate::process_state::{CONTROL, threads, unblock_signals};
 use crate::program::Execution;
 use crate::script_lookup::enter_script_folder;
 
-/// Exit status of a process that could not execute its program, as a shell has it.
+/// Exit status of a process that could not execute its program, the same as in a shell.
 const NOT_EXECUTED: libc::c_int = 127;
 
-/// Exit status of a spawner that has panicked, as a Rust program has it.
+/// Exit status of a spawner that has panicked, the same as of any Rust program.
 const PANICKED: libc::c_int = 101;
 
-/// The flag of clone3(2); `libc` has it with a type that is too narrow.
+/// The flag `CLONE_INTO_CGROUP` of clone3(2). The constant in `libc` has a type that is too narrow.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Size of the report of a failure: the stage, and the error number.
 pub(crate) const FAILURE_BYTES: usize = 5;
 
-/// Forks a process that runs `main` and ends with it. Returns its process ID.
+/// Forks a process that runs `main` and exits when `main` ends. Returns its process ID.
 ///
 /// # Errors
-/// This process has other threads: one of them may hold a lock that the new process would wait for
-/// without end. Or the system allows no further process.
+/// This process has other threads, one of which may hold a lock that the new process would wait for
+/// forever. Or the system allows no further process.
 pub(crate) fn fork_main(main: impl FnOnce() -> Infallible) -> io::Result<Pid> {
     if threads()? != 1 {
         return Err(io::Error::other("the process has other threads already"));
@@ -84,10 +84,10 @@ pub(crate) fn exit(status: i32) -> ! {
 pub(crate) struct SharedStack(NonNull<libc::c_void>);
 
 impl SharedStack {
-    /// Far more than the calls of [`execute`] need, also without optimisation. Pages that no call
-    /// has reached take no memory.
+    /// Size of the stack in bytes: far more than the calls of [`execute`] need, even without
+    /// optimisation. Pages that no call has reached use no memory.
     const BYTES: usize = 64 * 1024;
-    /// Below the stack, where nothing may be read or written.
+    /// Size of the guard area below the stack in bytes. It can be neither read nor written.
     const GUARD_BYTES: usize = 64 * 1024;
 
     /// Maps a stack.
@@ -126,20 +126,20 @@ pub(crate) struct NewProcess {
     pub(crate) execution: NewExecution,
 }
 
-/// How far the execution of a new process is.
+/// The progress of an execution in a new process.
 #[derive(Debug)]
 pub(crate) enum NewExecution {
-    /// It has executed the program, or was killed before.
+    /// The process has executed the program, or was killed before that.
     Executed,
     /// A step has failed, and the process exits.
     Failed(Failure),
-    /// It goes on. A failure comes out of the pipe, and the end of the pipe without one says that
-    /// the program was executed.
+    /// The execution is not complete. The pipe delivers a failure if there is one; if the pipe ends
+    /// without one, the program was executed.
     Pending(OwnedFd),
 }
 
 impl NewExecution {
-    /// Returns what is known by now, and the pipe if there is more to come.
+    /// Returns the state that is known by now, and the pipe if the execution is pending.
     pub(crate) fn with_pipe(self) -> (Execution, Option<OwnedFd>) {
         match self {
             Self::Executed => (Execution::Executed, None),
@@ -149,22 +149,24 @@ impl NewExecution {
     }
 }
 
-/// What a new process has to do, and where it reports a failure.
+/// The plan that a new process executes, and the pipe or cell where it reports a failure.
 #[derive(Debug)]
 struct ProcessPlan<'a> {
     plan: &'a ExecPlan<'a>,
     pipe: Option<&'a OwnedFd>,
-    /// Used if there is no pipe. The spawner sees it if the process shares its memory.
+    /// The cell for a failure if there is no pipe. The spawner can read it because the process
+    /// shares its memory.
     failure: Cell<Option<Failure>>,
 }
 
 /// Creates a process that executes a program, in a cgroup if one is given.
 ///
 /// A process that keeps its user and its nice value shares the memory of the spawner until it
-/// executes the program, and the spawner waits for that, as in posix_spawn(3): that costs less than
-/// a copy of the memory (`examples/spawn_cost.rs` measures a run). A process that changes its user
-/// must not share it: other processes of that user could stop it, and the spawner with it. Nor must
-/// one that changes its nice value: the spawner would wait for a process that others run before.
+/// executes the program, and the spawner waits until then, as in posix_spawn(3): this costs less
+/// than a copy of the memory (`examples/spawn_cost.rs` measures a run). A process that changes its
+/// user must not share the memory: other processes of that user could stop it, and the spawner with
+/// it. Nor must a process that changes its nice value: the spawner would wait for a process to
+/// which the scheduler prefers others.
 ///
 /// # Errors
 /// The system allows no further process or no pipe, or no process in the cgroup.
@@ -262,7 +264,7 @@ fn clone_sharing_into(
     Err(Errno::from_raw_os_error(i32::try_from(-pid).unwrap_or(libc::EINVAL)))
 }
 
-/// Creates a process in a cgroup; see [`clone_into`].
+/// Creates a process in a cgroup, without sharing memory, as [`clone_into`] does.
 #[cfg(not(target_arch = "x86_64"))]
 fn clone_sharing_into(
     cgroup: BorrowedFd<'_>,
@@ -282,14 +284,15 @@ extern "C" fn execute_sharing(process: *mut libc::c_void) -> libc::c_int {
 fn clone_into(cgroup: BorrowedFd<'_>) -> Result<i64, Errno> {
     let arguments = clone_arguments(cgroup);
     // SAFETY: without `CLONE_VM` and with no stack the new process is a copy of this one, as after
-    // fork(2). The C library does not know of it, which matters to nothing that it calls: it
-    // executes its plan with system calls only.
+    // fork(2). The C library does not know of the new process. This is harmless, because the
+    // process executes its plan with system calls only.
     result(unsafe {
         libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments))
     })
 }
 
-/// Creates a process in a cgroup that exits at once, to find out whether the kernel lets it live.
+/// Creates a process in a cgroup that exits at once, as a test of whether the kernel kills
+/// processes of this cgroup.
 ///
 /// # Errors
 /// The system does not allow it, or has killed the process (`ECANCELED`).
@@ -320,7 +323,7 @@ fn result(returned: i64) -> Result<i64, Errno> {
 }
 
 impl ProcessPlan<'_> {
-    /// Executes the plan in the new process, or reports why it cannot, and ends it.
+    /// Executes the plan in the new process. If a step fails, reports the failure and exits.
     fn execute_or_exit(&self) -> ! {
         match execute(self.plan) {
             Ok(never) => match never {},
@@ -332,7 +335,7 @@ impl ProcessPlan<'_> {
     fn report(&self, (stage, error): Failure) {
         let Some(pipe) = self.pipe else { return self.failure.set(Some((stage, error))) };
         let [e0, e1, e2, e3] = error.raw_os_error().to_le_bytes();
-        // If the spawner is gone, there is nothing to report to.
+        // The write fails only if the spawner has ended, and then no report is needed.
         let _ = rustix::io::write(pipe, &[stage as u8, e0, e1, e2, e3]);
     }
 }
@@ -381,7 +384,7 @@ fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, Failure> {
     // with NUL, as `ExecVectors` makes them; it lives as long as the plan.
     unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
     match last_error() {
-        // The script itself was found just now.
+        // The script itself was found just before, so its interpreter or loader is missing.
         error @ (Errno::NOENT | Errno::NOTDIR) if plan.script.is_some() => {
             Err((StartStage::Interpreter, error))
         }
@@ -395,8 +398,8 @@ fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, Failure> {
 /// one (sched(7), "The autogroup feature").
 ///
 /// The kernel allows one change each 100 ms to all processes without `CAP_SYS_ADMIN` together. If
-/// others use that up, if there are no autogroups, or if this process may not write to its own, the
-/// program starts with the nice value of the process alone.
+/// other processes use this up, if there are no autogroups, or if this process may not write to its
+/// own, the program starts with the nice value of the process alone.
 fn set_autogroup_nice(nice: &[u8]) {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let Ok(file) = open(c"/proc/self/autogroup", flags, Mode::empty()) else { return };
@@ -404,7 +407,7 @@ fn set_autogroup_nice(nice: &[u8]) {
         if rustix::io::write(&file, nice) != Err(Errno::AGAIN) {
             return;
         }
-        // What has interrupted it makes the next attempt come earlier.
+        // An interruption of the sleep only makes the next attempt come earlier.
         let _slept = nanosleep(&Timespec { tv_sec: 0, tv_nsec: AUTOGROUP_PAUSE_NANOS });
     }
 }
@@ -419,8 +422,8 @@ fn standard_descriptors(plan: &ExecPlan<'_>) -> Result<(), Errno> {
         (plan.stderr, libc::STDERR_FILENO),
     ];
     for (open, number) in wanted {
-        // SAFETY: the call takes numbers. Nothing in the new process uses the file that the
-        // number had.
+        // SAFETY: the call takes numbers. The new process does not use the file that had this
+        // number before.
         if unsafe { libc::dup2(open.as_raw_fd(), number) } == -1 {
             return Err(last_error());
         }
@@ -435,7 +438,8 @@ fn standard_descriptors(plan: &ExecPlan<'_>) -> Result<(), Errno> {
         return Err(last_error());
     }
     let Some(file) = plan.file else { return Ok(()) };
-    // SAFETY: as above. The spawner has its control connection there, which no program has.
+    // SAFETY: as above. In the spawner this number is the control connection, which no program
+    // gets.
     match unsafe { libc::dup2(file.as_raw_fd(), CONTROL) } {
         -1 => Err(last_error()),
         _ => Ok(()),
@@ -451,9 +455,8 @@ fn set_identity(identity: &PreparedIdentity) -> Result<(), Failure> {
     set_thread_res_uid(*uid, *uid, *uid).map_err(|error| (StartStage::User, error))
 }
 
-/// Decodes what the process of [`NewExecution::Pending`] has written to the pipe. Returns `None` if
-/// it has written
-/// nothing, which means that the program was executed.
+/// Decodes the report that the process of [`NewExecution::Pending`] has written to the pipe.
+/// Returns `None` if the report is empty, which means that the program was executed.
 pub(crate) fn decode_failure(bytes: &[u8]) -> Option<Failure> {
     let [stage, errno @ ..] = bytes.first_chunk::<FAILURE_BYTES>()?;
     let errno = Errno::from_raw_os_error(i32::from_le_bytes(*errno));

@@ -1,4 +1,5 @@
-//! Every limit of the spawner, unit last in the name, the reason in the comment.
+//! All limits of the spawner. Each name ends with the unit, and each comment has the reason of the
+//! value.
 
 /// Most rows of a table. A server has a few kinds of programs; more are a mistake of a generator.
 pub const STARTS_MAX: usize = 64;
@@ -17,8 +18,8 @@ pub const PATH_MAX_BYTES: usize = 4095;
 /// write are shorter, and a list of files belongs on standard input.
 pub const ARGUMENTS_MAX: usize = 64;
 
-/// Most bytes of the arguments that a worker may add, of all together. It bounds a request; the
-/// kernel allows a single argument of 128 KiB.
+/// Most bytes of all arguments together that a worker may add. It bounds a request; the kernel
+/// allows a single argument of 128 KiB.
 pub const ARGUMENTS_MAX_BYTES: usize = 16 * 1024;
 
 /// Most variables of the environment of a program, the spawner's own not counted.
@@ -43,8 +44,8 @@ pub const SCRIPT_PATH_MAX_BYTES: usize = 1024;
 pub const CGI_VARIABLES_MAX: usize = 256;
 
 /// Most bytes of all variables that a worker may set for a CGI script. The head of a request has at
-/// most 16 KiB, of which each byte is in at most three variables; the rest is for names and for
-/// what the server says.
+/// most 16 KiB, of which each byte is in at most three variables; the rest is for names and for the
+/// variables of the server.
 pub const CGI_VARIABLES_MAX_BYTES: usize = 64 * 1024;
 
 /// Most names of variables that a row may allow workers besides those of CGI.
@@ -55,7 +56,7 @@ pub const CGI_NAMES_MAX: usize = 64;
 /// room for all supervised ones.
 pub const RUNNING_MAX: usize = 256;
 
-/// Most connections of workers. More workers than cores bring nothing, and the descriptors of all
+/// Most connections of workers. More workers than cores have no benefit, and the descriptors of all
 /// programs and connections together have to stay below 1024.
 pub const WORKERS_MAX: usize = 192;
 
@@ -69,7 +70,7 @@ pub const RECORD_MAX_BYTES: usize = CGI_VARIABLES_MAX_BYTES + SCRIPT_PATH_MAX_BY
 
 const _: () = assert!(RECORD_MAX_BYTES >= START_MAX_BYTES + 64, "a row fits, too");
 
-/// Most requests of one connection that are read before the others have their turn.
+/// Most requests of one connection that are read before other connections are served.
 pub const REQUESTS_PER_TURN: usize = 16;
 
 /// Most bytes of a line of a program that are logged; the rest of a longer line is left out.
@@ -85,22 +86,21 @@ pub const LINES_PER_SECOND: u64 = 50;
 /// Lines that a program may log at once: the stack trace of a large application.
 pub const LINES_BURST: u64 = 500;
 
-/// Bytes that are read from standard error of a program before the others have their turn: as much
-/// as a pipe holds by default.
+/// Most bytes that are read from standard error of one program before others are served: as much as
+/// a pipe holds by default.
 pub const STDERR_TURN_BYTES: usize = 64 * 1024;
 
-/// Time between the first look at an orphan whose environment cannot be read and the second, in
-/// milliseconds. A process that is being executed has no environment for a moment, and is looked at
-/// until it has one.
+/// Time between two checks of an orphan whose environment cannot be read, in milliseconds. A
+/// process in execve(2) has no environment for a moment, and is checked until it has one.
 pub const ORPHAN_LOOK_MS: u64 = 20;
 
 /// Longest time for which the server waits for an answer on the control connection, in
-/// milliseconds. The spawner looks at the programs of a table meanwhile, which may be on a slow
-/// file system.
+/// milliseconds. Meanwhile the spawner checks the program files of the table, which may be on a
+/// slow file system.
 pub const CONTROL_TIMEOUT_MS: u64 = 10_000;
 
-/// How long the end waits for processes after SIGKILL, in milliseconds. Only a process that waits
-/// for a device (state D) needs longer, and nothing can end it.
+/// How long the end of the spawner waits for processes after SIGKILL, in milliseconds. Only a
+/// process in an uninterruptible wait for a device (state D) needs longer, and it cannot be killed.
 pub const KILL_WAIT_MS: u64 = 5_000;
 
 /// Most bytes of the environment of a process that are searched for the marker: more than a row of
@@ -111,6 +111,6 @@ pub const ENVIRONMENT_READ_MAX_BYTES: u64 = (2 * START_MAX_BYTES + CGI_VARIABLES
 /// nanoseconds: the kernel allows that once each 100 ms.
 pub const AUTOGROUP_PAUSE_NANOS: i64 = 20_000_000;
 
-/// How often it tries, for 7 seconds: programs that a server starts at the same time wait for each
-/// other, and [`STARTS_MAX`] of them need 6.4 seconds.
+/// Most attempts to set the nice value of an autogroup, over 7 seconds: programs that a server
+/// starts at the same time wait for each other, and [`STARTS_MAX`] of them need 6.4 seconds.
 pub const AUTOGROUP_ATTEMPTS_MAX: u32 = 350;

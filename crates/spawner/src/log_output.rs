@@ -1,5 +1,5 @@
-//! Standard error of the spawner, to which it writes lines without ever waiting: a terminal that is
-//! stopped or a log service that hangs must not stop the programs.
+//! Writes log lines to standard error of the spawner without ever blocking: a stopped terminal or a
+//! hanging log service must not stop the programs.
 
 use std::io::stderr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,28 +12,30 @@ use rustix::net::{SendFlags, send};
 use crate::limits::LOG_LINE_MAX_BYTES;
 use crate::stderr_lines::{LineBucket, escape};
 
-/// A line was not written because the reader of the log does not keep up.
+/// The error for a line that was not written because the reader of the log does not keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LineLost;
 
-/// Where lines go.
+/// The destination of log lines.
 #[derive(Debug)]
 pub(crate) struct LogOutput {
     kind: OutputKind,
-    /// Bounds the lines of the spawner itself: a program that fails can be started again and again.
+    /// The rate limit for the lines of the spawner itself: a program that fails can be started
+    /// again and again.
     notices: LineBucket,
     lost_notices: u64,
 }
 
 #[derive(Debug)]
 enum OutputKind {
-    /// A socket, as systemd connects it with the journal. Single calls can be told not to wait.
+    /// A socket, such as the one that systemd connects to the journal. A flag of each call prevents
+    /// blocking.
     Socket,
-    /// The same pipe or terminal as standard error, opened once more: the flag that calls do not
-    /// wait belongs to an open file, and other processes share that of standard error.
+    /// The same pipe or terminal as standard error, opened again: `O_NONBLOCK` belongs to an open
+    /// file description, and other processes share that of standard error.
     Reopened(OwnedFd),
-    /// A file, where calls do not wait, or a pipe that cannot be opened again. Such a pipe is
-    /// written only when it has space for a whole line.
+    /// A file, on which calls do not block, or a pipe that cannot be opened again. The spawner
+    /// writes to such a pipe only if it has space for a whole line.
     Shared,
 }
 
@@ -56,7 +58,7 @@ impl LogOutput {
     /// Writes a line, which ends with a line feed and has at most [`LOG_LINE_MAX_BYTES`].
     ///
     /// # Errors
-    /// It cannot be written now. A line is written whole or, on a terminal, in part.
+    /// The line cannot be written now. A line is written whole or, on a terminal, possibly in part.
     pub(crate) fn write_line(&mut self, line: &[u8]) -> Result<(), LineLost> {
         debug_assert!(line.len() <= LOG_LINE_MAX_BYTES, "the maker of the line bounds it");
         let written = match &self.kind {
@@ -67,8 +69,8 @@ impl LogOutput {
         written.map(drop).map_err(|_| LineLost)
     }
 
-    /// Writes a line of the spawner itself. It is left out if there are too many; the next one
-    /// says how many.
+    /// Writes a line of the spawner itself. If there are too many, the line is left out, and the
+    /// next one has the number of lines that were left out.
     pub(crate) fn notice(&mut self, now_ms: u64, text: &str) {
         if !self.notices.take(now_ms) {
             self.lost_notices += 1;
@@ -89,8 +91,8 @@ impl LogOutput {
     }
 }
 
-/// Writes to standard error if it is ready. A pipe is ready when a page is free, so that a line of
-/// at most that size does not wait, unless another process writes at the same moment.
+/// Writes to standard error if it is ready. A pipe is ready when a page is free, so a write of at
+/// most one page does not block, unless another process writes at the same moment.
 fn write_if_writable(line: &[u8]) -> Result<usize, Errno> {
     let stderr = stderr();
     let mut polled = [PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::OUT)];

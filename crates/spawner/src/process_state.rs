@@ -29,11 +29,12 @@ pub(crate) const CONTROL: RawFd = 3;
 /// not inherited by children.
 ///
 /// # Errors
-/// There are too many descriptors.
+/// The process has too many open descriptors.
 pub(crate) fn take_signals(signals: &[libc::c_int]) -> io::Result<OwnedFd> {
     for signal in 1..=SIGNAL_MAX {
-        // The C library refuses to reset the signals that it keeps for itself, so this asks the
-        // kernel. It refuses SIGKILL and SIGSTOP, which always have their default action.
+        // The C library refuses to reset the signals that it reserves for itself, so this calls the
+        // kernel directly. The kernel refuses SIGKILL and SIGSTOP, which always have their default
+        // action.
         let default = [0_u64; 5];
         // SAFETY: the structure of the kernel is not larger, and all zeros are the default action
         // (`SIG_DFL`) without flags and with an empty mask. The old one is not asked for.
@@ -67,7 +68,7 @@ pub(crate) fn take_signals(signals: &[libc::c_int]) -> io::Result<OwnedFd> {
 /// Unblocks all signals. A new process does so before it executes its program.
 ///
 /// # Errors
-/// None that a valid set can have.
+/// The call fails only for an invalid set, so no error is expected.
 pub(crate) fn unblock_signals() -> io::Result<()> {
     let mut none = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` initialises the set before it is read.
@@ -78,8 +79,8 @@ pub(crate) fn unblock_signals() -> io::Result<()> {
     if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Closes all descriptors but standard input, output, error and `control`, which is returned with
-/// another number. Standard input and output become `/dev/null`.
+/// Closes all descriptors except standard input, output, error and `control`. Returns `control`
+/// with another number. Standard input and output become `/dev/null`.
 ///
 /// Values that own the other descriptors must not be dropped afterwards: their numbers are used
 /// again. The spawner never returns to the code that has them.
@@ -93,7 +94,7 @@ pub(crate) fn keep_only(control: OwnedFd) -> io::Result<OwnedFd> {
     if control.as_raw_fd() != CONTROL {
         duplicate(control.as_raw_fd(), CONTROL, libc::O_CLOEXEC)?;
     }
-    // Their numbers are closed below.
+    // The numbers of these descriptors are closed below.
     std::mem::forget((null, control));
     let first = CONTROL.unsigned_abs() + 1;
     // SAFETY: no value of this process is used any more that owns one of these descriptors; see
@@ -116,8 +117,8 @@ fn duplicate(old: RawFd, new: RawFd, flags: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Sets the title of the process. What the system does not allow stays as it was: the title is
-/// only for people.
+/// Sets the title of the process. If the system does not allow a part of the change, that part
+/// keeps its old value: the title is only for people.
 pub(crate) fn set_title() {
     let mut name = [0; 16];
     name[..TITLE.len()].copy_from_slice(TITLE.as_bytes());
@@ -137,7 +138,7 @@ pub(crate) fn set_title() {
 /// Returns where the arguments of this process are in its memory: `arg_start` and `arg_end` of
 /// `/proc/self/stat` (proc_pid_stat(5)).
 fn argument_area() -> Option<(usize, usize)> {
-    /// Their positions behind the name of the program, which may have spaces.
+    /// The position of both fields behind the name of the program, which may have spaces.
     const FIELDS_BEFORE: usize = 45;
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -165,7 +166,7 @@ pub(crate) fn ended_child() -> io::Result<Option<Pid>> {
     Ok(Pid::from_raw(pid))
 }
 
-/// Reads and forgets the signals that have come.
+/// Reads and discards all pending signals.
 pub(crate) fn drain_signals(signals: &OwnedFd) {
     let mut buffer = [0; 8 * size_of::<libc::signalfd_siginfo>()];
     while rustix::io::read(signals, &mut buffer).is_ok_and(|bytes| bytes == buffer.len()) {}

@@ -1,4 +1,4 @@
-//! A program that runs.
+//! A running program.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -15,24 +15,24 @@ use crate::stderr_lines::{LineOutput, StderrLines};
 /// A program from its fork until its main process was reaped.
 #[derive(Debug)]
 pub(crate) struct SpawnedProgram {
-    /// The connection that has started it; `None` once the connection is closed.
+    /// The connection that has started the program; `None` once the connection is closed.
     pub(crate) worker: Option<u64>,
-    /// The number that the worker has chosen.
+    /// The number of the program, which the worker has chosen.
     pub(crate) id: u64,
     pub(crate) name: Rc<str>,
     pub(crate) kind: ProgramKind,
-    /// Its main process, not reaped yet. The number of a process that was not reaped is not used
-    /// again, so a signal always reaches the right process.
+    /// The main process, which was not reaped yet. The kernel does not reuse the ID of a process
+    /// before it is reaped, so a signal always reaches the right process.
     pub(crate) pid: Pid,
-    /// The number by which its descendants are recognised.
+    /// The number by which the descendants of the program are recognised.
     pub(crate) marker: u64,
     pub(crate) state: ProgramState,
     /// The pipe on which the new process reports a failure, until it has executed the program.
     pub(crate) failure: Option<OwnedFd>,
     /// The pipe of standard error, and of standard output if that is logged too.
     pub(crate) stderr: OwnedFd,
-    /// The program's side of that pipe. As long as it is open, the end of the program does not
-    /// wake the spawner twice.
+    /// The program's side of that pipe. As long as it is open, the end of the program wakes the
+    /// spawner only once.
     pub(crate) _program_stderr: OwnedFd,
     pub(crate) lines: StderrLines,
     pub(crate) cgroup: Option<ProgramCgroup>,
@@ -40,17 +40,17 @@ pub(crate) struct SpawnedProgram {
     pub(crate) grace_ms: u32,
 }
 
-/// What is asked of a program.
+/// The requested state of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgramState {
     Running,
-    /// It was sent its stop signal and will be sent SIGKILL at this time.
+    /// The program was sent its stop signal, and will be sent SIGKILL at this time.
     Stopping {
         kill_at_ms: u64,
     },
-    /// It was sent SIGKILL.
+    /// The program was sent SIGKILL.
     Killed,
-    /// It could not be executed, and its process exits.
+    /// The program could not be executed, and its process exits.
     Failed,
 }
 
@@ -71,7 +71,7 @@ impl SpawnedProgram {
             Err(Errno::AGAIN | Errno::INTR) => return Execution::Pending,
             Ok(bytes) if bytes > 0 => {
                 self.failure = None;
-                // The report is shorter than `PIPE_BUF`, so it comes whole.
+                // The report is shorter than `PIPE_BUF`, so it arrives whole.
                 if let Some(failure) = decode_failure(&report[..bytes]) {
                     return Execution::Failed(failure);
                 }
@@ -81,13 +81,13 @@ impl SpawnedProgram {
         Execution::Executed
     }
 
-    /// Reads what the program has written to standard error, up to the limit of a turn. `buffer`
-    /// has any content.
+    /// Reads standard error of the program, up to the limit of a turn. The previous content of
+    /// `buffer` is ignored.
     pub(crate) fn read_stderr(&mut self, now_ms: u64, buffer: &mut [u8], output: LineOutput<'_>) {
         let mut turn_bytes = 0;
         while turn_bytes < STDERR_TURN_BYTES {
-            // The pipe has no end as long as both of its sides are open, so an error says that it
-            // is empty.
+            // The pipe does not end as long as both of its sides are open, so an error means that
+            // it is empty.
             let Ok(bytes @ 1..) = read(&self.stderr, &mut *buffer) else { return };
             self.lines.feed(&buffer[..bytes], now_ms, output);
             turn_bytes += bytes;
@@ -109,8 +109,8 @@ impl SpawnedProgram {
 
     /// Sends a signal to the main process.
     pub(crate) fn signal(&self, signal: Signal) {
-        // The process is not reaped, so it exists. It fails for a program of another user without
-        // CAP_KILL, which the check of the table excludes.
+        // The process is not reaped, so it exists. The call fails for a program of another user
+        // without CAP_KILL, which the check of the table excludes.
         let _ = kill_process(self.pid, signal);
     }
 
@@ -130,12 +130,12 @@ impl SpawnedProgram {
 
     /// Sends SIGKILL to the process group, also when the main process has ended and was not reaped.
     pub(crate) fn kill_group(&self) {
-        // There is no such group if the process has not created its session yet.
+        // The call fails if the process has not created its session yet.
         let _ = kill_process_group(self.pid, Signal::KILL);
     }
 
-    /// Returns whether the spawner logs a signal that has ended the program: nothing has asked for
-    /// its end, and neither the server nor the worker logs it.
+    /// Returns whether the spawner logs a signal that has ended the program. It does if the end was
+    /// not requested, and if neither the server nor the worker logs it.
     pub(crate) fn logs_signal(&self) -> bool {
         let is_stopping =
             matches!(self.state, ProgramState::Stopping { .. } | ProgramState::Killed);

@@ -21,7 +21,7 @@ pub(crate) fn record_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
-/// Sends a record with at most [`DESCRIPTORS_MAX`] descriptors. It never waits.
+/// Sends a record with at most [`DESCRIPTORS_MAX`] descriptors. This function never waits.
 ///
 /// # Errors
 /// `EAGAIN` if the receiver has not received earlier records yet, `EPIPE` if it is gone.
@@ -39,18 +39,18 @@ pub(crate) fn send_record(
     sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, flags).map(drop)
 }
 
-/// A record that was received.
+/// A received record.
 #[derive(Debug)]
 pub(crate) struct ReceivedRecord<'b> {
     pub(crate) bytes: &'b [u8],
-    /// Descriptors that came with it. They are closed when they are dropped.
+    /// The descriptors that came with the record. Dropping them closes them.
     pub(crate) descriptors: Vec<OwnedFd>,
-    /// Whether there were more descriptors than a record may have, or than this process may open;
-    /// the kernel has closed these.
+    /// Whether the record came with more descriptors than it may have, or than this process may
+    /// open. The kernel has closed the surplus ones.
     pub(crate) lost_descriptors: bool,
 }
 
-/// What there is to receive.
+/// The result of a receive.
 #[derive(Debug)]
 pub(crate) enum Received<'b> {
     Record(ReceivedRecord<'b>),

@@ -1,5 +1,5 @@
-//! Requests of workers as bytes. Each is one record; the sockets of a start come with it as
-//! ancillary data (`SCM_RIGHTS`, unix(7)).
+//! Encodes and decodes the requests of workers. Each request is one record; the sockets of a start
+//! come with it as ancillary data (`SCM_RIGHTS`, unix(7)).
 //!
 //! | Offset | Bytes | Field |
 //! |---|---|---|
@@ -26,9 +26,10 @@ use crate::limits::{
 /// A request of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpawnerRequest<'a> {
-    /// Starts a program. One socket comes with it, for standard input and output, or two, for input
-    /// and output in this order; for a supervised program none, or one for input, or that and a
-    /// file. A CGI script with one socket has it as its output.
+    /// Starts a program. The request comes with one socket for standard input and output, or with
+    /// two for input and output in this order. For a supervised program it comes with no
+    /// descriptor, or with a socket for input, or with such a socket and a file. If it has one
+    /// socket for a CGI script, that is the output.
     Start(StartRequest<'a>),
     /// Sends a signal to the main process of a program.
     Signal {
@@ -37,7 +38,7 @@ pub enum SpawnerRequest<'a> {
         /// The number of the signal, 1 to 31.
         signal: u8,
     },
-    /// Stops a program: its stop signal, and SIGKILL after its grace period.
+    /// Stops a program with its stop signal, and with SIGKILL after its grace period.
     Stop {
         /// The number of the program.
         id: u64,
@@ -47,13 +48,14 @@ pub enum SpawnerRequest<'a> {
 /// A request to start a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartRequest<'a> {
-    /// A number that the worker chooses for the program. It has no other program with it.
+    /// A number that the worker chooses for the program. It is unique among the programs of the
+    /// worker.
     pub id: u64,
     /// The row of the table.
     pub start: u16,
     /// The generation of the table that `start` is a row of.
     pub generation: u32,
-    /// Arguments behind those of the row, without NUL bytes.
+    /// The arguments that follow those of the row, without NUL bytes.
     pub arguments: Vec<&'a [u8]>,
     /// The script of a CGI row. Other rows have none.
     pub script: Option<CgiScript<'a>>,
@@ -62,8 +64,8 @@ pub struct StartRequest<'a> {
 /// A CGI script that is to be started for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CgiScript<'a> {
-    /// Its path below the folder of the row, of 1 to [`SCRIPT_PATH_MAX_BYTES`] bytes: segments
-    /// between slashes, none of which is empty, `.` or `..` or has a NUL byte.
+    /// The path of the script below the folder of the row, of 1 to [`SCRIPT_PATH_MAX_BYTES`] bytes:
+    /// segments between slashes, none of which is empty, `.` or `..` or has a NUL byte.
     pub path: &'a [u8],
     /// Variables of its environment, each a name, `=`, a value and a NUL byte: at most
     /// [`CGI_VARIABLES_MAX`] of them with [`CGI_VARIABLES_MAX_BYTES`]. The spawner rejects those
@@ -72,21 +74,22 @@ pub struct CgiScript<'a> {
     pub variables: &'a [u8],
 }
 
-/// Stands for a start without a script.
+/// The tag of a start without a script.
 const NO_SCRIPT: u8 = 0;
-/// Stands before the script of a start.
+/// The tag before the script of a start.
 const SCRIPT: u8 = 1;
 
 const START: u8 = 1;
 const SIGNAL: u8 = 2;
 const STOP: u8 = 3;
 
-/// Standard signals; real-time signals are no part of any protocol of a program.
+/// The numbers of standard signals. Real-time signals are not supported, because they are part of
+/// no program's interface.
 const SIGNALS: std::ops::RangeInclusive<u8> = 1..=31;
 
 impl<'a> SpawnerRequest<'a> {
     /// Encodes the request. Returns `None` if it exceeds a limit, if an argument has a NUL byte, if
-    /// the script or its variables are malformed or if the signal is none.
+    /// the script or its variables are malformed, or if the signal number is invalid.
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut bytes = ByteWriter::default();
         match self {
@@ -120,8 +123,8 @@ impl<'a> SpawnerRequest<'a> {
         Some(bytes.into_bytes())
     }
 
-    /// Decodes a request. Returns `None` if the bytes are malformed: truncated, with more bytes
-    /// behind, or beyond a limit.
+    /// Decodes a request. Returns `None` if the bytes are malformed: truncated, followed by more
+    /// bytes, or beyond a limit.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let mut reader = ByteReader::new(bytes);
         let (kind, signal) = (reader.u8()?, reader.u8()?);
@@ -177,7 +180,8 @@ impl CgiScript<'_> {
     }
 }
 
-/// Returns whether a path can be that of a script below a folder, whatever is there.
+/// Returns whether a path has the form of a script's path below a folder. The file system is not
+/// accessed.
 #[must_use]
 pub fn is_script_path(path: &[u8]) -> bool {
     let is_name = |segment: &[u8]| !matches!(segment, b"" | b"." | b"..") && !segment.contains(&0);

@@ -2,8 +2,8 @@
 //! right before it executes the script, inside of its root directory and as its user: it calls the
 //! system and allocates nothing.
 //!
-//! A worker chooses the path. No part of it may be a symbolic link or lead out of the folder, so
-//! that a worker that was taken over can execute nothing but what the folder has.
+//! A worker chooses the path. No part of it may be a symbolic link or lead out of the folder, so an
+//! attacker who controls a worker can execute only files of the folder.
 
 use std::ffi::CStr;
 
@@ -15,11 +15,11 @@ use crate::answer::StartStage;
 use crate::exec_plan::PreparedScript;
 use crate::fork_exec::Failure;
 
-/// Makes the folder that a script is in the working directory (RFC 3875 §7.2), and checks that the
-/// script is a regular file that somebody may execute. `folder` is that of all scripts.
+/// Changes the working directory to the folder of a script (RFC 3875 §7.2), and checks that the
+/// script is a regular file with an execute permission. `folder` is the folder of all scripts.
 ///
 /// # Errors
-/// The step that has failed, and what the system says.
+/// The failed step, and the error of the system.
 pub(crate) fn enter_script_folder(folder: &CStr, script: &PreparedScript) -> Result<(), Failure> {
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let file = OFlags::PATH | OFlags::CLOEXEC;

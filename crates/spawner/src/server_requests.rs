@@ -1,4 +1,5 @@
-//! Requests of the server on the control connection: connections of workers, tables, the end.
+//! Handles the requests of the server on the control connection: connections of workers, tables,
+//! the end.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -15,21 +16,21 @@ use crate::table_check::{check_row, check_together};
 use crate::table_codec::decode_start;
 use crate::worker_requests::Worker;
 
-/// A table of which not all rows have come yet.
+/// A new table that is still incomplete.
 #[derive(Debug)]
 pub(crate) struct ComingTable {
     generation: u32,
-    /// The generation of the table that the server uses.
+    /// The generation of the table that the server currently uses.
     previous: u32,
     missing: u16,
     starts: Vec<ComingStart>,
 }
 
-/// A row of such a table.
+/// A row of an incomplete table.
 #[derive(Debug)]
 enum ComingStart {
     New(Box<ProgramStart>),
-    /// It is this row of the table that the server uses.
+    /// A row that is copied from the table in use, by its number.
     Kept(u16),
 }
 
@@ -60,7 +61,8 @@ impl EventLoop {
             Ok(Received::TooLong) => "a request that is too long",
             Ok(Received::End) | Err(_) => "",
         };
-        // Without the server's requests nothing more can be asked of the spawner.
+        // Without the control connection, the spawner can receive no further requests of the
+        // server.
         self.control = None;
         self.notice_end_of_server();
         if !malformed.is_empty() {
@@ -96,8 +98,8 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Takes the connection of a worker. One that cannot be taken is closed, which the worker
-    /// notices.
+    /// Adds the connection of a worker. A connection that cannot be added is closed, which the
+    /// worker notices.
     fn connect(&mut self, descriptors: Vec<OwnedFd>) {
         match <[OwnedFd; 1]>::try_from(descriptors) {
             Ok([socket]) if self.workers.len() < WORKERS_MAX => {
@@ -126,8 +128,9 @@ impl EventLoop {
         let answer = match self.checked_table(coming) {
             Ok(table) => {
                 let replaced = std::mem::replace(&mut self.table, table);
-                // The server has given up to wait for a table that it does not use, so no request
-                // names that one, and requests for the one before may still come.
+                // The server has timed out waiting for the answer to this table and does not use
+                // it. So no request names that table, and requests for the one before it may still
+                // arrive.
                 if replaced.generation == previous {
                     self.previous = Some(replaced);
                 }
@@ -143,7 +146,7 @@ impl EventLoop {
         self.answer_control(answer);
     }
 
-    /// Checks a table of which all rows have come, and prepares its new rows.
+    /// Checks a complete table, and prepares its new rows.
     fn checked_table(&self, coming: ComingTable) -> Result<LiveTable, String> {
         let in_use = self.live_table(coming.previous);
         let kept = |number: u16| in_use?.starts.get(usize::from(number)).map(Rc::clone);
@@ -164,7 +167,8 @@ impl EventLoop {
 
     pub(crate) fn answer_control(&self, answer: ControlAnswer) {
         if let Some(control) = &self.control {
-            // The server waits for it. If it is gone, the next read says so.
+            // The server waits for this answer. If the server has ended, the next read reports
+            // that.
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             let _ = send(control, &answer.encode(), flags);
         }

@@ -3,17 +3,17 @@
 //!
 //! # When the spawner dies
 //!
-//! The control connection is at its end then, and so are those of the workers. The spawner cannot
-//! be forked again: the server has threads. It goes on without programs: static sites are served,
-//! and requests that need a program get the status 503 until the server is restarted. It calls
-//! [`Spawner::kill_descendants`] so that no program is left, and reports the state to the service
-//! manager.
+//! Its control connection and those of the workers are closed then. The spawner cannot be forked
+//! again, because the server has threads by now. The server goes on without programs: static sites
+//! are served, and requests that need a program get the status 503 until the server is restarted.
+//! The server calls [`Spawner::kill_descendants`] so that no program is left, and reports the state
+//! to the service manager.
 //!
 //! # When the server dies
 //!
 //! The spawner kills all programs with their descendants, and ends. If both are killed at the same
 //! moment, the kernel kills the main process of each program (`PR_SET_PDEATHSIG`). Processes that
-//! have detached themselves are left then to the service manager, which kills the cgroup of the
+//! have detached themselves are then left to the service manager, which kills the cgroup of the
 //! service.
 
 use std::fmt;
@@ -50,16 +50,16 @@ pub struct Spawner {
     /// The table that is in use, and its generation.
     table: StartTable,
     generation: u32,
-    /// The generation of the table that was sent last. The spawner may use it although its answer
-    /// has not come in time.
+    /// The generation of the table that was sent last. The spawner may use this table even if its
+    /// answer has not arrived in time.
     sent_generation: u32,
     is_reaped: bool,
-    /// The signal that has ended it.
+    /// The number of the signal that has ended the spawner.
     signal: Option<i32>,
     cgroups: Option<CgroupTree>,
 }
 
-/// Connects workers to a spawner. Copies share the control connection.
+/// Connects workers to a spawner. Clones share the control connection.
 #[derive(Clone, Debug)]
 pub struct WorkerConnector {
     control: Arc<OwnedFd>,
@@ -68,38 +68,38 @@ pub struct WorkerConnector {
 /// Whether programs get cgroups of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupUse {
-    /// Where a part of the tree was delegated to the server.
+    /// Programs get cgroups if a part of the tree was delegated to the server.
     IfDelegated,
-    /// Never.
+    /// Programs never get cgroups.
     Never,
 }
 
-/// Why the spawner could not be forked.
+/// The reason why the spawner could not be forked.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
-    /// The table is wrong.
+    /// The table is invalid.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// The spawner has ended at once. It has logged the reason.
+    /// The spawner has ended at once, after it has logged the reason.
     #[error("the process that starts programs has ended; the line before says why")]
     NotReady,
-    /// The system refuses something.
+    /// A system call has failed.
     #[error("cannot start the process that starts programs: cannot {what}: {error}")]
     System {
-        /// What was tried.
+        /// The failed operation, as the message names it.
         what: &'static str,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
 
-/// Why a request to the spawner has failed.
+/// The reason why a request to the spawner has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The table is wrong.
+    /// The table is invalid.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// The spawner does not accept the table. It has logged the reason.
+    /// The spawner does not accept the table, and has logged the reason.
     #[error("the spawner has refused the programs; the line before says why")]
     Refused,
     /// The spawner has not answered in time.
@@ -111,24 +111,25 @@ pub enum ControlError {
     /// The spawner has ended.
     #[error("the spawner has ended: restart the server")]
     Gone,
-    /// There are too many descriptors.
+    /// The process has too many open descriptors.
     #[error("cannot open a socket: {0}")]
     Socket(io::Error),
 }
 
 impl Spawner {
     /// Forks the spawner. This process must have no other thread, and the thread that calls this
-    /// must live as long as the process: the spawner ends with it. The table is checked first.
+    /// must live as long as the process: the spawner ends with it. The table is checked before the
+    /// fork.
     ///
-    /// What this process has in memory stays in the memory of the spawner, so it is forked before
-    /// keys and sites are loaded. This process becomes a child subreaper, for
+    /// The memory of this process stays in the memory of the spawner, so the spawner must be forked
+    /// before keys and sites are loaded. This process becomes a child subreaper, for
     /// [`Self::kill_descendants`]; it must have no other children.
     ///
-    /// `started` is called in the spawner once it has started, and may give memory back that only
-    /// the start needs.
+    /// `started` is called in the spawner once it has started, and may free memory that only the
+    /// start needs.
     ///
     /// # Errors
-    /// The table is wrong, or the system allows no further process.
+    /// The table is invalid, or the system allows no further process.
     pub fn fork(table: &StartTable, cgroups: CgroupUse, started: fn()) -> Result<Self, ForkError> {
         table.check()?;
         let system = |what| move |error| ForkError::System { what, error };
@@ -155,7 +156,8 @@ impl Spawner {
                 return Err(system("create a process")(error));
             }
         };
-        // The end of the control connection is known here once no end of the spawner is left.
+        // This process sees the end of the control connection only if it holds no copy of the
+        // spawner's socket.
         drop(spawner_control);
         let spawner = Self {
             pid,
@@ -170,7 +172,7 @@ impl Spawner {
         match spawner.receive_answer(Duration::from_millis(CONTROL_TIMEOUT_MS)) {
             Ok(ControlAnswer::Ready) => Ok(spawner),
             _ => {
-                // It was started by nothing yet, so nothing can be left.
+                // No program was started yet, so no process can be left.
                 let _ = spawner.kill_descendants();
                 Err(ForkError::NotReady)
             }
@@ -182,12 +184,12 @@ impl Spawner {
         self.pid
     }
 
-    /// Returns the generation of the table, which requests for starts name.
+    /// Returns the generation of the table, which start requests contain.
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Returns what connects workers.
+    /// Returns the connector for workers.
     pub fn connector(&self) -> WorkerConnector {
         WorkerConnector { control: Arc::clone(&self.control) }
     }
@@ -195,18 +197,18 @@ impl Spawner {
     /// Returns a new connection for a worker, as [`WorkerConnector::connect`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors are those of [`WorkerConnector::connect`].
     pub fn connect(&self) -> Result<SpawnerConnection, ControlError> {
         self.connector().connect()
     }
 
     /// Replaces the table and returns the generation of the new one. Programs that run go on.
     /// Requests with the previous generation are still served, older ones are not. A row that the
-    /// table in use has with the same number is not checked again: its program may be gone. Blocks
-    /// for [`CONTROL_TIMEOUT_MS`] at most.
+    /// table in use has with the same number is not checked again: its program may have been
+    /// removed. This function blocks for [`CONTROL_TIMEOUT_MS`] at most.
     ///
     /// # Errors
-    /// The table is wrong; the previous one stays in use. Or the spawner has ended.
+    /// The table is invalid, and the previous one stays in use. Or the spawner has ended.
     pub fn replace_table(&mut self, table: &StartTable) -> Result<u32, ControlError> {
         table.check_changes(&self.table)?;
         self.sent_generation = self.sent_generation.wrapping_add(1);
@@ -217,7 +219,7 @@ impl Spawner {
             if self.table.starts.get(usize::from(number)) == Some(start) {
                 self.send(ControlRequest::KeepStart { number }, &[])?;
             } else {
-                // A table that was checked can be encoded.
+                // A table that was checked can always be encoded.
                 let start = encode_start(start).unwrap_or_default();
                 self.send(ControlRequest::AddStart { start: &start }, &[])?;
             }
@@ -234,7 +236,7 @@ impl Spawner {
                 ControlAnswer::TableRefused { generation: of } if of == generation => {
                     return Err(ControlError::Refused);
                 }
-                // To a table whose answer has not come in time.
+                // This is the late answer to an earlier table.
                 ControlAnswer::TableInUse { .. } | ControlAnswer::TableRefused { .. } => {}
                 ControlAnswer::Ready => return Err(ControlError::Gone),
             }
@@ -248,7 +250,7 @@ impl Spawner {
             match waitpid(Some(self.pid), WaitOptions::NOHANG) {
                 Ok(None) => return false,
                 Ok(Some((_, status))) => self.signal = status.terminating_signal(),
-                // Something else has reaped it.
+                // Another part of this process has reaped the spawner.
                 Err(_) => {}
             }
             self.is_reaped = true;
@@ -267,12 +269,13 @@ impl Spawner {
     }
 
     /// Stops all programs, each with its stop signal and its grace period, and waits until the
-    /// spawner has ended, for `timeout` at most. Then it is killed, and all that is left.
+    /// spawner has ended, for `timeout` at most. After that time the spawner and all remaining
+    /// processes are killed.
     ///
     /// # Errors
-    /// Processes are left that cannot be killed.
+    /// Some processes cannot be killed.
     pub fn stop(mut self, timeout: Duration) -> Result<(), Survivors> {
-        // If the spawner is gone, there is only to clean up.
+        // If the spawner has ended, only the cleanup below is needed.
         let _ = self.send(ControlRequest::Stop, &[]);
         let until = Instant::now() + timeout;
         while !self.has_ended() {
@@ -285,12 +288,13 @@ impl Spawner {
         self.kill_descendants()
     }
 
-    /// Kills the spawner, if it has not ended, and all processes that it has left. They are
-    /// children of this process, which is a child subreaper. It waits for [`KILL_WAIT_MS`] at most.
+    /// Kills the spawner, if it has not ended, and all processes that it has left behind. These are
+    /// children of this process, which is a child subreaper. This function waits for
+    /// [`KILL_WAIT_MS`] at most.
     ///
     /// # Errors
-    /// Processes are left that cannot be killed, because they wait for a device, or because they
-    /// belong to another user and this process has dropped its privileges.
+    /// Some processes cannot be killed, because they wait for a device, or because they belong to
+    /// another user and this process has dropped its privileges.
     pub fn kill_descendants(mut self) -> Result<(), Survivors> {
         let until = Instant::now() + Duration::from_millis(KILL_WAIT_MS);
         if !self.has_ended() {
@@ -350,8 +354,8 @@ impl Spawner {
 }
 
 impl WorkerConnector {
-    /// Returns a new connection for a worker. It never waits, also while a table is being replaced
-    /// or the spawner hangs.
+    /// Returns a new connection for a worker. This function never waits, not even while a table is
+    /// being replaced or the spawner hangs.
     ///
     /// # Errors
     /// The spawner has ended or is busy, or there are too many descriptors.
@@ -379,7 +383,7 @@ impl WorkerConnector {
     }
 }
 
-/// Sends a record on the control connection if there is room for it now.
+/// Sends a record on the control connection if the socket has space for it now.
 fn send_once(
     control: &OwnedFd,
     bytes: &[u8],
@@ -387,7 +391,7 @@ fn send_once(
 ) -> Result<(), ControlError> {
     match send_record(control, bytes, sockets) {
         Ok(()) => Ok(()),
-        // ETOOMANYREFS: too many descriptors are on their way (unix(7)).
+        // ETOOMANYREFS means that too many descriptors are in flight (unix(7)).
         Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM | Errno::TOOMANYREFS) => {
             Err(ControlError::Busy)
         }
@@ -396,7 +400,7 @@ fn send_once(
 }
 
 impl AsFd for Spawner {
-    /// Returns the control connection, for polling only. It is at its end when the spawner ends.
+    /// Returns the control connection, for polling only. It is closed when the spawner ends.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }
@@ -416,15 +420,15 @@ impl fmt::Display for Survivors {
 impl std::error::Error for Survivors {}
 
 /// Waits until a child of this process has ended, for `timeout` at most. Other threads may handle
-/// the signals of this process, so it does not wait for SIGCHLD.
+/// the signals of this process, so this function does not wait for SIGCHLD.
 fn wait_for_process(pid: Pid, timeout: Duration) {
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => {
             let mut polled = [PollFd::new(&process, PollFlags::IN)];
-            // After an error the caller looks at the process again.
+            // After an error the caller checks the process again.
             let _ = poll(&mut polled, Some(&timespec(timeout)));
         }
-        // Filters of system calls may refuse it.
+        // A system call filter may refuse the call.
         Err(_) => std::thread::sleep(timeout.min(Duration::from_millis(1))),
     }
 }

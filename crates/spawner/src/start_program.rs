@@ -1,5 +1,5 @@
-//! What a request for a start does: it is checked, and the program gets pipes, a process and a
-//! cgroup.
+//! Carries out start requests: checks a request, and creates the pipes, the process and the cgroup
+//! of the program.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,8 +22,8 @@ use crate::start_table::ProgramKind;
 use crate::stderr_lines::StderrLines;
 
 impl EventLoop {
-    /// Starts a program for a worker. `descriptors` came with the request; the flag says whether
-    /// there were more.
+    /// Starts a program for a worker. `descriptors` came with the request; the flag is true if the
+    /// request had more descriptors than that.
     pub(crate) fn start(
         &mut self,
         worker: u64,
@@ -38,7 +38,8 @@ impl EventLoop {
                 SpawnerReply::Failed { id, stage, errno: error.raw_os_error() }
             }),
         };
-        // The new process has copies. A worker that is told that it runs may rely on it.
+        // The new process has copies of the descriptors. A worker may rely on it that they are
+        // closed here once it has the report that the program runs.
         drop(descriptors);
         let answer = match started {
             Ok(()) => return,
@@ -96,7 +97,8 @@ impl EventLoop {
         }
         let Some(start) = self.live_start(request) else { return Some(Reason::UnknownStart) };
         let is_cgi = start.kind == ProgramKind::Cgi;
-        // Programs take arguments for options; a client must not choose those of a script.
+        // Programs interpret arguments as options, so a client must not choose the arguments of a
+        // script.
         if (is_cgi || !start.allows_arguments) && !request.arguments.is_empty() {
             return Some(Reason::Arguments);
         }
@@ -132,8 +134,8 @@ impl EventLoop {
         (!self.has_room(start.kind)).then_some(Reason::TooManyRunning)
     }
 
-    /// Returns whether another program of a kind may run. Each supervised row has a place that
-    /// programs of workers do not take.
+    /// Returns whether the limit allows one more program of a kind. Each supervised row has a
+    /// reserved place that programs of workers do not use.
     fn has_room(&self, kind: ProgramKind) -> bool {
         let reserved = match kind {
             ProgramKind::Supervised => 0,
@@ -148,7 +150,7 @@ impl EventLoop {
         self.programs.len() + reserved < RUNNING_MAX
     }
 
-    /// Returns the table with this generation, if it is in use or was before.
+    /// Returns the table with this generation, if it is the current or the previous one.
     pub(crate) fn live_table(&self, generation: u32) -> Option<&LiveTable> {
         let tables = [Some(&self.table), self.previous.as_ref()].into_iter().flatten();
         tables.into_iter().find(|table| table.generation == generation)
@@ -158,7 +160,7 @@ impl EventLoop {
         self.live_table(request.generation)?.starts.get(usize::from(request.start)).cloned()
     }
 
-    /// Creates the process of a program. The request was checked.
+    /// Creates the process of a program. The caller has checked the request.
     fn spawn_program(
         &mut self,
         worker: u64,
@@ -186,7 +188,8 @@ impl EventLoop {
         let (stdin, stdout) = match (start.kind, descriptors) {
             (ProgramKind::Supervised, []) => (null.as_fd(), program_stderr.as_fd()),
             (ProgramKind::Supervised, [socket, ..]) => (socket.as_fd(), program_stderr.as_fd()),
-            // A script that closes its output to go on must not keep it open as its input.
+            // A script may close its output and go on. So the output socket must not be its input
+            // as well, which would keep the socket open.
             (ProgramKind::Cgi, [output]) => (null.as_fd(), output.as_fd()),
             (_, [first, .., last]) => (first.as_fd(), last.as_fd()),
             (_, [both]) => (both.as_fd(), both.as_fd()),
@@ -243,7 +246,7 @@ impl EventLoop {
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.put_back(cgroup);
         }
-        // These have other causes than the cgroup.
+        // These errors are not caused by the cgroup.
         if matches!(failure, (StartStage::Pipes, _) | (_, Errno::AGAIN | Errno::NOMEM)) {
             return Err(failure);
         }
@@ -268,8 +271,8 @@ impl EventLoop {
     }
 }
 
-/// Opens the pipe of standard error of a program: the side of the spawner, which never waits, and
-/// that of the program, which waits as programs expect it.
+/// Opens the pipe of standard error of a program. Returns the non-blocking side of the spawner, and
+/// the side of the program, which blocks as programs expect.
 fn stderr_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (stderr, program_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
     fcntl_setfl(&stderr, OFlags::NONBLOCK)?;

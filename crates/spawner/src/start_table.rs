@@ -6,24 +6,25 @@ use std::path::PathBuf;
 use rustix::process::{Resource, Signal, getegid, geteuid, getgroups};
 use rustix::thread::Gid;
 
-/// The programs that may be started. A worker names a row by its number.
+/// The table of programs that may be started. A worker names a row by its number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StartTable {
-    /// The rows.
+    /// The rows of the table.
     pub starts: Vec<ProgramStart>,
 }
 
 /// A row of the table: a program and everything that it is started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramStart {
-    /// How the log calls the program: letters, digits, `-`, `_` and `.`.
+    /// The name of the program in the log: letters, digits, `-`, `_` and `.`.
     pub name: String,
     /// The absolute path of the program, inside of `chroot` if there is one. It is also the first
     /// element of `argv`. For [`ProgramKind::Cgi`] it is the folder of the scripts.
     pub program: PathBuf,
-    /// Who starts the program, and what its standard input and output are.
+    /// The kind of the program: it decides who starts the program, and its standard input and
+    /// output.
     pub kind: ProgramKind,
-    /// The arguments that every start has.
+    /// The arguments of every start.
     pub arguments: Vec<OsString>,
     /// Whether a worker may add arguments behind these.
     pub allows_arguments: bool,
@@ -54,27 +55,29 @@ pub struct ProgramStart {
     pub cgi_as_root: bool,
 }
 
-/// Who starts a program, and what its standard input and output are.
+/// The kind of a program, which decides who starts it, and its standard input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramKind {
-    /// A worker starts it when it needs it. Standard input and output are sockets of the worker.
+    /// A program that a worker starts on demand. Standard input and output are sockets of the
+    /// worker.
     OnDemand,
-    /// The server keeps it running. Standard input is `/dev/null`, or a socket that comes with the
-    /// request, such as one that the program accepts connections from; a file that comes behind it
-    /// is descriptor 3. Standard output goes to the log, as standard error does. The spawner does
-    /// not log how it has ended: the server does, and with it when it starts the program again.
+    /// A program that the server keeps running. Standard input is `/dev/null`, or a socket that
+    /// comes with the request, such as one from which the program accepts connections; a file that
+    /// comes with the socket becomes descriptor 3. Standard output goes to the log, as standard
+    /// error does. The spawner does not log the end of the program: the server does, together with
+    /// the time of the restart.
     Supervised,
-    /// A worker starts one of the scripts in a folder for a request, by CGI/1.1 (RFC 3875). It
-    /// names the script and most of its environment. Standard output is a socket of the worker, and
-    /// so is standard input, or that is `/dev/null` if there is one socket. The spawner does not
-    /// log why a script could not be executed, or which signal has ended it: the worker does, and
-    /// with it for which request.
+    /// A folder of CGI scripts. For a request, a worker starts one of the scripts by CGI/1.1 (RFC
+    /// 3875). The worker names the script and most of its environment. Standard output is a socket
+    /// of the worker. Standard input is another one, or `/dev/null` if the request came with only
+    /// one socket. The spawner does not log why a script could not be executed, or which signal has
+    /// ended it: the worker does, together with the request.
     Cgi,
 }
 
 impl ProgramKind {
-    /// Returns whether a worker is told that a program runs. It needs no news of a script before
-    /// its output.
+    /// Returns whether the spawner reports a successful start to the worker. For a script it does
+    /// not, because the worker needs no report before the output.
     pub(crate) fn is_answered_at_start(self) -> bool {
         self != Self::Cgi
     }
@@ -95,10 +98,10 @@ pub struct Identity {
     pub groups: Vec<u32>,
 }
 
-/// A resource limit (getrlimit(2)). `None` is no limit (`RLIM_INFINITY`).
+/// A resource limit (getrlimit(2)). `None` means unlimited (`RLIM_INFINITY`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceLimit {
-    /// What is limited, in its own unit: bytes, seconds or a number.
+    /// The limited resource, which has its own unit: bytes, seconds or a number.
     pub resource: Resource,
     /// The soft limit.
     pub soft: Option<u64>,

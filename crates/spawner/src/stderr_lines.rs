@@ -1,38 +1,40 @@
-//! What programs write to standard error, as lines of the log: split, bounded in length and number,
-//! with control characters escaped so that no line can pretend to be another.
+//! Turns the standard error of programs into lines of the log: the bytes are split into lines,
+//! bounded in length and number, and control characters are escaped so that no line can imitate
+//! another one.
 
 use std::fmt::Write as _;
 
 use crate::limits::{LINE_MAX_BYTES, LINES_BURST, LINES_PER_SECOND, LOG_LINE_MAX_BYTES};
 use crate::log_output::LineLost;
 
-/// Where a line goes.
+/// The function that writes a line.
 pub(crate) type LineOutput<'o> = &'o mut dyn FnMut(&[u8]) -> Result<(), LineLost>;
 
-/// The lines of one program.
+/// The splitter for the lines of one program.
 #[derive(Debug)]
 pub(crate) struct StderrLines {
-    /// `pinion: NAME[PID]: `.
+    /// The prefix of each line, `pinion: NAME[PID]: `.
     prefix: String,
-    /// The line that has begun, without what exceeds its limit.
+    /// The incomplete line, without the bytes that exceed the limit.
     line: Vec<u8>,
-    /// How many bytes of it are left out.
+    /// The number of bytes of the incomplete line that are left out.
     cut_bytes: u64,
     bucket: LineBucket,
     left_out: u64,
-    /// When bytes came last.
+    /// The time of the last bytes, in milliseconds.
     fed_ms: u64,
 }
 
-/// A token bucket of lines: bounds the lines of a program, so that it cannot fill the log.
+/// A token bucket of lines. It bounds the lines of a program, so that the program cannot fill the
+/// log.
 #[derive(Debug)]
 pub struct LineBucket {
-    /// Thousandths of a line.
+    /// The tokens, in thousandths of a line.
     tokens: u64,
     filled_ms: u64,
 }
 
-/// Thousandths of a line.
+/// The tokens, in thousandths of a line.
 const LINE: u64 = 1000;
 
 impl Default for LineBucket {
@@ -42,7 +44,7 @@ impl Default for LineBucket {
 }
 
 impl LineBucket {
-    /// Takes a line out of the bucket if there is one.
+    /// Takes a line out of the bucket. Returns whether there was one.
     pub fn take(&mut self, now_ms: u64) -> bool {
         let passed_ms = now_ms.saturating_sub(self.filled_ms);
         self.filled_ms = now_ms;
@@ -68,7 +70,7 @@ impl StderrLines {
         }
     }
 
-    /// Takes the next bytes of the program and writes the lines that they complete. Lines beyond
+    /// Accepts the next bytes of the program and writes the lines that they complete. Lines beyond
     /// the rate, and lines that cannot be written, are counted.
     pub(crate) fn feed(&mut self, bytes: &[u8], now_ms: u64, output: LineOutput<'_>) {
         self.fed_ms = now_ms;
@@ -84,8 +86,8 @@ impl StderrLines {
         }
     }
 
-    /// Writes what is left at the end of the program: a line without a line feed, and how many
-    /// lines were left out.
+    /// Writes the rest at the end of the program: a line without a line feed, and the number of
+    /// lines that were left out.
     pub(crate) fn finish(&mut self, now_ms: u64, output: LineOutput<'_>) {
         if !self.line.is_empty() {
             self.end_line(now_ms, output);
@@ -93,18 +95,18 @@ impl StderrLines {
         self.report_left_out(output);
     }
 
-    /// Returns whether lines were left out that the log does not know of yet.
+    /// Returns whether lines were left out that were not reported in the log yet.
     pub(crate) fn has_left_out(&self) -> bool {
         self.left_out > 0
     }
 
-    /// Returns whether the program has written nothing for a second, so that no line of it would
-    /// soon say how many others were left out.
+    /// Returns whether the program has written nothing for a second. Then no next line is expected
+    /// soon that would report the number of lines left out.
     pub(crate) fn is_quiet(&self, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.fed_ms) >= 1000
     }
 
-    /// Writes how many lines were left out.
+    /// Writes the number of lines that were left out.
     pub(crate) fn report_left_out(&mut self, output: LineOutput<'_>) {
         if self.left_out == 0 {
             return;
@@ -137,8 +139,8 @@ impl StderrLines {
     }
 }
 
-/// Appends a text to a line of at most `max` bytes. Control characters and bytes that are no UTF-8
-/// become escapes; what does not fit is left out at the border of a character.
+/// Appends a text to a line of at most `max` bytes. Control characters and bytes that are not UTF-8
+/// become escapes. The text is cut at the border of a character if it does not fit.
 pub fn escape(text: &[u8], max: usize, line: &mut Vec<u8>) {
     let mut escaped = String::new();
     for chunk in text.utf8_chunks() {

@@ -1,5 +1,5 @@
-//! What is wrong with a table of programs. The server checks a table before it uses it, and the
-//! spawner checks it again with the privileges that it has.
+//! Checks tables of programs. The server checks a table before it uses it, and the spawner checks
+//! it again with its own privileges.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -20,32 +20,32 @@ use crate::request::is_script_path;
 use crate::start_table::{Identity, MARKER, ProgramKind, ProgramStart, ResourceLimit, StartTable};
 use crate::table_codec::encode_start;
 
-/// What is wrong with a table, and with which row.
+/// The error of an invalid table, with the name of the row.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// There are too many rows.
     #[error("{0} programs are too many: at most {STARTS_MAX}")]
     TooManyStarts(usize),
-    /// The rows are too large together.
+    /// The rows together are too large.
     #[error("the programs take {0} bytes, at most {TABLE_MAX_BYTES}: shorten their environments")]
     TooLarge(usize),
     /// Two rows have the same name.
     #[error("there are two programs with the name `{0}`: rename one")]
     DuplicateName(String),
-    /// Something is wrong with one row.
+    /// One row is invalid.
     #[error("program `{name}`: {error}")]
     Start {
         /// The name of the row.
         name: String,
-        /// What is wrong.
+        /// The error of the row.
         error: StartError,
     },
 }
 
-/// What is wrong with a row of a table.
+/// The error of an invalid row of a table.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The name is empty, too long, or has other characters.
+    /// The name is empty, too long, or has characters that are not allowed.
     #[error("a name has 1 to {NAME_MAX_BYTES} letters, digits, `-`, `_` or `.`")]
     Name,
     /// A path does not begin with a slash.
@@ -59,7 +59,7 @@ pub enum StartError {
     Missing {
         /// The path, inside of the root directory of the program.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// The program is a directory or a device.
@@ -68,17 +68,17 @@ pub enum StartError {
     /// The program is not executable.
     #[error("{} is not executable: run `chmod +x` for it", .0.display())]
     NotExecutable(PathBuf),
-    /// The root directory or the working directory is none.
+    /// The root directory or the working directory is not a directory.
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// A number is beyond its limit.
+    /// A list has more elements than its limit.
     #[error("{count} {what} are too many: at most {max}")]
     TooMany {
-        /// What is counted.
+        /// The kind of the elements, as the message names it.
         what: &'static str,
-        /// How many there are.
+        /// The number of elements.
         count: usize,
-        /// How many there may be.
+        /// The limit.
         max: usize,
     },
     /// The row is too large.
@@ -96,7 +96,7 @@ pub enum StartError {
     /// The environment has the variable that the spawner sets.
     #[error("the environment has `{MARKER}`, which the server sets: remove it")]
     Marker,
-    /// The name of the only script has a slash or is none.
+    /// The name of the only script has a slash or is not a valid file name.
     #[error("{0:?} is not the name of a script in the folder")]
     CgiScript(String),
     /// A worker may not be allowed to set the variable.
@@ -105,7 +105,7 @@ pub enum StartError {
     /// CGI scripts would run as root.
     #[error("CGI scripts would run as root: name a user for them")]
     CgiAsRoot,
-    /// The nice value does not exist.
+    /// The nice value is outside of its range.
     #[error("a nice value is -20 to 19")]
     Nice,
     /// A soft limit is above its hard limit.
@@ -114,19 +114,20 @@ pub enum StartError {
     /// A resource is limited twice.
     #[error("the limit {0:?} is set twice")]
     DuplicateLimit(rustix::process::Resource),
-    /// The signal does not end a program.
+    /// The signal is not one that stops a program.
     #[error("{0:?} does not stop a program: use SIGTERM, SIGINT or SIGQUIT")]
     StopSignal(Signal),
     /// The grace period is too long.
     #[error("a grace period of {0} ms is too long: at most {GRACE_MAX_MS} ms")]
     Grace(u32),
-    /// A number of a user or group stands for "no change" in the interfaces of the kernel.
+    /// The number of a user or group is the one that means "no change" in the interfaces of the
+    /// kernel.
     #[error("{} is no user or group", u32::MAX)]
     NoIdentity,
-    /// The server may not do what the row wants.
+    /// The server lacks the privilege for a setting of the row.
     #[error("{what} needs {capability}: start the server as root or with this capability")]
     Privilege {
-        /// What the row wants.
+        /// The setting, as the message names it.
         what: &'static str,
         /// The capability that allows it (capabilities(7)).
         capability: &'static str,
@@ -135,21 +136,22 @@ pub enum StartError {
 
 impl StartTable {
     /// Checks the table with the privileges of this process: names and sizes, and whether the
-    /// process may change user, root directory, nice value and limits as the rows want. Programs
-    /// that workers start must exist, and so must the folders of CGI scripts. Supervised
-    /// ones need not, because their starts are tried again: see [`ProgramStart::check_files`].
+    /// process may change user, root directory, nice value and limits as the rows require. Programs
+    /// that workers start must exist, and so must the folders of CGI scripts. Supervised ones need
+    /// not, because their starts are tried again: see [`ProgramStart::check_files`].
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error that was found.
     pub fn check(&self) -> Result<(), TableError> {
         self.check_changes(&StartTable::default())
     }
 
     /// Checks the table as [`Self::check`] does, but not the rows that the table in use has with
-    /// the same number: they were checked when they were new, and their programs may be gone since.
+    /// the same number: they were checked when they were new, and their programs may have been
+    /// removed since.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error that was found.
     pub fn check_changes(&self, in_use: &StartTable) -> Result<(), TableError> {
         let mut rows = Vec::new();
         for (number, start) in self.starts.iter().enumerate().take(STARTS_MAX) {
@@ -161,11 +163,10 @@ impl StartTable {
     }
 }
 
-/// Checks what concerns all rows of a table: how many there are, and of each its name and its size
-/// in bytes.
+/// Checks the table as a whole: the number of rows, their names, and their sizes in bytes.
 ///
 /// # Errors
-/// There are too many, they are too large together, or two have one name.
+/// There are too many rows, they are too large together, or two rows have the same name.
 pub(crate) fn check_together<'r>(
     count: usize,
     rows: impl Iterator<Item = (&'r str, usize)>,
@@ -190,7 +191,7 @@ pub(crate) fn check_together<'r>(
 /// Checks a row and returns its size in bytes.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first error that was found.
 pub(crate) fn check_row(start: &ProgramStart) -> Result<usize, TableError> {
     check_start(start).map_err(|error| TableError::Start { name: start.name.clone(), error })
 }
@@ -253,7 +254,7 @@ fn check_environment(start: &ProgramStart) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Checks what concerns CGI scripts alone: their user, and the variables of workers.
+/// Checks the settings that only CGI scripts have: their user, and the variables of workers.
 fn check_cgi(start: &ProgramStart) -> Result<(), StartError> {
     let uid = start.identity.as_ref().map_or_else(|| geteuid().as_raw(), |identity| identity.uid);
     if uid == 0 && !start.cgi_as_root {
@@ -280,7 +281,8 @@ fn check_process(start: &ProgramStart) -> Result<(), StartError> {
         if !(-20..=19).contains(&nice) {
             return Err(StartError::Nice);
         }
-        // A limit of the process (RLIMIT_NICE) may allow some of them; few systems set it.
+        // RLIMIT_NICE of this process may allow some lower nice values without the capability, but
+        // few systems set it.
         if getpriority_process(None).is_ok_and(|own| i32::from(nice) < own) {
             needs(
                 CapabilitySet::SYS_NICE,
@@ -336,7 +338,7 @@ fn check_identity(identity: &Identity) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Checks the paths of a row without a look at the file system.
+/// Checks the paths of a row without access to the file system.
 fn check_paths(start: &ProgramStart) -> Result<(), StartError> {
     for path in [&start.program, &start.working_directory].into_iter().chain(&start.chroot) {
         if !path.is_absolute() {
@@ -353,12 +355,13 @@ fn check_paths(start: &ProgramStart) -> Result<(), StartError> {
 }
 
 impl ProgramStart {
-    /// Checks that the program and its directories exist and are what they should be, as the
-    /// program will see them: below its root directory. What this process may not look into is
-    /// right if the program runs as another user, who may; the start reports it otherwise.
+    /// Checks that the program and its directories exist and have the right types, as the program
+    /// will see them: below its root directory. A path that this process may not access counts as
+    /// valid if the program runs as another user, who may have access; otherwise the start will
+    /// report the error.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error that was found.
     pub fn check_files(&self) -> Result<(), StartError> {
         let is_other_user = self.identity.as_ref().is_some_and(|identity| !identity.is_own());
         match look_at_files(self) {

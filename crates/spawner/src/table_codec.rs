@@ -1,4 +1,4 @@
-//! A row of the table as bytes, in which form the server sends it to the spawner.
+//! Encodes and decodes rows of the table, which the server sends to the spawner.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,9 +10,9 @@ use crate::byte_codec::{ByteReader, ByteWriter};
 use crate::limits::{ARGUMENTS_MAX, CGI_NAMES_MAX, ENVIRONMENT_MAX, GROUPS_MAX};
 use crate::start_table::{Identity, ProgramKind, ProgramStart, RESOURCES, ResourceLimit};
 
-/// Stands for a value that is not there.
+/// The tag of an absent value.
 const ABSENT: u8 = 0;
-/// Stands before a value that is there.
+/// The tag before a present value.
 const PRESENT: u8 = 1;
 
 const ON_DEMAND: u8 = 0;
@@ -75,7 +75,7 @@ pub(crate) fn encode_start(start: &ProgramStart) -> Option<Vec<u8>> {
     Some(bytes.into_bytes())
 }
 
-/// Decodes a row. Returns `None` if the bytes are malformed. The row is still to be checked.
+/// Decodes a row. Returns `None` if the bytes are malformed. The caller still has to check the row.
 pub(crate) fn decode_start(bytes: &[u8]) -> Option<ProgramStart> {
     let mut reader = ByteReader::new(bytes);
     let bytes = &mut reader;

@@ -1,4 +1,4 @@
-//! Requests of workers are read and carried out, and answers are sent.
+//! Reads the requests of workers, carries them out, and sends the answers.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,12 +15,13 @@ use crate::program::SpawnedProgram;
 use crate::records::{Received, receive_record};
 use crate::request::SpawnerRequest;
 
-/// The connection of a worker.
+/// The connection of a worker, as the spawner has it.
 #[derive(Debug)]
 pub(crate) struct Worker {
     socket: OwnedFd,
-    /// Answers for which the socket had no space. No request is read as long as there are any, so
-    /// there are at most two for each program that runs, and those of one turn.
+    /// The queue of answers for which the socket had no space. No request is read as long as this
+    /// queue has any, so its length is bounded: two for each running program, plus those of one
+    /// turn.
     answers: VecDeque<SpawnerReply>,
 }
 
@@ -29,7 +30,8 @@ impl Worker {
         Self { socket, answers: VecDeque::new() }
     }
 
-    /// Returns what the loop waits for on the connection: space for answers, or else requests.
+    /// Returns the event for which the loop waits on the connection: space if answers are queued,
+    /// otherwise requests.
     pub(crate) fn awaited(&self) -> (BorrowedFd<'_>, PollFlags) {
         let flags = if self.answers.is_empty() { PollFlags::IN } else { PollFlags::OUT };
         (self.socket.as_fd(), flags)
@@ -110,7 +112,8 @@ impl EventLoop {
         }
     }
 
-    /// Sends an answer to a worker, or queues it. A worker that is gone gets none.
+    /// Sends an answer to a worker, or queues it. If the worker has disconnected, the answer is
+    /// dropped.
     pub(crate) fn answer(&mut self, worker: u64, answer: SpawnerReply) {
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.answers.push_back(answer);
@@ -125,7 +128,7 @@ impl EventLoop {
             match send(&worker.socket, &answer.encode(), flags) {
                 Ok(_) => drop(worker.answers.pop_front()),
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return,
-                // The next read finds the connection closed.
+                // The next read detects the closed connection.
                 Err(_) => worker.answers.clear(),
             }
         }
