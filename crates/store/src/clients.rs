@@ -1,34 +1,36 @@
-//! All clients of a store, for `CLIENT LIST` and `CLIENT KILL`.
+//! The registry of all clients of a store, for `CLIENT LIST` and `CLIENT KILL`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// See the head of the module.
+/// The registry of all clients of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     by_id: Mutex<BTreeMap<u64, Arc<ClientInfo>>>,
     last_id: AtomicU64,
-    /// Bytes of memory of all commands that have not come whole or wait.
+    /// The bytes of memory that all incomplete and waiting commands occupy.
     memory_bytes: AtomicUsize,
-    /// How many clients were closed because of them.
+    /// The number of clients that were closed because of that memory.
     evicted: AtomicU64,
 }
 
-/// What other clients can know of one.
+/// The data of a client that other clients can see.
 #[derive(Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) id: u64,
-    /// Where it connects from, as text; the path of the socket for a Unix socket.
+    /// The address of the client as text, or the path of the socket for a Unix socket.
     pub(crate) address: Box<str>,
     connected_ms: u64,
     last_command_ms: AtomicU64,
     last_command: Mutex<&'static str>,
     pub(crate) database: AtomicUsize,
-    /// Bytes of memory of its commands that have not come whole or are queued, if they are many.
+    /// The bytes of memory that the incomplete and queued commands of the client occupy, if they
+    /// are many.
     memory_bytes: AtomicUsize,
-    /// The same of its job, which can end after the client has left.
+    /// The bytes of memory of the job of the client. The job can end after the client has
+    /// disconnected.
     job_bytes: AtomicUsize,
     is_killed: AtomicBool,
     is_resp3: AtomicBool,
@@ -45,14 +47,14 @@ impl fmt::Debug for Wake {
     }
 }
 
-/// What a client calls itself.
+/// The names that a client has set for itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientNames {
-    /// `CLIENT SETNAME`
+    /// The name of the connection, set by `CLIENT SETNAME`.
     pub(crate) name: String,
-    /// `CLIENT SETINFO LIB-NAME`
+    /// The name of the client library, set by `CLIENT SETINFO LIB-NAME`.
     pub(crate) library: String,
-    /// `CLIENT SETINFO LIB-VER`
+    /// The version of the client library, set by `CLIENT SETINFO LIB-VER`.
     pub(crate) library_version: String,
 }
 
@@ -68,37 +70,37 @@ impl Clients {
     pub(crate) fn remove(&self, id: u64) {
         let removed = self.lock().remove(&id);
         if let Some(info) = removed {
-            // It may be evicted at the same time: whoever comes second has nothing to subtract.
+            // The client may be evicted at the same time. Then the second of both has nothing to
+            // subtract.
             self.set_memory(&info, 0);
         }
     }
 
-    /// The commands of a client that have not come whole or are queued occupy so many bytes of
-    /// memory now.
+    /// Sets the bytes of memory that the incomplete and queued commands of a client occupy.
     pub(crate) fn set_memory(&self, info: &ClientInfo, bytes: usize) {
         self.count(&info.memory_bytes, bytes);
     }
 
-    /// The job of a client occupies so many bytes of memory now; 0 when it has ended, whether or
-    /// not the client is still there.
+    /// Sets the bytes of memory that the job of a client occupies. The value is 0 when the job has
+    /// ended, whether or not the client is still connected.
     pub(crate) fn set_job_memory(&self, info: &ClientInfo, bytes: usize) {
         self.count(&info.job_bytes, bytes);
     }
 
-    /// Sets a part of the bytes of all clients.
+    /// Sets one part of the bytes of all clients, and adjusts the total.
     fn count(&self, part: &AtomicUsize, bytes: usize) {
         let before = part.swap(bytes, Ordering::Relaxed);
         self.memory_bytes.fetch_add(bytes.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    /// Returns the bytes of memory of all commands that have not come whole or wait.
+    /// Returns the bytes of memory that all incomplete and waiting commands occupy.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_bytes.load(Ordering::Relaxed)
     }
 
-    /// Kills the client whose commands occupy the most memory if those of all occupy more than
-    /// that, as Redis does it (`maxmemory-clients`). If it is jobs of clients that are gone which
-    /// occupy too much, the one that has just sent more is closed, and no other.
+    /// Kills the client whose commands occupy the most memory, if those of all clients occupy more
+    /// than `max_bytes`. Redis does the same (`maxmemory-clients`). If the jobs of disconnected
+    /// clients occupy too much, only the client that has just sent more, `growing`, is closed.
     pub(crate) fn evict(&self, growing: &Arc<ClientInfo>, max_bytes: usize) {
         if max_bytes == 0 || self.memory_bytes() <= max_bytes {
             return;
@@ -108,12 +110,13 @@ impl Clients {
         let largest = clients.iter().max_by_key(|info| info.memory_bytes());
         let killed = largest.filter(|_| present_bytes > max_bytes).unwrap_or(growing);
         self.evicted.fetch_add(1, Ordering::Relaxed);
-        // This memory is free in a moment, that of its job when the job has ended.
+        // This memory will be free in a moment; that of the job will be free when the job has
+        // ended.
         self.set_memory(killed, 0);
         killed.kill();
     }
 
-    /// Returns how many clients were killed because of the memory of all.
+    /// Returns the number of clients that were killed because of the memory of all clients.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
     }
@@ -123,12 +126,12 @@ impl Clients {
         self.lock().values().cloned().collect()
     }
 
-    /// Returns how many there are.
+    /// Returns the number of clients.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Returns how many have ever connected.
+    /// Returns the number of clients that have ever connected.
     pub(crate) fn total(&self) -> u64 {
         self.last_id.load(Ordering::Relaxed)
     }
@@ -174,7 +177,7 @@ impl ClientInfo {
         set(&mut self.names.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// It has sent commands, of which this is the last one.
+    /// Records the last command of the client and its time.
     pub(crate) fn used(&self, command: &'static str, now_ms: u64) {
         self.last_command_ms.store(now_ms, Ordering::Relaxed);
         *self.last_command.lock().unwrap_or_else(PoisonError::into_inner) = command;
@@ -184,12 +187,13 @@ impl ClientInfo {
         self.is_resp3.store(is_resp3, Ordering::Relaxed);
     }
 
-    /// Sets the function that is called when it is killed. Only the first one counts.
+    /// Sets the function that is called when the client is killed. Only the first function that is
+    /// set counts.
     pub(crate) fn on_kill(&self, wake: Box<dyn Fn() + Send + Sync>) {
         self.wake.get_or_init(|| Wake(wake));
     }
 
-    /// Its connection is closed, at the latest when it sends something.
+    /// Kills the client. Its connection is closed, at the latest when the client sends data.
     pub(crate) fn kill(&self) {
         self.is_killed.store(true, Ordering::Relaxed);
         if let Some(Wake(wake)) = self.wake.get() {
@@ -201,7 +205,7 @@ impl ClientInfo {
         self.is_killed.load(Ordering::Relaxed)
     }
 
-    /// Returns the line of `CLIENT LIST`.
+    /// Returns the line of the client for `CLIENT LIST`.
     pub(crate) fn line(&self, now_ms: u64) -> String {
         let ClientNames { name, library, library_version } = self.names();
         let age = now_ms.saturating_sub(self.connected_ms) / 1000;
@@ -243,8 +247,8 @@ mod tests {
     }
 
     proptest! {
-        /// However often the memory of a client is given back, and in which order with its
-        /// eviction and its end: what was not counted is not subtracted.
+        /// Memory that was not counted is never subtracted, however often the memory of a client is
+        /// released, and in any order with its eviction and its end.
         #[test]
         fn the_memory_of_all_is_that_of_each(
             steps in prop::collection::vec((0..3_usize, step()), 0..40),
@@ -284,7 +288,7 @@ mod tests {
         assert!(most.is_killed() && !few.is_killed() && !job.is_killed());
         all.evict(&few, 299);
         assert!(job.is_killed() && !few.is_killed());
-        // Its job still runs.
+        // The job of the client still runs.
         assert_eq!(all.memory_bytes(), 300);
         all.remove(job.id);
         assert_eq!(all.memory_bytes(), 300);

@@ -1,6 +1,6 @@
-//! Clients in the same process, such as scripts: they give arguments, not bytes of the protocol.
-//! Commands, checks and locks are those of all clients, and replies are in RESP3, for
-//! [`ReplyReader`](crate::ReplyReader).
+//! Clients in the same process, such as scripts, which pass arguments instead of bytes of the
+//! protocol. Commands, checks and locks are the same as for all other clients. Replies are in
+//! RESP3, for [`ReplyReader`](crate::ReplyReader).
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::resp::output::ReplyOutput;
 use crate::resp::reply::{RespVersion, double_text};
 use crate::store::Store;
 
-/// A command with its arguments; the first one is its name. It can be used again.
+/// A command with its arguments, the first of which is its name. The value can be reused for
+/// further commands.
 #[derive(Debug, Default)]
 pub struct LocalCommand {
     bytes: Vec<u8>,
@@ -30,27 +31,28 @@ pub struct LocalCommand {
 #[derive(Debug)]
 pub struct LocalClient {
     state: ClientState,
-    /// While it records what it reads.
+    /// The recorder of the keys that are read, while recording is active.
     recorder: Option<ReadRecorder>,
 }
 
-/// Commands that are executed at once.
+/// A transaction: commands that are executed together, without commands of other clients in
+/// between.
 #[derive(Debug)]
 pub struct LocalTransaction {
     state: ClientState,
 }
 
-/// What has become of a command.
+/// The outcome of a command.
 #[derive(Debug)]
 pub enum LocalExecution {
-    /// Its reply is in the output.
+    /// The command was executed, and its reply is in the output.
     Done,
-    /// It may take long, or waits for a shard: another thread is to run it.
+    /// The command may take long or waits for a shard, so another thread must run it.
     Job(Box<Job>),
 }
 
 impl LocalCommand {
-    /// Removes all arguments; the memory of a usual command is kept for the next one.
+    /// Removes all arguments. The memory of a command of usual size is kept for the next one.
     pub fn clear(&mut self) {
         const KEPT_BYTES: usize = 64 * 1024;
         const KEPT_ARGUMENTS: usize = 1024;
@@ -72,17 +74,17 @@ impl LocalCommand {
         self.push(IntegerText::new(number).as_bytes());
     }
 
-    /// Adds a floating-point number, in the shortest form that is the same number again.
+    /// Adds a floating-point number, in the shortest form that parses to the same number.
     pub fn push_number(&mut self, number: f64) {
         self.push(double_text(number).as_bytes());
     }
 
-    /// Returns how many arguments there are, with the name.
+    /// Returns the number of arguments, including the name.
     pub fn argument_count(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Returns how many bytes they have together.
+    /// Returns the total number of bytes of the arguments.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
     }
@@ -92,11 +94,11 @@ impl LocalCommand {
         self.get().from(0)
     }
 
-    /// Checks what can be known without a store: that the command exists, that it has as many
-    /// arguments as are there, and that it makes sense without a connection.
+    /// Checks the command as far as this is possible without a store: that it exists, that it
+    /// allows this number of arguments, and that it makes sense without a connection.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The command is not valid for local clients.
     pub fn check(&self) -> Result<(), Error> {
         let name = self.get().get(0).unwrap_or_default();
         let Some(command) = table::find(name) else {
@@ -122,16 +124,16 @@ impl LocalCommand {
     }
 }
 
-/// Bytes that an error shows of a name that no command has.
+/// Most bytes of an unknown command name in an error message.
 const NAME_SHOWN_BYTES: usize = 128;
 
-/// Returns whether there is such a command for local clients. Its name is in lower case.
+/// Returns whether local clients may use a command with this name in lower case.
 pub fn has_command(name: &[u8]) -> bool {
     let found = table::find(name).filter(|command| command.name.as_bytes() == name);
     found.is_some_and(|command| check(command).is_ok())
 }
 
-/// Checks that a command makes sense without a connection, and is not one for operators.
+/// Checks that a command makes sense without a connection, and is not an administrative one.
 fn check(command: &CommandSpec) -> Result<(), Error> {
     let name = command.name;
     if matches!(command.group, CommandGroup::Connection | CommandGroup::Transactions) {
@@ -145,13 +147,13 @@ fn check(command: &CommandSpec) -> Result<(), Error> {
 }
 
 impl LocalClient {
-    /// Makes a client. The slow log shows it with this name.
+    /// Creates a client. The slow log shows it under this name.
     pub fn new(name: &str, now_ms: u64) -> Self {
         Self { state: local_state(ClientInfo::unlisted(name, now_ms)), recorder: None }
     }
 
     /// Executes a command that was [checked](LocalCommand::check). Its reply is added to the
-    /// output, unless it is a job, whose reply is in
+    /// output, unless the command becomes a job, whose reply is in
     /// [`FinishedJob::take_output`](crate::job::FinishedJob::take_output). `now_ms` are
     /// milliseconds since 1970.
     pub fn execute(
@@ -165,7 +167,7 @@ impl LocalClient {
         let prepared = dispatch::prepare(store, arguments);
         let call = (prepared, arguments);
         if let Some(recorder) = &mut self.recorder {
-            // Before the keys are read, so that no change is missed between both.
+            // The keys are recorded before they are read, so that no change between both is missed.
             recorder.add(prepared, arguments, now_ms);
         }
         match dispatch::execute(store, &mut self.state, call, now_ms, output) {
@@ -179,7 +181,8 @@ impl LocalClient {
         }
     }
 
-    /// Begins to record the keys that commands read. Returns false if that has begun already.
+    /// Begins to record the keys that commands read. Returns false if a recording is active
+    /// already.
     #[must_use]
     pub fn record_reads(&mut self, store: &Arc<Store>) -> bool {
         let begins = self.recorder.is_none();
@@ -189,14 +192,14 @@ impl LocalClient {
         begins
     }
 
-    /// Ends recording. Returns what was read; `None` if a command has changed something, was a job
-    /// or a transaction, or has read what may change although no key does, such as the number of
-    /// keys.
+    /// Ends recording. Returns the set of keys that were read. Returns `None` if a command has
+    /// changed data, was a job or a transaction, or has read data that may change although no key
+    /// does, such as the number of keys.
     pub fn recorded_reads(&mut self) -> Option<ReadSet> {
         self.recorder.take().and_then(ReadRecorder::end)
     }
 
-    /// Begins a transaction, which other commands of the client do not belong to.
+    /// Begins a transaction. Other commands of the client do not belong to it.
     pub fn transaction(&mut self) -> LocalTransaction {
         self.recorder.iter_mut().for_each(ReadRecorder::give_up);
         let mut state = local_state(Arc::clone(&self.state.info));
@@ -209,7 +212,8 @@ impl LocalTransaction {
     /// Adds a command that was [checked](LocalCommand::check).
     ///
     /// # Errors
-    /// The store refuses it, for want of memory: none of the commands is to be executed.
+    /// The store refuses the command because it has no memory left. The caller must not execute any
+    /// of the commands.
     pub fn queue(
         &mut self,
         store: &Store,
@@ -229,7 +233,7 @@ impl LocalTransaction {
         }
     }
 
-    /// Executes the commands. The reply is an array with theirs.
+    /// Executes the commands. The reply is an array of their replies.
     pub fn execute(
         mut self,
         store: &Store,

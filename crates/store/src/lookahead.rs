@@ -1,10 +1,10 @@
-//! Commands of one client that were parsed before it is their turn, so that the memory that they
-//! read is fetched meanwhile.
+//! Parses commands of one client ahead of their execution, so that the memory that they will read
+//! is prefetched.
 //!
-//! A look-up waits for memory twice: for the entry of a table, and for the record that it points
-//! to; and once more for the parts of a value that is no short string. The entry is fetched when a
-//! command is parsed, the record while the second command before it is executed, and the parts
-//! while the last one before it is.
+//! A lookup waits for memory twice: for the entry of a table, and for the record that the entry
+//! points to. It waits once more for the parts of a value that is not a short string. The entry is
+//! prefetched when a command is parsed, the record while the second command before it is executed,
+//! and the parts while the command directly before it is executed.
 
 use crate::client::ClientState;
 use crate::dispatch::{self, Prepared};
@@ -12,54 +12,55 @@ use crate::resp::protocol_error::ProtocolError;
 use crate::resp::request_parser::{ParsedRequest, RequestParser};
 use crate::store::Store;
 
-/// Commands that are parsed ahead, with the one that is executed. An entry takes about as long to
-/// come from memory as two short commands take.
+/// Number of commands that are parsed ahead, including the one that is executed. An entry takes
+/// about as long to arrive from memory as two short commands take.
 const DEPTH: usize = 4;
 
-/// See the head of the module.
+/// The commands of one client that were parsed ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Lookahead {
-    /// A ring. The one behind those of the commands may have a part of one.
+    /// A ring of parsers, one for each command. The parser after those of the commands may have a
+    /// partial command.
     parsers: [RequestParser; DEPTH],
     commands: [CommandAhead; DEPTH],
     first: usize,
     count: usize,
-    /// How many bytes of the input were parsed.
+    /// The number of bytes of the input that were parsed.
     parsed_bytes: usize,
 }
 
-/// A command that has come whole.
+/// A complete command in the input.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CommandAhead {
-    /// Where it begins in the input.
+    /// The offset of its first byte in the input.
     pub(crate) start: usize,
-    /// Where it ends.
+    /// The offset of its end in the input.
     pub(crate) end: usize,
     pub(crate) prepared: Prepared,
 }
 
-/// What is behind the last whole command.
+/// The state of the input after the last complete command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rest {
-    /// A command that has not come whole, and has at least so many bytes.
+    /// An incomplete command that has at least so many bytes.
     Incomplete {
-        /// Where it begins in the input.
+        /// The offset of its first byte in the input.
         start: usize,
-        /// Bytes from its beginning.
+        /// The least number of bytes from the start of the command.
         bytes: usize,
     },
-    /// Something else than a command.
+    /// Malformed input that is not a command.
     Malformed(ProtocolError),
 }
 
 impl Lookahead {
-    /// Begins with input, of which nothing was parsed but the command that has not come whole
-    /// before, with which it begins.
+    /// Begins with new input, of which nothing was parsed yet except the partial command of the
+    /// previous input, with which it begins.
     pub(crate) fn begin(&mut self) {
         (self.count, self.parsed_bytes) = (0, 0);
     }
 
-    /// Parses commands. Returns what is behind the last one when it is known.
+    /// Parses commands. Returns the state of the input after the last one as soon as it is known.
     #[inline]
     pub(crate) fn look(
         &mut self,
@@ -67,7 +68,8 @@ impl Lookahead {
         client: &ClientState,
         input: &[u8],
     ) -> Option<Rest> {
-        // Before a client has authenticated, what a command does decides about the next one.
+        // Before a client has authenticated, the effect of a command decides about the next one, so
+        // none is parsed ahead.
         let depth = if client.is_authenticated { DEPTH } else { 1 };
         while self.count < depth {
             let index = (self.first + self.count) % DEPTH;
@@ -95,7 +97,7 @@ impl Lookahead {
         None
     }
 
-    /// Returns the next command, which is to be executed now.
+    /// Returns the command that is to be executed next.
     #[inline]
     pub(crate) fn next(&mut self, store: &Store, database: usize) -> Option<CommandAhead> {
         if self.count > 1 {
@@ -110,20 +112,20 @@ impl Lookahead {
         (self.count > 0).then(|| self.commands[self.first])
     }
 
-    /// Returns the parser of the next command, or of the one that has not come whole.
+    /// Returns the parser of the next command, or of the incomplete one.
     #[inline]
     pub(crate) fn parser(&self) -> &RequestParser {
         &self.parsers[self.first]
     }
 
-    /// The next command was executed.
+    /// Removes the next command after its execution.
     #[inline]
     pub(crate) fn pop(&mut self) {
         self.first = (self.first + 1) % DEPTH;
         self.count -= 1;
     }
 
-    /// Gives back memory that long commands have left.
+    /// Frees memory that long commands have used.
     pub(crate) fn shrink(&mut self) {
         self.parsers.iter_mut().for_each(RequestParser::shrink);
     }

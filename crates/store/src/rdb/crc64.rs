@@ -19,7 +19,7 @@ const TABLE: [u64; 256] = {
     table
 };
 
-/// Returns the checksum of bytes.
+/// Returns the CRC-64 checksum of bytes.
 pub(super) fn crc64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |rest, &byte| TABLE[usize::from(rest as u8 ^ byte)] ^ rest >> 8)
 }

@@ -18,7 +18,7 @@ impl Element<'_> {
         }
     }
 
-    /// Returns the element as a score, if it is one.
+    /// Returns the element as a score, or `None` if it is not a number.
     pub(super) fn score(self) -> Option<f64> {
         match self {
             Self::Integer(number) => Some(number as f64),
@@ -27,7 +27,7 @@ impl Element<'_> {
     }
 }
 
-/// Returns the integer of at most 8 bytes, the lowest one first.
+/// Decodes a signed little-endian integer of at most 8 bytes.
 pub(super) fn signed(bytes: &[u8]) -> i64 {
     let mut all = [0; 8];
     all[8 - bytes.len()..].copy_from_slice(bytes);

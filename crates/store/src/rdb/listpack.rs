@@ -1,4 +1,4 @@
-//! Listpacks: the small collections of Redis 7, each in one string.
+//! Reading of listpacks, the encoding of small collections in Redis 7: each is one string.
 //!
 //! A listpack is its length in bytes (4 bytes), the number of elements (2 bytes), the elements and
 //! a byte 255. Behind each element is its length, for reading from the end.
@@ -25,7 +25,8 @@ pub(super) fn elements(
     reader.is_at_end().then_some(())
 }
 
-/// Takes an element. Returns it with its number of bytes; `Some(None)` at the end.
+/// Decodes an element. Returns it with its number of bytes, or `Some(None)` at the end of the
+/// listpack.
 #[expect(clippy::option_option, reason = "the outer one is damage, as everywhere here")]
 fn element<'p>(reader: &mut PayloadReader<'p>) -> Option<Option<(Element<'p>, usize)>> {
     let first = reader.byte()?;
@@ -37,7 +38,7 @@ fn element<'p>(reader: &mut PayloadReader<'p>) -> Option<Option<(Element<'p>, us
         0x80..=0xbf => return text(1, usize::from(first & 0x3f)),
         0xc0..=0xdf => {
             let number = i64::from(first & 0x1f) << 8 | i64::from(reader.byte()?);
-            // Thirteen bits, of which the highest one is the sign.
+            // The integer has thirteen bits, of which the highest one is the sign.
             return Some(Some((Element::Integer(number << 51 >> 51), 2)));
         }
         0xe0..=0xef => {
@@ -58,8 +59,8 @@ fn element<'p>(reader: &mut PayloadReader<'p>) -> Option<Option<(Element<'p>, us
     Some(Some((Element::Integer(signed(reader.take(bytes)?)), 1 + bytes)))
 }
 
-/// Returns how many bytes the length behind an element has: seven bits in each, and one more for
-/// the largest number of two, three and four bytes, as Redis does it.
+/// Returns the number of bytes of the length field behind an element. Each byte holds seven bits.
+/// As in Redis, the largest number of two, three and four bytes takes one byte more.
 fn length_bytes(length: usize) -> usize {
     match length {
         0..=127 => 1,

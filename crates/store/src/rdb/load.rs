@@ -14,15 +14,15 @@ use crate::value::set::Set;
 use crate::value::sorted_set::{ScoreChange, SortedSet};
 use crate::value::{Collection, EncodedField, StoreValue};
 
-/// A value that was read.
+/// A value that was read from a payload.
 #[derive(Debug)]
 pub(crate) enum LoadedValue<'p> {
     String(Cow<'p, [u8]>),
     Collection(StoreValue),
 }
 
-/// Reads the type and the value of a payload. Returns `None` if they are damaged: the bytes end too
-/// soon or too late, an element is there twice, or there is none.
+/// Reads the type and the value of a payload. Returns `None` if the payload is damaged: the bytes
+/// end too early or too late, an element occurs twice, or there are no elements.
 pub(crate) fn load<'p>(bytes: &'p [u8], effects: &Effects) -> Option<LoadedValue<'p>> {
     let mut reader = PayloadReader::new(bytes);
     let kind = reader.byte()?;
@@ -55,7 +55,7 @@ fn collection<C: Collection>(collection: C) -> Option<LoadedValue<'static>> {
 }
 
 fn list(kind: u8, reader: &mut PayloadReader<'_>) -> Option<ListValue> {
-    /// The part of a list is one element.
+    /// The node of the list is one element.
     const PLAIN: u64 = 1;
     const PACKED: u64 = 2;
     let mut list = ListValue::default();
@@ -147,7 +147,7 @@ fn hash_with_expiry(reader: &mut PayloadReader<'_>, effects: &Effects) -> Option
     let mut hash = Hash::default();
     let earliest = u64::from_le_bytes(reader.array()?);
     for _ in 0..reader.number()? {
-        // No expiry is 0, and the earliest one is 1.
+        // The number 0 means no expiry, and 1 is the earliest expiry of the hash.
         let expiry_ms = match reader.number()? {
             0 => None,
             later => Some(earliest.checked_add(later - 1).filter(|&at| at <= EXPIRY_MAX_MS)?),
@@ -162,7 +162,7 @@ fn hash_with_expiry(reader: &mut PayloadReader<'_>, effects: &Effects) -> Option
 
 fn listpack_hash_with_expiry(reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Hash> {
     let mut hash = Hash::default();
-    // The earliest time follows from the others.
+    // The earliest time is ignored, because it follows from the others.
     let _earliest: [u8; 8] = reader.array()?;
     let mut texts: Vec<Vec<u8>> = Vec::new();
     listpack::elements(&reader.string()?, |element| {
@@ -181,7 +181,7 @@ fn listpack_hash_with_expiry(reader: &mut PayloadReader<'_>, effects: &Effects) 
     texts.is_empty().then_some(hash)
 }
 
-/// A form of packed collections.
+/// The encoding of a packed collection.
 #[derive(Clone, Copy, Debug)]
 enum Pack {
     List,
@@ -189,7 +189,8 @@ enum Pack {
     Map,
 }
 
-/// Calls `visit` for each two elements of a packed collection, of which there are no others.
+/// Calls `visit` for each pair of elements of a packed collection. The number of elements must be
+/// even.
 fn pairs(
     pack: &[u8],
     kind: Pack,

@@ -1,10 +1,10 @@
-//! Decompression of LZF: runs of bytes, and copies of what came before.
+//! Decompression of LZF, whose format consists of runs of bytes and of copies of earlier output.
 
-/// Shortest copy.
+/// Length of the shortest copy, in bytes.
 const COPY_MIN_BYTES: usize = 2;
 
-/// Returns what a string was before, which has `bytes` bytes; `None` if it has not. Memory is
-/// allocated as it is needed: at most about 90 bytes for each of the compressed ones.
+/// Decompresses a string of `bytes` bytes. Returns `None` if the data is damaged or has another
+/// length. Memory is allocated as it is needed: at most about 90 bytes for each compressed byte.
 pub(super) fn decompress(compressed: &[u8], bytes: usize) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut rest = compressed;
@@ -22,7 +22,7 @@ pub(super) fn decompress(compressed: &[u8], bytes: usize) -> Option<Vec<u8>> {
             let low = *rest.split_off_first()?;
             let distance = (usize::from(control & 0x1f) << 8 | usize::from(low)) + 1;
             let from = out.len().checked_sub(distance)?;
-            // The copy may reach into itself.
+            // The copy may overlap its own output.
             (from..from + length).for_each(|at| out.push(out[at]));
         }
         if out.len() > bytes {

@@ -1,4 +1,4 @@
-//! Values as `DUMP` writes and `RESTORE` reads them: the format of Redis' files (RDB).
+//! The RDB format of Redis, in which `DUMP` writes values and `RESTORE` reads them.
 //!
 //! A payload is a byte for the type, the value, the version of the format (2 bytes) and a checksum
 //! over all of that (8 bytes), both with the lowest byte first.
@@ -18,10 +18,10 @@ pub(crate) use save::save;
 
 use crate::limits::{RDB_VERSION, RDB_VERSION_FIELD_EXPIRY};
 
-/// Bytes of the version and the checksum.
+/// Number of bytes of the version and the checksum.
 const FOOTER_BYTES: usize = 10;
 
-/// Types of values, as the first byte of a payload has them.
+/// The types of values, which are the first byte of a payload.
 mod kind {
     pub(super) const STRING: u8 = 0;
     pub(super) const LIST: u8 = 1;
@@ -40,13 +40,13 @@ mod kind {
     pub(super) const SORTED_SET_LISTPACK: u8 = 17;
     pub(super) const LIST_LISTPACKS: u8 = 18;
     pub(super) const SET_LISTPACK: u8 = 20;
-    /// A hash of which fields expire, since Redis 7.4.
+    /// A hash with fields that expire, since Redis 7.4.
     pub(super) const HASH_FIELD_EXPIRY: u8 = 24;
     /// A listpack of names, values and times, since Redis 7.4.
     pub(super) const HASH_LISTPACK_FIELD_EXPIRY: u8 = 25;
 }
 
-/// Adds version and checksum to a type and a value.
+/// Appends the version and the checksum to a type and a value.
 fn seal(mut payload: Vec<u8>) -> Vec<u8> {
     let is_new = payload.first() == Some(&kind::HASH_FIELD_EXPIRY);
     let version = if is_new { RDB_VERSION_FIELD_EXPIRY } else { RDB_VERSION };

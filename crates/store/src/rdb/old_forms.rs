@@ -1,12 +1,13 @@
-//! Packed collections of older versions of Redis, which are only read: ziplists, zipmaps, and
+//! Reading of packed collections that only older versions of Redis write: ziplists, zipmaps, and
 //! sets of integers.
 
 use super::element::{Element, signed};
 use super::reader::PayloadReader;
 
-/// Calls `visit` for each element of a ziplist: its length in bytes (4 bytes), where the last
-/// element is (4), how many there are (2), the elements and a byte 255. Before each element is the
-/// length of the previous one. Returns `None` if it is damaged, or `visit` does.
+/// Calls `visit` for each element of a ziplist. A ziplist consists of its length in bytes (4
+/// bytes), the position of the last element (4), the number of elements (2), the elements, and a
+/// byte 255. Before each element is the length of the previous one. Returns `None` if the ziplist
+/// is damaged, or if `visit` does.
 pub(super) fn ziplist(
     ziplist: &[u8],
     mut visit: impl FnMut(Element<'_>) -> Option<()>,
@@ -52,8 +53,9 @@ fn ziplist_element<'p>(reader: &mut PayloadReader<'p>) -> Option<Element<'p>> {
     reader.take(bytes).map(|bytes| Element::Integer(signed(bytes)))
 }
 
-/// Calls `visit` for each name and value of a zipmap: a byte for the number of fields, the names
-/// and values with their lengths, and a byte 255. Behind a value may be unused bytes.
+/// Calls `visit` for each name and value of a zipmap. A zipmap consists of a byte for the number of
+/// fields, the names and values with their lengths, and a byte 255. Unused bytes may follow a
+/// value.
 pub(super) fn zipmap(
     zipmap: &[u8],
     mut visit: impl FnMut(Element<'_>) -> Option<()>,
@@ -70,7 +72,7 @@ pub(super) fn zipmap(
     reader.is_at_end().then_some(())
 }
 
-/// Takes a length; `Some(None)` at the end.
+/// Takes a length. Returns `Some(None)` at the end.
 #[expect(clippy::option_option, reason = "the outer one is damage, as everywhere here")]
 fn zipmap_length(reader: &mut PayloadReader<'_>) -> Option<Option<usize>> {
     match reader.byte()? {
@@ -80,8 +82,8 @@ fn zipmap_length(reader: &mut PayloadReader<'_>) -> Option<Option<usize>> {
     }
 }
 
-/// Calls `visit` for each member of a set of integers: the bytes of one (4 bytes), how many there
-/// are (4), and the integers, the lowest byte first.
+/// Calls `visit` for each member of a set of integers. Such a set consists of the number of bytes
+/// of each integer (4 bytes), the number of integers (4), and the integers in little-endian order.
 pub(super) fn integers(set: &[u8], mut visit: impl FnMut(Element<'_>) -> Option<()>) -> Option<()> {
     let mut reader = PayloadReader::new(set);
     let bytes = u32::from_le_bytes(reader.array()?);

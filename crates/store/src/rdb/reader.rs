@@ -1,4 +1,4 @@
-//! Reading of a payload, piece by piece. Every function returns `None` if the bytes are damaged.
+//! A reader for the pieces of a payload. Every function returns `None` if the bytes are damaged.
 
 use std::borrow::Cow;
 
@@ -7,18 +7,18 @@ use super::lzf;
 use crate::limits::STRING_MAX_BYTES;
 use crate::resp::number::IntegerText;
 
-/// The bytes of a payload that are still to be read.
+/// A reader over the remaining bytes of a payload.
 #[derive(Debug)]
 pub(super) struct PayloadReader<'p> {
     bytes: &'p [u8],
-    /// How many bytes compressed strings may still become.
+    /// The number of bytes that may still be decompressed.
     decompressed_left: usize,
 }
 
-/// A length, or what it says about the string that follows.
+/// A decoded length, or the special encoding of the string that follows.
 enum Length {
     Plain(u64),
-    /// A form of strings.
+    /// The number of a special encoding of strings.
     Special(u8),
 }
 
@@ -57,7 +57,8 @@ impl<'p> PayloadReader<'p> {
         })
     }
 
-    /// Takes a number. It is only claimed: nothing may be allocated by it.
+    /// Takes a number of elements. The number is not verified, so the caller must not allocate
+    /// memory by it.
     pub(super) fn number(&mut self) -> Option<u64> {
         match self.any_length()? {
             Length::Plain(number) => Some(number),
@@ -65,7 +66,7 @@ impl<'p> PayloadReader<'p> {
         }
     }
 
-    /// Takes a string in any of its forms.
+    /// Takes a string in any of its encodings.
     pub(super) fn string(&mut self) -> Option<Cow<'p, [u8]>> {
         let integer = |number: i64| Some(IntegerText::new(number).as_bytes().to_vec().into());
         match self.any_length()? {

@@ -1,5 +1,5 @@
-//! Writing of payloads. Each type has its plainest form, which Redis 7.0 and later read; a hash
-//! with fields that expire needs Redis 7.4.
+//! Writing of payloads. Each type is written in its simplest encoding, which Redis 7.0 and later
+//! read; a hash with fields that expire needs Redis 7.4.
 
 use super::{kind, seal};
 use crate::keyspace::record::KeyRecord;
@@ -7,7 +7,7 @@ use crate::resp::number::parse_i64;
 use crate::value::StoreValue;
 use crate::value::hash::Hash;
 
-/// Returns the payload of a value. Fields of hashes that have expired at this time are left out.
+/// Returns the payload of a value. Fields of hashes that have expired by `now_ms` are left out.
 pub(crate) fn save(record: &KeyRecord, now_ms: u64) -> Vec<u8> {
     let mut out = Vec::new();
     if let Some(bytes) = record.bytes() {
@@ -57,7 +57,7 @@ fn save_hash(hash: &Hash, now_ms: u64, out: &mut Vec<u8>) {
     }
     for field in hash.fields(now_ms) {
         if let Some(earliest) = earliest {
-            // No expiry is 0, and the earliest one is 1.
+            // The number 0 means no expiry, and 1 is the earliest expiry of the hash.
             number(field.expiry_ms.map_or(0, |at| at - earliest + 1), out);
         }
         string(field.name, out);
@@ -81,9 +81,10 @@ fn number(number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a string, which is an integer of 1, 2 or 4 bytes if it is the text of one.
+/// Writes a string. If the string is the text of an integer that fits into 1, 2 or 4 bytes, it is
+/// written as that integer.
 fn string(bytes: &[u8], out: &mut Vec<u8>) {
-    /// The text of an integer of 4 bytes is not longer.
+    /// The longest text of an integer of 4 bytes, in bytes.
     const INTEGER_MAX_BYTES: usize = 11;
     let integer = if bytes.len() <= INTEGER_MAX_BYTES { parse_i64(bytes) } else { None };
     if let Some(integer) = integer {

@@ -1,5 +1,6 @@
-//! Hashes: fields with values. A field may expire; then it is not there any more for anyone, and it
-//! is removed by a later change of the hash or by the cycle that looks for such fields.
+//! Hashes: fields with values. A field may have an expiry. After that time no command sees the
+//! field, and it is removed by a later change of the hash or by the cycle that searches for expired
+//! fields.
 
 mod compact;
 mod expiry_index;
@@ -22,7 +23,7 @@ const COMPACT_FIELDS_MAX: usize = 128;
 /// Longest name or value in a small hash, in bytes (`hash-max-listpack-value`).
 const COMPACT_TEXT_MAX_BYTES: usize = 64;
 
-/// See the head of the module.
+/// A hash in one of its forms.
 #[derive(Clone, Debug)]
 pub(crate) enum Hash {
     Compact(CompactHash),
@@ -46,7 +47,7 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// Begins to fetch what it points to into the cache.
+    /// Prefetches the data of the hash into the cache of the processor.
     pub(crate) fn prefetch(&self) {
         match self {
             Compact(CompactHash(fields)) => fields.prefetch(),
@@ -54,7 +55,7 @@ impl Hash {
         }
     }
 
-    /// Returns how many fields there are at this time.
+    /// Returns the number of fields that have not expired.
     pub(crate) fn len(&self, effects: &Effects) -> usize {
         let is_due = self.earliest_expiry_ms().is_some_and(|at| at <= effects.now_ms);
         match self {
@@ -97,7 +98,7 @@ impl Hash {
         fields.filter(move |field| !field.has_expired(now_ms))
     }
 
-    /// Adds a field, or replaces the one of the same name. Returns whether it is new.
+    /// Adds a field, or replaces the one of the same name. Returns whether the field is new.
     pub(crate) fn put(&mut self, field: EncodedField<'_>, effects: &Effects) -> bool {
         if let Compact(CompactHash(fields)) = self {
             let is_short = field.name.len().max(field.value.len()) <= COMPACT_TEXT_MAX_BYTES;
@@ -122,7 +123,7 @@ impl Hash {
         *self = Full(FullHash(Box::new(full)));
     }
 
-    /// Removes a field. Returns whether it was there.
+    /// Removes a field. Returns whether it existed.
     pub(crate) fn remove(&mut self, name: &[u8], effects: &Effects) -> bool {
         let old = match self {
             Compact(CompactHash(fields)) => fields.remove(name),
@@ -131,7 +132,7 @@ impl Hash {
         existed(old, effects.now_ms)
     }
 
-    /// Returns a time before which no field expires, if one does.
+    /// Returns a time before which no field expires, or `None` if no field expires at all.
     pub(crate) fn earliest_expiry_ms(&self) -> Option<u64> {
         match self {
             Compact(CompactHash(fields)) => fields.earliest_expiry_ms(),
@@ -139,7 +140,8 @@ impl Hash {
         }
     }
 
-    /// Removes fields that have expired, from a large hash about `count` at most. Returns how many.
+    /// Removes fields that have expired, at most about `count` from a large hash. Returns their
+    /// number.
     pub(crate) fn remove_expired(&mut self, count: usize, effects: &Effects) -> usize {
         if self.earliest_expiry_ms().is_none_or(|at| at > effects.now_ms) {
             return 0;
@@ -150,8 +152,8 @@ impl Hash {
         }
     }
 
-    /// Calls `visit` for about `count` fields from a position on; of a small hash for all. Returns
-    /// where to go on, or `None` at the end.
+    /// Calls `visit` for about `count` fields from a position on, or for all fields of a small
+    /// hash. Returns the next position, or `None` at the end.
     pub(crate) fn visit_from<'h>(
         &'h self,
         start: u64,
@@ -177,7 +179,7 @@ impl Hash {
         }
     }
 
-    /// Returns how many bytes of memory it occupies, without itself.
+    /// Returns the bytes of memory that the hash has allocated.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Compact(CompactHash(fields)) => fields.memory_bytes(),
@@ -187,7 +189,7 @@ impl Hash {
         }
     }
 
-    /// Returns how many allocations it has, about.
+    /// Returns the approximate number of allocations of the hash.
     pub(crate) fn parts(&self) -> usize {
         match self {
             Compact(_) => 1,
@@ -195,7 +197,7 @@ impl Hash {
         }
     }
 
-    /// Returns how many fields it has, with those that have expired.
+    /// Returns the number of fields, including those that have expired.
     pub(crate) fn work(&self) -> usize {
         match self {
             Compact(CompactHash(fields)) => fields.len(),
@@ -203,7 +205,7 @@ impl Hash {
         }
     }
 
-    /// Returns the name of its form, as `OBJECT ENCODING` has it.
+    /// Returns the name of the form for `OBJECT ENCODING`.
     pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Compact(_) => "listpack",
@@ -212,7 +214,7 @@ impl Hash {
     }
 }
 
-/// Returns whether a field was there and had not expired.
+/// Returns whether a field existed and had not expired.
 fn existed(expiry_ms: Option<Option<u64>>, now_ms: u64) -> bool {
     expiry_ms.is_some_and(|expiry_ms| expiry_ms.is_none_or(|at| at > now_ms))
 }

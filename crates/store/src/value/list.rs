@@ -1,8 +1,8 @@
 //! Lists of strings.
 //!
 //! A small list is one [`chunk`](chunk::ListChunk) of at most 8 KiB; a larger one is a deque of
-//! them. Elements come and go at both ends in constant time, and an index is found by the numbers
-//! of elements of the chunks.
+//! chunks. Elements are added and removed at both ends in constant time, and an index is found by
+//! the numbers of elements of the chunks.
 
 mod chunk;
 
@@ -15,12 +15,12 @@ use super::{Collection, StoreValue};
 use crate::keyspace::allocation::allocated_bytes;
 use crate::prefetch::prefetch_two;
 
-/// See the head of the module.
+/// A list of strings in one of its forms.
 #[derive(Clone, Debug)]
 pub(crate) enum ListValue {
     /// All elements are in one chunk.
     Compact(ListChunk),
-    /// No chunk is empty.
+    /// The elements are in several chunks, none of which is empty.
     Full(Box<ChunkedList>),
 }
 
@@ -28,11 +28,11 @@ pub(crate) enum ListValue {
 pub(crate) struct ChunkedList {
     chunks: VecDeque<CountedChunk>,
     len: usize,
-    /// Bytes of memory of all chunks.
+    /// The bytes of memory that all chunks occupy.
     chunk_bytes: usize,
 }
 
-/// A chunk with its number of elements, which is looked at much more often than the chunk.
+/// A chunk with its number of elements, which is read much more often than the chunk itself.
 #[derive(Clone, Debug)]
 struct CountedChunk {
     chunk: ListChunk,
@@ -104,7 +104,7 @@ impl ChunkedList {
         Some(removed)
     }
 
-    /// Changes a chunk, which is removed if it is empty then.
+    /// Changes a chunk, and removes it if it is empty afterwards.
     fn change_chunk<R>(
         &mut self,
         at: usize,
@@ -145,7 +145,8 @@ impl ChunkedList {
         (0, 0)
     }
 
-    /// Merges a chunk with the one behind it if both have become small. Returns whether they had.
+    /// Merges a chunk with the next one if both have become small. Returns whether they were
+    /// merged.
     fn merge_pair(&mut self, lower: usize) -> bool {
         let pair = self.chunks.get(lower).zip(self.chunks.get(lower + 1));
         let is_mergeable = pair.is_some_and(|(it, next)| it.chunk.is_small_with(&next.chunk));
@@ -155,7 +156,7 @@ impl ChunkedList {
         is_mergeable
     }
 
-    /// Removes the elements of a range of indices that exist. Returns those of whole chunks.
+    /// Removes the elements of a range of existing indices. Returns the whole chunks among them.
     fn remove_range(&mut self, indices: Range<usize>) -> Self {
         let mut removed = Self::default();
         let mut left = indices.len();
@@ -180,7 +181,8 @@ impl ChunkedList {
         removed
     }
 
-    /// Removes at most `limit` elements that are equal to one, from an end on. Returns how many.
+    /// Removes at most `limit` elements that are equal to `element`, from an end on. Returns their
+    /// number.
     fn remove_equal(&mut self, end: ListEnd, element: &[u8], limit: usize) -> usize {
         let mut removed = 0;
         let mut at = if end == ListEnd::Left { 0 } else { self.chunks.len() - 1 };
@@ -212,7 +214,7 @@ impl ChunkedList {
 }
 
 impl ListValue {
-    /// Begins to fetch what it points to into the cache.
+    /// Prefetches the data of the list into the cache of the processor.
     pub(crate) fn prefetch(&self) {
         match self {
             Self::Compact(chunk) => chunk.prefetch(),
@@ -228,7 +230,7 @@ impl ListValue {
         }
     }
 
-    /// Returns how many bytes of memory the list occupies, without itself.
+    /// Returns the bytes of memory that the list has allocated.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Self::Compact(chunk) => chunk.memory_bytes(),
@@ -240,7 +242,7 @@ impl ListValue {
         }
     }
 
-    /// Returns how many allocations the list has, about.
+    /// Returns the approximate number of allocations of the list.
     pub(crate) fn parts(&self) -> usize {
         match self {
             Self::Compact(_) => 1,
@@ -248,12 +250,12 @@ impl ListValue {
         }
     }
 
-    /// Returns the name of the form, as `OBJECT ENCODING` has it. Redis 7.0 has one for all lists.
+    /// Returns the name of the form for `OBJECT ENCODING`. Redis 7.0 has one name for all lists.
     pub(crate) fn encoding(&self) -> &'static str {
         "quicklist"
     }
 
-    /// Changes to the full form.
+    /// Converts the list to the full form.
     fn make_full(&mut self) -> &mut ChunkedList {
         if let Self::Compact(chunk) = self {
             let chunk = std::mem::take(chunk);
@@ -267,7 +269,7 @@ impl ListValue {
         }
     }
 
-    /// Changes to the compact form if there is one chunk at most.
+    /// Converts the list to the compact form if it has one chunk at most.
     fn make_compact_if_small(&mut self) {
         if let Self::Full(list) = self
             && list.chunks.len() <= 1
@@ -372,7 +374,7 @@ impl ListValue {
         first.into_iter().chain(others).flat_map(Iterator::rev)
     }
 
-    /// Replaces the element with an index, which exists.
+    /// Replaces the element with an existing index.
     pub(crate) fn set(&mut self, index: usize, element: &[u8]) {
         let (chunk, at) = self.locate(index);
         let is_replaced = match self {
@@ -427,8 +429,8 @@ impl ListValue {
         }
     }
 
-    /// Removes the elements of a range of indices. Returns a list of those that were whole chunks:
-    /// to free them may take long.
+    /// Removes the elements of a range of indices. Returns a list of the whole chunks among them,
+    /// because freeing them may take long.
     pub(crate) fn remove_range(&mut self, indices: Range<usize>) -> Self {
         let end = indices.end.min(self.len());
         let start = indices.start.min(end);
@@ -445,7 +447,8 @@ impl ListValue {
         }
     }
 
-    /// Removes at most `limit` elements that are equal to one, from an end on. Returns how many.
+    /// Removes at most `limit` elements that are equal to `element`, from an end on. Returns their
+    /// number.
     pub(crate) fn remove_equal(&mut self, end: ListEnd, element: &[u8], limit: usize) -> usize {
         match self {
             Self::Compact(chunk) => remove_equal_from(chunk, end, element, limit),
@@ -458,7 +461,7 @@ impl ListValue {
     }
 }
 
-/// Removes at most `limit` elements of a chunk that are equal to one, from an end on.
+/// Removes at most `limit` elements of a chunk that are equal to `element`, from an end on.
 fn remove_equal_from(chunk: &mut ListChunk, end: ListEnd, element: &[u8], limit: usize) -> usize {
     let equal = chunk.elements().enumerate().filter(|(_, it)| *it == element);
     let equal: Vec<usize> = equal.map(|(index, _)| index).collect();

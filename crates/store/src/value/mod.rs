@@ -18,10 +18,10 @@ use crate::keyspace::allocation::allocated_bytes;
 use crate::limits::WORK_UNIT_BYTES;
 use crate::prefetch::prefetch_one;
 
-/// A value that is no short string.
+/// A value that is not a short string.
 #[derive(Clone, Debug)]
 pub(crate) enum StoreValue {
-    /// A long string. Replies that carry it share it.
+    /// A long string. Replies share it instead of copying it.
     Bytes(Arc<Vec<u8>>),
     Hash(Hash),
     Set(Set),
@@ -29,19 +29,18 @@ pub(crate) enum StoreValue {
     SortedSet(SortedSet),
 }
 
-/// A type of value that has elements. A key whose value has none left does not exist.
+/// A type of value that has elements. A key is removed when its collection becomes empty.
 pub(crate) trait Collection: Default {
     /// Returns the collection, unless the value has another type.
     fn of(value: &StoreValue) -> Option<&Self>;
-    /// Returns the collection to be changed, unless the value has another type.
+    /// Returns the collection for changes, unless the value has another type.
     fn of_mut(value: &mut StoreValue) -> Option<&mut Self>;
     fn into_value(self) -> StoreValue;
     fn is_empty(&self) -> bool;
 }
 
 impl StoreValue {
-    /// Returns how many bytes of memory it occupies, without itself. Takes the same time for any
-    /// number of elements.
+    /// Returns the bytes of memory that the value has allocated. Takes constant time.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Self::Bytes(bytes) => {
@@ -56,7 +55,7 @@ impl StoreValue {
         }
     }
 
-    /// Begins to fetch what it points to into the cache.
+    /// Prefetches the data of the value into the cache of the processor.
     pub(crate) fn prefetch(&self) {
         match self {
             Self::Bytes(bytes) => prefetch_one(&**bytes),
@@ -67,8 +66,8 @@ impl StoreValue {
         }
     }
 
-    /// Returns how many allocations it has, about: what it takes to free it. A long string counts
-    /// for more, since its pages are given back.
+    /// Returns the approximate number of allocations of the value, a measure of the cost of freeing
+    /// it. A long string counts for more, since its pages are returned to the system.
     pub(crate) fn parts(&self) -> usize {
         const PART_BYTES: usize = 16 * 1024;
         match self {
@@ -80,14 +79,14 @@ impl StoreValue {
         }
     }
 
-    /// Returns what it takes to go through all of it, in elements (see
+    /// Returns the work of an iteration over the whole value, in elements (see
     /// [`WORK_MAX`](crate::limits::WORK_MAX)).
     pub(crate) fn work(&self) -> usize {
         let (elements, memory_bytes) = self.size();
         elements.max(memory_bytes / WORK_UNIT_BYTES)
     }
 
-    /// Returns how many elements it has, and how many bytes of memory they occupy.
+    /// Returns the number of elements of the value, and the bytes of memory that they occupy.
     pub(crate) fn size(&self) -> (usize, usize) {
         let elements = match self {
             Self::Bytes(_) => 0,
@@ -99,7 +98,7 @@ impl StoreValue {
         (elements, self.memory_bytes())
     }
 
-    /// Returns the name of the form of a collection, as `OBJECT ENCODING` has it.
+    /// Returns the name of the form of a collection for `OBJECT ENCODING`.
     pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Self::Bytes(_) => "raw",
@@ -110,7 +109,7 @@ impl StoreValue {
         }
     }
 
-    /// Returns the name of the type that `TYPE` has.
+    /// Returns the name of the type for `TYPE`.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Bytes(_) => "string",
@@ -121,7 +120,8 @@ impl StoreValue {
         }
     }
 
-    /// Returns a time before which no part of the value expires, if one does.
+    /// Returns a time before which no part of the value expires, or `None` if no part expires at
+    /// all.
     pub(crate) fn earliest_part_expiry_ms(&self) -> Option<u64> {
         match self {
             Self::Hash(hash) => hash.earliest_expiry_ms(),
@@ -129,7 +129,7 @@ impl StoreValue {
         }
     }
 
-    /// Returns whether the value does not exist any more because all its parts have expired.
+    /// Returns whether the value has ceased to exist because all its parts have expired.
     pub(crate) fn has_expired(&self, now_ms: u64) -> bool {
         match self {
             Self::Hash(hash) => hash.has_expired(now_ms),

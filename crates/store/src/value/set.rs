@@ -26,7 +26,7 @@ const COMPACT_MEMBERS_MAX: usize = 128;
 /// Longest member of a small set, in bytes.
 const COMPACT_MEMBER_MAX_BYTES: usize = 64;
 
-/// See the head of the module.
+/// A set of strings in one of its forms.
 #[derive(Clone, Debug)]
 pub(crate) enum Set {
     Integers(IntegerMembers),
@@ -79,7 +79,7 @@ impl Default for Set {
 }
 
 impl Set {
-    /// Begins to fetch what it points to into the cache.
+    /// Prefetches the data of the set into the cache of the processor.
     pub(crate) fn prefetch(&self) {
         match self {
             Integers(IntegerMembers(members)) => members.prefetch(),
@@ -121,7 +121,7 @@ impl Set {
 
     /// Adds a member. Returns whether it is new.
     pub(crate) fn insert(&mut self, member: &[u8], effects: &Effects) -> bool {
-        // A large set looks itself.
+        // A large set checks this itself.
         if !matches!(self, Full(_)) && self.contains(member, effects) {
             return false;
         }
@@ -159,7 +159,7 @@ impl Set {
         true
     }
 
-    /// Removes a member. Returns whether it was there.
+    /// Removes a member. Returns whether it existed.
     pub(crate) fn remove(&mut self, member: &[u8], effects: &Effects) -> bool {
         match self {
             Integers(IntegerMembers(members)) => {
@@ -170,8 +170,8 @@ impl Set {
         }
     }
 
-    /// Calls `visit` for about `count` members from a position on; of a small set for all. Returns
-    /// where to go on, or `None` at the end.
+    /// Calls `visit` for about `count` members from a position on, or for all members of a small
+    /// set. Returns the next position, or `None` at the end.
     pub(crate) fn visit_from<'s>(
         &'s self,
         start: u64,
@@ -193,7 +193,7 @@ impl Set {
         }
     }
 
-    /// Returns how many bytes of memory it occupies, without itself.
+    /// Returns the bytes of memory that the set has allocated.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Integers(IntegerMembers(members)) => members.memory_bytes(),
@@ -204,7 +204,7 @@ impl Set {
         }
     }
 
-    /// Returns how many allocations it has, about.
+    /// Returns the approximate number of allocations of the set.
     pub(crate) fn parts(&self) -> usize {
         match self {
             Integers(_) | Compact(_) => 1,
@@ -212,8 +212,8 @@ impl Set {
         }
     }
 
-    /// Returns the name of its form, as `OBJECT ENCODING` of Redis 7.0 has it: the small form of
-    /// other strings than integers is newer.
+    /// Returns the name of the form for `OBJECT ENCODING`, as in Redis 7.0. The small form for
+    /// strings other than integers is newer than that version.
     pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Integers(_) => "intset",

@@ -1,7 +1,7 @@
 //! Sorted sets: members with scores, in the order of the scores.
 //!
 //! A small set is one allocation ([`compact`]); a larger one has a table and a tree ([`full`]).
-//! Members with equal scores are in the order of their bytes. A rank is a place in that order.
+//! Members with equal scores are in the order of their bytes. A rank is an index in that order.
 
 mod compact;
 mod full;
@@ -24,27 +24,27 @@ pub(crate) const COMPACT_MAX_MEMBERS: usize = 128;
 /// Longest member in the compact form, in bytes, as Redis has it (`zset-max-listpack-value`).
 pub(crate) const COMPACT_MEMBER_MAX_BYTES: usize = 64;
 
-/// Members with scores, each member once.
+/// A sorted set: unique members with scores.
 #[derive(Clone, Debug)]
 pub(crate) enum SortedSet {
-    /// At most [`COMPACT_MAX_MEMBERS`] short members.
+    /// The compact form: at most [`COMPACT_MAX_MEMBERS`] short members.
     Compact(CompactSortedSet),
-    /// Any members.
+    /// The full form, for any members.
     Full(Box<FullSortedSet>),
 }
 
-/// What setting a score has done.
+/// The effect of setting a score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScoreChange {
     /// The member is new.
     Added,
     /// The member has another score now.
     Updated,
-    /// The member has had this score.
+    /// The member had this score before.
     Unchanged,
 }
 
-/// Compares scores, of which none is NaN, and then the bytes of the members.
+/// Compares two members by their scores, which must not be NaN, and then by their bytes.
 pub(crate) fn compare(left: (&[u8], f64), right: (&[u8], f64)) -> Ordering {
     let scores = left.1.partial_cmp(&right.1).unwrap_or(Ordering::Equal);
     scores.then_with(|| left.0.cmp(right.0))
@@ -81,7 +81,7 @@ impl Collection for SortedSet {
 }
 
 impl SortedSet {
-    /// Begins to fetch what it points to into the cache.
+    /// Prefetches the data of the set into the cache of the processor.
     pub(crate) fn prefetch(&self) {
         match self {
             Self::Compact(set) => set.prefetch(),
@@ -97,7 +97,7 @@ impl SortedSet {
         }
     }
 
-    /// Returns how many bytes of memory the set occupies, without itself.
+    /// Returns the bytes of memory that the set has allocated.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Self::Compact(set) => set.memory_bytes(),
@@ -105,7 +105,7 @@ impl SortedSet {
         }
     }
 
-    /// Returns how many allocations the set has, about.
+    /// Returns the approximate number of allocations of the set.
     pub(crate) fn parts(&self) -> usize {
         match self {
             Self::Compact(_) => 1,
@@ -113,7 +113,7 @@ impl SortedSet {
         }
     }
 
-    /// Returns the name of the form, as `OBJECT ENCODING` has it.
+    /// Returns the name of the form for `OBJECT ENCODING`.
     pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Self::Compact(_) => "listpack",
@@ -129,7 +129,7 @@ impl SortedSet {
         }
     }
 
-    /// Returns the rank of a member, from the lowest score, and its score.
+    /// Returns the rank of a member, counted from the lowest score, and its score.
     pub(crate) fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         match self {
             Self::Compact(set) => set.find(member),
@@ -137,7 +137,8 @@ impl SortedSet {
         }
     }
 
-    /// Returns how many members satisfy a condition that holds for none behind them.
+    /// Returns the number of members that satisfy a condition, which must hold for a prefix of the
+    /// members only.
     pub(crate) fn rank_where(&self, is_before: impl Fn(&[u8], f64) -> bool) -> usize {
         match self {
             Self::Compact(set) => {
@@ -147,8 +148,8 @@ impl SortedSet {
         }
     }
 
-    /// Sets the score of a member, which is added if it is not there. `hasher` is asked for if the
-    /// set grows out of the compact form.
+    /// Sets the score of a member, and adds the member if it does not exist. `hasher` is used if
+    /// the set changes to the full form.
     pub(crate) fn set_score(
         &mut self,
         member: &[u8],
@@ -174,7 +175,7 @@ impl SortedSet {
         self.make_full(hasher).set_score(member, score)
     }
 
-    /// Changes to the full form.
+    /// Converts the set to the full form.
     fn make_full(&mut self, hasher: KeyHasher) -> &mut FullSortedSet {
         if let Self::Compact(compact) = self {
             let mut full = FullSortedSet::new(hasher);
@@ -197,7 +198,8 @@ impl SortedSet {
         }
     }
 
-    /// Removes the members of a range of ranks. Returns their number. Takes time for each of them.
+    /// Removes the members of a range of ranks. Returns their number. The time grows with that
+    /// number.
     pub(crate) fn remove_range(&mut self, ranks: Range<usize>) -> usize {
         let end = ranks.end.min(self.len());
         let start = ranks.start.min(end);
@@ -244,8 +246,8 @@ impl SortedSet {
         self.range(0..self.len())
     }
 
-    /// Visits members for `SCAN`: see `SegmentTable::visit_from`. All members of the compact form
-    /// are one step.
+    /// Visits members for `ZSCAN`, as `SegmentTable::visit_from` does. All members of the compact
+    /// form are visited in one step.
     pub(crate) fn visit_from(
         &self,
         start: u64,
@@ -262,10 +264,10 @@ impl SortedSet {
     }
 }
 
-/// Members of a sorted set with their scores.
+/// An iterator over members of a sorted set with their scores.
 #[derive(Debug)]
 pub(crate) enum SortedSetEntries<'s> {
-    /// So many entries of the compact form.
+    /// The next `count` entries of the compact form.
     Compact { entries: CompactEntries<'s>, count: usize },
     /// Entries of the full form.
     Full(FullEntries<'s>),
@@ -294,7 +296,7 @@ impl<'s> Iterator for SortedSetEntries<'s> {
 
 impl ExactSizeIterator for SortedSetEntries<'_> {}
 
-/// Members of a sorted set with their scores, from the last one on.
+/// An iterator over members of a sorted set with their scores, in reverse order.
 #[derive(Debug)]
 pub(crate) enum ReversedEntries<'s> {
     /// Entries of the compact form.

@@ -1,4 +1,4 @@
-//! The fields of a small hash, one behind the other in one allocation.
+//! The compact form of a hash: all fields follow one another in one allocation.
 
 use std::ops::Range;
 
@@ -9,8 +9,9 @@ use crate::value::field_encoding::{
     encode_number, number_bytes,
 };
 
-/// The number of fields (2 bytes), a time before which none expires (6 bytes, 0 if none does), and
-/// for each field its head, the length of its value and its value. Without fields it is empty.
+/// The encoded fields: the number of fields (2 bytes), a time before which no field expires (6
+/// bytes, 0 if none expires), and for each field its head, the length of its value and its value.
+/// Without fields the encoding is empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CompactFields {
     bytes: Vec<u8>,
@@ -20,7 +21,7 @@ const COUNT_BYTES: usize = 2;
 const HEAD_BYTES: usize = COUNT_BYTES + EXPIRY_BYTES;
 
 impl CompactFields {
-    /// Begins to fetch its bytes into the cache.
+    /// Prefetches the bytes of the hash into the cache of the processor.
     pub(super) fn prefetch(&self) {
         prefetch(&self.bytes);
     }
@@ -32,7 +33,7 @@ impl CompactFields {
         }
     }
 
-    /// Returns a time before which no field expires, if one does.
+    /// Returns a time before which no field expires, or `None` if no field expires at all.
     pub(super) fn earliest_expiry_ms(&self) -> Option<u64> {
         let bytes = self.bytes.get(COUNT_BYTES..)?;
         Some(decode_expiry(bytes)).filter(|&at| at != 0)
@@ -42,12 +43,12 @@ impl CompactFields {
         allocated_bytes(self.bytes.capacity())
     }
 
-    /// Returns the fields in their order, with those that have expired.
+    /// Returns the fields in their order, including expired ones.
     pub(super) fn iter(&self) -> CompactFieldsIter<'_> {
         CompactFieldsIter { bytes: &self.bytes, at: HEAD_BYTES }
     }
 
-    /// Returns where a field is.
+    /// Returns the range of a field in the bytes, with the field.
     fn find(&self, name: &[u8]) -> Option<(Range<usize>, EncodedField<'_>)> {
         let mut fields = self.iter();
         let mut start = fields.at;
@@ -64,8 +65,8 @@ impl CompactFields {
         self.find(name).map(|(_, field)| field)
     }
 
-    /// Adds a field, or replaces the one of the same name. Returns the expiry of that, if there was
-    /// one.
+    /// Adds a field, or replaces the one of the same name. Returns the expiry of the replaced
+    /// field, if there was one.
     pub(super) fn put(&mut self, field: EncodedField<'_>) -> Option<Option<u64>> {
         let found = self.find(field.name).map(|(range, field)| (range, field.expiry_ms));
         let (old, old_expiry_ms) = found.unzip();
@@ -77,7 +78,8 @@ impl CompactFields {
         let old = old.unwrap_or(self.bytes.len()..self.bytes.len());
         let more_bytes = encoded_bytes(field).saturating_sub(old.len());
         if self.bytes.capacity() - self.bytes.len() < more_bytes {
-            // A little more than now, so that not each of many fields moves all others.
+            // The new capacity has some spare bytes, so that not every addition of many moves all
+            // fields.
             let spare_bytes = self.bytes.len() / 8;
             self.bytes.reserve_exact(more_bytes + spare_bytes);
         }
@@ -94,7 +96,7 @@ impl CompactFields {
         old_expiry_ms
     }
 
-    /// Removes a field. Returns its expiry, if it was there.
+    /// Removes a field. Returns its expiry, or `None` if the field did not exist.
     pub(super) fn remove(&mut self, name: &[u8]) -> Option<Option<u64>> {
         let (range, field) = self.find(name)?;
         let expiry_ms = field.expiry_ms;
@@ -104,7 +106,7 @@ impl CompactFields {
         Some(expiry_ms)
     }
 
-    /// Removes the fields that have expired. Returns how many.
+    /// Removes the fields that have expired. Returns their number.
     pub(super) fn remove_expired(&mut self, now_ms: u64) -> usize {
         let mut kept = Vec::with_capacity(self.bytes.len());
         kept.resize(HEAD_BYTES, 0);
@@ -133,7 +135,7 @@ impl CompactFields {
         self.bytes[COUNT_BYTES..HEAD_BYTES].copy_from_slice(&encode_expiry(earliest));
     }
 
-    /// Gives memory back that is not needed.
+    /// Frees memory that is not needed.
     fn shrink(&mut self) {
         if self.bytes.len() * 2 < self.bytes.capacity() {
             self.bytes.shrink_to_fit();
@@ -151,7 +153,7 @@ fn encode(field: EncodedField<'_>, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(field.value);
 }
 
-/// Goes through the fields of a small hash.
+/// An iterator over the fields of a small hash.
 #[derive(Clone, Debug)]
 pub(super) struct CompactFieldsIter<'a> {
     bytes: &'a [u8],

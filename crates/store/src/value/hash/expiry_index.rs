@@ -1,27 +1,29 @@
-//! Which fields of a large hash expire first, in about ten bytes for each.
+//! An index that finds the fields of a large hash that expire first. It uses about ten bytes for
+//! each field.
 //!
-//! Fields are known by their hashes. They are in leaves of some hundred, in the order of times; the
-//! fields of one leaf are in no order, and their times are only in the fields themselves. So an
-//! operation on the index looks at one leaf, and a field costs hardly more than its hash.
+//! The index identifies fields by their hashes. The hashes are in leaves of some hundred fields
+//! each, and the leaves are in the order of expiry. The fields of one leaf are in no order, and
+//! their times are only in the fields themselves. So an operation on the index examines one leaf,
+//! and a field costs hardly more memory than its hash.
 
 use std::collections::BTreeMap;
 
 use crate::keyspace::allocation::allocated_bytes;
 
-/// Most fields of a leaf. To split one looks up each of its fields, which takes some 20
+/// Most fields of a leaf. A split looks up each field of the leaf, which takes some 20
 /// microseconds.
 const LEAF_FIELDS_MAX: usize = 512;
 
-/// A bound of all fields of a leaf: no time and hash of one is lower.
+/// The lower bound of a leaf: no field of the leaf has a lower pair of time and hash.
 type LeafBound = (u64, u64);
 
-/// See the head of the module.
+/// The fields of a large hash that expire, in leaves ordered by time.
 #[derive(Debug, Default)]
 pub(super) struct ExpiryIndex {
     leaves: BTreeMap<LeafBound, Vec<u64>>,
-    /// Bytes of memory of all leaves.
+    /// The bytes of memory that all leaves occupy.
     leaf_bytes: usize,
-    /// Number of fields in all leaves.
+    /// The number of fields in all leaves.
     len: usize,
 }
 
@@ -34,24 +36,24 @@ impl Clone for ExpiryIndex {
     }
 }
 
-/// Returns how many bytes of memory a leaf occupies, with its part of a node of the tree.
+/// Returns the bytes of memory that a leaf occupies, including its part of a node of the tree.
 fn bytes_of(leaf: &Vec<u64>) -> usize {
     const NODE_BYTES: usize = 64;
     NODE_BYTES + allocated_bytes(leaf.capacity() * size_of::<u64>())
 }
 
 impl ExpiryIndex {
-    /// Returns a time before which no field expires, if one does.
+    /// Returns a time before which no field expires, or `None` if no field expires at all.
     pub(super) fn earliest_ms(&self) -> Option<u64> {
         self.leaves.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Returns a time before which the last of the fields does not expire.
+    /// Returns a lower bound for the expiry of the last field.
     pub(super) fn latest_bound_ms(&self) -> Option<u64> {
         self.leaves.last_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Returns how many fields there are.
+    /// Returns the number of fields.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -60,7 +62,7 @@ impl ExpiryIndex {
         self.leaf_bytes
     }
 
-    /// Adds a field. `expiry_of` returns when any field expires.
+    /// Adds a field. `expiry_of` returns the expiry of the field with a hash.
     pub(super) fn insert(
         &mut self,
         expiry_ms: u64,
@@ -69,7 +71,7 @@ impl ExpiryIndex {
     ) {
         let (bound, mut leaf) = match self.bound_of(expiry_ms, hash) {
             Some(bound) => (bound, self.take(bound)),
-            // It is before all others, so the first leaf begins with it now.
+            // The field expires before all others, so it becomes the bound of the first leaf.
             None => match self.leaves.first_key_value().map(|(bound, _)| *bound) {
                 Some(first) => ((expiry_ms, hash), self.take(first)),
                 None => ((expiry_ms, hash), Vec::new()),
@@ -110,27 +112,29 @@ impl ExpiryIndex {
         self.len -= 1;
     }
 
-    /// Takes the fields of the first leaf, if some of them may have expired.
+    /// Removes the first leaf and returns its fields, if some of them may have expired.
     pub(super) fn take_due_leaf(&mut self, now_ms: u64) -> Option<Vec<u64>> {
         let (&bound, _) = self.leaves.first_key_value()?;
         (bound.0 <= now_ms).then(|| self.take(bound))
     }
 
-    /// Puts fields back that were taken, with a bound of them.
+    /// Puts a leaf back that [`Self::take_due_leaf`] has removed, with a lower bound of its fields.
     pub(super) fn put_back(&mut self, bound: LeafBound, leaf: Vec<u64>) {
         self.add_leaf(bound, leaf);
     }
 
-    /// Returns how many fields have expired. `expiry_of` returns when any field does.
+    /// Returns the number of fields that have expired. `expiry_of` returns the expiry of the field
+    /// with a hash.
     pub(super) fn expired(&self, now_ms: u64, expiry_of: impl Fn(u64) -> Option<u64>) -> usize {
         let mut due = self.leaves.range(..=(now_ms, u64::MAX)).map(|(_, leaf)| leaf);
-        // All but the last one are before a leaf whose fields begin no later than now.
+        // All leaves but the last one come before a leaf whose bound is not later than now, so all
+        // their fields have expired.
         let Some(last) = due.next_back() else { return 0 };
         let has_expired = |&&field: &&u64| expiry_of(field).is_some_and(|at| at <= now_ms);
         last.iter().filter(has_expired).count() + due.map(Vec::len).sum::<usize>()
     }
 
-    /// Returns the bound of the leaf that a field is in.
+    /// Returns the bound of the leaf that contains a field.
     fn bound_of(&self, expiry_ms: u64, hash: u64) -> Option<LeafBound> {
         self.leaves.range(..=(expiry_ms, hash)).next_back().map(|(bound, _)| *bound)
     }

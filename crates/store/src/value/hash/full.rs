@@ -1,4 +1,4 @@
-//! The fields of a large hash.
+//! The full form of a hash: a table of its fields.
 
 use super::expiry_index::ExpiryIndex;
 use crate::keyspace::allocation::allocated_bytes;
@@ -6,17 +6,17 @@ use crate::keyspace::key::KeyHasher;
 use crate::keyspace::segment_table::SegmentTable;
 use crate::value::field_encoding::{EncodedField, decode_head};
 
-/// See the head of the module.
+/// A large hash: a table of fields with an index of their expiry.
 #[derive(Clone, Debug)]
 pub(super) struct FullFields {
     hasher: KeyHasher,
     table: SegmentTable<FieldEntry>,
     expiries: ExpiryIndex,
-    /// Bytes of memory of all entries, without the table.
+    /// The bytes of memory that all entries occupy, without the table.
     entry_bytes: usize,
 }
 
-/// One field: its head, and its value.
+/// One field in its encoded form: its head, followed by its value.
 #[derive(Clone, Debug)]
 pub(super) struct FieldEntry(Box<[u8]>);
 
@@ -37,8 +37,8 @@ impl FieldEntry {
         decode_head(&self.0).0
     }
 
-    /// Replaces the value and the expiry where the new ones have the same lengths. Returns whether
-    /// that was possible.
+    /// Replaces the value and the expiry in place if the new ones have the same lengths. Returns
+    /// whether that was possible.
     fn replace_in_place(&mut self, field: EncodedField<'_>) -> bool {
         let (_, expiry_ms, head_bytes) = decode_head(&self.0);
         let value = &mut self.0[head_bytes..];
@@ -54,7 +54,7 @@ impl FieldEntry {
     }
 }
 
-/// Returns when the field with a hash expires.
+/// Returns a function that finds the expiry of the field with a hash.
 fn expiry_of(table: &SegmentTable<FieldEntry>, hasher: KeyHasher) -> impl Fn(u64) -> Option<u64> {
     move |hash| {
         let is_it = |entry: &FieldEntry| {
@@ -92,14 +92,14 @@ impl FullFields {
         self.expiries.earliest_ms()
     }
 
-    /// Returns how many fields have expired and are still there.
+    /// Returns the number of fields that have expired but were not removed yet.
     pub(super) fn expired(&self, now_ms: u64) -> usize {
         self.expiries.expired(now_ms, expiry_of(&self.table, self.hasher))
     }
 
     /// Returns whether all fields have expired.
     pub(super) fn have_expired(&self, now_ms: u64) -> bool {
-        // If not all leaves begin before now, there are fields that have not expired.
+        // If the bound of the last leaf is later than now, some fields have not expired.
         let is_due = self.expiries.latest_bound_ms().is_some_and(|at| at <= now_ms);
         is_due && self.expiries.len() >= self.len() && self.expired(now_ms) >= self.len()
     }
@@ -109,8 +109,8 @@ impl FullFields {
         Some(entry.field())
     }
 
-    /// Adds a field, or replaces the one of the same name. Returns the expiry of that, if there was
-    /// one.
+    /// Adds a field, or replaces the one of the same name. Returns the expiry of the replaced
+    /// field, if there was one.
     pub(super) fn put(&mut self, field: EncodedField<'_>) -> Option<Option<u64>> {
         let hash = self.hasher.hash(field.name);
         let location = self.table.locate(hash, |entry| entry.name() == field.name);
@@ -141,7 +141,7 @@ impl FullFields {
         old
     }
 
-    /// Removes a field. Returns its expiry, if it was there.
+    /// Removes a field. Returns its expiry, or `None` if the field did not exist.
     pub(super) fn remove(&mut self, name: &[u8]) -> Option<Option<u64>> {
         let hash = self.hasher.hash(name);
         let is_it = |entry: &FieldEntry| entry.name() == name;
@@ -155,14 +155,14 @@ impl FullFields {
         Some(expiry_ms)
     }
 
-    /// Looks at fields that may have expired, about `count`, and removes those that have. Returns
-    /// how many.
+    /// Examines about `count` fields that may have expired, and removes the expired ones. Returns
+    /// their number.
     pub(super) fn remove_expired(&mut self, now_ms: u64, count: usize) -> usize {
         let (mut looked_at, mut removed) = (0, 0);
         while looked_at < count
             && let Some(mut leaf) = self.expiries.take_due_leaf(now_ms)
         {
-            // Fields that have not expired, with the time of the first of them.
+            // Fields of the leaf that have not expired, and the earliest expiry among them.
             let mut kept = Vec::new();
             let mut bound = (u64::MAX, u64::MAX);
             while looked_at < count
@@ -178,7 +178,8 @@ impl FullFields {
                 }
             }
             if !leaf.is_empty() {
-                // The rest was not looked at: it may have expired long ago.
+                // The rest of the leaf was not examined and may have expired long ago, so its bound
+                // must be the lowest.
                 bound = (0, 0);
                 leaf.append(&mut kept);
                 kept = leaf;
@@ -190,7 +191,7 @@ impl FullFields {
         removed
     }
 
-    /// Removes a field with this hash that has expired and is not in the index any more.
+    /// Removes a field with this hash that has expired and was removed from the index.
     fn remove_due(&mut self, hash: u64, now_ms: u64) -> bool {
         let hasher = self.hasher;
         let is_it = |entry: &FieldEntry| {

@@ -1,11 +1,13 @@
-//! Elements that follow each other, in one allocation of at most [`CHUNK_MAX_BYTES`].
+//! A chunk of a list: consecutive elements in one allocation of at most [`CHUNK_MAX_BYTES`].
 //!
-//! It begins with three numbers of 16 bits: where the elements begin and end, and how many there
-//! are. Unused space may be at both ends, so elements come and go there without moving others. An
-//! element has its length at both sides, so it is found from both: in one byte below 128, otherwise
-//! in two, of which the outer one has the upper bits and its highest bit set.
+//! A chunk begins with three numbers of 16 bits: the start and the end of the elements, and their
+//! number. Unused space may be at both ends, so elements are added and removed there without moving
+//! others. An element has its length at both sides, so chunks can be read in both directions. A
+//! length below 128 has one byte. A longer one has two, of which the outer one has the upper bits
+//! and its highest bit set.
 //!
-//! An element that is too large for that has a chunk of its own, with nothing but the head.
+//! An element that is too large for this has a chunk of its own, which consists of the head and the
+//! element.
 
 use std::ops::Range;
 
@@ -16,20 +18,20 @@ use crate::prefetch::prefetch;
 pub(super) const CHUNK_MAX_BYTES: usize = 8 * 1024;
 
 const HEAD_BYTES: usize = 6;
-/// The end of a chunk with one large element.
+/// The value of the end field that marks a chunk with one large element.
 const LARGE: u16 = u16::MAX;
 
-/// See the head of the module. An empty chunk may have no bytes at all.
+/// A chunk of list elements in its encoded form. An empty chunk may have no bytes at all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListChunk(Box<[u8]>);
 
-/// Returns how many bytes an element takes.
+/// Returns the number of bytes that an element takes in a chunk.
 fn entry_bytes(element: &[u8]) -> usize {
     let length_bytes = if element.len() < 0x80 { 1 } else { 2 };
     element.len().saturating_add(2 * length_bytes)
 }
 
-/// Writes an element into exactly the bytes that it takes.
+/// Encodes an element into a slice of exactly its encoded length.
 fn encode(element: &[u8], out: &mut [u8]) {
     let length = element.len();
     let last = out.len() - 1;
@@ -47,7 +49,8 @@ fn encode(element: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Returns the length from its outer byte and the one next to it, and how many bytes it takes.
+/// Decodes a length from its outer byte and the byte next to it. Returns the length, and the number
+/// of bytes that it takes.
 fn decode_length(outer: u8, inner: Option<u8>) -> Option<(usize, usize)> {
     if outer < 0x80 {
         return Some((outer.into(), 1));
@@ -56,7 +59,7 @@ fn decode_length(outer: u8, inner: Option<u8>) -> Option<(usize, usize)> {
 }
 
 impl ListChunk {
-    /// Begins to fetch its bytes into the cache.
+    /// Prefetches the bytes of the chunk into the cache of the processor.
     pub(super) fn prefetch(&self) {
         prefetch(&self.0);
     }
@@ -91,7 +94,7 @@ impl ListChunk {
         self.head(1) == Some(LARGE)
     }
 
-    /// Returns where the elements are.
+    /// Returns the range of bytes that the elements occupy.
     fn used(&self) -> Range<usize> {
         match (self.head(0), self.head(1)) {
             (Some(start), Some(LARGE)) => start.into()..self.0.len(),
@@ -109,7 +112,7 @@ impl ListChunk {
         allocated_bytes(self.0.len())
     }
 
-    /// Returns whether an element can be added.
+    /// Returns whether the chunk has space for an element.
     pub(super) fn has_space_for(&self, element: &[u8]) -> bool {
         self.can_hold(entry_bytes(element))
     }
@@ -119,18 +122,19 @@ impl ListChunk {
             && self.used().len().saturating_add(added_bytes) <= CHUNK_MAX_BYTES - HEAD_BYTES
     }
 
-    /// Returns whether the elements of another chunk fit too, with much space left.
+    /// Returns whether the elements of both chunks fit into one chunk with much space left.
     pub(super) fn is_small_with(&self, other: &Self) -> bool {
         !other.is_large() && self.can_hold(other.used().len() + CHUNK_MAX_BYTES / 2)
     }
 
-    /// Returns the elements, from both ends.
+    /// Returns an iterator over the elements, from both ends.
     pub(super) fn elements(&self) -> ChunkElements<'_> {
         let bytes = self.0.get(self.used()).unwrap_or_default();
         ChunkElements { bytes, left: self.len(), is_large: self.is_large() }
     }
 
-    /// Returns where the element with this index is; the end for an index that is none.
+    /// Returns the byte range of the element with an index, or an empty range at the end if no
+    /// element has this index.
     fn entry(&self, index: usize) -> Range<usize> {
         let used = self.used();
         let mut elements = self.elements();
@@ -140,7 +144,8 @@ impl ListChunk {
         start..used.end - elements.bytes.len()
     }
 
-    /// Replaces bytes of the elements by one element or none; `count` is how many there are then.
+    /// Replaces a byte range of elements by one element or none. `count` is the number of elements
+    /// afterwards.
     fn splice(&mut self, replaced: Range<usize>, element: Option<&[u8]>, count: usize) {
         let added = element.map_or(0, entry_bytes);
         let used = self.used();
@@ -158,7 +163,7 @@ impl ListChunk {
             None
         };
         let (start, at) = match target {
-            // The other elements stay where they are.
+            // The other elements stay in place.
             Some(start) => (start, start + (replaced.start - used.start)),
             None => self.rebuild(&used, &replaced, added, length),
         };
@@ -168,8 +173,8 @@ impl ListChunk {
         self.set_head(start..start + length, count);
     }
 
-    /// Moves the elements to a new allocation with a gap for `added` bytes. Returns where they
-    /// begin, and where the gap does.
+    /// Moves the elements to a new allocation with a gap for `added` bytes. Returns the start of
+    /// the elements and that of the gap.
     fn rebuild(
         &mut self,
         used: &Range<usize>,
@@ -177,8 +182,8 @@ impl ListChunk {
         added: usize,
         length: usize,
     ) -> (usize, usize) {
-        // A fourth more, so that elements can be added often before it is full; and all that the
-        // allocator gives.
+        // The allocation has a quarter of spare space, so that many elements can be added before it
+        // is full, and is rounded up to the granularity of the allocator.
         const ALLOCATION_BYTES: usize = 16;
         const ALLOCATION_HEADER_BYTES: usize = 8;
         let wanted = HEAD_BYTES + length + length / 4;
@@ -197,25 +202,25 @@ impl ListChunk {
         (start, at)
     }
 
-    /// Adds an element behind the others, for which there is space.
+    /// Appends an element. The chunk must have space for it.
     pub(super) fn push_back(&mut self, element: &[u8]) {
         let end = self.used().end;
         self.splice(end..end, Some(element), self.len() + 1);
     }
 
-    /// Adds an element before the others, for which there is space.
+    /// Prepends an element. The chunk must have space for it.
     pub(super) fn push_front(&mut self, element: &[u8]) {
         let start = self.used().start;
         self.splice(start..start, Some(element), self.len() + 1);
     }
 
-    /// Adds an element before the one with this index, for which there is space.
+    /// Inserts an element before the one with this index. The chunk must have space for it.
     pub(super) fn insert(&mut self, index: usize, element: &[u8]) {
         let start = self.entry(index).start;
         self.splice(start..start, Some(element), self.len() + 1);
     }
 
-    /// Replaces an element if the new one fits. Returns whether it does.
+    /// Replaces an element if the new one fits. Returns whether it was replaced.
     pub(super) fn replace(&mut self, index: usize, element: &[u8]) -> bool {
         let replaced = self.entry(index);
         let fits = !self.is_large()
@@ -231,7 +236,7 @@ impl ListChunk {
         fits
     }
 
-    /// Removes the elements of a range of indices that exist.
+    /// Removes the elements of a range of existing indices.
     pub(super) fn remove_range(&mut self, indices: Range<usize>) {
         if indices.is_empty() {
             return;
@@ -261,7 +266,7 @@ impl ListChunk {
         *self = kept;
     }
 
-    /// Takes the elements from an index on into a new chunk.
+    /// Moves the elements from an index on into a new chunk.
     pub(super) fn split_off(&mut self, index: usize) -> Self {
         let mut upper = Self::default();
         let mut elements = self.elements();
@@ -271,13 +276,13 @@ impl ListChunk {
         upper
     }
 
-    /// Adds the elements of another chunk, for which there is space.
+    /// Appends the elements of another chunk. The chunk must have space for them.
     pub(super) fn append(&mut self, other: &Self) {
         other.elements().for_each(|element| self.push_back(element));
     }
 }
 
-/// Elements of a chunk, from both ends.
+/// An iterator over the elements of a chunk, from both ends.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkElements<'l> {
     bytes: &'l [u8],
@@ -286,7 +291,7 @@ pub(super) struct ChunkElements<'l> {
 }
 
 impl<'l> ChunkElements<'l> {
-    /// Skips so many elements. They are counted from the end that is nearer.
+    /// Skips `count` elements. The position is searched from the nearer end.
     pub(super) fn skip_front(&mut self, count: usize) {
         if count <= self.left / 2 {
             for _ in 0..count {
@@ -303,7 +308,7 @@ impl<'l> ChunkElements<'l> {
         self.left -= count;
     }
 
-    /// Skips so many elements at the end.
+    /// Skips `count` elements at the end.
     pub(super) fn skip_back(&mut self, count: usize) {
         if count <= self.left / 2 {
             for _ in 0..count {

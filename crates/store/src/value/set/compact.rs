@@ -1,4 +1,4 @@
-//! The members of a small set, one behind the other in one allocation.
+//! The compact form of a set: all members follow one another in one allocation.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use crate::keyspace::allocation::allocated_bytes;
 use crate::prefetch::prefetch;
 use crate::value::field_encoding::{decode_number, encode_number, number_bytes};
 
-/// The number of members (2 bytes), and the length and the bytes of each. Without members it is
-/// empty.
+/// The encoded set: the number of members (2 bytes), and the length and the bytes of each member.
+/// Without members the encoding is empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CompactMembers {
     bytes: Vec<u8>,
@@ -16,7 +16,7 @@ pub(super) struct CompactMembers {
 const COUNT_BYTES: usize = 2;
 
 impl CompactMembers {
-    /// Begins to fetch its bytes into the cache.
+    /// Prefetches the bytes of the set into the cache of the processor.
     pub(super) fn prefetch(&self) {
         prefetch(&self.bytes);
     }
@@ -32,7 +32,7 @@ impl CompactMembers {
         allocated_bytes(self.bytes.capacity())
     }
 
-    /// Returns the members with where they are, with their lengths.
+    /// Returns the members, each with the byte range of its length and itself.
     fn ranges(&self) -> impl Iterator<Item = (Range<usize>, &[u8])> {
         let mut at = COUNT_BYTES;
         std::iter::from_fn(move || {
@@ -52,7 +52,7 @@ impl CompactMembers {
         self.iter().any(|other| other == member)
     }
 
-    /// Adds a member that is not there yet.
+    /// Adds a new member.
     pub(super) fn push(&mut self, member: &[u8]) {
         let added_bytes = number_bytes(member.len()) + member.len();
         if self.bytes.is_empty() {
@@ -60,7 +60,8 @@ impl CompactMembers {
             self.bytes.resize(COUNT_BYTES, 0);
         }
         if self.bytes.capacity() - self.bytes.len() < added_bytes {
-            // A little more than now, so that not each of many members moves all others.
+            // The new capacity has some spare bytes, so that not every addition of many moves all
+            // members.
             let spare_bytes = self.bytes.len() / 8;
             self.bytes.reserve_exact(added_bytes + spare_bytes);
         }
@@ -69,7 +70,7 @@ impl CompactMembers {
         self.set_len(self.len() + 1);
     }
 
-    /// Removes a member. Returns whether it was there.
+    /// Removes a member. Returns whether it existed.
     pub(super) fn remove(&mut self, member: &[u8]) -> bool {
         let found = self.ranges().find(|(_, other)| *other == member);
         let Some((range, _)) = found else { return false };

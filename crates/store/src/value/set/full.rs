@@ -1,15 +1,15 @@
-//! The members of a large set.
+//! The full form of a set: a table of its members.
 
 use super::Member;
 use crate::keyspace::allocation::allocated_bytes;
 use crate::keyspace::key::KeyHasher;
 use crate::keyspace::segment_table::SegmentTable;
 
-/// See the head of the module.
+/// A large set: a table of members.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FullMembers {
     table: SegmentTable<MemberText>,
-    /// Bytes of memory of all members, without the table.
+    /// The bytes of memory that all members occupy, without the table.
     member_bytes: usize,
 }
 
@@ -58,7 +58,7 @@ impl FullMembers {
         is_new
     }
 
-    /// Removes a member. Returns whether it was there.
+    /// Removes a member. Returns whether it existed.
     pub(super) fn remove(&mut self, member: &[u8], hasher: KeyHasher) -> bool {
         let is_it = |other: &MemberText| *other.0 == *member;
         let removed = self.table.remove(hasher.hash(member), is_it, Self::hash_of(hasher));

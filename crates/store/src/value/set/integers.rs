@@ -1,16 +1,17 @@
-//! A set of integers: sorted numbers in one allocation, each in as many bytes as the largest needs.
+//! The integer form of a set: sorted integers in one allocation, each in as many bytes as the
+//! largest one needs.
 
 use crate::keyspace::allocation::allocated_bytes;
 use crate::prefetch::prefetch;
 
-/// The bytes of each number (1 byte), and the numbers in ascending order. Without numbers it is
-/// empty.
+/// The encoded set: the number of bytes of each integer (1 byte), and the integers in ascending
+/// order. Without integers the encoding is empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IntegerSet {
     bytes: Vec<u8>,
 }
 
-/// Returns how many bytes a number needs.
+/// Returns the number of bytes that an integer needs.
 fn width_of(number: i64) -> usize {
     if i16::try_from(number).is_ok() {
         2
@@ -22,7 +23,7 @@ fn width_of(number: i64) -> usize {
 }
 
 impl IntegerSet {
-    /// Begins to fetch its bytes into the cache.
+    /// Prefetches the bytes of the set into the cache of the processor.
     pub(super) fn prefetch(&self) {
         prefetch(&self.bytes);
     }
@@ -53,7 +54,7 @@ impl IntegerSet {
         (0..self.len()).map_while(|index| self.get(index))
     }
 
-    /// Returns the index of a number, or the one that it would have.
+    /// Returns the index of a number, or as an error the index where it would be inserted.
     fn search(&self, number: i64) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -80,7 +81,8 @@ impl IntegerSet {
         }
         let width = self.width();
         if self.bytes.capacity() - self.bytes.len() < width {
-            // A little more than now, so that not each of many numbers moves all others.
+            // The new capacity has some spare bytes, so that not every addition of many moves all
+            // numbers.
             let spare_bytes = self.bytes.len() / 8;
             self.bytes.reserve_exact(width + spare_bytes);
         }
@@ -90,7 +92,7 @@ impl IntegerSet {
         true
     }
 
-    /// Writes all numbers in more bytes.
+    /// Rewrites all numbers with more bytes each.
     fn widen(&mut self, width: usize) {
         let mut bytes = Vec::with_capacity(1 + (self.len() + 1) * width);
         bytes.push(width as u8);
@@ -100,7 +102,7 @@ impl IntegerSet {
         self.bytes = bytes;
     }
 
-    /// Removes a number. Returns whether it was there.
+    /// Removes a number. Returns whether it existed.
     pub(super) fn remove(&mut self, number: i64) -> bool {
         let Ok(index) = self.search(number) else { return false };
         let width = self.width();

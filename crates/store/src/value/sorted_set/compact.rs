@@ -1,7 +1,7 @@
 //! The compact form of a sorted set: one allocation.
 //!
-//! Its first byte is the number of members. Then follow the members in order, each as the length
-//! of the member (1 byte), the form of the score (1), the score (1 to 8), and the member.
+//! The first byte is the number of members. The members follow in order, each as the length of the
+//! member (1 byte), the form of the score (1), the score (1 to 8), and the member.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,11 +10,12 @@ use super::{COMPACT_MAX_MEMBERS, COMPACT_MEMBER_MAX_BYTES, compare};
 use crate::keyspace::allocation::allocated_bytes;
 use crate::prefetch::prefetch;
 
-/// At most [`COMPACT_MAX_MEMBERS`] members of at most [`COMPACT_MEMBER_MAX_BYTES`].
+/// A sorted set of at most [`COMPACT_MAX_MEMBERS`] members of at most [`COMPACT_MEMBER_MAX_BYTES`]
+/// each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CompactSortedSet(Vec<u8>);
 
-/// Bytes of the largest head of an entry.
+/// Number of bytes of the largest head of an entry.
 const HEAD_MAX_BYTES: usize = 1 + 1 + 8;
 
 /// The head of an entry: everything before the member.
@@ -24,8 +25,8 @@ struct EntryHead {
 }
 
 impl EntryHead {
-    /// Scores that are small integers take as many bytes as these need. Minus zero becomes zero, as
-    /// in the compact form of Redis.
+    /// Encodes the head of an entry. A score that is a small integer takes only as many bytes as it
+    /// needs. Minus zero becomes zero, as in the compact form of Redis.
     fn new(member: &[u8], score: f64) -> Self {
         let integer = score as i32;
         let is_integer = f64::from(integer) == score;
@@ -69,7 +70,7 @@ fn decode(bytes: &[u8]) -> Option<(CompactEntry<'_>, &[u8])> {
 }
 
 impl CompactSortedSet {
-    /// Begins to fetch its bytes into the cache.
+    /// Prefetches the bytes of the set into the cache of the processor.
     pub(super) fn prefetch(&self) {
         prefetch(&self.0);
     }
@@ -86,7 +87,7 @@ impl CompactSortedSet {
         CompactEntries { bytes: self.0.get(1..).unwrap_or_default() }
     }
 
-    /// Returns whether the set may have one more member, and this one.
+    /// Returns whether the compact form allows one more member, and a member of this length.
     pub(super) fn has_space_for(&self, member: &[u8]) -> bool {
         self.len() < COMPACT_MAX_MEMBERS && member.len() <= COMPACT_MEMBER_MAX_BYTES
     }
@@ -97,14 +98,15 @@ impl CompactSortedSet {
         entries.find(|(_, (it, _))| *it == member).map(|(rank, (_, score))| (rank, score))
     }
 
-    /// Returns where the entry of a rank begins; the end for a rank that is none.
+    /// Returns the offset of the entry at a rank, or the end of the bytes if no entry has this
+    /// rank.
     fn offset(&self, rank: usize) -> usize {
         let mut entries = self.entries();
         entries.advance(rank);
         self.0.len() - entries.bytes.len()
     }
 
-    /// Adds a member that is not there, for which there is space.
+    /// Adds a new member, for which the set must have space.
     pub(super) fn insert(&mut self, member: &[u8], score: f64) {
         debug_assert!(self.has_space_for(member), "there is space for one more short member");
         let is_before = |it: &(&[u8], f64)| compare(*it, (member, score)) == Ordering::Less;
@@ -146,14 +148,14 @@ impl CompactSortedSet {
     }
 }
 
-/// Entries of the compact form, in order.
+/// An iterator over the entries of the compact form, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct CompactEntries<'s> {
     bytes: &'s [u8],
 }
 
 impl CompactEntries<'_> {
-    /// Skips so many entries.
+    /// Skips `count` entries.
     pub(super) fn advance(&mut self, count: usize) {
         for _ in 0..count {
             let Some((_, rest)) = decode(self.bytes) else { return };

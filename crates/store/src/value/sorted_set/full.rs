@@ -1,5 +1,6 @@
-//! The full form of a sorted set: members with their scores in an arena, a table that finds them
-//! by their bytes, and a tree that has them in order. Table and tree hold the numbers of members.
+//! The full form of a sorted set: an arena of members with their scores, a table that finds members
+//! by their bytes, and a tree that has them in order. The table and the tree hold the numbers of
+//! members.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -11,18 +12,18 @@ use crate::keyspace::allocation::allocated_bytes;
 use crate::keyspace::key::KeyHasher;
 use crate::keyspace::segment_table::SegmentTable;
 
-/// A sorted set of any size. No change of one member moves more than a few pages of memory.
+/// A sorted set of any size. A change of one member moves at most a few pages of memory.
 #[derive(Clone, Debug)]
 pub(crate) struct FullSortedSet {
     members: PagedArena<Member, MEMBERS_OF_PAGE>,
     table: SegmentTable<u32>,
     order: RankedTree,
     hasher: KeyHasher,
-    /// Bytes of memory of the texts of all members.
+    /// The bytes of memory that the texts of all members occupy.
     text_bytes: usize,
 }
 
-/// Members in one page of the arena: 6 KiB.
+/// The number of members in one page of the arena, which has 6 KiB.
 const MEMBERS_OF_PAGE: usize = 256;
 
 #[derive(Clone, Debug)]
@@ -76,7 +77,7 @@ impl FullSortedSet {
     /// Returns the rank that a member with this score has, or would have.
     fn rank_of(&self, bytes: &[u8], score: f64) -> usize {
         self.order.rank_where(|entry| match entry.score.partial_cmp(&score) {
-            // The text of a member is only looked at if its score is not enough.
+            // The text of a member is only read if the scores are equal.
             Some(Ordering::Less) => true,
             Some(Ordering::Greater) => false,
             _ => *self.members.get(entry.member).bytes < *bytes,
@@ -147,7 +148,7 @@ impl FullSortedSet {
         })
     }
 
-    /// Asserts that arena, table and tree agree.
+    /// Asserts that the arena, the table and the tree are consistent.
     #[cfg(test)]
     pub(super) fn check(&self) {
         assert_eq!(self.table.len(), self.len());
@@ -165,7 +166,7 @@ impl FullSortedSet {
     }
 }
 
-/// Members of the full form with their scores, from both ends.
+/// An iterator over members of the full form with their scores, from both ends.
 #[derive(Debug)]
 pub(crate) struct FullEntries<'s> {
     members: &'s PagedArena<Member, MEMBERS_OF_PAGE>,

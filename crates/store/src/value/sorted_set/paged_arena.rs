@@ -1,15 +1,15 @@
-//! Values at fixed numbers, in pages: the arena grows by one page, and nothing is ever moved.
+//! An arena that stores values under fixed numbers. It grows page by page, and never moves a value.
 
 use crate::keyspace::allocation::allocated_bytes;
 
-/// Holds values of one type, of which each is found by its number. A page has at most
+/// An arena of values of one type, each of which is found by its number. A page has at most
 /// `PAGE_SLOTS` values.
 #[derive(Debug)]
 pub(super) struct PagedArena<T, const PAGE_SLOTS: usize> {
     pages: Vec<ArenaPage<T>>,
     /// Pages that have unused slots.
     open: Vec<u32>,
-    /// Bytes of memory of all pages.
+    /// The bytes of memory that all pages occupy.
     page_bytes: usize,
 }
 
@@ -17,7 +17,7 @@ pub(super) struct PagedArena<T, const PAGE_SLOTS: usize> {
 struct ArenaPage<T> {
     slots: Vec<ArenaSlot<T>>,
     used: u32,
-    /// The first unused slot, which leads to the next one.
+    /// The first unused slot. Each unused slot has the number of the next one.
     first_unused: u32,
     is_open: bool,
 }
@@ -25,11 +25,11 @@ struct ArenaPage<T> {
 #[derive(Clone, Debug)]
 enum ArenaSlot<T> {
     Used(T),
-    /// The next unused slot of the page.
+    /// An unused slot, with the number of the next unused slot of the page.
     Unused(u32),
 }
 
-/// No slot.
+/// The number that means no slot.
 const NONE: u32 = u32::MAX;
 
 impl<T, const PAGE_SLOTS: usize> Default for PagedArena<T, PAGE_SLOTS> {
@@ -41,7 +41,7 @@ impl<T, const PAGE_SLOTS: usize> Default for PagedArena<T, PAGE_SLOTS> {
 impl<T: Clone, const PAGE_SLOTS: usize> Clone for PagedArena<T, PAGE_SLOTS> {
     fn clone(&self) -> Self {
         let pages: Vec<_> = self.pages.iter().map(ArenaPage::copy).collect();
-        // The copies have no more memory than they need.
+        // The copied pages have no spare capacity.
         let page_bytes = pages.iter().map(ArenaPage::allocated_bytes).sum();
         Self { pages, open: self.open.clone(), page_bytes }
     }
@@ -60,7 +60,8 @@ impl<T> ArenaPage<T> {
 }
 
 impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
-    /// Returns how many bytes of memory the arena occupies, without those that its values point to.
+    /// Returns the bytes of memory that the arena has allocated, without those that its values
+    /// point to.
     pub(super) fn allocated_bytes(&self) -> usize {
         self.page_bytes
             + allocated_bytes(self.pages.capacity() * size_of::<ArenaPage<T>>())
@@ -104,7 +105,7 @@ impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
         page_index * PAGE_SLOTS as u32 + slot_index
     }
 
-    /// Removes the value of a number. A page that has none left gives its memory back.
+    /// Removes the value with a number. A page without values is freed.
     pub(super) fn remove(&mut self, number: u32) -> Option<T> {
         let (page_index, slot_index) = Self::location(number);
         let page = self.pages.get_mut(page_index)?;
@@ -132,7 +133,7 @@ impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
         (number / PAGE_SLOTS, number % PAGE_SLOTS)
     }
 
-    /// Returns the value of a number.
+    /// Returns the value with a number.
     ///
     /// # Panics
     /// The number is not in use.
@@ -144,7 +145,7 @@ impl<T, const PAGE_SLOTS: usize> PagedArena<T, PAGE_SLOTS> {
         }
     }
 
-    /// Returns the value of a number, to be changed.
+    /// Returns the value with a number for changes.
     ///
     /// # Panics
     /// The number is not in use.

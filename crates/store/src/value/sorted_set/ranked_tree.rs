@@ -1,10 +1,9 @@
-//! Members in the order of their scores, with ranks: a B+ tree whose branches count the entries of
-//! each child.
+//! A B+ tree that holds members in the order of their scores. Its branches count the entries of
+//! each child, so it finds entries by rank.
 //!
-//! An entry is a score and the number of a member. The tree is changed at ranks, and a rank is
-//! found by a condition that holds for the first entries and for none behind them. So the tree
-//! needs no comparison of its own, and each of these takes time that grows with the logarithm of
-//! the number of entries.
+//! An entry is a score and the number of a member. The tree is changed at ranks. A rank is found by
+//! a condition that holds for a prefix of the entries and for none after it, so the tree needs no
+//! comparison of its own. Each of these operations takes logarithmic time in the number of entries.
 
 use std::ops::Range;
 
@@ -17,7 +16,7 @@ const MERGED_MIN: usize = CAPACITY / 4;
 /// Most entries of a node that was merged, so that the next insertion does not split it.
 const MERGED_MAX: usize = CAPACITY * 3 / 4;
 
-/// A score and the number of the member that has it.
+/// An entry: a score, and the number of the member that has the score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RankedEntry {
     pub(super) score: f64,
@@ -30,12 +29,12 @@ pub(super) struct RankedTree {
     leaves: PagedArena<Leaf, 32>,
     branches: PagedArena<Branch, 16>,
     root: u32,
-    /// How many branches are above each leaf.
+    /// The number of branches above each leaf.
     height: u32,
     len: usize,
 }
 
-/// Entries that follow each other.
+/// A leaf: consecutive entries.
 #[derive(Clone, Debug)]
 struct Leaf {
     len: usize,
@@ -43,7 +42,7 @@ struct Leaf {
     members: [u32; CAPACITY],
 }
 
-/// Nodes that follow each other, each with its number of entries and its first entry.
+/// A branch: consecutive nodes, each with its number of entries and its first entry.
 #[derive(Clone, Debug)]
 struct Branch {
     len: usize,
@@ -53,7 +52,7 @@ struct Branch {
     first_members: [u32; CAPACITY],
 }
 
-/// What a branch holds of one child.
+/// The data that a branch has of one child.
 #[derive(Clone, Copy, Debug)]
 struct Child {
     node: u32,
@@ -61,13 +60,14 @@ struct Child {
     first: RankedEntry,
 }
 
-/// Inserts a value into the first `len` ones of an array that has space for it.
+/// Inserts a value into the first `len` elements of an array that has space for it.
 fn insert_into<T: Copy>(array: &mut [T; CAPACITY], len: usize, at: usize, value: T) {
     array.copy_within(at..len, at + 1);
     array[at] = value;
 }
 
-/// Returns how many of the first `len` indices satisfy a condition that holds for none behind them.
+/// Returns the number of the first `len` indices that satisfy a condition, which must hold for a
+/// prefix of them only.
 fn partition_point(len: usize, mut is_before: impl FnMut(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, len);
     while low < high {
@@ -104,7 +104,7 @@ impl Leaf {
         entry
     }
 
-    /// Takes the entries from `at` on into a new leaf.
+    /// Moves the entries from `at` on into a new leaf.
     fn split_off(&mut self, at: usize) -> Self {
         let mut upper = Self::new();
         upper.append(self, at..self.len);
@@ -112,7 +112,7 @@ impl Leaf {
         upper
     }
 
-    /// Adds some of the entries of another leaf, for which there is space.
+    /// Appends a range of the entries of another leaf. The leaf must have space for them.
     fn append(&mut self, other: &Self, range: Range<usize>) {
         let target = self.len..self.len + range.len();
         self.len = target.end;
@@ -163,7 +163,7 @@ impl Branch {
         self.len -= 1;
     }
 
-    /// Takes the children from `slot` on into a new branch.
+    /// Moves the children from `slot` on into a new branch.
     fn split_off(&mut self, slot: usize) -> Self {
         let mut upper = Self::new();
         upper.append(self, slot..self.len);
@@ -171,7 +171,7 @@ impl Branch {
         upper
     }
 
-    /// Adds some of the children of another branch, for which there is space.
+    /// Appends a range of the children of another branch. The branch must have space for them.
     fn append(&mut self, other: &Self, range: Range<usize>) {
         let target = self.len..self.len + range.len();
         self.len = target.end;
@@ -181,8 +181,8 @@ impl Branch {
         self.first_members[target].copy_from_slice(&other.first_members[range]);
     }
 
-    /// Returns the child that has the entry at a rank, and the rank in it. A rank at the end leads
-    /// to the end of the last child.
+    /// Returns the child that has the entry at a rank, and the rank within the child. A rank at the
+    /// end leads to the end of the last child.
     fn child_at(&self, mut rank: usize) -> (usize, usize) {
         let mut slot = 0;
         while slot + 1 < self.len && rank >= self.counts[slot] as usize {
@@ -207,18 +207,19 @@ impl RankedTree {
         self.len
     }
 
-    /// Returns how many bytes of memory the tree occupies, without itself.
+    /// Returns the bytes of memory that the tree has allocated.
     pub(super) fn allocated_bytes(&self) -> usize {
         self.leaves.allocated_bytes() + self.branches.allocated_bytes()
     }
 
-    /// Returns how many entries satisfy a condition that holds for none behind them: the rank of
-    /// the first one that does not.
+    /// Returns the rank of the first entry that does not satisfy a condition, which must hold for a
+    /// prefix of the entries only. This is the number of entries that satisfy it.
     pub(super) fn rank_where(&self, is_before: impl Fn(RankedEntry) -> bool) -> usize {
         let (mut rank, mut node) = (0, self.root);
         for _ in 0..self.height {
             let branch = self.branches.get(node);
-            // The rank is within the last child that begins before it, or at its end.
+            // The rank is within, or at the end of, the last child whose first entry satisfies the
+            // condition.
             let slot = partition_point(branch.len, |slot| is_before(branch.first(slot)));
             let slot = slot.saturating_sub(1);
             rank += branch.count(0..slot);
@@ -265,7 +266,7 @@ impl RankedTree {
         self.height += 1;
     }
 
-    /// Inserts an entry below a node. If the node was split, returns the node behind it.
+    /// Inserts an entry below a node. If the node was split, returns the new node that follows it.
     fn insert_below(
         &mut self,
         node: u32,
@@ -292,7 +293,8 @@ impl RankedTree {
             leaf.insert(rank, entry);
             return None;
         }
-        // Only the last leaf is appended to: members that come in order leave full leaves.
+        // An entry at the end starts a new leaf, so members that are added in order leave full
+        // leaves.
         let kept = if rank == CAPACITY { CAPACITY } else { CAPACITY / 2 };
         let mut upper = leaf.split_off(kept);
         if rank < kept {
@@ -319,7 +321,7 @@ impl RankedTree {
         Some(self.branches.insert(upper))
     }
 
-    /// Returns what a branch holds of a node.
+    /// Returns the data that a branch holds of a node.
     fn child(&self, node: u32, height: u32) -> Child {
         if height == 0 {
             let leaf = self.leaves.get(node);
@@ -368,7 +370,7 @@ impl RankedTree {
         if height == 0 { self.leaves.get(node).len } else { self.branches.get(node).len }
     }
 
-    /// Moves the entries of a child to the one before or behind it, if they fit there.
+    /// Moves the entries of a child to the previous or the next child, if they fit there.
     fn merge_child(&mut self, node: u32, height: u32, slot: usize) {
         let branch = self.branches.get(node);
         let is_mergeable = |lower: usize| {
@@ -378,7 +380,7 @@ impl RankedTree {
         };
         let before = slot.checked_sub(1).and_then(is_mergeable);
         let Some((lower, kept, merged)) = before.or_else(|| is_mergeable(slot)) else {
-            // An empty child has no first entry.
+            // An empty child has no first entry, so it must be removed.
             if self.node_len(branch.children[slot], height - 1) == 0 {
                 self.free(branch.children[slot], height - 1);
                 self.branches.get_mut(node).remove(slot);
@@ -407,7 +409,7 @@ impl RankedTree {
     }
 }
 
-/// The entries of a range of ranks, from both ends.
+/// An iterator over the entries of a range of ranks, from both ends.
 #[derive(Debug)]
 pub(super) struct RankedRange<'t> {
     tree: &'t RankedTree,
