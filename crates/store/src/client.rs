@@ -1,8 +1,8 @@
-//! One client of a store: its bytes in, replies out.
+//! One client of a store. Its input is bytes of the protocol, its output is replies.
 //!
 //! A command that may take long is not executed by the thread that has the bytes: the client has a
-//! [`Job`] then, and waits. Its owner takes the job, has another thread run it, and hands the
-//! result back. Bytes that come meanwhile are kept.
+//! [`Job`] then, and waits. The owner of the client takes the job, runs it on another thread, and
+//! returns the result to the client. Bytes that arrive meanwhile are buffered.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,18 +19,19 @@ use crate::resp::output::ReplyOutput;
 use crate::resp::reply::{Reply, RespVersion};
 use crate::store::Store;
 
-/// See the head of the module.
+/// One client of a store.
 #[derive(Debug)]
 pub struct Client {
     state: ClientState,
-    /// Of the command that is executed, or has not come whole, and of those behind it.
+    /// The parsers of the current command, which is executed or incomplete, and of the following
+    /// ones.
     ahead: Lookahead,
-    /// The beginning of a command that has not come whole.
+    /// The first bytes of an incomplete command.
     buffer: Vec<u8>,
-    /// How many bytes the command in the buffer has at least.
+    /// The least number of bytes of the command in the buffer.
     wanted_bytes: usize,
     waiting: JobWait,
-    /// Bytes of memory that were counted, without those of the job.
+    /// The bytes of memory that were counted, without those of the job.
     counted_bytes: usize,
 }
 
@@ -38,9 +39,9 @@ pub struct Client {
 #[derive(Debug)]
 enum JobWait {
     No,
-    /// The job was not taken yet.
+    /// A job exists, but was not taken yet.
     Queued(Box<Job>),
-    /// The job has the state of the client, which is another one meanwhile.
+    /// The job runs. It holds the state of the client, which has a placeholder meanwhile.
     Running,
 }
 
@@ -48,13 +49,13 @@ enum JobWait {
 #[derive(Debug)]
 struct DeferredCommand {
     prepared: Prepared,
-    /// How many bytes it has.
+    /// The number of bytes of the command.
     bytes: usize,
-    /// It is a job; otherwise it is queued for a transaction.
+    /// Whether the command becomes a job. Otherwise it is queued for a transaction.
     is_job: bool,
 }
 
-/// What commands know of a client and can change.
+/// The state of a client that commands can read and change.
 #[derive(Debug)]
 pub(crate) struct ClientState {
     pub(crate) info: Arc<ClientInfo>,
@@ -62,12 +63,12 @@ pub(crate) struct ClientState {
     pub(crate) version: RespVersion,
     pub(crate) is_authenticated: bool,
     pub(crate) transaction: Transaction,
-    /// The connection is closed behind the replies.
+    /// Whether the connection must be closed after the replies.
     pub(crate) is_closing: bool,
 }
 
 impl ClientState {
-    /// Returns what stands for the state while a job has it.
+    /// Returns a placeholder for the state while a job holds the state.
     fn stand_in(&self) -> Self {
         let Self { info, database, version, is_authenticated, .. } = self;
         Self {
@@ -92,7 +93,7 @@ impl ClientState {
 }
 
 impl Client {
-    /// Returns a client that has just connected from an address, which is text.
+    /// Creates a client that has just connected from an address, given as text.
     pub fn new(store: &Store, address: &str, now_ms: u64) -> Self {
         let state = ClientState {
             info: store.clients.add(address, now_ms),
@@ -107,21 +108,22 @@ impl Client {
         Self { state, ahead, buffer, wanted_bytes: 0, waiting, counted_bytes: 0 }
     }
 
-    /// Calls a function when another client kills this one, from any thread. The connection is to
-    /// be closed then; without the function, it is closed when the client sends something.
+    /// Sets a function that is called, on any thread, when another client kills this one. The
+    /// function must cause the connection to be closed. Without it, the connection is closed when
+    /// the client sends data.
     pub fn on_kill(&self, wake: impl Fn() + Send + Sync + 'static) {
         self.state.info.on_kill(Box::new(wake));
     }
 
-    /// Executes the commands in bytes that have come. `now_ms` are milliseconds since 1970. The
-    /// replies are added to the output. In the end, there may be a job ([`Self::take_job`]).
+    /// Executes the commands in received bytes. `now_ms` is the time in milliseconds since 1970.
+    /// The replies are added to the output. Afterwards there may be a job ([`Self::take_job`]).
     pub fn receive(&mut self, store: &Store, bytes: &[u8], now_ms: u64, output: &mut ReplyOutput) {
         self.take_input(store, bytes, now_ms, output);
         self.count_memory(store);
     }
 
-    /// Counts the memory of commands that have not come whole or wait. Closes the connection if
-    /// those of all clients have too much, and this client has the most.
+    /// Counts the memory of incomplete and waiting commands. Closes the connection if those of all
+    /// clients occupy too much and this client has the most.
     #[inline]
     fn count_memory(&mut self, store: &Store) {
         let bytes = self.buffer.capacity() + self.state.transaction.queued_bytes();
@@ -165,7 +167,7 @@ impl Client {
             return;
         }
         if self.buffer.len() + bytes.len() > COMMAND_MAX_BYTES {
-            // As Redis does it: without a reply.
+            // As in Redis, the connection is closed without a reply.
             self.state.is_closing = true;
             return;
         }
@@ -176,8 +178,8 @@ impl Client {
         }
     }
 
-    /// Executes the whole commands in the bytes that have come, unless the client waits for a job.
-    /// The rest is the buffer then.
+    /// Executes the complete commands in the received bytes, unless the client waits for a job. The
+    /// rest of the bytes becomes the buffer.
     fn execute_buffer(
         &mut self,
         store: &Store,
@@ -205,7 +207,7 @@ impl Client {
     }
 
     /// Makes a job of the command at a position of a buffer, or queues it for a transaction without
-    /// copying it if it is long. Returns what is behind it.
+    /// copying it if it is long. Returns the bytes that follow it.
     fn keep(
         &mut self,
         store: &Store,
@@ -214,13 +216,13 @@ impl Client {
         output: &mut ReplyOutput,
     ) -> Vec<u8> {
         let current = std::mem::take(&mut self.ahead);
-        // What is behind the command is parsed again from its beginning.
+        // The bytes after the command are parsed again from their beginning.
         let (arguments, rest) = current.parser().take_arguments(buffer, start, bytes);
         self.wanted_bytes = 0;
         if is_job {
             let bytes = arguments.memory_bytes() + self.state.transaction.queued_bytes();
             if bytes > UNCOUNTED_CLIENT_BYTES {
-                // What they were before is counted once.
+                // The memory moves to another count, and must not be counted twice.
                 store.clients.set_memory(&self.state.info, 0);
                 self.counted_bytes = 0;
                 store.clients.set_job_memory(&self.state.info, bytes);
@@ -251,8 +253,9 @@ impl Client {
         }
     }
 
-    /// Goes on behind a job with the bytes that have come meanwhile. The reply of the job was sent
-    /// ([`FinishedJob::take_output`]); those of the commands behind it are added to the output.
+    /// Continues after a job with the bytes that have arrived meanwhile. The caller has sent the
+    /// reply of the job ([`FinishedJob::take_output`]). The replies of the following commands are
+    /// added to the output.
     pub fn finish(
         &mut self,
         store: &Store,
@@ -273,7 +276,7 @@ impl Client {
         self.count_memory(store);
     }
 
-    /// Runs the jobs of the client in this thread until it waits for none, where that is no matter.
+    /// Runs all jobs of the client on this thread, for callers that may block.
     pub fn run_jobs(&mut self, store: &Store, now_ms: u64, output: &mut ReplyOutput) {
         while let Some(job) = self.take_job() {
             let mut finished = job.run(store, now_ms);
@@ -282,8 +285,8 @@ impl Client {
         }
     }
 
-    /// Executes the whole commands that the input begins with. Returns their bytes, and the command
-    /// behind them if it is not executed here.
+    /// Executes the complete commands at the start of the input. Returns their number of bytes, and
+    /// the command after them if it is not executed here.
     fn execute_all(
         &mut self,
         store: &Store,
@@ -328,12 +331,12 @@ impl Client {
         (executed, None)
     }
 
-    /// Returns whether the connection is to be closed behind the replies.
+    /// Returns whether the connection must be closed after the replies.
     pub fn is_closing(&self) -> bool {
         self.state.is_closing
     }
 
-    /// The connection has ended.
+    /// Handles the end of the connection.
     pub fn disconnect(&mut self, store: &Store) {
         if let Some(job) = self.take_job() {
             job.abandon(store);

@@ -1,4 +1,4 @@
-//! From arguments to the call of a command: look-up, checks, locks.
+//! Dispatches commands from their arguments to their handlers: lookup, checks, locks.
 
 use crate::client::ClientState;
 use crate::command::call::Call;
@@ -17,24 +17,24 @@ use crate::resp::output::ReplyOutput;
 use crate::resp::reply::Reply;
 use crate::store::Store;
 
-/// What is known of a command before it is executed.
+/// The data of a command that is known before its execution.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prepared {
     row: Option<CommandRow>,
-    /// The hash of the first argument behind the name, if it is a key.
+    /// The hash of the first argument after the name, if it is a key.
     first_hash: Option<u64>,
-    /// What of the first key comes into the cache.
+    /// The parts of the first key that were prefetched into the cache.
     fetched: Fetched,
 }
 
-/// What of a key was fetched into the cache before its command is executed, one after the other.
+/// The progress of prefetching a key into the cache before its command is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Fetched {
     #[default]
     Nothing,
     Entry,
     Record,
-    /// The parts of the record, or there are none.
+    /// The parts of the record were prefetched, or it has none.
     Parts,
 }
 
@@ -72,7 +72,7 @@ impl Prepared {
         }
     }
 
-    /// Begins to fetch the entry of the first key into the cache.
+    /// Prefetches the entry of the first key into the cache.
     #[inline]
     pub(crate) fn prefetch_entry(&mut self, store: &Store, database: usize) {
         if let Some(hash) = self.first_hash {
@@ -81,7 +81,7 @@ impl Prepared {
         }
     }
 
-    /// Begins to fetch the record of the first key into the cache if its entry is there.
+    /// Prefetches the record of the first key into the cache, if its entry was prefetched.
     #[inline]
     pub(crate) fn prefetch_record(&mut self, store: &Store, database: usize) {
         if let (Some(hash), Fetched::Entry) = (self.first_hash, self.fetched) {
@@ -90,8 +90,8 @@ impl Prepared {
         }
     }
 
-    /// Begins to fetch the parts of the record of the first key into the cache if the record is
-    /// there.
+    /// Prefetches the parts of the record of the first key into the cache, if the record was
+    /// prefetched.
     #[inline]
     pub(crate) fn prefetch_parts(&mut self, store: &Store, database: usize) {
         if let (Some(hash), Fetched::Record) = (self.first_hash, self.fetched) {
@@ -101,14 +101,14 @@ impl Prepared {
     }
 }
 
-/// What has become of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Execution {
-    /// It was executed or queued, and its reply is there.
+    /// The command was executed or queued, and its reply is in the output.
     Done,
-    /// It may take long, or waits for a shard: it is to be executed as a job.
+    /// The command may take long or waits for a shard, so it must be executed as a job.
     Job,
-    /// It is to be queued for a transaction, without copying its arguments.
+    /// The caller must queue the command for a transaction, without copying its arguments.
     Queued,
 }
 
@@ -174,8 +174,8 @@ pub(crate) fn execute(
     }
 }
 
-/// Returns the shards that a job locks. One that walks through a database locks none: it locks one
-/// after the other.
+/// Returns the shards that a job locks. A job that walks through a database gets none, because it
+/// locks one shard after the other.
 pub(crate) fn shards_of_job(
     store: &Store,
     client: &ClientState,
@@ -192,7 +192,7 @@ pub(crate) fn shards_of_job(
     }
 }
 
-/// Executes a command that was found to be a job. The reply is added to the output.
+/// Executes a command as a job. The reply is added to the output.
 pub(crate) fn execute_job(
     locks: &mut Locks<'_>,
     client: &mut ClientState,
@@ -213,12 +213,12 @@ pub(crate) fn execute_job(
 pub(crate) struct CommandCall<'a> {
     pub(crate) command: &'static CommandSpec,
     pub(crate) arguments: Arguments<'a>,
-    /// See [`Call`].
+    /// The hash of the first argument after the name, as in [`Call`].
     pub(crate) first_hash: Option<u64>,
 }
 
-/// Calls a command whose keys are locked. The reply is added to the output, unless the command is
-/// more work than the limit.
+/// Calls a command whose keys are locked. The reply is added to the output, unless the work of the
+/// command exceeds the limit.
 pub(crate) fn call(
     locks: &mut Locks<'_>,
     client: &mut ClientState,
@@ -257,7 +257,7 @@ fn call_timed(call: &mut Call<'_, '_>) -> Result<(), Error> {
     result
 }
 
-/// Returns the command, if the client may use it as it did.
+/// Checks that the client may use a command with these arguments, and returns the command.
 fn check(
     client: &ClientState,
     row: Option<CommandRow>,
@@ -288,7 +288,7 @@ pub(crate) fn wrong_arity(name: &str) -> Error {
 }
 
 fn unknown(arguments: Arguments<'_>) -> Error {
-    /// Bytes that Redis shows of the name, and of all other arguments together.
+    /// Most bytes that Redis shows of the name, and of all other arguments together.
     const SHOWN_BYTES: usize = 128;
     let shown = |bytes: &[u8], most: usize| {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(most)]);
@@ -306,11 +306,11 @@ fn unknown(arguments: Arguments<'_>) -> Error {
     Error::new(format!("ERR unknown command '{name}', with args beginning with: {others}"))
 }
 
-/// Why the shards of a command are not locked.
+/// The reason why the shards of a command were not locked.
 enum LockError {
-    /// A job has one of them.
+    /// A job holds the lock of one of the shards.
     Busy,
-    /// The argument that says how many keys there are does not.
+    /// The argument with the number of keys is invalid.
     Keys(Error),
 }
 
@@ -370,10 +370,10 @@ pub(crate) fn shards(
     Ok(keys.map(|key| store.shard_index(store.key(key))).collect())
 }
 
-/// Returns which arguments are keys.
+/// Returns the indices of the arguments that are keys.
 ///
 /// # Errors
-/// The argument that says how many there are does not.
+/// The argument with the number of keys is invalid.
 pub(crate) fn key_positions(
     command: &CommandSpec,
     arguments: &Arguments<'_>,
@@ -389,7 +389,7 @@ pub(crate) fn key_positions(
         }
         KeyArguments::Counted { count, also } => {
             let text = arguments.get(count).ok_or(SYNTAX)?;
-            // The handler replies to a number that is none or does not fit.
+            // The handler replies with the error if the number is invalid or does not fit.
             let keys = usize::try_from(parse_i64(text).unwrap_or(0))
                 .unwrap_or(0)
                 .min(arguments.len() - count - 1);

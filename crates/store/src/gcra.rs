@@ -1,51 +1,54 @@
 //! Rate limits by the generic cell rate algorithm (GCRA), in integers.
 //!
-//! A limit is a bucket of tokens, which come back one after the other. Its whole state is one time:
-//! when all tokens are back, if none is taken any more. It is not before now.
+//! A limit is a bucket of tokens, which is refilled one token after the other. The whole state of a
+//! bucket is one time, which is not before now: the time at which the bucket is full again if no
+//! more tokens are taken.
 
-/// How many tokens may be taken.
+/// A rate limit.
 ///
-/// In any time, not more tokens are taken than the bucket has and come back in that time.
+/// In any period, the number of tokens taken is at most the capacity of the bucket plus the tokens
+/// that are refilled in that period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Nanoseconds in which one token comes back.
+    /// The nanoseconds in which one token is refilled.
     interval_ns: u64,
-    /// Tokens of a full bucket.
+    /// The number of tokens of a full bucket.
     capacity: u64,
-    /// Nanoseconds in which an empty bucket becomes full.
+    /// The nanoseconds in which an empty bucket becomes full.
     refill_ns: u64,
 }
 
-/// Whether tokens could be taken, and what is left.
+/// The result of taking tokens, with the state of the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Whether they could be taken.
+    /// The outcome of taking the tokens.
     pub outcome: TakeOutcome,
-    /// Tokens that can be taken at once.
+    /// The number of tokens that are still available.
     pub available: u64,
-    /// When all tokens are back, in the nanoseconds of the clock: the state of the bucket.
+    /// The state of the bucket: the time at which it is full, in nanoseconds of the clock.
     pub full_at_ns: u64,
-    /// Nanoseconds until then.
+    /// The nanoseconds until the bucket is full.
     pub full_after_ns: u64,
 }
 
-/// Whether tokens could be taken.
+/// The outcome of taking tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeOutcome {
-    /// They are taken.
+    /// The tokens were taken.
     Allowed,
-    /// None is taken; it is possible in so many nanoseconds.
+    /// No token was taken. A retry is possible in so many nanoseconds.
     RetryAfter(u64),
-    /// None is taken: the bucket never has so many.
+    /// No token was taken, because the bucket never has so many.
     Never,
 }
 
 impl RateLimit {
-    /// Returns a limit of `tokens` in `period_ns` nanoseconds, and of `burst` more at once than
-    /// one. Returns `None` if a number is 0, or if it takes more than 584 years to fill the bucket.
+    /// Creates a limit of `tokens` in `period_ns` nanoseconds, with bursts of `burst` tokens in
+    /// addition to one. Returns `None` if a number is 0, or if it takes more than 584 years to fill
+    /// the bucket.
     ///
-    /// A token takes a whole number of nanoseconds to come back. It is rounded up, so that a limit
-    /// never allows more than it says.
+    /// The refill time of a token is rounded up to whole nanoseconds, so a limit never allows more
+    /// than configured.
     pub fn new(burst: u64, tokens: u64, period_ns: u64) -> Option<Self> {
         if tokens == 0 || period_ns == 0 {
             return None;
@@ -55,14 +58,14 @@ impl RateLimit {
         Some(Self { interval_ns, capacity, refill_ns })
     }
 
-    /// Returns how many tokens a full bucket has.
+    /// Returns the number of tokens of a full bucket.
     pub fn capacity(self) -> u64 {
         self.capacity
     }
 
-    /// Takes `count` tokens at a time in nanoseconds. `full_at_ns` is the state of the bucket,
-    /// which is full without one. Returns `None` if the time at which all tokens are back is
-    /// beyond the clock.
+    /// Takes `count` tokens at the time `now_ns`, in nanoseconds. `full_at_ns` is the state of the
+    /// bucket; without a state the bucket is full. Returns `None` if the new state exceeds the
+    /// range of the clock.
     ///
     /// A clock that goes back makes a limit stricter and never allows more.
     pub fn take(self, full_at_ns: Option<u64>, count: u64, now_ns: u64) -> Option<Taken> {

@@ -1,4 +1,4 @@
-//! Patterns of keys, as `KEYS` and `SCAN` have them.
+//! Glob patterns of keys, for `KEYS` and `SCAN`.
 
 /// Returns whether a text matches a pattern: `*` is any bytes, `?` any byte, `[a-z]` one of some
 /// and `[^a-z]` any other, and `\` takes the next byte as it is.
@@ -6,7 +6,8 @@
 /// The time is at most proportional to the product of both lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut text_at) = (0, 0);
-    // Where to go on if what follows the last star does not match: one byte later.
+    // The positions at which matching resumes if the pattern after the last star does not match:
+    // one byte later in the text.
     let mut retry = None;
     loop {
         if let Some(b'*') = pattern.get(at) {
@@ -35,7 +36,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// Matches one byte. Returns how long its part of the pattern is.
+/// Matches one byte. Returns the length of the part of the pattern that has matched it.
 fn match_one(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),
@@ -49,14 +50,14 @@ fn match_one(pattern: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-/// Returns whether a byte is in the class that begins behind `[`, and the length of the class.
+/// Returns whether a byte is in the class that begins after `[`, and the length of the class.
 fn class(pattern: &[u8], byte: u8) -> (bool, usize) {
     let is_negated = pattern.first() == Some(&b'^');
     let mut at = usize::from(is_negated);
     let mut is_in = false;
     loop {
         match pattern[at.min(pattern.len())..] {
-            // A class without an end lasts to the end.
+            // A class without a closing bracket extends to the end of the pattern.
             [] => break,
             [b']', ..] => {
                 at += 1;

@@ -12,7 +12,8 @@ use crate::resp::arguments::OwnedArguments;
 use crate::resp::output::ReplyOutput;
 use crate::store::Store;
 
-/// A command of a client, which waits until it is executed: see [`Client`](crate::client::Client).
+/// A job: a command of a client that waits for its execution. [`Client`](crate::client::Client)
+/// creates jobs.
 #[derive(Debug)]
 pub struct Job {
     state: ClientState,
@@ -60,21 +61,22 @@ impl Job {
         LockedJob { job: self, locks, now_ms }
     }
 
-    /// Returns which shards it locks.
+    /// Returns the shards that the job locks.
     pub fn shards(&self) -> ShardSet {
         self.shards
     }
 
-    /// Returns whether another job has one of the shards that this one needs: then it has to wait.
+    /// Returns whether another job holds one of the shards that this job needs, so that this one
+    /// has to wait.
     pub fn is_blocked(&self, store: &Store) -> bool {
         if self.shards.is_empty() {
-            // It locks one after the other.
+            // This job locks all shards one after the other.
             return (0..store.shard_count()).any(|index| store.has_job(index));
         }
         self.shards.indices().any(|index| store.has_job(index))
     }
 
-    /// The client is gone, and the command is not executed.
+    /// Drops the job of a client that has disconnected, without executing the command.
     pub fn abandon(mut self, store: &Store) {
         self.state.transaction.discard(store);
         store.clients.set_job_memory(&self.state.info, 0);
@@ -82,8 +84,8 @@ impl Job {
 }
 
 impl LockedJob<'_> {
-    /// Executes the command. If that panics, which is a fault in the program, there is no reply and
-    /// the client is to be closed, but the thread goes on.
+    /// Executes the command. If the command panics, which is a bug, there is no reply and the
+    /// client must be closed, but the thread goes on.
     pub fn run(self) -> FinishedJob {
         let Self { job, mut locks, now_ms } = self;
         let Job { mut state, prepared, arguments, .. } = job;
@@ -102,7 +104,7 @@ impl LockedJob<'_> {
 }
 
 impl FinishedJob {
-    /// Returns whether the command has failed because of a fault in the program.
+    /// Returns whether the command has panicked because of a bug.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -112,14 +114,14 @@ impl FinishedJob {
         std::mem::take(&mut self.output)
     }
 
-    /// The client is gone: nothing waits for the reply.
+    /// Drops the result of a job of a client that has disconnected.
     pub fn abandon(mut self, store: &Store) {
         self.state.transaction.discard(store);
         store.clients.set_job_memory(&self.state.info, 0);
     }
 }
 
-/// Shards, one bit for each.
+/// A set of shards, one bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardSet(u64);
 
@@ -158,9 +160,9 @@ impl FromIterator<usize> for ShardSet {
     }
 }
 
-/// Jobs that wait for a thread, each with the shards that it locks. A job begins before all that
-/// came later and need one of its shards, and only when no job that runs has one of them: so no
-/// thread waits for another one, and no job waits for ever.
+/// The queue of jobs that wait for a thread, each with the shards that it locks. A job begins
+/// before all later jobs that need one of its shards, and only when no running job holds one of
+/// them. So no thread waits for another one, and no job waits forever.
 #[derive(Debug)]
 pub struct JobQueue<T> {
     waiting: VecDeque<(ShardSet, T)>,
@@ -179,8 +181,8 @@ impl<T> JobQueue<T> {
         self.waiting.push_back((shards, job));
     }
 
-    /// Returns the next job that can run, if there is one, and its shards. Behind its end comes
-    /// [`Self::finished`].
+    /// Returns the next job that can run, if there is one, and its shards. After the end of the
+    /// job, the caller calls [`Self::finished`].
     pub fn start(&mut self) -> Option<(ShardSet, T)> {
         let mut taken = self.running.0;
         let position = self.waiting.iter().position(|(shards, _)| {
@@ -193,7 +195,7 @@ impl<T> JobQueue<T> {
         Some(started)
     }
 
-    /// A job with these shards does not run any more.
+    /// Records that a job with these shards has ended.
     pub fn finished(&mut self, shards: ShardSet) {
         self.running.0 &= !shards.0;
     }

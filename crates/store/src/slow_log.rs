@@ -1,8 +1,9 @@
-//! Commands that took long, for `SLOWLOG`.
+//! The log of slow commands, for `SLOWLOG`.
 //!
-//! A command is timed with two looks at the clock that the settings have. Those that take some
-//! microseconds are not, unless the threshold is that low or their arguments are large; nor are
-//! those whose work was found to be less than a millisecond, unless the threshold is about that.
+//! A command is timed by two reads of the clock of the settings. Two kinds of commands are not
+//! timed: those that take some microseconds, unless the threshold is that low or their arguments
+//! are large; and those whose estimated work is less than a millisecond, unless the threshold is of
+//! that order.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -22,9 +23,9 @@ use crate::settings::{Clock, SlowLogSettings};
 #[derive(Debug, Default)]
 pub(crate) struct SlowLog {
     clock: Option<Clock>,
-    /// Short commands with at least so many bytes are timed, too.
+    /// The least number of bytes of short commands that are timed, too.
     timed_min_bytes: AtomicUsize,
-    /// Commands whose work is limited are timed, too.
+    /// Whether commands whose work is limited are timed, too.
     times_limited: AtomicBool,
     slower_than_us: AtomicI64,
     entries_max: AtomicUsize,
@@ -34,23 +35,23 @@ pub(crate) struct SlowLog {
 /// The commands that were recorded.
 #[derive(Debug, Default)]
 pub(crate) struct SlowEntries {
-    /// The newest one is the first.
+    /// The entries, the newest one first.
     pub(crate) newest: VecDeque<SlowEntry>,
     next_id: i64,
 }
 
-/// A command that was slow.
+/// An entry of the log: a slow command.
 #[derive(Debug)]
 pub(crate) struct SlowEntry {
     pub(crate) id: i64,
-    /// Seconds since 1970.
+    /// The time of the command, in seconds since 1970.
     pub(crate) at_s: u64,
-    /// How long it took.
+    /// The duration of the command, in microseconds.
     pub(crate) took_us: u64,
     pub(crate) arguments: Vec<Box<[u8]>>,
-    /// Where its client has connected from.
+    /// The address of the client.
     pub(crate) address: Box<str>,
-    /// What its client calls itself.
+    /// The name that the client has set for itself.
     pub(crate) name: String,
 }
 
@@ -91,14 +92,14 @@ impl SlowLog {
         !is_short && may_be_slow || bytes >= self.timed_min_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the time in microseconds at which a command starts that is timed.
+    /// Returns the start time of a command in microseconds, or `None` if the command is not timed.
     pub(crate) fn start(&self, command: &CommandSpec) -> Option<u64> {
         // The commands of a transaction are timed, and `EXEC` only executes them.
         let Clock(clock) = self.clock.filter(|_| !command.flags.has(Flags::NOT_QUEUED))?;
         Some(clock())
     }
 
-    /// Records a command that has ended if it was slow. `started_us` is from [`Self::start`].
+    /// Records a command after its end, if it was slow. `started_us` is from [`Self::start`].
     pub(crate) fn end(
         &self,
         started_us: u64,
@@ -115,7 +116,7 @@ impl SlowLog {
         }
         let arguments = recorded(command, arguments);
         let (address, mut name) = (client.address.clone(), client.names().name);
-        // It is ASCII.
+        // The name is ASCII, so this never cuts within a character.
         name.truncate(SLOW_ARGUMENT_BYTES_MAX);
         let mut entries = self.entries();
         let id = entries.next_id;
@@ -130,8 +131,7 @@ impl SlowLog {
     }
 }
 
-/// Returns the arguments as they are recorded: the first bytes of the first ones, without
-/// passwords.
+/// Returns the arguments to record: the first bytes of the first arguments, without passwords.
 fn recorded(command: &CommandSpec, arguments: Arguments<'_>) -> Vec<Box<[u8]>> {
     let count = arguments.len();
     let is_cut = count > SLOW_ARGUMENTS_MAX;
@@ -144,7 +144,8 @@ fn recorded(command: &CommandSpec, arguments: Arguments<'_>) -> Vec<Box<[u8]>> {
             continue;
         }
         if index > 0 && command.name == "hello" && argument.eq_ignore_ascii_case(b"auth") {
-            // A user and a password follow, or this is a name and they follow somewhere.
+            // A user and a password follow this argument; or this argument is a name, and they
+            // follow later.
             is_secret = true;
         }
         let mut text = argument[..argument.len().min(SLOW_ARGUMENT_BYTES_MAX)].to_vec();

@@ -1,4 +1,4 @@
-//! `DUMP` and `RESTORE`: values leave a store and come into another one.
+//! `DUMP` and `RESTORE`, which transfer values from one store to another.
 
 use super::call::Call;
 use super::options::OptionArguments;
@@ -77,7 +77,8 @@ impl RestoreOptions {
         Ok(parsed)
     }
 
-    /// Returns the access data of the key. What is not recorded is left out, as Redis does it.
+    /// Returns the access data of the key. As in Redis, data that the eviction policy does not
+    /// record is ignored.
     fn access(self, effects: &Effects) -> Access {
         match (effects.recording, self.idle_seconds, self.counter) {
             (AccessRecording::LastUse, Some(seconds), _) => Access::idle(effects.now_ms, seconds),
@@ -110,7 +111,8 @@ fn restore(call: &mut Call<'_, '_>) -> Result<(), Error> {
         LoadedValue::Collection(value) => KeyRecord::object(key.bytes, expiry_ms, access, value),
     };
     if crate::keyspace::database::has_expired(&record, call.now_ms) {
-        // It replaces nothing, but what it would replace is gone.
+        // The restored value has expired already, so nothing is stored, but the previous value is
+        // removed all the same.
         database.remove(key, effects);
         effects.discard(record);
     } else {

@@ -1,20 +1,20 @@
-//! Times at which something expires, as options such as `EX 10` say them.
+//! Times of expiry in options such as `EX 10`.
 
 use super::call::Call;
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
 use crate::keyspace::record::EXPIRY_MAX_MS;
 use crate::resp::number::parse_i64;
 
-/// The unit of a time, and whether it counts from now.
+/// The unit of a time, and whether the time is relative to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeUnit {
-    /// `EX`
+    /// Seconds from now, `EX`.
     Seconds,
-    /// `PX`
+    /// Milliseconds from now, `PX`.
     Milliseconds,
-    /// `EXAT`
+    /// Seconds since 1970, `EXAT`.
     UnixSeconds,
-    /// `PXAT`
+    /// Milliseconds since 1970, `PXAT`.
     UnixMilliseconds,
 }
 
@@ -30,7 +30,7 @@ impl TimeUnit {
         }
     }
 
-    /// Returns the milliseconds in one, and the time from which they count.
+    /// Returns the milliseconds of one unit, and the time from which they count.
     pub(crate) fn scale(self, now_ms: u64) -> (u64, u64) {
         match self {
             Self::Seconds => (1000, now_ms),
@@ -40,11 +40,10 @@ impl TimeUnit {
         }
     }
 
-    /// Returns a time in milliseconds since 1970. One that is later than any expiry can be is the
-    /// latest one.
+    /// Parses a time. Returns it in milliseconds since 1970, limited to the latest possible expiry.
     ///
     /// # Errors
-    /// The text is no integer that is greater than 0, or the time is no integer.
+    /// The text is not an integer greater than 0, or the time exceeds the range of integers.
     pub(crate) fn parse(self, call: &Call<'_, '_>, text: &[u8]) -> Result<u64, Error> {
         let number = parse_i64(text).ok_or(NOT_AN_INTEGER)?;
         let (unit_ms, from_ms) = self.scale(call.now_ms);
@@ -57,8 +56,8 @@ impl TimeUnit {
     }
 }
 
-/// The one option of a command that says when something expires. Its time is parsed when all other
-/// options are known, as Redis does it.
+/// The option of a command with an expiry. As in Redis, its time is parsed when all other options
+/// are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExpiryOption<'a> {
     given: Option<(TimeUnit, &'a [u8])>,
@@ -84,7 +83,7 @@ impl<'a> ExpiryOption<'a> {
     /// Returns the time in milliseconds since 1970, if there is one.
     ///
     /// # Errors
-    /// It is no time.
+    /// The text is not a valid time.
     pub(crate) fn at_ms(&self, call: &Call<'_, '_>) -> Result<Option<u64>, Error> {
         self.given.map(|(unit, text)| unit.parse(call, text)).transpose()
     }

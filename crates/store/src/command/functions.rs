@@ -1,4 +1,4 @@
-//! `FUNCTION`: there are no functions.
+//! `FUNCTION`. The store has no functions, so its lists are empty.
 
 use super::call::Call;
 use super::client_commands::unknown_subcommand;

@@ -113,7 +113,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
 /// Parses `LEFT` or `RIGHT`.
 ///
 /// # Errors
-/// It is something else.
+/// The text is neither of them.
 fn parse_end(text: &[u8]) -> Result<ListEnd, Error> {
     if text.eq_ignore_ascii_case(b"left") {
         Ok(ListEnd::Left)

@@ -1,4 +1,4 @@
-//! Ranges of indices and counts, as arguments have them.
+//! Parsing of arguments that are ranges of indices, or counts.
 
 use std::ops::Range;
 
@@ -10,21 +10,21 @@ pub(crate) const NOT_POSITIVE: Error =
 const NO_KEYS: Error = Error::constant("ERR numkeys should be greater than 0");
 const NO_COUNT: Error = Error::constant("ERR count should be greater than 0");
 
-/// Returns the index that a number means among `len` elements: negative ones count from the end,
-/// and -1 is the last one. One before the first element is negative.
+/// Resolves an index among `len` elements. A negative index counts from the end, and -1 is the last
+/// element. The result is negative for an index before the first element.
 fn from_end(index: i64, len: usize) -> i64 {
     let len = i64::try_from(len).unwrap_or(i64::MAX);
     if index < 0 { index.saturating_add(len) } else { index }
 }
 
-/// Returns the elements from `start` to `stop`, with both, of `len` elements.
+/// Returns the range of the elements from `start` to `stop` inclusive, of `len` elements.
 pub(crate) fn index_range(start: i64, stop: i64, len: usize) -> Range<usize> {
     let start = usize::try_from(from_end(start, len).max(0)).unwrap_or(usize::MAX);
     let end = usize::try_from(from_end(stop, len).saturating_add(1)).unwrap_or(0).min(len);
     if start < end { start..end } else { 0..0 }
 }
 
-/// Returns the index of an element that exists.
+/// Resolves the index of an element. Returns `None` if the element does not exist.
 pub(crate) fn index(index: i64, len: usize) -> Option<usize> {
     usize::try_from(from_end(index, len)).ok().filter(|&index| index < len)
 }
@@ -34,16 +34,16 @@ pub(crate) fn is_reversed(start: i64, stop: i64) -> bool {
     start < 0 && stop < 0 && start > stop
 }
 
-/// Returns the bytes from `start` to `stop` of a string: an end before the first byte means the
-/// first byte.
+/// Returns the range of the bytes from `start` to `stop` of a string. A `stop` before the first
+/// byte means the first byte.
 pub(crate) fn byte_range(start: i64, stop: i64, len: usize) -> Range<usize> {
     index_range(start, from_end(stop, len).max(0), len)
 }
 
-/// Parses how many elements a command returns or removes at most.
+/// Parses the most elements that a command returns or removes.
 ///
 /// # Errors
-/// It is no integer, or negative.
+/// The text is not an integer, or the number is negative.
 pub(crate) fn parse_count(text: &[u8]) -> Result<usize, Error> {
     let count = parse_i64(text).ok_or(NOT_POSITIVE)?;
     usize::try_from(count).map_err(|_| NOT_POSITIVE)
@@ -52,7 +52,7 @@ pub(crate) fn parse_count(text: &[u8]) -> Result<usize, Error> {
 /// Parses the number of keys of a command that needs one at least.
 ///
 /// # Errors
-/// It is no positive integer.
+/// The text is not a positive integer.
 pub(crate) fn parse_key_count(text: &[u8]) -> Result<usize, Error> {
     positive(text, NO_KEYS)
 }
@@ -60,7 +60,7 @@ pub(crate) fn parse_key_count(text: &[u8]) -> Result<usize, Error> {
 /// Parses the value of the option `COUNT` of a command that removes one element at least.
 ///
 /// # Errors
-/// It is no positive integer.
+/// The text is not a positive integer.
 pub(crate) fn parse_positive_count(text: &[u8]) -> Result<usize, Error> {
     positive(text, NO_COUNT)
 }
@@ -73,7 +73,7 @@ fn positive(text: &[u8], error: Error) -> Result<usize, Error> {
 /// Parses an integer.
 ///
 /// # Errors
-/// It is none.
+/// The text is not an integer.
 pub(crate) fn parse_integer(text: &[u8]) -> Result<i64, Error> {
     parse_i64(text).ok_or(NOT_AN_INTEGER)
 }

@@ -116,7 +116,8 @@ fn read<'l>(
     Ok((database.collection(key, effects)?, effects))
 }
 
-/// Returns the set of a key beside those of others, after the access to it was counted.
+/// Returns the set of a key for shared access together with other keys. The caller has counted the
+/// access.
 ///
 /// # Errors
 /// The key has a value of another type.
@@ -208,7 +209,7 @@ fn smove(call: &mut Call<'_, '_>) -> Result<(), Error> {
         })?;
         let (database, effects) = call.locks.database(call.database, to);
         database.upsert_collection(to, effects, |set: &mut Set, effects| {
-            // A set that has the member already is the same as before for those who watch it.
+            // If the set has the member already, it does not count as changed for its watchers.
             if set.insert(member, effects) {
                 ChangeEffect::Made(())
             } else {

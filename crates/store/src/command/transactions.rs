@@ -59,10 +59,10 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     is_open: bool,
-    /// A command could not be queued, so none is executed.
+    /// Whether a command could not be queued, so that none is executed.
     has_failed: bool,
     queue: Vec<(CommandRow, OwnedArguments)>,
-    /// Bytes of memory of the arguments in the queue.
+    /// The bytes of memory that the arguments in the queue occupy.
     queued_bytes: usize,
     watched: Vec<WatchedKey>,
 }
@@ -72,7 +72,7 @@ struct WatchedKey {
     database: usize,
     key: Box<[u8]>,
     version: u64,
-    /// It had expired before it was watched.
+    /// Whether the key had expired before it was watched.
     had_expired: bool,
 }
 
@@ -87,7 +87,7 @@ impl Transaction {
         self.is_open
     }
 
-    /// Returns how many bytes of memory the arguments of the commands occupy.
+    /// Returns the bytes of memory that the arguments of the queued commands occupy.
     pub(crate) fn queued_bytes(&self) -> usize {
         self.queued_bytes
     }
@@ -100,12 +100,12 @@ impl Transaction {
         }
     }
 
-    /// A command was refused: the transaction will not be executed.
+    /// Marks the transaction as failed because a command was refused. It will not be executed.
     pub(crate) fn fail(&mut self) {
         self.has_failed |= self.is_open;
     }
 
-    /// Forgets everything.
+    /// Discards the queued commands and the watched keys.
     pub(crate) fn discard(&mut self, store: &Store) {
         self.is_open = false;
         self.has_failed = false;
@@ -117,7 +117,7 @@ impl Transaction {
         self.unwatch(store);
     }
 
-    /// Forgets the watched keys.
+    /// Ends watching of all keys.
     pub(crate) fn unwatch(&mut self, store: &Store) {
         for watched in self.watched.drain(..) {
             store.unwatch(watched.database, watched.key);
@@ -141,7 +141,8 @@ impl Transaction {
         all
     }
 
-    /// Returns the work of the commands at most, in elements. Their shards are locked.
+    /// Returns an upper bound of the work of the commands, in elements. Their shards must be
+    /// locked.
     pub(crate) fn work(&self, locks: &Locks<'_>) -> usize {
         work::of_transaction(locks, &self.queue)
     }

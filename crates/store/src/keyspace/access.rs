@@ -1,26 +1,28 @@
-//! When and how often a key was read, in three bytes: what eviction chooses by.
+//! The access data of a key in three bytes, by which eviction chooses: the time or the frequency of
+//! accesses.
 
-/// Data of one key. Which of two forms it has follows from the eviction policy: the time of the
-/// last access in seconds modulo 2^24, or the minute of the last access modulo 2^16 with a counter
-/// that grows with the logarithm of the accesses (as Redis has them).
+/// The access data of one key. It has one of two forms, which depends on the eviction policy: the
+/// time of the last access in seconds modulo 2^24, or the minute of the last access modulo 2^16
+/// with a counter that grows with the logarithm of the accesses. Redis has the same forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Access([u8; 3]);
 
 /// How accesses are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AccessRecording {
-    /// The time of the last one.
+    /// The time of the last access is recorded.
     #[default]
     LastUse,
-    /// Their frequency.
+    /// The frequency of accesses is recorded.
     Frequency,
 }
 
-/// The counter of a new key: it is not the first to go.
+/// The counter of a new key, high enough that the key is not evicted first.
 const NEW_COUNTER: u8 = 5;
-/// The higher it is, the more accesses raise a counter (`lfu-log-factor`).
+/// The factor of the logarithm: the higher it is, the more accesses are needed to raise a counter
+/// (`lfu-log-factor`).
 const LOG_FACTOR: u64 = 10;
-/// Minutes after which a counter is one less (`lfu-decay-time`).
+/// Minutes after which a counter decreases by one (`lfu-decay-time`).
 const DECAY_MINUTES: u16 = 1;
 
 impl Access {
@@ -32,7 +34,7 @@ impl Access {
         self.0
     }
 
-    /// Returns the data of a key that is written now.
+    /// Returns the access data of a key that is written now.
     pub(crate) fn new(recording: AccessRecording, now_ms: u64) -> Self {
         match recording {
             AccessRecording::LastUse => Self::last_use(now_ms),
@@ -40,17 +42,17 @@ impl Access {
         }
     }
 
-    /// Returns the data of a key whose last access was so many seconds ago.
+    /// Returns the access data of a key whose last access was `seconds` seconds ago.
     pub(crate) fn idle(now_ms: u64, seconds: u64) -> Self {
         Self::last_use(now_ms.saturating_sub(seconds.saturating_mul(1000)))
     }
 
-    /// Returns the data of a key with this logarithmic counter of accesses.
+    /// Returns the access data of a key with this logarithmic counter of accesses.
     pub(crate) fn counted(now_ms: u64, counter: u8) -> Self {
         Self::frequency(minute(now_ms), counter)
     }
 
-    /// Returns the data after an access. `random` decides whether a counter grows.
+    /// Returns the access data after an access. `random` decides whether a counter grows.
     pub(crate) fn touched(self, recording: AccessRecording, now_ms: u64, random: u64) -> Self {
         match recording {
             AccessRecording::LastUse => Self::last_use(now_ms),
@@ -73,13 +75,14 @@ impl Access {
         Self([low, high, counter])
     }
 
-    /// Returns how many seconds ago the last access was, if that is recorded.
+    /// Returns the seconds since the last access, if the time is recorded.
     pub(crate) fn idle_seconds(self, now_ms: u64) -> u64 {
         let then = u64::from(self.0[0]) | u64::from(self.0[1]) << 8 | u64::from(self.0[2]) << 16;
         (now_ms / 1000).wrapping_sub(then) & 0xff_ffff
     }
 
-    /// Returns the logarithmic counter of accesses, if that is recorded, as it is by now.
+    /// Returns the current value of the logarithmic counter of accesses after its decay, if the
+    /// frequency is recorded.
     pub(crate) fn decayed_counter(self, now_ms: u64) -> u8 {
         let minutes = minute(now_ms).wrapping_sub(u16::from_le_bytes([self.0[0], self.0[1]]));
         self.0[2].saturating_sub((minutes / DECAY_MINUTES).min(u8::MAX.into()) as u8)

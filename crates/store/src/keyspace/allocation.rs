@@ -1,13 +1,13 @@
-//! What an allocation really takes from the allocator.
+//! Computes the memory that the allocator really uses for an allocation.
 
-/// Bytes that the allocator of glibc keeps before each allocation.
+/// Number of bytes of the header that the allocator of glibc keeps before each allocation.
 const HEADER_BYTES: usize = 8;
-/// Its allocations are multiples of this.
+/// The size of each allocation is a multiple of this number of bytes.
 const ALIGNMENT_BYTES: usize = 16;
-/// Its smallest allocation.
+/// Size of the smallest allocation, in bytes.
 const SMALLEST_BYTES: usize = 32;
 
-/// Returns how many bytes of memory an allocation of `bytes` takes.
+/// Returns the bytes of memory that an allocation of `bytes` really uses.
 pub(crate) fn allocated_bytes(bytes: usize) -> usize {
     if bytes == 0 {
         return 0;

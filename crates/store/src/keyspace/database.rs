@@ -1,4 +1,4 @@
-//! The keys of one database in one shard: look-up, changes, expiry.
+//! The keys of one database in one shard: lookup, changes, expiry.
 
 use std::sync::Arc;
 
@@ -13,25 +13,26 @@ use crate::prefetch::prefetch_one;
 use crate::value::hash::Hash;
 use crate::value::{Collection, StoreValue};
 
-/// Values with more parts than this are freed by another thread: some microseconds of work.
+/// Most parts of a value that a worker frees itself, in some microseconds. Larger values are freed
+/// by another thread.
 const FREED_HERE_MAX_PARTS: usize = 64;
 
-/// See the head of the module.
+/// The keys of one database in one shard.
 #[derive(Debug)]
 pub(crate) struct Database {
     records: SegmentTable<KeyRecord>,
-    /// How many keys have an expiry.
+    /// The number of keys that have an expiry.
     expiring: usize,
-    /// How many keys have a value of which parts have an expiry.
+    /// The number of keys with a value of which parts have an expiry.
     partly_expiring: usize,
-    /// Bytes of memory of all records, without the table.
+    /// The bytes of memory that all records occupy, without the table.
     record_bytes: usize,
     hasher: KeyHasher,
-    /// Keys that somebody watches.
+    /// The watched keys.
     pub(crate) watches: Watches,
 }
 
-/// What all operations of a shard share.
+/// The time, the random numbers and the side effects that all operations of a shard share.
 #[derive(Debug)]
 pub(crate) struct Effects {
     /// The time of the command, in milliseconds since 1970.
@@ -39,11 +40,11 @@ pub(crate) struct Effects {
     pub(crate) recording: AccessRecording,
     /// The hash function of the store, for the tables of collections.
     pub(crate) hasher: KeyHasher,
-    /// State of the generator of random numbers.
+    /// The state of the generator of random numbers.
     pub(crate) random: u64,
-    /// What another thread is to free.
+    /// The objects that another thread must free.
     pub(crate) garbage: Vec<Garbage>,
-    /// Keys that have expired since the last look.
+    /// The number of keys that have expired since the last report.
     pub(crate) expired_keys: u64,
 }
 
@@ -56,7 +57,7 @@ pub(crate) enum ChangeEffect<R> {
 }
 
 impl Effects {
-    /// Returns random bits (SplitMix64); they are no secret.
+    /// Returns random bits (SplitMix64), which must not be used as secrets.
     pub(crate) fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.random;
@@ -107,43 +108,43 @@ impl Database {
         }
     }
 
-    /// Returns how many keys there are, with those that have expired and were not looked at.
+    /// Returns the number of keys, including expired ones that were not removed yet.
     pub(crate) fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Begins to fetch the entry of a key with this hash into the cache, if there is one.
+    /// Prefetches the entry of a key with this hash into the cache, if there is one.
     pub(crate) fn prefetch_entry(&self, hash: u64) {
-        // Nearly always, the first entry whose hash looks like it is the one.
+        // The first entry with a matching part of the hash is nearly always the right one.
         if let Some(record) = self.records.find(hash, |_| true) {
             prefetch_one(record);
         }
     }
 
-    /// Begins to fetch the record of a key with this hash into the cache, if there is one. Returns
-    /// whether the record has parts to be fetched then.
+    /// Prefetches the record of a key with this hash into the cache, if there is one. Returns
+    /// whether the record has parts that are to be prefetched next.
     pub(crate) fn prefetch_record(&self, hash: u64) -> bool {
         self.records.find(hash, |_| true).is_some_and(KeyRecord::prefetch)
     }
 
-    /// Begins to fetch the parts of the record of a key with this hash into the cache.
+    /// Prefetches the parts of the record of a key with this hash into the cache.
     pub(crate) fn prefetch_parts(&self, hash: u64) {
         if let Some(record) = self.records.find(hash, |_| true) {
             record.prefetch_parts();
         }
     }
 
-    /// Returns how many keys have an expiry.
+    /// Returns the number of keys that have an expiry.
     pub(crate) fn expiring(&self) -> usize {
         self.expiring
     }
 
-    /// Returns how many keys have a hash of which fields have an expiry.
+    /// Returns the number of keys with a hash of which fields have an expiry.
     pub(crate) fn partly_expiring(&self) -> usize {
         self.partly_expiring
     }
 
-    /// Returns how many bytes of memory the database occupies.
+    /// Returns the bytes of memory that the database occupies.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.record_bytes + self.records.allocated_bytes() + self.watches.memory_bytes()
     }
@@ -156,14 +157,14 @@ impl Database {
         &self.records
     }
 
-    /// Returns the function that a table asks for the hash of a record.
+    /// Returns a function that computes the hash of a record.
     pub(crate) fn hash_of(&self) -> impl Fn(&KeyRecord) -> u64 + use<> {
         let hasher = self.hasher;
         move |record| hasher.hash(record.key())
     }
 
-    /// Returns the record of a key without counting that as an access. One that has expired does
-    /// not exist.
+    /// Returns the record of a key without counting an access. Returns `None` if the key has
+    /// expired.
     pub(crate) fn peek(&self, key: Key<'_>, now_ms: u64) -> Option<&KeyRecord> {
         let record = self.records.find(key.hash, |record| record.key() == key.bytes)?;
         (!has_expired(record, now_ms)).then_some(record)
@@ -175,13 +176,14 @@ impl Database {
         record.is_some_and(|record| has_expired(record, now_ms))
     }
 
-    /// Returns the record of a key, which counts as an access.
+    /// Returns the record of a key, and counts an access.
     pub(crate) fn get(&mut self, key: Key<'_>, effects: &mut Effects) -> Option<&KeyRecord> {
         let location = self.access(key, effects)?;
         self.records.at_mut(location).map(|record| &*record)
     }
 
-    /// Returns where the record of a key is, and counts the access. Removes it if it has expired.
+    /// Returns the location of the record of a key, and counts an access. Removes the record if it
+    /// has expired.
     fn access(&mut self, key: Key<'_>, effects: &mut Effects) -> Option<EntryLocation> {
         let location = self.locate(key)?;
         let record = self.records.at_mut(location)?;
@@ -212,7 +214,7 @@ impl Database {
         }
     }
 
-    /// Stores a record in the place of the one that the key has, if there is one.
+    /// Stores a record, and replaces the previous record of the key, if there is one.
     pub(crate) fn put(&mut self, key: Key<'_>, record: KeyRecord, effects: &mut Effects) {
         self.watches.changed(key);
         self.record_bytes += record.memory_bytes();
@@ -229,7 +231,7 @@ impl Database {
         }
     }
 
-    /// Stores a string, with the expiry that is given and no other.
+    /// Stores a string with the given expiry. A previous expiry of the key is dropped.
     pub(crate) fn put_string(
         &mut self,
         key: Key<'_>,
@@ -254,8 +256,8 @@ impl Database {
         self.put(key, KeyRecord::string(key.bytes, expiry_ms, access, value), effects);
     }
 
-    /// Returns how many bytes are copied when the string of a key changes, since a reply that is on
-    /// its way shares them, and how many it has.
+    /// Returns the number of bytes that a change of the string of a key copies because a pending
+    /// reply shares them, and the number of bytes of the string.
     pub(crate) fn copied_bytes(&self, key: Key<'_>) -> (usize, usize) {
         let record = self.records.find(key.hash, |record| record.key() == key.bytes);
         match record.and_then(KeyRecord::value) {
@@ -267,8 +269,8 @@ impl Database {
         }
     }
 
-    /// Returns the work of changing the string of a key, which has at least `bytes_min` bytes then,
-    /// as bytes.
+    /// Returns the work of changing the string of a key, in bytes. The string has at least
+    /// `bytes_min` bytes afterwards.
     pub(crate) fn change_bytes(&self, key: Key<'_>, bytes_min: usize) -> usize {
         let (copied, existing) = self.copied_bytes(key);
         copied + bytes_min.saturating_sub(existing)
@@ -291,7 +293,7 @@ impl Database {
             Some(record) => {
                 let before = record.memory_bytes();
                 if let Some(StoreValue::Bytes(bytes)) = record.value_mut() {
-                    // A reply that is on its way may share it: then it is copied.
+                    // A pending reply may share the string; in that case the string is copied.
                     let result = change(Arc::make_mut(bytes));
                     self.record_bytes = self.record_bytes - before + record.memory_bytes();
                     self.watches.changed(key);
@@ -323,14 +325,14 @@ impl Database {
         existed
     }
 
-    /// Takes a record out of the counts.
+    /// Subtracts a record from the counts.
     fn forget(&mut self, record: &KeyRecord) {
         self.record_bytes -= record.memory_bytes();
         self.expiring -= usize::from(record.expiry_ms().is_some());
         self.partly_expiring -= usize::from(record.earliest_part_expiry_ms().is_some());
     }
 
-    /// Changes when a key expires; `None` is never. Returns whether the key exists.
+    /// Changes the expiry of a key; `None` removes it. Returns whether the key exists.
     pub(crate) fn set_expiry(
         &mut self,
         key: Key<'_>,
@@ -347,7 +349,7 @@ impl Database {
         true
     }
 
-    /// Returns the collection of a key, which counts as an access.
+    /// Returns the collection of a key, and counts an access.
     ///
     /// # Errors
     /// The key has a value of another type.
@@ -362,8 +364,8 @@ impl Database {
         }
     }
 
-    /// Changes the collection of a key. If it is empty then, the key is removed. Returns `None` if
-    /// there is no such key.
+    /// Changes the collection of a key. If the collection is empty afterwards, the key is removed.
+    /// Returns `None` if there is no such key.
     ///
     /// # Errors
     /// The key has a value of another type.
@@ -377,7 +379,7 @@ impl Database {
         self.change_at(key, location, effects, change)
     }
 
-    /// Does the work of [`Self::change_collection`] at the location of the key.
+    /// Performs [`Self::change_collection`] at the location of the key.
     fn change_at<C: Collection, R>(
         &mut self,
         key: Key<'_>,
@@ -409,9 +411,9 @@ impl Database {
         Ok(Some(result))
     }
 
-    /// Removes fields of hashes that have expired: looks at about `count` keys from a position on,
-    /// and at about as many fields of each large hash. Returns where to go on, or `None` at the
-    /// end. It counts as no access.
+    /// Removes expired fields of hashes. It examines about `count` keys from a position on, and
+    /// about as many fields of each large hash. Returns the next position, or `None` at the end. No
+    /// access is counted.
     pub(crate) fn remove_expired_fields(
         &mut self,
         start: u64,
@@ -438,8 +440,8 @@ impl Database {
         next
     }
 
-    /// Changes the collection of a key, which is made if it does not exist, and removed if it is
-    /// empty in the end.
+    /// Changes the collection of a key. The collection is created if it does not exist, and removed
+    /// if it is empty afterwards.
     ///
     /// # Errors
     /// The key has a value of another type.
@@ -465,7 +467,7 @@ impl Database {
     }
 }
 
-/// Returns whether a record does not exist any more at this time.
+/// Returns whether a record has expired by `now_ms`, as a whole or in all its parts.
 pub(crate) fn has_expired(record: &KeyRecord, now_ms: u64) -> bool {
     record.expiry_ms().is_some_and(|at| at <= now_ms)
         || record.value().is_some_and(|value| value.has_expired(now_ms))

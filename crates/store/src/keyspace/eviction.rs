@@ -1,4 +1,4 @@
-//! Removal of keys when there is no memory for more.
+//! Eviction: removal of keys when the memory limit is reached.
 
 use super::database::Database;
 use super::key::Key;
@@ -6,12 +6,12 @@ use super::record::KeyRecord;
 use super::shard::Shard;
 use crate::settings::EvictionPolicy;
 
-/// How many keys are compared for each one that is removed: with ten, approximated LRU is nearly as
-/// good as exact LRU (as Redis has measured it).
+/// Number of keys that are compared for each one that is removed: with ten, approximated LRU is
+/// nearly as good as exact LRU (as Redis has measured it).
 const SAMPLES: usize = 10;
 
 impl Shard {
-    /// Removes a key that the policy chooses. Returns whether there was one.
+    /// Removes a key that the policy chooses. Returns whether a key was removed.
     pub(crate) fn evict(&mut self, policy: EvictionPolicy) -> bool {
         let mut worst: Option<(u64, usize, Box<[u8]>)> = None;
         let now_ms = self.effects.now_ms;
@@ -38,7 +38,7 @@ impl Shard {
     }
 }
 
-/// Returns how much better it is to remove a key than another one.
+/// Returns the priority of a key for eviction. The key with the highest one is removed.
 fn badness(record: &KeyRecord, policy: EvictionPolicy, now_ms: u64, random: u64) -> u64 {
     use EvictionPolicy::{
         AllFrequency, AllLastUse, AllRandom, None, VolatileExpiry, VolatileFrequency,
@@ -55,8 +55,8 @@ fn badness(record: &KeyRecord, policy: EvictionPolicy, now_ms: u64, random: u64)
 }
 
 impl Database {
-    /// Removes keys that have expired among those from a position on, of which at most about
-    /// `count` are looked at. Returns where to go on, or `None` at the end.
+    /// Examines at most about `count` keys from a position on, and removes the expired ones.
+    /// Returns the next position, or `None` at the end.
     pub(crate) fn remove_expired(
         &mut self,
         start: u64,

@@ -1,10 +1,10 @@
-//! What takes long to free, so that no worker does it.
+//! Memory that takes long to free, so another thread than a worker frees it.
 
 use super::database::Database;
 use crate::resp::arguments::OwnedArguments;
 use crate::value::StoreValue;
 
-/// See the head of the module.
+/// An object that takes long to free.
 #[derive(Debug)]
 #[expect(dead_code, reason = "they are kept to be dropped elsewhere")]
 pub(crate) enum Garbage {

@@ -1,8 +1,9 @@
-//! Names of values, with their hashes.
+//! Keys, the names of values, with their hashes.
 
 use siphasher::sip::SipHasher13;
 
-/// The hash function of one store. Its key is secret, so nobody can choose names that collide.
+/// The hash function of one store. Its key is secret, so an attacker cannot choose names that
+/// collide.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyHasher(SipHasher13);
 

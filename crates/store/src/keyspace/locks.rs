@@ -9,7 +9,8 @@ use crate::job::ShardSet;
 use crate::limits::SHARDS;
 use crate::store::Store;
 
-/// Locked shards of one store. What has changed in them is reported to the store in the end.
+/// The locked shards of one store. Their changes are reported to the store when the locks are
+/// released.
 #[derive(Debug)]
 pub(crate) struct Locks<'s> {
     store: &'s Store,
@@ -21,11 +22,11 @@ pub(crate) struct Locks<'s> {
 #[derive(Debug)]
 struct ManyLocks<'s> {
     guards: Vec<(usize, MutexGuard<'s, Shard>)>,
-    /// For each shard which of the guards has it, or [`NOT_HELD`].
+    /// For each shard the index of its guard, or [`NOT_HELD`].
     places: [u8; SHARDS],
-    /// Hashes of the keys of the command, in their order, if they are known.
+    /// The hashes of the keys of the command, in their order, if they are known.
     hashes: Vec<u64>,
-    /// They are those of a job.
+    /// Whether the locks belong to a job.
     is_of_job: bool,
 }
 
@@ -33,7 +34,7 @@ const NOT_HELD: u8 = u8::MAX;
 
 const _: () = assert!(SHARDS < NOT_HELD as usize, "a place of a guard is a byte");
 
-/// A job has the lock of a shard, and may keep it for long.
+/// The error for a shard that a job has locked. The job may hold the lock for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
@@ -57,7 +58,7 @@ impl<'s> ManyLocks<'s> {
 }
 
 impl<'s> Locks<'s> {
-    /// Locks nothing.
+    /// Returns locks that hold no shard.
     pub(crate) fn none(store: &'s Store) -> Self {
         Self { store, one: None, many: None }
     }
@@ -65,18 +66,18 @@ impl<'s> Locks<'s> {
     /// Locks the shard of one key.
     ///
     /// # Errors
-    /// A job has it.
+    /// A job holds the lock.
     #[inline]
     pub(crate) fn one(store: &'s Store, key: Key<'_>, now_ms: u64) -> Result<Self, Busy> {
         let index = store.shard_index(key);
         Ok(Self { store, one: Some((index, store.lock(index, now_ms)?)), many: None })
     }
 
-    /// Locks shards in the one order that everyone locks them in, so that two commands never wait
-    /// for each other.
+    /// Locks shards in the order of their numbers. All threads use this order, so two commands
+    /// never deadlock.
     ///
     /// # Errors
-    /// A job has one of them; none is locked then.
+    /// A job holds the lock of one of the shards. In this case no shard is locked.
     pub(crate) fn some(store: &'s Store, shards: ShardSet, now_ms: u64) -> Result<Self, Busy> {
         Self::many(store, shards, Vec::new(), now_ms)
     }
@@ -96,10 +97,10 @@ impl<'s> Locks<'s> {
     }
 
     /// Locks the shards of keys by their hashes, as [`Self::some`] does. Their records in a
-    /// database are fetched into the cache, all at once.
+    /// database are prefetched into the cache, all at once.
     ///
     /// # Errors
-    /// A job has one of them; none is locked then.
+    /// A job holds the lock of one of the shards. In this case no shard is locked.
     pub(crate) fn of_keys(
         store: &'s Store,
         hashes: Vec<u64>,
@@ -120,7 +121,7 @@ impl<'s> Locks<'s> {
         Ok(locks)
     }
 
-    /// Returns the hash of a key by its place among those of the command, if it is known.
+    /// Returns the hash of a key by its index among those of the command, if it is known.
     #[inline]
     pub(crate) fn hash(&self, place: usize) -> Option<u64> {
         self.many.as_ref()?.hashes.get(place).copied()
@@ -144,14 +145,14 @@ impl<'s> Locks<'s> {
         self.shard_at(index).is_some()
     }
 
-    /// Returns the work that the values of a key are in all databases, in elements.
+    /// Returns the work of the values that a key has in all databases, in elements.
     pub(crate) fn work(&self, key: Key<'_>) -> usize {
         let Some(shard) = self.held(key) else { return 0 };
         let records = shard.databases().iter().filter_map(|database| database.peek(key, 0));
         records.filter_map(|record| Some(record.value()?.work())).sum()
     }
 
-    /// Returns how many keys the shards have in all databases.
+    /// Returns the number of keys of the shards in all databases.
     pub(crate) fn keys(&self) -> usize {
         let many = self.many.iter().flat_map(|many| &many.guards);
         let shards = self.one.iter().chain(many);
@@ -162,7 +163,8 @@ impl<'s> Locks<'s> {
     /// Returns the database of a key, whose shard is locked.
     ///
     /// # Panics
-    /// The shard is not locked: the command has no such key in the table of commands.
+    /// Panics if the shard is not locked, because the table of commands does not declare this key
+    /// of the command.
     pub(crate) fn database(
         &mut self,
         number: usize,
@@ -172,13 +174,13 @@ impl<'s> Locks<'s> {
         self.shard(index).database(number)
     }
 
-    /// Returns the database of a key, whose shard is locked, beside those of other keys; `None` if
-    /// it was never used.
+    /// Returns the database of a key, whose shard is locked, for shared access together with other
+    /// keys. Returns `None` if the database was never used.
     pub(crate) fn peek(&self, number: usize, key: Key<'_>) -> Option<&Database> {
         self.held(key)?.databases().get(number)
     }
 
-    /// Returns what operations on a key need that change nothing.
+    /// Returns the shared effects of a key's shard, for operations that change nothing.
     pub(crate) fn effects(&self, key: Key<'_>) -> Option<&Effects> {
         self.held(key).map(|shard| &shard.effects)
     }
@@ -195,10 +197,10 @@ impl<'s> Locks<'s> {
         }
     }
 
-    /// Returns a shard that is locked.
+    /// Returns a locked shard.
     ///
     /// # Panics
-    /// It is not.
+    /// Panics if the shard is not locked.
     pub(crate) fn shard(&mut self, index: usize) -> &mut Shard {
         let found = match (&mut self.one, &mut self.many) {
             (Some((held, shard)), _) if *held == index => Some(&mut **shard),
@@ -218,7 +220,7 @@ impl Drop for Locks<'_> {
         for (index, shard) in &mut many.guards {
             self.store.report(shard);
             if many.is_of_job {
-                // The lock itself is released in a moment.
+                // The lock itself is released directly after this.
                 self.store.job_leaves(*index);
             }
         }

@@ -1,6 +1,6 @@
-//! One key with its value, its expiry and its access data: what a table of keys holds.
+//! The records of a table of keys: one key with its value, its expiry and its access data.
 //!
-//! A short string is one allocation with its key. Everything else is an object.
+//! A short string and its key share one allocation. Any other value is an object.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::prefetch::{prefetch, prefetch_two};
 use crate::resp::number::parse_i64;
 use crate::value::StoreValue;
 
-/// Longest string that is stored in one allocation with its key. Longer ones are shared with the
-/// replies that carry them, which costs an allocation more and saves a copy.
+/// Longest string that is stored in one allocation with its key, in bytes. Longer strings are
+/// shared with the replies that carry them, which costs one more allocation and saves a copy.
 pub(crate) const INLINE_VALUE_MAX_BYTES: usize = 1024;
 
-/// See the head of the module.
+/// A key with its value, its expiry and its access data.
 #[derive(Debug)]
 pub(crate) enum KeyRecord {
     /// A short string.
@@ -28,11 +28,11 @@ pub(crate) enum KeyRecord {
 #[derive(Debug)]
 pub(crate) struct InlineRecord(Box<[u8]>);
 
-/// A value that is not inline, with its key.
+/// A value that is not stored inline, with its key.
 #[derive(Debug)]
 pub(crate) struct Object {
     key: Box<[u8]>,
-    /// In milliseconds since 1970; 0 if there is none.
+    /// The expiry in milliseconds since 1970; 0 if there is none.
     expiry_ms: u64,
     access: Access,
     pub(crate) value: StoreValue,
@@ -40,12 +40,12 @@ pub(crate) struct Object {
 
 const HAS_EXPIRY: u8 = 1;
 const ACCESS_BYTES: usize = 3;
-/// Milliseconds since 1970 fit into 48 bits until the year 10889.
+/// Number of bytes of an expiry. Milliseconds since 1970 fit into 48 bits until the year 10889.
 const EXPIRY_BYTES: usize = 6;
 /// The latest time at which a key can expire, in milliseconds since 1970.
 pub(crate) const EXPIRY_MAX_MS: u64 = (1 << (8 * EXPIRY_BYTES)) - 1;
 
-/// Where the parts of an inline record begin.
+/// The offsets of the parts of an inline record.
 struct InlineLayout {
     key: usize,
     value: usize,
@@ -117,7 +117,8 @@ impl InlineRecord {
     }
 }
 
-/// Writes a number in groups of seven bits, the last one without the highest bit.
+/// Encodes a number as a varint: groups of seven bits, each but the last one with its highest bit
+/// set.
 fn write_varint(mut number: u32, out: &mut [u8; 5]) -> &[u8] {
     let mut count = 0;
     loop {
@@ -132,7 +133,8 @@ fn write_varint(mut number: u32, out: &mut [u8; 5]) -> &[u8] {
 }
 
 impl KeyRecord {
-    /// Returns a string. Its bytes are copied if it is short, and shared otherwise.
+    /// Creates a record of a string. The bytes are copied if the string is short; otherwise replies
+    /// can share them.
     pub(crate) fn string(key: &[u8], expiry_ms: Option<u64>, access: Access, value: &[u8]) -> Self {
         if value.len() <= INLINE_VALUE_MAX_BYTES {
             return Self::Inline(InlineRecord::new(key, expiry_ms, access, value));
@@ -140,7 +142,7 @@ impl KeyRecord {
         Self::object(key, expiry_ms, access, StoreValue::Bytes(Arc::new(value.to_vec())))
     }
 
-    /// Returns a value of any type.
+    /// Creates a record of a value of any type.
     pub(crate) fn object(
         key: &[u8],
         expiry_ms: Option<u64>,
@@ -158,7 +160,7 @@ impl KeyRecord {
         }
     }
 
-    /// Returns when the key expires, in milliseconds since 1970.
+    /// Returns the expiry of the key, in milliseconds since 1970.
     pub(crate) fn expiry_ms(&self) -> Option<u64> {
         match self {
             Self::Inline(record) => record.expiry_ms(),
@@ -166,7 +168,8 @@ impl KeyRecord {
         }
     }
 
-    /// Returns a time before which no part of the value expires, if one does.
+    /// Returns a time before which no part of the value expires, or `None` if no part expires at
+    /// all.
     pub(crate) fn earliest_part_expiry_ms(&self) -> Option<u64> {
         self.value().and_then(StoreValue::earliest_part_expiry_ms)
     }
@@ -207,7 +210,7 @@ impl KeyRecord {
         }
     }
 
-    /// Changes the expiry where the record has space for it. Returns whether it had.
+    /// Changes the expiry in place if the record has space for it. Returns whether it was changed.
     pub(crate) fn set_expiry_in_place(&mut self, expiry_ms: u64) -> bool {
         match self {
             Self::Inline(record) if record.0[0] & HAS_EXPIRY == 0 => false,
@@ -258,7 +261,7 @@ impl KeyRecord {
         }
     }
 
-    /// Returns the value if it is no short string.
+    /// Returns the value if it is not a short string.
     pub(crate) fn value(&self) -> Option<&StoreValue> {
         match self {
             Self::Inline(_) => None,
@@ -273,7 +276,8 @@ impl KeyRecord {
         }
     }
 
-    /// Begins to fetch it into the cache. Returns whether it has parts to be fetched then.
+    /// Prefetches the record into the cache. Returns whether the record has parts that are to be
+    /// prefetched next.
     #[inline]
     pub(crate) fn prefetch(&self) -> bool {
         match self {
@@ -283,7 +287,8 @@ impl KeyRecord {
         matches!(self, Self::Object(_))
     }
 
-    /// Begins to fetch the parts of an object into the cache; the object is there.
+    /// Prefetches the parts of an object into the cache. The object itself must be in the cache
+    /// already.
     #[inline]
     pub(crate) fn prefetch_parts(&self) {
         if let Self::Object(object) = self {
@@ -292,7 +297,7 @@ impl KeyRecord {
         }
     }
 
-    /// Returns the name of the type of the value, as `TYPE` has it.
+    /// Returns the name of the type of the value for `TYPE`.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Inline(_) => "string",
@@ -300,7 +305,7 @@ impl KeyRecord {
         }
     }
 
-    /// Returns the name of the form in which the value is stored, as `OBJECT ENCODING` has it.
+    /// Returns the name of the form in which the value is stored, for `OBJECT ENCODING`.
     pub(crate) fn encoding(&self) -> &'static str {
         const EMBEDDED_MAX_BYTES: usize = 44;
         match (self.bytes(), self.value()) {
@@ -311,7 +316,7 @@ impl KeyRecord {
         }
     }
 
-    /// Returns how many bytes of memory it occupies, without the record itself.
+    /// Returns the bytes of memory that the record has allocated.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Self::Inline(record) => allocated_bytes(record.0.len()),

@@ -1,47 +1,48 @@
 //! A hash table that grows and shrinks by one small segment at a time (extendible hashing).
 //!
-//! A directory leads from the first bits of an entry's position to a segment, a hash table of at
+//! A directory maps the first bits of an entry's position to a segment, which is a hash table of at
 //! most [`SEGMENT_ENTRIES_MAX`] entries. A full segment is split in two; two segments that have
 //! become small are merged. No operation moves more than one segment, however large the table is.
 //!
-//! The position of an entry is its hash, turned so that the bits that a segment uses for its own
-//! control bytes come last. An enumeration walks the positions in order, so it sees every entry
-//! that is there from its beginning to its end exactly once, whatever is split or merged meanwhile.
+//! The position of an entry is its hash, rotated so that the bits that a segment uses for its own
+//! control bytes come last. An enumeration walks the positions in order. So it sees every entry
+//! that exists from its beginning to its end exactly once, even if segments are split or merged
+//! meanwhile.
 
 use hashbrown::HashTable;
 
 /// Most entries of a segment: 7/8 of 512 buckets, which is the load up to which a table does not
-/// grow. To split one takes some microseconds, and an enumeration looks at one for each step.
+/// grow. A split takes some microseconds, and an enumeration examines one segment for each step.
 pub(crate) const SEGMENT_ENTRIES_MAX: usize = 448;
 
-/// Two segments that have so few entries together become one: half of a full segment, so a segment
-/// that was just split is not merged by the next removal.
+/// Most entries of two segments together at which they are merged: half of a full segment, so that
+/// a segment that was just split is not merged by the next removal.
 const MERGED_ENTRIES_MAX: usize = SEGMENT_ENTRIES_MAX / 2;
 
 /// Most bits that the directory uses. It has 2^24 slots then, for more than 5 * 10^9 entries.
 const DEPTH_MAX: u32 = 24;
 
-/// Bits of a position that an enumeration tells apart.
+/// Number of bits of a position that an enumeration uses.
 pub(crate) const POSITION_BITS: u32 = 40;
 
-/// See the head of the module.
+/// A hash table that grows and shrinks by one segment at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentTable<T> {
-    /// For each prefix of `depth` bits its segment.
+    /// The segment of each prefix of `depth` bits.
     directory: Vec<u32>,
     depth: u32,
     segments: Vec<Segment<T>>,
     /// Segments that are not in the directory.
     unused: Vec<u32>,
     len: usize,
-    /// Bytes of memory that the segments occupy.
+    /// The bytes of memory that the segments occupy.
     segment_bytes: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Segment<T> {
     table: HashTable<T>,
-    /// How many first bits all positions of it share.
+    /// The number of leading bits that all positions of the segment share.
     depth: u32,
 }
 
@@ -58,7 +59,7 @@ impl<T> Default for SegmentTable<T> {
     }
 }
 
-/// Where an entry is.
+/// The location of an entry in the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryLocation {
     segment: usize,
@@ -85,7 +86,8 @@ impl<T> SegmentTable<T> {
         self.len == 0
     }
 
-    /// Returns how many bytes of memory the table occupies, without what its entries point to.
+    /// Returns the bytes of memory that the table has allocated, without the memory that its
+    /// entries point to.
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.segment_bytes
             + self.directory.capacity() * size_of::<u32>()
@@ -96,25 +98,25 @@ impl<T> SegmentTable<T> {
         self.directory[prefix(position(hash), self.depth)] as usize
     }
 
-    /// Returns the entry of this hash for which `is_it` holds.
+    /// Returns the entry with this hash for which `is_it` holds.
     pub(crate) fn find(&self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<&T> {
         self.segments[self.segment_index(hash)].table.find(hash, is_it)
     }
 
-    /// Returns where the entry of this hash is for which `is_it` holds. That is true until the next
-    /// insertion or removal.
+    /// Returns the location of the entry with this hash for which `is_it` holds. The location is
+    /// valid until the next insertion or removal.
     pub(crate) fn locate(&self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<EntryLocation> {
         let segment = self.segment_index(hash);
         let bucket = self.segments[segment].table.find_bucket_index(hash, is_it)?;
         Some(EntryLocation { segment, bucket })
     }
 
-    /// Returns the entry at a location, to be changed. Its hash must stay.
+    /// Returns the entry at a location for changes. The hash of the entry must stay the same.
     pub(crate) fn at_mut(&mut self, location: EntryLocation) -> Option<&mut T> {
         self.segments[location.segment].table.get_bucket_mut(location.bucket)
     }
 
-    /// Adds an entry that is not there yet. `hash_of` returns the hash of any entry.
+    /// Adds a new entry. `hash_of` returns the hash of any entry.
     pub(crate) fn insert(&mut self, hash: u64, entry: T, hash_of: impl Fn(&T) -> u64) -> &mut T {
         let mut index = self.segment_index(hash);
         // All entries may share one more bit, so one split may not be enough.
@@ -134,7 +136,7 @@ impl<T> SegmentTable<T> {
         self.segments[index].table.insert_unique(hash, entry, hash_of).into_mut()
     }
 
-    /// Removes the entry of this hash for which `is_it` holds.
+    /// Removes the entry with this hash for which `is_it` holds.
     pub(crate) fn remove(
         &mut self,
         hash: u64,
@@ -184,7 +186,7 @@ impl<T> SegmentTable<T> {
         }
     }
 
-    /// Gives memory back after a removal from a segment that contains `position`.
+    /// Frees memory after a removal from a segment that contains `position`.
     fn shrink(&mut self, index: usize, position_of_one: u64, hash_of: &impl Fn(&T) -> u64) {
         let segment = &mut self.segments[index];
         let (len, depth) = (segment.table.len(), segment.depth);
@@ -229,7 +231,7 @@ impl<T> SegmentTable<T> {
         self.halve_directory();
     }
 
-    /// Halves the directory as often as no segment needs its last bit.
+    /// Halves the directory as long as no segment needs its last bit.
     fn halve_directory(&mut self) {
         while self.depth > 0 && self.directory.chunks_exact(2).all(|pair| pair[0] == pair[1]) {
             self.directory = self.directory.chunks_exact(2).map(|pair| pair[0]).collect();
@@ -243,8 +245,8 @@ impl<T> SegmentTable<T> {
     }
 
     /// Calls `visit` for the entries from `start` on, in the order of their positions, until about
-    /// `count` were visited. Returns where to go on, or `None` at the end. Starts and ends are
-    /// numbers of [`POSITION_BITS`] bits, and 0 is the beginning.
+    /// `count` were visited. Returns the next start, or `None` at the end. Starts are numbers of
+    /// [`POSITION_BITS`] bits, and 0 is the beginning.
     pub(crate) fn visit_from<'t>(
         &'t self,
         start: u64,
@@ -255,7 +257,7 @@ impl<T> SegmentTable<T> {
         const REST_BITS: u32 = 64 - POSITION_BITS;
         let first = start << REST_BITS;
         let segment = &self.segments[self.directory[prefix(first, self.depth)] as usize];
-        // As many parts as are needed to have about `count` entries in each.
+        // The segment is divided into parts of about `count` entries each.
         let parts = (segment.table.len() / count.max(1)).max(1).next_power_of_two();
         let bits = (segment.depth + parts.trailing_zeros()).min(POSITION_BITS);
         let last = first | u64::MAX.checked_shr(bits).unwrap_or(0);
@@ -270,7 +272,7 @@ impl<T> SegmentTable<T> {
         (next < 1 << POSITION_BITS).then_some(next)
     }
 
-    /// Returns an entry that random bits choose; each is about as likely as any other.
+    /// Returns a random entry. All entries are about equally likely.
     pub(crate) fn random(&self, mut random: impl FnMut() -> u64) -> Option<&T> {
         if self.is_empty() {
             return None;
@@ -280,8 +282,8 @@ impl<T> SegmentTable<T> {
         } else {
             SEGMENT_BUCKETS_MAX
         };
-        // All segments are equally likely, and so are the buckets of the largest ones, of which
-        // smaller ones have only a part: empty buckets are tried in vain.
+        // All segments are equally likely. A bucket is chosen among those of the largest segments;
+        // if the segment has no such bucket or the bucket is empty, the choice is repeated.
         loop {
             let choice = random();
             let segment = (choice >> 32) as usize % self.segments.len();
@@ -293,12 +295,12 @@ impl<T> SegmentTable<T> {
     }
 }
 
-/// Buckets of a full segment.
+/// Number of buckets of a full segment.
 const SEGMENT_BUCKETS_MAX: usize = 512;
 
-/// Makes room for one more entry of a segment. Removed entries leave marks in buckets; a segment
-/// that has no bucket without one gets rid of them and does not grow beyond its largest size, on
-/// which the choice of random entries depends.
+/// Makes room for one more entry of a segment. Removed entries leave marks in buckets. A segment
+/// whose buckets all have an entry or a mark is rebuilt without marks instead of growing beyond its
+/// largest size, on which the choice of random entries depends.
 fn make_room<T>(table: &mut HashTable<T>, hash_of: &impl Fn(&T) -> u64) {
     if table.num_buckets() < SEGMENT_BUCKETS_MAX || table.len() >= SEGMENT_ENTRIES_MAX {
         table.reserve(1, hash_of);

@@ -13,9 +13,9 @@ use super::locks::Busy;
 #[derive(Debug)]
 pub(crate) struct LockedShard {
     pub(crate) shard: Mutex<Shard>,
-    /// Jobs that have the lock or wait for it.
+    /// The number of jobs that hold the lock or wait for it.
     pub(crate) jobs: AtomicU32,
-    /// Other threads that wait for the lock, none of which may wait for a job.
+    /// The number of other threads that wait for the lock. None of them may wait for a job.
     pub(crate) waiting: AtomicU32,
 }
 
@@ -27,7 +27,7 @@ impl LockedShard {
     /// Locks the shard for a moment.
     ///
     /// # Errors
-    /// A job has it, or waits for it.
+    /// A job holds the lock, or waits for it.
     // As a function of its own, it costs each command some twenty instructions more.
     #[inline(always)]
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Shard>, Busy> {
@@ -41,7 +41,7 @@ impl LockedShard {
     /// Waits for a thread that has locked the shard for a moment.
     #[cold]
     fn wait(&self) -> Result<MutexGuard<'_, Shard>, Busy> {
-        // Of this and the two steps of a job, one sees the other: either this thread sees the job
+        // Because all these operations are sequentially consistent, either this thread sees the job
         // and does not wait, or the job sees this thread and takes the lock after it.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let has_jobs = self.jobs.load(Ordering::SeqCst) > 0;
@@ -54,21 +54,21 @@ impl LockedShard {
     pub(crate) fn lock_for_job(&self) -> MutexGuard<'_, Shard> {
         self.jobs.fetch_add(1, Ordering::SeqCst);
         while self.waiting.load(Ordering::SeqCst) > 0 {
-            // They have the lock within a moment, and no more of them come.
+            // The waiting threads get the lock within a moment, and no new ones begin to wait.
             std::thread::yield_now();
         }
         self.shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// See the head of the module.
+/// A part of all databases, behind one lock.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    /// Up to the highest one that was ever used.
+    /// The databases up to the highest one that was ever used.
     databases: Vec<Database>,
     pub(crate) effects: Effects,
     hasher: KeyHasher,
-    /// Bytes of memory that the store has been told of.
+    /// The bytes of memory that were last reported to the store.
     pub(crate) reported_bytes: usize,
 }
 
@@ -85,7 +85,7 @@ impl Shard {
         Self { databases: Vec::new(), effects, hasher, reported_bytes: 0 }
     }
 
-    /// Returns a database by its number, with what its operations need.
+    /// Returns a database by its number, with the effects that its operations need.
     pub(crate) fn database(&mut self, number: usize) -> (&mut Database, &mut Effects) {
         while self.databases.len() <= number {
             self.databases.push(Database::new(self.hasher));
@@ -111,8 +111,8 @@ impl Shard {
         self.effects.garbage.push(Garbage::Database(Box::new(old)));
     }
 
-    /// Exchanges the keys of two databases. Clients go on watching the keys of the one that they
-    /// have selected, so a key that is in either of them has changed.
+    /// Exchanges the keys of two databases. Clients continue to watch the keys of their selected
+    /// database, so every watched key that is in either database counts as changed.
     pub(crate) fn swap_databases(&mut self, first: usize, second: usize) {
         if first == second {
             return;
@@ -129,13 +129,13 @@ impl Shard {
         mark_swapped(second, first, now_ms);
     }
 
-    /// Returns how many bytes of memory it occupies.
+    /// Returns the bytes of memory that the shard occupies.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.databases.iter().map(Database::memory_bytes).sum()
     }
 }
 
-/// Marks the watched keys of a database that it or the other one has.
+/// Marks those watched keys of a database as changed that exist in it or in the other one.
 fn mark_swapped(database: &mut Database, other: &Database, now_ms: u64) {
     let mut watches = std::mem::take(&mut database.watches);
     watches.all_changed(|key| {

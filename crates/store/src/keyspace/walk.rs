@@ -6,9 +6,9 @@ use super::record::KeyRecord;
 use crate::job::ShardSet;
 
 /// Calls `visit` for all records of a database that have not expired. A job that has not locked all
-/// shards locks one after the other, so that others wait for a part of the walk only: it sees each
-/// key that is there during the whole walk, and those that change meanwhile may be missing or be
-/// seen under their old names and their new ones.
+/// shards locks one after the other, so that other commands wait only for a part of the walk. Such
+/// a walk sees each key that exists during the whole walk. Keys that change meanwhile may be
+/// missing, or may be seen under both their old and their new names.
 pub(crate) fn walk(
     locks: &mut Locks<'_>,
     database: usize,

@@ -1,6 +1,6 @@
-//! Keys of a database that somebody watches: clients (`WATCH`) by a number that changes when the
-//! key does, sets of keys that were read ([`ReadSet`](crate::read_set::ReadSet)) by a mark that the
-//! first change sets.
+//! The watched keys of a database. Clients (`WATCH`) watch a key by a version number that changes
+//! when the key does. Sets of keys that were read ([`ReadSet`](crate::read_set::ReadSet)) watch it
+//! by a mark that the first change sets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,11 +9,11 @@ use hashbrown::HashTable;
 
 use super::key::Key;
 
-/// See the head of the module.
+/// The watched keys of a database, with their watchers.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
     keys: HashTable<KeyWatch>,
-    /// Bytes of memory of the keys and of what watches them, without the table.
+    /// The bytes of memory that the keys and their watchers occupy, without the table.
     watch_bytes: usize,
 }
 
@@ -23,7 +23,7 @@ struct KeyWatch {
     hash: u64,
     clients: usize,
     version: u64,
-    /// What is to be marked at the next change.
+    /// The marks that the next change sets.
     readers: Vec<Arc<AtomicBool>>,
 }
 
@@ -57,12 +57,12 @@ impl Watches {
         })
     }
 
-    /// Takes away a client that watches a key.
+    /// Removes a client that watches a key.
     pub(crate) fn remove(&mut self, key: Key<'_>) {
         self.with_existing(key, |watch| watch.clients -= 1);
     }
 
-    /// Adds a mark that is set when a key changes. Returns false if it was there already.
+    /// Adds a mark that is set when a key changes. Returns false if the key has this mark already.
     pub(crate) fn add_reader(&mut self, key: Key<'_>, has_changed: &Arc<AtomicBool>) -> bool {
         self.with_watch(key, |watch| {
             let is_new = !watch.readers.iter().any(|reader| Arc::ptr_eq(reader, has_changed));
@@ -73,20 +73,20 @@ impl Watches {
         })
     }
 
-    /// Takes away a mark, unless a change has taken it.
+    /// Removes a mark, unless a change has removed it.
     pub(crate) fn remove_reader(&mut self, key: Key<'_>, has_changed: &Arc<AtomicBool>) {
         self.with_existing(key, |watch| {
             watch.readers.retain(|reader| !Arc::ptr_eq(reader, has_changed));
         });
     }
 
-    /// Returns how many keys are watched.
+    /// Returns the number of watched keys.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Returns how many bytes of memory it occupies.
+    /// Returns the bytes of memory that the watches occupy.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.keys.allocation_size() + self.watch_bytes
     }
@@ -96,7 +96,7 @@ impl Watches {
         self.keys.find(key.hash, |watch| watch.is(key)).map(|watch| watch.version)
     }
 
-    /// A key has another value now.
+    /// Records that a key has changed.
     #[inline]
     pub(crate) fn changed(&mut self, key: Key<'_>) {
         if !self.keys.is_empty() {
@@ -104,7 +104,7 @@ impl Watches {
         }
     }
 
-    /// All keys for which `is_changed` holds have other values now.
+    /// Records that all keys for which `is_changed` holds have changed.
     pub(crate) fn all_changed(&mut self, is_changed: impl Fn(Key<'_>) -> bool) {
         let watch_bytes = &mut self.watch_bytes;
         self.keys.retain(|watch| {
@@ -119,14 +119,14 @@ impl Watches {
         self.shrink();
     }
 
-    /// Gives back the table if nobody watches anything.
+    /// Frees the table if no key is watched.
     fn shrink(&mut self) {
         if self.keys.is_empty() {
             self.keys = HashTable::new();
         }
     }
 
-    /// Calls a function with the watch of a key, which is made if there is none.
+    /// Calls a function with the watch of a key. The watch is created if it does not exist.
     fn with_watch<R>(&mut self, key: Key<'_>, call: impl FnOnce(&mut KeyWatch) -> R) -> R {
         let entry = self.keys.entry(key.hash, |watch| watch.is(key), |watch| watch.hash);
         let mut entry = entry.or_insert_with(|| {
@@ -147,8 +147,8 @@ impl Watches {
         result
     }
 
-    /// Calls a function with the watch of a key, if there is one, and removes it if nobody watches
-    /// the key any more.
+    /// Calls a function with the watch of a key, if there is one. Removes the watch if it has no
+    /// watchers any more.
     fn with_existing(&mut self, key: Key<'_>, call: impl FnOnce(&mut KeyWatch)) {
         let Ok(mut entry) = self.keys.find_entry(key.hash, |watch| watch.is(key)) else { return };
         let watch = entry.get_mut();

@@ -22,13 +22,13 @@ pub(in crate::command) const COMMANDS: &[CommandSpec] = &[STRINGS
     .row("lcs", -3, Flags::READ_ONLY, ("7.0.0", "Finds the longest common subsequence."), lcs)
     .with_keys(KeyArguments::FIRST_TWO)];
 
-/// What the reply is.
+/// The kind of reply: its options.
 #[derive(Clone, Copy, Debug, Default)]
 struct LcsOptions {
     only_length: bool,
     has_indices: bool,
     has_match_lengths: bool,
-    /// Shorter matches are left out.
+    /// The least length of matches. Shorter ones are left out.
     match_min: usize,
 }
 
@@ -55,7 +55,8 @@ impl LcsOptions {
     }
 }
 
-/// For each pair of prefixes of two strings, the length of their longest common subsequence.
+/// A table of the length of the longest common subsequence for each pair of prefixes of two
+/// strings.
 struct LcsTable {
     cells: Vec<u32>,
     width: usize,
@@ -85,7 +86,7 @@ impl LcsTable {
         self.cells[left * self.width + right]
     }
 
-    /// Returns the parts of both strings that are the subsequence, from the last one on.
+    /// Returns the ranges of both strings that form the subsequence, from the last one on.
     fn matches(&self, left: &[u8], right: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
         let mut matches: Vec<(Range<usize>, Range<usize>)> = Vec::new();
         let (mut i, mut j) = (left.len(), right.len());
@@ -110,7 +111,7 @@ impl LcsTable {
     }
 }
 
-/// Returns the bytes of a string; a key that does not exist has none.
+/// Returns the bytes of a string, which is empty if the key does not exist.
 fn text(call: &mut Call<'_, '_>, index: usize) -> Result<Vec<u8>, Error> {
     let key = call.key(index);
     let (database, effects) = call.locks.database(call.database, key);

@@ -30,7 +30,7 @@ pub(in crate::command) const COMMANDS: &[CommandSpec] = &[
     ),
 ];
 
-/// Returns which arguments of `MSETEX` are keys. Each has its value behind it.
+/// Returns the indices of the arguments of `MSETEX` that are keys. Each is followed by its value.
 fn pairs(arguments: &Arguments<'_>) -> Result<std::iter::StepBy<std::ops::Range<usize>>, Error> {
     let count = arguments.get(1).and_then(parse_i64);
     let count = count.and_then(|count| usize::try_from(count).ok()).filter(|&count| count > 0);

@@ -6,7 +6,7 @@ use crate::command::options::OptionArguments;
 use crate::error::{Error, SYNTAX, WRONG_TYPE};
 use crate::keyspace::record::KeyRecord;
 
-/// See the head of the module.
+/// The options of `SET` or `GETEX`.
 #[derive(Debug, Default)]
 pub(super) struct SetOptions<'a> {
     pub(super) condition: SetCondition<'a>,
@@ -19,7 +19,7 @@ pub(super) struct SetOptions<'a> {
     pub(super) is_persistent: bool,
 }
 
-/// When a value is set.
+/// The condition under which a value is set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum SetCondition<'a> {
     #[default]
@@ -34,7 +34,7 @@ pub(super) enum SetCondition<'a> {
 
 impl SetCondition<'_> {
     /// # Errors
-    /// The value is to be compared and is no string.
+    /// The value is to be compared, but is not a string.
     pub(super) fn is_met(self, current: Option<&KeyRecord>) -> Result<bool, Error> {
         Ok(match self {
             Self::Always => true,
@@ -52,7 +52,7 @@ impl<'a> SetOptions<'a> {
     /// Parses the options of `SET`, from an argument on.
     ///
     /// # Errors
-    /// One is unknown, or two contradict each other.
+    /// An option is unknown, or two options contradict each other.
     pub(super) fn parse(call: &Call<'a, '_>, from: usize) -> Result<Self, Error> {
         let mut parsed = Self::default();
         let mut options = OptionArguments::from(call.arguments, from);
@@ -79,7 +79,7 @@ impl<'a> SetOptions<'a> {
     /// Parses the options of `GETEX`, from an argument on.
     ///
     /// # Errors
-    /// One is unknown, or two contradict each other.
+    /// An option is unknown, or two options contradict each other.
     pub(super) fn parse_for_getex(call: &Call<'a, '_>, from: usize) -> Result<Self, Error> {
         let mut parsed = Self::default();
         let mut options = OptionArguments::from(call.arguments, from);
@@ -92,7 +92,7 @@ impl<'a> SetOptions<'a> {
         Ok(parsed)
     }
 
-    /// Takes one of the four options that say when a key expires.
+    /// Takes one of the four options that set the expiry of a key.
     fn take_expiry(&mut self, name: &[u8], options: &mut OptionArguments<'a>) -> Result<(), Error> {
         let unit = TimeUnit::of_option(name).ok_or(SYNTAX)?;
         if self.keeps_expiry || self.is_persistent {

@@ -32,7 +32,7 @@ fn set_range(call: &mut Call<'_, '_>) -> Result<(), Error> {
     }
     let end = offset.saturating_add(value.len());
     if end > STRING_MAX_BYTES {
-        // The type is the error that Redis replies first.
+        // As in Redis, the error for a wrong type comes before all others.
         database.string(key, effects)?;
         return Err(TOO_LONG);
     }
