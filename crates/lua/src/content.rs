@@ -4,12 +4,12 @@
 use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
+use crate::body_memory::{Share, Stock};
 use crate::limits::{
     BODY_MAX_BYTES, CONTENT_EXCESS_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_SLOW_BYTES_PER_MS,
     CONTENT_STALL_MS, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS, UPLOAD_MAX_BYTES,
 };
 use crate::pieces::Pieces;
-use crate::body_memory::{Share, Stock};
 use crate::task::{Task, Waits};
 use crate::upload::Upload;
 use crate::vm::ScriptFault;

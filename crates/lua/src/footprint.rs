@@ -3,11 +3,11 @@
 use pinion_client::footprint::BROTLI_DECODER_BYTES;
 use pinion_jobs::limits::FILE_READ_MAX_BYTES;
 
-use crate::script_quotas::Allowance;
 use crate::limits::{
     CONTENT_RESERVE_DIVISOR, CONTENT_TEXT_MAX_BYTES, PLAIN_MAX_BYTES, VM_SLACK_DIVISOR,
 };
 use crate::script_memory::ScriptMemory;
+use crate::script_quotas::Allowance;
 use crate::task::TASK_BYTES;
 
 /// The most memory that the scripts of all sites take in all workers, as long as none of them is

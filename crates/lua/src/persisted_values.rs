@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::limits::KEPT_MAX;
 use crate::copied_value::Plain;
+use crate::limits::KEPT_MAX;
 
 /// The values by name. A copy shares them.
 #[derive(Debug, Clone, Default)]

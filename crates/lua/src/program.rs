@@ -1,8 +1,8 @@
 //! The source of a site's scripts and pages, from which each worker makes a VM.
 
-use crate::script_quotas::Allowance;
 use crate::pages::{self, Files, HandlerPage, LinkKey};
 use crate::problem::ScriptProblem;
+use crate::script_quotas::Allowance;
 use crate::source_names::{SourceNames, Sources};
 use pinion_jobs::folders::Folders;
 use pinion_template::name::main_script;

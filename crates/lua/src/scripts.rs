@@ -1,7 +1,6 @@
 //! Answers the requests of one worker that belong to scripts: it takes events of the engine and
 //! returns actions on the exchange.
 
-mod standalone;
 mod background;
 mod ending;
 mod fetches;
@@ -13,6 +12,7 @@ mod messages;
 mod processes;
 mod requests;
 mod room;
+mod standalone;
 mod store_jobs;
 mod unsent;
 
@@ -38,6 +38,7 @@ use pinion_jobs::upload_quota::UploadQuota;
 use pinion_programs::program_run::RunId;
 use pinion_programs::spawner_access::SpawnerAccess;
 
+use crate::body_memory::Stock;
 use crate::budget::{Budget, Guard};
 use crate::fetch::WorkerClient;
 use crate::library::passwords::PasswordLimits;
@@ -50,14 +51,13 @@ use crate::router::{FoundRoute, Match};
 use crate::sandbox;
 use crate::script_memory::ScriptMemory;
 use crate::site::ScriptSite;
-use crate::body_memory::Stock;
 use crate::store_access::{ScriptStoreChoice, StoreAccess, StoreWorker};
 use crate::task::TaskId;
 use crate::vm::{CoroutineStep, Handler, PieceList, ScriptFault, Vm, harmless};
-use standalone::StandaloneProgram;
 use background::Background;
 #[cfg(feature = "sim")]
 pub use holdings::Holdings;
+use standalone::StandaloneProgram;
 
 /// The state that the scripts of all workers share.
 #[derive(Clone)]

@@ -18,11 +18,11 @@ use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 use pinion_jobs::piecewise_job::{PieceSource, PiecewiseJob};
 use pinion_jobs::upload_name;
 
-use crate::script_response::ScriptResponse;
+use crate::copied_value::Plain;
 use crate::limits::FILE_PIECE_BYTES;
 use crate::lua_job::{LuaJob, file_error};
-use crate::copied_value::Plain;
 use crate::request::HandledRequest;
+use crate::script_response::ScriptResponse;
 
 /// An open file, with its state at that time.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::copied_value::Plain;
 use crate::counters::Counters;
 use crate::fetch::FetchSettings;
 use crate::persisted_values::KeptValues;
-use crate::copied_value::Plain;
 use crate::programs::Programs;
 use crate::script_memory::ScriptMemory;
 use crate::secrets::Secrets;

@@ -3,13 +3,13 @@
 
 mod left;
 
-use crate::script_quotas::Allowance;
-use crate::script_response::ScriptResponse;
 use crate::content::ReceivedContent;
-use crate::message::Letter;
 use crate::limits::{BACKGROUND_DIVISOR, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX};
 use crate::lua_job::LuaJobResult;
+use crate::message::Letter;
 use crate::request::HandledRequest;
+use crate::script_quotas::Allowance;
+use crate::script_response::ScriptResponse;
 use crate::sent_file::Sending;
 use crate::vm::FunctionOrigin;
 use mlua::{Result, Table, Thread as Coroutine};

@@ -1,6 +1,5 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
 
-mod standalone;
 mod content;
 mod fault;
 mod fetching;
@@ -14,6 +13,7 @@ mod pieces;
 mod processes;
 mod route_limits;
 mod sessions;
+mod standalone;
 mod store;
 mod store_reads;
 mod store_values;
@@ -32,7 +32,6 @@ use mlua::{Error, Function, IntoLuaMulti, Lua, Thread as Coroutine};
 use pinion_engine::clock::Now;
 use pinion_jobs::byte_quota::ByteQuota;
 
-use crate::script_quotas::Allowance;
 use crate::budget::{self, Budget};
 use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX};
 use crate::pages;
@@ -43,6 +42,7 @@ use crate::program::SiteProgram;
 use crate::require;
 use crate::router::Router;
 use crate::sandbox;
+use crate::script_quotas::Allowance;
 use crate::site::{ScriptSite, WorkerSite};
 use crate::source_names::Sources;
 use crate::stack;
@@ -164,8 +164,9 @@ impl Vm {
         host.work.key.replace(program.key().cloned());
         let steps = StepsLeft::new(DEFAULT_STEPS);
         pattern::install(&lua, &steps).map_err(trouble)?;
-        let extras =
-            program.arguments().map(|arguments| standalone::extras(&lua, program.name(), arguments));
+        let extras = program
+            .arguments()
+            .map(|arguments| standalone::extras(&lua, program.name(), arguments));
         let extras = extras.transpose().map_err(trouble)?;
         let (strand, parts) = host::install(&lua, &host, extras.as_ref()).map_err(trouble)?;
         require::install(&lua, program).map_err(trouble)?;

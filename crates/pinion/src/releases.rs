@@ -31,7 +31,7 @@ pub(crate) mod history;
 pub(crate) mod id;
 mod lock;
 pub(crate) mod place;
+pub(crate) mod release_store;
 pub(crate) mod remote;
 pub(crate) mod served;
-pub(crate) mod release_store;
 pub(crate) mod turn;

@@ -1,4 +1,4 @@
-//! Errors of commands, with the texts that clients of Redis look for.
+//! Errors of commands, with the texts that clients of Redis expect.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ impl Error {
         Self(Cow::Borrowed(text))
     }
 
-    /// Returns an error with a text that is made for it. It must not contain a line break.
+    /// Creates an error with this text, which must not contain a line break.
     pub(crate) fn new(text: String) -> Self {
         debug_assert!(!text.contains(['\r', '\n']), "an error is one line: {text:?}");
         Self(Cow::Owned(text))
@@ -37,8 +37,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The command is to be executed as a job, and has changed nothing yet. No client gets this error:
-/// those of clients have texts.
+/// The internal error of a command that must be executed as a job and has changed nothing yet. It
+/// has no text and is never sent to a client.
 pub(crate) const TOO_MUCH_WORK: Error = Error::constant("");
 
 pub(crate) const WRONG_TYPE: Error =

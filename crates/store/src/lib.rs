@@ -1,29 +1,29 @@
-//! A key-value store that clients of Redis can use: bytes and the time in, replies out.
+//! A key-value store in memory for clients of Redis.
 //!
-//! **In:** the bytes of connections, and the time. **Out:** replies. It opens no sockets and
-//! starts no threads, and the only clocks that it reads are those that the settings have, for the
-//! slow log and for `TIME`. One [`Store`](store::Store) is shared by all threads, and each
+//! **Input:** the bytes of connections, and the time. **Output:** replies. The crate opens no
+//! sockets and starts no threads, and the only clocks that it reads are those of the settings, for
+//! the slow log and for `TIME`. One [`Store`](store::Store) is shared by all threads, and each
 //! connection has a [`Client`](client::Client).
 //!
 //! | Module | Holds |
 //! |---|---|
 //! | [`client`] | one connection: its transaction, its database, the beginning of a command |
 //! | [`local_client`] | clients in the same process, without a connection |
-//! | `clients` | all connections, as others see them |
+//! | `clients` | the registry of all connections |
 //! | [`job`] | commands that take long, for other threads than those of the connections |
 //! | `resp` | the protocol: parsing of commands, writing of replies |
-//! | `dispatch` | from a command to its call: checks, locks |
-//! | `command` | the table of commands, and what they do |
-//! | `lookahead`, `prefetch` | memory that is read soon |
+//! | `dispatch` | dispatch of commands: lookup, checks, locks |
+//! | `command` | the table of commands, and their handlers |
+//! | `lookahead`, `prefetch` | prefetching of memory that will be read soon |
 //! | [`store`] | the shards that all clients share |
 //! | [`gcra`] | rate limits |
 //! | `glob` | patterns of keys |
 //! | `keyspace` | keys, records, tables, locks, expiry, watched keys |
-//! | [`read_set`] | what a local client has read, and whether it has changed since |
-//! | `rdb` | values as `DUMP` writes them |
+//! | [`read_set`] | the keys that a local client has read, with detection of changes |
+//! | `rdb` | the format of `DUMP` and `RESTORE` |
 //! | `value` | the types of values |
-//! | [`settings`], [`limits`] | what an operator chooses, and what is fixed |
-//! | `slow_log` | commands that took long |
+//! | [`settings`], [`limits`] | the settings of the operator, and the fixed limits |
+//! | `slow_log` | the log of slow commands |
 //! | [`error`] | errors of commands with their texts |
 #![deny(unsafe_code)]
 

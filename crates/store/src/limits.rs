@@ -1,21 +1,21 @@
-//! Every limit of the store, with its unit and its reason.
+//! All limits of the store, each with its unit and its reason.
 
-/// Databases that `SELECT` knows: as many as Redis has unless it is told otherwise.
+/// Number of databases for `SELECT`, the default of Redis.
 pub const DATABASES: usize = 16;
 
-/// Shards, each with a lock: many more than there are workers, so two of them seldom want the same
-/// one, and few enough to lock all of them for one command. A power of two.
+/// Number of shards, each with a lock: many more than workers, so that two workers seldom need the
+/// same one, and few enough to lock all of them for one command. It is a power of two.
 pub const SHARDS: usize = 64;
 
-/// Bytes by which a shard may differ from what it has reported: so few that all shards together are
-/// within 1 MiB, and enough that workers seldom write to the same number.
+/// Bytes by which the memory of a shard may differ from its last report: so few that all shards
+/// together are within 1 MiB, and enough that workers seldom write to the shared total.
 pub const REPORTED_STEP_BYTES: usize = 16 * 1024;
 
 /// Most keys that are evicted for one command: some microseconds. A command seldom needs more
-/// memory than that gives.
+/// memory than these keys free.
 pub const EVICTIONS_MAX: usize = 32;
 
-/// The version of Redis whose commands and replies the store has, as clients compare it.
+/// The version of Redis whose commands and replies the store implements, as reported to clients.
 pub const REDIS_VERSION: &str = "7.4.0";
 
 /// Longest string, and longest argument of a command, in bytes: `proto-max-bulk-len` of Redis.
@@ -28,19 +28,19 @@ pub const ARGUMENTS_MAX: usize = 1024 * 1024;
 /// Redis has it (`PROTO_INLINE_MAX_SIZE`).
 pub const LINE_MAX_BYTES: usize = 64 * 1024;
 
-/// Most bytes of a command that has not come whole, as Redis has it (`client-query-buffer-limit`).
+/// Most bytes of an incomplete command, as in Redis (`client-query-buffer-limit`).
 pub const COMMAND_MAX_BYTES: usize = 1024 * 1024 * 1024;
 
-/// Most bytes that all clients together may hold in commands that have not come whole or wait, if
-/// keys and values have no limit: two of the longest commands.
+/// Most bytes of incomplete and waiting commands of all clients together, if keys and values have
+/// no limit: two of the longest commands.
 pub const CLIENTS_MAX_BYTES: usize = 2 * COMMAND_MAX_BYTES;
 
 /// Least such limit that follows from the limit of keys and values, in bytes: some thousands of
 /// ordinary commands.
 pub const CLIENTS_MIN_BYTES: usize = 64 * 1024 * 1024;
 
-/// Bytes of a client up to which its commands are not counted: what a connection may send before
-/// the server has looked at it.
+/// Bytes of a client up to which its commands are not counted: as much as a connection may send
+/// before the server has processed it.
 pub const UNCOUNTED_CLIENT_BYTES: usize = 64 * 1024;
 
 /// Most arguments of a command of a client that has not authenticated, as Redis has it.
@@ -68,15 +68,15 @@ pub const WORK_MAX: usize = 4096;
 /// Bytes that are copied, compared or cleared as fast as one element is handled, about.
 pub const WORK_UNIT_BYTES: usize = 256;
 
-/// Bytes of a command from which on it is not copied when it is kept, but keeps its buffer.
+/// Most bytes of a command that is copied when it is stored. A longer one keeps its buffer.
 pub const COPIED_COMMAND_MAX_BYTES: usize = 64 * 1024;
 
 /// Bytes of a string from which on no worker frees it: giving back the pages takes more than some
 /// ten microseconds.
 pub const LONG_STRING_MIN_BYTES: usize = 1024 * 1024;
 
-/// Commands with at least so many bytes are timed for the slow log whatever they are: to copy them
-/// takes some microseconds.
+/// Least bytes of a command that is always timed for the slow log: copying such a command takes
+/// some microseconds.
 pub const TIMED_MIN_BYTES: usize = 64 * 1024;
 
 /// Below this threshold of the slow log, in microseconds, short commands are timed, too. They never

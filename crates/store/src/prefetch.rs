@@ -1,28 +1,28 @@
-//! Memory that is read soon is fetched while something else is done.
+//! Prefetching: loads memory that will be read soon into the cache of the processor while other
+//! work goes on.
 
 #![allow(unsafe_code, reason = "a prefetch is an instruction of the processor")]
 
-/// Bytes that the processor fetches together.
+/// Size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
 
-/// Begins to fetch something that is not longer than what the processor fetches together.
+/// Prefetches a value that is not longer than a cache line.
 #[inline]
 pub(crate) fn prefetch_one<T>(one: &T) {
     fetch_line(std::ptr::from_ref(one).cast());
 }
 
-/// Begins to fetch the first bytes of a slice, as many as a short record has.
+/// Prefetches the first bytes of a slice, as many as a short record has.
 #[inline]
 pub(crate) fn prefetch(bytes: &[u8]) {
     fetch_line(bytes.as_ptr());
     if bytes.len() > LINE_BYTES / 2 {
-        // It may begin at the end of a line.
+        // The slice may begin near the end of a cache line.
         fetch_line(bytes.as_ptr().wrapping_add(bytes.len().min(LINE_BYTES) - 1));
     }
 }
 
-/// Begins to fetch something that may be longer than what the processor fetches together, but not
-/// twice as long.
+/// Prefetches a value that may be longer than a cache line, but not twice as long.
 #[inline]
 pub(crate) fn prefetch_two<T>(two: &T) {
     let at = std::ptr::from_ref(two).cast::<u8>();

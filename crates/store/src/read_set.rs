@@ -1,6 +1,6 @@
-//! What a local client has read, and whether something of it has changed since. Something that is
-//! made of values of the store, such as a part of a page, can be kept as long as the set is
-//! current.
+//! A read set: the keys that a local client has read, with detection of changes. A result that was
+//! made from values of the store, such as a part of a page, can be cached as long as its read set
+//! is current.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +18,15 @@ pub struct ReadSet {
     store: Arc<Store>,
     database: usize,
     keys: Vec<Box<[u8]>>,
-    /// Set by the first change of one of the keys.
+    /// A mark that the first change of one of the keys sets.
     has_changed: Arc<AtomicBool>,
-    /// When the first of the values expires, or a part of one, in milliseconds since 1970.
+    /// The time at which the first value, or a part of a value, expires, in milliseconds since
+    /// 1970.
     until_ms: u64,
 }
 
 impl ReadSet {
-    /// Returns whether all keys have the values that they had when they were read. `now_ms` are
+    /// Returns whether all keys still have the values that were read. `now_ms` is the time in
     /// milliseconds since 1970.
     #[must_use]
     pub fn is_current(&self, now_ms: u64) -> bool {
@@ -58,10 +59,10 @@ impl Drop for ReadSet {
     }
 }
 
-/// Makes a [`ReadSet`] of the commands of a client.
+/// Builds a [`ReadSet`] from the commands of a client.
 #[derive(Debug)]
 pub(crate) struct ReadRecorder {
-    /// `None` once something was read of which a change could not be noticed.
+    /// The set so far; `None` once data was read whose changes cannot be detected.
     set: Option<ReadSet>,
 }
 
@@ -85,21 +86,22 @@ impl ReadRecorder {
         }
     }
 
-    /// Something is read that the recorder cannot see.
+    /// Marks the recording as failed because data is read that the recorder cannot see.
     pub(crate) fn give_up(&mut self) {
         self.set = None;
     }
 
-    /// Returns what was read, if each change of it is noticed.
+    /// Returns the read set, if every change of its data can be detected.
     pub(crate) fn end(self) -> Option<ReadSet> {
         self.set
     }
 }
 
-/// Returns false if the command changes something, or if its reply may be another one although its
-/// keys have not changed.
+/// Adds the keys of a command. Returns false if the command changes data, or if its reply may
+/// change although its keys have not changed.
 fn add_keys(set: &mut ReadSet, prepared: Prepared, arguments: Arguments<'_>, now_ms: u64) -> bool {
-    // A command that does not exist replies with an error, whatever the keys have.
+    // A command that does not exist always replies with an error, so its reply does not depend on
+    // keys.
     let Some(command) = prepared.command() else { return true };
     let has_other_keys = match command.keys {
         KeyArguments::None | KeyArguments::All => true,

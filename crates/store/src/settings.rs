@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-/// See the head of the module.
+/// The settings of a store.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The password of the user `default`, if clients need one.
     pub password: Option<Box<[u8]>>,
-    /// Those that `CONFIG SET` can change.
+    /// The settings that `CONFIG SET` can change.
     pub live: LiveSettings,
-    /// What commands are timed with, a clock that never goes back; without it none is recorded as
+    /// The monotonic clock with which commands are timed. Without it, no command is recorded as
     /// slow.
     pub clock: Option<Clock>,
-    /// The clock of `TIME`, with microseconds since 1970; without it, `TIME` has the milliseconds
-    /// that the client gets.
+    /// The clock of `TIME`, with microseconds since 1970. Without it, `TIME` returns the time in
+    /// milliseconds that was passed to the client.
     pub unix_clock: Option<Clock>,
 }
 
-/// A clock: returns the microseconds since some moment.
+/// A clock: a function that returns the microseconds since some fixed moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(pub fn() -> u64);
 
@@ -31,7 +31,7 @@ impl Eq for Clock {}
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The password is a secret.
+        // The password is a secret, so it is not shown.
         let Self { password, live, clock, unix_clock } = self;
         let mut shown = f.debug_struct("Settings");
         shown.field("has_password", &password.is_some());
@@ -42,21 +42,21 @@ impl fmt::Debug for Settings {
 /// Settings that can change while the store is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveSettings {
-    /// Most bytes of memory that keys and values may occupy; 0 is no limit.
+    /// The most bytes of memory that keys and values may occupy; 0 means no limit.
     pub memory_max_bytes: usize,
-    /// What happens when they occupy more.
+    /// The policy that applies when keys and values reach this limit.
     pub eviction: EvictionPolicy,
-    /// Which commands are recorded as slow.
+    /// The settings of the slow log.
     pub slow_log: SlowLogSettings,
 }
 
-/// Which commands are recorded as slow. The defaults are those of Redis.
+/// The settings of the slow log. The defaults are those of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowLogSettings {
-    /// Those that take so many microseconds or more (`slowlog-log-slower-than`); none if it is
-    /// negative.
+    /// The least duration of a slow command, in microseconds (`slowlog-log-slower-than`). If it is
+    /// negative, no command is recorded.
     pub slower_than_us: i64,
-    /// The last ones, not more than this (`slowlog-max-len`).
+    /// The most entries of the log (`slowlog-max-len`). Older ones are dropped.
     pub entries_max: usize,
 }
 
@@ -66,25 +66,26 @@ impl Default for SlowLogSettings {
     }
 }
 
-/// Which keys are removed when there is no memory for more (`maxmemory-policy`).
+/// The eviction policy: the keys that are removed when the memory limit is reached
+/// (`maxmemory-policy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvictionPolicy {
-    /// None: commands that need memory fail.
+    /// No keys are removed: commands that need memory fail.
     #[default]
     None,
-    /// Those that were not used for the longest time.
+    /// The keys that were not used for the longest time.
     AllLastUse,
-    /// Those that are used least often.
+    /// The keys that are used least often.
     AllFrequency,
-    /// Any.
+    /// Random keys.
     AllRandom,
-    /// Of those with an expiry, the ones that were not used for the longest time.
+    /// The keys with an expiry that were not used for the longest time.
     VolatileLastUse,
-    /// Of those with an expiry, the ones that are used least often.
+    /// The keys with an expiry that are used least often.
     VolatileFrequency,
-    /// Any that has an expiry.
+    /// Random keys with an expiry.
     VolatileRandom,
-    /// Those that expire first.
+    /// The keys that expire first.
     VolatileExpiry,
 }
 
@@ -101,7 +102,7 @@ impl EvictionPolicy {
         (Self::VolatileExpiry, "volatile-ttl"),
     ];
 
-    /// Returns the name that Redis has for it.
+    /// Returns the name of the policy in Redis.
     pub fn name(self) -> &'static str {
         let known = Self::NAMES.iter().find(|(policy, _)| *policy == self);
         known.map_or("noeviction", |(_, name)| name)
@@ -114,7 +115,7 @@ impl EvictionPolicy {
         known.find(is_it).map(|(policy, _)| *policy)
     }
 
-    /// Returns whether it is counted how often keys are used.
+    /// Returns whether the policy needs the frequency of accesses.
     pub(crate) fn counts_accesses(self) -> bool {
         matches!(self, Self::AllFrequency | Self::VolatileFrequency)
     }

@@ -23,52 +23,52 @@ use crate::settings::{EvictionPolicy, LiveSettings, Settings};
 use crate::slow_log::SlowLog;
 use crate::value::StoreValue;
 
-/// Somebody does not watch a key any more.
+/// The end of a watch of a key, which is still to be applied to the shard.
 #[derive(Debug)]
 struct EndedWatch {
     database: usize,
     key: Box<[u8]>,
-    /// The mark of a set of keys that were read; `None` of a client.
+    /// The mark of a read set; `None` for a client.
     reader: Option<Arc<AtomicBool>>,
 }
 
-/// See the head of the module.
+/// One store, shared by all workers.
 #[derive(Debug)]
 pub struct Store {
     shards: Box<[LockedShard]>,
     hasher: KeyHasher,
     pub(crate) settings: Settings,
-    /// Bytes of memory of all shards, as they have reported it.
+    /// The bytes of memory of all shards, as last reported by them.
     used_bytes: AtomicUsize,
-    /// What another thread is to free.
+    /// The objects that another thread must free.
     garbage: Mutex<Vec<Garbage>>,
-    /// Watches that have ended, of shards that a job had.
+    /// Watches that have ended while a job held their shards.
     ended_watches: Mutex<Vec<EndedWatch>>,
-    /// Most work of a command that a worker executes, in elements.
+    /// The most work of a command that a worker executes, in elements.
     work_max: usize,
     expired_keys: AtomicU64,
     evicted_keys: AtomicU64,
     pub(crate) clients: Clients,
     pub(crate) slow_log: SlowLog,
-    /// When it was made, in milliseconds since 1970.
+    /// The time at which the store was created, in milliseconds since 1970.
     started_ms: u64,
     memory_max_bytes: AtomicUsize,
     clients_max_bytes: AtomicUsize,
-    /// The number of the policy in its table.
+    /// The index of the eviction policy in [`EvictionPolicy::NAMES`].
     eviction: AtomicU8,
     /// The shard from which the next key is evicted.
     evicted_shard: AtomicUsize,
 }
 
-/// The value of a key, as [`Store::look`] shows it.
+/// The value of a key, as [`Store::look`] passes it.
 #[derive(Clone, Copy, Debug)]
 pub enum StoredValue<'v> {
     /// A short string.
     Short(&'v [u8]),
-    /// A long string. Whoever holds it has what the key had at that time: a command that changes
-    /// the value makes another one.
+    /// A long string. Its content never changes: a command that changes the value of the key
+    /// creates a new string.
     Long(&'v Arc<Vec<u8>>),
-    /// A value of another type, by the name that `TYPE` has for it.
+    /// A value of another type, with its name for `TYPE`.
     Other(&'static str),
 }
 
@@ -82,7 +82,7 @@ impl<'v> StoredValue<'v> {
     }
 }
 
-/// Where the removal of expired keys goes on.
+/// The position at which the removal of expired keys continues.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExpiryCursor {
     shard: usize,
@@ -91,7 +91,8 @@ pub struct ExpiryCursor {
 }
 
 impl Store {
-    /// Returns an empty store. `random` are secret bytes, `now_ms` milliseconds since 1970.
+    /// Creates an empty store. `random` has secret random bytes, and `now_ms` is the time in
+    /// milliseconds since 1970.
     pub fn new(settings: Settings, random: [u8; 24], now_ms: u64) -> Self {
         let [secret @ .., _, _, _, _, _, _, _, _] = random;
         let [.., a, b, c, d, e, f, g, h] = random;
@@ -124,7 +125,7 @@ impl Store {
         store
     }
 
-    /// Sets the most work of a command that a worker executes, in elements, in the place of
+    /// Sets the most work of a command that a worker executes, in elements, instead of
     /// [`WORK_MAX`]. With 0, each command is a job.
     #[must_use]
     pub fn with_work_max(mut self, elements: usize) -> Self {
@@ -132,13 +133,13 @@ impl Store {
         self
     }
 
-    /// Returns the most bytes of memory that the commands of all clients may occupy that have not
-    /// come whole or wait; 0 is no limit.
+    /// Returns the limit in bytes for the memory of incomplete and waiting commands of all clients;
+    /// 0 means no limit.
     pub(crate) fn clients_max_bytes(&self) -> usize {
         self.clients_max_bytes.load(Ordering::Relaxed)
     }
 
-    /// Changes that limit.
+    /// Changes the limit for the memory of incomplete and waiting commands of all clients.
     pub(crate) fn set_clients_max_bytes(&self, bytes: usize) {
         self.clients_max_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -176,10 +177,10 @@ impl Store {
         self.slow_log.set(settings.slow_log);
     }
 
-    /// Removes keys until there is memory for more, as the eviction policy says.
+    /// Removes keys by the eviction policy until the memory is below its limit.
     ///
     /// # Errors
-    /// There is none, and nothing may be removed.
+    /// The memory limit is reached, and no key may be removed.
     pub(crate) fn make_space(&self, now_ms: u64) -> Result<(), Error> {
         let max_bytes = self.memory_max_bytes.load(Ordering::Relaxed);
         if max_bytes == 0 || self.used_bytes() <= max_bytes {
@@ -190,7 +191,7 @@ impl Store {
             return Err(OUT_OF_MEMORY);
         }
         let (mut evicted, mut is_busy) = (0, false);
-        // Keys are spread evenly, so each shard stands for all.
+        // Keys are spread evenly, so each shard is representative of all.
         for _ in 0..EVICTIONS_MAX.max(self.shards.len()) {
             if self.used_bytes() <= max_bytes || evicted == EVICTIONS_MAX {
                 break;
@@ -204,14 +205,14 @@ impl Store {
             self.report_all(&mut shard);
         }
         self.evicted_keys.fetch_add(evicted as u64, Ordering::Relaxed);
-        // Where jobs have all shards, the next command evicts more.
+        // If jobs hold all shards, this command may run, and the next one evicts more.
         let has_space = evicted > 0 || is_busy || self.used_bytes() <= max_bytes;
         if has_space { Ok(()) } else { Err(OUT_OF_MEMORY) }
     }
 
-    /// Removes keys that have expired, of which about `count` are looked at, in one shard, unless a
-    /// job has it. Returns whether the end of all keys was reached, from where it goes on at the
-    /// beginning.
+    /// Examines about `count` keys of one shard, unless a job holds it, and removes the expired
+    /// ones. Returns whether the end of all keys was reached; the next call begins at the first key
+    /// again.
     pub fn remove_expired(&self, cursor: &mut ExpiryCursor, count: usize, now_ms: u64) -> bool {
         if let Ok(mut shard) = self.lock(cursor.shard % self.shards.len(), now_ms)
             && cursor.database < shard.databases().len()
@@ -245,8 +246,8 @@ impl Store {
         self.shards.len()
     }
 
-    /// Returns the number of the shard of a key. It follows from bits of the hash that no table in
-    /// the shard looks at first.
+    /// Returns the number of the shard of a key. The number is computed from bits of the hash that
+    /// the tables in the shard do not use first.
     pub(crate) fn shard_index(&self, key: Key<'_>) -> usize {
         self.shard_of_hash(key.hash)
     }
@@ -257,9 +258,9 @@ impl Store {
         (hash >> UNUSED_BITS) as usize % SHARDS
     }
 
-    /// Looks at the value of a key, whose shard is locked meanwhile: `look` is to be short. It gets
-    /// `None` if there is no such key. `now_ms` are milliseconds since 1970. Returns `None` while a
-    /// job has the shard.
+    /// Calls `look` with the value of a key, or with `None` if the key does not exist. The shard is
+    /// locked during the call, so `look` must be short. `now_ms` is the time in milliseconds since
+    /// 1970. Returns `None` while a job holds the shard.
     pub fn look<R>(
         &self,
         database: usize,
@@ -275,13 +276,13 @@ impl Store {
         Some(result)
     }
 
-    /// Returns the shard of a key, as that of a job which looks at it ([`Self::look_as_job`]).
+    /// Returns the shard of a key, for a job that calls [`Self::look_as_job`].
     pub fn shard_of(&self, key: &[u8]) -> ShardSet {
         ShardSet::from_iter([self.shard_index(self.key(key))])
     }
 
-    /// Looks at the value of a key as [`Self::look`] does, in a thread for jobs: it waits for a job
-    /// that has the shard.
+    /// Calls a function with the value of a key as [`Self::look`] does, but on a thread for jobs:
+    /// if another job holds the shard, this function waits.
     pub fn look_as_job<R>(
         &self,
         database: usize,
@@ -295,11 +296,11 @@ impl Store {
         look(database.get(key, effects).map(StoredValue::of))
     }
 
-    /// Locks a shard. A thread that has panicked while it held the lock ends with its worker, and
-    /// leaves at worst a count that is not exact.
+    /// Locks a shard. A poisoned lock is used all the same: a thread that has panicked while it
+    /// held the lock ends with its worker, and leaves at worst a count that is not exact.
     ///
     /// # Errors
-    /// A job has it.
+    /// A job holds the lock.
     // As a function of its own, it costs each command some twenty instructions more.
     #[inline(always)]
     pub(crate) fn lock(&self, index: usize, now_ms: u64) -> Result<MutexGuard<'_, Shard>, Busy> {
@@ -317,22 +318,22 @@ impl Store {
         shard
     }
 
-    /// Returns whether a job has a shard, or waits for it.
+    /// Returns whether a job holds a shard, or waits for it.
     pub(crate) fn has_job(&self, index: usize) -> bool {
         self.shards[index].jobs.load(Ordering::SeqCst) > 0
     }
 
-    /// A job is about to release a shard.
+    /// Records that a job is about to release a shard.
     pub(crate) fn job_leaves(&self, index: usize) {
         self.shards[index].jobs.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// A client does not watch a key any more.
+    /// Ends the watch of a key by a client.
     pub(crate) fn unwatch(&self, database: usize, key: Box<[u8]>) {
         self.end_watch(EndedWatch { database, key, reader: None });
     }
 
-    /// A set of keys that were read is not needed any more.
+    /// Ends the watches of a read set that is not needed any more.
     pub(crate) fn forget_reader(
         &self,
         database: usize,
@@ -356,7 +357,7 @@ impl Store {
         self.report(&mut shard);
     }
 
-    /// Returns how many keys are watched, in shards that no job has.
+    /// Returns the number of watched keys in shards that no job holds.
     #[cfg(test)]
     pub(crate) fn watched_keys(&self) -> usize {
         let shards = (0..self.shards.len()).filter_map(|index| self.lock(index, 0).ok());
@@ -366,13 +367,13 @@ impl Store {
         shards.map(watched).sum()
     }
 
-    /// Returns how many bytes of memory the commands of all clients occupy that have not come whole
-    /// or wait, without those of clients that have few.
+    /// Returns the bytes of memory that incomplete and waiting commands of all clients occupy,
+    /// without clients that occupy only little.
     pub fn clients_memory_bytes(&self) -> usize {
         self.clients.memory_bytes()
     }
 
-    /// Looks at the database of a key, of which the hash is known, if its shard is not in use.
+    /// Calls a function with the database of a key with a known hash, if the shard is not locked.
     #[inline]
     pub(crate) fn look_ahead<R>(
         &self,
@@ -384,7 +385,7 @@ impl Store {
         Some(look(shard.databases().get(database)?, hash))
     }
 
-    /// Takes note of what has changed in a shard.
+    /// Records the changes of a shard in the totals of the store.
     pub(crate) fn report(&self, shard: &mut Shard) {
         if shard.memory_bytes().abs_diff(shard.reported_bytes) >= REPORTED_STEP_BYTES {
             self.report_all(shard);
@@ -399,7 +400,7 @@ impl Store {
         }
     }
 
-    /// Takes note of all memory of a shard.
+    /// Records the whole memory of a shard in the totals of the store.
     fn report_all(&self, shard: &mut Shard) {
         let bytes = shard.memory_bytes();
         let change = bytes.wrapping_sub(shard.reported_bytes);
@@ -413,15 +414,15 @@ impl Store {
         if policy.counts_accesses() { AccessRecording::Frequency } else { AccessRecording::LastUse }
     }
 
-    /// Returns how many bytes of memory all keys and values occupy, but for the last
-    /// [`REPORTED_STEP_BYTES`] of each shard.
+    /// Returns the bytes of memory that all keys and values occupy, exact to
+    /// [`REPORTED_STEP_BYTES`] for each shard.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
     /// Removes fields of hashes that have expired, in about 100 keys from a cursor on: some
-    /// microseconds of work. A shard that a job has is left out. Returns the next cursor; 0 is the
-    /// beginning and the end.
+    /// microseconds of work. A shard that a job holds is skipped. Returns the next cursor; 0 is
+    /// both the beginning and the end.
     pub fn remove_expired_fields(&self, cursor: u64, now_ms: u64) -> u64 {
         const COUNT: usize = 100;
         const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;
@@ -454,16 +455,15 @@ impl Store {
         if is_end { 0 } else { (next_part as u64) << POSITION_BITS | position }
     }
 
-    /// Gives up a string that is on its way to a client: a very long one is freed by
-    /// [`Self::free_garbage`].
+    /// Drops a string of a reply. A very long one is freed by [`Self::free_garbage`].
     pub fn discard_string(&self, string: &mut Arc<Vec<u8>>) {
         if string.capacity() >= LONG_STRING_MIN_BYTES {
             self.discard(Garbage::Value(StoreValue::Bytes(std::mem::take(string))));
         }
     }
 
-    /// Gives up replies: what is large is freed by [`Self::free_garbage`]. The memory of a usual
-    /// reply is kept.
+    /// Drops replies. Large strings are freed by [`Self::free_garbage`]. The memory of a reply of
+    /// usual size is kept.
     pub fn discard_output(&self, output: &mut ReplyOutput) {
         for string in output.take_shared() {
             self.discard_string(&mut { string });
@@ -474,13 +474,13 @@ impl Store {
         output.clear();
     }
 
-    /// Leaves something to [`Self::free_garbage`].
+    /// Queues an object to be freed by [`Self::free_garbage`].
     pub(crate) fn discard(&self, garbage: Garbage) {
         self.garbage.lock().unwrap_or_else(PoisonError::into_inner).push(garbage);
     }
 
-    /// Frees values that are too large to be freed by a worker, and does what was left because of
-    /// jobs. Returns whether there were any values.
+    /// Frees objects that are too large to be freed by a worker, and ends watches that could not be
+    /// ended because of jobs. Returns whether there were any objects.
     pub fn free_garbage(&self) -> bool {
         let ended = {
             let mut ended = self.ended_watches.lock().unwrap_or_else(PoisonError::into_inner);

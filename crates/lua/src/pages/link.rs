@@ -3,8 +3,8 @@
 //! The sealed text is a query, as forms write it. It is bound to the path, so parameters of one
 //! page are valid for no other page.
 
-use crate::form;
 use crate::bounded_output::{Grown, check, percent};
+use crate::form;
 use crate::library::crypto::seal::{open, open_siv, seal, seal_siv};
 use crate::library::crypto::{expand, named};
 use crate::library::limits::KEY_MIN_BYTES;

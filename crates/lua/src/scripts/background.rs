@@ -11,9 +11,9 @@ use pinion_engine::clock::Now;
 use pinion_jobs::job_queue::{CancelOnDrop, JobOwner};
 
 use super::{Scripts, tell};
-use crate::message::Letter;
 use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN};
 use crate::lua_job::{LuaJob, LuaJobDone, LuaJobResult};
+use crate::message::Letter;
 use crate::task::{TaskId, Waits, WorkKind};
 use crate::vm::{self, CoroutineStep, EndingReason, ScriptFault, Vm, WaitOperation};
 

@@ -7,8 +7,8 @@ use pinion_engine::app::Message;
 
 use super::Scripts;
 use super::standalone::NothingBefore;
-use crate::message::Letter;
 use crate::lua_job::LuaJobDone;
+use crate::message::Letter;
 use crate::site::ScriptSite;
 use crate::store_access::StoreJobEnd;
 use crate::task::WorkKind;

@@ -15,11 +15,11 @@ use super::background::Resumed;
 use super::processes::is_left_with_programs;
 use super::room::is_body_too_large;
 use super::{Outlet, RequestOutcome, ScriptFailure, Scripts, SiteScript, fields, tell};
+use crate::body_memory::Stock;
 use crate::content::{self, LimitSetter};
 use crate::limits::FAILING_CPU_MAX_MS;
 use crate::request;
 use crate::router::Match;
-use crate::body_memory::Stock;
 use crate::task::{Reported, Task, TaskId, Tasks, Waits};
 use crate::vm::{self, CoroutineStep, Handler, ScriptFault, Vm, Wait, WaitOperation};
 

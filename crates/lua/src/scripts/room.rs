@@ -8,9 +8,9 @@ use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
 use super::{Outlet, RequestOutcome, Scripts, tell};
+use crate::body_memory::Relief;
 use crate::content;
 use crate::limits::UPLOAD_RELIEF_PAUSE_MS;
-use crate::body_memory::Relief;
 use crate::task::TaskId;
 use crate::vm::{ScriptFault, Vm};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::script_quotas::Allowance;
 use crate::limits::{BACKGROUND_CPU_MAX_MS, STREAM_REGAIN_MS};
+use crate::script_quotas::Allowance;
 
 /// The allowance that a request has left.
 #[derive(Debug, Clone, Copy)]

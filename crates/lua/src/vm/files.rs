@@ -10,8 +10,8 @@ use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 
 use super::host::{Host, OVER, Outcome, or_why};
 use super::jobs::job;
-use crate::lua_job::{file_error_kind, file_outcome};
 use crate::copied_value::Plain;
+use crate::lua_job::{file_error_kind, file_outcome};
 use crate::sent_file::{Said, Sending, SentContent};
 use crate::task::TaskId;
 

@@ -7,9 +7,9 @@ use mlua::{Function, Lua, LuaString, Result, Table};
 use pinion_jobs::job_queue::BlockingJob;
 
 use super::host::Host;
+use crate::copied_value::Plain;
 use crate::library::passwords::{hash_password, verify_password};
 use crate::lua_job::LuaJob;
-use crate::copied_value::Plain;
 
 /// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {

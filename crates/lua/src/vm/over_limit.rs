@@ -2,12 +2,12 @@
 //! raises it if there is one, and other remedies.
 
 use super::Vm;
-use crate::script_quotas::Allowance;
 use crate::content::{BodyLimit, LimitSetter};
 use crate::limits::{
     BACKGROUND_CPU_MAX_MS, BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, ROOM_WAIT_MAX_MS,
     ROOM_WAIT_ONCE_MS, START_CPU_MAX_MS,
 };
+use crate::script_quotas::Allowance;
 use crate::task::{Awaited, NOBODY, TaskId};
 
 /// The owner of the limits that apply.

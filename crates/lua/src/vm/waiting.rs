@@ -8,10 +8,10 @@ use std::sync::Arc;
 use mlua::{Lua, LuaString, Result, Table, Value};
 
 use super::host::{Host, Outcome, or_why};
-use crate::message::Letter;
 use crate::limits::{
     SUBSCRIPTION_QUEUE_MAX, SUBSCRIPTION_QUEUE_MAX_BYTES, SUBSCRIPTIONS_PER_TASK_MAX,
 };
+use crate::message::Letter;
 use crate::task::TaskId;
 
 /// The reason why running work should end.

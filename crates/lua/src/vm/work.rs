@@ -15,14 +15,14 @@ use pinion_programs::program_run::RunId;
 
 use super::FunctionOrigin;
 use super::host::{Host, Outcome, or_why};
+use crate::copied_value::Plain;
 use crate::fetch::WorkerClient;
-use crate::message::Letter;
 use crate::limits::{
     CACHED_MAX, CHANNELS_MAX, SCHEDULES_MAX, SENT_MAX, SENT_MAX_BYTES, SPAWNED_MAX,
 };
 use crate::lua_job::LuaJob;
+use crate::message::Letter;
 use crate::pages::LinkKey;
-use crate::copied_value::Plain;
 use crate::programs::WorkerPrograms;
 use crate::schedule::Schedule;
 use crate::site::WorkerSite;

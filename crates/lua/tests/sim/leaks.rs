@@ -6,9 +6,9 @@ use std::fs;
 use pinion_engine::backend::sim::Faults;
 use pinion_engine::stepped::Holdings as EngineHoldings;
 use pinion_jobs::folders::Folders;
-use pinion_lua::script_quotas::Allowance;
 use pinion_lua::limits::BACKGROUND_WALL_MAX_MS;
 use pinion_lua::program::SiteProgram;
+use pinion_lua::script_quotas::Allowance;
 use pinion_lua::scripts::Holdings;
 use pinion_lua::source_names::SourceNames;
 

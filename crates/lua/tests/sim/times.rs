@@ -3,9 +3,9 @@
 
 use pinion_engine::backend::sim::Faults;
 use pinion_jobs::folders::Folders;
-use pinion_lua::script_quotas::Allowance;
 use pinion_lua::limits::{ROOM_WAIT_MAX_MS, WALL_MAX_MS};
 use pinion_lua::program::SiteProgram;
+use pinion_lua::script_quotas::Allowance;
 
 use crate::fixture;
 use crate::stage::Stage;

@@ -7,9 +7,9 @@ use crate::settings::{ListenKind, Serve};
 use crate::terminal::counted;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
 use pinion_engine::server::Io;
-use pinion_lua::script_quotas::Allowance;
 use pinion_lua::footprint::ScriptFootprint;
 use pinion_lua::script_memory::ScriptMemory;
+use pinion_lua::script_quotas::Allowance;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Connections when nothing bounds them: as many as the table of one worker may grow to without a

@@ -14,7 +14,6 @@ use super::explainer::Explainer;
 use super::gateway::{Gateway, GatewayShared};
 use super::journal::{ClientRefusals, Journal};
 use super::keys::ServerKeys;
-use super::startup::{Kit, KitPrograms};
 use super::listeners::{Bound, BoundQuic};
 use super::notifier::Notifier;
 use super::program_table::ProgramTable;
@@ -24,6 +23,7 @@ use super::running_programs::RunningPrograms;
 use super::sites::{self, LoadedSite, Sites};
 use super::socket_files::SocketFiles;
 use super::start_lines::{Hosts, print_ready, print_start, urls};
+use super::startup::{Kit, KitPrograms};
 use super::stats::{Stats, Tally};
 use super::status::StatusSource;
 use super::store::{

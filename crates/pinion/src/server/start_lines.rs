@@ -2,10 +2,10 @@
 //! machine can open.
 
 use super::capacity::{Capacity, MemoryFit};
-use super::startup::Kit;
 use super::listeners::{Bound, BoundQuic};
 use super::memory_limit::{MemoryLimit, MemorySource};
 use super::sites::LoadedSite;
+use super::startup::Kit;
 use super::status::io_name;
 use crate::log_lines;
 use crate::terminal::{count, counted, size};

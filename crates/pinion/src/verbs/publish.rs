@@ -9,8 +9,8 @@ use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::Act;
 use crate::releases::id::Id;
 use crate::releases::place::ReleasePlace;
-use crate::releases::remote::{Load, Remote};
 use crate::releases::release_store::{self, ArchiveOrigin};
+use crate::releases::remote::{Load, Remote};
 use crate::settings::Publish;
 use crate::terminal::{TerminalStyle, counted, size};
 use anyhow::Context as _;
@@ -121,7 +121,8 @@ fn there(publish: &Publish, remote: &Remote) -> Result<Published, Failure> {
         true => (stdin()?, None),
         false => {
             // Verified on this side already: a damaged archive need not be sent.
-            let (_, bytes, _) = release_store::verified(archive_file::open(&publish.file)?, &shown, &bar)?;
+            let (_, bytes, _) =
+                release_store::verified(archive_file::open(&publish.file)?, &shown, &bar)?;
             (archive_file::open(&publish.file)?, Some(bytes))
         }
     };

@@ -193,7 +193,8 @@ struct Model {
     revisions: [u64; 3],
     processes: BTreeMap<u64, Process>,
     last_id: u64,
-    /// When a program has ended by itself with the revision that it still has.
+    /// The time at which a program has exited without a request to stop, with the revision that it
+    /// still has.
     ended_ms: [Option<u64>; 3],
 }
 

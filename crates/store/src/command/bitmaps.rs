@@ -58,7 +58,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
 /// Parses the offset of a bit.
 ///
 /// # Errors
-/// It is none, or is behind the longest string.
+/// The text is not an offset, or the offset is beyond the longest string.
 fn parse_offset(text: &[u8]) -> Result<usize, Error> {
     let offset = parse_u64(text).and_then(|offset| usize::try_from(offset).ok());
     offset.filter(|offset| offset / 8 < STRING_MAX_BYTES).ok_or(NO_OFFSET)

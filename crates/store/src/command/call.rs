@@ -10,13 +10,13 @@ use crate::resp::arguments::Arguments;
 use crate::resp::number::parse_i64;
 use crate::resp::reply::Reply;
 
-/// See the head of the module. A value that is read stays borrowed from `locks` while its reply is
-/// written, so these are fields.
+/// One call of a command. A value that is read stays borrowed from `locks` while its reply is
+/// written, so `locks` and `reply` are separate fields.
 #[derive(Debug)]
 pub(crate) struct Call<'c, 's> {
     pub(crate) command: &'static CommandSpec,
     pub(crate) arguments: Arguments<'c>,
-    /// The hash of the first argument behind the name, if it is a key.
+    /// The hash of the first argument after the name, if it is a key.
     pub(crate) first_hash: Option<u64>,
     pub(crate) client: &'c mut ClientState,
     /// The number of the database that the client has selected.
@@ -25,7 +25,7 @@ pub(crate) struct Call<'c, 's> {
     pub(crate) reply: Reply<'c>,
     /// The time, in milliseconds since 1970.
     pub(crate) now_ms: u64,
-    /// What a handler asks before it does something that may take long (see
+    /// The limit that a handler checks before work that may take long (see
     /// [`WorkEstimate`](super::work::WorkEstimate)).
     pub(crate) limit: WorkLimit,
 }
@@ -48,7 +48,7 @@ impl<'c> Call<'c, '_> {
         }
     }
 
-    /// Returns which of the keys an argument is, if all of them follow one another.
+    /// Returns the index of an argument among the keys, if all keys follow one another.
     fn place_of_key(&self, index: usize) -> Option<usize> {
         let KeyArguments::Range { first, step, .. } = self.command.keys else { return None };
         let from_first = index.checked_sub(first)?;
@@ -56,7 +56,7 @@ impl<'c> Call<'c, '_> {
     }
 
     /// # Errors
-    /// The argument is no integer.
+    /// The argument is not an integer.
     pub(crate) fn integer(&self, index: usize) -> Result<i64, Error> {
         parse_i64(self.argument(index)).ok_or(NOT_AN_INTEGER)
     }

@@ -43,8 +43,8 @@ fn client(call: &mut Call<'_, '_>) -> Result<(), Error> {
         }
         (b"LIST", _) => list(call)?,
         (b"KILL", 3..) => kill(call)?,
-        // There is nothing to evict clients for, and replies are never left out; errors would only
-        // fill the logs of clients that ask for it by default.
+        // These options have no effect here. They are accepted, because errors would only fill the
+        // logs of clients that set them by default.
         (b"NO-EVICT" | b"NO-TOUCH", 3) | (b"MAINT_NOTIFICATIONS", _) => call.reply.ok(),
         (b"UNPAUSE", 2) => call.reply.ok(),
         (b"GETREDIR", 2) => call.reply.integer(-1),

@@ -55,7 +55,7 @@ fn command(call: &mut Call<'_, '_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Flags as clients read them, with their names.
+/// The flags that clients can read, with their names.
 const FLAG_NAMES: [(Flags, &str); 6] = [
     (Flags::WRITE, "write"),
     (Flags::READ_ONLY, "readonly"),
@@ -80,7 +80,7 @@ fn write_info(command: &CommandSpec, reply: &mut Reply<'_>) {
     [first, last, step].into_iter().for_each(|number| reply.integer(number));
     reply.set(categories.len());
     categories.iter().for_each(|name| reply.simple(name));
-    // Tips, key specifications and subcommands, of which none is given.
+    // The lists of tips, key specifications and subcommands are empty.
     (0..3).for_each(|_| reply.array(0));
 }
 

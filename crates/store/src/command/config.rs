@@ -1,4 +1,4 @@
-//! `CONFIG`: settings are read and changed.
+//! `CONFIG`, which reads and changes settings.
 
 use super::call::Call;
 use super::client_commands::unknown_subcommand;
@@ -14,7 +14,7 @@ const SERVER: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::Non
 pub(super) const COMMANDS: &[CommandSpec] =
     &[SERVER.row("config", -2, Flags::ADMIN, ("2.0.0", "Returns and changes settings."), config)];
 
-/// Settings of Redis that have one value here.
+/// The settings of Redis that have a fixed value here.
 const FIXED: [(&str, &str); 6] = [
     ("appendonly", "no"),
     ("bind", ""),
@@ -106,7 +106,8 @@ fn set_config(call: &mut Call<'_, '_>) -> Result<(), Error> {
                 layout_settings::check(value).map_err(invalid)?;
             }
             name if FIXED.iter().any(|(known, _)| known.as_bytes() == name) => {
-                // Clients of tests and of caches set what is so anyway.
+                // Test suites and caches set values that are in force anyway, so these are
+                // accepted.
                 let is_so = FIXED.contains(&(&shown, &String::from_utf8_lossy(value)));
                 if !is_so {
                     return Err(invalid("can't set immutable config"));
@@ -148,7 +149,7 @@ fn bytes_of(text: &[u8]) -> Option<usize> {
 /// Parses an integer that is not below a limit.
 ///
 /// # Errors
-/// Says what it has to be.
+/// The text is not an integer, or is below the limit. The error describes the allowed values.
 fn integer_of(text: &[u8], least: i64) -> Result<i64, String> {
     let number = parse_i64(text).ok_or("argument couldn't be parsed into an integer")?;
     if number < least {

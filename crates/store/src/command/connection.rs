@@ -136,7 +136,8 @@ fn hello(call: &mut Call<'_, '_>) -> Result<(), Error> {
 /// Returns a name of a client.
 ///
 /// # Errors
-/// It has a space, a line break or another byte that would break the line of the client.
+/// The name has a space, a line break or another byte that would corrupt the line of the client in
+/// `CLIENT LIST`.
 pub(super) fn client_name(bytes: &[u8]) -> Result<String, Error> {
     if !bytes.iter().all(u8::is_ascii_graphic) {
         return Err(Error::constant(
@@ -170,7 +171,7 @@ fn check_password(store: &Store, user: Option<&[u8]>, password: &[u8]) -> Result
     let is_known = user.is_none_or(|user| user == b"default");
     let is_right = match &store.settings.password {
         Some(expected) => is_same(expected, password),
-        // Without a password the user `default` has any.
+        // If the store has no password, any password is valid for the user `default`.
         None => true,
     };
     if is_known && is_right {
@@ -179,7 +180,7 @@ fn check_password(store: &Store, user: Option<&[u8]>, password: &[u8]) -> Result
     Err(Error::constant("WRONGPASS invalid username-password pair or user is disabled."))
 }
 
-/// Compares secrets in a time that tells nothing of where they differ.
+/// Compares secrets in a time that does not depend on the position of the first difference.
 fn is_same(expected: &[u8], given: &[u8]) -> bool {
     let mut difference = expected.len() ^ given.len();
     for (index, byte) in given.iter().enumerate() {

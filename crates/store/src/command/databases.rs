@@ -68,7 +68,8 @@ fn swap(call: &mut Call<'_, '_>) -> Result<(), Error> {
         let number = parse_i64(call.argument(index)).and_then(|it| i32::try_from(it).ok());
         number.ok_or_else(|| Error::new(format!("ERR invalid {which} DB index")))
     });
-    // Both are numbers before it is asked whether there are such databases.
+    // Both arguments are parsed as numbers before the databases are looked up, so errors of parsing
+    // come first.
     let [first, second] = numbers;
     first.and(second)?;
     let (first, second) = (database_number(call.argument(1))?, database_number(call.argument(2))?);

@@ -1,4 +1,4 @@
-//! Commands about when keys expire.
+//! Commands on the expiry of keys.
 
 use super::call::Call;
 use super::options::OptionArguments;
@@ -71,7 +71,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     EXPIRY.row("persist", 2, FAST_WRITE, ("2.2.0", "Removes the expiry of a key."), persist),
 ];
 
-/// When an expiry is set.
+/// The conditions under which an expiry is set.
 #[derive(Clone, Copy, Debug, Default)]
 struct Conditions {
     /// `NX`: the key has none.
@@ -138,7 +138,8 @@ fn set_expiry(call: &mut Call<'_, '_>, unit_ms: i64, is_from_now: bool) -> Resul
     let at_ms = at_ms.ok_or_else(|| {
         Error::new(format!("ERR invalid expire time in '{}' command", call.command.name))
     })?;
-    // A time before 1970 has passed like any other, and the latest one is as good as later ones.
+    // A time before 1970 is in the past like any other, and times beyond the latest possible expiry
+    // are limited to it.
     let at_ms = u64::try_from(at_ms).unwrap_or(0).min(EXPIRY_MAX_MS);
     let key = call.key(1);
     let (database, effects) = call.locks.database(call.database, key);
@@ -153,8 +154,8 @@ fn set_expiry(call: &mut Call<'_, '_>, unit_ms: i64, is_from_now: bool) -> Resul
     Ok(())
 }
 
-/// Replies with what `of` makes of the milliseconds that are left and of the time in milliseconds;
-/// with -1 if there is no expiry, and with -2 if there is no key.
+/// Replies with the result of `of` for the remaining milliseconds and the time of expiry in
+/// milliseconds; with -1 if the key has no expiry, and with -2 if the key does not exist.
 fn time_left(call: &mut Call<'_, '_>, of: fn(i64, i64) -> i64) -> Result<(), Error> {
     let key = call.key(1);
     let (database, effects) = call.locks.database(call.database, key);

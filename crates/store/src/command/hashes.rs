@@ -21,7 +21,7 @@ const REMOVE: Flags = Flags::WRITE.and(Flags::FAST);
 const READ: Flags = Flags::READ_ONLY;
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 
-/// Fields that one change of a large hash looks at to remove those that have expired.
+/// Number of fields of a large hash that one change examines in order to remove expired ones.
 const EXPIRED_FIELDS_MAX: usize = 20;
 
 const HASHES: Rows = Rows { group: CommandGroup::Hash, keys: KeyArguments::FIRST };
@@ -172,8 +172,8 @@ fn read<'l>(
     Ok((database.collection(key, effects)?, effects))
 }
 
-/// Changes the hash of the first argument, which is made if it does not exist. Some of its fields
-/// that have expired are removed before.
+/// Changes the hash of the first argument, and creates it if it does not exist. Some of its expired
+/// fields are removed first.
 ///
 /// # Errors
 /// The key has a value of another type.
@@ -292,7 +292,7 @@ fn hvals(call: &mut Call<'_, '_>) -> Result<(), Error> {
     write_all(call, |field| field.value)
 }
 
-/// Writes a part of all fields.
+/// Writes one part of every field: the name or the value, as selected by `part_of`.
 fn write_all(
     call: &mut Call<'_, '_>,
     part_of: for<'f> fn(EncodedField<'f>) -> &'f [u8],

@@ -2,7 +2,7 @@
 //!
 //! `CONFIG SET` accepts any number for them, since programs that tune Redis set them when they
 //! start, and no reply but that of `OBJECT ENCODING` depends on them. It has no effect: `CONFIG
-//! GET` goes on to return the values below, which are in force.
+//! GET` continues to return the values below, which are in force.
 
 use crate::resp::number::parse_i64;
 
@@ -30,7 +30,7 @@ pub(crate) fn is_layout(name: &[u8]) -> bool {
 /// Checks a value for such a setting.
 ///
 /// # Errors
-/// Returns what is wrong with it.
+/// The error describes why the value is invalid.
 pub(crate) fn check(value: &[u8]) -> Result<(), &'static str> {
     parse_i64(value).map(|_| ()).ok_or("argument couldn't be parsed into an integer")
 }

@@ -1,5 +1,5 @@
-//! Values whose members sorted sets are made from: `ZUNION` and its like take sorted sets, and
-//! sets, whose members have the score 1.
+//! The sources of members for `ZUNION` and similar commands: sorted sets, and sets, whose members
+//! have the score 1.
 
 use crate::error::{Error, WRONG_TYPE};
 use crate::keyspace::database::Effects;
@@ -8,7 +8,7 @@ use crate::value::StoreValue;
 use crate::value::set::Set;
 use crate::value::sorted_set::SortedSet;
 
-/// The members of a value with their scores; a key that does not exist has none.
+/// The members of a value with their scores. A key that does not exist has no members.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MemberSource<'v> {
     Nothing,
@@ -18,7 +18,7 @@ pub(crate) enum MemberSource<'v> {
 
 impl<'v> MemberSource<'v> {
     /// # Errors
-    /// The value has no members.
+    /// The value is neither a sorted set nor a set.
     pub(crate) fn of(record: Option<&'v KeyRecord>, effects: &'v Effects) -> Result<Self, Error> {
         match record.map(KeyRecord::value) {
             None => Ok(Self::Nothing),

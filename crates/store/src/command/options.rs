@@ -1,9 +1,9 @@
-//! Options behind the fixed arguments of a command.
+//! Parsing of the options after the fixed arguments of a command.
 
 use crate::error::{Error, SYNTAX};
 use crate::resp::arguments::Arguments;
 
-/// Goes through the arguments from some index on.
+/// An iterator over the arguments from some index on.
 #[derive(Debug)]
 pub(crate) struct OptionArguments<'a> {
     arguments: Arguments<'a>,
@@ -26,23 +26,23 @@ impl<'a> OptionArguments<'a> {
         Some(Ok(name))
     }
 
-    /// Takes the next argument as it is.
+    /// Takes the next argument unchanged.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no further argument.
     pub(crate) fn next_value(&mut self) -> Result<&'a [u8], Error> {
         let argument = self.arguments.get(self.next).ok_or(SYNTAX)?;
         self.next += 1;
         Ok(argument)
     }
 
-    /// Returns how many arguments are left.
+    /// Returns the number of remaining arguments.
     pub(crate) fn left(&self) -> usize {
         self.arguments.len().saturating_sub(self.next)
     }
 }
 
-/// The longest options, such as `WITHMATCHLEN`, have 12 bytes.
+/// Most bytes of an option. The longest ones, such as `WITHMATCHLEN`, have 12 bytes.
 const OPTION_MAX_BYTES: usize = 16;
 
 /// An option in upper case.

@@ -1,4 +1,4 @@
-//! `LMPOP` and `ZMPOP`: elements of the first of some collections that has any.
+//! `LMPOP` and `ZMPOP`, which pop elements from the first non-empty collection.
 
 use super::call::Call;
 use super::options::OptionArguments;
@@ -9,7 +9,7 @@ use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::resp::reply::Reply;
 use crate::value::Collection;
 
-/// Removes elements of a collection, so many of them at an end, and writes them.
+/// A function that removes a number of elements at an end of a collection, and writes them.
 pub(super) type PopMany<C, E> = fn(
     &mut C,
     (E, usize),
@@ -18,10 +18,11 @@ pub(super) type PopMany<C, E> = fn(
     &mut Effects,
 ) -> ChangeEffect<Result<(), Error>>;
 
-/// Parses the options, finds the first collection, and lets `pop_many` take elements from it.
+/// Parses the options, finds the first non-empty collection, and lets `pop_many` take elements from
+/// it.
 ///
 /// # Errors
-/// An option is wrong, or a key that comes before has a value of another type.
+/// An option is invalid, or an earlier key has a value of another type.
 pub(super) fn pop_first<C: Collection, E: Copy>(
     call: &mut Call<'_, '_>,
     parse_end: fn(&[u8]) -> Result<E, Error>,

@@ -7,12 +7,12 @@ use crate::keyspace::database::Effects;
 use crate::limits::RANDOM_REPEATED_MAX;
 use crate::resp::number::parse_i64;
 
-/// How many elements are chosen.
+/// The number of elements to choose, and whether one may be chosen repeatedly.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RandomCount {
-    /// So many different ones, or all.
+    /// So many different elements, or all if there are fewer.
     Different(usize),
-    /// So many, of which some may be the same.
+    /// So many elements, some of which may be the same.
     Repeated(usize),
 }
 
@@ -24,7 +24,8 @@ impl RandomCount {
     /// Parses a count, which is negative if elements may be repeated.
     ///
     /// # Errors
-    /// It is no number, or there are more to be repeated than one reply may have.
+    /// The text is not an integer, or the number of repeated elements exceeds the limit for one
+    /// reply.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, Error> {
         let number = parse_i64(text).ok_or(NOT_AN_INTEGER)?;
         let count = number.checked_abs().ok_or(Error::constant(
@@ -50,7 +51,7 @@ impl RandomCount {
     }
 
     /// # Errors
-    /// Twice the count is no number.
+    /// Twice the count exceeds the range of integers.
     pub(crate) fn check_for_pairs(self) -> Result<(), Error> {
         let (Self::Different(count) | Self::Repeated(count)) = self;
         if count > i64::MAX as usize / 2 {
@@ -66,29 +67,29 @@ pub(crate) trait RandomElements {
     where
         Self: 'e;
 
-    /// Returns how many elements there are.
+    /// Returns the number of elements.
     fn len(&self, effects: &Effects) -> usize;
 
     /// Returns all elements.
     fn all<'e>(&'e self, effects: &Effects) -> Vec<Self::Element<'e>>;
 
-    /// Returns a random element of a large value; `None` of a small one, or if chance has found
-    /// none that exists.
+    /// Returns a random element of a large value. Returns `None` for a small value, or if the
+    /// random choice has found only an expired element.
     fn random<'e>(&'e self, effects: &mut Effects) -> Option<Self::Element<'e>>;
 
-    /// Returns something that no two elements share.
+    /// Returns a unique identifier of an element.
     fn identity(element: Self::Element<'_>) -> u64;
 }
 
-/// Calls `visit` for random elements. It takes time for all elements of the value if a third of
-/// them are to be chosen.
+/// Calls `visit` for random elements. If a third of the elements or more are to be chosen, the time
+/// grows with all elements of the value.
 pub(crate) fn choose<'e, V: RandomElements>(
     value: &'e V,
     count: RandomCount,
     effects: &mut Effects,
     mut visit: impl FnMut(V::Element<'e>),
 ) {
-    /// Values up to this size are copied in any case, which is quick.
+    /// Values of up to so many elements are always copied, which is quick.
     const SMALL: usize = 128;
     let len = value.len(effects);
     match count {
@@ -123,8 +124,8 @@ pub(crate) fn choose<'e, V: RandomElements>(
     }
 }
 
-/// Returns a random element of a large value. If nearly all of it has expired, it is the first one
-/// that is found.
+/// Returns a random element of a large value. If nearly all elements have expired, the first one
+/// that is found is returned.
 fn random_or_any<'e, V: RandomElements>(
     value: &'e V,
     effects: &mut Effects,

@@ -1,7 +1,8 @@
 //! `GCRA`: a rate limit for each key.
 //!
-//! Redis has had this command in previews of version 8.8. The key has the state of the limit as a
-//! string: when all tokens are back, in nanoseconds since 1970. It expires then.
+//! Redis has had this command in previews of version 8.8. The value of the key is the state of the
+//! limit as a string: the time at which the bucket is full again, in nanoseconds since 1970. The
+//! key expires at that time.
 
 use super::call::Call;
 use super::ranges::NOT_POSITIVE;
@@ -60,7 +61,7 @@ fn gcra(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let taken = limit.take(state, count, now_ns).ok_or(OVERFLOW)?;
     if taken.outcome == TakeOutcome::Allowed {
         let text = IntegerText::unsigned(taken.full_at_ns);
-        // It is later than now, also in whole milliseconds.
+        // The time is later than now, also when it is rounded up to milliseconds.
         let expiry_ms = taken.full_at_ns.div_ceil(MILLISECOND_NS);
         database.put_string(key, text.as_bytes(), Some(expiry_ms), effects);
     }
@@ -79,16 +80,17 @@ fn gcra(call: &mut Call<'_, '_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Parses an integer that is 1 at least.
+/// Parses an integer that is at least 1.
 fn from_one(text: &[u8]) -> Result<u64, Error> {
     let number = parse_i64(text).ok_or(NOT_AN_INTEGER)?;
     u64::try_from(number).ok().filter(|&number| number > 0).ok_or(NOT_FROM_ONE)
 }
 
-/// Parses seconds. Returns them in nanoseconds, rounded up; `None` if these are too many.
+/// Parses a period in seconds. Returns it in nanoseconds, rounded up, or `None` if it exceeds the
+/// range.
 ///
 /// # Errors
-/// It is no number, or out of range.
+/// The text is not a number, or the number is out of range.
 fn period_ns(text: &[u8]) -> Result<Option<u64>, Error> {
     const PERIOD_END_S: f64 = 1e12;
     let seconds = parse_f64(text).ok_or(NOT_A_FLOAT)?;

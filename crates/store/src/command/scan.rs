@@ -1,4 +1,4 @@
-//! Commands that go through all keys: `SCAN`, `KEYS`, `RANDOMKEY`.
+//! Commands that iterate over all keys: `SCAN`, `KEYS`, `RANDOMKEY`.
 
 use super::call::Call;
 use super::options::OptionArguments;
@@ -38,13 +38,13 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
 /// Options of `SCAN` and of its relatives for collections.
 #[derive(Debug)]
 pub(crate) struct ScanOptions<'a> {
-    /// Where to begin.
+    /// The cursor at which the scan begins.
     pub(crate) cursor: u64,
     pattern: Option<&'a [u8]>,
-    /// How many elements are looked at, about.
+    /// The approximate number of elements to examine.
     count: usize,
     type_name: Option<&'a [u8]>,
-    /// Without `NOVALUES`, which only `HSCAN` has.
+    /// Whether values are returned. They are not with `NOVALUES`, which only `HSCAN` has.
     pub(crate) has_values: bool,
 }
 
@@ -52,7 +52,7 @@ impl<'a> ScanOptions<'a> {
     /// Parses the cursor at an argument and the options behind it. Only `SCAN` has `TYPE`.
     ///
     /// # Errors
-    /// The cursor is no number, or an option is unknown.
+    /// The cursor is not a number, or an option is unknown.
     pub(crate) fn parse(call: &Call<'a, '_>, cursor: usize) -> Result<Self, Error> {
         const USUAL_COUNT: usize = 10;
         let mut parsed = Self {
@@ -79,12 +79,13 @@ impl<'a> ScanOptions<'a> {
         Ok(parsed)
     }
 
-    /// Returns how many elements are looked at, about: not more than one command may.
+    /// Returns the approximate number of elements to examine, limited to the most that one command
+    /// may examine.
     pub(crate) fn scanned(&self) -> usize {
         self.count.min(SCANNED_MAX)
     }
 
-    /// Returns whether an element is wanted.
+    /// Returns whether an element matches the pattern.
     pub(crate) fn matches(&self, element: &[u8]) -> bool {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, element))
     }
@@ -98,7 +99,7 @@ impl<'a> ScanOptions<'a> {
 /// Parses a cursor as `strtoul` does: with any sign and with zeros in front, up to a zero byte.
 ///
 /// # Errors
-/// It is no number.
+/// The text is not a number.
 fn parse_cursor(text: &[u8]) -> Result<u64, Error> {
     const INVALID: Error = Error::constant("ERR invalid cursor");
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -115,11 +116,11 @@ fn parse_cursor(text: &[u8]) -> Result<u64, Error> {
     Ok(if is_negative { number.wrapping_neg() } else { number })
 }
 
-/// Replies to `HSCAN` and its relatives. `visit` writes the elements of the collection that the
-/// options want. It returns how many strings it has written, and where to go on.
+/// Replies to `HSCAN` and its relatives. `visit` writes the elements of the collection that match
+/// the options. It returns the number of strings that it has written, and the next cursor.
 ///
 /// # Errors
-/// The cursor is no number, an option is wrong, or the key has a value of another type.
+/// The cursor is not a number, an option is invalid, or the key has a value of another type.
 pub(crate) fn scan_collection<C: Collection>(
     call: &mut Call<'_, '_>,
     visit: impl FnOnce(&C, &ScanOptions<'_>, &Effects, &mut Reply<'_>) -> (usize, Option<u64>),
@@ -132,7 +133,7 @@ pub(crate) fn scan_collection<C: Collection>(
     let value = database.peek(key, call.now_ms).and_then(KeyRecord::value);
     let size = value.map(StoreValue::size).unwrap_or_default();
     let Some(collection) = database.collection::<C>(key, effects)? else {
-        // Redis does not look at the options then.
+        // As in Redis, the options are not checked in this case.
         reply.array(2);
         reply.bulk(b"0");
         reply.array(0);
@@ -212,7 +213,8 @@ fn random_key(call: &mut Call<'_, '_>) -> Result<(), Error> {
         counts.push(call.locks.shard(shard).database(call.database).0.len());
     }
     let all: usize = counts.iter().sum();
-    // A key that has expired is not chosen; if there are only such keys, none is found in the end.
+    // Number of attempts to find a key that has not expired. If there are only expired keys, none
+    // is found.
     const TRIES: usize = 100;
     for _ in 0..TRIES {
         let effects = call.locks.shard(0).database(call.database).1;

@@ -199,7 +199,7 @@ fn keyspace(call: &mut Call<'_, '_>) -> String {
     lines
 }
 
-/// Returns bytes as Redis shows them to people.
+/// Formats a number of bytes with a unit, as Redis shows it to people.
 fn human(bytes: usize) -> String {
     let (mut value, mut units) = (bytes as f64, ["B", "K", "M", "G", "T"].into_iter());
     let mut unit = units.next().unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::resp::number::parse_i64;
 const SERVER: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::None };
 const INVALID_COUNT: Error = Error::constant("ERR count should be greater than or equal to -1");
 
-/// Entries that `SLOWLOG GET` returns if it is not told how many, as Redis has it.
+/// Number of entries that `SLOWLOG GET` returns by default, as in Redis.
 const USUAL_COUNT: usize = 10;
 
 const HELP: [&str; 9] = [
@@ -65,7 +65,7 @@ fn slow_log(call: &mut Call<'_, '_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the name of a subcommand that is known.
+/// Returns the name of a known subcommand as messages show it.
 fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

@@ -1,4 +1,5 @@
-//! `SORT` and `SORT_RO`: the elements of a collection in an order, or what belongs to them.
+//! `SORT` and `SORT_RO`, which return the elements of a collection, or values of other keys that
+//! belong to them, in sorted order.
 
 mod options;
 mod pattern;
@@ -44,18 +45,18 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     ),
 ];
 
-/// An element with what it is sorted by.
+/// An element with its sort key.
 #[derive(Debug)]
 struct SortedElement<'v> {
     element: Cow<'v, [u8]>,
     weight: Weight<'v>,
 }
 
-/// What an element is sorted by.
+/// The sort key of an element.
 #[derive(Debug)]
 enum Weight<'v> {
     Score(f64),
-    /// The text of another key, if there is one.
+    /// The text of another key, if that key exists.
     Text(Option<Cow<'v, [u8]>>),
     /// The element itself, as text.
     Itself,
@@ -66,7 +67,7 @@ impl SortedElement<'_> {
         let by_element = || self.element.cmp(&other.element);
         match (&self.weight, &other.weight) {
             (Weight::Score(own), Weight::Score(other)) => {
-                // Neither is NaN.
+                // Neither number is NaN.
                 own.partial_cmp(other).unwrap_or(Ordering::Equal).then_with(by_element)
             }
             (Weight::Text(own), Weight::Text(other)) => own.cmp(other),
@@ -79,7 +80,7 @@ fn sort(call: &mut Call<'_, '_>, is_read_only: bool) -> Result<(), Error> {
     let options = SortOptions::parse(&call.arguments, is_read_only)?;
     let key = call.key(1);
     let (database, effects) = call.locks.database(call.database, key);
-    // This counts the access and removes what has expired.
+    // This call counts the access, and removes the key if it has expired.
     database.get(key, effects);
     let lookup = Lookup { locks: call.locks, database: call.database, now_ms: call.now_ms };
     let mut copied = CopiedBytes { bytes: 0, limit: call.limit };
@@ -124,7 +125,7 @@ fn sort(call: &mut Call<'_, '_>, is_read_only: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes that one command has copied so far, of elements and of what belongs to them.
+/// The number of bytes of elements and of values that one command has copied so far.
 #[derive(Debug)]
 struct CopiedBytes {
     bytes: usize,
@@ -133,7 +134,7 @@ struct CopiedBytes {
 
 impl CopiedBytes {
     /// # Errors
-    /// They are more than the call may copy, or than any call may.
+    /// The bytes exceed the limit of this call, or that of any call.
     fn add(&mut self, text: &[u8]) -> Result<(), Error> {
         self.bytes += text.len();
         if self.bytes > STRING_MAX_BYTES {
@@ -143,11 +144,11 @@ impl CopiedBytes {
     }
 }
 
-/// Returns the elements of a collection that are wanted, in order.
+/// Returns the selected elements of a collection, in sorted order.
 ///
 /// # Errors
-/// The value is no collection that can be sorted, an element has no number, or it is more work than
-/// the call may be.
+/// The value is not a collection that can be sorted, the sort key of an element is not a number, or
+/// the work exceeds the limit of the call.
 fn sorted_elements<'v>(
     lookup: &Lookup<'v, '_>,
     record: Option<&'v KeyRecord>,
@@ -164,7 +165,8 @@ fn sorted_elements<'v>(
     let mut is_sorted = options.is_sorted;
     let (mut by, mut is_text) = (options.by, options.is_text);
     if !is_sorted && matches!(value, StoreValue::Set(_)) && options.target.is_some() {
-        // As Redis does it, so that what is stored follows from the set.
+        // As in Redis, the elements of a set are sorted even so, so that the stored result depends
+        // only on the set.
         (is_sorted, by, is_text) = (true, None, true);
     }
     let elements = elements.into_iter();
@@ -191,7 +193,7 @@ fn sorted_elements<'v>(
 /// Returns all elements of a collection.
 ///
 /// # Errors
-/// The value has none.
+/// The value is not a collection with such elements.
 fn elements(value: &StoreValue) -> Result<Vec<Cow<'_, [u8]>>, Error> {
     Ok(match value {
         StoreValue::List(list) => list.iter_from(0).map(Cow::Borrowed).collect(),
@@ -207,10 +209,10 @@ fn elements(value: &StoreValue) -> Result<Vec<Cow<'_, [u8]>>, Error> {
     })
 }
 
-/// Returns an element with what it is sorted by. One whose key does not exist has the score 0.
+/// Returns an element with its sort key. If the key of the pattern does not exist, the score is 0.
 ///
 /// # Errors
-/// It has to be a number, and is none.
+/// The sort key must be a number, but is not one.
 fn weigh<'v>(
     lookup: &Lookup<'v, '_>,
     element: Cow<'v, [u8]>,
@@ -231,8 +233,8 @@ fn weigh<'v>(
     Ok(SortedElement { element, weight })
 }
 
-/// Parses a number as `strtod` does in a string of C: spaces may come before it, a zero byte is the
-/// end, and nothing is 0.
+/// Parses a number as `strtod` does in a C string: leading spaces are skipped, a zero byte is the
+/// end, and an empty text is 0.
 fn score(text: &[u8]) -> Option<f64> {
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     if text.is_empty() {
@@ -240,6 +242,7 @@ fn score(text: &[u8]) -> Option<f64> {
     }
     let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t'..=b'\r');
     let number = parse_f64(&text[text.iter().take_while(is_space).count()..]);
-    // What has lost digits because it is so near to zero is out of range, too.
+    // A subnormal number, which has lost digits because it is so near to zero, is out of range,
+    // too.
     number.filter(|number| !number.is_subnormal())
 }

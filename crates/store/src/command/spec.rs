@@ -1,4 +1,4 @@
-//! What the table of commands says about each of them.
+//! The rows of the table of commands: the properties of each command.
 
 use std::ops::BitOr;
 
@@ -9,22 +9,22 @@ use crate::resp::arguments::Arguments;
 /// One command, or one subcommand.
 #[derive(Debug)]
 pub(crate) struct CommandSpec {
-    /// Its name in lower case.
+    /// The name of the command in lower case.
     pub(crate) name: &'static str,
-    /// How many arguments it has, with its name; negative if there may be more.
+    /// The number of arguments, including the name. A negative number is a minimum.
     pub(crate) arity: i32,
     pub(crate) flags: Flags,
     pub(crate) keys: KeyArguments,
     pub(crate) group: CommandGroup,
-    /// The version of Redis that has it first.
+    /// The first version of Redis that has the command.
     pub(crate) since: &'static str,
-    /// One sentence that says what it does.
+    /// One sentence that describes the command.
     pub(crate) summary: &'static str,
     pub(crate) handler: Handler,
 }
 
 impl CommandSpec {
-    /// Returns whether it has so many arguments, with its name.
+    /// Returns whether the command allows so many arguments, including its name.
     pub(crate) fn takes(&self, count: usize) -> bool {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
         if self.arity < 0 { count >= -self.arity } else { count == self.arity }
@@ -36,7 +36,7 @@ impl CommandSpec {
     }
 }
 
-/// What most rows of one file have in common.
+/// The properties that most rows of one file have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
     pub(crate) group: CommandGroup,
@@ -58,7 +58,8 @@ impl Rows {
     }
 }
 
-/// What a command does. It writes its reply, unless it returns an error, which is the reply then.
+/// The handler of a command. It writes the reply itself, unless it returns an error, which becomes
+/// the reply.
 pub(crate) type Handler = fn(&mut Call<'_, '_>) -> Result<(), Error>;
 
 /// Properties of a command, as `COMMAND INFO` lists them.
@@ -67,38 +68,38 @@ pub(crate) struct Flags(u32);
 
 impl Flags {
     pub(crate) const NONE: Self = Self(0);
-    /// It changes data.
+    /// The command changes data.
     pub(crate) const WRITE: Self = Self(1);
-    /// It reads data.
+    /// The command reads data.
     pub(crate) const READ_ONLY: Self = Self(1 << 1);
-    /// It may need more memory, so it is refused when there is none.
+    /// The command may need more memory, so it is refused when the memory limit is reached.
     pub(crate) const DENY_OOM: Self = Self(1 << 2);
-    /// It takes the same time, or grows with a logarithm.
+    /// The command takes constant or logarithmic time.
     pub(crate) const FAST: Self = Self(1 << 3);
-    /// Clients that have not authenticated may use it.
+    /// Clients that have not authenticated may use the command.
     pub(crate) const NO_AUTH: Self = Self(1 << 4);
-    /// It is not possible in a transaction.
+    /// The command is not allowed in a transaction.
     pub(crate) const NO_MULTI: Self = Self(1 << 5);
-    /// It is for operators.
+    /// The command is for operators.
     pub(crate) const ADMIN: Self = Self(1 << 6);
-    /// It runs at once, also in a transaction that is being queued.
+    /// The command runs at once, even while a transaction is being queued.
     pub(crate) const NOT_QUEUED: Self = Self(1 << 7);
-    /// It takes some microseconds if its arguments are small, as those that are fast do.
+    /// The command takes some microseconds if its arguments are small, like the fast commands.
     pub(crate) const SHORT: Self = Self(1 << 8);
-    /// Its reply may be another one although its keys have not changed: it depends on the time or
-    /// on chance.
+    /// The reply may change although the keys have not changed, because it depends on the time or
+    /// on random numbers.
     pub(crate) const UNSTABLE: Self = Self(1 << 9);
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns whether it has one of several flags.
+    /// Returns whether the flags include one of several others.
     pub(crate) fn has_any(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
 
-    /// Returns all flags of both.
+    /// Returns the union of both flags.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -112,7 +113,7 @@ impl BitOr for Flags {
     }
 }
 
-/// Which arguments of a command are keys. Their shards are locked before it runs.
+/// The arguments of a command that are keys. Their shards are locked before the command runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KeyArguments {
     None,
@@ -122,20 +123,21 @@ pub(crate) enum KeyArguments {
         last: i32,
         step: usize,
     },
-    /// The argument at `count` says how many keys follow it; before that there may be one more.
+    /// The argument at `count` is the number of keys that follow it. One more key may come before
+    /// it.
     Counted {
         count: usize,
         also: Option<usize>,
     },
-    /// Found by a function, which returns their positions.
+    /// The indices of the keys are found by a function.
     Found(fn(&Arguments<'_>) -> Result<Vec<usize>, Error>),
-    /// Found by a function; if another one says so, also keys that follow from values, so all
-    /// shards are locked.
+    /// The indices are found by a function. If another function returns true, the command also uses
+    /// keys that are derived from values, so all shards are locked.
     FoundOrAll {
         find: fn(&Arguments<'_>) -> Result<Vec<usize>, Error>,
         needs_all: fn(&Arguments<'_>) -> bool,
     },
-    /// It is about all keys, so all shards are locked.
+    /// The command is about all keys, so all shards are locked.
     All,
 }
 
@@ -146,7 +148,7 @@ impl KeyArguments {
     pub(crate) const PAIRS: Self = Self::Range { first: 1, last: -1, step: 2 };
 }
 
-/// Part of the documentation of Redis in which a command stands.
+/// The group of a command in the documentation of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandGroup {
     Bitmap,
@@ -163,7 +165,7 @@ pub(crate) enum CommandGroup {
 }
 
 impl CommandGroup {
-    /// Returns the name that the documentation has for it.
+    /// Returns the name of the group in the documentation.
     #[cfg(test)]
     pub(crate) fn title(self) -> &'static str {
         match self {

@@ -186,7 +186,7 @@ fn set(call: &mut Call<'_, '_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Stores a string; one that has expired already is not stored.
+/// Stores a string, or removes the key if the string has expired already.
 fn put_or_remove(
     database: &mut Database,
     key: Key<'_>,
@@ -245,7 +245,7 @@ fn getex(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let current = database.get(key, effects);
     write_string(current, &mut call.reply)?;
     let Some(old_ms) = current.map(KeyRecord::expiry_ms) else { return Ok(()) };
-    // A time that is none is no error if the key does not exist.
+    // An invalid time is not an error if the key does not exist.
     match expiry? {
         None if options.is_persistent && old_ms.is_some() => {
             database.set_expiry(key, None, effects);

@@ -1,4 +1,4 @@
-//! All commands, found by their names.
+//! The table of all commands, in which a command is found by its name.
 
 use std::sync::LazyLock;
 
@@ -41,7 +41,7 @@ const PARTS: &[&[CommandSpec]] = &[
 /// Slots of the table: a power of two, several times as many as there are commands.
 const SLOTS: usize = 2048;
 
-/// One command as it is found.
+/// The result of a lookup: one command with its kind of work estimate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommandRow {
     pub(crate) command: &'static CommandSpec,
@@ -84,7 +84,7 @@ pub(crate) fn find_row(name: &[u8]) -> Option<CommandRow> {
     None
 }
 
-/// A name in lower case: its first eight bytes, the others, and how many it has.
+/// A name in lower case: its first eight bytes, the other bytes, and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PackedName(u64, u64, usize);
 
@@ -101,14 +101,15 @@ impl PackedName {
         Some(Self(lower_case(pack(first)), lower_case(pack(others)), name.len()))
     }
 
-    /// The names are not secret, and the table is fixed.
+    /// Returns the slot of the name. A simple hash is enough, because the names are not secret and
+    /// the table is fixed.
     fn slot(self) -> usize {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
         ((self.0 ^ self.1.rotate_left(32)).wrapping_mul(ODD) >> 32) as usize % SLOTS
     }
 }
 
-/// Returns up to eight bytes as a word, which is another one for other bytes of the same number.
+/// Packs up to eight bytes into a word. Different texts of the same length have different words.
 #[inline]
 fn pack(bytes: &[u8]) -> u64 {
     // Two reads of a fixed size, which overlap, instead of one for each byte.
@@ -129,7 +130,7 @@ fn lower_case(bytes: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGH_BITS: u64 = ONES << 7;
     let low = bytes & !HIGH_BITS;
-    // The highest bit of each byte says whether the other seven are at least so much.
+    // The highest bit of each byte shows whether the other seven bits are at least this value.
     let from_a = low + ONES * (0x80 - b'A' as u64);
     let behind_z = low + ONES * (0x7f - b'Z' as u64);
     let is_upper = (from_a ^ behind_z) & !bytes & HIGH_BITS;

@@ -1,4 +1,4 @@
-//! How much work a command is, so that no worker executes one that takes long.
+//! Estimates the work of a command, so that no worker executes one that takes long.
 
 use super::spec::{CommandSpec, Flags, KeyArguments};
 use super::table::CommandRow;
@@ -9,37 +9,40 @@ use crate::keyspace::locks::Locks;
 use crate::limits::{SCANNED_MAX, SHARDS, WORK_UNIT_BYTES};
 use crate::resp::arguments::{Arguments, OwnedArguments};
 
-/// What the work of a command grows with, beside the number and the length of its arguments.
+/// The quantity with which the work of a command grows, in addition to the number and the length of
+/// its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkEstimate {
-    /// Nothing: it takes some microseconds for any value.
+    /// The work is constant: some microseconds for any value.
     Constant,
-    /// The values of its keys.
+    /// The work grows with the values of the keys.
     Values,
-    /// The values of its keys, each of which may be compared with each other one.
+    /// The work grows with the values of the keys, each of which may be compared with every other
+    /// one.
     Combination,
-    /// The values of its keys, or a part of them. The handler checks it before it changes anything.
+    /// The work grows with a part of the values of the keys. The handler checks it before it
+    /// changes anything.
     Part,
-    /// What its arguments say. The handler checks it before it changes anything.
+    /// The work follows from the arguments. The handler checks it before it changes anything.
     Arguments,
-    /// The number of keys in the database.
+    /// The work grows with the number of keys in the database.
     Database,
-    /// The commands of a transaction.
+    /// The work is that of the commands of a transaction.
     Transaction,
 }
 
 impl WorkEstimate {
-    /// Returns what the work of a command grows with. One that is not named here grows with the
-    /// values of its keys, unless it is fast.
+    /// Returns the estimate of a command. The work of a command that is not named here grows with
+    /// the values of its keys, unless the command is fast.
     pub(crate) fn of(command: &CommandSpec) -> Self {
         match command.name {
             "set" | "setex" | "psetex" | "mset" | "msetnx" | "msetex" | "del" | "rename" => {
                 Self::Constant
             }
-            // They look at some elements, or walk over the chunks of a list.
+            // These commands examine some elements, or walk over the chunks of a list.
             "hscan" | "sscan" | "zscan" | "scan" | "lindex" | "lset" | "ltrim" | "lmove"
             | "rpoplpush" => Self::Constant,
-            // They look at the shards, or at a record.
+            // These commands examine the shards, or a single record.
             "randomkey" | "flushdb" | "flushall" | "info" | "object" | "memory" => Self::Constant,
             "hgetall" | "hkeys" | "hvals" | "smembers" | "lrange" | "lpop" | "rpop" | "lmpop"
             | "spop" | "zpopmin" | "zpopmax" | "zmpop" | "zrange" | "zrevrange"
@@ -64,14 +67,14 @@ impl WorkEstimate {
     }
 }
 
-/// Returns the work that the arguments of a command are, in elements.
+/// Returns the work of the arguments of a command, in elements.
 #[inline]
 pub(crate) fn of_arguments(arguments: Arguments<'_>) -> usize {
     arguments.len() + arguments.byte_len() / WORK_UNIT_BYTES
 }
 
-/// Returns the work of a command whose shards are locked at most, in elements. That of
-/// [`WorkEstimate::Arguments`] is what the values are at most.
+/// Returns an upper bound of the work of a command whose shards are locked, in elements. For
+/// [`WorkEstimate::Arguments`] this is the work of its values.
 pub(crate) fn estimate(
     locks: &Locks<'_>,
     row: CommandRow,
@@ -83,7 +86,7 @@ pub(crate) fn estimate(
         }
         (KeyArguments::All, _) => return locks.keys(),
         _ => {
-            // The handler replies to arguments that are wrong.
+            // The handler replies with the error for invalid arguments.
             let positions = key_positions(row.command, &arguments).unwrap_or_default();
             let keys = positions.iter().filter_map(|&index| arguments.get(index));
             let values: usize = keys.map(|key| locks.work(locks.store().key(key))).sum();
@@ -97,9 +100,9 @@ pub(crate) fn estimate(
     work.saturating_add(of_arguments(arguments))
 }
 
-/// Returns the work of the commands of a transaction at most, in elements, one after the other: the
-/// values of a command have grown by what those before it have written at most. Their shards are
-/// locked.
+/// Returns an upper bound of the work of the commands of a transaction, in elements. The commands
+/// run one after the other, so the estimate of each includes the most that the earlier ones can add
+/// to its values. Their shards must be locked.
 pub(crate) fn of_transaction(locks: &Locks<'_>, queue: &[(CommandRow, OwnedArguments)]) -> usize {
     let (mut all, mut written) = (0_usize, 0_usize);
     for (row, arguments) in queue {
@@ -119,8 +122,8 @@ pub(crate) fn of_transaction(locks: &Locks<'_>, queue: &[(CommandRow, OwnedArgum
     all
 }
 
-/// Returns how many elements a command looks at that takes some microseconds alone: one after the
-/// other, they add up.
+/// Returns the number of elements that a short command examines. Alone it takes some microseconds,
+/// but many of them in a transaction add up.
 fn scanned(command: &CommandSpec) -> usize {
     match command.name {
         "scan" | "hscan" | "sscan" | "zscan" => SCANNED_MAX,
@@ -129,15 +132,15 @@ fn scanned(command: &CommandSpec) -> usize {
     }
 }
 
-/// How much work a call may be.
+/// The limit for the work of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkLimit {
-    /// In elements.
+    /// The limit in elements.
     max: usize,
 }
 
 impl WorkLimit {
-    /// It may take any time.
+    /// No limit: the call may take any time.
     pub(crate) const NONE: Self = Self { max: usize::MAX };
 
     pub(crate) fn new(max: usize) -> Self {
@@ -149,22 +152,23 @@ impl WorkLimit {
     }
 
     /// # Errors
-    /// The call is more work than that: it is to return this error before it has changed anything.
+    /// The work of the call exceeds the limit. The handler must return this error before it has
+    /// changed anything.
     #[inline]
     pub(crate) fn check(self, elements: usize) -> Result<(), Error> {
         if elements > self.max { Err(TOO_MUCH_WORK) } else { Ok(()) }
     }
 
     /// # Errors
-    /// Going through `len` elements that occupy so many bytes together is more work than that.
+    /// An iteration over `len` elements that occupy so many bytes together exceeds the limit.
     #[inline]
     pub(crate) fn check_value(self, (len, memory_bytes): (usize, usize)) -> Result<(), Error> {
         self.check(len.max(memory_bytes / WORK_UNIT_BYTES))
     }
 
     /// # Errors
-    /// Going through `count` of `len` elements that occupy so many bytes together is more work than
-    /// that.
+    /// An iteration over `count` of `len` elements that occupy so many bytes together exceeds the
+    /// limit.
     #[inline]
     pub(crate) fn check_part(
         self,
@@ -176,7 +180,7 @@ impl WorkLimit {
     }
 
     /// # Errors
-    /// Going through so many bytes is more work than that.
+    /// An iteration over so many bytes exceeds the limit.
     #[inline]
     pub(crate) fn check_bytes(self, bytes: usize) -> Result<(), Error> {
         self.check(bytes / WORK_UNIT_BYTES)
@@ -188,7 +192,7 @@ mod tests {
     use super::*;
     use crate::command::table;
 
-    /// A command that is not named in [`WorkEstimate::of`] is never taken for a cheap one.
+    /// A command that is not named in [`WorkEstimate::of`] is never estimated as a cheap one.
     #[test]
     fn the_work_of_each_command_is_known() {
         let work = |name: &str| table::find_row(name.as_bytes()).expect(name).work;

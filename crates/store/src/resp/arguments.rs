@@ -1,13 +1,13 @@
 //! The arguments of one command; the first one is its name.
 
-/// Where an argument is.
+/// The range of an argument in the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArgumentRange {
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-/// See the head of the module.
+/// The arguments of one command, the first of which is its name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments<'a> {
     pub(crate) bytes: &'a [u8],
@@ -19,7 +19,7 @@ impl<'a> Arguments<'a> {
         self.ranges.len()
     }
 
-    /// Returns how many bytes they have together, or some more.
+    /// Returns the total number of bytes of the arguments, or slightly more.
     pub(crate) fn byte_len(&self) -> usize {
         self.ranges.last().map_or(0, |last| last.end)
     }
@@ -45,11 +45,11 @@ impl<'a> std::ops::Index<usize> for Arguments<'a> {
     }
 }
 
-/// A command that is kept, with its bytes.
+/// A stored command, with its own bytes.
 #[derive(Debug)]
 pub(crate) struct OwnedArguments {
     bytes: Vec<u8>,
-    /// Where the command begins in the bytes.
+    /// The offset of the command in the bytes.
     start: usize,
     ranges: Box<[ArgumentRange]>,
 }
@@ -67,7 +67,7 @@ impl OwnedArguments {
         Self { bytes, start: 0, ranges }
     }
 
-    /// Keeps the bytes in which a command begins at `start`, from where its ranges count.
+    /// Stores a buffer in which a command begins at `start`. The ranges are relative to `start`.
     pub(crate) fn of_buffer(bytes: Vec<u8>, start: usize, ranges: &[ArgumentRange]) -> Self {
         Self { bytes, start, ranges: ranges.into() }
     }
@@ -76,7 +76,7 @@ impl OwnedArguments {
         Arguments { bytes: &self.bytes[self.start..], ranges: &self.ranges }
     }
 
-    /// Returns how many bytes of memory it occupies.
+    /// Returns the bytes of memory that the command occupies.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.ranges.len() * size_of::<ArgumentRange>()
     }

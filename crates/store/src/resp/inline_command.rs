@@ -1,4 +1,5 @@
-//! Commands in one line, as a person types them: arguments between spaces, with quotes.
+//! Parses inline commands, which are typed by people in one line: arguments between spaces, with
+//! quotes.
 
 use super::arguments::ArgumentRange;
 use super::protocol_error::ProtocolError;
@@ -26,12 +27,12 @@ pub(crate) fn split(
     }
 }
 
-/// Returns whether a byte is a space as C has them: a vertical tab is one, too.
+/// Returns whether a byte is white space as in C, which includes the vertical tab.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Takes one argument from the front. Returns what follows.
+/// Takes one argument from the front. Returns the rest of the line.
 fn argument<'l>(mut rest: &'l [u8], out: &mut Vec<u8>) -> Result<&'l [u8], ProtocolError> {
     loop {
         match rest {
@@ -47,7 +48,7 @@ fn argument<'l>(mut rest: &'l [u8], out: &mut Vec<u8>) -> Result<&'l [u8], Proto
     }
 }
 
-/// A closing quote must be followed by a space or the end.
+/// Checks that a closing quote is followed by a space or the end.
 fn after_quote(rest: &[u8]) -> Result<&[u8], ProtocolError> {
     match rest.first() {
         Some(byte) if !is_space(*byte) => Err(ProtocolError::UnbalancedQuotes),

@@ -1,17 +1,17 @@
-//! Floating-point numbers with 64 bits of precision, as `INCRBYFLOAT` calculates with them: the
-//! `long double` of x86-64.
+//! Floating-point numbers with 64 bits of precision for `INCRBYFLOAT`, like the `long double` of
+//! x86-64.
 //!
 //! A number is a mantissa times a power of two. Sums and parsed numbers are rounded to the nearest
-//! one of 64 bits; the range is the one of the type, but small numbers are not rounded further.
+//! one of 64 bits; the range is that of `long double`, but small numbers are not rounded further.
 
 use super::wide_integer::WideInteger;
 use crate::error::{Error, NOT_FINITE};
 
-/// See the head of the module.
+/// A floating-point number with 64 bits of precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LongDouble {
     Finite(Finite),
-    /// Infinite, and whether it is negative.
+    /// Infinity; the flag is true for negative infinity.
     Infinite(bool),
 }
 
@@ -25,9 +25,9 @@ pub(crate) struct Finite {
 
 /// The exponent of two of the largest numbers.
 const EXPONENT_MAX: i32 = 16384 - 64;
-/// Numbers of which all bits are below this exponent are zero.
+/// The exponent below which all bits of a number are dropped.
 const EXPONENT_MIN: i32 = -16446 - 63;
-/// Longest text of a number, in bytes, as Redis has it.
+/// Longest text of a number, in bytes, as in Redis.
 const TEXT_MAX_BYTES: usize = 5 * 1024;
 
 impl LongDouble {
@@ -57,8 +57,8 @@ impl LongDouble {
         matches!(self, Self::Finite(_))
     }
 
-    /// Returns the text of the sum of two numbers: without an exponent, with 17 digits behind the
-    /// point of which the last zeros are left out.
+    /// Returns the text of the sum of two numbers: without an exponent, with 17 digits after the
+    /// point, without trailing zeros.
     ///
     /// # Errors
     /// The sum is not finite.
@@ -73,7 +73,7 @@ impl LongDouble {
     }
 }
 
-/// Splits digits with a point and an exponent. Returns the digits, how many of them are behind the
+/// Splits digits with a point and an exponent. Returns the digits, the number of digits after the
 /// point, and the exponent.
 fn split(text: &[u8], radix: u32, exponent_mark: u8) -> Option<(Vec<u8>, i64, i64)> {
     let is_mark = |byte: &u8| byte.eq_ignore_ascii_case(&exponent_mark);
@@ -104,7 +104,7 @@ fn split(text: &[u8], radix: u32, exponent_mark: u8) -> Option<(Vec<u8>, i64, i6
     }
     let mut number = 0_i64;
     for &byte in exponent {
-        /// More than any number can have.
+        /// A larger exponent than any number can have.
         const LARGEST: i64 = 1_000_000;
         let digit = char::from(byte).to_digit(10)?;
         number = (number * 10 + i64::from(digit)).min(LARGEST);
@@ -118,7 +118,8 @@ fn parse_decimal(is_negative: bool, text: &[u8]) -> Option<LongDouble> {
     let Some(first) = first else { return Some(zero(is_negative)) };
     let digits = &digits[first..];
     let power = exponent - behind_point;
-    /// Powers of ten that are too large, and too small, for any number.
+    /// The largest exponent of ten of any number; `SMALLEST` is the least one. A text beyond either
+    /// is out of range.
     const LARGEST: i64 = 4933;
     const SMALLEST: i64 = -4952;
     let magnitude = power + digits.len() as i64;
@@ -136,7 +137,7 @@ fn parse_decimal(is_negative: bool, text: &[u8]) -> Option<LongDouble> {
         return rounded(is_negative, number.leading_bits(), false);
     }
     let mut divisor = power_of_ten(-power);
-    // Shifted so far that the quotient has a few more than 64 bits.
+    // The shift is chosen so that the quotient has a few more than 64 bits.
     let shift = 66 + divisor.bits() as i64 - number.bits() as i64;
     if shift >= 0 {
         number.shift_left(shift as usize);
@@ -164,8 +165,8 @@ fn zero(is_negative: bool) -> LongDouble {
     LongDouble::Finite(Finite { is_negative, mantissa: 0, exponent: 0 })
 }
 
-/// Rounds the first 128 bits of a number, which are followed by others if `has_more`, to 64 bits;
-/// to the even one of two that are as near. Returns `None` if there is no such number.
+/// Rounds the first 128 bits of a number, which are followed by others if `has_more`, to 64 bits,
+/// with ties to even. Returns `None` if there is no such number.
 fn rounded(
     is_negative: bool,
     (bits, exponent, has_more): (u128, i64, bool),
@@ -200,12 +201,12 @@ impl Finite {
             let is_negative = large.is_negative && (large.mantissa != 0 || small.is_negative);
             return LongDouble::Finite(Self { is_negative, ..large });
         }
-        /// Bits below the mantissa with which it is calculated.
+        /// Number of guard bits below the mantissa during the calculation.
         const GUARD_BITS: u32 = 62;
         let one = u128::from(large.mantissa) << GUARD_BITS;
         let two = u128::from(small.mantissa) << GUARD_BITS;
         let shift = large.exponent.abs_diff(small.exponent);
-        // What is shifted out counts as one bit that is lower than all others.
+        // Bits that are shifted out are combined into one sticky bit below all others.
         let shifted = two.checked_shr(shift).unwrap_or(0);
         let is_exact = shifted.checked_shl(shift).unwrap_or(0) == two && shift < u128::BITS;
         let two = shifted | u128::from(!is_exact);
@@ -222,7 +223,7 @@ impl Finite {
         sum.unwrap_or(other)
     }
 
-    /// Returns the text with 17 digits behind the point of which the last zeros are left out.
+    /// Returns the text with 17 digits after the point, without trailing zeros.
     fn text(self) -> String {
         const DIGITS: usize = 17;
         const SCALE: u128 = 100_000_000_000_000_000;

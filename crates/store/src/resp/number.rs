@@ -1,6 +1,6 @@
-//! Numbers as text, as Redis reads and writes them.
+//! Parsing and formatting of numbers, as Redis does it.
 
-/// Parses an integer in its one form: no sign but `-`, no zero in front, no space.
+/// Parses an integer in canonical form: no sign but `-`, no leading zero, no space.
 pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
     let (is_negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -33,10 +33,10 @@ pub(crate) fn parse_u64(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Parses a floating-point number as `strtod` does: decimal, hexadecimal or infinite. Not a number
-/// is none, and neither is one that is too large, or too near to zero, for the type.
+/// Parses a floating-point number as `strtod` does: decimal, hexadecimal or infinite. Returns
+/// `None` for NaN, and for numbers that are too large or too near to zero for the type.
 pub(crate) fn parse_f64(text: &[u8]) -> Option<f64> {
-    /// Digits of which each number is exact.
+    /// Number of digits up to which each integer is exact.
     const EXACT_DIGITS: usize = 15;
     if (1..=EXACT_DIGITS).contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
         let number = text.iter().fold(0_u64, |all, digit| all * 10 + u64::from(digit - b'0'));
@@ -63,8 +63,8 @@ pub(crate) fn parse_f64(text: &[u8]) -> Option<f64> {
     Some(if is_negative { -number } else { number })
 }
 
-/// Parses hexadecimal digits with a point and an exponent of two, without `0x`. Digits that the
-/// type has no bits for are cut off.
+/// Parses hexadecimal digits with a point and an exponent of two, without `0x`. Digits beyond the
+/// precision of the type are cut off.
 fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
     let exponent_at = text.iter().position(|it| matches!(it, b'p' | b'P'));
     let (digits, mut exponent) = match exponent_at {
@@ -83,7 +83,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
         }
         let digit = char::from(byte).to_digit(16)?;
         has_digits = true;
-        // Sixty bits are more than the type has.
+        // Sixty bits are more than the precision of the type.
         let fits = mantissa >> 56 == 0;
         if fits {
             mantissa = mantissa << 4 | u64::from(digit);

@@ -1,12 +1,13 @@
-//! Replies that wait to be sent: bytes, with long strings in between that are shared.
+//! The output of a client: replies that wait to be sent. It consists of bytes, with shared long
+//! strings in between.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Strings from this length on are shared with the store instead of being copied.
+/// Least length of a string that is shared with the store instead of being copied, in bytes.
 const SHARED_MIN_BYTES: usize = 16 * 1024;
 
-/// See the head of the module.
+/// Replies that wait to be sent.
 #[derive(Debug, Default)]
 pub struct ReplyOutput {
     pub(crate) bytes: Vec<u8>,
@@ -16,7 +17,7 @@ pub struct ReplyOutput {
 /// A long string within the bytes.
 #[derive(Debug)]
 struct SharedString {
-    /// How many of the bytes are before it.
+    /// The number of bytes that come before the string.
     at: usize,
     string: Arc<Vec<u8>>,
 }
@@ -26,16 +27,16 @@ struct SharedString {
 pub enum OutputPart<'a> {
     /// Bytes to be copied.
     Bytes(&'a [u8]),
-    /// A string that is shared.
+    /// A shared string.
     Shared(&'a Arc<Vec<u8>>),
 }
 
-/// A part of an output that was taken apart.
+/// A part of an output, with ownership of its data.
 #[derive(Debug)]
 pub enum OwnedOutputPart {
     /// A range of the bytes that are not shared.
     Bytes(Range<usize>),
-    /// A string that is shared.
+    /// A shared string.
     Shared(Arc<Vec<u8>>),
 }
 
@@ -45,7 +46,7 @@ impl ReplyOutput {
         self.bytes.is_empty() && self.shared.is_empty()
     }
 
-    /// Returns how many bytes there are to send.
+    /// Returns the number of bytes to send.
     pub fn len(&self) -> usize {
         self.bytes.len() + self.shared.iter().map(|shared| shared.string.len()).sum::<usize>()
     }
@@ -63,7 +64,7 @@ impl ReplyOutput {
         parts.filter(|part| !matches!(part, OutputPart::Bytes([])))
     }
 
-    /// Removes everything; the memory of a usual reply is kept for the next one.
+    /// Removes all replies. The memory of a reply of usual size is kept for the next one.
     pub fn clear(&mut self) {
         const KEPT_BYTES: usize = 64 * 1024;
         self.bytes.clear();
@@ -71,7 +72,7 @@ impl ReplyOutput {
         self.shared.clear();
     }
 
-    /// Takes the strings that are shared.
+    /// Removes and returns the shared strings.
     pub(crate) fn take_shared(&mut self) -> impl Iterator<Item = Arc<Vec<u8>>> {
         std::mem::take(&mut self.shared).into_iter().map(|shared| shared.string)
     }
@@ -84,8 +85,8 @@ impl ReplyOutput {
         self.shared.extend(moved.map(|it| SharedString { at: before + it.at, ..it }));
     }
 
-    /// Returns all bytes that are not shared, and the parts in the order in which they are sent,
-    /// so that long ones are not copied.
+    /// Returns all bytes that are not shared, and the parts in the order in which they are sent.
+    /// Shared strings are not copied.
     pub fn into_parts(self) -> (Vec<u8>, Vec<OwnedOutputPart>) {
         let mut parts = Vec::new();
         let mut from = 0;
@@ -108,13 +109,13 @@ impl ReplyOutput {
         }
     }
 
-    /// Returns the string of a number among the shared ones, if it is behind so many of the bytes.
+    /// Returns the shared string with a number, if it comes directly after the first `at` bytes.
     pub(crate) fn shared_at(&self, number: usize, at: usize) -> Option<&Arc<Vec<u8>>> {
         let shared = self.shared.get(number)?;
         (shared.at == at).then_some(&shared.string)
     }
 
-    /// Returns where the output ends.
+    /// Returns a mark of the current end of the output.
     pub(crate) fn mark(&self) -> OutputMark {
         OutputMark { bytes: self.bytes.len(), shared: self.shared.len() }
     }
@@ -135,7 +136,7 @@ impl ReplyOutput {
     }
 }
 
-/// A place in the output.
+/// A position in the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutputMark {
     bytes: usize,

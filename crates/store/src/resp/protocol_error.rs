@@ -1,17 +1,17 @@
-//! Why a connection cannot go on: what came on it is no command.
+//! Errors after which a connection cannot continue, because its input is not a command.
 
 use std::fmt;
 
-/// See the head of the module. The texts are those of Redis.
+/// A violation of the protocol. The texts are those of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProtocolError {
-    /// The number of arguments is no number, or too large.
+    /// The number of arguments is not a number, or is too large.
     MultibulkLength,
     /// A client that has not authenticated sends too many arguments.
     UnauthenticatedMultibulkLength,
     /// The line with the number of arguments has no end.
     MultibulkLine,
-    /// The length of an argument is no number, or too large.
+    /// The length of an argument is not a number, or is too large.
     BulkLength,
     /// A client that has not authenticated sends a long argument.
     UnauthenticatedBulkLength,
@@ -26,7 +26,7 @@ pub(crate) enum ProtocolError {
     InlineLength,
     /// A command in one line has a quote that is not closed.
     UnbalancedQuotes,
-    /// The line is one of an HTTP request: a page makes a browser send commands.
+    /// The line is one of an HTTP request: a malicious page makes a browser send commands.
     CrossProtocol,
 }
 

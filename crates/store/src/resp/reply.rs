@@ -1,4 +1,4 @@
-//! Writing of replies, in RESP2 and RESP3.
+//! Writes replies in RESP2 and RESP3.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) enum RespVersion {
     Three,
 }
 
-/// Writes replies behind those that wait.
+/// A writer that appends replies to the output.
 #[derive(Debug)]
 pub(crate) struct Reply<'o> {
     pub(crate) output: &'o mut ReplyOutput,
@@ -149,27 +149,28 @@ impl Reply<'_> {
         }
     }
 
-    /// Begins elements whose number is not known yet. [`Self::end_array`] writes their head.
+    /// Begins a sequence of elements whose number is not known yet. [`Self::end_array`] writes its
+    /// head.
     pub(crate) fn begin(&mut self) -> OutputMark {
         self.output.mark()
     }
 
-    /// Makes what was written since the mark an array of so many elements.
+    /// Turns the elements written since the mark into an array of so many elements.
     pub(crate) fn end_array(&mut self, mark: OutputMark, count: usize) {
         self.end(mark, |reply| reply.array(count));
     }
 
-    /// Makes what was written since the mark a map of so many pairs.
+    /// Turns the elements written since the mark into a map of so many pairs.
     pub(crate) fn end_map(&mut self, mark: OutputMark, pairs: usize) {
         self.end(mark, |reply| reply.map(pairs));
     }
 
-    /// Makes what was written since the mark a set of so many elements.
+    /// Turns the elements written since the mark into a set of so many elements.
     pub(crate) fn end_set(&mut self, mark: OutputMark, count: usize) {
         self.end(mark, |reply| reply.set(count));
     }
 
-    /// Writes a string at the mark, before what was written since.
+    /// Inserts a string at the mark, before the elements written since then.
     pub(crate) fn insert_bulk(&mut self, mark: OutputMark, bytes: &[u8]) {
         self.end(mark, |reply| reply.bulk(bytes));
     }
@@ -181,8 +182,8 @@ impl Reply<'_> {
     }
 }
 
-/// Returns the text of a number as Redis writes it since version 7.2: the shortest that gives the
-/// same number again.
+/// Returns the text of a number as Redis writes it since version 7.2: the shortest text that parses
+/// to the same number.
 pub(crate) fn double_text(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "inf" } else { "-inf" }.to_owned();

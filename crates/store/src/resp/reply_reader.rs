@@ -1,27 +1,27 @@
-//! Reading of replies in RESP3, for programs in the same process: no byte of them is copied.
+//! Reads replies in RESP3 for local clients, without copying.
 
 use super::number::{parse_i64, parse_u64};
 use super::output::ReplyOutput;
 
-/// The elements of the replies in an output, one after the other. Those within an array, a set or a
-/// map follow its head.
+/// A reader of the elements of the replies in an output, one after the other. The elements of an
+/// array, a set or a map follow its head.
 #[derive(Debug)]
 pub struct ReplyReader<'o> {
     output: &'o ReplyOutput,
-    /// How many bytes of the output were read, without those of shared strings.
+    /// The number of bytes of the output that were read, without those of shared strings.
     at: usize,
-    /// How many shared strings were read.
+    /// The number of shared strings that were read.
     shared: usize,
 }
 
 /// One element of a reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplyElement<'o> {
-    /// There is no value.
+    /// The null value.
     Null,
     /// An integer.
     Integer(i64),
-    /// A floating-point number, also one that is infinite.
+    /// A floating-point number, which may be infinite.
     Double(f64),
     /// A string of any kind.
     Bytes(&'o [u8]),
@@ -29,8 +29,8 @@ pub enum ReplyElement<'o> {
     Error(&'o [u8]),
     /// The head of an array or a set of so many elements.
     List(usize),
-    /// The head of a map of so many pairs; an element for the key and one for the value follow for
-    /// each.
+    /// The head of a map of so many pairs. Each pair follows as one element for the key and one for
+    /// the value.
     Map(usize),
 }
 
@@ -40,7 +40,7 @@ impl<'o> ReplyReader<'o> {
         Self { output, at: 0, shared: 0 }
     }
 
-    /// Returns the next element; `None` behind the last one.
+    /// Returns the next element, or `None` after the last one.
     pub fn next_element(&mut self) -> Option<ReplyElement<'o>> {
         let (kind, text) = self.line()?;
         Some(match kind {

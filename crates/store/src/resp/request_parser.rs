@@ -1,4 +1,4 @@
-//! Commands from bytes: arrays of bulk strings, and lines.
+//! Parses commands: arrays of bulk strings, and inline commands.
 
 use super::arguments::{ArgumentRange, Arguments, OwnedArguments};
 use super::inline_command;
@@ -9,38 +9,38 @@ use crate::limits::{
     UNAUTHENTICATED_ARGUMENT_MAX_BYTES, UNAUTHENTICATED_ARGUMENTS_MAX,
 };
 
-/// A parser of one connection. It remembers how far it is in a command that has not come whole, so
-/// each byte is looked at once.
+/// A parser of one connection. It keeps its state within an incomplete command, so each byte is
+/// parsed only once.
 #[derive(Debug, Default)]
 pub(crate) struct RequestParser {
     ranges: Vec<ArgumentRange>,
-    /// Arguments of the command that have not come yet.
+    /// The number of arguments of the command that were not parsed yet.
     missing: usize,
-    /// Bytes of the command that were parsed.
+    /// The number of bytes of the command that were parsed.
     parsed_bytes: usize,
-    /// The length of the next argument, if its line has come.
+    /// The length of the next argument, if the line with its length was parsed.
     length: Option<usize>,
     /// The arguments of a command in one line.
     line: Vec<u8>,
     is_line: bool,
 }
 
-/// What the input begins with.
+/// The result of parsing the start of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ParsedRequest {
-    /// A command that has not come whole. It has at least so many bytes.
+    /// An incomplete command, which has at least so many bytes.
     Incomplete {
-        /// Bytes from its beginning.
+        /// The least number of bytes from the start of the command.
         bytes: usize,
     },
     /// A command, whose arguments are those of the parser.
     Command {
-        /// Its bytes in the input.
+        /// The number of its bytes in the input.
         bytes: usize,
     },
-    /// Nothing: an empty line, or an array without elements.
+    /// No command: an empty line, or an array without elements.
     Nothing {
-        /// Its bytes in the input.
+        /// The number of its bytes in the input.
         bytes: usize,
     },
 }
@@ -50,7 +50,7 @@ impl RequestParser {
     /// input begins with the same bytes.
     ///
     /// # Errors
-    /// It is no command. Nothing behind it can be parsed.
+    /// The input is not a command. The rest of the input cannot be parsed.
     pub(crate) fn parse(
         &mut self,
         input: &[u8],
@@ -87,8 +87,8 @@ impl RequestParser {
         self.parse_arguments(input, is_authenticated)
     }
 
-    /// Parses a whole command of less than a hundred arguments that have less than a hundred bytes
-    /// each: most are such. Returns its bytes.
+    /// Parses a complete command of less than a hundred arguments with less than a hundred bytes
+    /// each, as most commands are. Returns its number of bytes.
     fn parse_short(&mut self, input: &[u8]) -> Option<usize> {
         let (count, line_bytes) = short_line(input, b'*')?;
         if count == 0 {
@@ -181,7 +181,8 @@ impl RequestParser {
     }
 
     /// Returns the arguments of the command that was parsed at `start` of a buffer. Those of a long
-    /// command keep the buffer. Returns also what is behind the command, of `bytes` bytes.
+    /// command keep the buffer. Also returns the bytes that follow the command, which has `bytes`
+    /// bytes.
     pub(crate) fn take_arguments(
         &self,
         mut buffer: Vec<u8>,
@@ -197,7 +198,7 @@ impl RequestParser {
         (OwnedArguments::of_buffer(buffer, start, &self.ranges), rest)
     }
 
-    /// Gives back memory that a long command has left.
+    /// Frees memory that a long command has used.
     pub(crate) fn shrink(&mut self) {
         const KEPT_ARGUMENTS: usize = 128;
         const KEPT_LINE_BYTES: usize = 1024;
@@ -224,16 +225,16 @@ fn short_line(input: &[u8], kind: u8) -> Option<(usize, usize)> {
     }
 }
 
-/// Bytes of CR and LF.
+/// Number of bytes of CR and LF.
 const LINE_END_BYTES: usize = 2;
 
 struct InlineLine<'a> {
     text: &'a [u8],
-    /// Where the next one begins.
+    /// The offset at which the next line begins.
     end: usize,
 }
 
-/// Returns the line that begins at `from`, or `None` if its end has not come.
+/// Returns the line that begins at `from`, or `None` if its end has not arrived.
 fn line(
     input: &[u8],
     from: usize,

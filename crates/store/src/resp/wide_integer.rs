@@ -1,6 +1,7 @@
-//! Integers of any length, for the few operations that long decimal numbers need.
+//! Integers of arbitrary length, with the few operations that long decimal numbers need.
 
-/// See the head of the module. The lowest 32 bits are first, and the last ones are not zero.
+/// An unsigned integer of arbitrary length. Its words of 32 bits are in little-endian order, and
+/// the last one is not zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WideInteger {
     limbs: Vec<u32>,
@@ -32,7 +33,7 @@ impl WideInteger {
         self
     }
 
-    /// Returns how many bits it has.
+    /// Returns the number of bits of the integer.
     pub(super) fn bits(&self) -> usize {
         let last = self.limbs.last().map_or(0, |limb| limb.leading_zeros() as usize);
         self.limbs.len() * LIMB_BITS - last
@@ -60,8 +61,8 @@ impl WideInteger {
         }
     }
 
-    /// Returns the highest 128 bits, the power of two that they are to be multiplied by, and
-    /// whether any lower bit is set.
+    /// Returns the highest 128 bits, the exponent of the power of two by which they must be
+    /// multiplied, and whether any lower bit is set.
     pub(super) fn leading_bits(&self) -> (u128, i64, bool) {
         let first = self.limbs.len().saturating_sub(4);
         let (lower, upper) = self.limbs.split_at(first);

@@ -22,7 +22,7 @@ impl BitOperation {
         found.map(|(_, operation)| operation)
     }
 
-    /// Combines a result with one more string. The shorter one has zeros behind it.
+    /// Combines a result with one more string. The shorter one is padded with zeros.
     fn apply(self, result: &mut Vec<u8>, bytes: &[u8]) {
         if result.len() < bytes.len() {
             result.resize(bytes.len(), 0);

@@ -22,7 +22,7 @@ struct FieldType {
     bits: usize,
 }
 
-/// What happens to a number that does not fit.
+/// The handling of a number that does not fit.
 #[derive(Clone, Copy, Debug)]
 enum Overflow {
     Wrap,
@@ -68,13 +68,13 @@ impl FieldType {
         }
     }
 
-    /// Returns the number that has the same last bits as another one.
+    /// Returns the number of this type that has the same low bits as another one.
     fn wrapped(self, number: i128) -> i128 {
         let bits = number & ((1 << self.bits) - 1);
         if self.is_signed && bits >> (self.bits - 1) == 1 { bits - (1 << self.bits) } else { bits }
     }
 
-    /// Returns the number that is stored: `None` if it is not to be stored.
+    /// Returns the number to store, or `None` if nothing is to be stored.
     fn fitted(self, number: i128, overflow: Overflow) -> Option<i128> {
         let (least, greatest) = self.limits();
         if (least..=greatest).contains(&number) {
@@ -88,17 +88,17 @@ impl FieldType {
     }
 }
 
-/// Bytes that any 64 bits are within.
+/// Number of bytes that contain any 64 consecutive bits.
 const WINDOW_BYTES: usize = 9;
 
-/// Returns the bytes from one on, the first one highest, with zeros behind the string.
+/// Returns the bytes from `start` on as a big-endian number. The string is padded with zeros.
 fn window(bytes: &[u8], start: usize) -> u128 {
     let window = bytes.iter().skip(start).copied().chain(std::iter::repeat(0)).take(WINDOW_BYTES);
     window.fold(0, |window, byte| window << 8 | u128::from(byte))
 }
 
 impl FieldOperation {
-    /// Returns how far the integer is from the end of the window that it is in.
+    /// Returns the number of bits between the integer and the end of its window.
     fn shift(&self) -> usize {
         WINDOW_BYTES * 8 - self.offset % 8 - self.field.bits
     }
@@ -123,7 +123,7 @@ impl FieldOperation {
         let old = self.read(bytes);
         let new = match self.action {
             Action::Get => return reply.integer(old as i64),
-            // A negative number is a large one where there are no negative ones.
+            // For an unsigned type, a negative number is interpreted as a large one.
             Action::Set(number) if !self.field.is_signed => i128::from(number as u64),
             Action::Set(number) => number.into(),
             Action::Increment(by) => old + i128::from(by),
@@ -140,7 +140,7 @@ impl FieldOperation {
     }
 }
 
-/// Parses an offset, which may be in integers of the size (`#1`).
+/// Parses an offset in bits, or in multiples of the size of the integer (`#1`).
 fn parse_field_offset(text: &[u8], field: FieldType) -> Result<usize, Error> {
     let offset = match text {
         [b'#', text @ ..] => parse_offset(text)?.saturating_mul(field.bits),

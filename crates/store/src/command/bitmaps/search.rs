@@ -9,7 +9,7 @@ use crate::resp::number::parse_i64;
 
 const NO_BIT: Error = Error::constant("ERR The bit argument must be 1 or 0.");
 
-/// What indices of a range are.
+/// The unit of the indices of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IndexUnit {
     Byte,
@@ -20,7 +20,7 @@ impl IndexUnit {
     /// Parses an argument, if there is one.
     ///
     /// # Errors
-    /// It is no unit.
+    /// The text is not a unit.
     fn parse(text: Option<&[u8]>) -> Result<Self, Error> {
         match text {
             None => Ok(Self::Byte),
@@ -30,7 +30,8 @@ impl IndexUnit {
         }
     }
 
-    /// Returns the bits from one index to another, with both, of a string of some bytes.
+    /// Returns the range of bits from one index to another, inclusive, of a string with a length in
+    /// bytes.
     fn bits(self, start: i64, stop: i64, bytes: usize) -> Range<usize> {
         if self == Self::Bit {
             return byte_range(start, stop, bytes.saturating_mul(8));
@@ -145,7 +146,7 @@ pub(super) fn position(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let bytes = database.string(key, effects)?.unwrap_or_default();
     match find_bit(bytes, is_set, &bits) {
         Some(found) => call.reply.size(found),
-        // Behind the string are zeros, unless the range has an end.
+        // The string counts as followed by zeros, unless the range has an end.
         None if !is_set && !has_end && !bits.is_empty() => call.reply.size(length * 8),
         None => call.reply.integer(-1),
     }

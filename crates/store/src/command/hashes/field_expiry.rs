@@ -1,4 +1,4 @@
-//! When fields of hashes expire.
+//! Commands on the expiry of fields of hashes.
 
 use std::ops::Range;
 
@@ -12,7 +12,8 @@ use crate::resp::number::parse_i64;
 use crate::value::EncodedField;
 use crate::value::hash::Hash;
 
-/// Replies about one field.
+/// The reply for a field that does not exist; the constants below are the other replies for one
+/// field.
 const NO_FIELD: i64 = -2;
 const NO_EXPIRY: i64 = -1;
 const NOT_MET: i64 = 0;
@@ -21,10 +22,11 @@ const DELETED: i64 = 2;
 
 const NOT_POSITIVE: Error = Error::constant("ERR Number of fields must be a positive integer");
 
-/// Returns which arguments are the fields behind `FIELDS number`, which begins at an argument.
+/// Returns the indices of the arguments that are the fields after `FIELDS number`, which begins at
+/// an argument.
 ///
 /// # Errors
-/// It is not there, or the number is another one.
+/// `FIELDS` is missing, or the number differs from the number of fields.
 pub(super) fn parse_fields(
     call: &Call<'_, '_>,
     at: usize,
@@ -50,7 +52,7 @@ pub(super) fn parse_fields(
 /// Parses the time of an expiry, in milliseconds since 1970; 0 is allowed.
 ///
 /// # Errors
-/// It is no integer, negative, or too far away.
+/// The text is not an integer, is negative, or is beyond the latest possible expiry.
 pub(super) fn parse_time(call: &Call<'_, '_>, text: &[u8], unit: TimeUnit) -> Result<u64, Error> {
     let number = parse_i64(text).ok_or(NOT_AN_INTEGER)?;
     let negative = Error::constant("ERR invalid expire time, must be >= 0");
@@ -62,7 +64,7 @@ pub(super) fn parse_time(call: &Call<'_, '_>, text: &[u8], unit: TimeUnit) -> Re
     at_ms.filter(|&at| at <= EXPIRY_MAX_MS).ok_or_else(too_far)
 }
 
-/// When an expiry is set.
+/// The condition under which an expiry is set.
 #[derive(Clone, Copy, Debug)]
 enum ExpiryCondition {
     Always,
@@ -115,7 +117,7 @@ pub(super) fn hpexpireat(call: &mut Call<'_, '_>) -> Result<(), Error> {
 }
 
 fn set_expiry(call: &mut Call<'_, '_>, unit: TimeUnit) -> Result<(), Error> {
-    // A value of another type is the first error.
+    // The error for a value of another type comes before all others.
     read(call.locks, call.database, call.key(1))?;
     let at_ms = parse_time(call, call.argument(2), unit)?;
     let condition = ExpiryCondition::parse(call.argument(3));
@@ -131,7 +133,8 @@ fn set_expiry(call: &mut Call<'_, '_>, unit: TimeUnit) -> Result<(), Error> {
     })
 }
 
-/// Changes when a field expires; one whose time is over is removed. Returns the reply for it.
+/// Changes the expiry of a field, or removes the field if the time has passed already. Returns the
+/// reply for the field.
 pub(super) fn set_field_expiry(
     hash: &mut Hash,
     name: &[u8],
@@ -195,7 +198,7 @@ pub(super) fn hpexpiretime(call: &mut Call<'_, '_>) -> Result<(), Error> {
     time_left(call, |at_ms, _| at_ms)
 }
 
-/// Writes for each field what follows from its expiry and the time.
+/// Writes for each field the result of `reply_of` for its expiry and the current time.
 fn time_left(call: &mut Call<'_, '_>, reply_of: fn(u64, u64) -> u64) -> Result<(), Error> {
     read(call.locks, call.database, call.key(1))?;
     let fields = parse_fields(call, 2, NOT_POSITIVE)?;

@@ -39,7 +39,8 @@ pub(super) fn hrandfield(call: &mut Call<'_, '_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a field, with its value or without. Returns how many elements of the array that is.
+/// Writes a field, with its value or without. Returns the number of elements of the array that it
+/// has written.
 fn write(field: EncodedField<'_>, has_value: bool, reply: &mut Reply<'_>) -> usize {
     let is_pair = has_value && reply.version == RespVersion::Three;
     if is_pair {

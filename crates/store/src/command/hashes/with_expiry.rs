@@ -17,18 +17,18 @@ use crate::value::hash::Hash;
 
 const NOT_POSITIVE: Error = Error::constant("ERR Number of fields must be a positive integer");
 
-/// What happens to the expiry of fields.
+/// The effect of a command on the expiry of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NewExpiry {
-    /// `KEEPTTL`, or no option of `HGETEX`.
+    /// The expiry stays the same: `KEEPTTL`, or `HGETEX` without an option.
     Unchanged,
-    /// `PERSIST`, or no option of `HSETEX`.
+    /// The expiry is removed: `PERSIST`, or `HSETEX` without an option.
     Removed,
-    /// In milliseconds since 1970.
+    /// The expiry is set to this time, in milliseconds since 1970.
     At(u64),
 }
 
-/// When fields are set.
+/// The condition under which fields are set.
 #[derive(Clone, Copy, Debug)]
 enum FieldsCondition {
     Always,
@@ -39,7 +39,7 @@ enum FieldsCondition {
 }
 
 /// # Errors
-/// The values of fields in some arguments are too much work to be copied.
+/// The work of copying the values of the given fields exceeds the limit.
 fn check_values(
     (hash, effects): (Option<&Hash>, &Effects),
     arguments: Arguments<'_>,
@@ -47,7 +47,7 @@ fn check_values(
     limit: WorkLimit,
 ) -> Result<(), Error> {
     let Some(hash) = hash else { return Ok(()) };
-    // As a rule not even all values are.
+    // Usually even the values of all fields are within the limit.
     if limit.check_bytes(hash.memory_bytes()).is_ok() {
         return Ok(());
     }
@@ -77,7 +77,7 @@ pub(super) fn hgetdel(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (hash, effects) = read(call.locks, call.database, call.key(1))?;
     check_values((hash, effects), arguments, fields.clone(), limit)?;
     call.reply.array(fields.len());
-    // A field that is named twice is gone the second time.
+    // A field that is named twice does not exist any more the second time.
     for index in fields {
         let name = &arguments[index];
         let (hash, effects) = read(call.locks, call.database, call.key(1))?;
@@ -122,7 +122,8 @@ pub(super) fn hgetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Parses the options of `HSETEX`. Returns also which arguments are fields and values.
+/// Parses the options of `HSETEX`. Also returns the indices of the arguments that are fields and
+/// values.
 fn parse_hsetex(
     call: &Call<'_, '_>,
 ) -> Result<(FieldsCondition, NewExpiry, std::ops::Range<usize>), Error> {

@@ -36,11 +36,11 @@ pub(super) fn remove(call: &mut Call<'_, '_>) -> Result<(), Error> {
 /// Options of `LPOS`.
 struct PositionOptions {
     end: ListEnd,
-    /// Matches to be skipped.
+    /// The number of matches to skip.
     skipped: usize,
-    /// `None` if the reply is one index.
+    /// The most matches to return; `None` if the reply is one index.
     count: Option<usize>,
-    /// Most elements to compare.
+    /// The most elements to compare.
     compared_max: usize,
 }
 
@@ -59,7 +59,7 @@ impl PositionOptions {
             match name.as_bytes() {
                 b"RANK" => {
                     let rank = parse_integer(value)?;
-                    // The least number has no absolute value; Redis 7.0 takes it for -1.
+                    // The least integer has no absolute value. Redis 7.0 treats it as -1.
                     let matches = rank.checked_abs().unwrap_or(1) as usize;
                     parsed.skipped = matches.checked_sub(1).ok_or(RANK_ZERO)?;
                     parsed.end = if rank < 0 { ListEnd::Right } else { ListEnd::Left };
@@ -75,7 +75,7 @@ impl PositionOptions {
         Ok(parsed)
     }
 
-    /// Returns the indices of the elements that are looked for.
+    /// Returns the indices of the matching elements.
     fn find(&self, list: &ListValue, element: &[u8]) -> Vec<usize> {
         let limit = match self.count {
             None => 1,

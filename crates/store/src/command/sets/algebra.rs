@@ -12,7 +12,7 @@ use crate::resp::number::parse_i64;
 use crate::value::Collection;
 use crate::value::set::{Member, Set};
 
-/// What is done with sets.
+/// An operation on sets.
 #[derive(Clone, Copy, Debug)]
 enum SetOperation {
     Intersection,
@@ -31,7 +31,7 @@ fn for_each_member(
     keys: Range<usize>,
     mut visit: impl FnMut(Member<'_>, &Effects) -> bool,
 ) -> Result<(), Error> {
-    // This counts the accesses and removes what has expired.
+    // This loop counts the accesses, and removes keys that have expired.
     for index in keys.clone() {
         read(call.locks, call.database, call.key(index))?;
     }
@@ -51,7 +51,7 @@ fn for_each_member(
         SetOperation::Intersection | SetOperation::Difference => {
             let is_intersection = matches!(operation, SetOperation::Intersection);
             if is_intersection {
-                // A key without a value is first here: then there is nothing.
+                // A key without a value comes first after sorting; then the result is empty.
                 sets.sort_by_key(|set| set.map_or(0, Set::len));
             }
             let Some((Some(first), others)) = sets.split_first() else { return Ok(()) };

@@ -11,16 +11,16 @@ use crate::resp::arguments::Arguments;
 /// The options of one `SORT` command.
 #[derive(Clone, Debug)]
 pub(super) struct SortOptions<'a> {
-    /// The elements stay as they are otherwise: `BY` has a pattern that is none.
+    /// Whether the elements are sorted. They are not if `BY` has a pattern without a star.
     pub(super) is_sorted: bool,
     pub(super) is_reversed: bool,
-    /// The order is that of bytes, and not of numbers.
+    /// Whether the elements are compared by their bytes instead of as numbers.
     pub(super) is_text: bool,
     pub(super) by: Option<Pattern<'a>>,
     pub(super) gets: Vec<Pattern<'a>>,
-    /// The key that gets the result.
+    /// The key in which the result is stored.
     pub(super) target: Option<&'a [u8]>,
-    /// The argument that is this key.
+    /// The index of the argument that is this key.
     target_index: Option<usize>,
     offset: i64,
     count: i64,
@@ -58,7 +58,7 @@ impl<'a> SortOptions<'a> {
                 }
                 b"BY" => {
                     let pattern = options.next_value()?;
-                    // One without a star, once given, keeps the order for good.
+                    // Once a pattern without a star was given, no later one enables sorting again.
                     parsed.is_sorted &= pattern.contains(&b'*');
                     parsed.by = Some(Pattern(pattern));
                 }
@@ -69,7 +69,7 @@ impl<'a> SortOptions<'a> {
         Ok(parsed)
     }
 
-    /// Returns which of so many elements are wanted.
+    /// Returns the range of the selected elements, of `len` elements.
     pub(super) fn range(&self, len: usize) -> Range<usize> {
         let start = usize::try_from(self.offset.max(0)).unwrap_or(usize::MAX).min(len);
         let count = usize::try_from(self.count).unwrap_or(usize::MAX);
@@ -77,14 +77,14 @@ impl<'a> SortOptions<'a> {
     }
 }
 
-/// Returns whether the command looks at keys that follow from the elements.
+/// Returns whether the command reads keys that are derived from the elements.
 pub(super) fn needs_all(arguments: &Arguments<'_>) -> bool {
     let Ok(options) = SortOptions::parse(arguments, false) else { return false };
     let mut patterns = options.by.iter().chain(&options.gets);
     patterns.any(|pattern| pattern.has_key())
 }
 
-/// Returns which arguments are keys.
+/// Returns the indices of the arguments that are keys.
 #[expect(clippy::unnecessary_wraps, reason = "other commands have errors")]
 pub(super) fn keys(arguments: &Arguments<'_>) -> Result<Vec<usize>, Error> {
     let target = SortOptions::parse(arguments, false).ok().and_then(|it| it.target_index);

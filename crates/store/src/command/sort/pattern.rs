@@ -1,4 +1,4 @@
-//! Patterns of `BY` and `GET`: keys that follow from an element.
+//! Patterns of `BY` and `GET`, which derive a key from an element.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use crate::keyspace::record::KeyRecord;
 use crate::value::Collection;
 use crate::value::hash::Hash;
 
-/// `#` is the element itself. In any other pattern, the first `*` stands for the element; `->` and
-/// a name behind that lead to a field of a hash.
+/// A pattern. `#` is the element itself. In any other pattern, the first `*` stands for the
+/// element; `->` and a name after that select a field of a hash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern<'a>(pub(super) &'a [u8]);
 
 impl<'a> Pattern<'a> {
-    /// Returns whether it leads to a key.
+    /// Returns whether the pattern refers to a key.
     pub(super) fn has_key(self) -> bool {
         self.0.contains(&b'*')
     }
@@ -33,14 +33,14 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// What is before and behind the element in the key, and the field.
+/// The parts of a pattern: the key before and after the element, and the field.
 struct PatternParts<'a> {
     before: &'a [u8],
     behind: &'a [u8],
     field: Option<&'a [u8]>,
 }
 
-/// Looks keys up whose shards are locked.
+/// Looks up keys whose shards are locked.
 #[derive(Debug)]
 pub(super) struct Lookup<'v, 's> {
     pub(super) locks: &'v Locks<'s>,
@@ -54,7 +54,8 @@ impl<'v> Lookup<'v, '_> {
         self.locks.peek(self.database, key)?.peek(key, self.now_ms)
     }
 
-    /// Returns what a pattern leads to for an element: a string, or the value of a field.
+    /// Returns the value to which a pattern refers for an element: a string, or the value of a
+    /// field.
     pub(super) fn get<'e>(&self, pattern: Pattern<'_>, element: &'e [u8]) -> Option<Cow<'e, [u8]>>
     where
         'v: 'e,

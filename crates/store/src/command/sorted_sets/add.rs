@@ -54,7 +54,7 @@ impl AddOptions {
         Ok(())
     }
 
-    /// Returns the score that a member gets: `None` if it stays as it is.
+    /// Returns the new score of a member, or `None` if the score does not change.
     fn new_score(self, old: Option<f64>, score: f64) -> Result<Option<f64>, Error> {
         let Some(old) = old else { return Ok(Some(score).filter(|_| !self.only_existing)) };
         if self.only_new {
@@ -69,12 +69,12 @@ impl AddOptions {
     }
 }
 
-/// What `ZADD` has done.
+/// The result of `ZADD`.
 #[derive(Debug, Default)]
 struct Added {
     added: usize,
     changed: usize,
-    /// The score of the last member, unless it was not to be set.
+    /// The score of the last member, or `None` if the options have prevented the change.
     score: Option<f64>,
 }
 
@@ -86,7 +86,7 @@ impl Added {
         (score, member): (f64, &[u8]),
         hasher: KeyHasher,
     ) -> Result<(), Error> {
-        // Without a condition the old score does not matter.
+        // The old score is only needed for an increment or a condition.
         let needs_old = options.increments
             || options.only_new
             || options.only_existing
@@ -110,12 +110,13 @@ pub(super) fn add(call: &mut Call<'_, '_>) -> Result<(), Error> {
     add_with(call, AddOptions::default())
 }
 
-/// `ZINCRBY`. An increment that is an option of `ZADD` is one here too.
+/// Executes `ZINCRBY`. As in Redis, an increment that is an option of `ZADD` is interpreted as one
+/// here, too.
 pub(super) fn increment(call: &mut Call<'_, '_>) -> Result<(), Error> {
     add_with(call, AddOptions { increments: true, ..AddOptions::default() })
 }
 
-/// Parses further options and adds the pairs behind them.
+/// Parses further options and adds the pairs after them.
 fn add_with(call: &mut Call<'_, '_>, mut options: AddOptions) -> Result<(), Error> {
     let mut first = 2;
     while call.arguments.get(first).is_some_and(|text| options.take(text)) {

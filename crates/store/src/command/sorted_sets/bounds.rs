@@ -10,17 +10,17 @@ use crate::value::sorted_set::SortedSet;
 const NO_SCORE: Error = Error::constant("ERR min or max is not a float");
 const NO_TEXT: Error = Error::constant("ERR min or max not valid string range item");
 
-/// What the bounds of a range are.
+/// The kind of the bounds of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BoundKind {
-    /// Indices.
+    /// The bounds are indices.
     Rank,
     Score,
-    /// Members, which have equal scores then.
+    /// The bounds are members. The members of the set must have equal scores.
     Text,
 }
 
-/// From which end members are counted and returned.
+/// The end from which members are counted and returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Ascending,
@@ -30,7 +30,7 @@ pub(super) enum Order {
 /// A range of members.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Bounds<'a> {
-    /// From one index to another, with both.
+    /// From one index to another, inclusive.
     Rank(i64, i64),
     Score(Bound<f64>, Bound<f64>),
     Text(Bound<&'a [u8]>, Bound<&'a [u8]>),
@@ -39,17 +39,17 @@ pub(super) enum Bounds<'a> {
 /// One end of a range.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Bound<T> {
-    /// Before all members.
+    /// The end before all members.
     First,
     At(T),
-    /// The range ends without this one.
+    /// An exclusive end.
     Beside(T),
-    /// Behind all members.
+    /// The end after all members.
     Last,
 }
 
 impl<T: Copy> Bound<T> {
-    /// Returns whether something is before a range with this lower bound.
+    /// Returns whether a value comes before a range with this lower bound.
     fn is_above(self, is_less: impl Fn(T) -> bool, is_equal: impl Fn(T) -> bool) -> bool {
         match self {
             Self::First => false,
@@ -59,7 +59,7 @@ impl<T: Copy> Bound<T> {
         }
     }
 
-    /// Returns whether something is not behind a range with this upper bound.
+    /// Returns whether a value does not come after a range with this upper bound.
     fn reaches(self, is_less: impl Fn(T) -> bool, is_equal: impl Fn(T) -> bool) -> bool {
         match self {
             Self::First => false,
@@ -72,7 +72,7 @@ impl<T: Copy> Bound<T> {
 
 /// Parses a score.
 pub(super) fn parse_score(text: &[u8]) -> Option<f64> {
-    // Integers of so many digits are exact.
+    // Integers of up to so many digits are exact.
     const EXACT_DIGITS: usize = 15;
     if text.len() <= EXACT_DIGITS
         && let Some(number) = parse_i64(text)
@@ -83,8 +83,8 @@ pub(super) fn parse_score(text: &[u8]) -> Option<f64> {
 }
 
 fn parse_score_bound(text: &[u8]) -> Result<Bound<f64>, Error> {
-    // Redis reads a text of C: spaces in front are skipped, a zero byte is the end, nothing at all
-    // is the score 0, and a number that is too large is infinite.
+    // Redis parses a C string: leading spaces are skipped, a zero byte is the end, an empty text is
+    // the score 0, and a number that is too large is infinite.
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     let rounded = |text: &[u8]| std::str::from_utf8(text).ok()?.parse().ok();
     let parse = |text: &[u8]| match text.trim_ascii_start() {
@@ -108,10 +108,10 @@ fn parse_text_bound(text: &[u8]) -> Result<Bound<&[u8]>, Error> {
 }
 
 impl<'a> Bounds<'a> {
-    /// Parses the bounds, of which the lower one is first.
+    /// Parses the bounds, the lower one first.
     ///
     /// # Errors
-    /// One is none.
+    /// A bound is invalid.
     pub(super) fn parse(kind: BoundKind, first: &'a [u8], last: &'a [u8]) -> Result<Self, Error> {
         Ok(match kind {
             BoundKind::Rank => Self::Rank(parse_integer(first)?, parse_integer(last)?),
@@ -149,8 +149,8 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// Returns the part of a range of ranks that the option `LIMIT` leaves: without the first `offset`
-/// members, at most `count`, and all of them if that is negative.
+/// Returns the part of a range of ranks that the option `LIMIT` selects: at most `count` members
+/// after the first `offset` ones, or all of them if `count` is negative.
 pub(super) fn limited(
     ranks: Range<usize>,
     (offset, count): (i64, i64),

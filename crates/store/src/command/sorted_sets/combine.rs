@@ -17,10 +17,10 @@ use crate::value::sorted_set::{SortedSet, compare};
 const WEIGHT_NOT_A_FLOAT: Error = Error::constant("ERR weight value is not a float");
 const LIMIT_NEGATIVE: Error = Error::constant("ERR LIMIT can't be negative");
 
-/// Members that were collected.
+/// The members of a result with their scores.
 type Members = Vec<(Box<[u8]>, f64)>;
 
-/// How members are chosen.
+/// The set operation that selects the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CombineOperation {
     Union,
@@ -28,7 +28,7 @@ enum CombineOperation {
     Difference,
 }
 
-/// How the scores of one member become one.
+/// The function that combines the scores of one member.
 #[derive(Clone, Copy, Debug)]
 enum Aggregate {
     Sum,
@@ -57,9 +57,9 @@ impl Aggregate {
 #[derive(Debug)]
 struct Combination {
     operation: CombineOperation,
-    /// Which arguments are the keys of the values.
+    /// The indices of the arguments that are the keys of the values.
     keys: Range<usize>,
-    /// For each key, unless all are 1.
+    /// The weights of the keys; empty if all are 1.
     weights: Vec<f64>,
     aggregate: Aggregate,
     with_scores: bool,
@@ -138,8 +138,8 @@ impl Combination {
         self.weights.get(index - self.keys.start).copied().unwrap_or(1.0)
     }
 
-    /// Returns the arguments of the keys, from the value with the fewest members on: the order in
-    /// which scores are added.
+    /// Returns the argument indices of the keys, beginning with the value with the fewest members.
+    /// This is the order in which scores are added.
     fn keys_by_size(&self, call: &mut Call<'_, '_>) -> Result<Vec<usize>, Error> {
         let mut keys = Vec::with_capacity(self.keys.len());
         for index in self.keys.clone() {

@@ -11,10 +11,10 @@ use crate::keyspace::database::ChangeEffect;
 use crate::resp::reply::Reply;
 use crate::value::sorted_set::SortedSet;
 
-/// Writes so many members with their scores.
+/// A function that writes a number of members with their scores.
 type WriteMembers = fn(&mut Reply<'_>, &mut dyn Iterator<Item = (&[u8], f64)>, usize);
 
-/// Removes members at an end; `write` writes them before.
+/// Removes members at an end, after `write` has written them.
 fn pop_many(
     set: &mut SortedSet,
     (order, count): (Order, usize),
@@ -54,7 +54,7 @@ fn write_pairs(
     }
 }
 
-/// Writes members with scores one behind the other.
+/// Writes members and scores as one flat sequence.
 fn write_flat(
     reply: &mut Reply<'_>,
     members: &mut dyn Iterator<Item = (&[u8], f64)>,

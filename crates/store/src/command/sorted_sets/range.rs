@@ -19,12 +19,12 @@ const LIMIT_OF_RANKS: Error = Error::constant(
 const SCORES_OF_TEXTS: Error =
     Error::constant("ERR syntax error, WITHSCORES not supported in combination with BYLEX");
 
-/// Which members a command returns.
+/// The selection of members that a command returns.
 #[derive(Clone, Copy, Debug)]
 struct RangeQuery<'a> {
     bounds: Bounds<'a>,
     order: Order,
-    /// Members to be skipped, and most members to be returned.
+    /// The number of members to skip, and the most members to return.
     limit: (i64, i64),
     with_scores: bool,
 }
@@ -33,8 +33,8 @@ struct RangeQuery<'a> {
 const UNLIMITED: (i64, i64) = (0, -1);
 
 impl<'a> RangeQuery<'a> {
-    /// Parses two bounds, from an argument on, and the options behind them. `fixed` is what the
-    /// name of the command says; without it there are options for that.
+    /// Parses two bounds, from an argument on, and the options after them. `fixed` is the kind and
+    /// the order that the name of the command implies; without it there are options for both.
     fn parse(
         call: &Call<'a, '_>,
         first: usize,
@@ -87,7 +87,7 @@ pub(super) fn range(call: &mut Call<'_, '_>) -> Result<(), Error> {
     write_range(call, query)
 }
 
-/// `ZRANGEBYSCORE` and the others that have the kind of range in their names.
+/// Executes `ZRANGEBYSCORE` and the other commands that have the kind of range in their names.
 pub(super) fn of_kind(call: &mut Call<'_, '_>, kind: BoundKind, order: Order) -> Result<(), Error> {
     let query = RangeQuery::parse(call, 2, Some((kind, order)), false)?;
     write_range(call, query)
@@ -133,7 +133,7 @@ pub(super) fn store(call: &mut Call<'_, '_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Stores a sorted set in the place of any other value. An empty one removes the key.
+/// Stores a sorted set, and replaces any previous value. An empty set removes the key.
 pub(super) fn put(locks: &mut Locks<'_>, database: usize, key: Key<'_>, set: SortedSet) {
     let (database, effects) = locks.database(database, key);
     if set.is_empty() {

@@ -22,7 +22,7 @@ pub(in crate::command) const COMMANDS: &[CommandSpec] = &[STRINGS
     .row("lcs", -3, Flags::READ_ONLY, ("7.0.0", "Finds the longest common subsequence."), lcs)
     .with_keys(KeyArguments::FIRST_TWO)];
 
-/// The kind of reply: its options.
+/// The options of `LCS`, which choose the form of the reply.
 #[derive(Clone, Copy, Debug, Default)]
 struct LcsOptions {
     only_length: bool,
