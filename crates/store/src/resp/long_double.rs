@@ -25,7 +25,8 @@ pub(crate) struct Finite {
 
 /// The exponent of two of the largest numbers.
 const EXPONENT_MAX: i32 = 16384 - 64;
-/// The exponent below which all bits of a number are dropped.
+/// The least exponent of two of a number. A sum below it is zero, because the type has no bits for
+/// it.
 const EXPONENT_MIN: i32 = -16446 - 63;
 /// Longest text of a number, in bytes, as in Redis.
 const TEXT_MAX_BYTES: usize = 5 * 1024;
