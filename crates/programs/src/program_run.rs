@@ -46,7 +46,7 @@ pub struct RunRequest {
 }
 
 /// A request to run a CGI script, with its variables
-/// ([`CgiScript`](pinion_spawner::request::CgiScript)).
+/// (`CgiScript` of pinion-spawner).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptStart {
     /// The path of the script below the folder of the row.
