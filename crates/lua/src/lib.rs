@@ -12,7 +12,8 @@
 //! | `schedule` | when work that is repeated is due |
 //! | `lua_job` | work that blocks, on the threads of `pinion-jobs` |
 //! | [`site`] | the state that successive scripts of a site share |
-//! | `copied_value`, `persisted_values` | values that are copied out of their VM, and values that outlive it |
+//! | `copied_value` | values that are copied out of their VM |
+//! | `persisted_values` | values that outlive their VM |
 //! | `message` | messages between workers |
 //! | `request`, `form` | a request as a script sees it |
 //! | `content`, `upload` | its content as it comes, and files of forms |
@@ -32,7 +33,8 @@
 //! | [`router`] | which handler a path gets |
 //! | [`routes`] | routes of a program that handles no requests, and where handlers are written |
 //! | [`script_memory`] | the memory of all scripts, on a machine with much memory or little |
-//! | [`script_quotas`], [`footprint`] | the operator's limits for scripts, and the memory they need |
+//! | [`script_quotas`] | the operator's limits for scripts |
+//! | [`footprint`] | the memory that scripts need |
 //! | [`source_names`] | the names of the site's files in errors |
 //! | [`problem`] | errors of a script that are found before it answers a request |
 //! | `missing_hints` | hints in errors about functions that only other versions of Lua have |

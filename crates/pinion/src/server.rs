@@ -1,7 +1,7 @@
 //! A running server, put together from the other crates.
 //!
-//! A start has two halves (docs/ARCHITECTURE.md, "Start and threads"). [`startup::prepare`] runs on the
-//! main thread, and no other thread is left when it returns: it blocks the signals, binds the
+//! A start has two halves (docs/ARCHITECTURE.md, "Start and threads"). [`startup::prepare`] runs on
+//! the main thread, and no other thread is left when it returns: it blocks the signals, binds the
 //! sockets, opens the log and the sites. [`run::run`] starts the threads and waits for the end.
 //!
 //! | Module | Holds |
