@@ -113,9 +113,9 @@ impl<T> fmt::Debug for TaskReceiver<T> {
     }
 }
 
-/// Cancels a task when it is dropped: the task ends at its next `await`, and what it owns is
-/// dropped on its thread. A result that it is just sending may still arrive. Dropping the guard of
-/// a task that has ended has no effect.
+/// Cancels a task when it is dropped: the task ends at its next `await`, and its values are dropped
+/// on its thread. A result that it is just sending may still arrive. Dropping the guard of a task
+/// that has ended has no effect.
 #[derive(Debug)]
 #[must_use = "a task whose guard is dropped is cancelled"]
 pub struct TaskGuard(AbortHandle);

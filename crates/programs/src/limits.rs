@@ -23,8 +23,8 @@ pub const OUTPUT_DELAY_MS: u64 = 2;
 /// to wait.
 pub const INPUT_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Most programs of one worker that run at the same time: a quarter of what the spawner runs for
-/// all, so that one worker cannot take it all.
+/// Most programs of one worker that run at the same time: a quarter of the limit of the spawner, so
+/// that one worker cannot use it up.
 pub const RUNS_PER_WORKER_MAX: usize = 64;
 
 /// Time until a request is retried for which the spawner had no space, in milliseconds: the spawner

@@ -24,7 +24,7 @@ pub enum AccountError {
     Unreadable {
         /// The path of the file.
         path: &'static str,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// There is no such user.

@@ -217,7 +217,7 @@ fn clone_sharing(process: &ProcessPlan<'_>, stack: &mut SharedStack) -> Result<i
     let top = stack.top();
     let process = (&raw const *process).cast_mut().cast();
     // SAFETY: the stack is aligned to 16 bytes, grows down from its end, and is used by one process
-    // at a time, because this one waits. What is shared lives longer than that. The new process
+    // at a time, because this one waits. The shared data lives longer than that. The new process
     // reads it, and writes to its cell, to its stack and to `errno`; all signals are blocked, so
     // that no handler of this process runs there.
     result(i64::from(unsafe { libc::clone(execute_sharing, top, flags, process) }))
@@ -276,7 +276,7 @@ fn clone_sharing_into(
 
 /// Executes the plan that `clone_sharing` has passed.
 extern "C" fn execute_sharing(process: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: the pointer is to what `clone_sharing` has, which waits for this process.
+    // SAFETY: the pointer is to a value of `clone_sharing`, which waits for this process.
     unsafe { &*process.cast::<ProcessPlan<'_>>() }.execute_or_exit()
 }
 

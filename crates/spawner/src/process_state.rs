@@ -109,8 +109,8 @@ pub(crate) fn keep_only(control: OwnedFd) -> io::Result<OwnedFd> {
 
 /// Makes `new` the same open file as `old` (dup3(2)).
 fn duplicate(old: RawFd, new: RawFd, flags: libc::c_int) -> io::Result<()> {
-    // SAFETY: the call takes numbers only. What owned `new` before is used by nothing else: it is
-    // a standard descriptor or one that the caller closes.
+    // SAFETY: the call takes numbers only. The previous file of `new` is not used any more: `new`
+    // is a standard descriptor or one that the caller closes.
     match unsafe { libc::dup3(old, new, flags) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),

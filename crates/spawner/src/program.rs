@@ -54,7 +54,7 @@ pub(crate) enum ProgramState {
     Failed,
 }
 
-/// How the execution of a program has ended.
+/// The result of executing a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Execution {
     Pending,

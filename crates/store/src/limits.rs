@@ -21,7 +21,7 @@ pub const REDIS_VERSION: &str = "7.4.0";
 /// Longest string, and longest argument of a command, in bytes: `proto-max-bulk-len` of Redis.
 pub const STRING_MAX_BYTES: usize = 512 * 1024 * 1024;
 
-/// Most arguments of a command, as Redis has it.
+/// Most arguments of a command, as in Redis.
 pub const ARGUMENTS_MAX: usize = 1024 * 1024;
 
 /// Longest command in the form of a line, and longest line that announces a length, in bytes, as
@@ -43,10 +43,10 @@ pub const CLIENTS_MIN_BYTES: usize = 64 * 1024 * 1024;
 /// before the server has processed it.
 pub const UNCOUNTED_CLIENT_BYTES: usize = 64 * 1024;
 
-/// Most arguments of a command of a client that has not authenticated, as Redis has it.
+/// Most arguments of a command of a client that has not authenticated, as in Redis.
 pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
 
-/// Longest argument of a client that has not authenticated, in bytes, as Redis has it.
+/// Longest argument of a client that has not authenticated, in bytes, as in Redis.
 pub const UNAUTHENTICATED_ARGUMENT_MAX_BYTES: usize = 16 * 1024;
 
 /// Most keys of a [`ReadSet`](crate::read_set::ReadSet): far more than a page shows, and dropping
@@ -88,10 +88,10 @@ pub const TIMED_MIN_US: i64 = 1000;
 /// the system interrupts them. Jobs are always timed.
 pub const TIMED_LIMITED_MIN_US: i64 = 5000;
 
-/// Most arguments of a command that the slow log records, as Redis has it.
+/// Most arguments of a command that the slow log records, as in Redis.
 pub const SLOW_ARGUMENTS_MAX: usize = 32;
 
-/// Most bytes of an argument that the slow log records, as Redis has it.
+/// Most bytes of an argument that the slow log records, as in Redis.
 pub const SLOW_ARGUMENT_BYTES_MAX: usize = 128;
 
 /// The version of the format of dumped values (RDB): that of Redis 7.0, so that every later one

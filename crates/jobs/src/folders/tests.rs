@@ -1,4 +1,4 @@
-//! What a path can reach, and what it cannot.
+//! Tests of the files that paths can and cannot reach.
 
 use super::*;
 use crate::limits::{FILE_READ_MAX_BYTES, FILES_LISTED_MAX};
@@ -8,7 +8,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that is gone with the value: `data` and `shown` in it, and `secret` beside them.
+/// A temporary folder that is removed with the value. It has the folders `data` and `shown`, and
+/// `secret` beside them.
 struct Place(PathBuf);
 
 impl Place {
@@ -143,7 +144,7 @@ fn no_name_leads_out() {
         read(&folders, name).expect_err(name);
         folders.append(name.as_bytes(), b"changed").expect_err(name);
     }
-    // What makes or removes names does that with the link, never with what it leads to.
+    // Operations that create or remove names act on the link, never on its target.
     folders.write(b"data/leak", b"changed").expect("the link is replaced");
     folders.remove(b"data/absolute").expect("the link is removed");
     folders.write(b"data/up/secret", b"changed").expect_err("out");

@@ -80,7 +80,7 @@ fn a_start_that_fails_says_why_and_is_tried_again() {
     assert!(line.contains("; next start in "), "{line}");
 }
 
-/// The program is not what is wrong.
+/// A start that is rejected because too many programs run is not a failure of the program.
 #[test]
 fn a_start_without_room_is_tried_again_soon() {
     let mut supervisor = Supervisor::new(1);
@@ -152,11 +152,11 @@ fn nothing_is_started_after_the_end_of_the_spawner() {
 /// An event of a random sequence.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// So much time passes, and what is due is started.
+    /// So much time passes, and due programs are started.
     Pass(u64),
     /// The spawner answers a request, one of those that wait: the numbers choose which and how.
     Answer(usize, u8),
-    /// A program that runs ends.
+    /// A running program ends.
     End(usize),
     /// The configuration has these revisions of the programs a, b and c; 0 for none.
     Configure([u64; 3]),
@@ -175,7 +175,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 0..200)
 }
 
-/// A process as the model of the spawner has it.
+/// A process in the model of the spawner.
 #[derive(Clone, Copy, Debug)]
 struct Process {
     name: usize,
@@ -186,7 +186,7 @@ struct Process {
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// The spawner and the configuration.
+/// The model: the spawner and the configuration.
 struct Model {
     supervisor: Supervisor,
     now_ms: u64,
@@ -228,7 +228,7 @@ impl Model {
         self.carry_out();
     }
 
-    /// Carries out what the supervisor asks for, and checks that it may ask for it.
+    /// Carries out the actions of the supervisor, and checks that each of them is allowed.
     fn carry_out(&mut self) {
         while let Some(output) = self.supervisor.next_output() {
             match output {
@@ -296,7 +296,7 @@ impl Model {
     fn apply(&mut self, event: Event) {
         match event {
             Event::Pass(ms) => {
-                // What is due later is started then, and not at the end of the time.
+                // Programs are started when they are due, and not at the end of the time span.
                 let until_ms = self.now_ms + ms;
                 while let Some(due_ms) = self.supervisor.deadline_ms()
                     && due_ms <= until_ms
@@ -313,7 +313,7 @@ impl Model {
         }
     }
 
-    /// Ends all processes that were asked to stop.
+    /// Ends all processes for which a stop was requested.
     fn stop_all(&mut self) {
         while let Some((id, process)) = self.chosen(0, |process| process.is_stopping) {
             self.end(id, process, SpawnerReply::Signaled { id, signal: 15 });
@@ -344,7 +344,7 @@ proptest! {
         prop_assert!(model.processes.values().all(|process| process.is_stopping));
         model.stop_all();
         prop_assert_eq!(model.supervisor.status().count(), 0);
-        // A server that stops starts nothing, whatever comes.
+        // A stopping server starts no program, whatever events follow.
         model.configure([1, 1, 1]);
         model.supervisor.stop(model.now_ms);
         let running = model.processes.len();

@@ -3,7 +3,7 @@ use rustix::process::Resource;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// Returns what is wrong with a table of one program that was changed.
+/// Returns the error of a table of one program after a change.
 fn error(change: impl FnOnce(&mut ProgramStart)) -> String {
     let mut start = ProgramStart::new("sh", "/bin/sh");
     change(&mut start);
@@ -102,7 +102,7 @@ fn wrong_numbers_of_users_are_refused() {
     assert!(of(identity(vec![1; GROUPS_MAX + 1], 1)).contains("supplementary groups are too many"));
 }
 
-/// A supervised program is started again and again until it is there.
+/// A supervised program need not exist, because its start is retried until it does.
 #[test]
 fn files_of_supervised_programs_are_no_part_of_the_table() {
     let missing =
@@ -114,7 +114,7 @@ fn files_of_supervised_programs_are_no_part_of_the_table() {
     assert!(StartTable { starts: vec![relative] }.check().is_err());
 }
 
-/// The server opens no private folder of another user, but the program does.
+/// The server cannot open a private folder of another user, but the program can.
 #[test]
 fn files_that_only_the_user_of_the_program_sees_are_not_refused() {
     use rustix::thread::set_capabilities;
@@ -125,7 +125,7 @@ fn files_that_only_the_user_of_the_program_sees_are_not_refused() {
     fs::create_dir(&folder).expect("a folder");
     fs::copy("/bin/true", folder.join("app")).expect("a program");
     fs::set_permissions(&folder, Permissions::from_mode(0o000)).expect("a mode");
-    // Of this thread: root sees all files otherwise.
+    // This thread drops two capabilities, because root could access all files with them.
     let own = capabilities(None).expect("capabilities");
     let mut fewer = own;
     fewer.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;

@@ -124,11 +124,11 @@ fn rename(call: &mut Call<'_, '_>, replaces: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// The error for a number that has more than 32 bits.
+/// The error for an integer that does not fit into 32 bits.
 const NO_SHORT_INTEGER: Error =
     Error::constant("ERR value is out of range, value must between -2147483648 and 2147483647");
 
-/// Returns the number of a database that an argument names.
+/// Parses the number of a database.
 ///
 /// # Errors
 /// There is no such database.

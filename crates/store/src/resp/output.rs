@@ -120,7 +120,7 @@ impl ReplyOutput {
         OutputMark { bytes: self.bytes.len(), shared: self.shared.len() }
     }
 
-    /// Removes what was added since the mark.
+    /// Removes everything that was added since the mark.
     pub(crate) fn truncate(&mut self, mark: OutputMark) {
         self.bytes.truncate(mark.bytes);
         self.shared.truncate(mark.shared);

@@ -19,9 +19,9 @@ use super::{Collection, StoreValue};
 use crate::keyspace::key::KeyHasher;
 use crate::prefetch::prefetch_two;
 
-/// Most members of the compact form, as Redis has it (`zset-max-listpack-entries`).
+/// Most members of the compact form, as in Redis (`zset-max-listpack-entries`).
 pub(crate) const COMPACT_MAX_MEMBERS: usize = 128;
-/// Longest member in the compact form, in bytes, as Redis has it (`zset-max-listpack-value`).
+/// Longest member in the compact form, in bytes, as in Redis (`zset-max-listpack-value`).
 pub(crate) const COMPACT_MEMBER_MAX_BYTES: usize = 64;
 
 /// A sorted set: unique members with scores.

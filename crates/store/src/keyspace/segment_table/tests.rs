@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A hash whose bits are all of use, unlike those of a number.
+/// Returns a hash of a number with well distributed bits.
 fn hash_of(number: &u64) -> u64 {
     siphasher::sip::SipHasher13::new().hash(&number.to_le_bytes())
 }
 
-/// Asserts what holds between all operations.
+/// Asserts the invariants that hold between all operations.
 fn check(table: &SegmentTable<u64>) {
     assert_eq!(table.directory.len(), 1 << table.depth);
     let buckets = table.segments.iter().map(|segment| segment.table.num_buckets());
@@ -41,7 +41,8 @@ fn check(table: &SegmentTable<u64>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Rounds of insertions and removals agree with a `HashMap`, and the structure is whole.
+    /// After rounds of insertions and removals, the table agrees with a `HashMap`, and its
+    /// structure is intact.
     #[test]
     fn it_is_a_map(
         rounds in prop::collection::vec((0_u64..6000, 0_u64..3000, any::<bool>()), 1..8),
@@ -67,8 +68,8 @@ proptest! {
         prop_assert_eq!(table.iter().collect::<HashSet<_>>(), model.keys().collect());
     }
 
-    /// What is there during the whole enumeration is visited exactly once, although others come and
-    /// go between the steps.
+    /// An entry that exists during the whole enumeration is visited exactly once, although others
+    /// are added and removed between the steps.
     #[test]
     fn an_enumeration_misses_nothing(
         kept in 0_u64..4000,
@@ -152,11 +153,11 @@ fn random_entries_are_equally_likely() {
     for _ in 0..140_000 {
         counts[*table.random(&mut random).expect("not empty") as usize] += 1;
     }
-    // 200 on average, with a standard deviation of 14.
+    // The counts are 200 on average, with a standard deviation of 14.
     assert!(counts.iter().all(|count| (120..300).contains(count)), "{counts:?}");
 }
 
-/// A choice must not depend on how the table has come to what it is.
+/// A random choice must not depend on the history of the table.
 #[test]
 fn a_random_entry_is_found_soon_while_a_table_shrinks() {
     for size in [1, 100, 450, 741, 1500] {

@@ -13,7 +13,7 @@ pub(super) struct FullMembers {
     member_bytes: usize,
 }
 
-/// One member.
+/// The bytes of one member.
 #[derive(Clone, Debug)]
 pub(super) struct MemberText(Box<[u8]>);
 

@@ -8,7 +8,7 @@ fn hasher() -> KeyHasher {
     KeyHasher::new([3; 16])
 }
 
-/// Asserts what holds between all operations.
+/// Asserts the invariants that hold between all operations.
 fn check(fields: &FullFields) {
     let entries = fields.table.iter();
     let bytes: usize = entries.map(FieldEntry::memory_bytes).sum();
@@ -61,7 +61,7 @@ proptest! {
         ..Default::default()
     })]
 
-    /// It agrees with a map of names to values and times, whichever fields have expired.
+    /// A large hash behaves like a map of names to values and times, whichever fields have expired.
     #[test]
     fn it_is_a_map(operations in prop::collection::vec(operation(), 1..20)) {
         let mut fields = FullFields::new(hasher());
@@ -71,7 +71,7 @@ proptest! {
             match operation {
                 Operation::Put { from, count, value_bytes, expiry_ms } => {
                     for number in from..from + count {
-                        // Times that are the same and times that are not.
+                        // The times include equal and different ones.
                         let expiry_ms = expiry_ms.map(|at| at + u64::from(number % 3) * 10);
                         let (key, content) = (number.to_string(), "x".repeat(value_bytes));
                         let (name, value) = (key.as_bytes(), content.as_bytes());
@@ -115,7 +115,7 @@ fn an_expiry_costs_at_most_sixteen_bytes_on_average() {
         let mut fields = FullFields::new(hasher());
         for number in 0..FIELDS {
             let name = format!("field:{number:06}");
-            // Values of all lengths, since allocations are multiples of 16 bytes.
+            // The values have all lengths, since allocations are multiples of 16 bytes.
             let value = &b"0123456789abcdef"[..(number % 16) as usize];
             let field = EncodedField { name: name.as_bytes(), value, expiry_ms: None };
             fields.put(EncodedField { expiry_ms: expiry_of(number), ..field });

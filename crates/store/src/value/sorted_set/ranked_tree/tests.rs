@@ -2,7 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Asserts that the tree has these scores, and that its branches count and begin as they should.
+/// Asserts that the tree has these scores, and that the counts and the first entries in its
+/// branches are right.
 fn check(tree: &RankedTree, model: &[f64]) {
     assert_eq!(tree.len(), model.len());
     let entries: Vec<f64> = tree.range(0..usize::MAX).map(|entry| entry.score).collect();
