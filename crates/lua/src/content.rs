@@ -223,7 +223,7 @@ impl ReceivedContent {
             };
             match boundary {
                 Ok(boundary) => {
-                    self.upload = Some(Box::new(Upload::new(FormReader::new(&boundary))))
+                    self.upload = Some(Box::new(Upload::new(FormReader::new(&boundary))));
                 }
                 Err(fault) => self.refusal = Some(fault.into()),
             }

@@ -159,7 +159,7 @@ impl Tokens {
             self.text(segment, start..at)?;
             match special {
                 Special::Star if self.0.last() != Some(&GlobToken::Star) => {
-                    self.0.push(GlobToken::Star)
+                    self.0.push(GlobToken::Star);
                 }
                 Special::Star => {}
                 Special::Name(name) => {

@@ -106,7 +106,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Received::For(slot, event) => self.deliver_event(quic, slot, event, bytes),
             Received::Elsewhere(worker) => self.pass_on(endpoint, worker, datagram),
             Received::Newcomer(incoming) => {
-                quic.steps.push_back(HandshakeWork::Begin(endpoint, incoming))
+                quic.steps.push_back(HandshakeWork::Begin(endpoint, incoming));
             }
         }
         if quic.steps.len() > QUIC_STEPS_MAX {
@@ -124,7 +124,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn step(&mut self, quic: &mut Quic) {
         match quic.steps.pop_front() {
             Some(HandshakeWork::Begin(endpoint, incoming)) => {
-                self.newcomer(quic, endpoint, incoming)
+                self.newcomer(quic, endpoint, incoming);
             }
             Some(HandshakeWork::GoOn(slot, generation, event, bytes))
                 if self.core.conns.is(slot, generation) =>

@@ -30,7 +30,7 @@ pub(super) fn examine(
                     let shown = file.display();
                     match faults.as_slice() {
                         [ConfigFault { place: None, message, .. }] => {
-                            add(&format!("{shown} {message}"))
+                            add(&format!("{shown} {message}"));
                         }
                         _ => add(&format!("{shown} has {} faults", faults.len())),
                     }

@@ -51,7 +51,7 @@ pub(crate) fn servers(socket: Option<&Path>) -> Result<Vec<ConnectedServer>, Fai
         match socket::sockets(folder) {
             // A socket without a listener was left behind by a server that was killed.
             Ok(sockets) => {
-                servers.extend(sockets.iter().filter_map(|s| ConnectedServer::connect(s).ok()))
+                servers.extend(sockets.iter().filter_map(|s| ConnectedServer::connect(s).ok()));
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied = Some(folder),
             // A folder that another program has made, or none.

@@ -83,7 +83,7 @@ fn request(bytes: &[u8], cut: usize, fin: bool) -> Seen {
                 RequestStreamEvent::NeedMore | RequestStreamEvent::Nothing => {}
                 RequestStreamEvent::Data { bytes } => content(&mut seen, bytes),
                 RequestStreamEvent::Trailers { fields } => {
-                    seen.push(trailers_in_words(&fields, |_| true))
+                    seen.push(trailers_in_words(&fields, |_| true));
                 }
                 event => seen.push(format!("{event:?}")),
             }
