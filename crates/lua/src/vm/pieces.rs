@@ -35,37 +35,81 @@ impl WrittenPieces {
         lua: &Lua,
         into: &mut Vec<Piece<'p>>,
     ) -> Result<(), String> {
-        let mut wrong = None;
-        // SAFETY: the table is on top of the stack, where there is room for two values more. A
-        // string does not move while the table has it: numbers are replaced by their strings.
+        let first = into.len();
+        let mut collected = Ok(());
+        // SAFETY: the table is alone on the stack, where there is room for two values more, and
+        // `self` keeps it.
         let read = unsafe {
             lua.exec_raw::<()>(&self.response, |state| {
-                for place in FIRST..=self.last {
-                    ffi::lua_rawgeti(state, 1, place as _);
-                    let kind = ffi::lua_type(state, -1);
-                    let mut bytes = 0;
-                    let text = ffi::lua_tolstring(state, -1, &raw mut bytes);
-                    if text.is_null() {
-                        let kind = CStr::from_ptr(ffi::lua_typename(state, kind));
-                        wrong = Some(kind.to_string_lossy());
-                        break;
-                    }
-                    into.push(Piece::Bytes(slice::from_raw_parts(text.cast(), bytes)));
-                    if kind == ffi::LUA_TSTRING {
-                        ffi::lua_pop(state, 1);
-                    } else {
-                        ffi::lua_rawseti(state, 1, place as _);
-                    }
+                collected = collect(state, self.last, into);
+                if collected == Err(NUMBER) {
+                    into.truncate(first);
+                    convert_numbers(state, self.last);
+                    collected = collect(state, self.last, into);
                 }
                 ffi::lua_settop(state, 0);
             })
         };
-        match wrong {
-            Some(kind) => Err(format!(
-                "a piece of the response is a {kind}, where a string or a number is expected; \
-                 write with res:write(text)"
-            )),
-            None => read.map_err(|error| error.to_string()),
+        read.map_err(|error| error.to_string())?;
+        collected.map_err(|kind| {
+            format!(
+                "a piece of the response is a {}, where a string or a number is expected; write \
+                 with res:write(text)",
+                kind.to_string_lossy()
+            )
+        })
+    }
+}
+
+/// The name of the type of numbers.
+const NUMBER: &CStr = c"number";
+
+/// Appends the strings of a table; fails with the type of the first value that is none. It runs no
+/// Lua, not even a finalizer, because it allocates nothing in Lua: so all strings stay valid.
+///
+/// # Safety
+/// The table is alone on the stack, where there is room for one value more, and stays unchanged as
+/// long as the pieces are used.
+unsafe fn collect(
+    state: *mut ffi::lua_State,
+    last: usize,
+    into: &mut Vec<Piece<'_>>,
+) -> Result<(), &'static CStr> {
+    for place in FIRST..=last {
+        // SAFETY: the caller's. The bytes of a string are those of the table, which keeps it; names
+        // of types are constants.
+        unsafe {
+            ffi::lua_rawgeti(state, 1, place as _);
+            let kind = ffi::lua_type(state, -1);
+            if kind != ffi::LUA_TSTRING {
+                ffi::lua_pop(state, 1);
+                return Err(CStr::from_ptr(ffi::lua_typename(state, kind)));
+            }
+            let mut bytes = 0;
+            let text = ffi::lua_tolstring(state, -1, &raw mut bytes);
+            ffi::lua_pop(state, 1);
+            into.push(Piece::Bytes(slice::from_raw_parts(text.cast(), bytes)));
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the numbers of a table by their strings. It allocates, so finalizers of the script may
+/// run and change the table: no string of it may be in use.
+///
+/// # Safety
+/// The table is alone on the stack, where there is room for one value more, in a protected call.
+unsafe fn convert_numbers(state: *mut ffi::lua_State, last: usize) {
+    for place in FIRST..=last {
+        // SAFETY: the caller's.
+        unsafe {
+            ffi::lua_rawgeti(state, 1, place as _);
+            if ffi::lua_type(state, -1) == ffi::LUA_TNUMBER {
+                ffi::lua_tolstring(state, -1, std::ptr::null_mut());
+                ffi::lua_rawseti(state, 1, place as _);
+            } else {
+                ffi::lua_pop(state, 1);
+            }
         }
     }
 }
