@@ -16,6 +16,7 @@ use crate::link::TransportLink;
 use crate::mapping::Mappings;
 use crate::multiplexed::{MultiplexedStream, release};
 use crate::output::{Next, OutputQueue, Outputs};
+use crate::quic::stream_priority::stream_priority;
 use crate::send::piece;
 
 /// The outcome of a stream's turn.
@@ -110,10 +111,11 @@ impl Http3 {
         let Some(open) = streams.get(number) else { return false };
         let id = open.id;
         let priority = open.request.priority();
-        if open.urgency != priority.urgency {
-            open.urgency = priority.urgency;
+        let quic_priority = stream_priority(number, priority);
+        if open.quic_priority != quic_priority {
+            open.quic_priority = quic_priority;
             // New data of a stream overtakes less urgent data that was given before.
-            let _over = quic.send_stream(id).set_priority(-i32::from(priority.urgency));
+            let _over = quic.send_stream(id).set_priority(quic_priority);
         }
         let room = if priority.incremental { QUIC_TURN_BYTES } else { u64::MAX };
         let before = buffers.outputs.bytes(open.own.output);

@@ -13,8 +13,8 @@ pub(crate) struct Open {
     pub(crate) id: StreamId,
     pub(crate) own: MultiplexedStream,
     pub(crate) request: RequestStream,
-    /// The urgency that QUIC has for it; lower is more urgent.
-    pub(super) urgency: u8,
+    /// The priority that QUIC has for it: see [`stream_priority`](crate::quic::stream_priority).
+    pub(super) quic_priority: i32,
     /// Whether the client has ended its side, and all of it was read.
     pub(crate) fin: bool,
     /// Whether the end of our side of the tunnel was given to QUIC.
@@ -30,7 +30,16 @@ impl Open {
         let read_bytes = QUIC_SEND_MIN_BYTES;
         let own = MultiplexedStream { waits_since_ms: now_ms, ..MultiplexedStream::default() };
         let unread = Unread::opened();
-        Self { id, own, request, urgency: 0, fin: false, is_finished: false, read_bytes, unread }
+        Self {
+            id,
+            own,
+            request,
+            quic_priority: 0,
+            fin: false,
+            is_finished: false,
+            read_bytes,
+            unread,
+        }
     }
 
     /// Returns whether content comes next, after the used part of the request.

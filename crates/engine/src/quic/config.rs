@@ -144,8 +144,6 @@ fn server(
         .stream_receive_window(VarInt::from_u32(QUIC_STREAM_WINDOW_BYTES))
         .receive_window(VarInt::from_u32(QUIC_CONNECTION_WINDOW_BYTES))
         .send_window(QUIC_SEND_WINDOW_BYTES)
-        // Turns are scheduled earlier: see `http3/pump.rs`.
-        .send_fairness(false)
         .congestion_controller_factory(congestion.factory())
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(IdleTimeout::try_from(Duration::from_millis(idle_ms)).ok());

@@ -6,6 +6,7 @@
 //! | [`congestion`] | how much a connection may have on its way |
 //! | `ids` | connection IDs that name the worker of the connection |
 //! | `predecessors` | processes that had the same keys before, whose connections are reset |
+//! | [`stream_priority`] | which data of a connection goes first |
 //! | `suites` | TLS inside QUIC, by the cipher that suits the client's machine |
 //! | `socket` | the socket of an endpoint |
 //! | `simulated` | sockets and clients of the simulator (feature `sim`) |
@@ -24,8 +25,11 @@ pub(crate) mod service;
 #[cfg(feature = "sim")]
 pub mod simulated;
 mod socket;
+pub(crate) mod stream_priority;
 mod suites;
 pub(crate) mod table;
+#[cfg(test)]
+mod test_path;
 #[cfg(test)]
 mod tests;
 
