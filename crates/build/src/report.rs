@@ -21,8 +21,6 @@ use std::collections::BTreeMap;
 
 use pinion_http::coding::Coding;
 
-pub(crate) use page::escaped;
-
 use crate::summary::Summary;
 
 /// Everything that a report shows beside the summary. Made when

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use pinion_http::date::{self, UnixSeconds};
+use pinion_http::html::escape;
 
 use super::{Listing, ListingRow};
 use crate::figures::{count, size};
 use crate::limits::LISTING_ROWS_MAX;
-use crate::report::escaped;
 
 /// The style of a page.
 const STYLE: &str = include_str!("page.css");
@@ -110,7 +110,7 @@ fn write_row(page: &mut String, row: &ListingRow<'_>) {
             "<tr><th scope=\"row\"",
             class,
             "><a href=\"",
-            &escaped(&String::from_utf8_lossy(&url)),
+            &escape(&String::from_utf8_lossy(&url)),
             "\"><bdi>",
             &text(row.name),
             "</bdi>",
@@ -170,7 +170,7 @@ fn text(name: &[u8]) -> String {
         true => Cow::Owned(text.replace(is_formatting, "\u{fffd}")),
         false => text,
     };
-    escaped(&text).into_owned()
+    escape(&text).into_owned()
 }
 
 fn push(page: &mut String, parts: &[&str]) {

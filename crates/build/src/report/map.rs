@@ -5,8 +5,9 @@
 
 use std::fmt::Write as _;
 
+use pinion_http::html::escape;
+
 use super::FileReport;
-use super::page::escaped;
 use super::treemap::{Area, divide};
 use crate::figures::{percent, size};
 
@@ -102,7 +103,7 @@ impl Drawing {
             false => name.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
         };
         let (x, y) = (area.x + 4.0, area.y + 12.0);
-        let _ = write!(self.text, "<text x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(&shown));
+        let _ = write!(self.text, "<text x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escape(&shown));
         self.children(files, path.len(), area.within(BORDER, NAME_HEIGHT));
     }
 
@@ -123,8 +124,8 @@ impl Drawing {
             self.text,
             "<rect class={class} x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
              height=\"{height:.1}\"><title>{}\n{}, {} ({})</title></rect>",
-            escaped(&path),
-            escaped(what),
+            escape(&path),
+            escape(what),
             size(bytes),
             percent(bytes, self.total),
         );

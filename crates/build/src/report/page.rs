@@ -1,8 +1,9 @@
 //! The report as one HTML page: style inside, no script, nothing loaded.
 
-use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
+
+use pinion_http::html::escape;
 
 use super::map::{GROUPS, group, svg};
 use super::{BuildReport, FileReport, PageReport, Sum};
@@ -27,7 +28,7 @@ struct ReportPage(String);
 
 impl ReportPage {
     fn write(&mut self, report: &BuildReport, title: &str, summary: &Summary) -> fmt::Result {
-        let title = escaped(title);
+        let title = escape(title);
         write!(
             self.0,
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport \
@@ -99,7 +100,7 @@ impl ReportPage {
                 self.0,
                 "<tr><td>{}<td class=bar><i class=t{} style=\"width:{width:.1}%\"></i>\
                  <td>{}<td>{}<td>{}<td>{}",
-                escaped(essence),
+                escape(essence),
                 group(essence),
                 count(sum.files),
                 size(sum.bytes),
@@ -207,7 +208,7 @@ impl ReportPage {
         self.begin("Slowest files to compress", &["File", "CPU time"])?;
         for slow in &summary.slowest {
             let path = slow.path.to_string_lossy();
-            writeln!(self.0, "<tr><td>{}<td>{}", escaped(&path), time(slow.encoding))?;
+            writeln!(self.0, "<tr><td>{}<td>{}", escape(&path), time(slow.encoding))?;
         }
         self.end(0, "", "")
     }
@@ -221,7 +222,7 @@ impl ReportPage {
                 self.0,
                 "<tr><td>{}<td>{}<td>{}<td>{}<td>{}",
                 shown(&file.key),
-                escaped(file.essence),
+                escape(file.essence),
                 size(file.bytes),
                 size(file.sent_bytes()),
                 percent(file.sent_bytes(), file.bytes),
@@ -253,16 +254,7 @@ impl ReportPage {
 }
 
 fn shown(key: &[u8]) -> String {
-    escaped(&String::from_utf8_lossy(key)).into_owned()
-}
-
-/// Returns text that stays inert between tags and in quoted attributes.
-pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(['<', '>', '&', '"']) {
-        return Cow::Borrowed(text);
-    }
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    Cow::Owned(text.replace('"', "&quot;"))
+    escape(&String::from_utf8_lossy(key)).into_owned()
 }
 
 fn time(time: Duration) -> String {

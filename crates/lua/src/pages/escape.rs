@@ -4,6 +4,8 @@
 
 use std::io::Write as _;
 
+use pinion_http::html;
+
 use crate::bounded_output::{Grown, check, room};
 use crate::pattern::limits::RESULT_MAX_BYTES;
 
@@ -217,12 +219,9 @@ fn enough_room(text: &[u8], more: impl Fn() -> usize, bytes_of: impl Fn(u8) -> u
 }
 
 fn reference(byte: u8, out: &mut Vec<u8>) {
-    match byte {
-        b'&' => out.extend_from_slice(b"&amp;"),
-        b'<' => out.extend_from_slice(b"&lt;"),
-        b'>' => out.extend_from_slice(b"&gt;"),
-        b'"' => out.extend_from_slice(b"&quot;"),
-        byte => {
+    match html::reference(byte) {
+        Some(reference) => out.extend_from_slice(reference.as_bytes()),
+        None => {
             let _written = write!(out, "&#{byte};");
         }
     }

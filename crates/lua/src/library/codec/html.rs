@@ -1,5 +1,7 @@
 //! Character references of HTML for the characters that have a meaning in it.
 
+use pinion_http::html::reference;
+
 use crate::bounded_output::{Grown, room};
 
 /// Bytes of the longest reference that is understood, between `&` and `;`: `#x10FFFF` with room
@@ -8,26 +10,14 @@ const REFERENCE_MAX_BYTES: usize = 12;
 
 /// Escapes `& < > " '` as references, and copies everything else.
 pub(super) fn escape(text: &[u8]) -> Grown {
-    let mut out = room(text.iter().map(|&byte| reference(byte).map_or(1, <[u8]>::len)).sum())?;
+    let mut out = room(text.iter().map(|&byte| reference(byte).map_or(1, str::len)).sum())?;
     for &byte in text {
         match reference(byte) {
-            Some(reference) => out.extend_from_slice(reference),
+            Some(reference) => out.extend_from_slice(reference.as_bytes()),
             None => out.push(byte),
         }
     }
     Ok(out)
-}
-
-fn reference(byte: u8) -> Option<&'static [u8]> {
-    Some(match byte {
-        b'&' => b"&amp;",
-        b'<' => b"&lt;",
-        b'>' => b"&gt;",
-        b'"' => b"&quot;",
-        // `&apos;` exists only since HTML 5.
-        b'\'' => b"&#39;",
-        _ => return None,
-    })
 }
 
 /// Replaces references by their characters. Text that is no reference, and unknown references,

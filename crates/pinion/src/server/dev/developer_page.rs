@@ -3,6 +3,7 @@
 //! Everything that it shows is text, with any content of a message or a source.
 
 use super::source_lines::{SourceLines, positions};
+use pinion_http::html;
 use std::fmt::{self, Write as _};
 
 /// The most errors of one build that are shown: a developer corrects the first ones first.
@@ -171,13 +172,9 @@ struct Escaped<'t>(&'t str);
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|c| match c {
-            '&' => f.write_str("&amp;"),
-            '<' => f.write_str("&lt;"),
-            '>' => f.write_str("&gt;"),
-            '"' => f.write_str("&quot;"),
             '\n' | '\t' => f.write_char(c),
             c if c.is_control() => f.write_char('\u{fffd}'),
-            c => f.write_char(c),
+            c => f.write_str(&html::escape(c.encode_utf8(&mut [0; 4]))),
         })
     }
 }
