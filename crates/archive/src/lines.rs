@@ -2,32 +2,14 @@
 //! can be copied into a response as they are (RFC 9110 §5, RFC 9112 §5).
 
 use pinion_http::grammar::{is_token, is_value_byte};
+use pinion_http::reserved_fields::{FieldUses, is_reserved};
 
-/// Fields the server writes itself, from the entry, the connection or the clock. In a shared block
-/// they would come twice, and some of them decide where a response ends.
-const WRITTEN_BY_THE_SERVER: [&[u8]; 15] = [
-    b"allow",
-    b"connection",
-    b"content-length",
-    b"content-location",
-    b"content-range",
-    b"date",
-    b"etag",
-    b"keep-alive",
-    b"last-modified",
-    b"location",
-    b"proxy-connection",
-    b"te",
-    b"trailer",
-    b"transfer-encoding",
-    b"upgrade",
-];
-
-/// Returns whether a field, by its name in any case, is one that the server writes itself, so that
-/// none of that name may stand in a shared block.
+/// Returns whether a field, by its name in any case, is one that the server writes itself, from the
+/// entry, the connection or the clock. In a shared block it would come twice, and some of these
+/// fields decide where a response ends.
 #[must_use]
 pub fn is_written_by_server(name: &[u8]) -> bool {
-    WRITTEN_BY_THE_SERVER.iter().any(|field| name.eq_ignore_ascii_case(field))
+    is_reserved(name, FieldUses::SHARED_BLOCK)
 }
 
 /// Returns whether `lines` is a sequence of whole, well-formed field lines of fields that may stand

@@ -6,6 +6,7 @@ use std::io::{Seek, Write};
 use pinion_archive::{NewShared, Role, SharedId, WriteError, Writer};
 use pinion_http::coding::Coding;
 use pinion_http::grammar::is_value_byte;
+use pinion_http::page::SECURITY_FIELDS;
 
 use crate::error::BuildError;
 use crate::listing;
@@ -21,13 +22,6 @@ const FINGERPRINTED: &str = "public, max-age=31536000, immutable";
 pub const REVALIDATED: &str = "max-age=0, must-revalidate";
 /// The value for responses to a wrong URL: they are right until the file is uploaded.
 pub(crate) const NEVER_CACHED: &str = "no-store";
-
-/// Fields of every response, unless the options disable them.
-const SECURITY: [(&str, &str); 3] = [
-    ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "strict-origin-when-cross-origin"),
-    ("X-Frame-Options", "SAMEORIGIN"),
-];
 
 /// The fields that can forbid a page its style.
 const POLICY_FIELDS: [&str; 2] = ["Content-Security-Policy", "Content-Security-Policy-Report-Only"];
@@ -104,7 +98,7 @@ impl<'r> FieldBlocks<'r> {
         Ok(FieldBlocks {
             cache_control: cache_control.to_owned(),
             cached: options.cache_control_field,
-            security: if options.security_fields { &SECURITY } else { &[] },
+            security: if options.security_fields { SECURITY_FIELDS } else { &[] },
             changes: Changes::new(rules),
             known: HashMap::new(),
         })
@@ -246,12 +240,12 @@ pub(crate) fn usual(
     varies: bool,
     purpose: Purpose,
 ) -> Vec<(&'static str, &'static str)> {
-    built_in(Some(REVALIDATED), &SECURITY, coding, varies, purpose)
+    built_in(Some(REVALIDATED), SECURITY_FIELDS, coding, varies, purpose)
 }
 
 /// Returns these fields for redirects.
 pub(crate) fn usual_without_content() -> Vec<(&'static str, &'static str)> {
-    std::iter::once(("Cache-Control", REVALIDATED)).chain(SECURITY).collect()
+    std::iter::once(("Cache-Control", REVALIDATED)).chain(SECURITY_FIELDS.iter().copied()).collect()
 }
 
 /// Returns the fields of a representation before `_headers` changes them. `cache_control` is the

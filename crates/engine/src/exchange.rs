@@ -16,7 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pinion_http::field::Field;
 use pinion_http::prepared::{Prepared, SharedFields};
-use pinion_http::status::never_has_content;
+use pinion_http::status::{StatusContent, status_content};
 
 use crate::address::Address;
 use crate::backend::Slot;
@@ -37,9 +37,6 @@ pub use added_fields::AddedFields;
 pub(crate) use slice::RangeSource;
 pub use slice::{ContentRoom, Slice};
 pub(crate) use state::{Carrier, ExchangeStage, ExchangeState};
-
-/// The status 205 Reset Content.
-const RESET_CONTENT: u16 = 205;
 
 /// One exchange, lent to the application for one event.
 pub struct Exchange<'w> {
@@ -222,10 +219,11 @@ impl Exchange<'_> {
         state.stage = ExchangeStage::Streaming;
         // RFC 9110 §15.3.6: "the server MUST NOT generate content". Content-Length: 0 shows that to
         // the client.
-        let is_reset = status == RESET_CONTENT;
+        let content = status_content(status);
+        let is_reset = content == StatusContent::Empty;
         let length = if is_reset { Some(0) } else { length };
         state.left = length.filter(|_| !is_reset);
-        state.head_only |= never_has_content(status) || is_reset;
+        state.head_only |= content != StatusContent::Any;
         let queued = match state.coding {
             None => self.begin(status, fields, length),
             Some(coding) => self.head_in(coding, status, fields, length),

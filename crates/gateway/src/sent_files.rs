@@ -5,6 +5,7 @@ use std::fmt;
 
 use pinion_client::http_client::request::OwnedFields;
 use pinion_http::field::Field;
+use pinion_http::status::never_has_content;
 
 use crate::response_forwarding::{ResponseChanges, forwarded};
 
@@ -93,7 +94,7 @@ impl FileResponse {
         changes: ResponseChanges<'a>,
         defaults: &'a [u8],
     ) -> Option<Self> {
-        if matches!(status, 100..=199 | 204 | 304) {
+        if never_has_content(status) {
             return None;
         }
         let file = FileReference::of(&fields)?;

@@ -27,6 +27,7 @@
 //! | a request target | [`target`] | path, query, authority; the decoded path is the site's key |
 //! | `Host` or an authority | [`host`] | host and port |
 //! | values of one field | [`field_list`] | one value, members of lists once |
+//! | the name of a field | [`reserved_fields`] | whether only the server may set it |
 //! | `Accept-Encoding`, `Accept` | [`negotiate`] | which representation the client gets |
 //! | `If-…` fields and validators | [`conditional`] | proceed, 304 or 412 |
 //! | `Range` and a length | [`range`] | the byte ranges to send |
@@ -38,7 +39,7 @@
 //! | a head that is to outlive its bytes | [`owned_head`] | a copy of it |
 //!
 //! [`limits`] names every bound with its reason. [`method`], [`status`], [`version`], [`field`],
-//! [`media`], [`coding`] and [`page`] are the words all the others are made of.
+//! [`media`], [`coding`], [`html`] and [`page`] are the words all the others are made of.
 
 #![forbid(unsafe_code)]
 
@@ -61,6 +62,7 @@ pub mod h2;
 pub mod h3;
 pub mod host;
 pub mod hpack;
+pub mod html;
 mod leaving;
 pub mod limits;
 pub mod media;
@@ -77,6 +79,7 @@ pub mod qpack;
 pub mod range;
 pub mod refusal;
 pub mod request;
+pub mod reserved_fields;
 pub mod scgi;
 pub mod section;
 pub mod status;

@@ -27,12 +27,24 @@ pub enum ErrorFormat {
 /// The media type of problem details (RFC 9457 §3).
 pub const PROBLEM_TYPE: &[u8] = b"application/problem+json";
 
-/// Field lines of a generated answer where no site brings its own: never cached, and the security
-/// fields that every answer has by default.
-pub const BUILT_IN_FIELDS: &[u8] = b"Cache-Control: no-store\r\n\
-    X-Content-Type-Options: nosniff\r\n\
-    Referrer-Policy: strict-origin-when-cross-origin\r\n\
-    X-Frame-Options: SAMEORIGIN\r\n";
+/// Defines the table of security fields, and field lines with them.
+macro_rules! security_fields {
+    ($($name:literal: $value:literal,)+) => {
+        /// The security fields of every response, unless the site disables or replaces them.
+        pub const SECURITY_FIELDS: &[(&str, &str)] = &[$(($name, $value)),+];
+
+        /// Field lines of a generated response where no site brings its own: never cached, and the
+        /// [`SECURITY_FIELDS`].
+        pub const BUILT_IN_FIELDS: &[u8] =
+            concat!("Cache-Control: no-store\r\n", $($name, ": ", $value, "\r\n"),+).as_bytes();
+    };
+}
+
+security_fields! {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "strict-origin-when-cross-origin",
+    "X-Frame-Options": "SAMEORIGIN",
+}
 
 /// Returns the response that is the built-in page of a status in this format, with `fields`.
 #[must_use]

@@ -38,11 +38,33 @@ pub fn status_line_h1(status: u16) -> &'static [u8] {
     }
 }
 
+/// The content that a response may have because of its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusContent {
+    /// Any content.
+    Any,
+    /// Content of no bytes, whose length the head says (RFC 9110 §15.3.6).
+    Empty,
+    /// No content and no length, for any method (RFC 9110 §6.4.1).
+    None,
+}
+
+/// Returns the content that a response with this status may have.
+#[inline]
+#[must_use]
+pub const fn status_content(status: u16) -> StatusContent {
+    match status {
+        ..200 | 204 | 304 => StatusContent::None,
+        205 => StatusContent::Empty,
+        _ => StatusContent::Any,
+    }
+}
+
 /// Returns whether a response with this status has no content for any method (RFC 9110 §6.4.1).
 #[inline]
 #[must_use]
 pub const fn never_has_content(status: u16) -> bool {
-    status < 200 || status == 204 || status == 304
+    matches!(status_content(status), StatusContent::None)
 }
 
 #[cold]

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use pinion_http::grammar::{hex_digit, is_token, is_value_byte};
+use pinion_http::reserved_fields::{FieldUses, is_reserved};
+use pinion_http::status::{StatusContent, status_content};
 use pinion_http::target;
 
 use crate::limits::ANSWER_FIELDS_MAX_BYTES;
@@ -21,20 +23,6 @@ impl Default for ScriptResponse {
         Self { status: 200, lines: Vec::new(), has_type: false }
     }
 }
-
-/// Fields that concern the framing of a response: the server writes them, for every protocol its
-/// own.
-const CARRIAGE: &[&str] = &[
-    "connection",
-    "content-length",
-    "date",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// The default type of a response: no browser runs text as a program.
 const TYPE: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n";
@@ -80,7 +68,7 @@ impl ScriptResponse {
         if !is_token(name) {
             return Err(format!("{:?} is not a valid name of a header", shown()));
         }
-        if CARRIAGE.iter().any(|own| name.eq_ignore_ascii_case(own.as_bytes())) {
+        if is_reserved(name, FieldUses::SCRIPT) {
             return Err(format!("the server sets the header {} itself; do not set it", shown()));
         }
         if !value.iter().copied().all(is_value_byte) {
@@ -157,7 +145,7 @@ impl ScriptResponse {
     /// and the lines of the script.
     pub(crate) fn head_lines(&self, defaults: &[u8], into: &mut Vec<u8>) {
         into.clear();
-        if !self.has_type && !matches!(self.status, 204 | 205 | 304) {
+        if !self.has_type && status_content(self.status) == StatusContent::Any {
             into.extend_from_slice(TYPE);
         }
         if self.status >= 400 && !has_field(&self.lines, b"cache-control") {

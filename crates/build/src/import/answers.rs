@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use pinion_archive::is_written_by_server;
+use pinion_http::page::SECURITY_FIELDS;
 use pinion_kawipiko::{Archive, Damage, KawipikoField, Kind, RecordFault, Reference};
 
 use crate::import::contents::StoredBytes;
@@ -21,31 +23,6 @@ pub(super) struct ImportedAnswer<'a> {
     pub(super) content: u32,
     pub(super) stored: StoredBytes<'a>,
 }
-
-/// Fields that are not carried over: our server writes them itself, or our builder for each stored
-/// form. Sorted, in lower case.
-const OUR_OWN: [&str; 20] = [
-    "accept-ranges",
-    "allow",
-    "connection",
-    "content-length",
-    "content-location",
-    "content-range",
-    "date",
-    "etag",
-    "keep-alive",
-    "last-modified",
-    "proxy-connection",
-    "referrer-policy",
-    "server",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "vary",
-    "x-content-type-options",
-    "x-frame-options",
-];
 
 impl<'a> ImportedAnswer<'a> {
     /// Reads the fields of a reference.
@@ -95,7 +72,7 @@ impl<'a> ImportedAnswer<'a> {
                         _ => return Err(damage(RecordFault::Value)),
                     };
                 }
-                own if OUR_OWN.binary_search(&own).is_ok() => {}
+                own if is_written_anew(own) => {}
                 _ => answer.others.push((name, text()?)),
             }
         }
@@ -109,19 +86,19 @@ impl<'a> ImportedAnswer<'a> {
     }
 }
 
+/// Returns whether a field is not carried over, because our server writes it itself, or our builder
+/// for each stored form. `name` is in lower case.
+fn is_written_anew(name: &str) -> bool {
+    let is_security_field =
+        || SECURITY_FIELDS.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    matches!(name, "accept-ranges" | "server" | "vary")
+        || is_written_by_server(name.as_bytes())
+        || is_security_field()
+}
+
 /// Returns a value that can stand in a field.
 fn text(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?;
     let visible = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
     (!text.is_empty() && text.bytes().all(visible)).then_some(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_can_be_searched() {
-        assert!(OUR_OWN.is_sorted());
-    }
 }

@@ -2,12 +2,13 @@
 //! which status the response has.
 
 use super::error::CgiError;
-use crate::field::{FieldPlace, Fields, KnownFieldPlaces, is_same_name};
+use crate::field::{FieldPlace, Fields, KnownFieldPlaces};
 use crate::grammar::{decimal, is_token, is_value_byte, list, trim};
 use crate::h1::client::limits::RESPONSE_FIELDS_MAX;
 use crate::h1::head::HeadStorage;
 use crate::limits::LIST_MEMBERS_MAX;
 use crate::method::Method;
+use crate::reserved_fields::{FieldUses, reserved_name};
 use crate::target::Target;
 
 /// The contents of a whole head.
@@ -26,21 +27,6 @@ pub(super) struct DocumentHead<'h> {
     pub(super) known: KnownFieldPlaces,
     pub(super) content_length: Option<u64>,
 }
-
-/// Fields of the connection, which a program does not know: the server frames the message and
-/// controls the connection (RFC 9110 §7.6.1; RFC 3875 §6.3.4 for `Status`, which is the server's
-/// to send in another form).
-const LEFT_OUT: [&str; 9] = [
-    "Connection",
-    "Keep-Alive",
-    "Proxy-Connection",
-    "Status",
-    "TE",
-    "Trailer",
-    "Transfer-Encoding",
-    "Upgrade",
-    "HTTP2-Settings",
-];
 
 /// Reads a whole head, which ends with its blank line and has no control bytes but tabs and those
 /// at the ends of its lines.
@@ -181,7 +167,7 @@ pub(crate) fn retain_allowed(text: &[u8], lines: &mut Vec<FieldPlace>) {
     lines.retain(|line| {
         let name = line.name_in(text);
         let is_named = named.next().is_some_and(|&named| named);
-        let is_left_out = is_named || LEFT_OUT.iter().any(|known| is_same_name(name, known));
+        let is_left_out = is_named || reserved_name(name, FieldUses::CGI_RESPONSE).is_some();
         !is_left_out || name.eq_ignore_ascii_case(b"Content-Length")
     });
 }

@@ -21,6 +21,7 @@ use crate::h1::client::request_writer::RequestContent;
 use crate::h1::encode::decimal;
 use crate::limits::LIST_MEMBERS_MAX;
 use crate::request::RequestHead;
+use crate::reserved_fields::{FieldUses, is_reserved};
 
 /// Everything that the variables of one request are made of.
 #[derive(Clone, Copy, Debug)]
@@ -75,24 +76,6 @@ pub struct VariableScratch {
     value: Vec<u8>,
     text: String,
 }
-
-/// Fields that never become variables, besides those of names that cannot.
-const NEVER_PASSED: [&str; 14] = [
-    "Connection",
-    "Content-Length",
-    "Content-Type",
-    "Expect",
-    "Host",
-    "HTTP2-Settings",
-    "Keep-Alive",
-    "Proxy",
-    "Proxy-Authorization",
-    "Proxy-Connection",
-    "TE",
-    "Trailer",
-    "Transfer-Encoding",
-    "Upgrade",
-];
 
 impl RequestVariables<'_> {
     /// Calls `visit` with the name and value of each variable. No name comes twice.
@@ -240,7 +223,7 @@ impl RequestVariables<'_> {
         let is_plain = |&byte: &u8| byte.is_ascii_alphanumeric() || byte == b'-';
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         if !name.iter().all(is_plain)
-            || NEVER_PASSED.into_iter().any(is)
+            || is_reserved(name, FieldUses::CGI_VARIABLES)
             || (is("Authorization") && !self.passes_authorization)
         {
             return false;

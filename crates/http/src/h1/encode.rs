@@ -6,6 +6,7 @@
 use crate::date;
 use crate::field::{Field, KnownField};
 use crate::prepared::{ContentRange, Prepared};
+use crate::reserved_fields::{FieldUses, is_reserved};
 use crate::status::status_line_h1;
 
 /// The fields of a response that concern the connection (RFC 9112 §9.3).
@@ -144,9 +145,7 @@ pub fn is_safe(field: &Field<'_>) -> bool {
 /// time of the message: only this machine knows that.
 #[must_use]
 pub fn is_own(field: &Field<'_>) -> bool {
-    const OWN: [&[u8]; 5] =
-        [b"Connection", b"Content-Length", b"Date", b"Keep-Alive", b"Transfer-Encoding"];
-    OWN.iter().any(|own| own.eq_ignore_ascii_case(field.name))
+    is_reserved(field.name, FieldUses::ENCODED)
 }
 
 /// Appends a number in decimal.

@@ -7,8 +7,9 @@ use super::string;
 use crate::date::{self, UnixSeconds};
 use crate::field::Field;
 use crate::grammar;
-use crate::h1::encode::{content_range, is_own, is_safe};
+use crate::h1::encode::{content_range, is_safe};
 use crate::prepared::Prepared;
+use crate::reserved_fields::{FieldUses, is_reserved};
 
 /// Characters of an entity tag made from 16 bytes of a hash, as archives have them.
 pub(super) const TAG_BYTES: usize = 22;
@@ -121,17 +122,16 @@ pub(crate) fn fields<'f>(
     out: &mut Vec<u8>,
     fields: impl Iterator<Item = Field<'f>>,
 ) {
+    let not_set = FieldUses::ENCODED.or(FieldUses::MULTIPLEXED);
     fields
-        .filter(|field| !is_own(field) && !is_of_connection(field) && is_safe(field))
+        .filter(|field| !is_reserved(field.name, not_set) && is_safe(field))
         .for_each(|field| form.field(out, field.name, field.value));
 }
 
 /// Returns whether a field is one of HTTP/1 that no other version may have (RFC 9113 §8.2.2, RFC
 /// 9114 §4.2).
 fn is_of_connection(field: &Field<'_>) -> bool {
-    const NAMES: [&[u8]; 5] =
-        [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
-    NAMES.iter().any(|name| name.eq_ignore_ascii_case(field.name))
+    is_reserved(field.name, FieldUses::MULTIPLEXED)
 }
 
 /// Appends the three fields as nearly every response from an archive has them: one copy of known

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::limits::{CHUNK_BYTES, COPY_BODY_MAX_BYTES, ENCODE_MIN_BYTES};
 use pinion_http::prepared::{Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::status::{StatusContent, status_content};
 
 use super::requests::head;
 use super::{Outlet, RequestOutcome, Scripts};
@@ -36,8 +37,7 @@ impl Scripts {
         let mut tasks = vm.tasks();
         let Some(task) = tasks.get(id) else { return RequestOutcome::NotOurs };
         let status = task.answer.status;
-        // Responses with these statuses have no content (RFC 9110 §15.3.5, §15.3.6 and §15.4.5).
-        let has_content = !matches!(status, 204 | 205 | 304);
+        let has_content = status_content(status) == StatusContent::Any;
         // A sent file has the announced length.
         if has_content && task.sending.is_none() && task.answer.is_page() {
             pieces.extend(Some(outlet.page_end).filter(|end| !end.is_empty()).map(Piece::Bytes));
@@ -52,7 +52,7 @@ impl Scripts {
             write(outlet.exchange, &pieces, &mut self.gathered);
             outlet.exchange.end(std::iter::empty());
         } else {
-            self.prepare(task, has_content, &pieces, outlet);
+            self.prepare(task, &pieces, outlet);
         }
         drop(tasks);
         self.pieces.give_back(pieces, MANY_PIECES);
@@ -61,23 +61,18 @@ impl Scripts {
     }
 
     /// Sends the whole response.
-    fn prepare(
-        &mut self,
-        task: &Task,
-        has_content: bool,
-        pieces: &[Piece<'_>],
-        outlet: &mut Outlet<'_, '_>,
-    ) {
+    fn prepare(&mut self, task: &Task, pieces: &[Piece<'_>], outlet: &mut Outlet<'_, '_>) {
         task.answer.head_lines(outlet.defaults, &mut self.lines);
         let status = task.answer.status;
         let bytes = pieces.iter().map(Piece::bytes).sum();
-        let content_length = match status {
-            204 | 304 => None,
-            205 => Some(0),
-            _ => Some(bytes),
+        let content = status_content(status);
+        let content_length = match content {
+            StatusContent::None => None,
+            StatusContent::Empty => Some(0),
+            StatusContent::Any => Some(bytes),
         };
         let body = match pieces {
-            _ if !has_content => PreparedBody::None,
+            _ if content != StatusContent::Any => PreparedBody::None,
             [Piece::Bytes(only)] => PreparedBody::Bytes(only),
             // Short content is copied into one buffer with the head.
             _ if bytes <= COPY_BODY_MAX_BYTES => {

@@ -3,6 +3,7 @@
 use super::explanation::{FileLine, HeaderShown, HeaderSource, RemovedHeader};
 use super::rule_lines::RuleLines;
 use pinion_build::rules::kept::FieldLine;
+use pinion_http::page::SECURITY_FIELDS;
 
 /// The inputs that the headers of a response depend on.
 #[derive(Default)]
@@ -87,7 +88,8 @@ impl HeaderOrigins<'_> {
     fn without_rule(&self, name: &str, value: &str) -> (HeaderSource, String) {
         use HeaderSource::{Archive, BuiltIn, File, Flag, Rule, Server};
         let (source, reason) = match name {
-            "accept-ranges" | "referrer-policy" | "x-content-type-options" | "x-frame-options" => {
+            "accept-ranges" => (BuiltIn, "built in"),
+            _ if SECURITY_FIELDS.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) => {
                 (BuiltIn, "built in")
             }
             "content-security-policy" => (BuiltIn, "built in, for listings"),

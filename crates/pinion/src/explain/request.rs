@@ -4,20 +4,8 @@ use crate::failure::Failure;
 use crate::terminal::shown;
 use crate::values;
 use pinion_http::host;
+use pinion_http::reserved_fields::{FieldUses, is_reserved};
 use serde::{Deserialize, Serialize};
-
-/// Headers about the connection or about the body of a request, which a look at a response has
-/// none of.
-const REFUSED: [&str; 8] = [
-    "connection",
-    "content-length",
-    "expect",
-    "keep-alive",
-    "proxy-connection",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// The host of a request for a path alone.
 const LOCAL_HOST: &str = "localhost";
@@ -150,7 +138,7 @@ impl WhyRequest {
 }
 
 fn is_refused(name: &str) -> bool {
-    REFUSED.iter().any(|refused| name.eq_ignore_ascii_case(refused))
+    is_reserved(name.as_bytes(), FieldUses::EXPLAINED_REQUEST)
 }
 
 /// Splits a URL, or a path alone.

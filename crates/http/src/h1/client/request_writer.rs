@@ -5,12 +5,13 @@
 
 use super::content_writer::ContentWriter;
 use super::request_error::RequestError;
-use crate::field::{Field, is_same_name};
+use crate::field::Field;
 use crate::grammar::{is_token, is_value_byte, trim};
 use crate::h1::encode::decimal;
 use crate::host;
 use crate::limits::METHOD_MAX_BYTES;
 use crate::method::Method;
+use crate::reserved_fields::{FieldUses, reserved_name};
 use crate::target::{Form, Target};
 
 /// A request to be written.
@@ -146,20 +147,7 @@ pub fn write_request<'f>(
 /// A proxy leaves these out of a request that it forwards.
 #[must_use]
 pub fn reserved_field(name: &[u8]) -> Option<&'static str> {
-    const RESERVED: [&str; 11] = [
-        "Connection",
-        "Content-Length",
-        "Expect",
-        "Host",
-        "HTTP2-Settings",
-        "Keep-Alive",
-        "Proxy-Connection",
-        "TE",
-        "Trailer",
-        "Transfer-Encoding",
-        "Upgrade",
-    ];
-    RESERVED.into_iter().find(|reserved| is_same_name(name, reserved))
+    reserved_name(name, FieldUses::OUTGOING_REQUEST)
 }
 
 fn append<'f>(
