@@ -1,4 +1,4 @@
-//! What an application is told about a request: as Python reads it, and as the head says it.
+//! The data of a request for an application: decoded as in Python, and according to the head.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| pinion_gateway::python::oracle::check(data));

@@ -1,7 +1,7 @@
-//! Chromium without a window, led through its DevTools protocol: what it loads, and what it has to
-//! complain about.
+//! Chromium without a window, controlled through its DevTools protocol. A visit returns the
+//! responses that it got and its complaints.
 //!
-//! It speaks over a pair of pipes, each message one JSON document that ends in a NUL.
+//! The messages go through a pair of pipes; each is a JSON document that ends in a NUL.
 
 use crate::folder::Folder;
 use crate::peers::program;
@@ -17,13 +17,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Instant;
 
-/// The shell puts the pipes where Chromium looks for them: commands on 3, answers on 4.
+/// The shell moves the pipes to the descriptors that Chromium uses: commands on 3, responses on 4.
 const WITH_PIPES: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null";
 
 const FLAGS: [&str; 9] = [
     "--headless",
     "--remote-debugging-pipe",
-    "--no-sandbox", // tests may run as root, and the pages are our own
+    "--no-sandbox", // tests may run as root, and the pages are trusted
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
@@ -38,39 +38,40 @@ pub struct Browser {
     child: Child,
     commands: ChildStdin,
     messages: Receiver<Value>,
-    /// The page's session, once there is one.
+    /// The session of the page, once there is one.
     session: Option<String>,
     commands_sent: u64,
-    /// What came meanwhile and has not been looked at.
+    /// Events that arrived meanwhile and are not processed yet.
     events: Vec<Value>,
     profile: Folder,
 }
 
-/// What opening one address came to.
+/// The result of opening one address.
 #[derive(Debug, Default)]
 pub struct Visit {
-    /// What the browser got, in the order of the answers.
+    /// The responses that the browser got, in their order.
     pub answers: Vec<Answer>,
-    /// What it complains about: console, failed requests, uncaught exceptions, policies, issues.
+    /// The complaints of the browser: console, failed requests, uncaught exceptions, policies,
+    /// issues.
     pub complaints: Vec<Complaint>,
 }
 
-/// One answer that the browser got.
+/// One response that the browser got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What was asked for.
+    /// The requested URL.
     pub url: String,
-    /// What for, in the words of the protocol: `Document`, `Script`, `Fetch` …
+    /// The purpose of the request, in the words of the protocol: `Document`, `Script`, `Fetch` …
     pub purpose: String,
-    /// The status that came over the wire, or that of the stored answer.
+    /// The status that was received, or that of the stored response.
     pub status: u64,
-    /// Whether it came from the browser's own cache without asking anybody.
+    /// Whether the response came from the cache of the browser without a request.
     pub from_cache: bool,
-    /// How it was encrypted, if it was.
+    /// The encryption, if there was one.
     pub encryption: Option<Encryption>,
 }
 
-/// How an answer was encrypted, in the words of the browser.
+/// The encryption of a response, in the words of the browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encryption {
     /// `TLS 1.3`, `QUIC` …
@@ -82,30 +83,29 @@ pub struct Encryption {
 /// One complaint of the browser.
 #[derive(Clone, Debug)]
 pub struct Complaint {
-    /// The event that told it, such as `Log.entryAdded`.
+    /// The event that reported it, such as `Log.entryAdded`.
     pub event: String,
-    /// What it is about, if it tells.
+    /// The URL that it is about, if the event has one.
     pub url: Option<String>,
-    /// All it tells.
+    /// The data of the event.
     pub told: Value,
 }
 
 impl Browser {
-    /// Starts one with a fresh profile.
+    /// Starts a browser with a fresh profile.
     ///
     /// # Panics
-    /// When it is not installed or does not start.
+    /// Panics if it is not installed or does not start.
     #[track_caller]
     pub fn start() -> Browser {
         Browser::start_with(&[])
     }
 
-    /// Starts one with a fresh profile that trusts this server, and talks to it in the way the
-    /// server speaks: without being told it would try HTTP/3 only where certificates are from an
-    /// authority that everybody knows.
+    /// Starts a browser with a fresh profile that trusts this server, and uses the protocol of the
+    /// server: by default, it would try HTTP/3 only with certificates from a public authority.
     ///
     /// # Panics
-    /// As [`Browser::start`] does.
+    /// Panics in the same cases as [`Browser::start`].
     #[track_caller]
     pub fn trusting(server: &Server) -> Browser {
         let certificate = server.certificate().expect("a server with a certificate");
@@ -113,7 +113,7 @@ impl Browser {
         let mut flags = vec![format!("--ignore-certificate-errors-spki-list={key}")];
         if server.protocol() == Protocol::Http3 {
             flags.push(format!("--origin-to-force-quic-on={}", server.address()));
-            // RFC 9220, which it does not do unasked yet.
+            // RFC 9220, which is not enabled by default yet.
             flags.push("--enable-features=EnableWebsocketsOverHttp3".to_owned());
         }
         Browser::start_with(&flags)
@@ -143,7 +143,8 @@ impl Browser {
         browser
     }
 
-    /// Opens an address and waits until the page has loaded and what its scripts ask for is there.
+    /// Opens an address and waits until the page has loaded and the requests of its scripts are
+    /// complete.
     #[track_caller]
     pub fn visit(&mut self, url: &str) -> Visit {
         self.events.clear();
@@ -155,16 +156,18 @@ impl Browser {
             let event = self.next_message(deadline, url);
             self.events.push(event);
         }
-        // What the last answers give rise to is told by the time the page has been painted again.
+        // Events that the last responses cause are reported before the page has been painted again.
         self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))");
         told(&std::mem::take(&mut self.events))
     }
 
-    /// Does what leads to another page, such as a click, and waits as [`Browser::visit`] does.
+    /// Evaluates an expression that leads to another page, such as a click, and waits as
+    /// [`Browser::visit`] does.
     #[track_caller]
     pub fn follow(&mut self, expression: &str) -> Visit {
         self.events.clear();
-        // As if by hand: of pages that lead on by themselves Chromium complains.
+        // The expression counts as a gesture of the user, because Chromium complains about pages
+        // that navigate without one.
         let arguments = json!({ "expression": expression, "userGesture": true });
         let done = self.command("Runtime.evaluate", &arguments);
         assert!(done["exceptionDetails"].is_null(), "{expression}: {done}");
@@ -180,7 +183,7 @@ impl Browser {
         }
     }
 
-    /// The value of a JavaScript expression on the page, or of the promise it makes.
+    /// Returns the value of a JavaScript expression on the page, or that of its promise.
     #[track_caller]
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let arguments = json!({
@@ -193,16 +196,16 @@ impl Browser {
         done["result"]["value"].clone()
     }
 
-    /// Returns the title of the page. It can be asked for while the page is replaced.
+    /// Returns the title of the page, even while the page is being replaced.
     #[track_caller]
     pub fn title(&mut self) -> String {
-        // In the moment of the change there is no page, and the answer is an error.
+        // While the page changes there is none, and the reply is an error.
         let history = &self.answer_to("Page.getNavigationHistory", &json!({}))["result"];
         let current = history["currentIndex"].as_u64().unwrap_or_default() as usize;
         history["entries"][current]["title"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Gives the page another size, in CSS pixels.
+    /// Sets the size of the page, in CSS pixels.
     #[track_caller]
     pub fn resize(&mut self, width: u32, height: u32) {
         let size =
@@ -222,7 +225,7 @@ impl Browser {
         self.command("Page.setLifecycleEventsEnabled", &json!({ "enabled": true }));
     }
 
-    /// Sends a command and waits for its result; what else comes is kept.
+    /// Sends a command and waits for its result; other messages are kept.
     #[track_caller]
     fn command(&mut self, method: &str, arguments: &Value) -> Value {
         let answer = self.answer_to(method, arguments);
@@ -230,7 +233,7 @@ impl Browser {
         answer["result"].clone()
     }
 
-    /// Sends a command and waits for what the browser says to it, which may be an error.
+    /// Sends a command and waits for its reply, which may be an error.
     #[track_caller]
     fn answer_to(&mut self, method: &str, arguments: &Value) -> Value {
         self.commands_sent += 1;
@@ -265,12 +268,13 @@ impl Drop for Browser {
             let _ended_meanwhile = self.child.kill();
             let _ended_meanwhile = self.child.wait();
         }
-        // Its helpers end a little later, and write to the profile until then.
+        // The helper processes of the browser end a little later, and write to the profile until
+        // then.
         is_reached(|| fs::remove_dir_all(self.profile.path()).is_ok());
     }
 }
 
-/// The messages of the browser, read by a thread of their own until it ends.
+/// Reads the messages of the browser on a thread of their own until the browser ends.
 fn messages(answers: ChildStdout) -> Receiver<Value> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -284,7 +288,7 @@ fn messages(answers: ChildStdout) -> Receiver<Value> {
     receiver
 }
 
-/// The loader of the page that was asked for last.
+/// Returns the loader of the page that was requested last.
 fn asked_for_page(events: &[Value]) -> Option<Value> {
     let asked = events.iter().rfind(|event| {
         event["method"] == "Network.requestWillBeSent" && event["params"]["type"] == "Document"
@@ -292,7 +296,8 @@ fn asked_for_page(events: &[Value]) -> Option<Value> {
     Some(asked["params"]["loaderId"].clone())
 }
 
-/// Whether all that a page names has arrived, and all that its scripts asked for is answered.
+/// Returns whether all resources of a page have arrived, and all requests of its scripts are
+/// complete.
 fn has_settled(events: &[Value], loader: &Value) -> bool {
     let of = |method: &'static str| {
         let named = events.iter().filter(move |event| event["method"] == method);
@@ -307,7 +312,7 @@ fn has_settled(events: &[Value], loader: &Value) -> bool {
     is_loaded && asked.all(is_answered)
 }
 
-/// What a run of events says.
+/// Summarizes a sequence of events.
 fn told(events: &[Value]) -> Visit {
     let mut visit = Visit::default();
     for event in events {
@@ -335,7 +340,7 @@ fn told(events: &[Value]) -> Visit {
     visit
 }
 
-/// Answers in the clear come without details.
+/// Returns the encryption of a response. Unencrypted responses have no details.
 fn encryption(details: &Value) -> Option<Encryption> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     details.is_object().then(|| Encryption {
@@ -344,13 +349,13 @@ fn encryption(details: &Value) -> Option<Encryption> {
     })
 }
 
-/// The status as it was sent: the browser shows a page that was revalidated with its stored 200.
+/// Returns the status as it was sent: the browser shows a revalidated page with its stored 200.
 fn wire_status(events: &[Value], request: &Value) -> Option<u64> {
     let of_request = |event: &&Value| {
         event["method"] == "Network.responseReceivedExtraInfo"
             && event["params"]["requestId"] == *request
     };
-    // Of several answers to one request, such as a redirect and what it leads to, the last counts.
+    // If a request has several responses, such as a redirect and its target, the last one counts.
     events.iter().rfind(of_request)?["params"]["statusCode"].as_u64()
 }
 
@@ -364,7 +369,7 @@ fn is_served_from_memory(events: &[Value], request: &Value) -> bool {
 fn is_complaint(event: &str, told: &Value) -> bool {
     match event {
         "Audits.issueAdded" | "Runtime.exceptionThrown" => true,
-        // What is cancelled was given up by the page, such as one that is left.
+        // The page itself has cancelled the request, for example because it was left.
         "Network.loadingFailed" => told["canceled"] != true,
         "Log.entryAdded" => matches!(told["entry"]["level"].as_str(), Some("error" | "warning")),
         "Network.responseReceived" => told["response"]["status"].as_u64() >= Some(400),

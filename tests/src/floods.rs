@@ -1,5 +1,5 @@
-//! Clients that make work without end, at full speed: for tests of what comes of it, and for the
-//! bench of what others notice (`src/bin/flood.rs`).
+//! Clients that cause work without end, at full speed: for tests of the reaction of the server, and
+//! for benchmarks of the effect on other clients (`src/bin/flood.rs`).
 
 mod h2;
 mod h3;
@@ -16,30 +16,30 @@ use std::time::{Duration, Instant};
 /// Connections that flood at the same time.
 pub const ATTACKERS: usize = 4;
 
-/// How often each attacker comes when there is no time.
+/// Number of connections of each attacker if no time is set.
 const ROUNDS: u32 = 2;
 
-/// What an attacker without a time sends on one connection at most: several times what any of the
-/// budgets allows, and what stands in sockets beside.
+/// Most bytes that an attacker without a set time sends on one connection: several times the limit
+/// of any budget, and the size of the socket buffers in addition.
 const ENOUGH_BYTES: u64 = 32 << 20;
 
-/// How often such an attacker looks for something to come, when it has nothing more to say.
+/// How often such an attacker checks for input when it has nothing more to send.
 const ENOUGH_LOOKS: u32 = 200;
 
-/// A flood: what a client does on a connection, turn after turn.
+/// A flood: the actions of a client on a connection, turn after turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Flood {
-    /// What it is made of.
+    /// A short name of the repeated input.
     pub name: &'static str,
-    /// What has to come of it.
+    /// The required outcome.
     pub outcome: Outcome,
     kind: Kind,
 }
 
-/// What it is carried by.
+/// The transport and the input of a flood.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Frames of HTTP/2, until there is nothing more to say.
+    /// Frames of HTTP/2, until the function returns `None`.
     Http2(fn(u32) -> Option<Vec<u8>>),
     /// Streams and frames of HTTP/3.
     Http3(h3::Turn),
@@ -49,43 +49,44 @@ enum Kind {
 
 /// Floods of HTTP/2.
 pub const HTTP2: &[Flood] = h2::FLOODS;
-/// Floods of HTTP/3, which know that somebody is there.
+/// Floods of HTTP/3, on completed connections.
 pub const HTTP3: &[Flood] = h3::FLOODS;
-/// Clients that begin to shake hands over QUIC and are not there, each under another name.
+/// Clients that begin a handshake over QUIC and never continue it, each with another connection ID.
 pub const HANDSHAKES: Flood = borne("handshakes", Kind::Handshakes);
 
-/// How an attack on one connection came to its end.
+/// How an attack on one connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The server said that it was too much: ENHANCE_YOUR_CALM, or H3_EXCESSIVE_LOAD.
+    /// The server closed it with ENHANCE_YOUR_CALM or H3_EXCESSIVE_LOAD.
     Calm,
     /// The server gave another reason.
     Other(u64),
-    /// The server ended it without a word, or did not let anybody in.
+    /// The server closed it without a reason, or refused the connection.
     Cut,
-    /// Nothing went on for as long as anybody waits for anything: the fault of the server.
+    /// Nothing happened within the patience of the tests, which is an error of the server.
     Hung,
-    /// The attacker had enough of it.
+    /// The attacker ended it.
     Left,
 }
 
 impl End {
-    /// What became of a connection that could not be opened, or broke.
+    /// Returns the end of a connection that could not be opened, or broke.
     fn of(error: &io::Error) -> End {
         match error.kind() {
-            // What a socket says whose time to wait is over.
+            // The error of a socket whose timeout has passed.
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => End::Hung,
             _ => End::Cut,
         }
     }
 }
 
-/// What has to come of a flood.
+/// The required outcome of a flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The server ends every connection, and says why as long as somebody listens.
+    /// The server ends every connection, and sends the reason while the client still reads.
     Calm,
-    /// It may go on until a deadline ends it: that others do not notice is all.
+    /// The flood may continue until a deadline ends it: the only requirement is that others are not
+    /// affected.
     Borne,
 }
 
@@ -97,14 +98,14 @@ const fn borne(name: &'static str, kind: Kind) -> Flood {
     Flood { name, outcome: Outcome::Borne, kind }
 }
 
-/// When an attacker leaves although it was not sent away.
+/// Determines when an attacker leaves although it was not disconnected.
 #[derive(Clone, Copy, Debug)]
 pub struct Leave {
     until: Option<Instant>,
 }
 
 impl Leave {
-    /// When this time is over; when it has sent enough without one.
+    /// Leaves after this time; without a time, after a fixed number of bytes.
     pub fn after(time: Option<Duration>) -> Leave {
         Leave { until: time.map(|time| Instant::now() + time) }
     }
@@ -116,19 +117,19 @@ impl Leave {
         }
     }
 
-    /// How long an attacker may wait for one thing.
+    /// Returns how long an attacker may wait for one event.
     fn left(self) -> Duration {
         self.until.map_or(PATIENCE, |until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether an attacker that has come so often does not come again.
+    /// Returns whether an attacker with so many connections opens no further one.
     fn is_over(self, rounds: u32) -> bool {
         self.until.map_or(rounds >= ROUNDS, |until| Instant::now() >= until)
     }
 }
 
 impl Flood {
-    /// All floods, each with what it is carried by.
+    /// Returns all floods with their protocols.
     pub fn all() -> impl Iterator<Item = (Protocol, &'static Flood)> {
         let over = |protocol, floods: &'static [Flood]| {
             floods.iter().map(move |flood: &'static Flood| (protocol, flood))
@@ -137,11 +138,11 @@ impl Flood {
         http2.chain(over(Protocol::Http3, HTTP3)).chain(over(Protocol::Http3, &[HANDSHAKES]))
     }
 
-    /// Floods a server on several connections at once. Whoever is sent away comes again, until it
-    /// is time to leave. How each connection came to its end.
+    /// Floods a server on several connections at once. An attacker that is disconnected connects
+    /// again, until it is time to leave. Returns how each connection ended.
     ///
     /// # Panics
-    /// When the flood is not one of what the peer speaks.
+    /// Panics if the flood does not fit the protocol of the peer.
     pub fn flood(&self, peer: &Peer, leave: Leave) -> Vec<End> {
         let ends = Mutex::new(Vec::new());
         thread::scope(|scope| {

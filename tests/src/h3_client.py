@@ -61,7 +61,8 @@ class Client(QuicConnectionProtocol):
         super().__init__(*arguments, **named)
         self.http, self.answers = H3Connection(self._quic), {}
         self.handshake = None
-        # It does not know that an answer to HEAD has none; `requests` compares the lengths.
+        # The library does not know that a response to HEAD has no content; `requests` compares the
+        # lengths.
         self.http._check_content_length = lambda stream: None
 
     def ask(self, path, method="GET", content=None, fields=()):
@@ -93,7 +94,7 @@ class Client(QuicConnectionProtocol):
             for answer in self.answers.values():
                 if not answer.whole.done():
                     answer.whole.set_exception(ConnectionError(str(event)))
-                    answer.whole.exception()  # nobody may wait for it
+                    answer.whole.exception()  # not every caller waits for it
         if isinstance(event, StreamReset) and event.stream_id in self.answers:
             self.answers[event.stream_id].whole.set_exception(ConnectionError(str(event)))
         for event in self.http.handle_event(event):
@@ -235,7 +236,7 @@ async def overtakes(port, whole, fields, ask_urgent):
             came_before = len(first.content)
             await patiently(urgent.whole)
             equal(len(urgent.content), whole, "what is urgent")
-            # A request that comes when the download is nearly over says nothing.
+            # A request that is sent when the download is nearly complete proves nothing.
             if came_before < whole // 2:
                 equal(len(first.content) < whole, True, "what is not comes later")
                 return
@@ -303,7 +304,7 @@ async def resumption(port, files):
         equal((await client.get("/small.bin")).status, 200, "the second connection")
         equal(client.handshake.session_resumed, True, "the second one is resumed")
         equal(client.handshake.early_data_accepted, False, "early data accepted")
-    # A client that offers it all the same.
+    # A client that offers early data although the server does not allow it.
     tickets[0].max_early_data_size = 0xFFFFFFFF
     own = configuration(session_ticket=tickets[0])
     async with connected(port, own, wait_connected=False) as client:
@@ -375,7 +376,8 @@ async def small(port, files):
         equal((len(initial(discarded, False)), len(initial(answered, True))), (144, 1200), "bytes")
         own.send(initial(discarded, False))
         own.send(initial(answered, True))
-        # Behind the first byte and the version: the source that is answered (RFC 8999 §5.1).
+        # The source that the server responds to, after the first byte and the version (RFC 8999
+        # §5.1).
         destination = own.recv(2000)[6:14]
         while destination not in (discarded, answered):
             destination = own.recv(2000)[6:14]

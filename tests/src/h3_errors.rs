@@ -1,10 +1,10 @@
-//! What a client of HTTP/3 must not do (RFC 9114, RFC 9204, RFC 9218), one thing at a time, and
-//! what it may do although it means nothing here. Each is a row: bytes on streams, and what has to
-//! come of them.
+//! Errors of a client of HTTP/3 (RFC 9114, RFC 9204, RFC 9218), one at a time, and input that is
+//! allowed although it has no meaning here. Each is a row: bytes on streams, and the required
+//! outcome.
 //!
-//! A row names no client. [`h3_error_tests!`](crate::h3_error_tests) makes a test of each group,
-//! for whoever can do what a row says: `tests/tests/black_box/h3_errors.rs` by quinn, `tests/h3i/`
-//! by quiche.
+//! A row does not depend on a client. [`h3_error_tests!`](crate::h3_error_tests) makes a test of
+//! each group for every client that can play a row: `tests/tests/black_box/h3_errors.rs` with
+//! quinn, `tests/h3i/` with quiche.
 
 mod compression;
 mod messages;
@@ -21,82 +21,83 @@ pub use compression::{instructions, sections};
 pub use messages::malformed;
 pub use rows::{control_stream, frames, ignored, numbers, request_streams, settings, streams};
 
-/// One misdeed, or something that is none.
+/// One error of a client, or a permitted input.
 #[derive(Debug)]
 pub struct Row {
-    /// The section that says so; RFC 9114 unless another one is named.
+    /// The section with the rule; of RFC 9114 unless another one is named.
     pub section: &'static str,
-    /// What the client does.
+    /// The behaviour of the client, in words.
     pub what: String,
-    /// How it does it, one after the other.
+    /// The steps of the behaviour, in order.
     pub writes: Vec<Write>,
-    /// What has to come of it.
+    /// The required outcome.
     pub outcome: Outcome,
 }
 
-/// What a client does on one stream.
+/// The actions of a client on one stream.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// Which stream that is; a new one if the client can open it.
+    /// The kind of the stream; a new one if the client can open it.
     pub on: Direction,
-    /// All that it sends there, at once.
+    /// All bytes that it sends there, at once.
     pub bytes: Vec<u8>,
-    /// What it does behind them.
+    /// The state in which it leaves the stream after the bytes.
     pub end: End,
 }
 
-/// Streams, by who sends on them.
+/// Kinds of streams, by their senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// A request stream.
     Both,
-    /// One of the client alone; its type is in the bytes.
+    /// A unidirectional stream of the client; its type is in the bytes.
     Uni,
-    /// The control stream of the server: the client wants nothing more of it.
+    /// The control stream of the server, which the client asks the server to stop.
     Stopped,
 }
 
 /// How the client leaves a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It may send more.
+    /// The stream stays open.
     Open,
-    /// Together with the last byte it says that it is the last one.
+    /// The last byte arrives together with the end of the stream.
     Fin,
-    /// It takes back what it has sent.
+    /// The stream is reset.
     Reset,
-    /// Reset when the server has read what there is: when it has answered [`harmless`].
+    /// The stream is reset when the server has read all bytes: when it has responded to
+    /// [`harmless`].
     ResetLater,
 }
 
-/// What comes of a row.
+/// The outcome of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The connection closes with this code.
     Connection(u64),
-    /// The last request stream is reset with this code, and the next request is answered.
+    /// The last request stream is reset with this code, and the next request gets its response.
     Stream(u64),
-    /// The last request is answered like this, and so is the next one.
+    /// The last request gets a response with this status, and so does the next one.
     Status(u16),
-    /// Nothing comes of it: the next request is answered.
+    /// Nothing happens: the next request gets its response.
     Nothing,
 }
 
-/// H3_REQUEST_CANCELLED, as good as any other code for what a client takes back.
+/// H3_REQUEST_CANCELLED, with which the client resets streams. Any other code would do as well.
 pub const CANCELLED: u32 = 0x10c;
 
-/// A request that is right, as the bytes of its stream. Its answer has the status 200.
+/// Returns a correct request, as the bytes of its stream. Its response has the status 200.
 pub fn harmless() -> Vec<u8> {
     let first = [(":method", "GET"), (":scheme", "https"), (":authority", "localhost")];
     section(&[&first[..], &[(":path", "/")]].concat())
 }
 
-/// The client's control stream, right in every way, with more frames.
+/// Returns the client's control stream, correct in every way, with more frames.
 fn control(frames: &[Vec<u8>]) -> Write {
     bare_control(&[&[frame(kind::SETTINGS, &[])], frames].concat())
 }
 
-/// A control stream that may lack its settings.
+/// Returns a control stream that may lack its settings.
 fn bare_control(frames: &[Vec<u8>]) -> Write {
     uni(stream::CONTROL, &frames.concat())
 }
@@ -106,13 +107,13 @@ fn uni(kind: u64, bytes: &[u8]) -> Write {
     Write { on: Direction::Uni, bytes, end: End::Open }
 }
 
-/// A request stream that ends behind these frames.
+/// Returns a request stream that ends after these frames.
 fn request(frames: &[Vec<u8>]) -> Write {
     Write { on: Direction::Both, bytes: frames.concat(), end: End::Fin }
 }
 
 impl Write {
-    /// STOP_SENDING for the server's control stream.
+    /// Returns STOP_SENDING for the server's control stream.
     fn stop() -> Write {
         Write { on: Direction::Stopped, bytes: Vec::new(), end: End::Open }
     }
@@ -122,27 +123,27 @@ impl Write {
     }
 }
 
-/// HEADERS with a request that is right.
+/// Returns HEADERS with a correct request.
 fn head() -> Vec<u8> {
     fields(&[])
 }
 
-/// The same with further fields.
+/// Returns the same with further fields.
 fn fields(more: &[(&str, &str)]) -> Vec<u8> {
     let first = [(":method", "POST"), (":scheme", "https"), (":authority", "localhost")];
     section(&[&first[..], &[(":path", "/")], more].concat())
 }
 
-/// HEADERS with these fields.
+/// Returns HEADERS with these fields.
 fn section(fields: &[(&str, &str)]) -> Vec<u8> {
     frame(kind::HEADERS, &qpack::encode(fields))
 }
 
-/// Plays rows over both backends, each by `play` on a connection of its own, which gives what came
-/// of it or what it cannot make sense of.
+/// Plays rows over both backends, each by `play` on a connection of its own, which returns the
+/// outcome, or a description of an unknown one.
 ///
 /// # Panics
-/// When a row comes to something else than it has to; with all that do.
+/// Panics with all rows that have another outcome than the required one.
 #[track_caller]
 pub fn play_all(rows: &[Row], play: impl Fn(&Server, &Row) -> Result<Outcome, String>) {
     let site = Folder::with("h3-errors", [("index.html", "home")]);
@@ -162,7 +163,7 @@ pub fn play_all(rows: &[Row], play: impl Fn(&Server, &Row) -> Result<Outcome, St
     }
 }
 
-/// A test for each group of rows, for a function that `play_all` takes.
+/// Makes a test for each group of rows, with a function that `play_all` takes.
 #[macro_export]
 macro_rules! h3_error_tests {
     ($play:ident) => {

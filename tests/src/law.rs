@@ -1,16 +1,17 @@
-//! What every answer must obey, whatever the request: checked on every answer of every test.
+//! The rules that every response must obey, whatever the request. The tests check every response
+//! with them.
 
 use crate::protocol::Protocol;
 use crate::response::Response;
 
-/// What only HTTP/1 has: an answer with one of them is malformed over HTTP/2 and HTTP/3.
+/// Fields that only HTTP/1 has: a response with one of them is malformed over HTTP/2 and HTTP/3.
 const OF_THE_CONNECTION: [&str; 5] =
     ["Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"];
 
-/// Checks one answer, interim or final.
+/// Checks one response, interim or final.
 ///
 /// # Panics
-/// With the paragraph that it breaks.
+/// Panics with the paragraph that the response breaks.
 #[track_caller]
 pub fn check(response: &Response, to_head: bool) {
     if let Some(broken) = broken(response, to_head) {
@@ -35,9 +36,9 @@ fn broken(response: &Response, to_head: bool) -> Option<&'static str> {
         let framed = has("Content-Length") || has("Transfer-Encoding");
         return framed.then_some("RFC 9112 §6.3: an interim answer has no content");
     }
-    // A 304 does not say in which coding the content would be, only that there are several.
+    // A 304 does not have the coding of the content, only the fact that there are several.
     let may_be_encoded = has("Content-Encoding") || status == 304 && has("Vary");
-    // Each cookie has a line of its own, which RFC 9110 §5.3 knows.
+    // Each cookie has a line of its own, which RFC 9110 §5.3 allows.
     let repeated = response.fields.iter().any(|(name, _)| {
         !name.eq_ignore_ascii_case("set-cookie") && response.values(name).nth(1).is_some()
     });
@@ -95,7 +96,7 @@ fn broken(response: &Response, to_head: bool) -> Option<&'static str> {
     .find_map(|(is_broken, law)| is_broken.then_some(law))
 }
 
-/// What depends on what the answer came over.
+/// Returns the rule of its protocol that a response breaks.
 fn broken_over(protocol: Protocol, response: &Response) -> Option<&'static str> {
     let has = |name: &&str| response.values(name).next().is_some();
     let of_connection = OF_THE_CONNECTION.iter().any(has);
@@ -110,11 +111,11 @@ fn broken_over(protocol: Protocol, response: &Response) -> Option<&'static str> 
     if !protocol.is_encrypted() && has(&"Strict-Transport-Security") {
         return Some("RFC 6797 §7.2: not over a transport that is not secure");
     }
-    // RFC 7838 §2.1 allows it there, but a client could not trust it.
+    // RFC 7838 §2.1 allows the field over plain HTTP, but a client could not trust it.
     (!protocol.is_encrypted() && has(&"Alt-Svc")).then_some("docs/http3.md: Alt-Svc over TLS alone")
 }
 
-/// `IMF-fixdate` of RFC 9110 §5.6.7.
+/// Returns whether a text has the format `IMF-fixdate` of RFC 9110 §5.6.7.
 fn is_date(text: &str) -> bool {
     let shape = "aaa, 00 aaa 0000 00:00:00 GMT";
     text.len() == shape.len()
@@ -126,7 +127,8 @@ fn is_date(text: &str) -> bool {
         })
 }
 
-/// What is compressed as it is sent has the tag of its file, as a weak one.
+/// Returns whether a text is an entity tag. Content that is compressed while it is sent has the tag
+/// of its file, as a weak one.
 fn is_tag(text: &str, may_be_weak: bool) -> bool {
     let strong = text.strip_prefix("W/").filter(|_| may_be_weak).unwrap_or(text);
     let opaque = strong.strip_prefix('"').and_then(|text| text.strip_suffix('"'));

@@ -1,23 +1,23 @@
-//! What client and server speak with each other.
+//! The protocols between client and server.
 
-/// A version of HTTP, and what it is carried by.
+/// A version of HTTP, and its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1 over TCP.
     Http1,
     /// HTTP/1 over TLS.
     Http1Tls,
-    /// HTTP/2 over TLS, agreed on by ALPN.
+    /// HTTP/2 over TLS, negotiated by ALPN.
     Http2,
-    /// HTTP/2 over TCP, by prior knowledge (RFC 9113 §3.3).
+    /// HTTP/2 over TCP, with prior knowledge (RFC 9113 §3.3).
     Http2Clear,
     /// HTTP/3.
     Http3,
 }
 
 impl Protocol {
-    /// Those that the server speaks in this version. A protocol that comes is added here, and every
-    /// case that does not say otherwise is run over it.
+    /// The protocols of the server in this version. A new protocol is added here, and every case
+    /// that is not restricted runs over it.
     pub const SPOKEN: &[Protocol] = &[
         Protocol::Http1,
         Protocol::Http1Tls,
@@ -26,10 +26,10 @@ impl Protocol {
         Protocol::Http3,
     ];
 
-    /// The protocol of this word.
+    /// Returns the protocol of this word.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if there is none.
     #[track_caller]
     pub fn named(word: &str) -> Protocol {
         use Protocol::{Http1, Http1Tls, Http2, Http2Clear, Http3};
@@ -38,7 +38,7 @@ impl Protocol {
         found.unwrap_or_else(|| panic!("{word:?} is no protocol"))
     }
 
-    /// The word for it in `PINION_WAYS`.
+    /// Returns the word for it in `PINION_WAYS`.
     pub fn as_str(self) -> &'static str {
         match self {
             Protocol::Http1 => "h1",
@@ -49,22 +49,22 @@ impl Protocol {
         }
     }
 
-    /// Whether it is HTTP/1, over whatever.
+    /// Returns whether it is HTTP/1, over any transport.
     pub fn is_http1(self) -> bool {
         matches!(self, Protocol::Http1 | Protocol::Http1Tls)
     }
 
-    /// Whether Debian's curl speaks it.
+    /// Returns whether Debian's curl supports it.
     pub fn is_known_to_curl(self) -> bool {
         self != Protocol::Http3
     }
 
-    /// Whether nobody between the two can read it.
+    /// Returns whether it is encrypted.
     pub fn is_encrypted(self) -> bool {
         !matches!(self, Protocol::Http1 | Protocol::Http2Clear)
     }
 
-    /// The scheme of its addresses.
+    /// Returns the scheme of its URLs.
     pub fn scheme(self) -> &'static str {
         match self.is_encrypted() {
             true => "https",
@@ -72,7 +72,7 @@ impl Protocol {
         }
     }
 
-    /// What a client offers in the handshake (RFC 7301).
+    /// Returns the protocol that a client offers in the handshake (RFC 7301).
     pub fn alpn(self) -> &'static [u8] {
         match self {
             Protocol::Http1 | Protocol::Http1Tls => b"http/1.1",

@@ -1,12 +1,13 @@
-//! Answers, read with no mercy: what the standards let a client forgive is an error here.
+//! Strict parsing of responses: input that the standards allow a client to tolerate is an error
+//! here.
 
 use crate::protocol::Protocol;
 use std::fmt;
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// What it was told in.
+    /// The protocol over which it was received.
     pub protocol: Protocol,
     /// The status code.
     pub status: u16,
@@ -19,10 +20,10 @@ pub struct Response {
 }
 
 impl Response {
-    /// The value of a field that may stand once; names match in any case.
+    /// Returns the value of a field that may occur once; names match in any case.
     ///
     /// # Panics
-    /// When it stands there more than once.
+    /// Panics if it occurs more than once.
     #[track_caller]
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.values(name);
@@ -31,28 +32,28 @@ impl Response {
         first
     }
 
-    /// The values of all lines of a field.
+    /// Returns the values of all lines of a field.
     pub fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         let named = self.fields.iter().filter(move |(own, _)| own.eq_ignore_ascii_case(name));
         named.map(|(_, value)| value.as_str())
     }
 
-    /// The content as text.
+    /// Returns the content as text.
     ///
     /// # Panics
-    /// When it is none.
+    /// Panics if it is not UTF-8.
     #[track_caller]
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("the body is text")
     }
 
-    /// Whether the server says it will close.
+    /// Returns whether the server announces that it will close the connection.
     pub fn says_close(&self) -> bool {
         self.values("Connection").any(|value| value.eq_ignore_ascii_case("close"))
     }
 }
 
-/// The head, for messages.
+/// Formats the head, for messages.
 impl fmt::Display for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} {}", self.status, self.reason)?;
@@ -63,10 +64,10 @@ impl fmt::Display for Response {
     }
 }
 
-/// How the content of an answer is delimited (RFC 9112 §6.3).
+/// The framing of the content of a response (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// So many bytes.
+    /// A content of so many bytes.
     Length(usize),
     /// `Transfer-Encoding: chunked`.
     Chunked,

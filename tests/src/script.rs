@@ -5,7 +5,7 @@ use crate::matrix::Matrix;
 use crate::server::Server;
 use std::path::PathBuf;
 
-/// A script on the disk; the folder goes with the value.
+/// Writes a script to a temporary folder, which is removed with the value.
 #[must_use]
 pub fn script(text: &str) -> (Folder, PathBuf) {
     let folder = Folder::with("script", [("site.lua", text)]);
@@ -13,14 +13,14 @@ pub fn script(text: &str) -> (Folder, PathBuf) {
     (folder, path)
 }
 
-/// Runs a case against a script in every way that a folder can be served, by one worker: what one
-/// request leaves behind the next one finds.
+/// Runs a case with a script in every way that a folder can be served, by one worker: later
+/// requests see the state that earlier ones have left.
 #[track_caller]
 pub fn in_every_way(text: &str, case: impl Fn(&Server)) {
     in_every_way_with(text, &[], case);
 }
 
-/// … with more flags.
+/// Does the same with more flags.
 #[track_caller]
 pub fn in_every_way_with(text: &str, flags: &[&str], case: impl Fn(&Server)) {
     let (_folder, path) = script(text);

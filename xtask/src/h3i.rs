@@ -1,20 +1,20 @@
-//! The rows of errors of HTTP/3 once more, by h3i: `tests/h3i`, a package of its own, because its
-//! QUIC is quiche, which brings BoringSSL (docs/decisions/0023-h3i-in-long.md).
+//! The rows of errors of HTTP/3 with h3i: `tests/h3i`, a package of its own, because its QUIC is
+//! quiche, which contains BoringSSL (docs/decisions/0023-h3i-in-long.md).
 
 use crate::debian::{self, Need, Proof};
 use crate::{process, workspace};
 use anyhow::Result;
 use std::process::Command;
 
-/// What BoringSSL is built with.
+/// The packages that BoringSSL needs to be built.
 const NEEDS: &[Need] = &[
     Need { package: "cmake", proof: Proof::Program("cmake") },
     Need { package: "g++", proof: Proof::Program("c++") },
     Need { package: "make", proof: Proof::Program("make") },
 ];
 
-/// Builds it and plays the rows. What the workspace was tested with is taken as it is: the program,
-/// and the crates that both have.
+/// Builds it and plays the rows. It uses the tested program, and the tested versions of the crates
+/// that both have.
 pub(crate) fn test() -> Result<()> {
     lint()?;
     debian::install(NEEDS)?;
@@ -22,8 +22,8 @@ pub(crate) fn test() -> Result<()> {
     process::run(command.args(["--profile", "ci", "--target-dir"]).arg(workspace::target()))
 }
 
-/// Checks it with clippy, without BoringSSL: nothing is linked here. quiche does not notice when it
-/// comes to have it, so what it was checked with lies apart.
+/// Checks it with clippy, without BoringSSL, because nothing is linked. quiche does not notice when
+/// BoringSSL becomes available, so the results of the check are in a folder of their own.
 fn lint() -> Result<()> {
     let mut command = cargo("clippy");
     command

@@ -1,24 +1,24 @@
-//! Where the tree is and what it holds.
+//! The paths of the source tree and its files.
 
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold no source: what git ignores, and git itself.
+/// Folders without source files: those that git ignores, and git itself.
 const NO_SOURCE: &[&str] = &[".git", "target", "node_modules", "__pycache__", "artifacts"];
 
-/// The root of the source tree.
+/// Returns the root of the source tree.
 pub(crate) fn root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().expect("xtask lies in the root").to_path_buf()
 }
 
-/// Where cargo puts what it builds.
+/// Returns the folder for the output of cargo.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Every file below `root`, as sorted paths relative to it with `/` between the parts.
+/// Returns every file below `root`, as sorted paths relative to it with `/` between the parts.
 pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![String::new()];

@@ -1,8 +1,8 @@
-//! Load over HTTP/3: connections that ask for one thing again and again, all on one thread. What
-//! was counted is printed as one line of JSON; times are microseconds.
+//! Load over HTTP/3: connections that repeat one request, all on one thread. The counts are printed
+//! as one line of JSON; times are microseconds.
 //!
-//! It asks and reads with little work of its own, so that the server is what is busy, and TLS is
-//! the same for each server. When the time is over, what is under way comes to its end.
+//! The client needs little CPU time itself, so that the server is the busy side, and TLS is the
+//! same for each server. When the time ends, open requests are completed.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket::Inlet;
 use tally::Tally;
 
-/// How long what is under way has to come when the time is over.
+/// The time for open requests to be completed at the end.
 const GRACE: Duration = Duration::from_secs(10);
 
 fn main() -> Result<()> {
@@ -73,7 +73,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Waits until something comes, a deadline passes or it is `until`; which clients have something.
+/// Waits until data arrives, a deadline passes or it is `until`; returns the clients that have
+/// data.
 fn wait(clients: &mut [Client], now: Instant, until: Instant) -> Result<Vec<bool>> {
     let deadlines = clients.iter_mut().filter_map(Client::deadline);
     let next = deadlines.chain([until]).min().unwrap_or(until);
@@ -85,7 +86,7 @@ fn wait(clients: &mut [Client], now: Instant, until: Instant) -> Result<Vec<bool
     Ok(sockets.iter().map(|socket| !socket.revents().is_empty()).collect())
 }
 
-/// The frames of a request, of its content no more than the header.
+/// Returns the frames of a request; of its content only the header.
 fn request(options: &Options) -> Vec<u8> {
     let mut frames = Vec::new();
     h3::send::head(&mut frames, |section| {

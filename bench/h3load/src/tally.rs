@@ -1,21 +1,21 @@
-//! What was counted.
+//! The counts of a measurement.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// See the module's head.
+/// Counts of responses, errors and datagrams.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// How long each answer took, in microseconds.
+    /// The time of each response, in microseconds.
     times: Vec<u32>,
     /// Bytes of content.
     bytes: u64,
-    /// Streams that broke, connections that broke, and answers of another length.
+    /// Streams that broke, connections that broke, and responses of another length.
     pub(crate) errors: u64,
-    /// Answers with another status than 200.
+    /// Responses with another status than 200.
     pub(crate) refusals: u64,
-    /// What was under way at the end and never came.
+    /// Requests that were open at the end and got no response.
     pub(crate) timeouts: u64,
     /// Datagrams received and sent, and packets that were lost.
     pub(crate) datagrams_in: u64,
@@ -26,14 +26,14 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// An answer has come to its end.
+    /// Counts a response that is complete.
     pub(crate) fn answered(&mut self, begun: Instant, now: Instant, bytes: u64) {
         let microseconds = now.saturating_duration_since(begun).as_micros();
         self.times.push(u32::try_from(microseconds).unwrap_or(u32::MAX));
         self.bytes += bytes;
     }
 
-    /// What is printed.
+    /// Returns the data that is printed.
     pub(crate) fn data(mut self, duration: Duration) -> Value {
         self.times.sort_unstable();
         let within = |per_mille: usize| {

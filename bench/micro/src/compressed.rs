@@ -1,5 +1,5 @@
-//! The stations of HTTP/2 and HTTP/3: field sections in, field sections out, and what a block of an
-//! archive costs when it is opened.
+//! The stations of HTTP/2 and HTTP/3: decoding and encoding field sections, and the cost of a block
+//! of an archive when it is opened.
 
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ use pinion_http::limits::Limits;
 use pinion_http::section::FieldSection;
 use pinion_http::{hpack, qpack};
 
-/// What a browser sends.
+/// The request of a browser.
 const REQUEST: [(&str, &str); 10] = [
     (":method", "GET"),
     (":scheme", "https"),
@@ -22,7 +22,7 @@ const REQUEST: [(&str, &str); 10] = [
     ("priority", "u=0, i"),
 ];
 
-/// What a site has in common for its pages.
+/// The common fields of the pages of a site.
 pub(crate) const SHARED: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n\
     Cache-Control: max-age=0, must-revalidate\r\n\
     Accept-Ranges: bytes\r\n\
@@ -30,13 +30,13 @@ pub(crate) const SHARED: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n\
     Referrer-Policy: strict-origin-when-cross-origin\r\n\
     X-Frame-Options: SAMEORIGIN\r\n";
 
-/// Sections as a client sends them, and what reads them.
+/// The field sections of a client, and their decoder.
 pub(crate) struct Compressed {
     decoder: Decoder,
     section: FieldSection,
-    /// All from the table that the first request has filled, but for the path.
+    /// All fields but the path refer to the table that the first request has filled.
     again: Vec<u8>,
-    /// All in Huffman code.
+    /// All fields are in Huffman code.
     literal: Vec<u8>,
     qpack: Vec<u8>,
     out: Vec<u8>,
@@ -86,7 +86,7 @@ impl Compressed {
         lines
     }
 
-    /// The section in its form for HTTP/3.
+    /// Returns the section in its form for HTTP/3.
     pub(crate) fn of_qpack(self) -> Vec<u8> {
         self.qpack
     }
@@ -97,7 +97,7 @@ impl Compressed {
         black_box(fit).map_or(0, |_| self.section.fields().len() as u64)
     }
 
-    /// A block of an archive, in both forms.
+    /// Renders a block of an archive, in both forms.
     pub(crate) fn render(&mut self) -> u64 {
         self.out.clear();
         hpack::encode::lines(&mut self.out, black_box(SHARED));

@@ -1,12 +1,13 @@
-//! What each station of a static request costs without the kernel: parse, resolve, encode.
+//! Measures the cost of each station of a static request without the kernel: parse, resolve,
+//! encode.
 //!
-//! `pinion-micro [STATION] [ROUNDS] [CASE]` goes through the stations up to one (`parse`, `answer`,
-//! or `all`, the default; `all-hpack` and `all-qpack` encode for the other versions of HTTP), or
-//! does one thing alone (see `compressed.rs`, `http3.rs`, and `store.rs` for commands of the store,
-//! such as `store-get`). It prints nanoseconds per request and a
-//! hash of what it made, so that no work can be left out. A case is a site and a request, see
-//! [`CASES`]. Under `valgrind --tool=callgrind` with few rounds it gives instruction counts, which
-//! do not depend on what else the machine does; docs/profiling.md has the commands.
+//! `pinion-micro [STATION] [ROUNDS] [CASE]` runs the stations up to one (`parse`, `answer`, or
+//! `all`, the default; `all-hpack` and `all-qpack` encode for the other versions of HTTP), or a
+//! single operation (see `compressed.rs`, `http3.rs`, and `store.rs` for commands of the store,
+//! such as `store-get`). It prints nanoseconds per request and a hash of the results, so that no
+//! work can be optimised away. A case is a site and a request, see [`CASES`]. Under `valgrind
+//! --tool=callgrind` with few rounds it gives instruction counts, which do not depend on the load
+//! of the machine; docs/profiling.md has the commands.
 
 use std::hint::black_box;
 use std::io::Cursor;
@@ -53,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes = archive(case.rules)?;
     let layout = Layout::open(&bytes)?;
     let mut bench = Bench {
-        // What wrk sends.
+        // The same bytes as a request of wrk.
         request: format!("GET {} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n", case.path).into(),
         bytes: &bytes,
         layout: &layout,
@@ -80,9 +81,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Prints what a round costs, and a hash of the results.
+/// Prints the cost of a round, and a hash of the results.
 fn measure(station: &str, rounds: u64, mut run: impl FnMut() -> u64) {
-    // The fastest of many batches is the one that nobody disturbed.
+    // The fastest of many batches had the fewest interruptions.
     let (mut hash, mut nanoseconds) = (0u64, f64::INFINITY);
     for _ in 0..BATCHES {
         let began = Instant::now();
@@ -107,8 +108,8 @@ enum Rules {
     None,
     /// 100 patterns, and 2000 redirects of one path each that became entries.
     Compiled,
-    /// The same, but the 2000 stayed rules, as they do behind one that may apply to any path; and
-    /// the file is asked for only after the rules.
+    /// The same, but the 2000 redirects stayed rules, as they do after a rule for any path; and the
+    /// rules are tried before the file.
     Walked,
 }
 
@@ -141,7 +142,7 @@ impl Bench<'_> {
         black_box(&head).fields.len() as u64
     }
 
-    /// Parse and resolve.
+    /// Parses and resolves.
     fn answer(&mut self) -> u64 {
         let head = parsed(&self.request, &mut self.storage);
         let archive = self.layout.view(self.bytes);
@@ -150,17 +151,17 @@ impl Bench<'_> {
         black_box(&answer).content_length.unwrap_or(0)
     }
 
-    /// Parse, resolve and encode.
+    /// Parses, resolves and encodes.
     fn all(&mut self) -> u64 {
         self.encoded(|out, answer| encode::prepared(out, answer, ConnectionFields::Stay, TAIL))
     }
 
-    /// The same for HTTP/2, but for what is parsed.
+    /// Does the same for HTTP/2, except for parsing.
     fn all_hpack(&mut self) -> u64 {
         self.encoded(|out, answer| hpack::encode::prepared(out, answer, TAIL))
     }
 
-    /// The same for HTTP/3, but for what is parsed.
+    /// Does the same for HTTP/3, except for parsing.
     fn all_qpack(&mut self) -> u64 {
         self.encoded(|out, answer| qpack::encode::prepared(out, answer, TAIL))
     }
@@ -184,7 +185,7 @@ fn parsed<'h>(request: &'h [u8], storage: &'h mut HeadStorage) -> RequestHead<'h
     }
 }
 
-/// A site of a thousand pages and the 13-byte file that is asked for.
+/// Returns a site of a thousand pages and the requested 13-byte file.
 fn archive(rules: Rules) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let mut writer = Writer::new(Cursor::new(Vec::new()))?;
     let fields = [

@@ -1,4 +1,4 @@
-//! What an encoder takes is what is counted for it against the budget for buffers.
+//! The memory of an encoder is the amount that is counted for it against the memory budget.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use pinion_engine::stepped::Stepped;
 use pinion_http::coding::Coding;
 use pinion_http::field::Field;
 
-/// Bytes in use, and most of them at once.
+/// Bytes in use, and the maximum so far.
 static USED: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
@@ -24,9 +24,9 @@ struct Counting;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-// SAFETY: every call goes to the system's allocator as it is.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
-    // SAFETY: what the trait asks of callers is all that the system's allocator asks.
+    // SAFETY: the requirements of the trait include all requirements of the system's allocator.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST.fetch_max(used, Ordering::Relaxed);
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    // SAFETY: what the trait asks of callers: the block came from `alloc` and is not used again.
+    // SAFETY: the trait requires that the block came from `alloc` and is not used again.
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         USED.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `dealloc`.
@@ -42,14 +42,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Pieces of content: text in which some words repeat, and some do not.
+/// Returns a piece of content: text in which some words repeat, and some do not.
 fn piece(nth: u32) -> Vec<u8> {
     let word = |n: u32| n.wrapping_mul(2_654_435_761).rotate_left(n % 32) % 5_000;
     let words = (0..6_000).map(|n| format!("w{} ", word(nth * 6_000 + n)));
     words.collect::<String>().into_bytes()
 }
 
-/// Writes pieces and notes down what that took beside what is queued.
+/// Writes pieces and records the memory that this takes in addition to the queued bytes.
 struct Weigher {
     coding: Coding,
     taken: Vec<usize>,
@@ -72,7 +72,7 @@ impl App for Weigher {
                 exchange.flush();
             }
             let most = MOST.load(Ordering::Relaxed) - before;
-            // Queued bytes stand in chunks, of which the last is not full.
+            // Queued bytes are in chunks, of which the last is not full.
             let queued = exchange.queued_bytes() as usize + 2 * CHUNK_BYTES;
             self.taken.push(most.saturating_sub(queued));
         }
@@ -86,7 +86,7 @@ impl App for Weigher {
     fn pass(&mut self, _: &mut Connections<'_>) {}
 }
 
-/// What an encoder of a coding has taken at most, and what was left of it, in bytes.
+/// Returns the largest memory of an encoder of a coding, and its memory afterwards, in bytes.
 fn weighed(coding: Coding) -> (usize, usize) {
     let network = Network::new(1, Faults::default(), 1);
     let protocol = Protocol::Http(Protocols::ALL);

@@ -1,5 +1,5 @@
-//! One of the floods, at full speed and for some time. For the bench, which measures what others
-//! notice, and for whoever wants to see what a server makes of it.
+//! Runs one of the floods at full speed for some time. The benchmarks use it to measure the effect
+//! on other clients, and you can use it to observe a server.
 #![forbid(unsafe_code)]
 
 use pinion_tests::client::Client;
@@ -65,7 +65,8 @@ fn flood(
         return Err(format!("over {} a certificate is needed\n{USAGE}", protocol.as_str()));
     }
     let peer = Peer::new(address, protocol, certificate);
-    // A flood that nobody lets in would be no flood, and would not say so.
+    // A refused connection is reported, because a flood without connections would have no effect
+    // and no error.
     drop(Client::try_open(&peer).map_err(|error| format!("{server}: {error}"))?);
     println!("flooding");
     io::stdout().flush().map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! One HTTP/1 connection: bytes in, answers out.
+//! One HTTP/1 connection that sends bytes and reads responses.
 
 use super::Broken;
 use super::wire::{Peer, Wire};
@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A connection, and what has come in on it and is not read yet.
+/// A connection, and its received bytes that are not read yet.
 #[derive(Debug)]
 pub struct Connection {
     wire: Wire,
@@ -23,7 +23,7 @@ pub struct Connection {
     served: Option<Arc<Served>>,
 }
 
-/// What has come of an answer that is taken piece by piece; nothing yet.
+/// The received part of a response that is read piece by piece. A new value is empty.
 #[derive(Debug, Default)]
 pub struct Part {
     head: Option<(Response, Framing)>,
@@ -35,7 +35,7 @@ impl Connection {
     /// Connects over TCP.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// Panics if no server listens.
     #[track_caller]
     pub fn open(address: SocketAddr) -> Connection {
         Connection::try_open(address).expect("a connection")
@@ -44,7 +44,7 @@ impl Connection {
     /// Connects over TCP.
     ///
     /// # Errors
-    /// What the socket says.
+    /// Returns the errors of the socket.
     pub fn try_open(address: SocketAddr) -> io::Result<Connection> {
         Connection::try_to(&Peer::plain(address))
     }
@@ -52,10 +52,10 @@ impl Connection {
     /// Connects to a peer.
     ///
     /// # Errors
-    /// What the socket says, or TLS.
+    /// Returns the errors of the socket or of TLS.
     ///
     /// # Panics
-    /// When it does not speak HTTP/1.
+    /// Panics if the peer does not speak HTTP/1.
     #[track_caller]
     pub fn try_to(peer: &Peer) -> io::Result<Connection> {
         let protocol = peer.protocol();
@@ -64,44 +64,44 @@ impl Connection {
         Ok(Connection { wire: Wire::open(peer)?, held: Vec::new(), protocol, served })
     }
 
-    /// What `pinion why` explains of the server.
+    /// Returns the description of the server for `pinion why`.
     pub(super) fn served(&self) -> Option<&Served> {
         self.served.as_deref()
     }
 
-    /// The socket, for tests that treat it badly.
+    /// Returns the socket, for tests that manipulate it.
     pub fn stream(&self) -> &TcpStream {
         self.wire.socket()
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     ///
     /// # Panics
-    /// When the server does not take them.
+    /// Panics if the server does not accept them.
     #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.wire.write_all(bytes.as_ref()).expect("the server takes bytes");
     }
 
-    /// Sends as much as the server takes before it closes.
+    /// Sends as many bytes as the server accepts before it closes.
     pub fn send_if_open(&mut self, bytes: impl AsRef<[u8]>) {
         let _closed_meanwhile = self.wire.write_all(bytes.as_ref());
     }
 
-    /// Says that nothing more will be sent.
+    /// Ends the sending side of the connection.
     #[track_caller]
     pub fn finish(&mut self) {
         self.wire.finish().expect("an open connection");
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     #[track_caller]
     pub fn exchange(&mut self, request: &Request) -> Response {
         self.send(request.bytes());
         self.receive_to(request)
     }
 
-    /// Reads the answer to a request.
+    /// Reads the response to a request.
     #[track_caller]
     pub fn receive_to(&mut self, request: &Request) -> Response {
         match self.try_receive(request.is_head()) {
@@ -110,7 +110,7 @@ impl Connection {
         }
     }
 
-    /// Reads the answer to anything but HEAD.
+    /// Reads the response to any request but HEAD.
     #[track_caller]
     pub fn receive(&mut self) -> Response {
         match self.try_receive(false) {
@@ -119,10 +119,10 @@ impl Connection {
         }
     }
 
-    /// Reads one answer, interim or final, and holds it against the law.
+    /// Reads one response, interim or final, and checks it with [`law`](crate::law).
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no response.
     #[track_caller]
     pub fn try_receive(&mut self, to_head: bool) -> Result<Response, Broken> {
         let response = self.try_receive_of_others(to_head)?;
@@ -130,10 +130,11 @@ impl Connection {
         Ok(response)
     }
 
-    /// Reads one response, interim or final, of an application: it need not obey the laws of ours.
+    /// Reads one response, interim or final, of an application, which need not obey the rules of
+    /// this server.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no response.
     pub fn try_receive_of_others(&mut self, to_head: bool) -> Result<Response, Broken> {
         let (mut response, framing) = loop {
             let parsed = parse_head(&self.held, to_head, self.protocol);
@@ -153,10 +154,10 @@ impl Connection {
         Ok(response)
     }
 
-    /// Reads until so much of an answer's content has come, or its end.
+    /// Reads until so many bytes of the content of a response have arrived, or its end.
     ///
     /// # Errors
-    /// Why it does not come.
+    /// Returns the reason why they do not arrive.
     pub fn try_take<'a>(&mut self, part: &'a mut Part, bytes: usize) -> Result<&'a [u8], Broken> {
         while part.body.len() < bytes && !part.is_over {
             if !self.take_piece(part)? && !self.fill()? {
@@ -166,10 +167,10 @@ impl Connection {
         Ok(&part.body)
     }
 
-    /// Reads the rest of an answer that has begun to come.
+    /// Reads the rest of a response of which a part has arrived.
     ///
     /// # Errors
-    /// Why it does not come.
+    /// Returns the reason why it does not arrive.
     #[track_caller]
     pub fn try_finish(&mut self, mut part: Part) -> Result<Response, Broken> {
         self.try_take(&mut part, usize::MAX)?;
@@ -180,7 +181,8 @@ impl Connection {
         Ok(response)
     }
 
-    /// Takes the next piece of an answer out of what is held; false when it is not whole.
+    /// Parses the next piece of a response from the received bytes; returns false if it is
+    /// incomplete.
     fn take_piece(&mut self, part: &mut Part) -> Result<bool, Broken> {
         let Some((_, framing)) = &part.head else {
             let parsed = parse_head(&self.held, false, self.protocol);
@@ -215,10 +217,10 @@ impl Connection {
         Ok(used > 0)
     }
 
-    /// Reads at most `bytes` bytes of whatever comes, to see what a slow reader sees.
+    /// Reads at most `bytes` bytes of any input, like a slow reader.
     ///
     /// # Errors
-    /// What the socket says.
+    /// Returns the errors of the socket.
     pub fn read_some(&mut self, bytes: usize) -> io::Result<usize> {
         let mut buffer = vec![0; bytes];
         let count = self.wire.read(&mut buffer)?;
@@ -226,13 +228,13 @@ impl Connection {
         Ok(count)
     }
 
-    /// The server ends the connection, and sends nothing more before.
+    /// Asserts that the server ends the connection without sending anything more.
     #[track_caller]
     pub fn expect_close(&mut self) {
         assert!(self.is_silent_until_close(), "more bytes: {}", self.held.escape_ascii());
     }
 
-    /// Whether nothing more comes before the end, which must come.
+    /// Returns whether nothing more arrives before the end, which must come.
     #[track_caller]
     pub fn is_silent_until_close(&mut self) -> bool {
         loop {
@@ -247,16 +249,16 @@ impl Connection {
         }
     }
 
-    /// Everything until the end, unread bytes first.
+    /// Returns all bytes until the end, beginning with those that were received before.
     #[track_caller]
     pub fn rest(&mut self) -> Vec<u8> {
         self.try_rest().expect("an orderly end")
     }
 
-    /// Everything until the end, unread bytes first.
+    /// Returns all bytes until the end, beginning with those that were received before.
     ///
     /// # Errors
-    /// What the socket says instead of an end.
+    /// Returns the error of the socket if there is no orderly end.
     pub fn try_rest(&mut self) -> Result<Vec<u8>, Broken> {
         while self.fill()? {}
         Ok(std::mem::take(&mut self.held))
@@ -303,7 +305,7 @@ impl Connection {
         }
     }
 
-    /// Reads what is there; false at the end of the stream.
+    /// Reads available bytes; returns false at the end of the stream.
     fn fill(&mut self) -> Result<bool, Broken> {
         let mut buffer = [0; 64 * 1024];
         loop {
@@ -319,10 +321,10 @@ impl Connection {
     }
 }
 
-/// All that comes over a Unix socket for the root of a host, as text.
+/// Requests the root of a host over a Unix socket; returns all received bytes as text.
 ///
 /// # Panics
-/// When nothing does.
+/// Panics if no response arrives.
 #[track_caller]
 pub fn ask_unix(socket: &Path, host: &str) -> String {
     let mut stream = UnixStream::connect(socket).expect("a connection");

@@ -1,8 +1,8 @@
-//! One HTTP/2 connection (RFC 9113): requests in, one after the other, answers out.
+//! One HTTP/2 connection (RFC 9113) that sends requests one after the other and reads responses.
 //!
-//! Frames are made and read here, so that a request can be as wrong as a case wants it, and nothing
-//! that a server does wrong is forgiven. The window is small, so that every large answer waits for
-//! it.
+//! Frames are made and parsed here, so that a request can have any error that a case needs, and no
+//! error of the server is tolerated. The window is small, so that every large response has to wait
+//! for it.
 
 mod aside;
 mod stops;
@@ -19,14 +19,14 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-/// What a client begins with (§3.4).
+/// The first bytes of a client (§3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How much the server may send before it hears more, on a stream and on the connection. The latter
-/// cannot be less at the start (§6.9.2).
+/// The size of the receive windows of a stream and of the connection. The latter cannot be smaller
+/// at the start (§6.9.2).
 const WINDOW_BYTES: u32 = 65_535;
-/// Frames of either side are no larger: nobody asks for more (§4.2).
+/// Frames of either side are not longer, because neither side announces a larger maximum (§4.2).
 const FRAME_MAX_BYTES: usize = 16_384;
-/// Of the table in which the client's encoder remembers fields (RFC 7541 §4.2).
+/// Size of the dynamic table of the client's encoder (RFC 7541 §4.2).
 const TABLE_BYTES: u32 = 4096;
 
 pub(crate) const DATA: u8 = 0;
@@ -50,10 +50,10 @@ const WITH_PRIORITY: u8 = 32;
 const SETTING_TABLE: u16 = 1;
 const SETTING_PUSH: u16 = 2;
 pub(crate) const SETTING_WINDOW: u16 = 4;
-/// The rest of a request is not sent, because its answer is whole (§7).
+/// The client does not send the rest of a request whose response is complete (§7).
 const CANCEL: u32 = 8;
 
-/// A connection, and what both sides know of each other.
+/// A connection, and the state that both sides share.
 pub struct Http2 {
     wire: Wire,
     protocol: Protocol,
@@ -61,16 +61,16 @@ pub struct Http2 {
     encoder: Encoder<'static>,
     decoder: Decoder<'static>,
     next_stream: u32,
-    /// What the server takes on the connection.
+    /// The send window of the connection.
     send_window: i64,
-    /// What it takes on a stream that begins.
+    /// The initial send window of a new stream.
     stream_window: i64,
-    /// What it may still send on the connection.
+    /// The receive window of the connection.
     receive_window: i64,
-    /// What it may send at once on a stream.
+    /// The initial receive window of a stream.
     stream_window_bytes: u32,
     has_settings: bool,
-    /// Exchanges that wait while another one goes on.
+    /// Exchanges that wait while another one is in progress.
     aside: Vec<Exchange>,
 }
 
@@ -80,14 +80,15 @@ impl fmt::Debug for Http2 {
     }
 }
 
-/// A stream: one request and its answer.
+/// A stream with one request and its response.
 #[derive(Debug)]
 struct Exchange {
     id: u32,
     to_head: bool,
     send_window: i64,
     receive_window: i64,
-    /// What the latter is opened to, again and again; 0 for one that is opened by hand.
+    /// The size to which the receive window is opened again and again; 0 for one that is opened by
+    /// calls.
     window_bytes: u32,
     head: Option<Response>,
     body: Vec<u8>,
@@ -103,18 +104,18 @@ struct Frame {
 }
 
 impl Http2 {
-    /// Connects, and says what a client begins with.
+    /// Connects, and sends the preface and the settings.
     ///
     /// # Errors
-    /// What the socket says, or TLS.
+    /// Returns the errors of the socket or of TLS.
     pub fn try_open(peer: &Peer) -> io::Result<Http2> {
         Http2::with_window(peer, WINDOW_BYTES)
     }
 
-    /// The same, with room for so much on each stream.
+    /// Connects with a receive window of so many bytes on each stream.
     ///
     /// # Errors
-    /// What the socket says, or TLS.
+    /// Returns the errors of the socket or of TLS.
     pub fn with_window(peer: &Peer, stream_window_bytes: u32) -> io::Result<Http2> {
         let mut http2 = Http2 {
             wire: Wire::open(peer)?,
@@ -139,16 +140,16 @@ impl Http2 {
         Ok(http2)
     }
 
-    /// The socket, for tests that treat it badly.
+    /// Returns the socket, for tests that manipulate it.
     pub fn socket(&self) -> &TcpStream {
         self.wire.socket()
     }
 
-    /// Sends as much of a request as the server takes, and reads its answer, which is held against
-    /// the law.
+    /// Sends as much of a request as the server accepts, and reads its response, which is checked
+    /// by [`law`](crate::law).
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no response.
     #[track_caller]
     pub fn try_exchange(&mut self, request: &Request) -> Result<Response, Broken> {
         let mut exchange = self.open(request)?;
@@ -156,7 +157,7 @@ impl Http2 {
         self.receive(exchange)
     }
 
-    /// Reads an answer to its end.
+    /// Reads a response to its end.
     #[track_caller]
     fn receive(&mut self, mut exchange: Exchange) -> Result<Response, Broken> {
         while !exchange.is_over {
@@ -168,17 +169,19 @@ impl Http2 {
         Ok(response)
     }
 
-    /// The same with the last request: nothing more is sent behind it, and the server hears that
-    /// before its answer is read, which has to fit into the windows.
+    /// Does the same with the last request: the client ends its side of the connection, so the
+    /// server learns that nothing follows before the response is read. The response has to fit into
+    /// the windows.
     ///
     /// # Errors
-    /// Why there is none, or that the server does not end the connection behind it.
+    /// Returns the reason why there is no response, or an error if the server does not end the
+    /// connection after it.
     #[track_caller]
     pub fn try_last_exchange(mut self, request: &Request) -> Result<Response, Broken> {
         let mut exchange = self.open(request)?;
         self.send_content(&mut exchange, request.content())?;
         self.wire.finish()?;
-        // The server may have answered and gone already.
+        // The server may already have responded and closed.
         let _gone = self.wire.socket().shutdown(Shutdown::Write);
         let response = self.receive(exchange)?;
         loop {
@@ -193,10 +196,11 @@ impl Http2 {
         }
     }
 
-    /// Sends a request without content, and reads until some of its answer's has come.
+    /// Sends a request without content, and reads until a part of the content of its response has
+    /// arrived.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no response.
     pub fn try_begin(&mut self, request: &Request) -> Result<(), Broken> {
         let mut exchange = self.open(request)?;
         while exchange.body.is_empty() {
@@ -205,18 +209,18 @@ impl Http2 {
         Ok(())
     }
 
-    /// Wants nothing more of the last answer.
+    /// Cancels the last request.
     pub fn stop(&mut self) {
         let last = self.next_stream - 2;
         self.send_if_open(&frame(RST_STREAM, 0, last, &CANCEL.to_be_bytes()));
     }
 
-    /// Begins a stream with the head of a request.
+    /// Opens a stream with the head of a request.
     fn open(&mut self, request: &Request) -> Result<Exchange, Broken> {
         self.open_for(request, !request.content().is_empty())
     }
 
-    /// The same, whether or not content is known that comes behind it.
+    /// Does the same, whether or not content follows.
     fn open_for(&mut self, request: &Request, is_longer: bool) -> Result<Exchange, Broken> {
         let mut exchange = Exchange {
             id: self.next_stream,
@@ -229,7 +233,7 @@ impl Http2 {
             is_over: false,
         };
         self.next_stream += 2;
-        // The server's settings count from the first request on.
+        // The settings of the server apply from the first request on.
         while !self.has_settings {
             self.take_frame(&mut exchange)?;
         }
@@ -254,12 +258,12 @@ impl Http2 {
         self.send_if_open(&bytes);
     }
 
-    /// As the windows let it, until the answer is whole.
+    /// Sends content as the windows allow, until the response is complete.
     fn send_content(&mut self, exchange: &mut Exchange, content: &[u8]) -> Result<(), Broken> {
         self.send_piece(exchange, content, END_STREAM)
     }
 
-    /// The same with these flags at its last frame.
+    /// Does the same with these flags on the last frame.
     fn send_piece(
         &mut self,
         exchange: &mut Exchange,
@@ -287,7 +291,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// What the server says before it closes is read all the same.
+    /// Sends bytes. If the server has closed meanwhile, its last frames are still read.
     fn send_if_open(&mut self, bytes: &[u8]) {
         let _closed_meanwhile = self.wire.write_all(bytes);
     }
@@ -308,7 +312,7 @@ impl Http2 {
         }
     }
 
-    /// What a frame means, of an exchange or of the connection.
+    /// Processes a frame of an exchange or of the connection.
     fn act_on(&mut self, exchange: &mut Exchange, frame: &Frame) -> Result<(), Broken> {
         let of_exchange = frame.stream == exchange.id;
         match frame.kind {
@@ -363,7 +367,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// Opens a window to the full when less than half of it is left; what it has room for then.
+    /// Opens a window to its full size when less than half of it is left; returns its new size.
     fn open_window(&mut self, stream: u32, left: i64, full: u32) -> i64 {
         if left >= i64::from(full / 2) {
             return left;
@@ -373,7 +377,7 @@ impl Http2 {
         full.into()
     }
 
-    /// Reads what belongs to a head or to trailers, which nothing may come between (§4.3).
+    /// Reads a head or trailers, whose frames must not be interrupted by others (§4.3).
     fn take_headers(&mut self, exchange: &mut Exchange, first: &Frame) -> Result<(), Broken> {
         let skipped = if first.flags & WITH_PRIORITY != 0 { 5 } else { 0 };
         let mut block = without_padding(first, skipped)?.to_vec();
@@ -414,7 +418,7 @@ impl Http2 {
                     exchange.send_window += more;
                 }
                 SETTING_TABLE => assert!(value >= TABLE_BYTES, "this client cannot have less"),
-                // §6.5.2: for clients alone.
+                // §6.5.2: only clients may set it to 1.
                 SETTING_PUSH if value != 0 => return Err(malformed("a server has to say 0")),
                 _ => {}
             }
@@ -437,7 +441,7 @@ impl Http2 {
         Ok(Frame { kind, flags, stream, payload })
     }
 
-    /// Reads until so many bytes are there.
+    /// Reads until so many bytes are available.
     fn hold(&mut self, bytes: usize) -> Result<(), Broken> {
         let mut buffer = [0; 64 * 1024];
         while self.held.len() < bytes {
@@ -451,14 +455,14 @@ impl Http2 {
     }
 }
 
-/// A frame (§4.1).
+/// Returns a frame (§4.1).
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a frame is short").to_be_bytes();
     let stream = stream.to_be_bytes();
     [&length[1..], &[kind, flags], &stream, payload].concat()
 }
 
-/// What stands between the first `skipped` bytes and the padding (§6.1, §6.2).
+/// Returns the bytes between the first `skipped` ones and the padding (§6.1, §6.2).
 fn without_padding(frame: &Frame, skipped: usize) -> Result<&[u8], Broken> {
     let (padding, payload) = match frame.payload.split_first() {
         Some((padding, rest)) if frame.flags & PADDED != 0 => (usize::from(*padding), rest),
@@ -468,7 +472,7 @@ fn without_padding(frame: &Frame, skipped: usize) -> Result<&[u8], Broken> {
     end.and_then(|end| payload.get(skipped..end)).ok_or_else(|| malformed("§6.1: padding"))
 }
 
-/// §6.8: what the server had not begun with it will not answer.
+/// §6.8: the server will not respond to requests that it had not begun before GOAWAY.
 fn take_goaway(exchange: &Exchange, payload: &[u8]) -> Result<(), Broken> {
     let [a, b, c, d, code @ ..] = payload else { return Err(malformed("§6.8: GOAWAY")) };
     let last = u32::from_be_bytes([*a, *b, *c, *d]) & 0x7fff_ffff;

@@ -1,7 +1,7 @@
-//! One HTTP/3 connection (RFC 9114): requests in, one after the other, answers out.
+//! One HTTP/3 connection (RFC 9114) that sends requests one after the other and reads responses.
 //!
-//! QUIC is quinn's. Frames and field sections are made and read here, so that a request can be as
-//! wrong as a case wants it, and nothing that a server does wrong is forgiven.
+//! QUIC is that of quinn. Frames and field sections are made and parsed here, so that a request can
+//! have any error that a case needs, and no error of the server is tolerated.
 
 mod part;
 mod stops;
@@ -38,7 +38,7 @@ pub mod kind {
     pub const GOAWAY: u64 = 0x7;
     /// MAX_PUSH_ID
     pub const MAX_PUSH_ID: u64 = 0xd;
-    /// Those of HTTP/2 that have no meaning, and must not be sent (§7.2.8).
+    /// Types of HTTP/2 that have no meaning, and must not be sent (§7.2.8).
     pub const RESERVED: [u64; 4] = [0x2, 0x6, 0x8, 0x9];
 }
 
@@ -56,19 +56,20 @@ pub mod stream {
 
 /// H3_NO_ERROR (§8.1).
 const NO_ERROR: u64 = 0x100;
-/// H3_REQUEST_CANCELLED: the rest of a request is not sent, because its answer is whole.
+/// H3_REQUEST_CANCELLED: the client does not send the rest of a request whose response is complete.
 const REQUEST_CANCELLED: u32 = 0x10c;
 
-/// A connection, and what the server has said about it.
+/// A connection, and the data that the server has sent about it.
 #[derive(Debug)]
 pub struct Http3 {
     heard: Arc<Mutex<Heard>>,
     quic: Quic,
-    /// Goes last: it must not end while the connection lives (§6.2.1).
+    /// The sender of the control stream. It is the last field, because the stream must not end
+    /// while the connection is open (§6.2.1).
     _control: SendStream,
 }
 
-/// What came on the server's control stream, and what was wrong on any of its own streams.
+/// The data of the server's control stream, and an error on any of its own streams.
 #[derive(Debug, Default)]
 struct Heard {
     has_control: bool,
@@ -78,10 +79,10 @@ struct Heard {
 }
 
 impl Http3 {
-    /// Connects, and says what a client begins with (§6.2.1).
+    /// Connects, and opens the control stream with the settings (§6.2.1).
     ///
     /// # Errors
-    /// What QUIC says, or TLS.
+    /// Returns the errors of QUIC or of TLS.
     pub fn try_open(peer: &Peer) -> io::Result<Http3> {
         let quic = Quic::open(peer)?;
         let mut control = wait(quic.connection().open_uni())??;
@@ -92,16 +93,16 @@ impl Http3 {
         Ok(Http3 { heard, quic, _control: control })
     }
 
-    /// What carries it.
+    /// Returns the QUIC connection.
     pub fn quic(&self) -> &Quic {
         &self.quic
     }
 
-    /// Sends as much of a request as the server takes, and reads its answer, which is held against
-    /// the law.
+    /// Sends as much of a request as the server accepts, and reads its response, which is checked
+    /// by [`law`](crate::law).
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no response.
     #[track_caller]
     pub fn try_exchange(&self, request: &Request) -> Result<Response, Broken> {
         let mut bytes = head(request);
@@ -117,11 +118,11 @@ impl Http3 {
         self.judge(answer, outcome)
     }
 
-    /// The same for a request without content, with something else done behind the head of the
-    /// answer.
+    /// Does the same for a request without content, and calls `meanwhile` after the head of the
+    /// response.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// Returns the reason why there is no response.
     #[track_caller]
     pub fn exchange_around(
         &self,
@@ -143,10 +144,10 @@ impl Http3 {
         self.judge(answer, outcome)
     }
 
-    /// The value of a setting that the server has, once it has said its settings.
+    /// Returns the value of a setting of the server, after waiting for its settings.
     ///
     /// # Panics
-    /// When it says none, or something wrong.
+    /// Panics if it sends none, or wrong ones.
     pub fn setting(&self, name: u64) -> Option<u64> {
         let heard = || self.heard.lock().expect("no panic under the lock");
         assert!(is_reached(|| heard().settings.is_some()), "no settings");
@@ -156,10 +157,11 @@ impl Http3 {
         settings.find_map(|(found, value)| (*found == name).then_some(*value))
     }
 
-    /// The stream from which on requests are not answered any more, once the server has said so.
+    /// Returns the first stream to which the server does not respond any more, if it has sent
+    /// GOAWAY.
     ///
     /// # Panics
-    /// When it said something wrong.
+    /// Panics if it sent a wrong one.
     pub fn go_away(&self) -> Option<u64> {
         let heard = |heard: &Heard| (heard.wrong, heard.go_away);
         let (wrong, go_away) = heard(&self.heard.lock().expect("no panic under the lock"));
@@ -167,11 +169,11 @@ impl Http3 {
         go_away
     }
 
-    /// Holds what came against the law.
+    /// Checks the received data by the rules.
     #[track_caller]
     fn judge(&self, answer: Answer, outcome: Result<(), Broken>) -> Result<Response, Broken> {
         let heard = || self.heard.lock().expect("no panic under the lock");
-        // Of what comes on several streams at once either may be seen first.
+        // Data of several streams that arrive together can be processed in either order.
         let has_settings = outcome.is_err()
             || is_reached(|| {
                 let heard = heard();
@@ -192,11 +194,11 @@ impl Http3 {
 }
 
 impl Http3 {
-    /// Sends a request without content, and waits for the first bytes of its answer. Whoever drops
-    /// the rest of it stops the server.
+    /// Sends a request without content, and waits for the first bytes of its response. Dropping the
+    /// receiver stops the server.
     ///
     /// # Errors
-    /// Why there are none.
+    /// Returns the reason why there are none.
     pub fn try_begin(&self, request: &Request) -> Result<RecvStream, Broken> {
         let bytes = head(request);
         let (mut sender, mut receiver) =
@@ -207,12 +209,12 @@ impl Http3 {
     }
 }
 
-/// The head of a request.
+/// Returns the head of a request.
 fn head(request: &Request) -> Vec<u8> {
     frame(kind::HEADERS, &qpack::encode(&request.section(Protocol::Http3.scheme())))
 }
 
-/// Sends a request without content and reads the head of its answer.
+/// Sends a request without content and reads the head of its response.
 async fn begin(
     connection: &quinn::Connection,
     request: &[u8],
@@ -229,7 +231,7 @@ async fn begin(
     Ok(receiver)
 }
 
-/// Sends a request and reads its answer at the same time: either may wait for the other.
+/// Sends a request and reads its response at the same time, because either may wait for the other.
 async fn exchange(
     connection: &quinn::Connection,
     request: &[u8],
@@ -242,7 +244,7 @@ async fn exchange(
     outcome
 }
 
-/// Sends what is left of a request while its answer comes.
+/// Sends the rest of a request while its response arrives.
 async fn converse(
     sender: &mut SendStream,
     request: &[u8],
@@ -261,7 +263,7 @@ async fn converse(
     .await
 }
 
-/// As much as the server takes: that it stops the request is told by the answer (§4.1.1).
+/// Sends as much as the server accepts. If it stops the request, the response shows that (§4.1.1).
 async fn send(sender: &mut SendStream, request: &[u8]) {
     match sender.write_all(request).await {
         Ok(()) => sender.finish().expect("it was not finished before"),
@@ -275,7 +277,7 @@ async fn receive(receiver: &mut RecvStream, answer: &mut Answer) -> Result<(), B
     Ok(())
 }
 
-/// False at the end of the stream.
+/// Receives a piece; returns false at the end of the stream.
 async fn receive_some(receiver: &mut RecvStream, answer: &mut Answer) -> Result<bool, Broken> {
     match receiver.read_chunk(usize::MAX, true).await {
         Ok(Some(chunk)) => answer.take(&chunk.bytes).map(|()| true),
@@ -287,7 +289,7 @@ async fn receive_some(receiver: &mut RecvStream, answer: &mut Answer) -> Result<
     }
 }
 
-/// Why there is no connection any more.
+/// Returns the reason why the connection has ended.
 fn lost(error: ConnectionError, answer: &Answer) -> Broken {
     let has_begun = answer.head.is_some() || !answer.held.is_empty();
     match error {
@@ -300,14 +302,14 @@ fn lost(error: ConnectionError, answer: &Answer) -> Broken {
     }
 }
 
-/// What has come of an answer.
+/// The received part of a response.
 #[derive(Debug)]
 struct Answer {
     to_head: bool,
     head: Option<Response>,
     body: Vec<u8>,
     has_trailers: bool,
-    /// A frame that is not whole.
+    /// The bytes of an incomplete frame.
     held: Vec<u8>,
 }
 
@@ -355,12 +357,12 @@ impl Answer {
     }
 }
 
-/// Whether a type of frames has a meaning, or is forbidden.
+/// Returns whether a type of frames has a meaning, or is forbidden.
 fn is_known(kind: u64) -> bool {
     kind <= kind::GOAWAY || kind == kind::MAX_PUSH_ID || kind::RESERVED.contains(&kind)
 }
 
-/// Follows the streams that the server opens.
+/// Reads the streams that the server opens.
 async fn listen(connection: quinn::Connection, heard: Arc<Mutex<Heard>>) {
     while let Ok(stream) = connection.accept_uni().await {
         leave_alone(follow(stream, Arc::clone(&heard)));
@@ -387,7 +389,7 @@ async fn follow(mut stream: RecvStream, heard: Arc<Mutex<Heard>>) {
             match kind {
                 stream::CONTROL | stream::ENCODER | stream::DECODER => of_kind = Some(kind),
                 stream::PUSH => heard.wrong = Some("§4.6: nobody lets it push"),
-                // §6.2.3: of no meaning.
+                // §6.2.3: reserved types have no meaning.
                 _ => return,
             }
             if kind == stream::CONTROL && std::mem::replace(&mut heard.has_control, true) {
@@ -425,7 +427,7 @@ impl Heard {
     }
 }
 
-/// §7.2.4.
+/// Parses settings (§7.2.4).
 fn settings(mut payload: &[u8]) -> Result<Vec<(u64, u64)>, &'static str> {
     let mut settings: Vec<(u64, u64)> = Vec::new();
     while !payload.is_empty() {

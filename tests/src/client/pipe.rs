@@ -1,4 +1,4 @@
-//! The same stream of bytes as [`super::wire`] for libraries that wait by futures.
+//! The same byte stream as [`super::wire`] for libraries that wait by futures.
 
 use super::wire::{Peer, Wire};
 use rustls::ClientConnection;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A connected socket, and what encrypts it.
+/// A connected socket, and the state of its encryption.
 #[derive(Debug)]
 pub struct Pipe {
     socket: TcpStream,
@@ -16,10 +16,10 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Connects and shakes hands, which it waits for; within a runtime.
+    /// Connects and completes the TLS handshake, which blocks. It must be called within a runtime.
     ///
     /// # Errors
-    /// What the socket says, or TLS.
+    /// Returns the errors of the socket or of TLS.
     pub fn open(peer: &Peer) -> io::Result<Pipe> {
         let (socket, tls) = match Wire::open(peer)? {
             Wire::Plain(socket) => (socket, None),
@@ -32,7 +32,7 @@ impl Pipe {
         Ok(Pipe { socket: TcpStream::from_std(socket)?, tls })
     }
 
-    /// Hands over what is encrypted already.
+    /// Sends the bytes that are encrypted already.
     fn drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(tls) = &mut self.tls else { return Poll::Ready(Ok(())) };
         while tls.wants_write() {
@@ -46,7 +46,7 @@ impl Pipe {
     }
 }
 
-/// What can be read and written without waiting.
+/// Reads and writes without waiting.
 struct AtOnce<'a>(&'a TcpStream);
 
 impl Read for AtOnce<'_> {
@@ -102,7 +102,7 @@ impl AsyncWrite for Pipe {
             return Pin::new(&mut pipe.socket).poll_write(context, bytes);
         };
         let taken = tls.writer().write(bytes)?;
-        // What does not go now goes with the next, or by a flush.
+        // Bytes that cannot be sent now go with the next call, or with a flush.
         let _gone = pipe.drain(context)?;
         Poll::Ready(Ok(taken))
     }

@@ -1,8 +1,8 @@
-//! Exchanges that are under way: the client takes and sends as much of them as a case wants, when
-//! it wants, and over HTTP/2 and HTTP/3 has others answered on the same connection meanwhile.
+//! Open exchanges: the client reads and sends parts of them at times that a case decides, and over
+//! HTTP/2 and HTTP/3 exchanges other requests on the same connection meanwhile.
 //!
-//! What a client does not take, it has no room for: over HTTP/2 and HTTP/3 the window of the stream
-//! is shut, over HTTP/1 the buffers of the kernel are full.
+//! The client has no buffer for unread content: over HTTP/2 and HTTP/3 the window of the stream is
+//! used up, over HTTP/1 the buffers of the kernel are full.
 
 use super::http2::Http2;
 use super::http3::Http3;
@@ -13,14 +13,15 @@ use crate::response::Response;
 use crate::server::Server;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
-/// Room for content that nobody has asked for, on each stream.
+/// The window of each stream for content that is not requested yet.
 pub const ROOM_BYTES: u32 = 32 << 10;
-/// Room on a connection of HTTP/3, for all of its streams.
+/// The window of a connection of HTTP/3 for all of its streams.
 const CONNECTION_BYTES: u32 = 4 << 20;
-/// What the kernel keeps for a client of HTTP/1: a few segments of the loopback interface.
+/// The receive buffer of the kernel for a client of HTTP/1: a few segments of the loopback
+/// interface.
 const RECEIVE_BYTES: usize = 256 << 10;
 
-/// An exchange. Only the client that has begun it can go on with it.
+/// An exchange. Only the client that has begun it can continue it.
 #[derive(Debug)]
 pub struct Underway {
     is_upload: bool,
@@ -35,10 +36,10 @@ enum Way {
 }
 
 impl Client {
-    /// A connection with little room for what is not taken.
+    /// Connects with small buffers for unread content.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if the connection fails.
     #[track_caller]
     pub fn with_little_room(server: &Server) -> Client {
         let peer = server.peer();
@@ -59,20 +60,20 @@ impl Client {
         }
     }
 
-    /// Sends a request without content, and reads nothing of its answer.
+    /// Sends a request without content, and reads nothing of its response.
     ///
     /// # Panics
-    /// When the server does not take it.
+    /// Panics if the server does not accept it.
     #[track_caller]
     pub fn begin(&mut self, request: &Request) -> Underway {
         self.set_aside(request, false)
     }
 
-    /// Sends the head of a request, whose content is told by [`Client::send`] and
+    /// Sends the head of a request, whose content follows by [`Client::send`] and
     /// [`Client::finish`].
     ///
     /// # Panics
-    /// When the server does not take it.
+    /// Panics if the server does not accept it.
     #[track_caller]
     pub fn begin_upload(&mut self, request: &Request) -> Underway {
         self.set_aside(&request.clone().field("Transfer-Encoding", "chunked"), true)
@@ -96,10 +97,11 @@ impl Client {
         Underway { is_upload, way: it_goes_on(begun) }
     }
 
-    /// Reads until so much content has come in all, or the answer's end: what has come so far.
+    /// Reads until so many bytes of content have arrived in total, or the end of the response.
+    /// Returns the content so far.
     ///
     /// # Panics
-    /// When it does not come.
+    /// Panics if it does not arrive.
     #[track_caller]
     pub fn take<'a>(&'a mut self, underway: &'a mut Underway, bytes: usize) -> &'a [u8] {
         it_goes_on(match (self, &mut underway.way) {
@@ -113,7 +115,7 @@ impl Client {
     /// Sends more content.
     ///
     /// # Panics
-    /// When the server does not take it.
+    /// Panics if the server does not accept it.
     #[track_caller]
     pub fn send(&mut self, underway: &mut Underway, piece: &[u8]) {
         it_goes_on(match (self, &mut underway.way) {
@@ -129,20 +131,20 @@ impl Client {
         });
     }
 
-    /// Sends the rest of an upload, and reads the answer to its end. Over HTTP/1 the rest has to
+    /// Sends the rest of an upload, and reads the response to its end. Over HTTP/1 the rest has to
     /// fit into the buffers of the kernel.
     ///
     /// # Panics
-    /// When no answer comes, or one against the law.
+    /// Panics if no response arrives, or one that breaks the rules.
     #[track_caller]
     pub fn finish(&mut self, underway: Underway, rest: &[u8]) -> Response {
         it_goes_on(self.try_finish(underway, rest))
     }
 
-    /// As [`Client::finish`], for an answer that may be cut.
+    /// Does the same as [`Client::finish`], for a response that may be incomplete.
     ///
     /// # Errors
-    /// Why there is no whole answer.
+    /// Returns the reason why there is no complete response.
     pub fn try_finish(&mut self, underway: Underway, rest: &[u8]) -> Result<Response, Broken> {
         let Underway { is_upload, way } = underway;
         assert!(is_upload || rest.is_empty(), "the request is whole already");
@@ -160,10 +162,10 @@ impl Client {
         }
     }
 
-    /// Has the server stop; the connection stays.
+    /// Asks the server to stop; the connection stays open.
     ///
     /// # Panics
-    /// Over HTTP/1, where nobody can do that.
+    /// Panics over HTTP/1, where this is impossible.
     #[track_caller]
     pub fn stop(&mut self, underway: Underway) {
         match (self, underway.way) {
@@ -177,7 +179,7 @@ impl Client {
 
 const ANOTHER: &str = "an exchange of another client";
 
-/// A chunk of HTTP/1; none for no bytes, which would be the last one.
+/// Returns a chunk of HTTP/1; nothing for an empty piece, which would be the last chunk.
 fn chunk(piece: &[u8]) -> Vec<u8> {
     match piece {
         [] => Vec::new(),

@@ -8,7 +8,7 @@ use crate::client::wire::Peer;
 use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use std::time::Duration;
 
-/// What an attacker does, again and again.
+/// The repeated action of an attacker.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Turn {
     RapidReset,
@@ -27,7 +27,7 @@ pub(super) enum Turn {
     ShutWindows,
 }
 
-/// What is known to have been tried on servers of HTTP/2, in the words of HTTP/3.
+/// Known attacks on servers of HTTP/2, translated to HTTP/3.
 pub(super) const FLOODS: &[Flood] = &[
     calm("rapid reset", Turn::RapidReset),
     calm("answers that are stopped", Turn::StoppedAnswers),
@@ -38,9 +38,9 @@ pub(super) const FLOODS: &[Flood] = &[
     calm("frames that nobody knows", Turn::UnknownFrames),
     calm("frames that nobody knows, of a request", Turn::UnknownFramesOfRequests),
     calm("empty DATA", Turn::EmptyData),
-    // A byte each, of which nothing comes.
+    // A stream of one byte without effect.
     borne("streams cancelled in QPACK", Turn::CancelledInQpack),
-    // Answers of 408 and 431 are owed to them, and to only so many.
+    // The server owes responses with 408 and 431, and their number is limited.
     borne("half a head", Turn::HalfHeads),
     borne("heads beyond the limit", Turn::HugeHeads),
     calm("heads of too many fields", Turn::ManyFields),
@@ -55,7 +55,7 @@ const fn borne(name: &'static str, turn: Turn) -> Flood {
     super::borne(name, Kind::Http3(turn))
 }
 
-/// A byte of these floods takes as much as so many of HTTP/2, for the client too.
+/// A byte of these floods costs as much as so many of HTTP/2, for the client too.
 const SIZE: u64 = 8;
 
 /// H3_EXCESSIVE_LOAD (RFC 9114 §8.1).
@@ -64,10 +64,10 @@ const EXCESSIVE_LOAD: u64 = 0x107;
 const CANCELLED: VarInt = VarInt::from_u32(0x10c);
 /// PRIORITY_UPDATE of a request (RFC 9218 §7.2).
 const PRIORITY_UPDATE: u64 = 0xf0700;
-/// A type of frames and of streams that nobody knows (RFC 9114 §7.2.8, §6.2.3).
+/// An unknown type of frames and of streams (RFC 9114 §7.2.8, §6.2.3).
 const UNKNOWN: u64 = 0x21;
 
-/// Floods on one connection until its end.
+/// Floods one connection until its end.
 pub(super) fn attack(turn: Turn, peer: &Peer, leave: Leave) -> End {
     let quic = match Quic::open(peer) {
         Ok(quic) => quic,
@@ -76,7 +76,7 @@ pub(super) fn attack(turn: Turn, peer: &Peer, leave: Leave) -> End {
     let connection = quic.connection().clone();
     at_once(async move {
         let mut attacker = Attacker { connection, control: None, streams: Vec::new() };
-        // Whatever fails does so because the connection has ended.
+        // Any failure means that the connection has ended.
         let flood = async {
             attacker.begin().await?;
             attacker.flood(turn, leave).await
@@ -84,7 +84,7 @@ pub(super) fn attack(turn: Turn, peer: &Peer, leave: Leave) -> End {
         match tokio::time::timeout(leave.left(), flood).await {
             Ok(Some(())) => End::Left,
             Ok(None) => end_of(&attacker.connection.closed().await),
-            // It waited for the server when it was time to leave.
+            // The attacker was waiting for the server when its time ended.
             Err(_) if leave.until.is_some() => End::Left,
             Err(_) => End::Hung,
         }
@@ -106,12 +106,12 @@ fn end_of(error: &ConnectionError) -> End {
 struct Attacker {
     connection: Connection,
     control: Option<SendStream>,
-    /// Those that stay.
+    /// Streams that stay open.
     streams: Vec<(SendStream, Option<RecvStream>)>,
 }
 
 impl Attacker {
-    /// What every client begins with.
+    /// Opens the control stream with the settings.
     async fn begin(&mut self) -> Option<()> {
         let mut control = self.connection.open_uni().await.ok()?;
         let settings = [&integer(stream::CONTROL)[..], &frame(kind::SETTINGS, &[])].concat();
@@ -120,7 +120,8 @@ impl Attacker {
         Some(())
     }
 
-    /// Turn after turn, as fast as the server lets it; nothing when the connection has ended.
+    /// Runs turn after turn, as fast as the server allows; returns `None` when the connection has
+    /// ended.
     async fn flood(&mut self, turn: Turn, leave: Leave) -> Option<()> {
         let mut vain_looks = 0;
         while self.connection.close_reason().is_none() {
@@ -170,7 +171,7 @@ impl Attacker {
         Some(true)
     }
 
-    /// The whole of a request, of whose answer nothing is wanted.
+    /// Sends a whole request and stops its response.
     async fn stop_an_answer(&self) -> Option<bool> {
         let (mut sender, mut receiver) = self.open().await?;
         sender.write_all(&head("GET", "/large.bin")).await.ok()?;
@@ -179,7 +180,7 @@ impl Attacker {
         Some(true)
     }
 
-    /// A request that is none (RFC 9114 §4.1.2), which the server has to reset.
+    /// Sends a malformed request (RFC 9114 §4.1.2), which the server has to reset.
     async fn be_reset(&self) -> Option<bool> {
         let (mut sender, _receiver) = self.open().await?;
         let fields = frame(kind::HEADERS, &qpack::encode(&[("Upper", "case")]));
@@ -190,7 +191,7 @@ impl Attacker {
 
     async fn uni_stream(&self, bytes: &[u8]) -> Option<bool> {
         let mut sender = self.connection.open_uni().await.ok()?;
-        // It may be stopped by now.
+        // The server may have stopped it by now.
         let _stopped = sender.write_all(bytes).await;
         let _stopped = sender.finish();
         Some(true)
@@ -201,7 +202,7 @@ impl Attacker {
         Some(true)
     }
 
-    /// On a request that goes on, opened when there is none.
+    /// Sends bytes on an open request, opening one if necessary.
     async fn on_request(&mut self, bytes: &[u8]) -> Option<bool> {
         if self.streams.is_empty() {
             let (mut sender, receiver) = self.open().await?;
@@ -210,13 +211,13 @@ impl Attacker {
         }
         let (sender, _) = self.streams.first_mut()?;
         if sender.write_all(&bytes.repeat(50)).await.is_err() {
-            // The answer is whole, and the server wants no more of the request.
+            // The response is complete, and the server has stopped the request.
             self.streams.clear();
         }
         Some(true)
     }
 
-    /// Streams that never were are cancelled (RFC 9204 §4.4.2).
+    /// Cancels streams that never existed (RFC 9204 §4.4.2).
     async fn on_decoder_stream(&mut self) -> Option<bool> {
         if self.streams.is_empty() {
             let mut sender = self.connection.open_uni().await.ok()?;
@@ -227,7 +228,7 @@ impl Attacker {
         Some(true)
     }
 
-    /// As many as may be open, each with a head that is not whole.
+    /// Opens as many streams as allowed, each with an incomplete head.
     async fn half_a_head(&mut self) -> Option<bool> {
         if self.streams.len() >= 100 {
             return Some(false);
@@ -239,19 +240,19 @@ impl Attacker {
         Some(true)
     }
 
-    /// A head that is too large for these fields, whose answer is read.
+    /// Sends a head that is too large because of these fields, and reads its response.
     async fn refused_head(&self, fields: &[(&str, &str)]) -> Option<bool> {
         let (mut sender, mut receiver) = self.open().await?;
         let pseudo = [(":method", "GET"), (":scheme", "https"), (":path", "/")];
         let fields = qpack::encode(&[&pseudo, fields].concat());
-        // The answer comes before all of it was sent.
+        // The response arrives before all of the head was sent.
         let _stopped = sender.write_all(&frame(kind::HEADERS, &fields)).await;
         let _stopped = sender.finish();
         let _reset = receiver.read_to_end(1 << 20).await;
         Some(true)
     }
 
-    /// Answers that are asked for and not read.
+    /// Sends a request and does not read its response.
     async fn unread_answer(&mut self) -> Option<bool> {
         if self.streams.len() >= 100 {
             return Some(false);

@@ -1,5 +1,5 @@
-//! What clients over TLS are told about HTTP/3 (RFC 7838): where it is, unless the operator knows
-//! better.
+//! The announcement of HTTP/3 to clients over TLS (RFC 7838): the address of the server's own
+//! listener, unless the operator sets another value.
 
 use pinion_tests::client::Client;
 use pinion_tests::client::wire::Peer;
@@ -19,7 +19,7 @@ struct Served {
 }
 
 impl Served {
-    /// With a listener in the clear, one over TLS and one over QUIC.
+    /// Starts a server with a plain listener, one over TLS and one over QUIC.
     fn start(io: Io, flags: &[&str]) -> Served {
         let files = Folder::with("alt-svc", [("site/index.html", "home")]);
         let (authority, pair) = pairs(&files);
@@ -28,12 +28,12 @@ impl Served {
         Served { server, authority, _files: files }
     }
 
-    /// What the server has by itself: where its listener over QUIC is.
+    /// Returns the default value of the server: the address of its listener over QUIC.
     fn found(&self) -> String {
         format!("h3=\":{}\"; ma=86400", self.server.address_over(Protocol::Http3).port())
     }
 
-    /// What every kind of answer over a protocol tells.
+    /// Checks the field in every kind of response over a protocol.
     #[track_caller]
     fn tells(&self, protocol: Protocol, value: Option<&str>) {
         let address = self.server.address_over(protocol);
@@ -44,14 +44,14 @@ impl Served {
     }
 }
 
-/// Whom clients trust, and what the server has from there: `a`.
+/// Returns an authority that clients trust, and a certificate `a` from it.
 fn pairs(files: &Folder) -> (Pair, Pair) {
     let authority = Pair::new(files, "authority", &["authority.test"]);
     let pair = authority.vouch(files, "a", &["localhost"]);
     (authority, pair)
 }
 
-/// Of each kind one, with the status that it should have.
+/// Returns one response of each kind, with the status that it should have.
 #[track_caller]
 fn answers(address: SocketAddr, protocol: Protocol, authority: &Pair) -> Vec<(Response, u16)> {
     let mut client = Client::open(&Peer::new(address, protocol, Some(&authority.cert)));
@@ -76,13 +76,14 @@ fn over_tls_every_answer_says_where_http3_is() {
         let served = Served::start(io, &[]);
         let found = served.found();
         OVER_TLS.into_iter().for_each(|protocol| served.tells(protocol, Some(&found)));
-        // Whoever is there knows it, and in the clear anybody could have written it.
+        // Clients over QUIC know the address already, and an unencrypted field could come from an
+        // attacker.
         NOT_OVER_TLS.into_iter().for_each(|protocol| served.tells(protocol, None));
         served.server.stop();
     }
 }
 
-/// The port that clients see may be another one, or one of another machine.
+/// Clients may see another port, or that of another machine.
 #[test]
 fn the_operator_knows_better() {
     const ELSEWHERE: &str = "h3=\"quic.example.org:443\"; ma=60";
@@ -97,7 +98,7 @@ fn the_operator_knows_better() {
     }
 }
 
-/// Where HTTP/3 ends somewhere else, the server itself speaks none.
+/// HTTP/3 is provided by another server, and this one has no listener for it.
 #[test]
 fn what_the_operator_says_is_sent_by_listeners_without_h3() {
     const ELSEWHERE: &str = "h3=\":443\"";
@@ -129,7 +130,7 @@ fn without_a_listener_over_quic_nothing_is_said() {
     server.stop();
 }
 
-/// Two listeners over TLS of which one is not to speak of HTTP/3, and two over QUIC.
+/// Two listeners over TLS, of which one must not announce HTTP/3, and two over QUIC.
 #[test]
 fn a_listener_without_h3_is_silent_about_it() {
     let files = Folder::with("alt-svc-two", [("site/index.html", "home")]);

@@ -1,6 +1,8 @@
-//! Who sends nonsense, or goes away in the middle, harms nobody else; and what an error page is.
+//! Clients that send nonsense, or disconnect in the middle, affect no others; and the contents of
+//! an error page.
 //!
-//! What is refused, and by which status, is in `connection.rs`, `smuggling.rs` and `limits.rs`.
+//! `connection.rs`, `smuggling.rs` and `limits.rs` test which requests are refused with which
+//! status.
 
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
@@ -13,7 +15,7 @@ use rustix::net::sockopt::set_socket_linger;
 use std::time::Duration;
 
 const LARGE_BYTES: usize = 8 << 20;
-/// Why none of this is for other versions.
+/// The reason why these cases only run over HTTP/1.
 const BYTES: &str = "bytes that are no request of HTTP/1, or not all of one";
 /// An error page fits into one packet together with its head.
 const PAGE_MAX_BYTES: usize = 1000;
@@ -24,10 +26,10 @@ fn site() -> Folder {
     folder
 }
 
-/// How a browser begins that was told `https:`.
+/// The first bytes of a browser with an `https:` URL.
 const TLS_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
-/// One of each kind, with the status it gets.
+/// Returns one refused request of each kind, with its status.
 fn refused() -> Vec<(u16, Vec<u8>)> {
     let line = |line: &str| format!("{line}\r\nHost: localhost\r\n\r\n").into_bytes();
     vec![
@@ -48,7 +50,7 @@ fn refused() -> Vec<(u16, Vec<u8>)> {
 #[test]
 fn a_refused_request_ends_its_own_connection_alone() {
     let site = site();
-    // One worker, so that all of them meet.
+    // One worker handles all of them.
     Matrix::of(site.path()).serve(&["--workers", "1"]).http1_only(BYTES).run(|server| {
         let mut kept = server.connect();
         let mut half = server.connect();
@@ -126,8 +128,8 @@ fn the_page_of_an_error_is_small_and_clean() {
     });
 }
 
-/// A refusal of the wire is an answer of the site like any other: its security fields stand in it,
-/// and HEAD gets no content (RFC 9110 §9.3.2).
+/// An error response of the engine has the security fields of the site like any other response, and
+/// a response to HEAD has no content (RFC 9110 §9.3.2).
 #[test]
 fn a_refusal_has_the_fields_of_the_site() {
     Matrix::of(site().path()).http1_only(BYTES).run(|server| {
@@ -156,14 +158,15 @@ fn a_refusal_has_the_fields_of_the_site() {
     });
 }
 
-/// A refused request with one more field, behind its request line; `None` when it has no line.
+/// Inserts one more field into a refused request, after its request line; returns `None` if it has
+/// no line.
 fn with_field(bytes: &[u8], line: &str) -> Option<Vec<u8>> {
     let end = bytes.windows(2).position(|pair| pair == b"\r\n")? + 2;
     let (front, rest) = bytes.split_at(end);
     Some([front, line.as_bytes(), b"\r\n", rest].concat())
 }
 
-/// Requests that are right as such.
+/// Returns requests that are well-formed.
 fn answered_by_an_error() -> Vec<(u16, Request)> {
     vec![
         (400, Request::get("/../")),
@@ -174,7 +177,7 @@ fn answered_by_an_error() -> Vec<(u16, Request)> {
     ]
 }
 
-/// It says what happened, asks for nothing else, and is about no resource.
+/// Checks a page: it describes the error, loads nothing else, and has no validator of a resource.
 #[track_caller]
 fn is_a_clean_page(response: &Response, status: u16) {
     assert_eq!(response.status, status, "{response}");
@@ -195,7 +198,7 @@ fn is_a_clean_page(response: &Response, status: u16) {
     }
 }
 
-/// The status and its reason phrase. Beside the page only HTTP/1 tells that.
+/// Checks the status and its reason phrase. Besides the page, only HTTP/1 has the phrase.
 #[track_caller]
 fn is_the_title(shown: &str, response: &Response) {
     let (status, reason) = shown.split_once(' ').expect("two words");
@@ -206,7 +209,7 @@ fn is_the_title(shown: &str, response: &Response) {
     }
 }
 
-/// The same as text.
+/// Checks the error as text.
 #[track_caller]
 fn is_a_clean_text(response: &Response, status: u16) {
     assert_eq!(response.status, status, "{response}");
@@ -234,7 +237,7 @@ fn clients_that_vanish_leave_nothing_behind() {
     });
 }
 
-/// Goes by a reset (as after a crash), or in order.
+/// Ends the connection by a reset (as after a crash), or in an orderly way.
 fn leave(connection: Connection, by_reset: bool) {
     if by_reset {
         set_socket_linger(connection.stream(), Some(Duration::ZERO)).expect("a socket");

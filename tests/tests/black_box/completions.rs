@@ -1,5 +1,5 @@
-//! Completions as somebody has them who presses the tabulator: each shell loads its script and
-//! completes command lines itself.
+//! Completions as users see them who press the tab key: each shell loads its script and completes
+//! command lines itself.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A command line up to the cursor, what must be offered, and what must not.
+/// A command line up to the cursor, the words that must be offered, and those that must not.
 const LINES: &[(&str, &[&str], &[&str])] = &[
     ("pinion bu", &["build"], &["serve", "bundle"]),
     ("pinion re", &["releases"], &["rollback"]),
@@ -24,7 +24,7 @@ const LINES: &[(&str, &[&str], &[&str])] = &[
     ("pinion man pub", &["publish"], &["pinion"]),
 ];
 
-/// What a shell offers at the end of a line, in a folder with its script.
+/// Returns the words that a shell offers at the end of a line, in a folder with its script.
 type Complete = fn(&Folder, &str) -> BTreeSet<String>;
 
 #[track_caller]
@@ -44,7 +44,7 @@ fn completes(shell: &str, script: &str, complete: Complete) {
     }
 }
 
-/// Runs a shell in a folder; it finds the program, and no files of the user.
+/// Runs a shell in a folder. It finds the program, but no files of the user.
 #[track_caller]
 fn said(shell: &mut Command, folder: &Folder) -> String {
     let mut path = vec![PathBuf::from(pinion().parent().expect("a folder"))];
@@ -59,7 +59,7 @@ fn said(shell: &mut Command, folder: &Folder) -> String {
     String::from_utf8(ended.stdout).expect("text")
 }
 
-/// The words as the shell itself sets them for a function that completes.
+/// Sets the words as the shell does for a completion function.
 fn in_bash(folder: &Folder, line: &str) -> BTreeSet<String> {
     const SCRIPT: &str = r#"
         . ./pinion.bash
@@ -75,7 +75,7 @@ fn in_bash(folder: &Folder, line: &str) -> BTreeSet<String> {
     said(&mut bash, folder).lines().map(str::to_owned).collect()
 }
 
-/// The shell tells what it would offer, each word with its description behind a tabulator.
+/// fish prints the words that it would offer, each with its description after a tab.
 fn in_fish(folder: &Folder, line: &str) -> BTreeSet<String> {
     let mut fish = program("fish", "fish");
     fish.args(["--no-config", "-c", "source pinion.fish; complete -C $argv[1]", line]);
@@ -83,8 +83,8 @@ fn in_fish(folder: &Folder, line: &str) -> BTreeSet<String> {
     lines.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect()
 }
 
-/// An interactive shell on a terminal, in which a key is pressed. What its completion system adds
-/// is written to a file on the way; then it ends.
+/// Runs an interactive shell on a terminal, in which a key is pressed. The words that its
+/// completion system adds are written to a file; then it ends.
 fn in_zsh(folder: &Folder, line: &str) -> BTreeSet<String> {
     const OWN: &str = r#"
         PROMPT='ready>'

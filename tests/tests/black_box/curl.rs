@@ -1,4 +1,4 @@
-//! curl, the client everybody has: each of its ways to ask, checked by what it makes of the answer.
+//! curl, the most common client: each kind of its requests, checked by its report of the response.
 
 use pinion_tests::body::noise;
 use pinion_tests::folder::Folder;
@@ -11,7 +11,8 @@ use std::ffi::OsStr;
 use std::fs;
 
 const LARGE_BYTES: usize = 2 << 20;
-/// curl expects `100 Continue` by itself from this size on, and so much is more than we read.
+/// curl sends `Expect: 100-continue` by default from this size on, and it is more than the server
+/// accepts.
 const UPLOAD_BYTES: usize = (1 << 20) + 1;
 const MIDDLE_BYTES: usize = 200_000;
 
@@ -26,20 +27,20 @@ fn site() -> Folder {
     folder
 }
 
-/// Runs a case over a folder in every way that curl knows.
+/// Runs a case with a folder over every protocol that curl knows.
 #[track_caller]
 fn every_way(site: &Folder, case: impl Fn(&Server)) {
     Matrix::of(site.path()).over(Protocol::is_known_to_curl, "curl").run(case);
 }
 
-/// Where curl can ask twice: Debian's fails when it uses a connection of HTTP/2 again that began
-/// without TLS, whatever the server.
+/// Protocols over which curl can send two requests: Debian's curl fails when it uses an HTTP/2
+/// connection again that began without TLS, with any server.
 const ASKS_TWICE: fn(Protocol) -> bool =
     |protocol| protocol.is_known_to_curl() && protocol != Protocol::Http2Clear;
 
-/// What curl has made of one answer.
+/// The report of curl about one response.
 struct Got {
-    /// What `--write-out '%{json}'` tells.
+    /// The data of `--write-out '%{json}'`.
     report: Value,
     /// The field lines: names in lower case, each with its values.
     fields: Value,
@@ -59,7 +60,7 @@ impl Got {
     }
 }
 
-/// Runs curl; its exit code, what it tells of each answer, and all content it got.
+/// Runs curl; returns its exit code, its report of each response, and all content.
 #[track_caller]
 fn run<S: AsRef<OsStr>>(server: &Server, arguments: &[S]) -> (Option<i32>, Vec<Got>, Vec<u8>) {
     let mut curl = server.curl();
@@ -76,7 +77,7 @@ fn run<S: AsRef<OsStr>>(server: &Server, arguments: &[S]) -> (Option<i32>, Vec<G
     (output.status.code(), told.chunks_exact(2).map(pair).collect(), output.stdout)
 }
 
-/// One answer and its content, from a run that succeeds.
+/// Returns one response and its content, from a run that succeeds.
 #[track_caller]
 fn curl(server: &Server, target: &str, flags: &[&str]) -> (Got, Vec<u8>) {
     let url = server.url(target);
@@ -201,7 +202,7 @@ fn curl_undoes_every_coding() {
                     "{received} bytes as {coding}"
                 );
             }
-            // RFC 9112 §7.4: no transfer coding but chunked is known, so none is used.
+            // RFC 9112 §7.4: the server knows no transfer coding but chunked, so it uses none.
             let (got, content) = curl(server, "/text.txt", &["--tr-encoding"]);
             assert_eq!((got.field("transfer-encoding"), content.len()), (None, text.len()));
         });
@@ -223,7 +224,7 @@ fn one_connection_serves_request_after_request() {
             (&["--http1.0"][..], [1, 1]),
             (&["--http1.0", "--header", "Connection: keep-alive"], [1, 0]),
             (&["--header", "Connection: close"], [1, 1]),
-            // An upgrade to HTTP/2 is offered and not taken.
+            // An upgrade to HTTP/2 is offered and not accepted.
             (&["--http2"], [1, 0]),
             (&["--data", "a small form"], [1, 0]),
         ] {
@@ -268,10 +269,11 @@ fn uploads_are_answered() {
             (&["--data-binary", &small, "--header", "Expect: 100-continue"], 405),
             (&["--upload-file", &small_path, "--header", "Expect: 100-continue"], 405),
             (&["--form", "file=x;filename=y"], 405),
-            // More than a window of HTTP/2 takes.
+            // More content than a window of HTTP/2.
             (&["--data-binary", &middle], 405),
             (&["--upload-file", &middle_path], 405),
-            // Over the limit: told before a byte of it is sent where curl asks first, else after.
+            // Content over the limit: it is refused before its first byte if curl waits for that,
+            // otherwise after it.
             (&["--data-binary", &large], 413),
             (&["--upload-file", &large_path], 413),
             (&["--data-binary", &large, "--header", "Expect:"], 413),
@@ -282,7 +284,7 @@ fn uploads_are_answered() {
                 assert_eq!(got.field("allow"), Some("GET, HEAD, OPTIONS"), "{flags:?}");
             }
         }
-        // With the expectation, which curl has over HTTP/1 alone, nothing of the content is sent.
+        // With the expectation, which curl uses over HTTP/1 only, no content is sent.
         if server.protocol().is_http1() {
             let (got, _) = curl(server, target, &["--data-binary", &large]);
             assert_eq!(got.number("size_upload"), 0);
@@ -316,7 +318,7 @@ fn dot_segments_are_removed_by_the_server_too() {
         ] {
             assert_eq!(curl(server, target, &["--path-as-is"]).0.status(), status, "{target}");
         }
-        // Without the flag curl removes those that stand there plainly.
+        // Without the flag curl removes literal dot segments.
         assert_eq!(curl(server, "/docs/../../index.html", &[]).0.status(), 200);
     });
 }
@@ -330,16 +332,17 @@ fn other_methods_and_targets() {
         let all = ["--request", "OPTIONS", "--request-target", "*"];
         assert_eq!(curl(server, "/", &all).0.status(), 204);
         assert_eq!(curl(server, "/", &["--request", "DELETE"]).0.status(), 405);
-        // Requests for a proxy go out as HTTP/1.
+        // Requests for a proxy are sent with HTTP/1.
         if server.protocol() != Protocol::Http1 {
             return;
         }
-        // To a proxy curl sends the absolute form: an origin server takes it (RFC 9112 §3.2.2).
+        // To a proxy curl sends the absolute form, which an origin server accepts (RFC 9112
+        // §3.2.2).
         let proxy = server.url("/");
         let flags = ["--proxy", &proxy, "--noproxy", "nobody.invalid", "http://site.invalid/docs/"];
         let (code, got, content) = run(server, &flags);
         assert_eq!((code, got[0].status(), content.as_slice()), (Some(0), 200, b"docs".as_slice()));
-        // A tunnel is not opened.
+        // A tunnel is refused.
         let (_, got, _) = run(server, &[&["--proxytunnel"], &flags[..]].concat());
         assert_eq!(got[0].number("http_connect"), 501);
     });

@@ -1,4 +1,4 @@
-//! The yardstick `--dummy` over every protocol: the same few bytes, with nothing of a site.
+//! The constant responses of `--dummy` over every protocol: the same few bytes, without a site.
 
 use pinion_tests::client::http3::kind;
 use pinion_tests::client::qpack;
@@ -19,7 +19,7 @@ fn start(protocol: Protocol, io: Io, flags: &[&str]) -> Server {
     Start::serve(flags).in_way(way).start()
 }
 
-/// The names of the fields, in lower case and in order, and the content; the status is 200.
+/// Returns the names of the fields, in lower case and in order, and the content; the status is 200.
 #[track_caller]
 fn answer(server: &Server) -> (Vec<(String, String)>, Vec<u8>) {
     if !server.protocol().is_known_to_curl() {
@@ -37,14 +37,14 @@ fn answer(server: &Server) -> (Vec<(String, String)>, Vec<u8>) {
     (fields.split("\r\n").map(field).collect(), told[end + 4..].to_vec())
 }
 
-/// HEADERS with a request that has one more field.
+/// Returns a HEADERS frame of a request that has one more field.
 fn request(name: &str) -> Vec<u8> {
     let mut section = Request::get("/any/thing").section("https");
     section.push((name.to_owned(), "x".to_owned()));
     frame(kind::HEADERS, &qpack::encode(&section))
 }
 
-/// What comes back on a stream of its own.
+/// Sends bytes on a new stream and returns its receiving side.
 #[track_caller]
 fn ask(quic: &Quic, bytes: &[u8]) -> RecvStream {
     let opened = wait(quic.connection().open_bi()).expect("no wait");
@@ -74,7 +74,8 @@ fn answer_over_quic(server: &Server) -> (Vec<(String, String)>, Vec<u8>) {
     (fields, content)
 }
 
-/// What every answer has, by the protocol; HTTP/1 keeps its connection without a word.
+/// Checks the fields of a response, which depend on the protocol; HTTP/1 connections are persistent
+/// without a field.
 #[track_caller]
 fn says(server: &Server, content: &[u8]) {
     let (mut fields, found) = answer(server);
@@ -101,7 +102,8 @@ fn every_protocol_has_the_same_13_bytes_and_nothing_else() {
     }
 }
 
-/// What `--stats` counts has left: HEAD brings no content, whether the answer waits or not.
+/// `--stats` counts the bytes that were sent: a response to HEAD has no content, whether or not it
+/// is delayed.
 #[test]
 fn content_is_counted_where_there_is_some() {
     for (&protocol, io) in Protocol::SPOKEN.iter().flat_map(|p| Io::BOTH.map(|io| (p, io))) {
@@ -121,11 +123,11 @@ fn content_is_counted_where_there_is_some() {
     }
 }
 
-/// Far longer than what is seen meanwhile may take.
+/// A delay far longer than the checks take.
 const LONG: [&str; 5] = ["--dummy", "--dummy-delay", "60s", "--workers", "1"];
 
-/// What the server says by itself comes at once, although it was asked later: by then the only
-/// worker has read the request, and has not answered it.
+/// Responses of the server itself are sent at once, although their requests are later: by then the
+/// only worker has read the delayed request without responding to it.
 #[test]
 fn over_http1_an_answer_takes_its_time() {
     for (protocol, io) in [Protocol::Http1, Protocol::Http1Tls]

@@ -1,4 +1,4 @@
-//! Pages of a site in place of the built-in ones: `_400.html` and its like at the root.
+//! Pages of a site in place of the built-in ones: `_400.html` and similar files at the root.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Matrix, explained_ways};
@@ -7,7 +7,7 @@ use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, build, run};
 use std::fs;
 
-/// A site whose error pages say their own names.
+/// Returns a site whose error pages contain their own names.
 fn site() -> Folder {
     let names = [
         "index.html",
@@ -53,13 +53,13 @@ fn the_page_of_a_status_answers_wherever_that_status_does() {
         is_page(&range, 416, "_416.html");
         assert_eq!(range.field("Content-Range"), Some("bytes */10"));
         is_page(&asked(Request::get("/index.html").field("If-Match", "\"x\"")), 412, "_412.html");
-        // Whatever the client likes best: the site has one page for it.
+        // The site has one page for the status, whatever type the client prefers.
         let text = Request::new("PUT", "/index.html").field("Accept", "text/html");
         is_page(&asked(text), 405, "_405.txt");
     });
 }
 
-/// What cannot be read has no host and no path, and is answered all the same.
+/// A request that cannot be parsed has no host and no path, but gets the page.
 #[test]
 fn the_page_answers_what_cannot_be_read_and_the_connection_ends() {
     Matrix::of(site().path()).http1_only("heads that cannot be read as HTTP/1").run(|server| {
@@ -98,7 +98,7 @@ fn they_have_no_address_of_their_own_but_at_the_root_alone() {
         }
         assert_eq!(server.get("/a/_405.html").text(), "a/_405.html");
         assert_eq!(server.get("/500").text(), "500.html");
-        // There is none for what is missing: the built-in one answers.
+        // The site has no page for missing paths, so the built-in one is sent.
         assert!(server.get("/nothing").text().contains("404 Not Found"));
     });
 }
@@ -114,7 +114,7 @@ fn fields_of_the_whole_site_go_with_them() {
     });
 }
 
-/// The pages are held apart from the file.
+/// Error pages are kept in memory, independent of the file.
 #[test]
 fn a_damaged_page_gives_way_to_the_built_in_one_and_a_damaged_site_keeps_its_page() {
     let folder = Folder::new("damaged-error-pages");
@@ -163,6 +163,6 @@ fn what_is_not_used_is_told() {
     run(&["extract".as_ref(), archive.as_os_str(), "-o".as_ref(), out.as_ref()]);
     build(&out, &listed, &[]);
     let diff = run(&["diff".as_ref(), archive.as_os_str(), listed.as_ref()]).stdout;
-    // What lies in the archive without being used does not come back.
+    // The archive also contains unused bodies, which do not come back.
     assert!(diff.contains("0 added, 0 removed, 0 changed"), "{diff}");
 }

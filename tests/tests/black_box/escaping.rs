@@ -1,11 +1,11 @@
-//! What a page shows of hostile values, in Chromium: no script of theirs runs, wherever they stand,
-//! and what reads them gets them back.
+//! A page with hostile values in Chromium: none of their scripts runs, in any context, and each
+//! value is displayed unchanged.
 
 use pinion_tests::browser::Browser;
 use pinion_tests::folder::Folder;
 use pinion_tests::server::Start;
 
-/// A value in each kind of place where one may stand.
+/// A page with a value in each kind of context.
 const PAGE: &str = r##"<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -33,7 +33,7 @@ const PAGE: &str = r##"<!doctype html>
 <script type="application/json" id="json">{ "x": #[[query.x]] }</script>
 "##;
 
-/// Each would set `ran` where a place lets it.
+/// Values of which each would set `ran` in some context without escaping.
 const HOSTILE: &[&str] = &[
     "<script>ran=1</script>",
     "</script><script>ran=1</script>",
@@ -73,7 +73,7 @@ const HOSTILE: &[&str] = &[
     "@import 'javascript:ran=1'",
 ];
 
-/// What is wrong on the page, in words; nothing if nothing is.
+/// JavaScript that returns the errors of the page in words; empty if there are none.
 const VERDICT: &str = "(x => {
     document.querySelectorAll('button').forEach(button => button.click());
     const wrong = [];

@@ -1,5 +1,5 @@
-//! HTTP/2 as the `h2` crate speaks it, the client of most programs in Rust: over TLS and by prior
-//! knowledge, much at once on one connection.
+//! HTTP/2 with the `h2` crate, the client of most programs in Rust: over TLS and with prior
+//! knowledge, with many streams on one connection.
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -62,7 +62,8 @@ impl Client {
         Client { requests, pings, driver, scheme: server.protocol().scheme() }
     }
 
-    /// Sends a request as soon as the server takes one more; without content it is over.
+    /// Sends a request as soon as the server allows another stream; a request without content ends
+    /// at once.
     async fn begin(
         &mut self,
         method: &str,
@@ -80,7 +81,7 @@ impl Client {
     }
 }
 
-/// The status and the content of an answer, of which no more is taken than the windows let through.
+/// Returns the status and the content of a response, reading as the windows allow.
 async fn whole(answer: ResponseFuture) -> Result<(u16, Vec<u8>), h2::Error> {
     let answer = answer.await?;
     let (status, mut stream) = (answer.status().as_u16(), answer.into_body());
@@ -120,8 +121,8 @@ fn many_requests_at_once_get_their_own_answers() {
     });
 }
 
-/// Nobody reads the content: the answer comes first, and then the client is told to keep the rest
-/// (RFC 9113 §8.1).
+/// The content is not read: the response arrives first, and then the client is asked to stop (RFC
+/// 9113 §8.1).
 #[test]
 fn a_request_with_content_is_answered_and_the_next_too() {
     let site = site();
@@ -137,7 +138,7 @@ fn a_request_with_content_is_answered_and_the_next_too() {
     });
 }
 
-/// What is left of the answer takes nothing from those that follow: neither windows nor streams.
+/// The rest of a cancelled response uses neither windows nor streams of later ones.
 #[test]
 fn an_answer_that_is_given_up_half_way_is_no_harm() {
     let site = site();
@@ -156,8 +157,8 @@ fn an_answer_that_is_given_up_half_way_is_no_harm() {
     });
 }
 
-/// RFC 9113 §6.8: what runs is finished, what comes later is not begun, and the end is none of
-/// error.
+/// RFC 9113 §6.8: running requests are completed, later ones are refused, and the connection ends
+/// without an error.
 #[test]
 fn a_server_that_stops_finishes_what_runs() {
     let site = site();
@@ -166,7 +167,7 @@ fn a_server_that_stops_finishes_what_runs() {
         let answer = answer.await.expect("a head");
         server.signal(Signal::TERM);
         let requests = client.requests.clone();
-        // Known as soon as the last GOAWAY has come.
+        // The client knows this as soon as the last GOAWAY has arrived.
         let refused = async {
             while requests.clone().ready().await.is_ok() {
                 tokio::task::yield_now().await;
@@ -184,7 +185,7 @@ fn a_server_that_stops_finishes_what_runs() {
     });
 }
 
-/// `--dummy-delay`: the connection is awake, the answer is not there yet.
+/// `--dummy-delay`: the connection is active while a response is delayed.
 #[test]
 fn an_answer_that_takes_its_time_holds_nothing_up() {
     each_way(

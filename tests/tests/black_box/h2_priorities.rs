@@ -1,4 +1,4 @@
-//! Extensible priorities (RFC 9218) of HTTP/2: in which order answers come that wait side by side.
+//! Extensible priorities (RFC 9218) of HTTP/2: the order of concurrent responses.
 
 use pinion_tests::body::noise;
 use pinion_tests::client::http2::Http2;
@@ -8,12 +8,12 @@ use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::Start;
 
-/// What the server may send before it hears more (RFC 9113 §6.9.2).
+/// The initial window of the connection (RFC 9113 §6.9.2).
 const WINDOW_BYTES: usize = 65_535;
 const LARGE_BYTES: usize = 300_000;
 
-/// A connection whose window is shut, and on which one answer waits for its rest already: that of
-/// the first stream, to which anything else is preferred.
+/// A connection whose window is used up, and on which the rest of one response waits already: that
+/// of the first stream, which has the lowest priority.
 struct Client {
     http2: Http2,
     first: u32,
@@ -29,7 +29,7 @@ impl Client {
         self.http2.try_prioritize(stream, value).expect("an answer to a ping");
     }
 
-    /// Lets so much through: whose content the frames have.
+    /// Opens the window by so many bytes; returns the streams of the frames that arrive.
     fn frames(&mut self, bytes: usize) -> Vec<u32> {
         self.http2.let_through(bytes as u32);
         self.turns(bytes)
@@ -39,7 +39,7 @@ impl Client {
         self.http2.try_turns(bytes).expect("content")
     }
 
-    /// The same, frames of one behind the other being one turn.
+    /// Does the same; consecutive frames of one stream count once.
     fn order(&mut self, bytes: usize) -> Vec<u32> {
         let mut order = self.frames(bytes);
         order.dedup();
@@ -57,7 +57,7 @@ fn each_way(case: impl Fn(Client)) {
             eprintln!("{protocol:?} {io:?}"); // Shown when the case fails.
             let way = Way { protocol, io, form: Form::Folder };
             let server = Start::site(site.path()).in_way(way).start();
-            // The connection's window alone is what answers wait for.
+            // Responses wait for the window of the connection only.
             let http2 = Http2::with_window(server.peer(), 1 << 24).expect("a connection");
             let mut client = Client { http2, first: 0 };
             client.first = client.ask("u=7");
@@ -69,7 +69,7 @@ fn each_way(case: impl Fn(Client)) {
     }
 }
 
-/// What is left of the first answer.
+/// The rest of the first response.
 const REST_BYTES: usize = LARGE_BYTES - WINDOW_BYTES;
 
 /// RFC 9218 §5, §10.

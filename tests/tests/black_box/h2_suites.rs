@@ -1,5 +1,5 @@
-//! HTTP/2 as programs of others speak it: h2spec and httpwg, which break each rule in turn, and the
-//! clients curl, nghttp and h2load.
+//! HTTP/2 with programs of other projects: h2spec and httpwg, which break each rule in turn, and
+//! the clients curl, nghttp and h2load.
 
 use pinion_tests::body::noise;
 use pinion_tests::folder::Folder;
@@ -10,12 +10,12 @@ use pinion_tests::tls::Pair;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Cases of h2spec, all of them.
+/// The number of all cases of h2spec.
 const CASES: u32 = 146;
 
-/// Sections and cases of h2spec for a site of files. The five that are not here (7/2, 8.1/1,
-/// 8.1.2.1/3, 8.1.2.6) begin a POST and break the rules within it. Files have refused that by then,
-/// and what comes behind the refusal is not what h2spec waits for (docs/decisions/0026).
+/// Sections and cases of h2spec for a site of files. The five omitted ones (7/2, 8.1/1, 8.1.2.1/3,
+/// 8.1.2.6) begin a POST and break the rules within it. By then the server has refused the request,
+/// and its further frames are not those that h2spec waits for (docs/decisions/0026).
 const SITE_SECTIONS: [&str; 14] = [
     "generic",
     "hpack",
@@ -33,13 +33,13 @@ const SITE_SECTIONS: [&str; 14] = [
     "http2/8.2",
 ];
 
-/// Cases of all these.
+/// The number of cases in these sections.
 const SITE_CASES: u32 = 141;
 
-/// Cases of httpwg, all of them.
+/// The number of all cases of httpwg.
 const HTTPWG_CASES: u32 = 107;
 
-/// A server of one backend that speaks HTTP/2 with TLS and without.
+/// A server of one backend with HTTP/2 over TLS and without.
 struct Served {
     server: Server,
     _files: Folder,
@@ -53,21 +53,23 @@ impl Served {
         Served { server: start.tls(&pair).start(), _files: files }
     }
 
-    /// Answers after a moment, so that streams are open while a client speaks.
+    /// Starts a server whose responses are delayed a little, so that streams are open while a
+    /// client sends frames.
     fn dummy(io: Io, flags: &[&str]) -> Served {
         Served::start(io, &[&["--dummy", "--dummy-delay", "60ms"], flags].concat())
     }
 
-    /// Where it speaks, with TLS and without.
+    /// Returns the addresses with TLS and without.
     fn addresses(&self) -> [(&'static str, SocketAddr); 2] {
         ["https", "http"].map(|scheme| (scheme, self.server.address_of(scheme)))
     }
 }
 
-/// Whether h2spec, with these arguments, finds so many cases and nothing else; and all it says.
+/// Returns whether h2spec, with these arguments, runs so many cases and finds no error; and its
+/// output.
 fn h2spec(scheme: &str, address: SocketAddr, arguments: &[&str], cases: u32) -> (bool, String) {
-    // What it waits for comes at once or not at all: so long is enough for a busy machine, and it
-    // waits for so long in every case that has no other end.
+    // The expected frames arrive at once or not at all: this time is enough for a busy machine, and
+    // h2spec waits for it in every case that has no other end.
     let mut command = go_program("h2spec");
     command.args(["--strict", "--timeout", "4", "--host"]).arg(address.ip().to_string());
     command.arg("--port").arg(address.port().to_string());
@@ -99,8 +101,8 @@ fn h2spec_finds_nothing() {
     every_case_of_h2spec(1);
 }
 
-/// What it breaks while files are sent. Of the large one no more comes than there is window for, so
-/// that its stream is open for as long as a case may need.
+/// h2spec breaks the rules while files are sent. Only as much of the large file is sent as the
+/// window allows, so its stream is open for as long as a case may need.
 #[test]
 fn h2spec_finds_nothing_where_files_are_served() {
     let arguments = [&["--path", "/large.bin"][..], &SITE_SECTIONS].concat();
@@ -114,17 +116,17 @@ fn h2spec_finds_nothing_where_files_are_served() {
     }
 }
 
-/// What happens once in twenty times happens to somebody.
+/// A failure once in twenty runs affects real clients.
 #[cfg(feature = "long")]
 #[test]
 fn h2spec_finds_nothing_in_many_rounds() {
     every_case_of_h2spec(20);
 }
 
-/// What httpwg says in the end, and all it says. It speaks HTTP/2 without TLS alone.
+/// Returns whether httpwg has passed, and its output. It only uses HTTP/2 without TLS.
 fn httpwg(address: SocketAddr) -> (bool, String) {
     let mut command = crate_program("httpwg");
-    // Of answers that come later than usual, and no connection is quiet for longer.
+    // Timeouts longer than any delay of a response, and than any quiet time of a connection.
     command.args(["--connect-timeout", "5000", "--frame-timeout", "5000", "--address"]);
     let output = output_within(command.arg(address.to_string()), Duration::from_secs(300));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -135,7 +137,8 @@ fn httpwg(address: SocketAddr) -> (bool, String) {
 #[track_caller]
 fn every_case_of_httpwg(times: u32) {
     for io in Io::BOTH {
-        // It sends what breaks a stream in more than one piece, and takes no answer in between.
+        // httpwg sends the frames of a stream error in more than one piece, and expects no response
+        // in between.
         let slow = ["--dummy", "--dummy-delay", "1s", "--protocols", "h2"];
         let served = Served::start(io, &slow);
         for round in 0..times {
@@ -157,7 +160,8 @@ fn httpwg_finds_nothing_in_many_rounds() {
     every_case_of_httpwg(20);
 }
 
-/// h2load asks for so many, over ten connections with ten streams each, and counts.
+/// h2load sends so many requests, over ten connections with ten streams each, and counts the
+/// responses.
 #[test]
 fn h2load_gets_all_it_asks_for() {
     const REQUESTS: u32 = 5000;
@@ -176,7 +180,7 @@ fn h2load_gets_all_it_asks_for() {
     }
 }
 
-/// A site of three files, with both listeners.
+/// Returns a site of three files, with both listeners.
 fn site(io: Io, flags: &[&str]) -> (Served, Folder) {
     let folder = Folder::with("h2-site", [("index.html", "home")]);
     folder.write("small.bin", noise(5 << 10));
@@ -185,7 +189,7 @@ fn site(io: Io, flags: &[&str]) -> (Served, Folder) {
     (Served::start(io, &[&[path.as_str()], flags].concat()), folder)
 }
 
-/// curl over HTTP/2 by each way to agree upon it.
+/// Runs curl over HTTP/2, negotiated by TLS or with prior knowledge.
 fn curl(scheme: &str, flags: &[&str], url: &str) -> std::process::Output {
     let mut curl = program("curl", "curl");
     curl.args(["--disable", "--silent", "--show-error", "--insecure", "--noproxy", ""]);
@@ -204,7 +208,7 @@ fn curl_and_nghttp_get_the_content() {
                 curl(scheme, &["--write-out", "%{stderr}%{http_version}"], &url("/large.bin"));
             assert_eq!(got.stderr, b"2", "{scheme} over {io:?}");
             assert!(got.status.success() && got.stdout == noise(3 << 20), "{scheme} over {io:?}");
-            // Several at once on one connection, the windows as small as they can be.
+            // Several requests at once on one connection, with the smallest possible windows.
             let mut nghttp = program("nghttp", "nghttp2-client");
             nghttp.args(["--no-dep", "--window-bits=10", "--connection-window-bits=16"]);
             let content = stdout(nghttp.arg(url("/large.bin")));
@@ -219,14 +223,14 @@ fn curl_and_nghttp_get_the_content() {
     }
 }
 
-/// RFC 7541 §4.2: who lowers the size of its table is told so in front of the next field section.
-/// nghttp takes no section without, and ends the connection.
+/// RFC 7541 §4.2: an encoder acknowledges a smaller table size in front of the next field section.
+/// nghttp ends the connection if a section has no such acknowledgement.
 #[test]
 fn nghttp_hears_that_its_smaller_table_is_known() {
     for io in Io::BOTH {
         let (served, _site) = site(io, &[]);
         for (scheme, address) in served.addresses() {
-            // No table at all; and one that was none for a moment.
+            // A table of size 0, and one whose size was 0 for a moment.
             for sizes in [&[0][..], &[0, 4096]] {
                 let mut nghttp = program("nghttp", "nghttp2-client");
                 nghttp.args(["--stat", "--null-out", "--multiply=50"]);
@@ -241,7 +245,7 @@ fn nghttp_hears_that_its_smaller_table_is_known() {
     }
 }
 
-/// The content of a request that nobody reads keeps nobody from the answer.
+/// Unread content of a request does not prevent the response.
 #[test]
 fn content_that_is_not_read_is_no_obstacle() {
     for io in Io::BOTH {

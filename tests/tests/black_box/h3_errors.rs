@@ -1,5 +1,5 @@
-//! What a client of HTTP/3 must not do, and what it may do although it means nothing here: the rows
-//! of `pinion_tests::h3_errors`, played by quinn.
+//! Errors that a client of HTTP/3 must not make, and input that is allowed although it has no
+//! meaning here: the rows of `pinion_tests::h3_errors`, played by quinn.
 
 use pinion_tests::client::http3::kind;
 use pinion_tests::client::qpack;
@@ -14,11 +14,11 @@ struct Played {
     quic: Quic,
     /// The last request stream.
     last: Option<RecvStream>,
-    /// Streams must not end because the test lets go of them.
+    /// Senders that are kept so that their streams do not end when they are dropped.
     _open: Vec<SendStream>,
 }
 
-/// Does what a row says, on a connection of its own. The server may have closed it before the end.
+/// Plays a row on a new connection. The server may have closed it before the end.
 fn play(server: &Server, writes: &[Write]) -> Played {
     let quic = Quic::open(server.peer()).expect("a connection");
     let (mut last, mut open) = (None, Vec::new());
@@ -39,7 +39,7 @@ fn play(server: &Server, writes: &[Write]) -> Played {
         };
         let Ok(mut sender) = opened else { break };
         let (bytes, end) = (write.bytes.clone(), write.end);
-        // Together: that the stream ends is known with the last of its bytes.
+        // Both are sent together, so that the end of the stream arrives with its last byte.
         let written = at_once(async move {
             let _closed_meanwhile = sender.write_all(&bytes).await;
             let _stopped_meanwhile = match end {
@@ -51,7 +51,7 @@ fn play(server: &Server, writes: &[Write]) -> Played {
         });
         let mut sender = written.expect("room");
         if let End::ResetLater = write.end {
-            // What comes behind those bytes has been answered.
+            // The request after those bytes has got its response.
             assert_eq!(next(&quic), Ok(Outcome::Status(200)), "before a reset");
             sender.reset(CANCELLED).expect("an open stream");
         }
@@ -60,15 +60,15 @@ fn play(server: &Server, writes: &[Write]) -> Played {
     Played { quic, last, _open: open }
 }
 
-/// The only stream that a server opens is its control stream: it promises nothing, and neither side
-/// of QPACK has a table.
+/// Stops the control stream of the server, which is the only stream that it opens: it pushes
+/// nothing, and neither side of QPACK has a dynamic table.
 fn stop_control(quic: &Quic) {
     let control = wait(quic.connection().accept_uni()).expect("no wait");
     control.expect("a stream").stop(CANCELLED).expect("an open stream");
 }
 
 impl Played {
-    /// What came of it.
+    /// Returns the outcome of the row.
     fn outcome(mut self, wanted: Outcome) -> Result<Outcome, String> {
         let found = match (wanted, self.last.take()) {
             (Outcome::Connection(_), _) => return self.closed(),
@@ -93,7 +93,7 @@ impl Played {
     }
 }
 
-/// The answer to a request that is right.
+/// Returns the outcome of a correct request.
 fn next(quic: &Quic) -> Result<Outcome, String> {
     let opened = wait(quic.connection().open_bi()).expect("no wait");
     let (mut sender, receiver) = opened.map_err(|error| error.to_string())?;
@@ -103,7 +103,7 @@ fn next(quic: &Quic) -> Result<Outcome, String> {
     answered(receiver)
 }
 
-/// What came on a request stream.
+/// Returns the outcome of a request stream.
 fn answered(mut stream: RecvStream) -> Result<Outcome, String> {
     let mut bytes = match wait(stream.read_to_end(1 << 20)).map_err(|_| "no end")? {
         Ok(bytes) => bytes,
@@ -124,7 +124,7 @@ fn answered(mut stream: RecvStream) -> Result<Outcome, String> {
     }
 }
 
-/// What a row comes to.
+/// Plays a row and returns its outcome.
 fn played(server: &Server, row: &Row) -> Result<Outcome, String> {
     play(server, &row.writes).outcome(row.outcome)
 }

@@ -1,5 +1,5 @@
-//! HTTP/3 as programs of others speak it: aioquic and quinn. What a client of QUIC does beside its
-//! requests (another address, other keys, leaving) changes nothing of what it gets.
+//! HTTP/3 with programs of other projects: aioquic and quinn. Other actions of a QUIC client
+//! besides its requests (a new address, new keys, leaving) do not change the responses.
 
 use pinion_tests::body::noise;
 use pinion_tests::client::Broken;
@@ -21,7 +21,7 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
-/// What `h3_client.py` says at its top.
+/// The client script; its head describes the scenarios.
 const H3_CLIENT: &str = include_str!("../../src/h3_client.py");
 
 fn site() -> Folder {
@@ -31,30 +31,30 @@ fn site() -> Folder {
     site
 }
 
-/// A server whose only listener is one of QUIC.
+/// Starts a server whose only listener is one of QUIC.
 fn start(site: &Folder, io: Io, workers: &str) -> Server {
     start_with(site, io, workers, &[])
 }
 
-/// The same with more flags.
+/// Does the same with more flags.
 fn start_with(site: &Folder, io: Io, workers: &str, flags: &[String]) -> Server {
     let way = Way { protocol: Protocol::Http3, io, form: Form::Folder };
     Start::site(site.path()).in_way(way).flags(&["--workers", workers]).flags(flags).start()
 }
 
-/// A scenario of `h3_client.py` over both backends.
+/// Runs a scenario of `h3_client.py` over both backends.
 #[track_caller]
 fn aioquic(scenario: &str) {
     aioquic_at(scenario, "2");
 }
 
-/// The same with so many workers.
+/// Does the same with so many workers.
 #[track_caller]
 fn aioquic_at(scenario: &str, workers: &str) {
     aioquic_with(scenario, workers, &[]);
 }
 
-/// The same with more flags of the server.
+/// Does the same with more flags of the server.
 #[track_caller]
 fn aioquic_with(scenario: &str, workers: &str, flags: &[String]) {
     let site = site();
@@ -91,13 +91,13 @@ fn aioquic_says_what_is_urgent() {
     aioquic("priorities");
 }
 
-/// RFC 9000 §9: of two workers, either may get the datagrams from the new port.
+/// RFC 9000 §9: either of the two workers may get the datagrams from the new port.
 #[test]
 fn aioquic_moves_within_a_download() {
     aioquic("migration");
 }
 
-/// Downloads at once and one whose client moves, which takes what BBR knows of the path along.
+/// Concurrent downloads, and one whose client migrates while BBR keeps its data about the path.
 #[test]
 fn bbr_changes_nothing_of_the_content() {
     let flags = ["--quic-congestion", "bbr"].map(str::to_owned);
@@ -117,20 +117,20 @@ fn aioquic_leaves() {
     aioquic("close");
 }
 
-/// RFC 8470: what could be played again is not answered.
+/// RFC 8470: a request in early data, which could be a replay, is not processed.
 #[test]
 fn aioquic_comes_back_and_is_too_early() {
     aioquic("resumption");
 }
 
-/// RFC 8446 §4.6.1: a ticket is of the server, whichever of its workers has given it. The kernel
-/// chooses the worker by the port of the client, which is another one each time.
+/// RFC 8446 §4.6.1: a ticket is valid for all workers of the server. The kernel chooses the worker
+/// by the port of the client, which differs each time.
 #[test]
 fn aioquic_comes_back_to_any_worker() {
     aioquic_at("tickets", "4");
 }
 
-/// RFC 6066 §3: as over TCP, a name that nobody can have is as good as none.
+/// RFC 6066 §3: as over TCP, a text that is no host name is treated like no name.
 #[test]
 fn aioquic_asks_for_what_is_no_name() {
     let files = Folder::new("h3-no-name");
@@ -145,7 +145,7 @@ fn aioquic_begins_with_a_small_datagram() {
     aioquic("small");
 }
 
-/// RFC 9000 §9.3: the client does not even say that it has moved.
+/// RFC 9000 §9.3: the client does not announce that it has migrated.
 #[test]
 fn quinn_moves_between_requests() {
     let site = site();
@@ -161,8 +161,8 @@ fn quinn_moves_between_requests() {
     }
 }
 
-/// With windows this large the server hands the kernel many datagrams at a time. A kernel that does
-/// not show it (GRO came with Linux 5.0) cannot run this test.
+/// With windows this large the server sends many datagrams with one call. A kernel that does not
+/// report this (GRO came with Linux 5.0) cannot run this test.
 #[test]
 fn quinn_gets_much_at_once_byte_for_byte() {
     const WINDOW_BYTES: u32 = 16 << 20;
@@ -181,21 +181,21 @@ fn quinn_gets_much_at_once_byte_for_byte() {
     }
 }
 
-/// RFC 9114 §5.2: first the client hears that the server leaves, then what is not answered any
-/// more. What runs is finished.
+/// RFC 9114 §5.2: first the client gets a GOAWAY that refuses nothing, then one with the first
+/// refused stream. Running requests are completed.
 #[test]
 fn quinn_gets_the_rest_from_a_server_that_stops() {
-    /// H3_REQUEST_REJECTED: the client may ask again elsewhere.
+    /// H3_REQUEST_REJECTED: the client may send the request to another server.
     const REQUEST_REJECTED: u64 = 0x10b;
     let site = site();
     for io in Io::BOTH {
         let mut server = start(&site, io, "1");
-        // The answer has to wait, and nothing else.
+        // Only the response has to wait.
         let client = Http3::try_open(&server.peer().clone().windows([64 << 10, 1 << 20]));
         let client = client.expect("a connection");
         let answer = client.exchange_around(&Request::get("/large.bin"), || {
             server.signal(Signal::TERM);
-            // The first stream is that of the request which runs, the next one comes too late.
+            // The first stream is that of the running request; the next one comes too late.
             wait_for("the last GOAWAY", || client.go_away().filter(|id| *id == 4));
             let late = client.try_exchange(&Request::get("/small.bin"));
             assert!(matches!(late, Err(Broken::Reset(REQUEST_REJECTED))), "{late:?}");
@@ -206,9 +206,9 @@ fn quinn_gets_the_rest_from_a_server_that_stops() {
     }
 }
 
-/// RFC 9000 §10.3: a server that was killed has told nobody. The one that comes after it knows the
-/// connection as its own by the keys that are kept, and resets it; other keys would leave the
-/// client to its patience.
+/// RFC 9000 §10.3: a killed server has closed no connection. Its successor recognises the
+/// connection by the stored keys, and resets it; with other keys the client would have to wait for
+/// its timeout.
 #[test]
 fn quinn_hears_at_once_that_its_server_was_killed_and_started_again() {
     let site = site();
@@ -239,15 +239,16 @@ fn quinn_hears_at_once_that_its_server_was_killed_and_started_again() {
     }
 }
 
-/// A port that stays free while its server is away: below those that the system assigns
-/// (`ip_local_port_range` in ip(7)), one of which another test may get at any time.
+/// Returns a port that stays free while its server is stopped: below the ports that the system
+/// assigns (`ip_local_port_range` in ip(7)), one of which another test may get at any time.
 fn unassigned_port() -> u16 {
     let first = 10_000 + (std::process::id() % 20_000) as u16;
     let is_free = |port: &u16| UdpSocket::bind(("127.0.0.1", *port)).is_ok();
     (first..32_000).find(is_free).expect("a free port")
 }
 
-/// RFC 9000 §8.1.2: when many have begun, others prove their address first; who does is served.
+/// RFC 9000 §8.1.2: if many handshakes are open, further clients have to prove their address first;
+/// a client that does is served.
 #[test]
 fn whoever_comes_when_many_have_begun_proves_an_address() {
     let site = site();
@@ -257,7 +258,7 @@ fn whoever_comes_when_many_have_begun_proves_an_address() {
         let begin = || socket.send(&first_datagram(server.peer())).expect("sent");
         assert_eq!(begin(), 1200);
         assert!(!is_retry(&receive(&socket)), "nobody else has begun");
-        // A busy server loses datagrams, so they come until it has had enough.
+        // A busy server loses datagrams, so they are repeated until it requires a proof.
         socket.set_read_timeout(Some(Duration::from_millis(1))).expect("set");
         wait_for("a Retry", || {
             assert_eq!(begin(), 1200);
@@ -311,7 +312,8 @@ fn a_version_that_nobody_knows_is_negotiated() {
             datagram
         };
         for (destination, source) in [(&b"12345678"[..], &b"abcd"[..]), (&[7; 20], &[])] {
-            // One that is too small to be answered, by which nobody could be flooded (§5.2.2).
+            // A datagram that is too small for a response, so that responses cannot be used to
+            // flood other hosts (§5.2.2).
             socket.send(&datagram(destination, b"ignored", 1199)).expect("sent");
             socket.send(&datagram(destination, source, 1200)).expect("sent");
             let answer = receive(&socket);
@@ -330,7 +332,7 @@ fn a_version_that_nobody_knows_is_negotiated() {
     }
 }
 
-/// RFC 9000 §10.3: the server has closed the connection, but the client never hears of it.
+/// RFC 9000 §10.3: the server has closed the connection, but the client has not received that.
 #[test]
 fn a_connection_that_the_server_has_forgotten_is_reset() {
     let site = site();
@@ -342,7 +344,7 @@ fn a_connection_that_the_server_has_forgotten_is_reset() {
             relay.open();
             let quic = Quic::open(&server.peer().at(relay.address())).expect("a connection");
             let ended = close_unheard(&quic, &relay, away);
-            // Too soon: the server still remembers that it has closed.
+            // It was too soon: the server still remembers the closed connection.
             match ended {
                 ConnectionError::ApplicationClosed(_) if away < PATIENCE => away *= 2,
                 other => break other,
@@ -353,9 +355,9 @@ fn a_connection_that_the_server_has_forgotten_is_reset() {
     }
 }
 
-/// Has the server close the connection, and hears nothing from it for a while.
+/// Makes the server close the connection, and receives nothing from it for a while.
 fn close_unheard(quic: &Quic, relay: &Relay, away: Duration) -> ConnectionError {
-    // The server's first stream comes behind the ids that it gives out.
+    // The server's first stream comes after the connection IDs that it issues.
     wait(quic.connection().accept_uni()).expect("no wait").expect("a stream");
     relay.close_to_client();
     // Two control streams are an error (RFC 9114 §6.2.1).

@@ -1,5 +1,5 @@
-//! Archives that kawipiko's own archiver has made, imported and served: clients get what they got
-//! before. `crates/kawipiko/tests/archives/made/` says how they were made.
+//! Archives of kawipiko's own archiver, imported and served: clients get the same responses as
+//! before. `crates/kawipiko/tests/archives/made/` describes how the archives were made.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::folder::Folder;
@@ -29,7 +29,8 @@ fn each(case: impl Fn(&Server, &str)) {
     }
 }
 
-/// Listings come before what a whole folder is answered with.
+/// Returns whether an archive has listings, which have precedence over the redirects of whole
+/// folders.
 fn has_listings(name: &str) -> bool {
     name != "br"
 }
@@ -98,7 +99,7 @@ fn the_client_chooses_the_coding_now() {
 fn fields_are_kept() {
     each(|server, name| {
         let expected = match name {
-            // Made with --exclude-cache.
+            // The archive was made with --exclude-cache.
             "br" => "max-age=0, must-revalidate",
             _ => "public, immutable, max-age=3600",
         };
@@ -135,7 +136,7 @@ fn redirects() {
         leads(&server.get("/caf%C3%A9"), 308, "/about.html");
         leads(&server.get("/relative"), 303, "/about.html");
         leads(&server.get("/docs/gone"), 301, "/docs/page.html");
-        // Those of whole folders leave alone what is nearer.
+        // Redirects of whole folders do not apply where a nearer entry exists.
         leads(&server.get("/moved/a/b"), 301, "/docs/page.html");
         for target in ["/moved", "/moved/"].iter().filter(|_| !has_listings(name)) {
             leads(&server.get(target), 301, "/docs/page.html");

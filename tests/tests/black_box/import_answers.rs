@@ -1,7 +1,7 @@
-//! What kawipiko's own server has answered, beside what ours answers from the same archives. All
-//! of it is in `crates/kawipiko/tests/archives`: `asked.tsv` is what both are asked, `answers.tsv`
-//! what was recorded, `differs.tsv` where ours is to answer otherwise, and why. How it was recorded
-//! is in `made/README.md`.
+//! Recorded responses of kawipiko's own server, compared with the responses of this server from the
+//! same archives. All files are in `crates/kawipiko/tests/archives`: `asked.tsv` has the requests
+//! to both, `answers.tsv` the recorded responses, and `differs.tsv` the intended differences with
+//! their reasons. `made/README.md` describes the recording.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::folder::Folder;
@@ -17,29 +17,29 @@ fn archives() -> PathBuf {
     source_root().join("crates/kawipiko/tests/archives")
 }
 
-/// The cells of a table, without its comments.
+/// Returns the cells of a table, without its comments.
 fn table(name: &str) -> Vec<Vec<String>> {
     let text = fs::read_to_string(archives().join(name)).expect(name);
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
-/// Every archive there is, without its extension.
+/// Returns the names of all archives, without their extension.
 fn names() -> BTreeSet<String> {
     let files = fs::read_dir(archives().join("made")).expect("a folder");
     let files = files.map(|file| file.expect("a file").file_name().into_string().expect("UTF-8"));
     files.filter_map(|file| Some(file.strip_suffix(".cdb")?.to_owned())).collect()
 }
 
-/// What an answer is compared by.
+/// The parts of a response that are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answer {
     status: u16,
-    /// `-` for none, as in all that follow.
+    /// `-` if there is none, as in the other fields.
     location: String,
     media: String,
-    /// The first 16 digits of the SHA-256 of the content as a client understands it; `built-in`
-    /// for a page that the server makes itself.
+    /// The first 16 digits of the SHA-256 of the decoded content; `built-in` for a page that the
+    /// server makes itself.
     content: String,
 }
 
@@ -50,7 +50,8 @@ impl Answer {
         Answer { status: status.parse().expect("a status"), location, media, content }
     }
 
-    /// The content of a redirect and the words of a built-in page are each server's own.
+    /// Converts a response. The content of a redirect and the words of a built-in page differ
+    /// between servers, so they are not compared.
     fn of(response: &Response, digests: &HashMap<Vec<u8>, String>) -> Answer {
         let field = |name| response.field(name).unwrap_or("-").replace("; ", ";");
         let (status, location) = (response.status, field("Location"));
@@ -68,10 +69,11 @@ impl Answer {
     }
 }
 
-/// One request, as a row has it: by which of its two addresses kawipiko was asked, host, target.
+/// A request as in a row: which of its two addresses kawipiko was asked at, the host, and the
+/// target.
 type Asked = [String; 3];
 
-/// What was recorded from each archive.
+/// Returns the recorded responses of each archive.
 fn recorded() -> BTreeMap<String, Vec<(Asked, Answer)>> {
     let mut recorded: BTreeMap<String, Vec<(Asked, Answer)>> = BTreeMap::new();
     for row in table("answers.tsv") {
@@ -94,7 +96,7 @@ fn recorded() -> BTreeMap<String, Vec<(Asked, Answer)>> {
 
 /// A row of `differs.tsv`.
 struct Difference {
-    /// Of archives; `*` at the end for all that begin so.
+    /// Names of archives; a `*` at the end matches all names with that prefix.
     names: Vec<String>,
     asked: Asked,
     ours: Answer,
@@ -126,7 +128,7 @@ impl Difference {
     }
 }
 
-/// What ours answers from an archive.
+/// Returns the responses of this server from an archive.
 fn answers(name: &str, asked: &[(Asked, Answer)]) -> Vec<Answer> {
     let folder = Folder::new("import-answers");
     let file = archives().join("made").join(format!("{name}.cdb"));
@@ -150,7 +152,7 @@ fn answers(name: &str, asked: &[(Asked, Answer)]) -> Vec<Answer> {
     responses.iter().map(|response| Answer::of(response, &digests)).collect()
 }
 
-/// The first 16 digits of the SHA-256 of each of these; `-` for nothing at all.
+/// Returns the first 16 digits of the SHA-256 of each of these bodies; `-` for an empty one.
 fn digests<'a>(
     folder: &Folder,
     bodies: impl Iterator<Item = &'a [u8]>,
@@ -200,7 +202,8 @@ fn ours_answers_as_kawipiko_or_says_why_not() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What was recorded is what is asked, so that neither can be forgotten.
+/// The recorded requests are the same as those of `asked.tsv`, so that neither file can lag behind
+/// the other.
 #[test]
 fn all_that_is_asked_was_recorded() {
     let asked = table("asked.tsv");
@@ -224,7 +227,7 @@ fn every_difference_is_told_to_people() {
     }
 }
 
-/// Somebody else can make the same archives: what they are made of has not changed either.
+/// The archives can be made again: the files from which they are made have not changed either.
 #[test]
 fn the_archives_have_the_digests_of_their_recipe() {
     let made = archives().join("made");

@@ -1,5 +1,5 @@
-//! `--io` where the kernel refuses io_uring, as it does in most containers and where
-//! `kernel.io_uring_disabled` says so.
+//! `--io` where the kernel refuses io_uring, as in most containers and with
+//! `kernel.io_uring_disabled`.
 
 use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::peers::output;
@@ -8,9 +8,9 @@ use pinion_tests::seccomp::{IO_URING, refusing};
 use pinion_tests::server::Start;
 use rustix::io::Errno;
 
-/// How calls fail, which, and what is told about it. Filters know all three calls of io_uring or
-/// none; one that is older than io_uring says that it does not exist. The single ones are for what
-/// comes later than the setting up.
+/// The error of the refused calls, the calls, and the message. Filters know all three calls of
+/// io_uring or none; one that is older than io_uring returns that the call does not exist. Single
+/// calls are refused for failures after the set-up.
 const REFUSALS: [(Errno, &[u32], &str); 5] = [
     (Errno::PERM, &IO_URING, "setting rings up: Operation not permitted"),
     (Errno::NOSYS, &IO_URING, "setting rings up: Function not implemented"),

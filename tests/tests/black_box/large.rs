@@ -1,5 +1,5 @@
 //! Builds, verifies and serves an archive above 4 GiB with the real program: offsets have 64 bits
-//! (docs/archive-format.md). It takes minutes, so it is a step of `cargo xtask test --long` only:
+//! (docs/archive-format.md). This takes minutes, so it only runs in `cargo xtask test --long`:
 //! feature `long`.
 
 use pinion_tests::folder::Folder;
@@ -14,13 +14,13 @@ use std::os::unix::fs::FileExt;
 const LIMIT_OF_32_BITS: u64 = 1 << 32;
 const LARGE_BYTES: u64 = LIMIT_OF_32_BITS + 12_345;
 const MARK: &[u8] = b"0123456789abcdef";
-/// Where the marks stand in the large file: one across the limit.
+/// The positions of the marks in the large file: one crosses the limit.
 const MARKS: [u64; 3] = [0, LIMIT_OF_32_BITS - 7, LARGE_BYTES - MARK.len() as u64];
 
 fn site() -> Folder {
-    // Small bodies stand before and behind the large one.
+    // Small bodies are before and after the large one.
     let site = Folder::with("large", [("a.txt", "before"), ("z.txt", "behind")]);
-    // Of a type that is not compressed; what stands between the marks is a hole.
+    // The file has a type that is not compressed; the space between the marks is a hole.
     let file = File::create(site.join("disc.zip")).expect("created");
     file.set_len(LARGE_BYTES).expect("made long");
     for at in MARKS {
@@ -51,14 +51,14 @@ fn an_archive_above_4_gib_is_served_like_any_other() {
         let beyond = connection.exchange(&Request::get("/disc.zip").field("Range", beyond));
         assert_eq!(beyond.status, 416, "{beyond}");
         assert_eq!(downloaded_bytes(server, &[]), LARGE_BYTES);
-        // Two parts, the first of them longer than what one call can send.
+        // Two parts, the first of them longer than a single call can send.
         let parts_bytes = downloaded_bytes(server, &["--range", "0-3999999999,4100000000-"]);
         let headings_bytes = parts_bytes.checked_sub(LARGE_BYTES - 100_000_000);
         assert!(headings_bytes.is_some_and(|bytes| bytes < 1000), "{parts_bytes}");
     });
 }
 
-/// What a real client gets, which does not keep it.
+/// Returns the number of bytes that curl downloads without storing them.
 fn downloaded_bytes(server: &Server, options: &[&str]) -> u64 {
     let mut curl = server.curl();
     curl.args(["--silent", "--show-error", "--output", "/dev/null"]).args(options);

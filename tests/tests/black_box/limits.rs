@@ -1,4 +1,4 @@
-//! Clients that take more than their share: what they can cost is bounded, and others are served.
+//! Clients that use more than their share: their cost is limited, and others are served.
 
 use pinion_tests::client::{Broken, Connection};
 use pinion_tests::folder::Folder;
@@ -11,7 +11,7 @@ use pinion_tests::server::{Server, Start, build};
 use pinion_tests::wait_for;
 use std::time::Duration;
 
-/// More than the buffers of both ends of a connection take.
+/// More than the buffers of both ends of a connection can hold.
 const LARGE_BYTES: usize = 8 << 20;
 
 /// A handler whose response takes a while.
@@ -32,7 +32,7 @@ fn start_in(way: Way, folder: &Folder, flags: &[&str]) -> Start {
     Start::serve(&[folder.join("site.pinion")]).in_way(way).flags(flags)
 }
 
-/// Asks until this has been answered once; each failed attempt costs one connection.
+/// Sends requests until one gets its response; each failed attempt costs one connection.
 #[track_caller]
 fn is_answered(server: &Server) {
     wait_for("an answer for somebody else", || {
@@ -43,7 +43,7 @@ fn is_answered(server: &Server) {
     });
 }
 
-/// Connections that are in use are never closed for newcomers, which wait in the accept queue.
+/// Connections in use are never closed for new ones, which wait in the accept queue.
 #[test]
 fn connections_beyond_the_cap_wait_for_a_free_slot() {
     for io in Io::BOTH {
@@ -66,11 +66,11 @@ fn connections_beyond_the_cap_wait_for_a_free_slot() {
 
 #[test]
 fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
-    /// As many as the server may hold, by the flag below.
+    /// The number of connections that the server may hold, by the flag below.
     const CONNECTIONS: usize = 400;
     for way in ways(Protocol::is_http1) {
-        // So little that many are turned away, and so much that all can stay but for those that
-        // give way to newcomers once they have stalled for a second.
+        // A budget so small that many connections are refused, and one so large that all can stay
+        // except those that are closed for new ones after they have stalled for a second.
         for (budget, held_min) in [("4", 0), ("128", CONNECTIONS - CONNECTIONS / 8)] {
             let folder = site();
             let log = folder.join("access.log");
@@ -78,7 +78,7 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
             let flags = [&flags[..], &["--access-log", log.to_str().expect("a path")]].concat();
             let server = start_in(way, &folder, &flags).start();
             let bound_bytes = server.told_bound_bytes();
-            // One slot stays free for somebody else.
+            // One slot stays free for another client.
             let slow: Vec<Connection> = (1..CONNECTIONS)
                 .map(|number| {
                     let mut connection = server.connect();
@@ -86,7 +86,7 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
                     connection
                 })
                 .collect();
-            // At the first try, although others hold all they can get.
+            // The first attempt succeeds, although others hold all they can get.
             for _ in 0..20 {
                 assert_eq!(server.get("/").text(), "home");
             }
@@ -104,7 +104,7 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
 
 #[test]
 fn half_heads_do_not_take_the_buffers_of_others() {
-    /// Together far more than the budget.
+    /// Connections that together need far more than the budget.
     const CONNECTIONS: usize = 1200;
     for way in ways(Protocol::is_http1) {
         let folder = site();
@@ -123,8 +123,8 @@ fn half_heads_do_not_take_the_buffers_of_others() {
     }
 }
 
-/// What one of them sends: half a head, half a body, answers it will not read from the archive, and
-/// answers it will not read that are made up on the way.
+/// Returns the input of a slow client: half a head, half a body, requests whose responses from the
+/// archive it will not read, and those whose generated responses it will not read.
 fn slow_client(number: usize) -> Vec<u8> {
     match number % 4 {
         0 => format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}", "y".repeat(15_000)).into_bytes(),
@@ -141,14 +141,15 @@ fn a_server_out_of_descriptors_goes_on() {
         let server = start(io, &folder, &["--workers", "1"]).start();
         assert_eq!(server.get("/").text(), "home");
         let now = server.open_files().len();
-        // A little room: some get in, then accept fails (EMFILE) until somebody leaves.
+        // A few more descriptors: some connections are accepted, then accept fails (EMFILE) until
+        // one is closed.
         set_open_files(&server, now + 8);
         let mut clients: Vec<Connection> = (0..40).map(|_| server.connect()).collect();
         for client in &mut clients {
             client.send(Request::get("/").bytes());
         }
         assert_eq!(clients[0].receive().text(), "home");
-        // Each that leaves lets another one in.
+        // Each closed connection makes room for another one.
         for mut client in clients.drain(1..) {
             assert_eq!(client.receive().text(), "home");
         }
@@ -160,12 +161,12 @@ fn a_server_out_of_descriptors_goes_on() {
 
 #[test]
 fn a_server_out_of_memory_goes_on() {
-    /// Each takes about 100 KiB of buffers.
+    /// Each connection takes about 100 KiB of buffers.
     const CONNECTIONS: usize = 400;
-    /// What the server may take beside what it has when it is idle; its budget allows far more.
+    /// The memory of the server in addition to that of an idle one; its budget allows far more.
     const ROOM_BYTES: u64 = 4 << 20;
-    // Not over TLS: its library takes memory without asking whether there is some, and the process
-    // ends with it.
+    // TLS is excluded: its library allocates without checking for failure, and the process would
+    // end.
     for io in Io::BOTH {
         let folder = site();
         let log = folder.join("access.log");
@@ -185,7 +186,7 @@ fn a_server_out_of_memory_goes_on() {
         wait_for("somebody who is turned away", || slow.iter().any(is_cut_off).then_some(()));
         drop(slow);
         is_answered(&server);
-        // It has asked for nothing meanwhile.
+        // The connection has sent nothing meanwhile.
         assert!(!is_cut_off(&idle));
         server.stop();
     }
@@ -195,12 +196,12 @@ fn set_open_files(server: &Server, count: usize) {
     limit(server, &format!("--nofile={count}:"));
 }
 
-/// Sockets that the server has open.
+/// Returns the number of sockets that the server has open.
 fn sockets(server: &Server) -> usize {
     server.open_files().iter().filter(|file| file.starts_with("socket:")).count()
 }
 
-/// Whether the server has ended or reset a connection that nobody reads.
+/// Returns whether the server has ended or reset an unread connection.
 fn is_cut_off(connection: &Connection) -> bool {
     let stream = connection.stream();
     stream.set_nonblocking(true).expect("a socket");
@@ -208,7 +209,7 @@ fn is_cut_off(connection: &Connection) -> bool {
     ended || stream.take_error().expect("a socket").is_some()
 }
 
-/// Sets a limit of the running server, in the words of `prlimit`.
+/// Sets a limit of the running server, in the syntax of `prlimit`.
 fn limit(server: &Server, limit: &str) {
     let mut prlimit = program("prlimit", "util-linux");
     prlimit.arg(format!("--pid={}", server.id())).arg(limit);
@@ -243,7 +244,7 @@ fn large_files_of_a_folder_take_descriptors_from_the_connections() {
     for io in Io::BOTH {
         let flags = ["--io", io.as_str(), "--max-connections", "1000"];
         let server = Start::site(folder.path()).flags(&flags).open_files(200).start();
-        // Less 64 for the server itself, and less two states of the folder.
+        // The limit is reduced by 64 for the server itself, and by two states of the folder.
         server.wait_for_line(0, |line| line.contains("the limit on open files allows 96"));
         is_answered(&server);
         server.stop();
@@ -266,7 +267,7 @@ fn a_head_that_does_not_come_in_time_is_refused() {
                 assert!(response.says_close());
                 half.expect_close();
             });
-            // Every byte that comes late must not buy more time.
+            // Late bytes must not extend the deadline.
             scope.spawn(|| {
                 let mut dripping = server.connect();
                 dripping.send("GET / HTTP/1.1\r\n");
@@ -281,7 +282,7 @@ fn a_head_that_does_not_come_in_time_is_refused() {
                 });
                 assert_eq!(response.status, 408, "{response}");
             });
-            // There is nobody to answer where nothing was asked.
+            // A connection without a request gets no response.
             scope.spawn(|| server.connect().expect_close());
         }
     });

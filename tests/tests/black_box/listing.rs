@@ -1,5 +1,5 @@
-//! Folders that nothing answers for: with `--listing` a list of what is in them does, as a page and
-//! as JSON.
+//! Folders without an index page: with `--listing` they are served as a list of their files, as a
+//! page and as JSON.
 
 use pinion_tests::browser::Browser;
 use pinion_tests::folder::Folder;
@@ -13,11 +13,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 const LISTING: &[&str] = &["--listing"];
-/// What a browser sends when it goes to a page.
+/// The `Accept` field of a browser that opens a page.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 const JSON: &str = "application/json";
 
-/// Names that a careless page would take for something else.
+/// Names that a careless page would misinterpret.
 const ODD_NAMES: [&str; 6] = [
     "a b.txt",
     "javascript:alert(1)",
@@ -76,7 +76,7 @@ fn a_folder_answers_with_a_page_or_with_json() {
                 assert!(!response.text().contains(private), "{response}");
             }
         }
-        // Nothing else changes: an index page, a file, what is missing.
+        // Other responses do not change: an index page, a file, missing paths.
         assert_eq!(server.get("/docs/").text(), "index");
         assert_eq!(server.get("/files/deep").status, 308);
         assert_eq!(server.get("/files/nothing/").text(), "missing file");
@@ -98,7 +98,7 @@ fn without_the_flag_folders_say_nothing() {
     });
 }
 
-/// Whoever follows the addresses of a listing, and of those below it, finds every file.
+/// A client that follows the links of a listing, and of those below it, finds every file.
 #[test]
 fn every_address_leads_to_its_file() {
     let site = site();

@@ -1,4 +1,5 @@
-//! Live files beside files of the archive with the same content: a client gets the same of both.
+//! Live files compared with files of the archive that have the same content: a client gets the same
+//! responses.
 
 use crate::live_files::{MODIFIED, write_at};
 use pinion_tests::body::{Part, noise, parts};
@@ -7,8 +8,8 @@ use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 
-/// What a client learns of a file: all fields but those that depend on what the server knows of it
-/// beside its content.
+/// Returns the parts of a response that must be equal: all fields except those that depend on other
+/// data about the file than its content.
 fn meaning(response: &Response) -> (u16, Vec<(String, String)>, Vec<Vec<u8>>) {
     let is_multipart =
         response.field("Content-Type").is_some_and(|kind| kind.starts_with("multipart/"));
@@ -16,7 +17,7 @@ fn meaning(response: &Response) -> (u16, Vec<(String, String)>, Vec<Vec<u8>>) {
     for (name, value) in &response.fields {
         let name = name.to_ascii_lowercase();
         let value = match name.as_str() {
-            // A build tries which files get smaller.
+            // A build only keeps codings that make a file smaller.
             "vary" if response.field("Vary") == Some("Accept-Encoding") => continue,
             "date" => continue,
             "vary" => value.replace("Accept-Encoding, ", ""),
@@ -41,7 +42,7 @@ fn meaning(response: &Response) -> (u16, Vec<(String, String)>, Vec<Vec<u8>>) {
     (response.status, fields, content)
 }
 
-/// Gives numbers that repeat with their seed (splitmix64).
+/// Generates numbers that repeat with their seed (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -71,7 +72,7 @@ impl Numbers {
         }
     }
 
-    /// Conditions and ranges in any combination. `tag` is that of the file.
+    /// Returns conditions and ranges in any combination. `tag` is that of the file.
     fn fields(&mut self, bytes: u64, tag: &str) -> Vec<(&'static str, String)> {
         let mut fields = Vec::new();
         let weak = format!("W/{tag}");
@@ -103,7 +104,7 @@ impl Numbers {
     }
 }
 
-/// Files of sizes around those from which they are sent in another way.
+/// Files with sizes around the limits at which the server sends them in another way.
 const FILES: [(&str, usize); 7] = [
     ("empty.bin", 0),
     ("one.bin", 1),
@@ -114,7 +115,7 @@ const FILES: [(&str, usize); 7] = [
     ("external.bin", (1 << 20) + 7),
 ];
 
-/// Whatever a client asks, it gets what it would get of the same file of an archive.
+/// Any request for a live file gets the same response as for the same file of an archive.
 #[test]
 fn a_live_file_has_the_response_of_a_file_of_the_archive() {
     let folder = Folder::with("live-differential", [("404.html", "not here")]);

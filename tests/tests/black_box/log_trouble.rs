@@ -1,5 +1,5 @@
-//! What the access log does when nobody takes its lines: requests are answered all the same, and
-//! every line that is lost is counted and told.
+//! The access log when its lines cannot be written: requests still get their responses, and every
+//! lost line is counted and reported.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -19,14 +19,14 @@ fn site() -> Folder {
     Folder::with("log-trouble", [("site/index.html", "home")])
 }
 
-/// One worker, so that all lines come in the order of the requests.
+/// Starts a server with one worker, so that all lines are in the order of the requests.
 fn start(io: Io, folder: &Folder, log: &Path) -> Server {
     let log = log.to_str().expect("a path in UTF-8");
     let flags = ["--io", io.as_str(), "--workers", "1", "--access-log", log];
     Start::site(&folder.join("site")).flags(&flags).flags(&["--log-format", "json"]).start()
 }
 
-/// The sum of the numbers that stand before `what` in all lines the server has said.
+/// Returns the sum of the numbers in front of `what` in all lines that the server has printed.
 fn told(server: &Server, what: &str) -> usize {
     let number = |line: String| line.split_once(what)?.1.parse::<usize>().ok();
     server.lines().into_iter().filter_map(number).sum()
@@ -34,14 +34,15 @@ fn told(server: &Server, what: &str) -> usize {
 
 #[test]
 fn what_a_reader_does_not_take_in_time_is_dropped_and_counted() {
-    /// With so long a field, more than the pipe, the log's thread and its queue hold together.
+    /// With such a long field, these are more requests than the pipe, the log's thread and its
+    /// queue can hold together.
     const REQUESTS: usize = 3000;
     const DROPPED: &str = " lines dropped: ";
     for io in Io::BOTH {
         let folder = site();
         let pipe = folder.join("pipe");
         mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
-        // Open at both ends, so that nobody waits for the other one to open it.
+        // The pipe is opened at both ends, so that neither side waits for the other one to open it.
         let both = File::options().read(true).write(true).open(&pipe).expect("the pipe");
         let mut server = start(io, &folder, &pipe);
         let reader = BufReader::new(File::open(&pipe).expect("the pipe"));
@@ -61,7 +62,7 @@ fn what_a_reader_does_not_take_in_time_is_dropped_and_counted() {
         server.signal(Signal::TERM);
         assert!(server.wait().success());
         let written = lines.join().expect("lines");
-        // What was not told at once is told at the end.
+        // Lost lines that were not reported at once are reported at the end.
         wait_for("the sum", || (written + told(&server, DROPPED) == REQUESTS).then_some(()));
     }
 }
@@ -88,7 +89,8 @@ fn a_full_disk_costs_lines_that_are_counted_until_the_log_is_rotated() {
         assert_eq!(server.get("/?rotated").text(), "home");
         server.signal(Signal::TERM);
         assert!(server.wait().success());
-        // A line follows its answer, so the last of those before may have come behind the signal.
+        // A line is written after its response, so the last of the earlier lines may come after the
+        // signal.
         let text = fs::read_to_string(&log).expect("the new log");
         assert!(text.lines().last().is_some_and(|line| line.contains("/?rotated")), "{text}");
         let written = text.lines().count() - 1;
@@ -135,8 +137,8 @@ fn a_log_that_cannot_be_opened_is_exit_1_before_anything_listens() {
     }
 }
 
-/// The open call for a named pipe would wait for a reader, and with it the start of the server or
-/// the lines of all logs.
+/// Opening a named pipe would wait for a reader, and block the start of the server or the lines of
+/// all logs.
 #[test]
 fn a_named_pipe_without_a_reader_is_an_error_and_holds_up_nothing() {
     let reason = "no program reads this named pipe; start the one that does, or name a file";
@@ -162,7 +164,7 @@ fn a_named_pipe_without_a_reader_is_an_error_and_holds_up_nothing() {
         let told = server.wait_for_line(0, |line| line.contains("cannot reopen"));
         let expected = format!("access log {shown}, the old file stays: {reason}");
         assert_eq!(told, format!("pinion: cannot reopen the {expected}"));
-        // The next reader gets the lines from then on.
+        // The next reader gets the lines from that time on.
         let both = File::options().read(true).write(true).open(&pipe).expect("the pipe");
         let mut lines = BufReader::new(both).lines();
         assert_eq!(server.get("/?two").text(), "home");

@@ -1,5 +1,5 @@
-//! Scripts that want too much: each fails for itself, and says what it has failed of; meanwhile
-//! others are answered by the same worker, and the memory of the server stays below a bound.
+//! Scripts that exceed a limit: each request fails alone and its error names the limit, while the
+//! same worker responds to others and the memory of the server stays bounded.
 
 use pinion_tests::client::Client;
 use pinion_tests::folder::Folder;
@@ -103,12 +103,12 @@ pinion.get("/json-circle", function()
 end)
 "#;
 
-/// What the server of these tests may have in memory at any time: 64 MiB in its VM, 64 MiB each of
-/// messages, of jobs and of results that wait and a little more of those that are at work, and of
-/// values that are kept, and itself.
+/// The memory limit of the server in these tests: 64 MiB of its VM, 64 MiB each of messages, of
+/// jobs and of waiting results, slightly more of running ones, and of kept values, and the memory
+/// of the server itself.
 const MEMORY_MAX_BYTES: u64 = 448 << 20;
 
-/// What each of them is answered, and what the log says.
+/// Targets with the status of the response and the text in the log.
 const CASES: &[(&str, u16, &str)] = &[
     ("/timers", 500, "starts at most 1000 pieces"),
     ("/tree", 200, "starts at most 1000 pieces"),
@@ -135,10 +135,10 @@ const CASES: &[(&str, u16, &str)] = &[
     ("/json-circle", 500, "JSON cannot contain circular"),
 ];
 
-/// What the log says where Lua 5.4 lets more values stand on its stack.
+/// The text in the log where Lua 5.4 allows more values on its stack.
 const CASES_OF_54: &[(&str, &str)] = &[("/deep", "its memory")];
 
-/// A site with a folder for files; it goes with the value.
+/// Returns a site with a folder for files, which is removed with the value.
 fn site() -> (Folder, PathBuf, String) {
     let folder = Folder::with("lua-bounds", [("site.lua", SCRIPT)]);
     fs::create_dir(folder.join("data")).expect("a folder");
@@ -150,7 +150,7 @@ fn site() -> (Folder, PathBuf, String) {
 fn served(script: &Path, data: &str, io: Io) -> Server {
     let limits = ["--lua-memory", "16", "--lua-vm-memory", "64", "--lua-time", "5"];
     let flags = ["--io", io.as_str(), "--workers", "1", "--lua-folder", data];
-    // What is left of them at the end would take longer than the test.
+    // Finishing the remaining requests at the end would take longer than the test.
     Start::site(script).flags(&flags).flags(&limits).grace(1).start()
 }
 
@@ -174,7 +174,7 @@ fn whoever_wants_too_much_fails_alone() {
             other.send("GET /waits HTTP/1.1\r\nHost: a\r\n\r\n");
             assert_eq!(server.get(target).status, *status, "{target}");
             assert_eq!(other.receive().text(), "waited", "beside {target}");
-            // Work that was begun before may still be failing of the same.
+            // Earlier work may still fail for the same reason.
             let by = if *status == 500 { format!("GET {target}: ") } else { "lua: ".to_owned() };
             server.wait_for_line(from, |line| line.contains(&by) && line.contains(said));
             assert_eq!(server.get("/").text(), "well", "behind {target}");
@@ -191,7 +191,7 @@ fn what_is_cached_gives_way_to_requests() {
     let server = served(&script, &data, Io::Epoll);
     let mut made = 0;
     while made < 100 {
-        // It may meet the limit of the VM, which makes room for the next one.
+        // The request may reach the limit of the VM, which frees memory for the next one.
         let is_made = server.get("/cached-large").status == 200;
         assert!(is_made || server.get("/cached-large").status == 200, "behind {made}");
         assert_eq!(server.get("/").text(), "well");
@@ -218,13 +218,13 @@ fn however_many_passwords_are_hashed_the_threads_for_it_are_few() {
     server.stop();
 }
 
-/// How often the clients of slow answers do nothing for a while, each time for longer than a
-/// request may take there.
+/// How often the clients of slow responses pause, each time for longer than the time limit of a
+/// request.
 const PAUSES: usize = 3;
 const PAUSE: Duration = Duration::from_millis(2_100);
 
-/// A site of a handler and of a page that both give `expected`: more than fits between a server and
-/// a client that does not read.
+/// Returns a site of a handler and of a page whose responses are both `expected`: more than fits
+/// between a server and a client that does not read.
 fn with_large_answers() -> (Folder, String) {
     let limits = fs::read_to_string("/proc/sys/net/ipv4/tcp_wmem").expect("its limits");
     let most = limits.split_whitespace().last().expect("the largest");
@@ -244,8 +244,8 @@ fn with_large_answers() -> (Folder, String) {
     (Folder::with("lua-bounds", files), expected)
 }
 
-/// What `--lua-time` bounds is the time of the handler. That in which it waits for its client is
-/// the client's, whatever carries the answer.
+/// `--lua-time` limits the time of the handler. The time in which it waits for its client does not
+/// count, over any protocol.
 #[test]
 fn an_answer_comes_whole_to_a_client_that_takes_longer_than_a_request_may() {
     let (folder, expected) = with_large_answers();
@@ -261,7 +261,7 @@ fn an_answer_comes_whole_to_a_client_that_takes_longer_than_a_request_may() {
         }
         servers.push(server);
     }
-    // All of them at once, so that the test takes no longer than its pauses.
+    // All of them run at once, so that the test takes no longer than its pauses.
     for pause in 1..=PAUSES {
         thread::sleep(PAUSE);
         for (way, target, client, underway) in &mut answers {

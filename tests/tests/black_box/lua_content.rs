@@ -1,5 +1,5 @@
-//! Memory that the content of requests takes on its way to a script: it has a bound for each
-//! worker, whatever clients send and wherever they stop, and others are answered all the while.
+//! The memory of request content before a script gets it: it has a limit for each worker, whatever
+//! clients send and wherever they stop, and other clients get their responses meanwhile.
 
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
@@ -8,13 +8,13 @@ use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 
-/// What a worker keeps of content at most, as `docs/lua.md` says it.
+/// The most content that a worker keeps, according to `docs/lua.md`.
 const CONTENT_MAX_BYTES: u64 = 64 << 20;
-/// What a worker takes beside that for the connections, tables and coroutines of these tests.
+/// The other memory of a worker for the connections, tables and coroutines of these tests.
 const BESIDE_MAX_BYTES: u64 = 16 << 20;
-/// As much as a handler takes as one string unless it asks for more.
+/// The default limit of a handler for content in one string.
 const BODY_BYTES: usize = 1 << 20;
-/// Together three times what the server keeps.
+/// Clients with three times as much content together as the server keeps.
 const CLIENTS: usize = 192;
 
 const SCRIPT: &str = r#"
@@ -27,7 +27,7 @@ fn serve(folder: &Folder, io: Io) -> Server {
     Start::serve(&[folder.join("site.lua")]).flags(&flags).start()
 }
 
-/// The head of a request and all of its content but for the last bytes.
+/// Returns the head of a request and its content except the last bytes.
 fn unfinished(target: &str) -> Vec<u8> {
     let head = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n";
     let fields = "Host: x\r\nContent-Type: multipart/form-data; boundary=b\r\n";
@@ -38,7 +38,7 @@ fn unfinished(target: &str) -> Vec<u8> {
     bytes
 }
 
-/// How many requests the server has refused for want of room.
+/// Returns the number of requests that the server has refused because of the limit.
 fn refused(server: &Server) -> usize {
     server.lines().iter().filter(|line| line.contains("no room for")).count()
 }
@@ -60,7 +60,7 @@ fn content_that_stops_half_way_takes_bounded_memory_and_holds_up_nobody() {
                 stopped.push(client);
                 assert_eq!(server.exchange(&small).text(), "5", "{target} over {io:?}");
             }
-            // What is kept of the others has to be less than the bound.
+            // The kept content of the others must be less than the limit.
             let least = CLIENTS - CONTENT_MAX_BYTES as usize / BODY_BYTES;
             wait_for("most are refused", || (refused(&server) >= least).then_some(()));
             let grown_bytes = server.memory_bytes("RssAnon").saturating_sub(before_bytes);

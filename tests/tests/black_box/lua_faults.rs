@@ -1,5 +1,5 @@
-//! Faults of scripts: where each of them was is told in the log, and in the page only with `--dev`;
-//! a site can answer errors, and what it does not have, in its own way.
+//! Errors of scripts: their positions are in the log, and in the page only with `--dev`; a site can
+//! have its own responses for errors and missing paths.
 
 use pinion_tests::client::Client;
 use pinion_tests::matrix::{Form, Io, Way};
@@ -9,7 +9,7 @@ use pinion_tests::script::{in_every_way, script};
 use pinion_tests::server::{Ended, Server, Start, run};
 use pinion_tests::wait_for;
 
-/// Each of them goes over a budget within two functions.
+/// Functions that each exceed a budget within two calls.
 const OVER: &str = r#"
 local function spins()
     while true do end
@@ -36,8 +36,8 @@ end)
 pinion.get("/version", function() return _VERSION end)
 "#;
 
-/// Whether a stack has the function of a place. It has no name; Lua 5.4 may tell the field that the
-/// server has it in.
+/// Returns whether a stack has the function of a position. The function has no name; Lua 5.4 may
+/// show the field of the server that contains it.
 fn shows(server: &Server, stack: &str, function: &str) -> bool {
     let field = function.replace("in function", "in field '?'");
     stack.contains(function)
@@ -78,7 +78,7 @@ fn what_goes_over_its_budget_is_told_with_its_place_and_its_stack() {
     let told = server.wait_for_line(from, |line| line.contains("pinion.spawn: "));
     let why = "site.lua:3: the background work has used up its CPU time of 1000 ms";
     assert!(told.contains(why) && told.contains("--lua-cpu"), "{told}");
-    // What is written in Lua of the server itself is none of the stack.
+    // Lua code of the server itself is not shown in the stack.
     assert!(!server.lines().iter().any(|line| line.contains("lua:   pinion:")));
     server.stop();
 }
@@ -97,7 +97,7 @@ fn the_place_is_in_the_page_of_a_developer() {
     server.stop();
 }
 
-/// A script that never ends where no request is.
+/// A script that never ends outside of requests.
 #[test]
 fn a_loop_outside_of_requests_is_told_with_its_line() {
     let (_folder, path) = script("local n = 0\n\nwhile true do n = n + 1 end");
@@ -112,8 +112,8 @@ fn a_loop_outside_of_requests_is_told_with_its_line() {
     assert!(stderr.contains(why), "{stderr}");
 }
 
-/// Half of the tasks that a script can have are work beside requests. The other half is requests:
-/// so many connections, each with so many of them.
+/// A script that uses half of its tasks for work without requests. Requests use the other half: so
+/// many connections, each with so many requests.
 const FULL: &str = r#"
 for _ = 1, 10000 do
     pinion.spawn(function() pinion.sleep(3000) end)
@@ -124,7 +124,8 @@ pinion.get("/", function() return "well" end)
 const CONNECTIONS: usize = 100;
 const AT_ONCE: usize = 100;
 
-/// Of what no handler could begin with, the log says as much as of what a handler has failed of.
+/// If a request is refused before its handler could begin, the log has as much information as about
+/// a failed handler.
 #[test]
 fn a_request_that_finds_no_place_is_told_with_the_name_that_its_page_has() {
     let (_folder, path) = script(FULL);
@@ -184,18 +185,18 @@ fn a_site_answers_errors_in_its_own_way() {
         let from = server.lines().len();
         let answer = server.get("/fails");
         assert_eq!(answer.status, 500);
-        // Nothing of the handler's own answer is left.
+        // Nothing is left of the handler's own response.
         assert_eq!((answer.field("x-of-handler"), answer.field("set-cookie")), (None, None));
         let (said, id) = answer.text().rsplit_once('|').expect("a name");
         assert_eq!(said, "GET /fails|15: too bad");
         assert_eq!(id.len(), 12, "{id}");
-        // The name is the one that the log has.
+        // The ID is the same as in the log.
         let told = server.wait_for_line(from, |line| line.contains(id));
         assert!(told.contains("site.lua:15: too bad"), "{told}");
         let taken = server.get("/taken");
         assert_eq!(taken.status, 409);
         assert!(taken.text().starts_with("GET /taken|17: somebody has it|"));
-        // An error within it is answered as without it, and both are told.
+        // An error within the error handler gets the built-in response, and both errors are logged.
         let from = server.lines().len();
         let answer = server.get("/twice");
         assert_eq!(answer.status, 500);
@@ -206,7 +207,7 @@ fn a_site_answers_errors_in_its_own_way() {
         let second = server.wait_for_line(from, |line| line.contains("site.lua:8: and again"));
         assert!(second.contains("the handler of pinion.on_error has failed too: "), "{second}");
         assert!(first.contains(id) && second.contains(id), "{first}, {second}");
-        // What loops could loop there too.
+        // An endless loop could also be in the error handler.
         let answer = server.get("/cpu");
         assert_eq!(answer.status, 500);
         assert!(answer.field("error-id").is_some() && !answer.text().contains('|'));
@@ -253,7 +254,7 @@ const BODY_CASES: [(&str, usize, &str, &str); 4] = [
     ("/caught", 1001, "15", "1000 bytes, which the option `body` of the route \"/caught\" allows"),
 ];
 
-/// A client that sends too much learns the status, and the log which limit it was, once.
+/// A client that sends too much gets the status, and the log has the exceeded limit once.
 #[test]
 fn a_body_over_its_limit_is_told_with_the_limit_and_what_sets_it() {
     in_every_way(BODIES, |server| {
@@ -320,7 +321,7 @@ fn a_site_answers_for_what_it_does_not_have() {
         let answer = server.get("/gone/and-broken");
         assert_eq!(answer.status, 500);
         assert!(answer.text().contains("3: nothing to say"), "{}", answer.text());
-        // A path with routes of other methods is there.
+        // A path with routes of other methods is not missing.
         assert_eq!(server.exchange(&Request::new("POST", "/fails").body(b"")).status, 405);
     });
 }

@@ -1,4 +1,4 @@
-//! Scripts that send requests to other servers: to those that people run, and to our own.
+//! Scripts that send requests to other servers: to widely used ones, and to this one.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Fetches what the query says and tells what has come, or why nothing has.
+/// A script that fetches the URL of the query and returns the response, or the error.
 pub(crate) const FETCH: &str = r#"
 pinion.get("/fetch", function(req, res)
     local query = req.query
@@ -32,7 +32,7 @@ pinion.get("/fetch", function(req, res)
 end)
 "#;
 
-/// Asks a script for what another server gives it.
+/// Requests a script that fetches from another server, and returns its text.
 #[track_caller]
 pub(crate) fn fetched(server: &Server, parameters: &[(&str, &str)]) -> String {
     let mut target = "/fetch".to_owned();
@@ -43,7 +43,7 @@ pub(crate) fn fetched(server: &Server, parameters: &[(&str, &str)]) -> String {
     server.get(&target).text().to_owned()
 }
 
-/// A program that ends with the value.
+/// A running program that is ended when the value is dropped.
 pub(crate) struct Running(Child);
 
 impl Running {
@@ -59,7 +59,7 @@ impl Running {
         self.0.id()
     }
 
-    /// Takes what it prints.
+    /// Returns the standard output of the program.
     #[track_caller]
     pub(crate) fn stdout(&mut self) -> ChildStdout {
         self.0.stdout.take().expect("it is piped")
@@ -81,10 +81,10 @@ impl Drop for Running {
     }
 }
 
-/// More than what waits in any buffer on the way.
+/// More bytes than all buffers on the way can hold.
 const LARGE_BYTES: usize = 3 << 20;
 
-/// Content that is as long in every coding, or nearly.
+/// Returns content that cannot be compressed.
 fn large() -> Vec<u8> {
     pinion_tests::body::noise(LARGE_BYTES)
 }
@@ -105,7 +105,7 @@ fn nginx(folder: &Folder) -> Running {
          server {{ listen unix:{path}/socket; root {path}/www; }}\n",
         temporary.concat()
     );
-    // In one process: a worker would go on when its master is killed.
+    // nginx runs as one process, because a worker would continue when its master is killed.
     let text = format!(
         "daemon off;\nmaster_process off;\npid {path}/pid;\nevents {{}}\nhttp {{\n{http}}}\n"
     );
@@ -139,14 +139,14 @@ fn h2o(folder: &Folder) -> Running {
     Running::on_socket(&mut h2o, &folder.join("socket"))
 }
 
-/// A script that fetches, in every way that it can be served.
+/// Runs a script that fetches, over every protocol.
 fn fetching(flags: &[&str], case: impl Fn(&Server)) {
     let (_folder, path) = script(FETCH);
     let flags = [&["--workers", "1", "--lua-time", "60", "--lua-cpu", "10000"], flags].concat();
     Matrix::of(&path).folder_only("a script is no archive").serve(&flags).run(case);
 }
 
-/// What a script gets of a server that has [`content`].
+/// Checks the responses that a script gets from a server with [`content`].
 #[track_caller]
 fn check(server: &Server, place: &[(&str, &str)]) {
     let get = |path: &str, more: &[(&str, &str)]| {

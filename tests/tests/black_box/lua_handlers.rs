@@ -1,6 +1,6 @@
-//! Handlers in Lua: the same script answers alike over every protocol and both ways to talk to the
-//! kernel, whatever goes wrong in one request is that request's alone, and a changed script is
-//! taken up without a failed request.
+//! Handlers in Lua: the same script gives the same responses over every protocol and both backends,
+//! an error in one request affects only that request, and a changed script is loaded without a
+//! failed request.
 
 use pinion_tests::body::decoded;
 use pinion_tests::folder::Folder;
@@ -193,7 +193,7 @@ fn a_handler_sees_the_request_and_makes_the_head() {
         let nothing = server.get("/nothing");
         assert_eq!((nothing.status, nothing.body.len()), (204, 0));
         assert_eq!(nothing.field("content-type"), None);
-        // No reason phrase is known for it.
+        // The status has no known reason phrase.
         let teapot = server.get("/teapot");
         assert_eq!((teapot.status, teapot.text()), (418, "short and stout"));
         let reset = server.get("/reset");
@@ -209,7 +209,7 @@ fn a_handler_sees_the_request_and_makes_the_head() {
     });
 }
 
-/// What is made on demand is compressed as it goes out, and what was flushed is there at once.
+/// Generated content is compressed while it is sent, and flushed parts arrive at once.
 #[test]
 fn answers_are_compressed_for_who_likes_it() {
     in_every_way(SCRIPT, |server| {
@@ -242,7 +242,7 @@ fn methods_and_paths_without_a_route_are_answered_as_those_of_files() {
         assert_eq!(server.exchange(&Request::new("PUT", "/any").body(b"x")).text(), "PUT");
         assert_eq!(server.get("/hello/a/b").status, 404);
         assert_eq!(server.get("/hello/").status, 404);
-        // The slash of a name and the slash between names are not the same.
+        // A slash within a name and the slash between names are not the same.
         assert_eq!(server.get("/hello/a%2Fb").status, 404);
         assert_eq!(server.get("/slashed/x").text(), "slashed");
         let closed = server.get("/inner/secret");
@@ -252,8 +252,8 @@ fn methods_and_paths_without_a_route_are_answered_as_those_of_files() {
     });
 }
 
-/// The status, and that the page has the name of the failure and nothing of the script; gives what
-/// the log has.
+/// Checks the status, and that the page has the ID of the error and nothing of the script; returns
+/// the log line.
 #[track_caller]
 fn fails(server: &Server, target: &str, status: u16, why: &str) -> String {
     let from = server.lines().len();
@@ -279,7 +279,7 @@ fn whole_numbers_are_in_full_in_fields_and_redirects() {
     });
 }
 
-/// The timeout is for connections without a request.
+/// The timeout applies to connections without a request.
 #[test]
 fn a_handler_may_take_longer_than_the_keep_alive_timeout() {
     let text = "pinion.get('/', function() pinion.sleep(2.5) return 'late' end)";
@@ -290,9 +290,10 @@ fn a_handler_may_take_longer_than_the_keep_alive_timeout() {
 
 #[test]
 fn what_fails_is_told_in_the_log_and_not_to_the_client() {
-    // Where the machine is slow to give memory, that takes CPU too.
+    // On machines where allocating memory is slow, it also costs CPU time.
     in_every_way_with(SCRIPT, &["--lua-cpu", "1000"], |server| {
-        // The stack of Lua 5.4 may become so large that the memory of a request ends first.
+        // The stack of Lua 5.4 may become so large that the memory limit of a request is reached
+        // first.
         let is_54 = server.get("/lua").text() == "Lua 5.4";
         let deep = if is_54 { "used up its memory" } else { "stack overflow" };
         for (target, status, why) in [
@@ -337,7 +338,8 @@ fn an_answer_that_fails_in_the_middle_never_looks_complete() {
     });
 }
 
-/// While one request burns all the CPU it may, others wait a little and are answered.
+/// While one request uses all the CPU time of its budget, others wait a little and get their
+/// responses.
 #[test]
 fn requests_beside_an_endless_one_are_answered() {
     let (_folder, path) = script(SCRIPT);
@@ -357,7 +359,7 @@ fn requests_beside_an_endless_one_are_answered() {
     }
 }
 
-/// Requests that wait hold nothing up, and one whose client has gone is forgotten.
+/// Waiting requests delay no others, and a request whose client has disconnected is dropped.
 #[test]
 fn many_wait_at_once_and_those_whose_clients_leave_are_forgotten() {
     let text = r#"
@@ -409,7 +411,7 @@ fn a_script_that_cannot_start_says_where_and_ends() {
         let (shown, stack) = ended.stderr.split_once('\n').unwrap_or_default();
         assert!(shown.contains(why) && shown.contains(line), "{text}: {}", ended.stderr);
         assert!(line.is_empty() || shown.contains("site.lua"), "{text}: {shown}");
-        // What has run has a stack, as the errors of requests have.
+        // Code that has run has a stack, as errors of requests have.
         let is_of_stack = |line: &str| line.starts_with("pinion:   ");
         assert!(stack.lines().all(is_of_stack), "{text}: {}", ended.stderr);
         let checked = run(&["check".as_ref(), path.as_os_str()]);
@@ -462,7 +464,7 @@ fn a_changed_script_is_taken_up_and_no_request_fails() {
             assert!(last <= 20 && count > 0);
         }
     });
-    // What cannot start changes nothing, and says where it is wrong.
+    // A script that cannot start changes nothing, and the log has the position of the error.
     rewrite(&folder, &path, "pinion.get('/', function()\nreturn 1 +\nend)");
     let from = server.lines().len();
     server.signal(Signal::HUP);

@@ -1,5 +1,5 @@
-//! Passwords take tens of milliseconds each by intent: whoever sends many of them waits for them
-//! alone, and what they take of memory does not grow with how many there are.
+//! Hashing a password takes tens of milliseconds by design: a client that sends many of them delays
+//! only itself, and their memory does not grow with their number.
 
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
@@ -20,9 +20,9 @@ pinion.get("/entered", function() return tostring(entered) end)
 pinion.get("/file", function(req, res) res:file("data/large.bin") end)
 "#;
 
-/// More than are hashed while a file is read.
+/// More logins than are hashed while a file is read.
 const LOGINS: usize = 200;
-/// Two threads of 19 MiB, and what requests and coroutines take.
+/// Two threads of 19 MiB, and the memory of requests and coroutines.
 const MEMORY_MAX_BYTES: u64 = (2 * 19 + 16) << 20;
 
 fn serve(folder: &Folder) -> Server {
@@ -32,7 +32,7 @@ fn serve(folder: &Folder) -> Server {
     Start::serve(&[folder.join("site.lua")]).flags(&flags).start()
 }
 
-/// Clients that have sent their passwords and wait.
+/// Returns clients that have sent their passwords and wait.
 fn enter(server: &Server) -> Vec<Connection> {
     let stored = server.get("/hash").text().to_owned();
     let login = Request::new("POST", "/enter").body(stored.as_bytes());
@@ -72,10 +72,11 @@ fn passwords_of_clients_that_have_left_are_not_hashed() {
     let clients = enter(&server);
     assert!(entered(&server) < LOGINS / 2);
     for client in clients {
-        // Reset: one that has only said all it has to say still waits for its answer.
+        // The connections are reset: a client that only ends its sending side still waits for its
+        // response.
         set_socket_linger(client.stream(), Some(Duration::ZERO)).expect("a socket");
     }
-    // It stands behind all the others in the line.
+    // The request is behind all the others in the queue.
     assert!(server.get("/hash").text().starts_with("$argon2id$"));
     let entered = entered(&server);
     assert!(entered < LOGINS / 2, "{entered} of {LOGINS} passwords were hashed for nobody");

@@ -1,5 +1,5 @@
-//! Scripts that run programs: output, input, ends, time limits, and what is left of programs whose
-//! requests have ended.
+//! Scripts that run programs: output, input, exit statuses, time limits, and the remains of
+//! programs whose requests have ended.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -15,8 +15,8 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::process::Command;
 
-/// Runs `sh -c` with the code of the query, gives it the content of the request, and tells what it
-/// has written and how it has ended.
+/// A script that runs `sh -c` with the code of the query and the content of the request as input,
+/// and returns the output and the exit status.
 const SHELL: &str = r#"
 local function run(req)
     local input = req.method == "POST" and function() return req:read(65536) end or nil
@@ -37,10 +37,10 @@ pinion.get("/hello", function() return "hello" end)
 /// Flags that declare the programs of the tests.
 const PROGRAMS: [&str; 4] = ["--lua-program", "sh=/bin/sh", "--lua-program", "cat=/bin/cat"];
 
-/// The most memory of the spawner that no file backs, beside the relocations of its program.
+/// The most anonymous memory of the spawner, besides the relocations of its program.
 const SPAWNER_MAX_BYTES: u64 = 1 << 20;
 
-/// The target of a request for a piece of shell code.
+/// Returns the target of a request for a piece of shell code.
 fn shell(code: &str) -> String {
     format!("/run?code={}", percent_encoded(code))
 }
@@ -51,7 +51,7 @@ fn served(text: &str, flags: &[&str]) -> (Folder, Server) {
     (folder, start.start())
 }
 
-/// A duration for `sleep` that no other test has.
+/// Returns a duration for `sleep` that no other test uses.
 fn unique_sleep(number: u32) -> String {
     format!("{}.{number}", 1_000_000 + std::process::id())
 }
@@ -79,7 +79,7 @@ fn a_program_is_run_and_its_status_is_known() {
     }
 }
 
-/// More than what waits anywhere on the way, in both directions at the same time.
+/// More bytes than all buffers on the way can hold, in both directions at the same time.
 #[test]
 fn input_and_output_flow_at_the_same_time() {
     const BYTES: usize = 20 << 20;
@@ -168,8 +168,8 @@ fn a_program_that_takes_too_long_is_stopped() {
     assert_eq!(server.get("/hello").text(), "hello");
 }
 
-/// Whatever a program has started ends with it: what it left in the background, and what has a
-/// session of its own.
+/// Processes that a program has started end with it: those in the background, and those in a
+/// session of their own.
 #[test]
 fn nothing_is_left_of_a_program() {
     let (_folder, server) = served(SHELL, &[]);
@@ -262,7 +262,7 @@ fn a_script_without_a_server_runs_programs() {
     assert_eq!(ended.stdout, "word\n\t7\n", "{}", ended.stderr);
 }
 
-/// A reload adds programs and keeps those that run; a server without any says what to do.
+/// A reload adds programs and keeps running ones; a server without programs logs how to get them.
 #[test]
 fn a_reload_changes_programs() {
     let handler = r#"pinion.get("/", function()
@@ -298,8 +298,8 @@ fn a_reload_changes_programs() {
     assert_eq!(server.get("/").status, 500, "it goes on as it was");
 }
 
-/// The process that starts programs is gone: its programs end, what needs it fails with a reason,
-/// and everything else goes on.
+/// When the process that starts programs is killed, its programs end, calls that need it fail with
+/// a reason, and everything else continues.
 #[test]
 fn without_the_spawner_the_rest_goes_on() {
     let (_folder, server) = served(SHELL, &["--workers", "1"]);
@@ -318,7 +318,7 @@ fn without_the_spawner_the_rest_goes_on() {
     server.stop();
 }
 
-/// A server without programs has no further process, and one with programs a small one.
+/// A server without programs has no further process, and one with programs has a small one.
 #[test]
 fn a_server_without_programs_has_no_spawner() {
     let (_folder, path) = script(SHELL);

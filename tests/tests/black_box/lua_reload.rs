@@ -1,5 +1,5 @@
-//! What a reload does with scripts: one that does not start changes nothing, whoever finds that
-//! out, and sites leave each other alone.
+//! Reloads of scripts: a script that does not start changes nothing, whether the check or a worker
+//! finds the error, and sites do not affect each other.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
@@ -12,13 +12,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Puts a text in the place of a script, as editors do: nobody sees half of it.
+/// Replaces the text of a script by a rename, as editors do, so that the server never reads half of
+/// it.
 fn rewrite(folder: &Folder, path: &Path, text: &str) {
     folder.write("next.lua", text);
     std::fs::rename(folder.join("next.lua"), path).expect("renamed");
 }
 
-/// Sites of one server, each with its host and its script, in a configuration file.
+/// Starts one server with several sites, each with its host and its script, from a configuration
+/// file.
 fn configured(folder: &Folder, sites: &[(&str, &str)]) -> Server {
     let mut text = "[[listen]]\naddress = \"127.0.0.1:0\"\n".to_owned();
     for (host, script) in sites {
@@ -29,7 +31,7 @@ fn configured(folder: &Folder, sites: &[(&str, &str)]) -> Server {
     start.flags(&["--workers", "1"]).grace(1).start()
 }
 
-/// Asks until it is answered so.
+/// Repeats a request until its response has the wanted text.
 #[track_caller]
 fn until(server: &Server, target: &str, is_it: impl Fn(&str) -> bool) {
     while !is_it(server.get(target).text()) {
@@ -37,7 +39,8 @@ fn until(server: &Server, target: &str, is_it: impl Fn(&str) -> bool) {
     }
 }
 
-/// What an earlier script has kept is what the next one starts with, so it is proven with that.
+/// The next script starts with the values that an earlier one has kept, so it is also checked with
+/// them.
 #[test]
 fn a_script_that_fails_on_what_is_kept_changes_nothing() {
     let (folder, path) = script(
@@ -66,7 +69,7 @@ fn a_script_that_fails_on_what_is_kept_changes_nothing() {
     server.stop();
 }
 
-/// What a script does while it is proven is not kept.
+/// Changes of kept values during the check of a script are discarded.
 #[test]
 fn a_proof_leaves_what_is_kept_as_it_is() {
     let text = "pinion.keep.starts = (pinion.keep.starts or 0) + 1
@@ -80,7 +83,7 @@ fn a_proof_leaves_what_is_kept_as_it_is() {
     server.stop();
 }
 
-/// Workers keep values of their own, so that a script can start in one and not in another.
+/// Workers keep values of their own, so a script can start in one worker and fail in another.
 #[test]
 fn a_worker_in_which_a_script_does_not_start_answers_by_the_earlier_one() {
     let (folder, path) = script(
@@ -95,7 +98,7 @@ fn a_worker_in_which_a_script_does_not_start_answers_by_the_earlier_one() {
         pinion.log('started')",
     );
     let server = Start::site(&path).flags(&["--workers", "2"]).start();
-    // The proof, and each worker: one that is late would keep nothing yet.
+    // The check, and each worker: a worker that is late would have no kept value yet.
     let started = || server.lines().iter().filter(|line| line.contains("lua: started")).count();
     wait_for("three starts", || (started() == 3).then_some(()));
     server.wait_for_line(0, |line| line.contains("one worker keeps a word"));
@@ -119,7 +122,7 @@ fn a_worker_in_which_a_script_does_not_start_answers_by_the_earlier_one() {
     server.stop();
 }
 
-/// While a script starts in one worker the others go on with what they have.
+/// While a script starts in one worker, the others continue with their current script.
 #[test]
 fn workers_start_a_new_script_one_after_the_other() {
     let (folder, path) = script("pinion.get('/', function() return 'old' end)");
@@ -135,13 +138,14 @@ fn workers_start_a_new_script_one_after_the_other() {
         let is_start = |line: &&String| line.contains("lua: start ");
         lines.iter().filter(is_start).map(|line| line.ends_with("begins")).collect()
     };
-    // The proof, and each worker.
+    // The check, and each worker.
     wait_for("five starts", || (told().len() == 10).then_some(()));
     assert_eq!(told(), [true, false].repeat(5));
     server.stop();
 }
 
-/// While a script is tried the workers answer by the one before it; then no request fails either.
+/// While a script is checked, the workers continue with the earlier one; no request fails at the
+/// change either.
 #[test]
 fn a_worker_answers_while_a_new_script_is_proven() {
     let answering = |name: &str| {
@@ -153,11 +157,11 @@ fn a_worker_answers_while_a_new_script_is_proven() {
         )
     };
     let (folder, path) = script(&answering("old"));
-    // A start may take as much CPU as a request where that is more.
+    // A start may use as much CPU time as a request, if that is more.
     let server = Start::site(&path).flags(&["--workers", "1", "--lua-cpu", "60000"]).start();
     let mut client = server.client();
     assert_eq!(client.exchange(&Request::get("/")).text(), "old");
-    // A second of CPU, on whatever machine.
+    // A second of CPU time, on any machine.
     let next = "pinion.log('start begins')
         local from = os.clock()
         while os.clock() - from < 1 do end
@@ -165,7 +169,7 @@ fn a_worker_answers_while_a_new_script_is_proven() {
     rewrite(&folder, &path, &(next.to_owned() + &answering("new")));
     let from = server.lines().len();
     server.signal(Signal::HUP);
-    // With a pause behind each, which leaves CPU to the start and bounds the log.
+    // A pause after each request leaves CPU time to the start and bounds the log.
     wait_for("the new script", || {
         let answer = client.exchange(&Request::get("/"));
         assert_eq!(answer.status, 200);
@@ -173,13 +177,13 @@ fn a_worker_answers_while_a_new_script_is_proven() {
     });
     let lines = server.lines().split_off(from);
     let at = |said: &str| lines.iter().position(|line| line.ends_with(said)).expect(said);
-    // The first of both starts is the proof. A worker that was held up by it would be silent.
+    // The first of both starts is the check. A worker that was blocked by it would log nothing.
     let proof = &lines[at("lua: start begins")..at("lua: start ends")];
     assert!(proof.iter().any(|line| line.ends_with("answered by the old one")), "{proof:?}");
     server.stop();
 }
 
-/// However many sites a server has, a reload of all of them is one for each.
+/// A reload of all sites of a server is one reload for each site.
 #[test]
 fn the_earlier_scripts_of_one_site_are_not_those_of_another() {
     let text = "pinion.get('/slow', function()
@@ -219,20 +223,21 @@ fn the_earlier_scripts_of_one_site_are_not_those_of_another() {
     server.stop();
 }
 
-/// Of an archive that takes the place of another one, the code and the content are taken up at
-/// once: whoever has seen one of the new things sees no old one any more.
+/// When an archive replaces another one, the code and the content are switched at once: a client
+/// that has seen something new sees nothing old any more.
 #[test]
 fn an_archive_brings_its_handlers_pages_and_files_together() {
     brings_all_together(&[], |server| server.signal(Signal::HUP));
 }
 
-/// The same where the server sees by itself that there is another archive.
+/// The same holds if the server detects the new archive by watching.
 #[test]
 fn a_watched_archive_brings_its_handlers_pages_and_files_together() {
     brings_all_together(&["--watch"], |_| {});
 }
 
-/// With these flags, and with what has a new archive taken up, while somebody asks without pause.
+/// Tests a server with these flags, where `tell` lets it load a new archive, while a client sends
+/// requests without pause.
 fn brings_all_together(flags: &[&str], tell: impl Fn(&Server)) {
     let folder = Folder::with("lua-reload", [("site/public_html/index.html", "home")]);
     let archive = folder.join("site.pin");
@@ -275,7 +280,7 @@ fn brings_all_together(flags: &[&str], tell: impl Fn(&Server)) {
     server.stop();
 }
 
-/// The log says what nobody does any more.
+/// The log reports work that is not continued.
 #[test]
 fn work_that_ends_with_an_earlier_script_is_told() {
     let edition = |name: u32| {
@@ -305,8 +310,8 @@ fn work_that_ends_with_an_earlier_script_is_told() {
     server.stop();
 }
 
-/// What one worker has signed the others know, today's script as well as yesterday's; the script of
-/// another site knows nothing.
+/// Values that one worker has signed are valid in the others, for the current script as well as the
+/// earlier one. The script of another site has other keys.
 #[test]
 fn a_site_has_one_key_for_each_name_as_long_as_the_server_runs() {
     let text = |version: u32| {

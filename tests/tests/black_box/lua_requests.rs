@@ -1,5 +1,5 @@
-//! What a request is to a handler: every method, groups within groups, what the connection is, and
-//! an answer that is complete. A slow reader holds back whoever writes for it.
+//! The request object of a handler: every method, nested groups, data about the connection, and
+//! complete responses. A slow reader delays the handler that writes to it.
 
 use pinion_tests::body::noise;
 use pinion_tests::matrix::Matrix;
@@ -130,7 +130,7 @@ fn each_method_has_its_handlers() {
             let answer = server.get(target);
             assert_eq!((answer.status, answer.field("allow")), (405, Some("PURGE, OPTIONS")));
         }
-        // Each method is named once, also if OPTIONS has a handler.
+        // Each method is listed once, even if OPTIONS has a handler.
         let any = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, QUERY";
         for (method, target, allow) in [("TRACE", "/any", any), ("GET", "/options", "OPTIONS")] {
             let answer = server.exchange(&Request::new(method, target));
@@ -185,7 +185,7 @@ fn a_client_of_a_unix_socket_has_no_address() {
     server.stop();
 }
 
-/// Whoever writes faster than its client reads waits, and nothing piles up.
+/// A handler that writes faster than its client reads waits, so no buffer grows.
 #[test]
 fn a_handler_writes_no_faster_than_its_client_reads() {
     let (_folder, path) = script(SCRIPT);
@@ -212,7 +212,7 @@ fn a_handler_writes_no_faster_than_its_client_reads() {
     });
 }
 
-/// The next piece is asked for when the one before it has gone out.
+/// The next piece is requested when the one before it has been sent.
 #[test]
 fn what_is_streamed_goes_out_piece_by_piece() {
     in_every_way(SCRIPT, |server| {
@@ -228,7 +228,7 @@ fn what_is_streamed_goes_out_piece_by_piece() {
     });
 }
 
-/// Mistakes of a handler are told with its line, not with one of the server.
+/// Errors of a handler are logged with its line, not with one of the server.
 #[test]
 fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
     in_every_way(SCRIPT, |server| {
@@ -247,7 +247,7 @@ fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
             let from = server.lines().len();
             assert_eq!(server.get(target).status, 500, "{target}");
             let is_handler = |line: &str| line.contains(&format!("\"{target}\""));
-            // The mistake is in the line behind.
+            // The error is in the next line.
             let line = SCRIPT.lines().position(is_handler).expect("a handler") + 2;
             let told = server.wait_for_line(from, |line| line.contains(&format!("GET {target}:")));
             assert!(told.contains(&format!("site.lua:{line}: ")) && told.contains(why), "{told}");
@@ -255,7 +255,7 @@ fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
     });
 }
 
-/// A schedule is done by one worker, or by each of them.
+/// A schedule runs in one worker, or in each of them.
 #[test]
 fn each_worker_repeats_what_is_for_each_of_them() {
     let (_folder, path) = script(

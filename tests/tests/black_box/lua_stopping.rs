@@ -1,5 +1,5 @@
-//! SIGTERM and work background work: what has begun comes to its end as long as the grace lasts,
-//! and nothing new begins.
+//! SIGTERM and background work of scripts: started work is completed within the grace period, and
+//! no new work begins.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::client::Connection;
@@ -66,7 +66,7 @@ impl Site {
         Start::site(&self.script()).flags(&flags).grace(grace_seconds).start()
     }
 
-    /// What a file has in it that the script has written.
+    /// Returns the content of a file that the script has written.
     fn written(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.folder.join("data").join(name)).ok()
     }
@@ -95,7 +95,7 @@ fn a_server_that_stops_repeats_nothing_and_still_hears_messages() {
         while server.get("/runs").text() == "0" {}
         server.signal(Signal::TERM);
         let address = server.address();
-        // The worker has heard of the stop: nobody can come any more.
+        // The worker has received the stop: no client can connect any more.
         wait_for("a closed port", || Connection::try_open(address).err());
         site.folder.write("data/stopped", "");
         assert!(server.wait().success());
@@ -113,7 +113,7 @@ fn work_without_an_end_is_cut_off_with_the_grace() {
         assert!(server.wait().success());
         server.wait_for_line(0, |line| line.contains("pieces left: 1") && line.contains("--grace"));
     }
-    // At a second signal it is at once.
+    // At a second signal the server ends at once.
     let site = Site::new(SCRIPT);
     let mut server = site.start(Io::Epoll, 3600);
     assert_eq!(server.get("/begin-endless").text(), "begun");
@@ -123,8 +123,8 @@ fn work_without_an_end_is_cut_off_with_the_grace() {
     assert!(server.wait().success());
 }
 
-/// How a script at the command line ends that hears SIGTERM once it has said `up`: its code, and
-/// what else it says on stdout and stderr.
+/// Sends SIGTERM to a script at the command line after it has printed `up`; returns its exit code,
+/// and its output on stdout and stderr.
 fn terminated(script: &str, grace_seconds: &str) -> (Option<i32>, String, String) {
     let site = Site::new(script);
     let mut command = Command::new(pinion());

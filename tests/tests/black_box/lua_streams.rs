@@ -1,7 +1,9 @@
-//! Answers that handlers write piece by piece, and content that they read so, over every protocol:
-//! a client that does not read holds its handler up and nobody else, and a reload cuts nothing off.
+//! Responses that handlers write piece by piece, and content that they read in pieces, over every
+//! protocol: a client that does not read delays only its own handler, and a reload interrupts
+//! nothing.
 //!
-//! Nothing depends on time: how far an answer has come is decided by what its client has taken.
+//! No case depends on time: the progress of a response is determined by the bytes that its client
+//! has read.
 
 use pinion_tests::body::noise;
 use pinion_tests::client::Client;
@@ -21,13 +23,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What a handler writes at once.
+/// Bytes of a single write of a handler.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// What stands at most between a handler and a client that does not read, and what is written
-/// beside it. Over HTTP/2 and HTTP/3 that is the window of the stream and the queue of the server
-/// for it, 64 KiB. Over HTTP/1 it is the queue of a connection, 256 KiB, and what the kernel keeps
-/// for both ends.
+/// Returns the most bytes between a handler and a client that does not read, and the bytes that are
+/// written in addition. Over HTTP/2 and HTTP/3 these are the window of the stream and its queue in
+/// the server, 64 KiB. Over HTTP/1 they are the queue of a connection, 256 KiB, and the buffers of
+/// the kernel for both ends.
 fn between_bytes(protocol: Protocol) -> usize {
     if !protocol.is_http1() {
         return 256 << 10;
@@ -37,17 +39,17 @@ fn between_bytes(protocol: Protocol) -> usize {
     (1 << 20) + most.parse::<usize>().expect("a number")
 }
 
-/// An answer under way, and the connection on which it comes.
+/// An open response, and the connection that it uses.
 struct Stream {
     line: usize,
     underway: Underway,
 }
 
-/// Connections with little room. Those of HTTP/2 and HTTP/3 have all at once on the first of them;
-/// over HTTP/1 each answer that is under way has one for itself.
+/// Connections with small buffers. With HTTP/2 and HTTP/3 all exchanges are on the first of them;
+/// with HTTP/1 each open response has its own connection.
 struct Lines<'a> {
     server: &'a Server,
-    /// None where one was left.
+    /// `None` for a closed connection.
     clients: Vec<Option<Client>>,
 }
 
@@ -70,7 +72,7 @@ impl<'a> Lines<'a> {
         client.take(&mut stream.underway, bytes)
     }
 
-    /// Wants no more of an answer: over HTTP/1 by leaving.
+    /// Cancels a response; over HTTP/1 this closes the connection.
     fn stop(&mut self, stream: Stream) {
         match self.server.protocol().is_http1() {
             true => self.clients[stream.line] = None,
@@ -82,7 +84,7 @@ impl<'a> Lines<'a> {
         self.clients[line].as_mut().expect("nobody has left it")
     }
 
-    /// Has other requests answered meanwhile.
+    /// Sends other requests meanwhile and checks their responses.
     fn ask_others(&mut self) {
         for _ in 0..20 {
             let answer = self.client(0).exchange(&Request::get("/other"));
@@ -95,7 +97,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What the handlers are about whose answers have no end.
+/// The handlers with endless responses, and the bytes that they have written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Live {
     handlers: usize,
@@ -111,7 +113,7 @@ impl Live {
     }
 }
 
-/// A handler that was cut off is garbage, which goes when more of it is made.
+/// A handler that was cut off is garbage, which is collected when more garbage is made.
 const ENDLESS: &str = r#"
 local live = setmetatable({}, { __mode = "k" })
 pinion.get("/endless", function(req, res)
@@ -135,12 +137,13 @@ end)
 pinion.get("/other", function() return "other" end)
 "#;
 
-/// Answers without an end that are under way at once.
+/// Endless responses that are open at the same time.
 const STREAMS: usize = if cfg!(feature = "long") { 32 } else { 4 };
-/// How often their clients read until all that stood between has come, and more.
+/// How often the clients read more than all buffers together can hold.
 const ROUNDS: usize = if cfg!(feature = "long") { 16 } else { 2 };
 
-/// Whether an answer begins with the pieces of an endless one, in their order and whole.
+/// Returns whether content begins with the pieces of an endless response, complete and in their
+/// order.
 fn is_endless(content: &[u8]) -> bool {
     content.chunks(PIECE_BYTES).enumerate().all(|(number, piece)| {
         let line = format!("{number:07}\n").into_bytes();
@@ -148,9 +151,9 @@ fn is_endless(content: &[u8]) -> bool {
     })
 }
 
-/// `res:write` waits while the client is slower than the handler (docs/lua.md): however long an
-/// answer is, the server keeps a bounded part of it. The handler goes on when its client reads, and
-/// goes when its client does.
+/// `res:write` waits while the client is slower than the handler (docs/lua.md): the server keeps a
+/// bounded part of a response of any length. The handler continues when its client reads, and ends
+/// when its client disconnects.
 #[test]
 fn a_handler_without_an_end_is_held_up_by_its_client() {
     let (_folder, path) = script(ENDLESS);
@@ -176,7 +179,7 @@ fn held_up(server: &Server) {
             taken_bytes += content.len();
             lines.ask_others();
         }
-        // They come to a halt.
+        // The handlers stop.
         let mut before = lines.live();
         let held = wait_for("handlers that wait", || {
             lines.ask_others();
@@ -190,7 +193,7 @@ fn held_up(server: &Server) {
     }
     let most_bytes = server.memory_bytes("VmHWM");
     assert!(most_bytes < (48 + STREAMS as u64) << 20, "{most_bytes} bytes of memory");
-    // Who wants no more is let go, and the others go on.
+    // The handlers of clients that disconnect end, and the others continue.
     for stream in streams.drain(..STREAMS / 2) {
         lines.stop(stream);
     }
@@ -207,14 +210,14 @@ fn held_up(server: &Server) {
     assert!(!lines.iter().any(|line| line.contains("/endless")), "{lines:?}");
 }
 
-/// Reloads behind the first script: each worker keeps so many earlier scripts until they have ended
-/// (docs/lua.md), so that nothing is cut off.
+/// Reloads after the first script: each worker keeps so many earlier scripts until they have ended
+/// (docs/lua.md), so that nothing is interrupted.
 const RELOADS: usize = 4;
 const WORKERS: usize = 2;
 /// Streams and uploads of each edition at each worker.
 const AT_ONCE: usize = if cfg!(feature = "long") { 6 } else { 1 };
 
-/// A script of which every answer tells its edition. Workers have names that outlive it.
+/// Returns a script whose responses all contain its edition. The names of workers outlive it.
 fn edition(number: usize) -> String {
     format!("local edition = '{number}'\n{EDITION}")
 }
@@ -236,7 +239,8 @@ pinion.post("/echo", function(req, res)
 end)
 "#;
 
-/// What an echo gives: half of the content comes before the reloads, half behind them.
+/// Returns the response of an echo: half of the content arrives before the reloads, half after
+/// them.
 const UPLOAD_BYTES: usize = 50_000;
 
 fn echo(edition: usize) -> Vec<u8> {
@@ -249,7 +253,7 @@ fn stream(edition: usize, pieces: usize) -> Vec<u8> {
     (1..=pieces).flat_map(|number| piece(number).into_bytes()).collect()
 }
 
-/// The edition by which a client is answered, and the worker that answers.
+/// Returns the edition and the worker that respond to a client.
 fn answered_by(client: &mut Client) -> (usize, String) {
     let answer = client.exchange(&Request::get("/edition"));
     assert_eq!(answer.status, 200, "{answer}");
@@ -257,7 +261,7 @@ fn answered_by(client: &mut Client) -> (usize, String) {
     (edition.parse().expect("a number"), worker.to_owned())
 }
 
-/// A stream or an upload that has begun by an edition, and the connection it is on.
+/// A stream or an upload that has begun with an edition, and its connection.
 struct Begun {
     edition: usize,
     line: usize,
@@ -265,22 +269,23 @@ struct Begun {
     underway: Underway,
 }
 
-/// What a client has under way at one of the workers. Over HTTP/2 and HTTP/3 that is on its first
-/// connection.
+/// The open exchanges of a client at one of the workers. With HTTP/2 and HTTP/3 they are on its
+/// first connection.
 struct Visitor<'a> {
     server: &'a Server,
     worker: String,
     clients: Vec<Client>,
     begun: Vec<Begun>,
-    /// Of each stream: more than can leave the handler while nobody reads.
+    /// Pieces of each stream: more than the handler can write while the client does not read.
     pieces: usize,
 }
 
 impl<'a> Visitor<'a> {
-    /// One for each worker.
+    /// Returns one visitor for each worker.
     fn all(server: &'a Server) -> Vec<Visitor<'a>> {
         let mut found = HashMap::new();
-        // A worker with enough connections leaves the next one to others, so they stay.
+        // A worker with more connections accepts fewer, so these stay open until all workers are
+        // reached.
         let mut others = Vec::new();
         wait_for("all workers", || {
             let mut client = Client::with_little_room(server);
@@ -302,7 +307,7 @@ impl<'a> Visitor<'a> {
         found.into_iter().map(visitor).collect()
     }
 
-    /// The connection for another exchange.
+    /// Returns the connection for another exchange.
     fn line(&mut self) -> usize {
         if self.server.protocol().is_http1() {
             let mut others = Vec::new();
@@ -335,13 +340,13 @@ impl<'a> Visitor<'a> {
         let mut underway = client.begin_upload(&Request::new("POST", "/echo"));
         let (half, back) = (UPLOAD_BYTES / 2, echo(edition));
         client.send(&mut underway, &noise(half));
-        // All of it has been read: the handler waits for more.
+        // The handler has read all of it and waits for more.
         let first = client.take(&mut underway, 2 + half);
         assert!(first == &back[..2 + half], "half of the echo by {edition}");
         self.begun.push(Begun { edition, line, is_upload: true, underway });
     }
 
-    /// Ends what is under way, and is answered by this edition meanwhile.
+    /// Completes the open exchanges, while other requests get their responses from this edition.
     fn finish(&mut self, last: usize) {
         for begun in self.begun.drain(..) {
             let Begun { edition, line, is_upload, underway } = begun;
@@ -354,15 +359,15 @@ impl<'a> Visitor<'a> {
             assert_eq!(answer.status, 200, "of {edition}, an upload: {is_upload}");
             assert!(answer.body == expected, "of {edition}, an upload: {is_upload}");
         }
-        // Each connection has the new script behind it.
+        // Each connection uses the new script afterwards.
         for client in &mut self.clients {
             assert_eq!(answered_by(client), (last, self.worker.clone()));
         }
     }
 }
 
-/// Asks without pause, on connections that stay and on fresh ones. Nothing fails, and no worker
-/// goes back to an earlier script.
+/// Sends requests without pause, on persistent and on new connections. None fails, and no worker
+/// returns to an earlier script.
 fn ask_on(server: &Server, is_over: &AtomicBool) {
     let (mut latest, mut client) = (HashMap::new(), server.client());
     let upload = Request::new("POST", "/echo").body(&noise(UPLOAD_BYTES));
@@ -381,14 +386,14 @@ fn ask_on(server: &Server, is_over: &AtomicBool) {
         assert_eq!(answer.status, 200, "{answer}");
         let by = editions.iter().position(|whole| *whole == answer.body);
         assert!(by.is_some_and(|by| by >= edition), "an echo by {by:?} behind {edition}");
-        // A busy loop would only take the processors from the reloads.
+        // A busy loop would only take CPU time from the reloads.
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Requests that have begun end with the old script (docs/lua.md), whatever they are carried by:
-/// those that their client holds up, and those whose content is on its way. What begins behind a
-/// reload is answered by the new one.
+/// Requests that have begun end with the old script (docs/lua.md), over every protocol: those that
+/// wait for their client, and those whose content is still arriving. Requests after a reload are
+/// handled by the new script.
 #[test]
 fn what_is_under_way_ends_with_the_script_it_has_begun_with() {
     for way in ways(|_| true) {

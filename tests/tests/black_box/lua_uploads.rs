@@ -1,6 +1,6 @@
-//! Content that a handler reads as it comes, and forms with files: curl's and hand-written ones,
-//! over every protocol and both ways to talk to the kernel. Whatever a client calls its files, how
-//! much it sends and where it stops, nothing of it is left behind.
+//! Content that a handler reads while it arrives, and forms with files: those of curl and
+//! handwritten ones, over every protocol and both backends. Whatever names a client gives its
+//! files, how much it sends and where it stops, no file is left behind.
 
 use pinion_tests::body::noise;
 use pinion_tests::client::Connection;
@@ -92,7 +92,7 @@ end)
 pinion.on_error(function(req, res, why) return why end)
 "#;
 
-/// A form as it is sent.
+/// Returns the request of a form.
 fn form(target: &str, parts: &[(&str, &[u8])]) -> Request {
     let mut body = Vec::new();
     for (parameters, content) in parts {
@@ -107,15 +107,15 @@ fn raw(target: &str, body: &[u8]) -> Request {
     Request::new("POST", target).field("Content-Type", "multipart/form-data; boundary=b").body(body)
 }
 
-/// Files without a name that the server has open.
+/// Returns the number of files without a name that the server has open.
 fn spools(server: &Server) -> usize {
     server.open_files().iter().filter(|file| file.ends_with("(deleted)")).count()
 }
 
-/// What the server has open when nothing is uploaded, such as what it has made of the folder.
+/// Waits until the server has only `before` such files open, for example that of the built folder.
 #[track_caller]
 fn leaves_nothing(server: &Server, before: usize) {
-    // Over HTTP/2 and HTTP/3 a client may know that it has gone before the server does.
+    // Over HTTP/2 and HTTP/3 a client may learn of the end before the server does.
     while spools(server) > before {
         assert_eq!(server.get("/nothing").text(), "nilnil");
     }
@@ -213,7 +213,7 @@ fn content_is_read_piece_by_piece() {
             assert_eq!(server.exchange(&Request::new("POST", target)).text(), text);
             assert_eq!(server.exchange(&Request::new("POST", target).body(b"")).text(), text);
         }
-        // What is not read is no trouble for what comes behind it.
+        // Unread content does not affect the next request.
         let mut client = server.client();
         let some = Request::new("POST", "/some").body(&content);
         assert_eq!(client.exchange(&some).body, content[..5]);
@@ -224,7 +224,7 @@ fn content_is_read_piece_by_piece() {
 }
 
 /// Far more than one string may have, and never much of it in memory. It takes more time than a
-/// request has ordinarily, where other tests have the processors.
+/// usual request, because other tests use the CPU too.
 #[test]
 fn twenty_mebibytes_stream_through_little_memory() {
     const BYTES: usize = 20 << 20;
@@ -240,14 +240,14 @@ fn twenty_mebibytes_stream_through_little_memory() {
         assert!(server.exchange(&large).body == content, "what went in comes out");
         let much = Request::new("POST", "/much").body(&content);
         assert_eq!(server.exchange(&much).text(), BYTES.to_string());
-        // The kernel counts by thread, and is a little off.
+        // The kernel counts by thread, which is not exact.
         let grown_bytes = server.memory_bytes("VmHWM").saturating_sub(peak_bytes);
         assert!(grown_bytes <= GROWN_MAX_BYTES, "{grown_bytes} bytes");
         leaves_nothing(server, before);
     });
 }
 
-/// A request without content that says it has so much.
+/// Returns a request without content that announces so many bytes.
 fn announced(target: &str, bytes: usize) -> Request {
     Request::new("POST", target)
         .field("Content-Type", "multipart/form-data; boundary=b")
@@ -270,7 +270,7 @@ fn what_is_too_much_or_no_form_is_refused() {
         assert_eq!(status(&Request::new("POST", "/little").body(&[b'x'; 10])), 200);
         let text = Request::new("POST", "/long-text").body(&vec![b'x'; 3 << 20]);
         assert_eq!(server.exchange(&text).text(), (3 << 20).to_string());
-        // Who catches that goes on without content, and does not wait for it for ever.
+        // A handler that catches the error continues without the content, and does not wait for it.
         let text = Request::new("POST", "/stubborn").body(&vec![b'x'; (16 << 20) + 1]);
         let answer = server.exchange(&text);
         assert!(answer.text().starts_with("false false "), "{}", answer.text());
@@ -296,7 +296,7 @@ fn what_is_too_much_or_no_form_is_refused() {
         let boundless =
             Request::new("POST", "/form").field("Content-Type", "multipart/form-data").body(b"x");
         assert_eq!(status(&boundless), 400);
-        // A handler can say it in its own words.
+        // A handler can send its own message.
         let caught = server.exchange(&raw("/caught", b"garbage"));
         assert_eq!(caught.status, 422);
         assert!(
@@ -308,7 +308,7 @@ fn what_is_too_much_or_no_form_is_refused() {
     });
 }
 
-/// What a client has done wrong is told in one line, without the stack.
+/// Errors of a client are logged in one line, without a stack.
 #[test]
 fn a_malformed_form_logs_no_stack() {
     let (_folder, path) = script(SCRIPT);
@@ -318,7 +318,7 @@ fn a_malformed_form_logs_no_stack() {
         for wrong in ["garbage", "", "--b\r\n\r\n1\r\n--b--"] {
             assert_eq!(server.exchange(&raw("/form", wrong.as_bytes())).status, 400);
         }
-        // What is logged behind it has come when this has.
+        // Later log lines show that all earlier ones have been written.
         assert_eq!(server.get("/not-there").status, 404);
         let lines = server.last_words();
         let told: Vec<_> = lines[from..].iter().filter(|line| line.contains("lua:")).collect();
@@ -352,7 +352,7 @@ fn mistakes_of_a_script_are_told() {
     }
 }
 
-/// Whoever stops in the middle, or goes away, leaves nothing behind.
+/// A client that stops in the middle, or disconnects, leaves nothing behind.
 #[test]
 fn a_client_that_stops_half_way_leaves_nothing() {
     let (_folder, path) = script(SCRIPT);
@@ -382,7 +382,7 @@ fn a_client_that_stops_half_way_leaves_nothing() {
     }
 }
 
-/// Bytes that uploads hold in files without a name.
+/// Returns the bytes of uploads in files without a name.
 fn stored_bytes(server: &Server) -> u64 {
     let folder = format!("/proc/{}/fd", server.id());
     let files = std::fs::read_dir(folder).expect("the server runs").flatten();
@@ -393,7 +393,7 @@ fn stored_bytes(server: &Server) -> u64 {
     deleted.filter_map(|file| Some(std::fs::metadata(file.path()).ok()?.len())).sum()
 }
 
-/// A form that has sent so much of its file and does not go on.
+/// Sends a form up to so many bytes of its file, and then stops.
 fn stalled_form(server: &Server, sent_bytes: usize) -> Connection {
     let file = ("name=file; filename=large", &*noise(sent_bytes));
     let whole = form("/form", &[file]).bytes();
@@ -408,8 +408,8 @@ fn stalled_form(server: &Server, sent_bytes: usize) -> Connection {
     connection
 }
 
-/// However many uploads stall: what they hold has a bound, in bytes and in files, and a form that
-/// is sent to its end is taken.
+/// The bytes and files of any number of stalled uploads are bounded, and a form that is sent
+/// completely is accepted.
 #[test]
 fn stalled_uploads_have_a_bound_and_give_way_to_others() {
     const SPACE_BYTES: u64 = 4 << 20;

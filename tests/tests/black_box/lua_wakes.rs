@@ -1,5 +1,5 @@
-//! What a worker wakes by itself costs no system call; what another thread wakes costs one, and
-//! only where the worker sleeps.
+//! A wake-up of a worker by its own work needs no system call. A wake-up by another thread needs
+//! one, and only if the worker sleeps.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -37,12 +37,12 @@ fn what_a_worker_wakes_by_itself_costs_no_system_call() {
         let ((_folder, site), traces) = (script(SCRIPT), Folder::new("wakes"));
         let trace = traces.join("trace");
         let mut strace = program("strace", "strace");
-        // The traced program keeps its process; `-y` says what descriptors are.
+        // The traced program keeps its process; `-y` shows the files of descriptors.
         strace.args(["-D", "-f", "-y", "-e", "trace=write,exit_group", "-o"]).arg(&trace);
         let flags = ["--io", io.as_str(), "--workers", "1"];
         let server = Start::site(&site).flags(&flags).under(strace).start();
         for path in ["/gather", "/cached", "/spawn"] {
-            // Those that ask at the same time wait for what one of them makes.
+            // Requests at the same time wait for the value that one of them makes.
             thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {

@@ -1,5 +1,6 @@
-//! Work background work: parts of a request at the same time, work behind it, what is repeated,
-//! what is made once, messages between workers, and what outlives a reload.
+//! Background work of scripts: parts of a request that run at the same time, work after the
+//! response, repeated work, cached values, messages between workers, and work that outlives a
+//! reload.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
@@ -140,7 +141,7 @@ pinion.post("/password", function(req)
 end)
 "#;
 
-/// Asks until it is answered so.
+/// Repeats a request until its response has the wanted text.
 #[track_caller]
 fn until(server: &Server, target: &str, is_it: impl Fn(&str) -> bool) {
     while !is_it(server.get(target).text()) {
@@ -154,7 +155,7 @@ fn parts_of_a_request_run_at_the_same_time() {
         assert_eq!(server.get("/gather").text(), "cba1nildeep");
         assert_eq!(server.get("/gather-error").text(), "false  of a part");
         assert_eq!(server.get("/much-at-once").text(), "125250");
-        // What a part takes, its request has taken.
+        // The CPU time of a part counts for its request.
         let from = server.lines().len();
         assert_eq!(server.get("/gather-endless").status, 500);
         server.wait_for_line(from, |line| line.contains("its CPU"));
@@ -197,7 +198,7 @@ fn requests_have_their_turns_between_tasks_that_compute() {
     let (_folder, path) = script(SCRIPT);
     let server = Start::site(&path).flags(&["--workers", "1"]).start();
     assert_eq!(server.get("/compute").text(), "");
-    // Asked at once, it is answered behind one of them or two, not behind all of them.
+    // A request that is sent meanwhile gets its response after one or two of them, not after all.
     let done: u32 = server.get("/done").text().parse().expect("a number");
     assert!(done < 4, "{done} of 8 were done before");
     until(&server, "/done", |done| done == "8");
@@ -214,8 +215,8 @@ fn what_is_repeated_goes_on_whatever_one_run_does() {
     });
 }
 
-/// A call behind `return` leaves no line of its own in Lua; the first line of the log has a place
-/// all the same.
+/// A call after `return` has no line of its own in Lua, but the first line of the log still has a
+/// position.
 #[test]
 fn work_that_fails_behind_return_is_told_with_its_place() {
     let text = "local function fails() return pinion.codec.hex_encode({}) end
@@ -253,7 +254,7 @@ fn what_is_cached_is_made_once() {
         assert_eq!(server.get("/made-false").text(), "falsefalse1");
         let endless = server.get("/made-endless");
         assert!(endless.text().contains("was ended by a limit; the log has"), "{endless}");
-        // Nobody waits for what waits for him.
+        // A function that would wait for its own value gets an error.
         assert_eq!(server.get("/circle/none").text(), "trueno circle");
         for key in ["itself", "a", "b", "part", "far", "near"] {
             let circle = format!("falsepinion.cached(\"{key}\"): its function calls pinion.cached");
@@ -287,7 +288,7 @@ fn workers_hear_each_other_and_one_of_them_repeats() {
     let (_folder, path) = script(WORKERS);
     let server = Start::site(&path).flags(&["--workers", "3"]).start();
     assert_eq!(server.get("/send").text(), "sent");
-    // Connections go to all workers, sooner or later; each of them has heard it.
+    // Connections reach all workers sooner or later, and each worker has received the message.
     for _ in 0..50 {
         until(&server, "/heard", |heard| heard == "it");
     }
@@ -303,7 +304,7 @@ fn workers_hear_each_other_and_one_of_them_repeats() {
 }
 
 fn rewrite(folder: &Folder, path: &Path, text: &str) {
-    // By a rename, as editors do: nobody sees half of it.
+    // The file is replaced by a rename, as editors do, so that the server never reads half of it.
     let other = folder.join("other");
     std::fs::write(&other, text).expect("written");
     std::fs::rename(&other, path).expect("renamed");
@@ -353,18 +354,18 @@ fn of_many_old_scripts_the_oldest_ends_with_its_requests() {
     for name in 1..=5 {
         let mut connection = server.connect();
         connection.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
-        // It has begun: its worker answers what comes behind it.
+        // The handler has started: its worker responds to later requests.
         assert_eq!(server.get("/").text(), (name - 1).to_string());
         slow.push(connection);
         rewrite(&folder, &path, &edition(name));
         server.signal(Signal::HUP);
         until(&server, "/", |text| text == name.to_string());
     }
-    // Four old ones may stay; the fifth and oldest of them ended when it became too many.
+    // Four old versions may remain. The fifth and oldest of them ended when the limit was exceeded.
     let answer = slow.remove(0).receive();
     assert_eq!(answer.status, 503);
     server.wait_for_line(0, |line| line.contains("reloaded more than 4 times"));
-    // The others would wait longer than this test.
+    // The other requests would take longer than this test.
     drop(slow);
     server.stop();
 }

@@ -1,5 +1,5 @@
-//! One meaning: a request is answered alike whatever carries it. What plain HTTP/1 answers is the
-//! measure of every other protocol; a request is added to a list below and so is tried over all.
+//! A request gets the same response over every protocol. The responses over plain HTTP/1 are the
+//! reference for all others; a request that is added to a list below is tried over all protocols.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::client::Broken;
@@ -14,10 +14,10 @@ use std::cell::RefCell;
 const FIELDS_MAX: usize = 100;
 const HEAD_MAX_BYTES: usize = 16 * 1024;
 
-/// The most content one request may carry.
+/// The most content of one request.
 const CONTENT_MAX_BYTES: usize = 1 << 20;
 
-/// Fields about the transport, which is not the same, and the time, which goes on.
+/// Fields about the transport, which differs, and the time, which advances.
 const OF_THE_TRANSPORT: [&str; 6] = [
     "date",
     "connection",
@@ -27,11 +27,11 @@ const OF_THE_TRANSPORT: [&str; 6] = [
     "strict-transport-security",
 ];
 
-/// What an answer means.
+/// The meaning of a response.
 #[derive(Debug, PartialEq, Eq)]
 struct Meaning {
     status: u16,
-    /// By name, in lower case.
+    /// Fields by name, in lower case.
     fields: Vec<(String, String)>,
     content: Vec<u8>,
 }
@@ -45,7 +45,7 @@ impl Meaning {
         Meaning { status: response.status, fields, content: response.body }
     }
 
-    /// What another one has, and this one has not, in words; nothing when they are the same.
+    /// Returns a description of the differences; `None` if there are none.
     fn differs(&self, other: &Meaning) -> Option<String> {
         let missing = |one: &Meaning, two: &Meaning| -> Vec<(String, String)> {
             let is_missing = |field: &&(String, String)| !two.fields.contains(field);
@@ -65,8 +65,8 @@ impl Meaning {
     }
 }
 
-/// Makes each request over each protocol, and shows all that is answered otherwise than over plain
-/// HTTP/1. The requests may depend on what the server says, such as entity tags.
+/// Sends each request over each protocol, and reports all responses that differ from those over
+/// plain HTTP/1. The requests may depend on the server, such as its entity tags.
 #[track_caller]
 fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
     let (measure, differences) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
@@ -84,15 +84,15 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
         for ((request, answer), wanted) in requests.iter().zip(answers).zip(&*measure.borrow()) {
             let difference = match answer {
                 Ok(answer) => wanted.differs(&answer),
-                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: for what is malformed the stream may end.
+                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: a malformed request may end its stream.
                 Err(Broken::Reset(0x1 | 0x10e)) if wanted.status == 400 => None,
-                // §10.5.1: for a head that is several times too large the connection may.
+                // §10.5.1: a head that is several times too large may end the connection.
                 Err(Broken::GivenUp(0xb | 0x107)) if wanted.status == 431 => None,
                 Err(broken) => Some(format!("{broken:?}, not {}", wanted.status)),
             };
             let protocol = server.protocol();
             let told = difference.map(|told| format!("{protocol:?} {}: {told}", shown(request)));
-            // Whatever the corner: a difference is shown once.
+            // A difference is reported once, whichever combination shows it.
             let told = told.filter(|told| !differences.borrow().contains(told));
             differences.borrow_mut().extend(told);
         }
@@ -101,18 +101,20 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// On one connection, as long as it lives: what an answer leaves behind must not show in the next.
+/// Sends the requests on one connection while it is open, because a response must not affect the
+/// next one.
 fn answers(server: &Server, requests: &[Request]) -> Vec<Result<Meaning, Broken>> {
     let mut client = server.client();
     let answer = |request: &Request| {
         let mut answer = client.try_exchange(request);
         let has_ended = matches!(answer, Err(Broken::Closed | Broken::Failed(_)));
         if has_ended && server.protocol().is_http1() {
-            // It may have ended behind the answer before, for the content of that request.
+            // The connection may have ended after the previous response, because of the content of
+            // that request.
             client = server.client();
             answer = client.try_exchange(request);
         }
-        // Where only a stream has ended the connection goes on.
+        // If only a stream has ended, the connection continues.
         let goes_on = match &answer {
             Ok(answer) => !answer.says_close(),
             Err(broken) => matches!(broken, Broken::Reset(_)),
@@ -130,19 +132,19 @@ fn shown(request: &Request) -> String {
     format!("{} + {} bytes", &head[..head.len().min(160)], request.content().len())
 }
 
-/// Each target, by GET and by HEAD.
+/// Returns each target with GET and with HEAD.
 fn got(targets: &[&str]) -> Vec<Request> {
     targets.iter().flat_map(|target| [Request::get(target), Request::head(target)]).collect()
 }
 
-/// GET with one field.
+/// Returns GET requests with one field each.
 fn with(target: &str, name: &str, values: &[&str]) -> Vec<Request> {
     values.iter().map(|value| Request::get(target).field(name, value)).collect()
 }
 
 #[test]
 fn the_example_site() {
-    // By themselves a folder and an archive have other levels.
+    // The default levels of a folder and an archive differ.
     let levels = ["--codings", "gzip:6,br:5,zstd:3"];
     alike(Matrix::of(&source_root().join("examples/site")).build(&levels), |server| {
         let mut requests = got(&[
@@ -236,7 +238,7 @@ fn a_site_with_rules_and_pages_of_its_own() {
     });
 }
 
-/// Two sites, and a host that neither is for.
+/// Two sites, and a host that belongs to neither.
 #[test]
 fn hosts() {
     let folder = Folder::with("one-meaning-hosts", [("a/index.html", "a"), ("b/index.html", "b")]);
@@ -327,13 +329,14 @@ fn heads() {
             (0..count).fold(Request::get("/"), |request, at| request.field(&format!("X-{at}"), "y"))
         };
         let mut requests = vec![fields(0), fields(90), fields(150), fields(500)];
-        // The last that is taken and the first that is not, one line for the host among them.
+        // The last number and size that are accepted, and the first that are not. One of the lines
+        // is that of the host.
         requests.extend([fields(FIELDS_MAX - 1), fields(FIELDS_MAX)]);
         let bare = Request::get("/").field("X", "").head_bytes().len();
         for bytes in [HEAD_MAX_BYTES - bare, HEAD_MAX_BYTES + 1 - bare, 10_000, 20_000, 60_000] {
             requests.push(Request::get("/").field("X", "y".repeat(bytes)));
         }
-        // Cookies, each in a field of its own but over HTTP/1.
+        // Cookies, each in a field of its own except over HTTP/1.
         for bytes in [1, 100, 200] {
             let cookies: Vec<_> =
                 (0..120).map(|at| format!("c{at}={}", "v".repeat(bytes))).collect();

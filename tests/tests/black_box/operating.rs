@@ -1,4 +1,4 @@
-//! What people who run a server look at: its figures, whether it is well, and the yardstick.
+//! The tools for operators: figures, health checks, and the `--dummy` server.
 
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
@@ -19,7 +19,7 @@ fn the_figures_are_told_while_it_runs_and_at_the_end() {
         }
         assert_eq!(server.exchange(&Request::head("/")).status, 200);
         assert_eq!(server.get("/none").status, 404);
-        // Nothing that could be read as a request; the engine answers by itself.
+        // The input cannot be parsed as a request, so the engine itself responds.
         let mut connection = server.connect();
         connection.send(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
         assert_eq!(connection.receive().status, 400);
@@ -47,15 +47,15 @@ fn a_healthy_server_says_so_on_every_host() {
         let healthy = kept.exchange(&Request::get("/healthz"));
         assert_eq!((healthy.status, healthy.text()), (200, "ok\n"));
         assert_eq!(healthy.field("cache-control"), Some("no-store"));
-        // Its own path, and nothing like it.
+        // Only the exact path is the health check.
         assert_eq!(server.get("/healthz/").status, 421);
         assert_eq!(server.exchange(&Request::head("/healthz?x=1")).status, 200);
         assert_eq!(server.exchange(&Request::new("POST", "/healthz")).status, 405);
-        // HAProxy asks with OPTIONS unless it is told otherwise.
+        // HAProxy uses OPTIONS by default.
         let options = server.exchange(&Request::new("OPTIONS", "/healthz"));
         assert_eq!((options.status, options.text()), (200, "ok\n"));
         assert_eq!(options.field("allow"), Some("GET, HEAD, OPTIONS"));
-        // A request that began in time hears that there will be no further one.
+        // The response to a request that began in time announces that no further one is possible.
         let request = Request::get("/healthz").bytes();
         let (begin, rest) = request.split_at(8);
         server.signal(Signal::STOP);
@@ -70,7 +70,7 @@ fn a_healthy_server_says_so_on_every_host() {
     }
 }
 
-/// Also while the server stops. What another client asks of the path is no health check.
+/// The same holds while the server stops. Other methods on the path are no health checks.
 #[test]
 fn health_checks_are_logged_unless_the_operator_leaves_them_out() {
     let folder = Folder::with("health-log", [("site/index.html", "home")]);

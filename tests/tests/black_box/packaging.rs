@@ -1,5 +1,5 @@
-//! What `packaging/` has: the unit for systemd and the file for containers, tried as far as that
-//! goes without either of them.
+//! The files in `packaging/`: the units of systemd and the Containerfile, tested as far as possible
+//! without running either of them.
 
 use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::empty_root::EmptyRoot;
@@ -17,18 +17,18 @@ use rustix::process::Signal;
 use std::fs;
 use std::process::Command;
 
-/// Where the unit expects the program and its configuration.
+/// The paths of the program and its configuration in the unit.
 const INSTALLED: &str = "/usr/local/bin/pinion";
 const CONFIGURATION: &str = "/etc/pinion/pinion.toml";
 
-/// In tenths, from 0 (nothing can be reached) to 100. What is left is what a server needs: to
-/// listen, on ports below 1024 too.
+/// The exposure of the unit in tenths, from 0 (no access to anything) to 100. The rest is needed by
+/// a server: to listen, also on ports below 1024.
 const EXPOSURE_MAX: u32 = 20;
 
-/// The same of the unit for apps, which can change users, and lets programs use namespaces.
+/// The same for the unit for apps, which can change users, and lets programs use namespaces.
 const APPS_EXPOSURE_MAX: u32 = 40;
 
-/// Microseconds within which a server that is watched reports that it lives.
+/// The time of the watchdog, in microseconds.
 const WATCHDOG_US: u32 = 1_000_000;
 
 fn read(path: &str) -> String {
@@ -39,8 +39,8 @@ fn analyze() -> Command {
     program("systemd-analyze", "systemd")
 }
 
-/// Has systemd read units in a folder, with what is added to them there. Returns what it finds
-/// wrong, which is told on stderr and not always a failure.
+/// Lets systemd check units in a folder with their additions. Returns its complaints, which are
+/// printed to stderr and do not always mean a failure.
 #[track_caller]
 fn complaints(folder: &Folder, units: &[&str]) -> String {
     let mut verify = analyze();
@@ -52,7 +52,7 @@ fn complaints(folder: &Folder, units: &[&str]) -> String {
     told
 }
 
-/// What docs/certbot.md adds to the unit, so that the server can read its keys.
+/// docs/certbot.md adds settings to the unit, so that the server can read its keys.
 #[test]
 fn systemd_takes_the_unit_with_either_way_to_the_keys() {
     let unit = read("packaging/pinion.service");
@@ -65,7 +65,7 @@ fn systemd_takes_the_unit_with_either_way_to_the_keys() {
         let override_conf = "pinion.service.d/override.conf";
         folder.write(override_conf, format!("[Service]\n{line}\n"));
         assert_eq!(complaints(&folder, &["pinion.service"]), "", "{line}");
-        // It reads what is added, and knows what it knows.
+        // systemd reads the addition, and reports unknown settings.
         folder.write(override_conf, format!("[Service]\nOther{line}\n"));
         let told = complaints(&folder, &["pinion.service"]);
         assert!(told.contains(&format!("Other{setting}")), "{line}");
@@ -76,12 +76,12 @@ fn systemd_takes_the_unit_with_either_way_to_the_keys() {
 fn systemd_takes_the_unit_as_it_is_and_finds_it_well_locked() {
     let unit = read("packaging/pinion.service");
     let folder = Folder::new("unit");
-    // What it starts has to be there.
+    // The program must exist.
     let own = unit.replace(INSTALLED, &pinion().display().to_string());
     folder.write("pinion.service", own);
-    // After a crash it starts again, and not so often that systemd gives up.
+    // The service restarts after a crash, but not so often that systemd gives up.
     assert_eq!(settings(&unit, "RestartSec"), ["1"]);
-    // A worker that hangs counts as one (systemd.service(5), the table of Restart=).
+    // A worker that hangs counts as a crash (systemd.service(5), the table of Restart=).
     assert_eq!(settings(&unit, "Restart"), ["on-failure"]);
     assert_eq!(complaints(&folder, &["pinion.service"]), "");
     is_locked(&folder, "pinion.service", EXPOSURE_MAX);
@@ -102,13 +102,14 @@ fn systemd_takes_the_unit_for_apps() {
     folder.write("pinion-apps.service", unit.replace(INSTALLED, &pinion().display().to_string()));
     assert_eq!(complaints(&folder, &["pinion-apps.service"]), "");
     is_locked(&folder, "pinion-apps.service", APPS_EXPOSURE_MAX);
-    // It runs and reloads as the other unit does.
+    // The unit runs and reloads like the other one.
     let other = read("packaging/pinion.service");
     for name in ["Type", "WatchdogSec", "TimeoutStartSec", "TimeoutStopSec", "KillMode", "Restart"]
     {
         assert_eq!(settings(&unit, name), settings(&other, name), "{name}");
     }
-    // What would take rights from programs that they have elsewhere, or cgroups from the server.
+    // Settings that would take rights from programs which they have elsewhere, or cgroups from the
+    // server.
     let absent = [
         "MemoryDenyWriteExecute",
         "ProtectControlGroups",
@@ -122,7 +123,7 @@ fn systemd_takes_the_unit_for_apps() {
     }
 }
 
-/// The units in docs/installing.md: the blocks that begin with a comment of their path.
+/// Returns the units in docs/installing.md: the blocks that begin with a comment of their path.
 fn documented_units(folder: &Folder) -> Vec<String> {
     let document = read("docs/installing.md");
     let blocks = document.split("```ini\n# /etc/systemd/system/").skip(1);
@@ -135,7 +136,8 @@ fn documented_units(folder: &Folder) -> Vec<String> {
     blocks.map(unit).collect()
 }
 
-/// docs/installing.md, with the socket of the package, and with those of HTTPS in their place.
+/// The unit of docs/installing.md works with the socket of the package, and with those of HTTPS
+/// instead.
 #[test]
 fn systemd_takes_the_socket_units() {
     let folder = Folder::new("unit-sockets");
@@ -147,12 +149,12 @@ fn systemd_takes_the_socket_units() {
     assert_eq!(written, ["pinion-https.socket", "pinion.service.d/sockets.conf"]);
     let all = ["pinion.service", "pinion.socket", "pinion-https.socket"];
     assert_eq!(complaints(&folder, &all), "");
-    // It reads them.
+    // systemd reads the additions.
     folder.write("pinion.service.d/more.conf", "[Service]\nSocket=pinion.socket\n");
     assert!(complaints(&folder, &all).contains("Socket"));
 }
 
-/// The configuration that docs/installing.md has for its socket units, with sockets as these say.
+/// The configuration for socket units in docs/installing.md, with sockets as in these units.
 #[test]
 fn the_server_takes_the_sockets_of_the_units() {
     let document = read("docs/installing.md");
@@ -187,13 +189,13 @@ fn the_server_takes_the_sockets_of_the_units() {
     server.stop();
 }
 
-/// A configuration as the unit has one, in a folder of its own.
+/// Creates a configuration like that of the unit, in a folder of its own.
 fn configured() -> Folder {
     let site = "[[site]]\npath = \"public\"\nwatch = true\n";
     Folder::with("unit", [("public/index.html", "home"), ("pinion.toml", site)])
 }
 
-/// The words of a command of the unit behind the program, for the configuration in this folder.
+/// Returns the arguments of a command of the unit, for the configuration in this folder.
 fn words(command: &str, folder: &Folder) -> Vec<String> {
     let own = folder.join("pinion.toml").display().to_string();
     let rest = command.strip_prefix(INSTALLED).expect("the program");
@@ -216,7 +218,7 @@ fn the_server_does_without_the_calls_that_the_unit_refuses() {
         let (verb, rest) = start.split_first().expect("a verb");
         assert_eq!(verb, "serve");
         let flags = ["--io", io.as_str(), "--stats", "1"];
-        // As the unit asks for: Type=notify, and WatchdogSec= with less patience.
+        // The settings of the unit: Type=notify, and WatchdogSec= with a shorter time.
         let manager = NotifySocket::at_path();
         let mut runner = manager.runner_with_watchdog(WATCHDOG_US);
         let refusing = refusing(Errno::PERM, &refused);
@@ -225,7 +227,7 @@ fn the_server_does_without_the_calls_that_the_unit_refuses() {
         assert_eq!(server.get("/").text(), "home");
         assert_eq!(manager.message()[0], "READY=1");
         manager.wait_for(|line| line == "WATCHDOG=1");
-        // A watched folder is taken up by itself, and on the signal that the unit sends.
+        // A watched folder is reloaded automatically, and on the signal that the unit sends.
         folder.write("public/index.html", "again");
         server.wait_for_line(0, |line| line.starts_with("reloaded "));
         assert_eq!(server.get("/").text(), "again");
@@ -257,7 +259,8 @@ fn a_wrong_configuration_is_not_tried_again() {
     }
 }
 
-/// The configuration for logrotate as it is, but for where the logs are and which process is told.
+/// Runs logrotate with the configuration of the package; only the path of the logs and the process
+/// of the signal differ.
 #[test]
 fn logrotate_renames_the_log_and_the_server_opens_a_new_one() {
     const NOTIFY: &str = "systemctl kill --kill-whom=main --signal=SIGUSR1 pinion.service";
@@ -285,7 +288,7 @@ fn logrotate_renames_the_log_and_the_server_opens_a_new_one() {
     server.stop();
 }
 
-/// The stages of the Containerfile, each a list of instructions with what stands behind them.
+/// Returns the stages of the Containerfile, each a list of instructions with their arguments.
 fn stages() -> Vec<Vec<(String, String)>> {
     let text = read("packaging/Containerfile").replace("\\\n", " ");
     let mut stages: Vec<Vec<(String, String)>> = Vec::new();
@@ -300,7 +303,7 @@ fn stages() -> Vec<Vec<(String, String)>> {
     stages
 }
 
-/// What stands behind the instruction that a stage has once.
+/// Returns the arguments of an instruction that a stage has once.
 fn only<'s>(stage: &'s [(String, String)], name: &str) -> &'s str {
     let mut found = stage.iter().filter(|(word, _)| word == name);
     let (_, rest) = found.next().unwrap_or_else(|| panic!("no {name}"));
@@ -321,7 +324,7 @@ fn an_image_is_built_from_what_is_there() {
     assert!(workspace.contains(&format!("rust-version = \"{rust}\"")), "{rust}");
     let site = only(build, "ARG").strip_prefix("SITE=").expect("a site");
     assert!(source_root().join(site).join("index.html").is_file());
-    // What is not sent to be built with is nothing that is needed.
+    // Files that are excluded from the build context are not needed.
     for left_out in read(".dockerignore").lines().filter(|line| line.starts_with('/')) {
         let is_ignored = read(".gitignore").lines().any(|line| line == left_out);
         assert!(is_ignored || left_out == "/.git", "{left_out}");
@@ -372,19 +375,19 @@ fn the_image_serves_its_site_as_nobody_in_particular() {
     }
 }
 
-/// As an image does that has another one below it, and adds a site: docs/installing.md.
+/// An image of docs/installing.md that is based on another one, and adds a site.
 #[test]
 fn a_site_is_built_where_nothing_but_the_program_is() {
     let root = EmptyRoot::with_program("/pinion");
     for path in ["index.html", "about.html"] {
         root.copy(&source_root().join("examples/site").join(path), &format!("/public/{path}"));
     }
-    // The image below has one already.
+    // The base image has the file already.
     pinion_tests::server::build(&source_root().join("docs"), &root.outside("/site.pinion"), &[]);
     let page = read("docs/installing.md");
     let words = page.lines().find_map(|line| line.strip_prefix("RUN ")).expect("what it runs");
     stdout(root.runner("0:0").args(list(words)));
-    // What runs containers gives them this file.
+    // The container runtime provides this file.
     let hosts = Folder::with("hosts", [("hosts", "127.0.0.1 localhost\n")]);
     root.copy(&hosts.join("hosts"), "/etc/hosts");
     let start = Start::serve(&["/site.pinion", "--listen", "localhost:0"]);

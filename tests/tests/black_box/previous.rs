@@ -1,5 +1,5 @@
-//! Assets of earlier releases: what `pinion build --previous` takes over, for how long, and what
-//! comes before it.
+//! Assets of earlier releases: which of them `pinion build --previous` keeps, for how long, and
+//! which other content has precedence.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
@@ -14,7 +14,7 @@ const ASSETS: [&str; 3] = [
     "/assets/app.5a6b7c8d57a0d79d.js",
 ];
 
-/// The sites of three releases; each has its own asset, and a page of its own name.
+/// Creates the sites of three releases; each has its own asset, and a page with its own name.
 fn releases() -> Folder {
     let folder = Folder::new("previous");
     for (asset, number) in ASSETS.iter().zip(1..) {
@@ -27,8 +27,8 @@ fn releases() -> Folder {
     folder
 }
 
-/// Names as Vite, esbuild and mkdocs-material make them, and one that a person has chosen. Of those
-/// with a hash the next release has others.
+/// Names as Vite, esbuild and mkdocs-material make them, and one that a person has chosen. In the
+/// next release the names with a hash differ.
 #[test]
 fn files_with_fingerprints_of_common_tools_are_kept_and_others_are_not() {
     let folder = Folder::new("previous-tools");
@@ -83,7 +83,7 @@ fn archive(folder: &Folder, number: u32) -> String {
     folder.join(format!("{number}.pinion")).display().to_string()
 }
 
-/// The assets that an archive has, with how many builds have taken each over.
+/// Returns the assets of an archive, each with the number of builds that have kept it.
 #[track_caller]
 fn assets(folder: &Folder, number: u32) -> Vec<(String, Option<u64>)> {
     let ended = run(&["ls", &archive(folder, number), "--json"]);
@@ -107,7 +107,7 @@ fn is_sound(ended: &Ended) {
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
 }
 
-/// What the same question gets from two servers but for the time.
+/// Asserts that two servers have sent the same response to one request, except for the time.
 fn same(one: &Response, other: &Response) {
     assert_eq!((one.status, &one.body), (other.status, &other.body));
     for name in ["ETag", "Content-Type", "Content-Encoding", "Cache-Control", "Vary", "X-Release"] {
@@ -133,7 +133,7 @@ fn a_page_of_before_finds_what_it_loads() {
         assert_eq!((again.status, again.field("X-Release")), (304, Some("1")));
     }
     assert_eq!(after.get(ASSETS[1]).field("X-Release"), Some("2"));
-    // Pages are of their own release alone.
+    // A page belongs to its own release only.
     assert_eq!((after.get("/page1").status, after.get("/page2").status), (404, 200));
     before.stop();
     after.stop();
@@ -157,7 +157,7 @@ fn a_page_of_before_finds_what_it_loads() {
     );
     assert!(!folder.join(format!("out{}", ASSETS[0])).exists());
     assert!(folder.join(format!("out{}", ASSETS[1])).exists());
-    // The same input gives the same bytes, from whatever the new archive replaces.
+    // The same input gives the same bytes, whichever archive is replaced.
     let bytes = fs::read(&two).expect("the archive");
     built(&folder, 2, &["--previous", &archive(&folder, 1), "--no-reuse"]);
     assert!(fs::read(&two).expect("the archive") == bytes);
@@ -174,21 +174,22 @@ fn an_asset_does_not_live_for_ever() {
     assert_eq!(assets(&folder, 3), all);
     built(&folder, 3, &["--previous", &two, "--previous-keep", "1"]);
     assert_eq!(assets(&folder, 3), expected(&[(1, Some(1)), (2, None)]));
-    // Of several archives the one counts that had it last as a file of its own.
+    // If several archives have an asset, the number of builds is that of the archive which had it
+    // last as a file of its own.
     built(
         &folder,
         3,
         &["--previous", &two, "--previous", &archive(&folder, 1), "--previous-keep", "1"],
     );
     assert_eq!(assets(&folder, 3), expected(&[(0, Some(1)), (1, Some(1)), (2, None)]));
-    // What comes back is of the site again.
+    // A file that is added again belongs to the site again.
     let source = folder.join(format!("site1{}", ASSETS[0]));
     fs::copy(source, folder.join(format!("site3{}", ASSETS[0]))).expect("a copy");
     built(&folder, 3, &["--previous", &two]);
     assert_eq!(assets(&folder, 3), expected(&[(0, None), (1, Some(1)), (2, None)]));
 }
 
-/// An old file may have the path by which a folder of today is asked for.
+/// An old file may have the path of a folder of today.
 #[test]
 fn whatever_answers_by_itself_comes_first() {
     let folder = releases();
@@ -223,7 +224,7 @@ fn files_that_are_asked_for_stay_too() {
     let mut flags = vec!["--previous", &one];
     flags.extend(globs.iter().flat_map(|glob| ["--previous-for", glob]));
     let told = built(&folder, 2, &flags);
-    // The asset, the page and the font; what the site has itself is matched and not taken.
+    // The asset, the page and the font are kept. Files of the site itself match, but are not kept.
     assert_eq!((&told["previous_assets"], &told["warnings"]), (&3.into(), &serde_json::json!([])));
     let two = archive(&folder, 2);
     is_sound(&run(&["verify", &two]));
@@ -233,14 +234,15 @@ fn files_that_are_asked_for_stay_too() {
         assert_eq!(after.get(path).status, 200, "{path}");
     }
     assert!(after.get("/").text().contains(ASSETS[1]));
-    // A short path is none of a file.
+    // A kept file has no short path.
     for path in ["/page1", "/other.txt", "/fonts/"] {
         assert_eq!(after.get(path).status, 404, "{path}");
     }
     before.stop();
     after.stop();
 
-    // Each build says what it takes, of what is of an earlier release already too.
+    // Each build reports the assets that it keeps, including those that came from an earlier
+    // release already.
     assert_eq!(built(&folder, 3, &["--previous", &two])["previous_assets"], 2);
     let again = ["--previous", &two, "--previous-for", "*.txt", "--previous-for", "*.gone"];
     let told = built(&folder, 3, &again);
@@ -250,7 +252,7 @@ fn files_that_are_asked_for_stay_too() {
     assert_eq!(told["warnings"], serde_json::json!([warning]));
     let excluding = [&again[..4], &["--exclude", "fonts"]].concat();
     assert_eq!(built(&folder, 3, &excluding)["previous_assets"], 2);
-    // A rule comes first as it does for any asset.
+    // A forced rule has precedence, as over any asset.
     folder.write("site2/_redirects", "/fonts/* / 301!\n");
     assert_eq!(built(&folder, 2, &flags)["previous_assets"], 2);
 }
@@ -270,7 +272,7 @@ fn the_site_and_its_rules_come_first() {
         server.stop();
         answer
     };
-    // A rule for everything that does not exist is no rule for what pages still load.
+    // A rule for all missing paths does not apply to assets that old pages still load.
     assert!(asked("/* /index.html 200\n").text().starts_with("release(1);"));
     assert!(asked("/assets/* /gone 301\n").text().starts_with("release(1);"));
     assert_eq!(asked("/assets/* /gone 301!\n").status, 301);
@@ -278,13 +280,13 @@ fn the_site_and_its_rules_come_first() {
     assert_eq!(asked("/assets/app.3f2a9c1b57a0d79d.js /gone 302!\n").status, 302);
     assert!(asked("/assets/* host=x /gone 301!\n").text().starts_with("release(1);"));
 
-    // A file of the same path, whatever is in it.
+    // The site has a file with the same path and other content.
     fs::remove_file(folder.join("site2/_redirects")).expect("removed");
     folder.write(format!("site2{}", ASSETS[0]), "new");
     assert_eq!(built(&folder, 2, &flags)["previous_assets"], 0);
     assert_eq!(assets(&folder, 2), expected(&[(0, None), (1, None)]));
     fs::remove_file(folder.join(format!("site2{}", ASSETS[0]))).expect("removed");
-    // What is left out of this build is not brought in by another.
+    // A file that is excluded from this build is not kept from another one.
     let excluding = [&flags[..], &["--exclude", "app.3*"]].concat();
     assert_eq!(built(&folder, 2, &excluding)["previous_assets"], 0);
 }
@@ -304,7 +306,7 @@ fn an_earlier_archive_has_to_be_whole() {
         let flipped = folder.join("flipped.pinion").display().to_string();
         let ended = run(&["build", &source, "-o", &out, "--previous", &flipped]);
         match ended.code {
-            // What is damaged is no asset, or what was written is right.
+            // A damaged asset is left out, or the written archive is correct.
             Some(0) => {
                 is_sound(&run(&["verify", &out]));
                 taken += 1;

@@ -1,5 +1,5 @@
-//! Requests that another server responds to (RFC 9110 §3.7, §7.6): what reaches it and what comes
-//! back, with servers that people run.
+//! Requests that another server responds to (RFC 9110 §3.7, §7.6): the forwarded requests and the
+//! responses, with widely used servers.
 
 use crate::lua_fetch::Running;
 use pinion_tests::body::noise;
@@ -15,13 +15,13 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::process::Stdio;
 
-/// An application in Node; what it does stands at its top.
+/// An application in Node; its head describes the responses.
 const APPLICATION: &str = include_str!("../../src/proxied.mjs");
 
-/// curl over HTTP/3; what it does stands at its top.
+/// curl over HTTP/3; its head describes the requests.
 const CURL_OVER_HTTP3: &str = include_str!("../../src/curl_h3.py");
 
-/// An application that runs as long as the value lives, and the files of a site before it.
+/// An application that runs as long as the value exists, and the files of the site in front of it.
 struct Application {
     folder: Folder,
     port: u16,
@@ -46,13 +46,13 @@ impl Application {
     }
 }
 
-/// What the application says of a request.
+/// Returns the description of a request by the application.
 #[track_caller]
 fn told(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Files come first, unless a path is forwarded whatever files there are.
+/// Files come first, unless all requests for a path are forwarded.
 #[test]
 fn requests_are_forwarded_where_no_file_responds() {
     let application = Application::start();
@@ -79,7 +79,7 @@ fn requests_are_forwarded_where_no_file_responds() {
     });
 }
 
-/// A rule that says 404 keeps a path from the application.
+/// A rule with status 404 is not forwarded to the application.
 #[test]
 fn rules_come_before_the_application() {
     let upstream = Upstream::echo();
@@ -105,10 +105,10 @@ fn rules_come_before_the_application() {
     assert!(logged.contains("\"GET /new HTTP/") && logged.contains("\"GET /old HTTP/"), "{logged}");
 }
 
-/// Content that is too long for everything but an application leads around no rule and no file.
+/// Content that is too long for everything but an application does not bypass rules and files.
 #[test]
 fn long_content_goes_where_short_content_goes() {
-    // More than is taken of a request that nothing but a file could respond to.
+    // More content than is accepted if only a file could be the response.
     const BYTES: usize = 3 << 20;
     let upstream = Upstream::start(|connection| {
         while connection.request().is_some() {
@@ -166,7 +166,7 @@ fn the_application_is_told_who_asks_and_nothing_of_the_connection() {
                 .field("Keep-Alive", "timeout=9")
                 .field("TE", "gzip");
         } else {
-            // RFC 9113 §8.2.3: crumbs are one cookie again.
+            // RFC 9113 §8.2.3: the parts of a cookie are joined again.
             request = request.field("Cookie", "b=2");
         }
         let told = told(server.exchange(&request).text());
@@ -189,7 +189,7 @@ fn the_application_is_told_who_asks_and_nothing_of_the_connection() {
     });
 }
 
-/// More than what waits in any buffer on the way.
+/// More bytes than all buffers on the way can hold.
 const LARGE_BYTES: usize = 5 << 20;
 
 #[test]
@@ -221,7 +221,7 @@ fn large_content_passes_in_both_directions() {
     });
 }
 
-/// The site over HTTP/3 alone, as curl asks for it; what it asks for stands in the script.
+/// The site over HTTP/3 only, requested by curl; the script has the requests.
 #[test]
 fn curl_is_served_over_http3() {
     let application = Application::start();
@@ -283,7 +283,7 @@ fn an_event_stream_passes_event_by_event() {
     }
 }
 
-/// RFC 9110 §7.8: what follows 101 belongs to the other protocol, in both directions.
+/// RFC 9110 §7.8: the bytes after 101 belong to the other protocol, in both directions.
 #[test]
 fn a_connection_can_be_switched_to_another_protocol() {
     let application = Application::start();
@@ -313,7 +313,7 @@ fn a_connection_can_be_switched_to_another_protocol() {
     }
 }
 
-/// Without `Upgrade` in `Connection`, and to HTTP/2, nothing is switched (RFC 9110 §7.8).
+/// Without `Upgrade` in `Connection`, and to HTTP/2, no connection is switched (RFC 9110 §7.8).
 #[test]
 fn only_what_the_client_asks_for_is_switched() {
     let upstream = Upstream::saying(
@@ -354,15 +354,15 @@ fn requests_share_connections() {
     }
 }
 
-/// A server may close a kept connection at any time (RFC 9112 §9.3.1): only a request that asks for
-/// nothing but a response is sent again.
+/// A server may close a persistent connection at any time (RFC 9112 §9.3.1): only a safe request is
+/// sent again.
 #[test]
 fn only_safe_requests_are_repeated() {
-    // Closes behind each response without a word.
+    // The server closes after each response without an announcement.
     let upstream = Upstream::start(|connection| {
         if let Some(head) = connection.request() {
             connection.respond(head.as_bytes());
-            // The next request has come before it closes.
+            // The next request has arrived before it closes.
             connection.head();
         }
     });
@@ -398,7 +398,7 @@ fn a_request_that_comes_back_is_a_loop() {
     server.stop();
 }
 
-/// Paths that this server and the next one could read in two ways.
+/// Paths that this server and the next one could interpret differently.
 #[test]
 fn paths_with_dot_segments_are_refused() {
     let upstream = Upstream::echo();
@@ -421,7 +421,7 @@ fn paths_with_dot_segments_are_refused() {
     server.stop();
 }
 
-/// A new version of the site goes elsewhere, while a request is on its way.
+/// A new version of the site forwards to another server while a request is open.
 #[test]
 fn a_reload_changes_where_requests_go() {
     let one =

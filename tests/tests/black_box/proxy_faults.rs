@@ -1,5 +1,5 @@
-//! Servers behind the proxy that do what no server should, and clients that would have it send
-//! something else than they were allowed: each gets an error, and nobody else notices.
+//! Servers behind the proxy that misbehave, and clients that try to forward forbidden requests:
+//! each gets an error, and others are not affected.
 
 use pinion_tests::body::noise;
 use pinion_tests::client::http1::Connection;
@@ -10,7 +10,7 @@ use pinion_tests::server::{Server, Start};
 use pinion_tests::upstream::Upstream;
 use std::net::TcpListener;
 
-/// Runs a case before each way to talk to the kernel. `/ok` is always there.
+/// Runs a case with each backend. `/ok` always responds.
 fn serving(upstream: &Upstream, flags: &[&str], case: impl Fn(&Server)) {
     let healthy = Upstream::echo();
     let ok = format!("/ok={}", healthy.url());
@@ -24,7 +24,7 @@ fn serving(upstream: &Upstream, flags: &[&str], case: impl Fn(&Server)) {
     }
 }
 
-/// The client gets no response, or one that is not whole.
+/// Asserts that the client gets no response, or an incomplete one.
 #[track_caller]
 fn is_cut(server: &Server, target: &str) {
     let mut connection = server.connect();
@@ -33,7 +33,7 @@ fn is_cut(server: &Server, target: &str) {
     assert!(broken.is_err(), "{target}: {broken:?}");
 }
 
-/// What has no meaning gets 502, whatever else it says (RFC 9110 §15.6.3).
+/// A malformed response gives 502, whatever else it contains (RFC 9110 §15.6.3).
 #[test]
 fn malformed_responses_are_not_forwarded() {
     let long = [&b"HTTP/1.1 200 OK\r\nA: "[..], &[b'a'; 1 << 20]].concat();
@@ -80,7 +80,7 @@ fn a_response_that_is_cut_off_looks_cut_off() {
     }
 }
 
-/// What comes behind a response belongs to no request.
+/// Bytes after a response belong to no request.
 #[test]
 fn bytes_behind_a_response_reach_nobody() {
     let twice = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 3\r\n\r\none\
@@ -117,9 +117,9 @@ fn a_server_that_is_not_there_is_a_bad_gateway() {
     assert!(lines.iter().any(is_told), "{lines:#?}");
 }
 
-/// A server may respond before it has read the request, and close its connection then: the system
-/// resets it, since there is content that nobody has read (RFC 9112 §9.6). The client gets the
-/// response all the same, whole.
+/// A server may respond before it has read the request, and then close its connection: the system
+/// resets it because of the unread content (RFC 9112 §9.6). The client still gets the whole
+/// response.
 #[test]
 fn an_early_response_arrives_though_the_connection_is_reset() {
     let page = noise(5_000);
@@ -145,7 +145,7 @@ fn an_early_response_arrives_though_the_connection_is_reset() {
     });
 }
 
-/// One that is silent gets a gateway timeout, before and within its response, and holds up nobody.
+/// A silent server leads to 504, before and within its response, and delays no other request.
 #[test]
 fn a_silent_server_is_a_gateway_timeout() {
     let upstream = Upstream::start(|connection| {
@@ -173,8 +173,8 @@ fn a_silent_server_is_a_gateway_timeout() {
     });
 }
 
-/// Requests that two servers could read differently (RFC 9112 §11.2) do not reach the second one,
-/// or in one reading only.
+/// Requests that two servers could parse differently (RFC 9112 §11.2) are not forwarded, or only in
+/// one form.
 #[test]
 fn nothing_is_smuggled_through() {
     let smuggled = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -206,7 +206,7 @@ fn nothing_is_smuggled_through() {
             connection.send_if_open(format!("{head}{case}"));
             let _refused_or_answered = connection.try_receive(false);
         }
-        // A request of somebody else comes over the same connection.
+        // A request of another client uses the same connection.
         assert!(server.get("/other").text().starts_with("GET /other "));
     });
     for head in upstream.heads() {
@@ -222,14 +222,14 @@ fn nothing_is_smuggled_through() {
     }
 }
 
-/// A client that leaves takes its request to the other server with it.
+/// When a client disconnects, its request to the other server ends too.
 #[test]
 fn a_client_that_leaves_ends_its_request() {
     let upstream = Upstream::start(|connection| {
         let Some(head) = connection.request() else { return };
         if head.starts_with("GET /endless") {
             connection.send("HTTP/1.1 200 OK\r\n\r\n");
-            // Ends when the proxy does not read any more.
+            // The loop ends when the proxy does not read any more.
             let piece = [b'x'; 64 * 1024];
             while connection.try_send(&piece) {}
             connection.note();
@@ -247,7 +247,7 @@ fn a_client_that_leaves_ends_its_request() {
     });
 }
 
-/// A client that reads nothing holds up the other server: what waits here is bounded.
+/// A client that reads nothing also stops the other server: buffered data is bounded.
 #[test]
 fn a_slow_client_slows_the_other_server_down() {
     const SENT_MAX_BYTES: usize = 16 << 20;
@@ -266,7 +266,7 @@ fn a_slow_client_slows_the_other_server_down() {
         let mut connection = server.connect();
         connection.send(Request::get("/slow").field("Connection", "close").bytes());
         connection.read_some(1).expect("the response");
-        // The other server comes to a stop: it has sent no more in half a second.
+        // The other server stops: it has sent nothing more in half a second.
         let stopped = pinion_tests::wait_for("a stop of the other server", || {
             let notes = upstream.notes();
             std::thread::sleep(std::time::Duration::from_millis(500));
@@ -274,13 +274,13 @@ fn a_slow_client_slows_the_other_server_down() {
         });
         let bytes = stopped * 64 * 1024;
         assert!(bytes < SENT_MAX_BYTES, "{bytes} bytes were taken for a client that reads nothing");
-        // It goes on when the client reads.
+        // The server continues when the client reads.
         let rest = connection.rest();
         assert!(rest.len() > SENT_MAX_BYTES, "{}", rest.len());
     });
 }
 
-/// A client that ends its side of the connection has left.
+/// A client that ends its side of the connection counts as disconnected.
 #[test]
 fn the_request_of_a_client_that_has_left_is_not_waited_for() {
     let upstream = Upstream::start(|connection| {
@@ -305,8 +305,8 @@ fn the_request_of_a_client_that_has_left_is_not_waited_for() {
     });
 }
 
-/// Content passes through in pieces, in both directions: the server holds as little of 100 MiB as
-/// of 5 MiB.
+/// Content is forwarded in pieces, in both directions: the server holds as little of 100 MiB as of
+/// 5 MiB.
 #[test]
 fn a_hundred_mebibytes_take_as_much_memory_as_five() {
     const PIECE: usize = 1 << 20;

@@ -1,5 +1,5 @@
-//! Certificates over QUIC: who gets which, whose clients are let in, and what browsers are told to
-//! remember. As over TCP, where `tls_*.rs` tries every corner.
+//! Certificates over QUIC: the certificate of a host, certificates of clients, and
+//! Strict-Transport-Security. All this works as over TCP, where `tls_*.rs` tests every detail.
 
 use pinion_tests::client::Client;
 use pinion_tests::client::wire::Peer;
@@ -14,13 +14,13 @@ fn files() -> Folder {
     Folder::with("quic-certificates", [("site/index.html", "home")])
 }
 
-/// A server whose only listener is one of QUIC.
+/// Starts a server whose only listener is one of QUIC.
 fn serve(files: &Folder, io: Io, flags: &[String]) -> Server {
     let way = Way { protocol: Protocol::Http3, io, form: Form::Folder };
     Start::site(&files.join("site")).in_way(way).flags(flags).start()
 }
 
-/// A pair for these hosts, and who vouches for it and for nobody else.
+/// Returns a pair for these hosts, and an authority of its own for it.
 fn pair(files: &Folder, name: &str, hosts: &[&str]) -> (Pair, Pair) {
     let authority = Pair::new(files, &format!("{name}-authority"), &["authority.test"]);
     let pair = authority.vouch(files, name, hosts);
@@ -31,10 +31,10 @@ fn peer(server: &Server, host: &'static str, trusted: &Pair) -> Peer {
     Peer::new(server.address(), Protocol::Http3, Some(&trusted.cert)).host(host)
 }
 
-/// Whether a new connection shows a certificate that this client trusts, and is served.
+/// Returns whether a new connection shows a certificate that this client trusts, and is served.
 #[track_caller]
 fn is_served(peer: &Peer) -> bool {
-    // A server of TLS 1.3 hears last who the client is: the first answer tells.
+    // A server of TLS 1.3 gets the client's certificate last, so the first response decides.
     let answer = Client::try_open(peer).map(|mut client| client.try_exchange(&Request::get("/")));
     match answer {
         Ok(Ok(answer)) => {
@@ -66,7 +66,7 @@ fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
     }
 }
 
-/// RFC 8446 §4.4.2: a client that trusts the root alone has to get what lies between.
+/// RFC 8446 §4.4.2: a client that trusts only the root has to get the intermediate certificates.
 #[test]
 fn a_chain_is_served_as_far_as_the_file_has_it() {
     for io in Io::BOTH {
@@ -119,7 +119,7 @@ fn changed_files_are_taken_up_and_connections_go_on() {
     }
 }
 
-/// Where no other listener would need it.
+/// No other listener needs the certificate.
 #[test]
 fn what_cannot_be_served_is_one_line_that_names_the_file() {
     let files = files();
@@ -167,7 +167,7 @@ fn a_second_server_does_not_get_a_port_in_use() {
             server.address().port()
         );
         assert_eq!(stderr, said);
-        // Sixteen clients, each from a port of its own: all are the first server's.
+        // Sixteen clients, each from a port of its own: the first server serves all of them.
         for _ in 0..16 {
             assert_eq!(server.get("/").text(), "home", "over {io:?}");
         }

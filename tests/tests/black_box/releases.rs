@@ -1,5 +1,5 @@
-//! Release folders: publishing and going back below a server that is asked all the time, and what
-//! is left when a publish is killed, the disk is full or the archive is damaged.
+//! Release folders: publishing and rolling back while clients send requests all the time, and the
+//! state after a publish is killed, the disk is full or the archive is damaged.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use std::{io, thread};
 
-/// An archive of this generation: `N.pinion`.
+/// Builds an archive of this generation: `N.pinion`.
 fn archive(folder: &Folder, generation: u32) -> String {
     write_generation(folder, "site", generation);
     let name = format!("{generation}.pinion");
@@ -46,7 +46,7 @@ fn fails(folder: &Folder, arguments: &[&str], code: i32, hint: &str) {
     assert_eq!(ended.stderr.lines().count(), 1, "{:?}", ended.stderr);
 }
 
-/// The current release verifies, whatever happened.
+/// Asserts that the current release can be verified.
 #[track_caller]
 fn current_is_sound(folder: &Folder) {
     let current = folder.join("live/current.pinion");
@@ -66,7 +66,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Hidden files beside those that belong there.
+/// Returns hidden files except the expected ones.
 fn drafts(folder: &Folder) -> Vec<String> {
     let all = names(&folder.join("live")).into_iter().chain(names(&folder.join("live/releases")));
     all.filter(|name| name.starts_with('.') && name != ".lock").collect()
@@ -80,7 +80,7 @@ fn serve(folder: &Folder, io: Io, flags: &[&str]) -> Server {
         .start()
 }
 
-/// The releases that the server holds open.
+/// Returns the number of releases that the server has open.
 fn open_releases(server: &Server) -> usize {
     server.open_files().into_iter().filter(|path| path.contains("/releases/")).count()
 }
@@ -119,7 +119,7 @@ fn no_request_fails_while_releases_come_and_go() {
     }
 }
 
-/// An archive of a site whose main script is this.
+/// Builds an archive of a site with this main script.
 fn dynamic_archive(folder: &Folder, name: &str, script: &str) -> String {
     folder.write("dynamic/main.lua", script);
     let archive = format!("{name}.pinion");
@@ -138,7 +138,7 @@ fn a_release_that_no_server_could_start_is_not_published() {
     fails(&folder, &["publish", &broken, "live"], 1, "main.lua:2:");
     fails(&folder, &["publish", &broken, "live"], 1, "nothing was switched");
     assert_eq!(names(&folder.join("live/releases")).len(), 1);
-    // Asked to, it switches: what the server says of it is what counts.
+    // With the flag, it switches: the server's own message is decisive.
     let lines = server.lines().len();
     let published = json(&folder, &["publish", &broken, "live", "--unproven"]);
     assert_eq!(published["taken_up"], false, "the server has refused it");
@@ -150,7 +150,8 @@ fn a_release_that_no_server_could_start_is_not_published() {
     server.stop();
 }
 
-/// A service may start before its first release: what a release folder holds is nobody's to see.
+/// A service may start before its first release: the files of a release folder are never served as
+/// a site.
 #[test]
 fn a_folder_that_becomes_a_release_folder_is_served_as_one() {
     for io in Io::BOTH {
@@ -185,7 +186,7 @@ fn a_release_folder_is_a_site_of_a_configuration() {
     assert_eq!(json(&folder, &["publish", &two, "live"])["taken_up"], true);
     wait_for("the second release", || (generation_of(&server.get("/small")) == 2).then_some(()));
     server.stop();
-    // What has no effect on an archive has none on this one.
+    // Flags without effect on an archive have none on a release folder.
     folder.write("pinion.toml", "[[site]]\npath = \"live\"\ncodings = \"gzip\"\n");
     assert_eq!(pinion_in(&folder, &["check"]).code, Some(2));
     fails(&folder, &["serve", "live", "--codings", "gzip"], 2, "--codings has no effect on live");
@@ -241,12 +242,12 @@ fn what_is_kept_and_what_goes() {
         (&done["digest"], &done["previous"]),
         (&digests[3].clone().into(), &digests[6].clone().into())
     );
-    // Forward again, by the beginning of a digest.
+    // The next switch goes forward again, by the beginning of a digest.
     let done = json(&folder, &["rollback", "live", &digests[6][..10]]);
     assert_eq!(done["digest"], digests[6]);
     assert_eq!(json(&folder, &["rollback", "live", &digests[6]])["already_current"], true);
 
-    // The current one and the one before stay, whatever is asked for.
+    // The current release and the previous one are always kept.
     let name = archive(&folder, 8);
     let last = json(&folder, &["publish", &name, "live", "--keep", "1"]);
     assert_eq!(last["removed"].as_array().expect("a list").len(), 4);
@@ -300,7 +301,8 @@ fn what_is_not_whole_is_not_published() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(json(&folder, &["publish", &two, "live"])["already_current"], true);
 
-    // A release that rots is found, not gone back to, and mended by being published again.
+    // A damaged release is detected, is not a target of a rollback, and is repaired by publishing
+    // it again.
     let digest = json(&folder, &["releases", "live"])["releases"][1]["digest"].clone();
     let rotten =
         folder.join("live/releases").join(format!("{}.pinion", digest.as_str().expect("text")));
@@ -317,7 +319,7 @@ fn what_is_not_whole_is_not_published() {
     current_is_sound(&folder);
 }
 
-/// `pinion publish - live` with these bytes on stdin.
+/// Runs `pinion publish - live` with these bytes on stdin.
 #[track_caller]
 fn piped(folder: &Folder, bytes: &[u8]) -> Ended {
     let mut command = Command::new(pinion());
@@ -325,7 +327,7 @@ fn piped(folder: &Folder, bytes: &[u8]) -> Ended {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it runs");
     let mut stdin = child.stdin.take().expect("piped");
-    // It reads no further than it has to.
+    // The command reads no further than it has to.
     let _refused = io::Write::write_all(&mut stdin, bytes);
     drop(stdin);
     child.wait_with_output().expect("its end").into()
@@ -338,7 +340,7 @@ fn publishing(folder: &Folder, file: &str) -> Child {
     command.spawn().expect("it runs")
 }
 
-/// How often a publish is killed.
+/// Number of publishes that are killed.
 const KILLS: u32 = 40;
 
 #[test]
@@ -354,7 +356,7 @@ fn a_publish_that_is_killed_leaves_the_old_release_or_the_new_one() {
         let name = &archives[(kill as usize) % 3];
         let before = fs::read_link(folder.join("live/current.pinion")).expect("a link");
         let mut child = publishing(&folder, name);
-        // From at once to when it has ended.
+        // The times range from the start of the command to its end.
         thread::sleep(whole * kill / KILLS);
         child.kill().expect("killed, or ended before");
         child.wait().expect("its end");
@@ -393,7 +395,7 @@ fn a_full_disk_leaves_the_old_release_and_says_why() {
         assert_eq!((drafts(&folder), names(&folder.join("live/releases")).len()), (vec![], 1));
     }
     json(&folder, &["publish", &two, "live"]);
-    // Going back needs no room, not even for the log; the next switch mends that.
+    // A rollback needs no disk space, not even for the log; the next switch repairs the log.
     fs::remove_file(folder.join("live/log")).expect("removed");
     symlink("/dev/full", folder.join("live/log")).expect("a link");
     let back = pinion_in(&folder, &["rollback", "live", &digest_of(&folder, &one)]);

@@ -1,4 +1,4 @@
-//! The report of a build, looked at in Chromium: what is drawn is as large as what it stands for.
+//! The report of a build in Chromium: the area of each drawn part must be proportional to its size.
 
 use pinion_tests::browser::Browser;
 use pinion_tests::folder::Folder;
@@ -8,15 +8,15 @@ use serde_json::Value;
 /// Units of the drawing.
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 640.0;
-/// Places and lengths are written with one decimal.
+/// Positions and lengths are written with one decimal.
 const ROUNDING: f64 = 0.051;
-/// What is smaller is not drawn.
+/// Smaller parts are not drawn.
 const LEAST_SIZE: f64 = 30.0;
-/// A window that shows all of the drawing at once.
+/// A window that shows the whole drawing at once.
 const WINDOW: (u32, u32) = (1280, 1600);
 
-/// Files with the length that each has, and the name of its type in the legend. The largest first
-/// is none of them in the order of their names.
+/// Files, each with its length and the name of its type in the legend. They are not in the order of
+/// their sizes.
 const FILES: &[(&str, u64, &str)] = &[
     ("index.html", 40_000, "Pages"),
     ("about us.html", 15_000, "Pages"),
@@ -38,8 +38,8 @@ const FILES: &[(&str, u64, &str)] = &[
     ("empty.txt", 0, "Data"),
 ];
 
-/// What is drawn, read out of the page: places in units of the drawing, texts, and what lies on top
-/// in the middle.
+/// JavaScript that returns the drawn rectangles: positions in units of the drawing, texts, and the
+/// topmost element in their middle.
 const RECTANGLES: &str = r#"
 [...document.querySelectorAll('svg rect')].map(rect => {
     const box = rect.getBBox();
@@ -53,12 +53,12 @@ const RECTANGLES: &str = r#"
     };
 })"#;
 
-/// Names of the legend with the colour beside each.
+/// JavaScript that returns the names of the legend with their colours.
 const LEGEND: &str = r#"
 [...document.querySelectorAll('.legend li')].map(item =>
     [item.textContent, getComputedStyle(item.querySelector('i')).backgroundColor])"#;
 
-/// Types, the widths of their bars, and the room there is for a bar.
+/// JavaScript that returns the types, the widths of their bars, and the width available for a bar.
 const BARS: &str = r#"
 [...document.querySelectorAll('td.bar')].map(cell => {
     const bar = cell.querySelector('i').getBoundingClientRect();
@@ -97,12 +97,12 @@ impl Rectangle {
         self.width * self.height
     }
 
-    /// By how much rounding may have changed the area.
+    /// Returns how much rounding may have changed the area.
     fn slack(&self) -> f64 {
         (self.width + self.height) * ROUNDING + 0.01
     }
 
-    /// By how much they overlap, in both directions.
+    /// Returns the overlap in both directions.
     fn overlap(&self, other: &Rectangle) -> (f64, f64) {
         let across = |from: f64, length: f64, other_from: f64, other_length: f64| {
             (from + length).min(other_from + other_length) - from.max(other_from)
@@ -121,13 +121,13 @@ impl Rectangle {
             && self.y + self.height <= y + height + slack
     }
 
-    /// The folder it lies in, with a slash at its end.
+    /// Returns the folder that contains it, with a slash at its end.
     fn parent(&self) -> &str {
         let path = self.path.strip_suffix('/').unwrap_or(&self.path);
         &path[..=path.rfind('/').expect("a slash in front")]
     }
 
-    /// Of the files at its path and below it.
+    /// Returns the bytes of the files at its path and below it.
     fn bytes(&self) -> u64 {
         let of = |(path, bytes, _): &(&str, u64, &str)| match self.covers(path) {
             true => *bytes,
@@ -142,7 +142,7 @@ impl Rectangle {
     }
 }
 
-/// The report of the files above, open in a browser.
+/// Opens the report of the files above in a browser.
 fn open() -> (Browser, Folder) {
     let folder = Folder::new("report");
     for (path, bytes, _) in FILES {
@@ -176,7 +176,7 @@ fn areas_are_as_the_bytes_and_nothing_overlaps() {
     let (mut browser, _folder) = open();
     let drawn = rectangles(&mut browser);
     let total: u64 = FILES.iter().map(|(_, bytes, _)| bytes).sum();
-    // One scale in both directions, so that what is so in units is so on the screen.
+    // Both directions have one scale, so proportions in units are those on the screen.
     let seen = browser
         .evaluate("(({a, b, c, d}) => [a, b, c, d])(document.querySelector('svg').getScreenCTM())");
     let seen: Vec<f64> = seen.as_array().expect("four").iter().filter_map(Value::as_f64).collect();
@@ -187,8 +187,8 @@ fn areas_are_as_the_bytes_and_nothing_overlaps() {
         assert!(one.width > 0.0 && one.height > 0.0, "{one:?}");
         let siblings: Vec<_> = drawn.iter().filter(|two| two.parent() == one.parent()).collect();
         let is_top = one.parent() == "/";
-        // A folder gives what is in it less room than it has itself; how much its largest part
-        // shows.
+        // A folder has less space for its parts than its own area; the scale is that of its largest
+        // part.
         let largest = siblings.iter().max_by_key(|two| two.bytes()).expect("itself");
         let scale = match is_top {
             true => WIDTH * HEIGHT / total as f64,
@@ -211,7 +211,7 @@ fn areas_are_as_the_bytes_and_nothing_overlaps() {
     }
 }
 
-/// A file is drawn unless it would be too small to see, or lies in a folder that is.
+/// A file is drawn unless it would be too small to see, or is in a folder that is too small.
 #[test]
 fn what_can_be_seen_is_drawn_and_says_what_it_is() {
     let (mut browser, _folder) = open();
@@ -223,7 +223,7 @@ fn what_can_be_seen_is_drawn_and_says_what_it_is() {
         let own = drawn.iter().find(|one| one.path == format!("/{file}"));
         let Some(own) = own else {
             let smallest = drawn.iter().filter(|one| one.covers(file)).map(Rectangle::area);
-            // Of the root, where it lies in no folder that is drawn.
+            // The area is that of the root if the file is in no drawn folder.
             let around = smallest.fold(WIDTH * HEIGHT, f64::min);
             let is_small = *bytes as f64 / total as f64 * around < LEAST_SIZE;
             assert!(is_small || file.starts_with("small/"), "{file} is not drawn");

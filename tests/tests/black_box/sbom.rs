@@ -1,5 +1,5 @@
-//! `pinion version --sbom`: the list of what the program is made of, read as those read it who look
-//! for components with a known fault.
+//! `pinion version --sbom`: the list of the components of the program, read like a tool that
+//! searches for components with known vulnerabilities.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::folder::Folder;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// What `validate_sbom.py` says at its top.
+/// The script that validates the list; its head describes how.
 const VALIDATE_SBOM: &str = include_str!("../../src/validate_sbom.py");
 
 fn document() -> Value {
@@ -44,7 +44,7 @@ fn every_crate_is_the_one_of_the_lock_file() {
         let checksum = format!("\nchecksum = {}\n", component["hashes"][0]["content"]);
         assert!(found.split("[[").next().is_some_and(|own| own.contains(&checksum)), "{name}");
     }
-    // Some that nobody will do without, and some that only tests or chores use.
+    // Some components that every build has, and some that only tests or tools use.
     let names: BTreeSet<&str> =
         components(&document).iter().filter_map(|component| component["name"].as_str()).collect();
     for (name, is_listed) in [

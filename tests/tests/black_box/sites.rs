@@ -1,4 +1,4 @@
-//! Many sites on one server: whose a request is, and how each site changes by itself.
+//! Many sites on one server: the selection of the site of a request, and changes of one site.
 
 use pinion_tests::client::ask_unix;
 use pinion_tests::folder::Folder;
@@ -26,8 +26,8 @@ path = \"b.pinion\"
 path = \"rest\"
 ";
 
-/// Folders of three sites, each with its name as home page, and a configuration in a folder of its
-/// own, so that its paths are not those of the current folder.
+/// Creates folders of three sites, each with its name as home page, and a configuration in another
+/// folder, so that its paths are not relative to the current folder.
 fn three_sites(configuration: &str) -> Folder {
     let folder = Folder::new("sites");
     for name in ["a", "b", "rest"] {
@@ -47,7 +47,7 @@ fn start_in(folder: &Folder, way: Way) -> Server {
     Start::site(&folder.join("conf/pinion.toml")).in_way(way).start()
 }
 
-/// Status and content for a host.
+/// Returns status and content for a host.
 #[track_caller]
 fn ask(server: &Server, host: &str, target: &str) -> (u16, String) {
     let response = server.exchange(&Request::get(target).host(host));
@@ -71,7 +71,7 @@ fn each_host_has_its_site() {
         ] {
             assert_eq!(ask(&server, host, "/"), (200, site.to_owned()), "{host}");
         }
-        // What one site has no other one has.
+        // Files of one site are missing in the others.
         assert_eq!(ask(&server, "a.test", "/a.txt").0, 200);
         assert_eq!(ask(&server, "x.a.test", "/a.txt").0, 404);
         // RFC 9112 §3.2.2: the authority of the target counts, not Host.
@@ -220,14 +220,14 @@ fn a_site_that_cannot_be_loaded_again_stays_and_the_others_go_on() {
         folder.write("conf/a/index.html", "a2");
         fs::write(folder.join("conf/b.new"), "no archive").expect("written");
         fs::rename(folder.join("conf/b.new"), folder.join("conf/b.pinion")).expect("renamed");
-        // What is no archive is no site: the configuration is wrong as a whole.
+        // A file that is no archive is an error of the whole configuration.
         let said = server.lines().len();
         server.signal(Signal::HUP);
         server.wait_for_line(said, |line| line.contains("pinion.toml:7:8: "));
         server.wait_for_line(said, |line| line.contains("keeping the previous version"));
         assert_eq!(ask(&server, "x.a.test", "/").1, "b");
         assert_eq!(ask(&server, "a.test", "/").1, "a");
-        // A damaged one is one site's own trouble.
+        // A damaged archive is an error of one site only.
         build(&folder.join("conf/b"), &folder.join("conf/b.good"), &[]);
         let mut bytes = fs::read(folder.join("conf/b.good")).expect("an archive");
         bytes.truncate(bytes.len() / 2);
@@ -237,7 +237,7 @@ fn a_site_that_cannot_be_loaded_again_stays_and_the_others_go_on() {
         server.signal(Signal::HUP);
         let is_error = |line: &str| line.contains("cannot reload") && line.contains("b.pinion");
         server.wait_for_line(said, is_error);
-        // The line about all sites comes last, and does not speak of success alone.
+        // The line about all sites comes last, and reports the failure too.
         let last = "3 sites, 0 new, 0 removed; 1 site keeps its previous version";
         server.wait_for_line(said, |line| line.starts_with("reloaded ") && line.ends_with(last));
         let lines = server.lines();
@@ -249,7 +249,7 @@ fn a_site_that_cannot_be_loaded_again_stays_and_the_others_go_on() {
     }
 }
 
-/// At a start and at a reload alike.
+/// The error is the same at a start and at a reload.
 #[test]
 fn an_error_in_rules_names_the_host_of_the_site_and_the_file() {
     let folder = three_sites(THREE_SITES);
@@ -269,7 +269,7 @@ fn an_error_in_rules_names_the_host_of_the_site_and_the_file() {
     let ended = serve();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     assert!(ended.stderr.starts_with(&expected), "{}", ended.stderr);
-    // A site that is for every other host is known by its folder alone.
+    // The error of a site for all other hosts only has its folder.
     fs::remove_file(folder.join("conf/a/_redirects")).expect("removed");
     folder.write("conf/rest/_headers", "X: y\n");
     let ended = serve();
@@ -288,7 +288,7 @@ fn the_configuration_is_read_again() {
             server.signal(Signal::HUP);
             server.wait_for_line(said, |line| line.contains(hint));
         };
-        // Another host for one site, one site gone, one new.
+        // Changes: another host for one site, one site removed, one added.
         folder.write("conf/new/index.html", "new");
         let changed = THREE_SITES.replace("\"www.a.test\"", "\"other.test\"");
         let changed = changed.replace("path = \"rest\"", "path = \"new\"");
@@ -298,12 +298,12 @@ fn the_configuration_is_read_again() {
         {
             wait_for(host, || (ask(&server, host, "/").1 == site).then_some(()));
         }
-        // Another way to build one.
+        // Change: another setting for the build of a site.
         let flavoured = changed.replace("path = \"a\"", "path = \"a\"\nexclude = [\"*.txt\"]");
         assert_eq!(ask(&server, "a.test", "/a.txt").0, 200);
         read_again(&flavoured, "3 sites, 1 new, 1 removed");
         wait_for("the file to go", || (ask(&server, "a.test", "/a.txt").0 == 404).then_some(()));
-        // What needs a start is told, and the rest is taken up.
+        // Changes that need a restart are reported, and the others are applied.
         let more = format!("{flavoured}\n[server]\nworkers = 7\ngrace = 1\n");
         read_again(&more, "a restart is needed for [server] workers");
         // A wrong file changes nothing.
@@ -328,7 +328,7 @@ fn a_site_that_is_gone_leaves_nothing_open() {
     folder.write("conf/pinion.toml", "[[site]]\npath = \"a\"\n");
     server.signal(Signal::HUP);
     wait_for("the archive to be closed", || {
-        // Workers take up what is new when they have something to do.
+        // Workers switch to the new version when they handle their next event.
         let (status, text) = ask(&server, "x.a.test", "/");
         assert_eq!(status, 200);
         (text == "a" && archives() == 0).then_some(())
@@ -351,8 +351,8 @@ fn what_is_wrong_is_told_with_its_place_before_anything_starts() {
     }
 }
 
-/// A flag that may be repeated stands for the whole list of the file; its paths are those of the
-/// folder that somebody is in, those of the keys lie beside the file.
+/// A flag that may be repeated replaces the whole list of the file. Its paths are relative to the
+/// current folder, those of the keys to the file.
 #[test]
 fn a_flag_for_rules_or_fields_takes_the_place_of_the_keys() {
     let folder = three_sites(
@@ -365,7 +365,7 @@ fn a_flag_for_rules_or_fields_takes_the_place_of_the_keys() {
     folder.write("own", "/flag /index.html 200\n");
     folder.write("other", "/other /index.html 200\n");
     folder.write("fields", "/*\n  X-Of: flag\n");
-    // What is in the folder itself counts whatever the flags say.
+    // Rules in the folder itself apply whatever the flags are.
     folder.write("conf/a/_redirects", "/inside /index.html 200\n");
     let all = ["/own", "/more", "/flag", "/other", "/inside"];
     for (flags, of_a, of_rest, fields) in [

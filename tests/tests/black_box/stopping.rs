@@ -1,4 +1,5 @@
-//! SIGTERM: whoever came in time is answered, the port is free at once, and what runs is finished.
+//! SIGTERM: clients that came in time get their responses, the port is free at once, and running
+//! requests are completed.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::client::Connection;
@@ -24,8 +25,8 @@ fn whoever_came_before_the_stop_is_answered() {
             for connection in &mut kept {
                 assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
             }
-            // While the server stands still, requests arrive on connections that were idle, and
-            // clients in the queue of the listener. Then it hears of all at once.
+            // While the server is suspended, requests arrive on idle connections, and clients
+            // connect to the accept queue. Then it processes all of them at once.
             server.signal(Signal::STOP);
             let mut queued: Vec<Connection> = (0..CLIENTS).map(|_| server.connect()).collect();
             for connection in kept.iter_mut().chain(&mut queued) {
@@ -42,7 +43,7 @@ fn whoever_came_before_the_stop_is_answered() {
     );
 }
 
-/// Idle connections have all the places; those who wait come by their turn all the same.
+/// Idle connections hold all permits; waiting clients still get their turn.
 #[test]
 fn whoever_waited_for_a_place_before_the_stop_is_answered() {
     const PLACES: usize = 4;
@@ -95,7 +96,7 @@ fn a_stopping_server_leaves_its_port_to_the_next() {
 fn a_stopping_server_finishes_what_is_running() {
     let folder = Folder::with("stopping", [("index.html", "home")]);
     folder.write("large.bin", vec![b'x'; LARGE_BYTES]);
-    // One worker: when it has ended the idle connection, it has heard of the stop.
+    // With one worker, the end of the idle connection shows that the stop was processed.
     Matrix::of(folder.path())
         .serve(&["--workers", "1"])
         .http1_only("pipelined requests")
@@ -109,7 +110,7 @@ fn a_stopping_server_finishes_what_is_running() {
             idle.expect_close();
             let running = slow.receive();
             assert!(running.body.len() == LARGE_BYTES && !running.says_close(), "{running}");
-            // The next request was there before the stop. Its answer says that it is the last
+            // The next request arrived before the stop. Its response announces that it is the last
             // (RFC 9112 §9.6), so the client knows which of its requests to send again.
             let last = slow.receive();
             assert!(last.body.len() == LARGE_BYTES && last.says_close(), "{last}");
@@ -119,7 +120,7 @@ fn a_stopping_server_finishes_what_is_running() {
         });
 }
 
-/// A server with its output and its words in pipes, and who reads the words.
+/// Starts a server with pipes for its output; returns it with the reader of its messages.
 fn with_pipes(site: &Folder, flags: &[&str]) -> (Child, Lines<BufReader<ChildStderr>>) {
     let mut server = Command::new(pinion())
         .args(["serve", "--listen", "127.0.0.1:0"])
@@ -134,7 +135,7 @@ fn with_pipes(site: &Folder, flags: &[&str]) -> (Child, Lines<BufReader<ChildStd
     (server, said)
 }
 
-/// Where it listens, as it says itself.
+/// Returns the address that the server prints.
 fn address(said: &mut Lines<BufReader<ChildStderr>>) -> SocketAddr {
     let address = said.find_map(|line| {
         let line = line.expect("its words");
@@ -150,7 +151,7 @@ fn stops(server: &mut Child) {
     assert!(status.success(), "{status}");
 }
 
-/// What has something to say and finds that its reader has gone must not end by it.
+/// A server whose output pipe has no reader any more must not end because of a message.
 #[test]
 fn a_server_that_nobody_listens_to_can_be_stopped() {
     let folder = Folder::with("unheard", [("index.html", "home")]);
@@ -169,7 +170,7 @@ fn readers_of_logs_who_have_stopped_do_not_keep_the_server() {
     for io in Io::BOTH {
         let flags = ["--io", io.as_str(), "--access-log", "-"];
         let (mut server, mut said) = with_pipes(&folder, &flags);
-        // Lines for more than a pipe takes, and nobody reads them.
+        // More lines than fit into a pipe, without a reader.
         let mut connection = Connection::open(address(&mut said));
         for _ in 0..3000 {
             assert_eq!(connection.exchange(&Request::get("/")).status, 200);

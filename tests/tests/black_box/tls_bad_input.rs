@@ -1,5 +1,5 @@
-//! What is no handshake, breaks one off, or ends a connection the wrong way: the connection ends,
-//! others are served meanwhile, and nothing of it stays.
+//! Input that is no handshake, aborted handshakes, and connections that end the wrong way: the
+//! connection ends, other clients are served meanwhile, and no memory is leaked.
 
 use pinion_tests::client::wire::trusting;
 use pinion_tests::folder::Folder;
@@ -14,12 +14,12 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than anything here may take but a handshake that is waited for.
+/// Longer than anything here may take, except for the timeout of a handshake.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Served {
     server: Server,
-    /// Who vouches for its certificate.
+    /// The authority of its certificate.
     authority: Pair,
     _files: Folder,
 }
@@ -49,7 +49,7 @@ impl Served {
         stream
     }
 
-    /// A client that behaves until a case says otherwise.
+    /// Returns a well-behaved client, which a case may change.
     fn client(&self) -> StreamOwned<ClientConnection, TcpStream> {
         let config = trusting(&self.authority.cert, ALL_VERSIONS).with_no_client_auth();
         let host = "a.test".try_into().expect("a name");
@@ -57,7 +57,7 @@ impl Served {
         StreamOwned::new(session, self.connect())
     }
 
-    /// Somebody who behaves is served.
+    /// Asserts that a well-behaved client gets its response.
     #[track_caller]
     fn serves(&self) {
         let answer = curl(&self.server, "a.test", "/", &self.authority.cert, &[]);
@@ -65,7 +65,7 @@ impl Served {
     }
 }
 
-/// What comes back until the server ends the connection.
+/// Returns all received bytes until the server ends the connection.
 #[track_caller]
 fn rest_of(stream: &mut TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();
@@ -77,7 +77,7 @@ fn rest_of(stream: &mut TcpStream) -> Vec<u8> {
     answer
 }
 
-/// The hello of a client, as openssl sends it to nobody.
+/// Returns the ClientHello of openssl, which connects to a listener of this test.
 fn client_hello() -> Vec<u8> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut client = openssl("s_client");
@@ -94,13 +94,13 @@ fn client_hello() -> Vec<u8> {
     [&header[..], &body].concat()
 }
 
-/// A record of TLS.
+/// Returns a record of TLS.
 fn record(kind: u8, version: [u8; 2], body: &[u8]) -> Vec<u8> {
     let bytes = (body.len() as u16).to_be_bytes();
     [&[kind, version[0], version[1], bytes[0], bytes[1]], body].concat()
 }
 
-/// What nobody could make a handshake of.
+/// Returns input that can never become a handshake.
 fn no_handshakes() -> Vec<(&'static str, Vec<u8>)> {
     let hello = client_hello();
     let mut wrong_length = hello.clone();
@@ -151,8 +151,9 @@ fn what_is_no_handshake_ends_the_connection() {
                 let _ended_already = stream.shutdown(Shutdown::Write);
                 let answer = rest_of(&mut stream);
                 assert!(!answer.starts_with(b"HTTP/"), "{name} over {io:?}");
-                // RFC 8446 §5.1, §6.2: a fatal alert precedes the close. The others break the rules
-                // behind the server's own handshake, or end in the middle of a message.
+                // RFC 8446 §5.1, §6.2: a fatal alert is sent before the close. The other inputs
+                // break the rules after the server's own handshake, or end in the middle of a
+                // message.
                 let is_incomplete =
                     matches!(name, "a hello with a wrong length" | "a hello that is cut");
                 let ends_later = name == "two hellos" || name.ends_with("behind a hello");
@@ -172,8 +173,9 @@ fn what_is_no_handshake_ends_the_connection() {
     }
 }
 
-/// RFC 9110 §15.5.1: what speaks HTTP there can at least be told. What clients of TLS are to
-/// remember has no place in an answer that anybody could have written (RFC 6797 §7.2).
+/// RFC 9110 §15.5.1: a client that speaks HTTP on this port gets an explanation. Fields that
+/// clients of TLS remember must not be in a response that an attacker could have written (RFC 6797
+/// §7.2).
 #[test]
 fn plain_http_is_told_what_the_port_speaks() {
     for io in Io::BOTH {
@@ -182,8 +184,8 @@ fn plain_http_is_told_what_the_port_speaks() {
         for request in [
             "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n",
             "POST /x HTTP/1.0\r\n\r\n",
-            // RFC 9113 §3.4: what HTTP/2 begins with is made to be a request of HTTP/1 as well, and
-            // GOAWAY may be left out.
+            // RFC 9113 §3.4: the preface of HTTP/2 is also a request of HTTP/1 by design, and
+            // GOAWAY may be omitted.
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
         ] {
             let mut stream = served.connect();
@@ -197,7 +199,7 @@ fn plain_http_is_told_what_the_port_speaks() {
                 assert!(!answer.contains(field), "{answer}");
             }
         }
-        // They are there, where they belong.
+        // The fields are present in encrypted responses.
         let answer = curl(&served.server, "a.test", "/", &served.authority.cert, &[]);
         let answer = answer.expect("an answer").to_ascii_lowercase();
         for field in ["strict-transport-security", "alt-svc", "server"] {
@@ -207,7 +209,7 @@ fn plain_http_is_told_what_the_port_speaks() {
     }
 }
 
-/// Ways to stop in a handshake, or to leave without a word.
+/// Stops within a handshake in one of several ways, or disconnects.
 fn leave_somehow(served: &Served, hello: &[u8], way: usize) {
     let mut stream = served.connect();
     let sent = match way {
@@ -219,12 +221,12 @@ fn leave_somehow(served: &Served, hello: &[u8], way: usize) {
     };
     stream.write_all(&hello[..sent]).expect("it takes bytes");
     match way {
-        // Half-closed within a handshake, which can never be complete.
+        // The sending side is closed within a handshake, which can never be complete.
         0..=3 => {
             stream.shutdown(Shutdown::Write).expect("an open connection");
             rest_of(&mut stream);
         }
-        // Gone behind the first flight of the server, which is read, or is not.
+        // The client disconnects after the first flight of the server, which it has read or not.
         4 => stream.read_exact(&mut [0; 100]).expect("a flight"),
         _ => {}
     }
@@ -251,7 +253,7 @@ fn whoever_leaves_in_a_handshake_leaves_nothing_behind() {
     }
 }
 
-/// Others are served while many stand still in their handshake.
+/// Other clients are served while many handshakes stall.
 #[test]
 fn handshakes_that_stand_still_keep_nobody_waiting() {
     for io in Io::BOTH {
@@ -266,7 +268,7 @@ fn handshakes_that_stand_still_keep_nobody_waiting() {
         for _ in 0..5 {
             served.serves();
         }
-        // Each is closed when its time is over: ten seconds, which only a long run has.
+        // Each is closed after its timeout of ten seconds, for which only a long run has time.
         if cfg!(feature = "long") {
             stalled.iter_mut().for_each(|stream| drop(rest_of(stream)));
         }
@@ -274,8 +276,8 @@ fn handshakes_that_stand_still_keep_nobody_waiting() {
     }
 }
 
-/// What comes behind the last request of a connection is dropped as it is: the answer arrives,
-/// whatever that was.
+/// Input after the last request of a connection is dropped: the response arrives, whatever that
+/// input was.
 #[test]
 fn garbage_behind_the_last_request_does_not_cut_its_answer() {
     for io in Io::BOTH {
@@ -294,9 +296,9 @@ fn garbage_behind_the_last_request_does_not_cut_its_answer() {
     }
 }
 
-/// RFC 8446 §5.2: a record may have 2^14 + 256 bytes, and one with more ends the connection, also
-/// behind the handshake; so does what cannot be opened. A fatal alert that says so comes before the
-/// end (§6.2).
+/// RFC 8446 §5.2: a record may have 2^14 + 256 bytes. A longer one ends the connection, even after
+/// the handshake, and so does one that cannot be decrypted. A fatal alert with the reason is sent
+/// before the end (§6.2).
 #[test]
 fn a_record_that_is_too_large_ends_its_connection_and_no_other() {
     const MOST_BYTES: usize = (1 << 14) + 256;
@@ -314,8 +316,8 @@ fn a_record_that_is_too_large_ends_its_connection_and_no_other() {
         };
         let mut other = served.client();
         ask(&mut other);
-        // The library lets records be somewhat longer than RFC 8446 §5.2 does, and has another
-        // alert for those that are much longer.
+        // The library allows somewhat longer records than RFC 8446 §5.2, and has another alert for
+        // much longer ones.
         for (bytes, wanted) in [
             (MOST_BYTES, AlertDescription::BadRecordMac),
             (MOST_BYTES + 1, AlertDescription::BadRecordMac),
@@ -357,7 +359,7 @@ fn an_end_without_close_notify_is_an_end() {
                 let mut stdout = child.stdout.take().expect("piped");
                 stdout.read_exact(&mut [0; 15]).expect("an answer");
             }
-            // The kernel ends the connection; the client says nothing.
+            // The kernel ends the connection without a message of the client.
             child.kill().expect("it runs");
             child.wait().expect("its end");
             served.serves();

@@ -1,5 +1,5 @@
-//! Certificates and keys: what is served, who gets which, and what is said about those that cannot
-//! be served. openssl makes them and curl judges.
+//! Certificates and keys: which of them a client gets, and the messages about those that cannot be
+//! served. openssl makes them and curl checks them.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
@@ -91,7 +91,7 @@ fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
         let got = curl(&server, host, "/", &pair.cert, &[]);
         assert!(got.is_ok_and(|got| got.ends_with("home")), "{host}");
     }
-    // Whoever asks for another host, or for none, gets the first.
+    // A client that requests another host, or none, gets the first certificate.
     let shown = openssl("x509").arg("-in").arg(&first.cert).output().expect("openssl");
     let shown = String::from_utf8(shown.stdout).expect("PEM");
     for host in ["x.y.b.test", "unknown.test"] {
@@ -108,8 +108,8 @@ fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
     server.stop();
 }
 
-/// RFC 6066 §3: what is no name of DNS is unknown to the server, and no reason to refuse a client.
-/// Several programs ask for the host with the port behind it.
+/// RFC 6066 §3: a text that is no DNS name is unknown to the server, and no reason to refuse a
+/// client. Several programs send the host with its port.
 #[test]
 fn whoever_asks_for_what_is_no_name_gets_the_first_certificate() {
     let (site, files) = (site(), Folder::new("no-name"));
@@ -133,8 +133,8 @@ fn whoever_asks_for_what_is_no_name_gets_the_first_certificate() {
                     s_client(&files, address, "localhost", &flags.concat())
                 };
                 let told = ask(&["-sess_out", session]);
-                // With TLS 1.2 a client signs the handshake itself, of which the library has
-                // another copy.
+                // With TLS 1.2 a client signs the handshake itself, and its library has another
+                // copy of the name.
                 if needs_certificate && version == "-tls1_2" {
                     assert!(told.contains("alert"), "{version} {name}: {told}");
                     continue;
@@ -150,7 +150,7 @@ fn whoever_asks_for_what_is_no_name_gets_the_first_certificate() {
     }
 }
 
-/// RFC 8446 §4.4.2: a client that trusts the root alone has to get what lies between.
+/// RFC 8446 §4.4.2: a client that trusts only the root has to get the intermediate certificates.
 #[test]
 fn a_chain_is_served_as_far_as_the_file_has_it() {
     let (site, files) = (site(), Folder::new("chain"));
@@ -171,7 +171,7 @@ fn a_chain_is_served_as_far_as_the_file_has_it() {
     }
 }
 
-/// What is said about a key of another certificate, with the way to compare the two.
+/// Returns the message about a key of another certificate, with the commands that compare the two.
 fn not_its(key: &Path, cert: &Path) -> String {
     let (key, cert) = (key.display(), cert.display());
     format!(
@@ -220,7 +220,7 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
         "{cert}: has no private key (-----BEGIN PRIVATE KEY-----); give the private key with --key"
     );
     fails(&site, &pair.cert, &pair.cert, &no_key);
-    // The certificate is right: it is not to blame for a key that was cut off.
+    // The certificate is correct, so the message is only about the truncated key.
     let cut = files.join("cut.key");
     fs::write(&cut, &fs::read(&pair.key).expect("a key")[..100]).expect("written");
     let damaged = format!(
@@ -232,7 +232,7 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
     let mut lock = openssl("pkey");
     lock.args(["-aes256", "-passout", "pass:x", "-in"]).arg(&pair.key).arg("-out");
     assert!(lock.arg(&locked).status().expect("openssl").success());
-    // Without extensions openssl makes one of version 1.
+    // Without extensions openssl makes a certificate of version 1.
     let first = files.join("v1.crt");
     let mut request = openssl("req");
     request.args(["-new", "-subj", "/CN=a.test", "-key"]).arg(&pair.key);
@@ -254,8 +254,8 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
     fails(&site, &pair.cert, &locked, &encrypted);
 }
 
-/// As a user who may not read everything: root becomes nobody. The program goes where nobody finds
-/// it.
+/// The server runs as a user who may not read all files: root becomes nobody. The program is copied
+/// to a place where that user can execute it.
 #[test]
 fn a_key_that_may_not_be_read_is_named() {
     const NOBODY: &str = "65534";
@@ -336,7 +336,7 @@ fn check_finds_what_is_wrong_with_each_certificate_of_a_file() {
     assert!(ended.stderr.contains("old.crt: the certificate expired on"), "{}", ended.stderr);
 }
 
-/// What clients will not like soon, or some of them do not like at all.
+/// Certificates that all clients will refuse soon, or that some clients refuse already.
 #[test]
 fn check_warns_about_certificates_that_some_clients_refuse() {
     let files = Folder::with("warned", [("site/index.html", "home")]);
@@ -373,8 +373,8 @@ fn check_warns_about_certificates_that_some_clients_refuse() {
     assert!(warned.contains("asks for a stapled OCSP response"), "{warned}");
 }
 
-/// Browsers look at subject alternative names alone, and redirects lead to a host that a
-/// certificate has to name: a check and a start say so.
+/// Browsers only use subject alternative names, and redirects lead to a host that a certificate has
+/// to name. A check and a start warn about this.
 #[test]
 fn a_certificate_that_names_no_host_for_browsers_is_a_warning() {
     let files = Folder::with("unnamed", [("site/index.html", "home")]);
@@ -425,14 +425,15 @@ fn a_certificate_that_names_no_host_for_browsers_is_a_warning() {
     }
 }
 
-/// With that of a client alone, given by mistake, nobody would be let in.
+/// With the certificate of a client, given by mistake in place of an authority, no client would be
+/// accepted.
 #[test]
 fn what_is_no_authority_ends_the_start_and_is_named() {
     let files = Folder::with("no-authority", [("site/index.html", "home")]);
     let pair = Pair::new(&files, "a", &["a.test"]);
     let authority = Pair::new(&files, "authority", &["authority.test"]);
     let someone = authority.vouch(&files, "someone", &[]);
-    // By itself, and behind one that is an authority.
+    // The certificate is used alone, and after one of an authority.
     for (number, ca) in [(1, &someone), (2, &authority.chained(&someone))] {
         let file = ca.cert.file_name().and_then(|name| name.to_str()).expect("a plain name");
         let config = format!(

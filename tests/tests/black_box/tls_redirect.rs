@@ -1,4 +1,4 @@
-//! Listeners that lead to HTTPS, and what browsers are told to remember.
+//! Listeners that redirect to HTTPS, and Strict-Transport-Security.
 
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
@@ -18,7 +18,7 @@ fn files() -> (Folder, Pair) {
     (files, pair)
 }
 
-/// A server, and the listener that leads away: the last that it tells of.
+/// Starts a server; returns it with the address of the redirecting listener, which it prints last.
 fn serve(files: &Folder, pair: &Pair, flags: &[&str]) -> (Server, SocketAddr) {
     serve_at(&files.join("site"), pair, flags)
 }
@@ -54,7 +54,7 @@ fn every_request_leads_to_the_same_path_of_the_canonical_host() {
         let answer = ask(address, &request);
         assert_eq!(answer.status, 308, "{target}");
         assert_eq!(answer.field("Location"), Some(format!("{origin}{expected}").as_str()));
-        // RFC 6797 §7.2: never over plain HTTP.
+        // RFC 6797 §7.2: the field is never sent over plain HTTP.
         assert_eq!(answer.field("Strict-Transport-Security"), None);
     }
     for method in ["HEAD", "POST", "DELETE", "OPTIONS"] {
@@ -65,7 +65,7 @@ fn every_request_leads_to_the_same_path_of_the_canonical_host() {
     server.stop();
 }
 
-/// RFC 9110 §7.2: the host is what the client says, and a cache may keep the answer.
+/// RFC 9110 §7.2: the host is a claim of the client, and a cache may keep the response.
 #[test]
 fn what_a_client_claims_is_never_sent_back() {
     let (files, pair) = files();
@@ -98,9 +98,9 @@ fn a_proof_for_an_authority_is_answered_where_it_is_asked_for() {
     server.stop();
 }
 
-/// As certbot writes them while the server runs, on every listener and for every host, whatever the
-/// site is made of: an archive, or a release folder. What is missing there is answered as without
-/// the folder.
+/// Challenges are created while the server runs, as certbot does. They are served on every listener
+/// and for every host, from an archive as well as from a release folder. Missing challenges get the
+/// same response as without the webroot.
 #[test]
 fn challenges_are_answered_from_the_webroot_as_soon_as_they_are_there() {
     let (files, pair) = files();
@@ -147,7 +147,7 @@ fn challenges_are_answered_from_the_webroot_as_soon_as_they_are_there() {
     }
 }
 
-/// A site that has a page for whatever is missing has none in the clear.
+/// A fallback page of a site is not served over plain HTTP.
 #[test]
 fn nothing_but_a_file_with_a_proof_is_answered_in_the_clear() {
     let (files, pair) = files();
@@ -184,7 +184,7 @@ fn nothing_but_a_file_with_a_proof_is_answered_in_the_clear() {
     server.stop();
 }
 
-/// A rule that is stronger than files leads somewhere else.
+/// A forced rule for the path of a challenge leads to another page.
 #[test]
 fn a_proof_that_a_rule_hides_is_no_proof() {
     let (files, pair) = files();
@@ -195,7 +195,8 @@ fn a_proof_that_a_rule_hides_is_no_proof() {
     server.stop();
 }
 
-/// The redirect stays as it was at the start: whoever follows it would find another certificate.
+/// The redirect keeps the host of the start, because clients that follow it would get another
+/// certificate.
 #[test]
 fn that_redirects_lead_to_a_host_without_a_certificate_is_told() {
     let (files, pair) = files();
@@ -255,7 +256,7 @@ fn browsers_are_told_over_tls_alone() {
     }
 }
 
-/// Whoever is sent to `localhost` asks his own machine.
+/// A redirect to `localhost` would lead clients to their own machine.
 #[test]
 fn where_no_certificate_names_a_host_one_has_to_be_given() {
     let (files, _) = files();

@@ -1,4 +1,4 @@
-//! Scanners that know what is wrong with TLS of others: testssl.sh and sslyze.
+//! Scanners that search for problems of TLS: testssl.sh and sslyze.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::peers::{output_within, program, python_program};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::time::Duration;
 
-/// testssl.sh takes a minute where nothing else runs.
+/// testssl.sh takes a minute on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(feature = "long") { 3000 } else { 500 });
 
 const P256: &[&str] = KEYS[0];
@@ -20,16 +20,17 @@ fn serve(files: &Folder, key: &[&str]) -> Server {
     Start::site(&files.join("site")).tls(&pair).flags(&["--hsts", "1y"]).start()
 }
 
-/// What testssl.sh finds in a certificate that a test made for itself: nobody vouches for it, it is
-/// short-lived, and nobody can revoke it.
+/// Findings of testssl.sh about a self-signed certificate of a test: no authority has signed it,
+/// its lifetime is short, and it cannot be revoked.
 const OF_THE_CERTIFICATE: &[&str] =
     &["cert_chain_of_trust", "cert_expirationStatus", "cert_notAfter", "cert_revocation"];
 
-/// What testssl.sh could not look at, and why that is no matter.
+/// Checks that testssl.sh cannot make, with the reasons why they are not needed.
 const NOT_LOOKED_AT: &[&str] = &[
-    // Suites of GOST, which Debian's openssl does not have; rustls has none either.
+    // GOST suites are missing in Debian's openssl; rustls has none either.
     "engine_problem",
-    // It leaves before the tickets of TLS 1.3 come, and finds none. `tls_sessions.rs` waits.
+    // The scanner leaves before the tickets of TLS 1.3 arrive, and finds none. `tls_sessions.rs`
+    // waits for them.
     "sessionresumption_ticket",
 ];
 
@@ -37,12 +38,12 @@ const NOT_LOOKED_AT: &[&str] = &[
 #[cfg(not(feature = "long"))]
 const CHECKS: &[&str] =
     &["--protocols", "--std", "--fs", "--server-defaults", "--headers", "--vulnerable"];
-/// Everything: these, the order of preference, and simulated clients, whose findings are only
+/// All checks: these, the order of preference, and simulated clients, whose findings are only
 /// informative.
 #[cfg(feature = "long")]
 const CHECKS: &[&str] = &[];
 
-/// A run that finds no more than this has not looked at everything.
+/// A run with fewer findings has not made all checks.
 const FINDINGS_MIN: usize = if cfg!(feature = "long") { 100 } else { 80 };
 
 #[test]
@@ -78,7 +79,7 @@ fn testssl_has_nothing_to_say(key: &[&str]) {
         let found = findings.iter().find(|finding| finding["id"] == id);
         found.and_then(|finding| finding["severity"].as_str())
     };
-    // What says nothing bad has been looked at.
+    // Checks with a good result were really made.
     for id in ["cert_keySize", "cert_signatureAlgorithm", "cert_trust", "PFS", "heartbleed"] {
         assert!(matches!(severity(id), Some("OK" | "INFO")), "{key:?}, {id}: {:?}", severity(id));
     }
@@ -91,7 +92,7 @@ fn testssl_has_nothing_to_say(key: &[&str]) {
     server.stop();
 }
 
-/// What sslyze looks at when it is not asked to compare with what Mozilla calls good.
+/// The checks of sslyze without its comparison with the recommendations of Mozilla.
 const SCANS: &[&str] = &[
     "--sslv2",
     "--sslv3",
@@ -106,7 +107,7 @@ const SCANS: &[&str] = &[
     "--robot",
 ];
 
-/// sslyze tries what is known to have been wrong with others.
+/// sslyze checks for known vulnerabilities of other servers.
 #[test]
 fn sslyze_finds_nothing() {
     [P256, RSA_2048].iter().for_each(|key| sslyze_has_nothing_to_say(key));

@@ -1,5 +1,5 @@
-//! WebSockets that another server responds to, over streams of HTTP/2 and HTTP/3 (RFC 8441,
-//! RFC 9220): what passes in either direction, and how either side ends.
+//! WebSockets that another server responds to, over streams of HTTP/2 and HTTP/3 (RFC 8441, RFC
+//! 9220): the data in both directions, and the end of either side.
 
 use crate::lua_fetch::Running;
 use pinion_tests::PATIENCE;
@@ -20,10 +20,10 @@ use std::time::Duration;
 use tokio::runtime;
 use tokio::time::{sleep, timeout};
 
-/// What it does for which path stands at its top.
+/// The application; its head describes the paths.
 const APPLICATION: &str = include_str!("../../src/websocket.mjs");
 
-/// An application that runs as long as the value lives, and the files of a site before it.
+/// An application that runs as long as the value exists, and the files of the site in front of it.
 pub(crate) struct Application {
     pub(crate) folder: Folder,
     port: u16,
@@ -50,7 +50,7 @@ impl Application {
     }
 }
 
-/// The ways in which a connection has streams, over both backends.
+/// Returns the protocols with streams, over both backends.
 fn ways() -> impl Iterator<Item = Way> {
     let protocols = [Protocol::Http2, Protocol::Http3, Protocol::Http2Clear];
     let way = |protocol| Io::BOTH.map(|io| Way { protocol, io, form: Form::Folder });
@@ -61,7 +61,8 @@ fn runtime() -> runtime::Runtime {
     runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Runs a case before the application in each way, each with a server of its own. It must not hang.
+/// Runs a case in front of the application over each protocol, each with a server of its own. It
+/// must not hang.
 #[track_caller]
 fn each_way(case: &impl AsyncFn(&Server, TunnelClient)) {
     let application = Application::start();
@@ -75,13 +76,13 @@ fn each_way(case: &impl AsyncFn(&Server, TunnelClient)) {
         runtime.block_on(async {
             timeout(PATIENCE, case(&server, client)).await.expect("it does not hang");
         });
-        // The connection ends with what drives it.
+        // The connection ends with the runtime that drives it.
         drop(runtime);
         server.stop();
     }
 }
 
-/// Waits until the application tells so of its last tunnel.
+/// Waits until the application reports this about its last tunnel.
 async fn told(client: &mut TunnelClient, is_so: impl Fn(&Value) -> bool) -> Value {
     loop {
         let told = client.get("/told").await;
@@ -99,10 +100,11 @@ async fn open(client: &mut TunnelClient, path: &str) -> Tunnel {
     tunnel
 }
 
-/// More than what waits in any buffer on the way.
+/// More bytes than all buffers on the way can hold.
 const LARGE_BYTES: usize = 24 << 20;
 
-/// Sends pieces on a task of its own; what it counts is how many bytes the server has taken.
+/// Sends pieces on a task of its own; returns the counter of the bytes that the server has
+/// accepted.
 fn send_on(mut sender: Sender, bytes: usize) -> Arc<AtomicUsize> {
     let sent = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&sent);
@@ -117,7 +119,7 @@ fn send_on(mut sender: Sender, bytes: usize) -> Arc<AtomicUsize> {
     sent
 }
 
-/// Waits until something that grows comes to a stop: for half a second it has not grown.
+/// Waits until a growing number has not grown for half a second.
 async fn stop_of(mut count: impl AsyncFnMut() -> usize) -> usize {
     loop {
         let before = count().await;
@@ -128,7 +130,7 @@ async fn stop_of(mut count: impl AsyncFnMut() -> usize) -> usize {
     }
 }
 
-/// The fields of the handshake are between the server and the application alone (RFC 8441 §5).
+/// The fields of the handshake are only used between the server and the application (RFC 8441 §5).
 #[test]
 fn every_byte_passes_in_both_directions() {
     let content = noise(5 << 20);
@@ -196,8 +198,8 @@ fn a_reset_reaches_the_other_side() {
     });
 }
 
-/// An application that does not read stops its client by the window of the stream, and nothing
-/// else on the connection.
+/// An application that does not read stops its client by the window of the stream, and affects
+/// nothing else on the connection.
 #[test]
 fn an_application_that_does_not_read_stops_its_client_alone() {
     each_way(&async |_, mut client| {
@@ -214,7 +216,7 @@ fn an_application_that_does_not_read_stops_its_client_alone() {
     });
 }
 
-/// What waits for a client that does not read is bounded, and nobody else waits for it.
+/// Data that waits for a client that does not read is bounded, and delays no other stream.
 #[test]
 fn a_client_that_does_not_read_stops_its_application_alone() {
     each_way(&async |_, mut client| {
@@ -236,7 +238,7 @@ fn a_client_that_does_not_read_stops_its_application_alone() {
     });
 }
 
-/// A client that takes nothing for 90 seconds loses its tunnel, and nothing else of its connection.
+/// A client that reads nothing for 90 seconds loses its tunnel, but nothing else of its connection.
 #[cfg(feature = "long")]
 #[test]
 fn a_client_that_does_not_read_loses_its_tunnel() {
@@ -261,7 +263,8 @@ fn a_client_that_does_not_read_loses_its_tunnel() {
     }
 }
 
-/// What is no tunnel is a response as any other; what only looks as if it were is none.
+/// A response that opens no tunnel is forwarded like any other, and one that only resembles a
+/// tunnel gives an error.
 #[test]
 fn the_application_decides_whether_there_is_a_tunnel() {
     each_way(&async |server, mut client| {
@@ -282,7 +285,7 @@ fn the_application_decides_whether_there_is_a_tunnel() {
     });
 }
 
-/// The site comes before the application, as it does for a GET.
+/// Files and rules of the site have precedence over the application, as for a GET.
 #[test]
 fn files_and_rules_keep_a_path_from_the_application() {
     let application = Application::start();
@@ -318,7 +321,7 @@ fn files_and_rules_keep_a_path_from_the_application() {
     }
 }
 
-/// RFC 8441 §3: a client is told once for each connection.
+/// RFC 8441 §3: the setting is announced once for each connection.
 #[test]
 fn it_is_announced_where_another_server_responds() {
     let application = Application::start();
@@ -345,7 +348,7 @@ fn it_is_announced_where_another_server_responds() {
     }
 }
 
-/// How a server rejects a request that is malformed (RFC 9113 §8.1.1, RFC 9114 §4.1.2).
+/// Returns how a server rejects a malformed request (RFC 9113 §8.1.1, RFC 9114 §4.1.2).
 fn malformed(protocol: Protocol) -> Reset {
     Reset(if protocol == Protocol::Http3 { 0x10e } else { 1 })
 }

@@ -1,4 +1,4 @@
-//! What a program that runs to its end costs: CPU time, time, memory.
+//! The cost of a program that runs to its end: CPU time, wall time, memory.
 
 use crate::process;
 use anyhow::{Context, Result, bail};
@@ -8,19 +8,19 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What one run took.
+/// The cost of one run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cost {
-    /// User and system, of all threads.
+    /// User and system time of all threads.
     pub(crate) cpu_seconds: f64,
     pub(crate) wall_seconds: f64,
 }
 
-/// The shell's `time` asks the kernel for what its children used, to the microsecond. What the
-/// program itself says goes to the file `$0`, its figures to standard output.
+/// The `time` of the shell gets the CPU time of its children from the kernel, to the microsecond.
+/// The output of the program goes to the file `$0`, the times to standard output.
 const TIMED: &str = r#"exec 3>"$0"; TIMEFORMAT='%3U %3S'; { time "$@" >&3 2>&3; } 2>&1"#;
 
-/// Runs `command` to its end, on one core if `core` names one; what it says is kept in `log`.
+/// Runs `command` to its end, on one core if `core` names one; its output is written to `log`.
 pub(crate) fn of(command: &Command, core: Option<u32>, log: &Path) -> Result<Cost> {
     let mut timed = Command::new("bash");
     timed.args(["-c", TIMED]).arg(log);
@@ -37,18 +37,18 @@ pub(crate) fn of(command: &Command, core: Option<u32>, log: &Path) -> Result<Cos
     Ok(Cost { cpu_seconds: sum(&figures).context(figures)?, wall_seconds })
 }
 
-/// The sum of user and system time.
+/// Returns the sum of user and system time.
 fn sum(figures: &str) -> Option<f64> {
     let (user, system) = figures.trim().split_once(' ')?;
     Some(user.parse::<f64>().ok()? + system.parse::<f64>().ok()?)
 }
 
-/// Runs `command` to its end and gives the most memory it had resident, in bytes. The kernel keeps
-/// that figure and takes it away when the program ends, so it is read again and again; what the
-/// last milliseconds added is lost.
+/// Runs `command` to its end and returns its maximum resident memory in bytes. The kernel discards
+/// that figure when the program ends, so it is read repeatedly; growth in the last milliseconds is
+/// lost.
 pub(crate) fn peak_bytes(command: &mut Command) -> Result<u64> {
     const PAUSE: Duration = Duration::from_millis(2);
-    // What it complains about is for whoever runs the bench.
+    // Standard error is left open, so that you see the errors of the program.
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.spawn().with_context(|| process::shown(command))?;
     let status = format!("/proc/{}/status", child.id());
@@ -68,7 +68,7 @@ pub(crate) fn peak_bytes(command: &mut Command) -> Result<u64> {
     }
 }
 
-/// A figure of `/proc/PID/status`, such as `VmHWM:     1234 kB`, in bytes.
+/// Returns a figure of `/proc/PID/status`, such as `VmHWM:     1234 kB`, in bytes.
 pub(crate) fn bytes_in(status: &str, figure: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;

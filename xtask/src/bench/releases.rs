@@ -1,5 +1,5 @@
-//! `cargo xtask bench releases`: how long it takes from the command until clients get another
-//! release, of a large site and under load, and that no request fails meanwhile.
+//! `cargo xtask bench releases`: the time from the command until clients get another release, of a
+//! large site and under load; no request may fail meanwhile.
 
 use super::figures::{self, Figure};
 use super::runs::Run;
@@ -21,11 +21,10 @@ usage: cargo xtask bench releases [OPTIONS]
   --rounds N     how often a release is published and taken back [15]
   --name NAME    the run's name [the host's]";
 
-/// From `pinion rollback` to the first answer of the release before.
+/// The goal for the time from `pinion rollback` to the first response of the previous release.
 const ROLLBACK_GOAL_SECONDS: f64 = 1.0;
 
-/// How long a release may take until it answers, before the bench gives up: a large archive is
-/// copied and synced first.
+/// The longest wait for a response of a release: a large archive is copied and synced first.
 const RELEASE_MAX: Duration = Duration::from_secs(120);
 
 /// Measures and records.
@@ -75,12 +74,12 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(fs::remove_dir_all(site.folder)?)
 }
 
-/// Two releases of one site, told apart by a field, and the folder they are published to.
+/// Two releases of one site, which differ in a field, and the folder to which they are published.
 struct Site {
     pinion: PathBuf,
     folder: PathBuf,
     live: PathBuf,
-    /// A page of both.
+    /// A page of both releases.
     path: String,
     archive_bytes: u64,
 }
@@ -120,7 +119,7 @@ impl Site {
     }
 }
 
-/// One client that never stops asking.
+/// One client that sends requests without pause.
 #[derive(Default)]
 struct Load {
     ends: AtomicBool,
@@ -138,7 +137,7 @@ impl Load {
     }
 }
 
-/// Ends the load when it is dropped: whatever happens to whoever waits for it.
+/// Ends the load when it is dropped, even if the measurement fails.
 struct Ends<'a>(&'a Load);
 
 impl Drop for Ends<'_> {
@@ -147,7 +146,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// How long it takes from a command until `release` answers.
+/// Returns the time from a command to a response of `release`.
 fn seconds(
     server: &Started,
     path: &str,
@@ -174,7 +173,7 @@ fn seconds(
     })
 }
 
-/// Which release a whole answer is of.
+/// Returns the release of a complete response.
 fn of_release(answer: &[u8]) -> Option<&str> {
     let head = answer.strip_prefix(b"HTTP/1.1 200 ")?;
     let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;

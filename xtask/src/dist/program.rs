@@ -1,5 +1,5 @@
-//! The program of a package: built as any release is, without symbols, and without a word about
-//! the machine it was built on.
+//! The program of a package: built like any release, without symbols and without data about the
+//! build machine.
 
 use crate::components::Program;
 use crate::{process, workspace};
@@ -7,28 +7,28 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Say what a package is made of: read by `pinion version` when it is compiled.
+/// Environment variables that `pinion version` reads when it is compiled.
 const COMMIT: &str = "PINION_BUILD_COMMIT";
 const COMPILER: &str = "PINION_BUILD_COMPILER";
 
-/// Cargo's own separator of flags, which no path has in it.
+/// Cargo's own separator of flags, which no path contains.
 const SEPARATOR: &str = "\u{1f}";
 
-/// The system that the compiler here builds for, such as `x86_64-unknown-linux-gnu`.
+/// Returns the target of this compiler, such as `x86_64-unknown-linux-gnu`.
 pub(super) fn host() -> Result<String> {
     let told = process::output(rustc().arg("-vV"))?;
     let host = told.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc does not say what it builds for")?.to_owned())
 }
 
-/// Builds it and gives its path. What is static has a folder of its own, because neither can use
-/// what was compiled for the other.
+/// Builds the program and returns its path. The static build has a folder of its own, because
+/// neither can use the compiled crates of the other.
 pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<PathBuf> {
     let name = if is_static { "build-static" } else { "build" };
     let folder = workspace::target().join("packages").join(name);
     let mut command = process::cargo(&["build", "--profile", "dist", "--locked", "-p", "pinion"]);
-    // Flags for a named target leave out what runs during the build: procedural macros, which
-    // cannot be linked statically.
+    // Flags for an explicit target do not apply to procedural macros, which run during the build
+    // and cannot be linked statically.
     command.args(["--target", host, "--target-dir"]).arg(&folder);
     command.env("CARGO_ENCODED_RUSTFLAGS", flags(is_static, parts)?.join(SEPARATOR));
     command.env("CARGO_PROFILE_DIST_STRIP", "symbols");
@@ -46,17 +46,17 @@ pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<Path
     Ok(built)
 }
 
-/// The compiler that cargo takes.
+/// Returns the compiler that cargo uses.
 fn rustc() -> Command {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.current_dir(workspace::root());
     rustc
 }
 
-/// What git calls these sources; none where they are no repository of their own, and then whoever
-/// has unpacked them can say it.
+/// Returns git's description of the sources; `None` if they are not a git repository, in which case
+/// the user can set it.
 fn commit() -> Result<Option<String>> {
-    // A folder, or a file in a work tree.
+    // `.git` is a folder, or a file in a work tree.
     if !workspace::root().join(".git").exists() {
         return Ok(None);
     }
@@ -70,7 +70,8 @@ fn commit() -> Result<Option<String>> {
     Ok(Some(format!("{}{kind}", commit.trim())))
 }
 
-/// Paths of this machine stand in the messages of panics; these flags make them relative ones.
+/// Returns flags that make the paths in messages of panics relative, because they would be those of
+/// this machine.
 fn flags(is_static: bool, parts: &Program) -> Result<Vec<String>> {
     let of_others = parts.components.values().find_map(|component| component.folder.parent());
     let of_others = of_others.context("a program without any component")?;
@@ -84,7 +85,7 @@ fn flags(is_static: bool, parts: &Program) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-/// Nothing is loaded before the program, neither a library nor what would load one.
+/// Checks that no library is loaded before the program, and no dynamic loader.
 fn has_no_library(program: &Path) -> Result<()> {
     let mut readelf = Command::new("readelf");
     readelf.args(["--wide", "--program-headers", "--dynamic"]).arg(program);
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_program_with_libraries_is_not_static() {
-        // This test has one, the C library.
+        // This test itself uses the C library.
         let test = std::env::current_exe().expect("the path of this test");
         assert!(has_no_library(&test).is_err());
     }

@@ -1,6 +1,6 @@
-//! `cargo xtask test --quick`: the answer to "is this change sound?" within minutes. It checks
-//! format, house rules and lints, and runs the tests of the crates that have changed and a few
-//! black-box tests of everything else. The whole run comes before a change lands.
+//! `cargo xtask test --quick` tests a change within minutes. It checks format, project rules and
+//! lints, and runs the tests of the crates that have changed and a few black-box tests of
+//! everything else. The complete run is made before a change is merged.
 
 use super::{DENY_WARNINGS, cargo, format};
 use crate::nextest::{self, LONG, Selection};
@@ -12,8 +12,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Black-box modules that run whatever has changed: a few for each part of the product, together
-/// some seconds long.
+/// Black-box modules that run for any change: a few for each part of the product, which take some
+/// seconds together.
 const SMOKE: &[&str] = &[
     "conditional",
     "error_pages",
@@ -31,22 +31,22 @@ const SMOKE: &[&str] = &[
 const LUA_SMOKE: &[&str] =
     &["lua_content", "lua_faults", "lua_pages", "lua_reload", "lua_streams", "lua_waiting"];
 
-/// Seeds for each run of a simulator; the whole run takes more.
+/// Seeds for each run of a simulator; the complete run uses more.
 const SIMULATOR_SEEDS: u32 = 100;
 
-/// What a change touches.
+/// The parts that a change affects.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Changed {
-    /// Folders of packages, such as `crates/http`.
+    /// Folders of changed packages, such as `crates/http`.
     packages: BTreeSet<String>,
     /// Modules of the black-box tests.
     modules: BTreeSet<String>,
-    /// Files that belong to neither; only the whole run says what they do.
+    /// Files that belong to neither; only the complete run tests their effect.
     others: Vec<String>,
 }
 
-/// Tests what differs from a commit: the one that is named, else the last one, else, if nothing
-/// does, the one before it.
+/// Tests the differences from a commit: the given one, otherwise the last one, or the one before it
+/// if nothing differs from that.
 pub(super) fn run(since: Option<&str>) -> Result<()> {
     let mut changed = Changed::of(&changed_files(since)?);
     if changed.packages.contains("crates/lua") {
@@ -74,13 +74,13 @@ pub(super) fn run(since: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Runs clippy. Cargo checks again only what has changed and what is built upon it.
+/// Runs clippy. Cargo only checks changed packages and those that depend on them again.
 fn lints() -> Result<()> {
     let clippy = ["clippy", "--workspace", "--all-targets", "--profile", "ci", "--features", LONG];
     cargo(&[&clippy[..], &DENY_WARNINGS].concat())
 }
 
-/// Paths of files that differ from a commit, and of new ones.
+/// Returns the paths of files that differ from a commit, and of new ones.
 fn changed_files(since: Option<&str>) -> Result<Vec<String>> {
     let git = |arguments: &[&str]| -> Result<Vec<String>> {
         let mut command = Command::new("git");
@@ -138,8 +138,8 @@ impl Changed {
         if all.is_empty() { "no crate and no test".to_owned() } else { all.join(", ") }
     }
 
-    /// The programs to build: those with unit tests, the program itself, and the tests of the
-    /// changed packages. `--workspace` stays, so that the features stay.
+    /// Returns the programs to build: those with unit tests, the program itself, and the tests of
+    /// the changed packages. `--workspace` is still used, so that the features are the same.
     fn targets(&self, root: &Path) -> Result<Vec<String>> {
         let mut targets: Vec<String> =
             ["--lib", "--bin=pinion", "--test=black_box"].map(str::to_owned).into();
@@ -166,7 +166,7 @@ impl Changed {
         Ok(targets)
     }
 
-    /// The tests to run.
+    /// Returns the filter of the tests to run.
     fn filter(&self) -> String {
         let smoke = SMOKE.iter().map(|name| (*name).to_owned());
         let modules: Vec<String> = self.modules.iter().cloned().chain(smoke).collect();

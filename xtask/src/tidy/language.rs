@@ -1,16 +1,17 @@
-//! How the comments and the names of the code read, in figures: what a newcomer has to learn.
+//! Measures the language of the comments and names of the code: the amount that a newcomer has to
+//! learn.
 
 use super::project::Project;
 use super::source::positions;
 use std::collections::BTreeMap;
 
-/// What is counted of the crates, without their tests.
+/// The counts over the crates, without their tests.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Language {
     comment_words: usize,
-    /// The word `what`, which stands where a term is missing.
+    /// The number of the word `what`, which often replaces a missing term.
     whats: usize,
-    /// Names of types, with the files that define one of that name.
+    /// Names of types, each with the files that define it.
     types: BTreeMap<String, Vec<String>>,
 }
 
@@ -43,7 +44,7 @@ impl Language {
         language
     }
 
-    /// The figures as lines, and the names that several types have.
+    /// Returns the figures as lines, and the names that several types have.
     pub(super) fn report(&self) -> String {
         let types: usize = self.types.values().map(Vec::len).sum();
         let is_plain = |name: &str| name.chars().skip(1).all(|c| !c.is_uppercase());

@@ -1,4 +1,4 @@
-//! Two archives compared path by path, beside a comparison of plain maps.
+//! Compares two archives path by path, and checks the result with a comparison of plain maps.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::sample::{body, finish, form, resource, shared, site, writer};
 
-/// What a path answers.
+/// The response to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
     Content { content: u8, gzip: Option<u8>, css: bool, modified: Option<i64>, alias: bool },
@@ -60,7 +60,7 @@ fn written(site: &Site) -> Vec<u8> {
     finish(w)
 }
 
-/// In what two answers differ.
+/// Returns the aspects in which two responses differ.
 fn model(old: &Answer, new: &Answer) -> Aspects {
     match (old, new) {
         (

@@ -1,4 +1,4 @@
-//! Pages of errors: copied when an archive is opened, left out when they are damaged.
+//! Error pages: copied when an archive is opened, left out when they are damaged.
 
 use pinion_archive::limits::ERROR_PAGE_MAX_BYTES;
 use pinion_archive::{Layout, NewEntry, WriteError, verify};
@@ -8,7 +8,7 @@ use crate::sample::{body, finish, form, is_sound, resource, shared, writer};
 
 fn with_pages(pages: &[(u16, &[u8])]) -> Vec<u8> {
     let mut w = writer();
-    // The type that tags are made of here.
+    // The type whose tags are used here.
     let html = shared(&mut w, "type");
     for &(status, content) in pages {
         let forms = [form(Coding::Identity, html, body(&mut w, content))];
@@ -17,7 +17,7 @@ fn with_pages(pages: &[(u16, &[u8])]) -> Vec<u8> {
     finish(w)
 }
 
-/// The content of a status' page.
+/// Returns the content of the page of a status.
 fn page(bytes: &[u8], status: u16) -> Option<Vec<u8>> {
     let layout = Layout::open(bytes).expect("opens");
     let page = layout.view(bytes).error_page(status)?;
@@ -38,7 +38,7 @@ fn each_status_has_its_page() {
     ] {
         assert_eq!(page(&bytes, status).as_deref(), content, "{status}");
     }
-    // They answer whatever becomes of the bytes later.
+    // The pages are available whatever happens to the bytes later.
     let layout = Layout::open(&bytes).expect("opens");
     let page = layout.view(&[]).error_page(500).expect("copied");
     assert_eq!(page.body, b"five");
@@ -51,7 +51,8 @@ fn a_damaged_page_is_left_out_and_found() {
     for at in 0..whole.len() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1;
-        // What is checked at opening fails it; what is not can only cost the page.
+        // Damage of a section that is checked at opening fails it; other damage can only remove the
+        // page.
         let Ok(layout) = Layout::open(&bytes) else { continue };
         let found = layout.view(&bytes).error_page(500).map(|page| page.body.to_vec());
         assert!(found.as_deref().is_none_or(|body| body == b"a page of five hundred"), "{at}");

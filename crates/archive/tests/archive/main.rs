@@ -1,5 +1,5 @@
-//! The format from outside: what goes in comes out, and nothing that happens to the bytes in
-//! between gives a wrong answer.
+//! The format seen from outside: a reader gets exactly the written data, and no damage of the bytes
+//! leads to a wrong result.
 
 mod compare;
 mod corpus;

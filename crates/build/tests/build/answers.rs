@@ -1,4 +1,4 @@
-//! What the paths of a site answer: aliases, types, fields, times.
+//! The responses of the paths of a site: aliases, types, fields, times.
 
 use std::path::PathBuf;
 
@@ -60,7 +60,7 @@ fn two_files_for_one_url_never_fail_a_build() {
     assert_eq!(site.summary.shadowed[2].to_string(), "/b is served from b.htm, not from b.txt");
 }
 
-/// A file that could not be read does not keep its URL from the next one.
+/// A file that could not be read does not reserve its URL, so the next file gets it.
 #[test]
 fn what_is_missing_shadows_nothing() {
     let folder = Folder::with(&[("b.txt", "txt")]);
@@ -122,7 +122,7 @@ fn equal_content_under_another_type_or_status_is_another_resource() {
     assert_eq!(site.summary.repeated_bytes, 5 + 5 + 3);
 }
 
-/// The fields of RFC 9110 §15.4.5 come back in a 304, the others do not.
+/// A 304 has the fields of RFC 9110 §15.4.5, and no others.
 #[test]
 fn fields_of_a_page() {
     let folder = Folder::with(&[("index.html", &"<p>many words</p>\n".repeat(50))]);
@@ -202,7 +202,8 @@ fn times_of_modification() {
     assert!(warnings.is_empty());
 }
 
-/// What Nix, Bazel, zip and a `SOURCE_DATE_EPOCH` of 1 leave; and the first time that is one.
+/// Times without information, as Nix, Bazel, zip and a `SOURCE_DATE_EPOCH` of 1 set them, and the
+/// first time that is kept.
 #[test]
 fn times_that_tell_nothing() {
     const FIRST: u64 = 315_619_200;
@@ -219,7 +220,7 @@ fn times_that_tell_nothing() {
         let site = built(&folder);
         assert_eq!(site.page("/a.css").modified, expected, "{time}");
         assert!(site.summary.warnings.is_empty());
-        // It comes back as it is.
+        // A build of the extracted folder gives the same bytes.
         let (layout, out) = (Layout::open(&site.bytes).unwrap(), Folder::new());
         let options = ExtractOptions::default();
         extract(&layout.view(&site.bytes), out.path(), options, &()).unwrap();
@@ -245,7 +246,7 @@ fn another_icon_answers_for_the_one_that_browsers_ask_for() {
     assert_eq!((icon.status, icon.target.as_deref()), (301, Some("/img/icon.ico")));
 }
 
-/// A page that only answers for what is missing says nothing where a rule answers for all of that.
+/// A fallback page is never used if a rule matches all missing paths.
 #[test]
 fn a_fallback_that_no_request_comes_to_is_told() {
     for (redirects, told) in [
@@ -254,15 +255,15 @@ fn a_fallback_that_no_request_comes_to_is_told() {
         ("/:x/* /", "a/_200.html"),
         ("/b/* /c/:splat\n/* /index.html 200", "_wildcard.html a/_200.html"),
         ("/a/b/* /new", ""),
-        // It does not apply to `/a/b%2Fc`.
+        // The rule does not apply to `/a/b%2Fc`.
         ("/a/* /new/:splat", ""),
         ("/a/:x /new/:x", ""),
         ("/* x=1 /index.html", ""),
         ("http://h/* /index.html", ""),
-        // What is not there is answered by the fallback page.
+        // The target is missing too, so the fallback page is used.
         ("/* /none 200", ""),
         ("/* 200", ""),
-        // Rules that let some requests through stand before the one for all.
+        // Rules in front of the general one let some requests through.
         ("/a/x/* 200\n/* /index.html 200", ""),
         ("/* /none 200\n/* /index.html 200", ""),
     ] {
@@ -282,7 +283,8 @@ fn a_fallback_that_no_request_comes_to_is_told() {
     }
 }
 
-/// A build decides about a folder as a whole, whatever of it is reused; and a check decides alike.
+/// A build decides about a folder as a whole, whichever files are reused; and a check decides in
+/// the same way.
 #[test]
 fn a_fingerprint_is_decided_from_the_folder() {
     let names = ["index-BxK3q2_a.js", "index-C-x2dF-Q.css", "vendor-DiwrgTda.js"];

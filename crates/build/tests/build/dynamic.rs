@@ -1,4 +1,4 @@
-//! Dynamic sites: what is code is kept and never published.
+//! Dynamic sites: their code is kept in the archive and never published.
 
 use std::fs;
 use std::path::PathBuf;
@@ -106,7 +106,7 @@ fn a_folder_for_the_content() {
     assert_eq!(code_paths(&site), ["//lib/db.lua", "//main.lua", "/a/b.dyn.html"]);
     assert_eq!(paths(&site.summary.skipped), ["README.md"]);
     comes_back(&folder);
-    // What is wrong there is told by where it lies.
+    // Errors in that folder are reported with the path of the file.
     folder.file("public_html/_redirects", "old\n");
     let error = built_with(&folder, &options()).err().unwrap().to_string();
     assert!(error.starts_with("public_html/_redirects:1:"), "{error}");
@@ -155,7 +155,7 @@ fn what_pages_include_is_kept_too() {
     assert_eq!(code_paths(&site), kept);
     site.page("/parts/foot.html");
     comes_back(&folder);
-    // A rule can take the place of what is included.
+    // A rule can replace the URL of an included file.
     folder.file("_redirects", "/parts/more.txt /elsewhere 301!\n");
     let site = built(&folder);
     assert_eq!(code_paths(&site), kept);
@@ -180,7 +180,8 @@ fn mistakes_in_pages_are_errors() {
     }
     let examined = examine(folder.path(), &options());
     assert!(matches!(examined, Err(BuildError::Code(_))));
-    // What is not made public has no mistakes: it is compiled as part of what includes it.
+    // A private file is not checked alone: it is compiled as a part of the template that includes
+    // it.
     let folder = Folder::with(&[("a.priv.html", "<?lu if ?>"), ("main.lua", "if")]);
     built(&folder);
 }
@@ -199,7 +200,7 @@ fn code_that_cannot_be_read_is_an_error() {
     assert!(told[2].starts_with("pipe.lua: "), "{told:?}");
 }
 
-/// In a site of 80s nothing below a folder `static/` is code, at whatever depth.
+/// In a site of 80s, no file below a folder `static/` is code, at any depth.
 #[test]
 fn pages_below_static_are_files_of_a_site_of_80s() {
     let files = [
@@ -219,7 +220,7 @@ fn pages_below_static_are_files_of_a_site_of_80s() {
     assert_eq!(code_paths(&site), ["/about.dyn.html", "/main.lua"]);
     assert_eq!(site.page("/static/bad.dyn.html").content(), b"<?lu if ?>");
     comes_back(&folder);
-    // A key says the same.
+    // A key of the configuration has the same effect.
     folder.file("main.lua", "-- a script");
     let options = Options { compat_80s: true, ..options() };
     let site = built_with(&folder, &options).unwrap();
@@ -229,7 +230,7 @@ fn pages_below_static_are_files_of_a_site_of_80s() {
     let done = extract(&archive, out.path(), ExtractOptions::default(), &()).unwrap();
     assert_eq!(done.flags, ["--compat=80s"]);
     assert!(built_with(&out, &options).unwrap().bytes == site.bytes);
-    // Elsewhere each is named.
+    // In other sites, each such file is reported.
     fs::remove_file(folder.join("static/x.dyn.html.gz")).unwrap();
     let site = built(&folder);
     assert!(site.files.is_empty());

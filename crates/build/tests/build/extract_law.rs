@@ -1,4 +1,4 @@
-//! What holds of a folder that is made of whatever archive: what the fuzz target `extract` checks.
+//! The laws of a folder that is extracted from any archive. The fuzz target `extract` checks them.
 
 use std::fs;
 use std::io::Cursor;
@@ -15,20 +15,20 @@ use pinion_http::coding::Coding;
 
 use crate::edits::{edit, reseal};
 
-/// First byte of an input: the checks are made right again.
+/// Flag in the first byte of an input: the checksums are corrected.
 const SEALED: u8 = 1;
-/// What can be written is, whatever else cannot.
+/// Flag: the extraction continues after files that cannot be written.
 const KEEPS_GOING: u8 = 2;
-/// Into a folder that has something in it.
+/// Flag: the target folder is not empty.
 const FORCED: u8 = 4;
-/// The rest is the archive; else it is edits of [`sample`].
+/// Flag: the rest is the archive; otherwise it is edits of [`sample`].
 const WHOLE: u8 = 8;
-/// What lies beside the folder, and what is written there.
+/// A file outside the folder, and its content.
 const SECRET: (&str, &str) = ("outside/secret", "nobody writes here");
-/// What the folder that has something in it has; nothing of an archive has this name.
+/// A file that the target folder has before; no file of an archive has this name.
 const MINE: (&str, &str) = ("out/mine", "this stays");
 
-/// Keys with a content of their own; their files are where links lead elsewhere when it is forced.
+/// Keys with different contents. In a forced extraction, links are at the paths of their files.
 const KEYS: [&[u8]; 9] = [
     b"/aa/b.txt",
     b"/aa/c/d.html",
@@ -41,8 +41,8 @@ const KEYS: [&[u8]; 9] = [
     b"file:/_headers",
 ];
 
-/// `data` is a byte of how the rest is meant, then edits of the archive, or the archive.
-/// Whether a folder came of it.
+/// Checks an extraction. `data` is a byte of flags, then edits of the archive, or the archive.
+/// Returns whether a folder was made.
 pub(crate) fn check(data: &[u8]) -> bool {
     static PLACE: OnceLock<(Mutex<PathBuf>, Vec<u8>)> = OnceLock::new();
     let Some((&how, rest)) = data.split_first() else { return false };
@@ -75,7 +75,8 @@ fn check_error(error: &ExtractError, root: &Path, forced: bool) {
     }
 }
 
-/// Its files are as many and as long as it was told, and each is a content of the archive.
+/// Checks that the number and length of the files agree with the report, and that each file is a
+/// content of the archive.
 fn check_files(archive: &Archive<'_>, out: &Path, done: &Extracted) {
     let (files, contents) = (files(out), contents(archive));
     let told = done.files + done.rules_files + done.code;
@@ -92,14 +93,14 @@ fn check_files(archive: &Archive<'_>, out: &Path, done: &Extracted) {
         bytes += content.len() as u64;
         let of_key = contents.iter().filter(|(key, _)| *key == [b"/", below].concat());
         let mut of_key = of_key.map(|(_, body)| body).peekable();
-        // Pages for what is missing, and rules, have other keys.
+        // Fallback pages and rules have other keys.
         let is_it = of_key.peek().is_none() || of_key.any(|body| *body == content);
         assert!(is_it, "{}: not what the archive says", file.display());
     }
     assert_eq!(bytes, done.bytes, "{done:?}");
 }
 
-/// Every key that has a content, with it.
+/// Returns every key that has a content, with the content.
 fn contents(archive: &Archive<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut contents = Vec::new();
     let mut entries = archive.entries();
@@ -112,7 +113,7 @@ fn contents(archive: &Archive<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     contents
 }
 
-/// All regular files below a folder. Nothing else may be there but folders.
+/// Returns all regular files below a folder, which must contain nothing else but folders.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -134,7 +135,7 @@ fn place() -> PathBuf {
     root
 }
 
-/// Takes away what the last extraction has left; links in the new folder lead out of it.
+/// Removes the files of the last extraction. The new folder has links that lead out of it.
 fn prepare(root: &Path, forced: bool) {
     let out = root.join("out");
     let _may_not_be_there = fs::remove_dir_all(&out);
@@ -152,7 +153,7 @@ fn prepare(root: &Path, forced: bool) {
     }
 }
 
-/// Nothing is beside the folder that was not there before.
+/// Checks that no new file is beside the folder.
 fn is_untouched(root: &Path, forced: bool) {
     let names = |folder: &Path| {
         let entries = fs::read_dir(folder).expect("a folder").flatten();
@@ -171,7 +172,7 @@ fn is_untouched(root: &Path, forced: bool) {
     }
 }
 
-/// An archive with files, and with what becomes none.
+/// Returns an archive with entries that become files, and others that do not.
 fn sample() -> Vec<u8> {
     let mut w = Writer::new(Cursor::new(Vec::new())).expect("memory");
     let block = NewShared {

@@ -1,5 +1,4 @@
-//! What holds of an import whatever the archive of kawipiko is: what the fuzz target `import`
-//! checks.
+//! The laws of an import of any archive of kawipiko. The fuzz target `import` checks them.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,19 +14,19 @@ use crate::make;
 
 /// First byte of an input: the rest is the file.
 const WHOLE: u8 = 0;
-/// Edits of [`MADE`]: two bytes of place, one that is combined with the byte there.
+/// Edits of [`MADE`]: two bytes for the position, and one that is combined with the byte there.
 const EDITS: [u8; 2] = [1, 2];
-/// Archives that kawipiko's own archiver has made. With any other first byte the rest is records:
-/// two lengths, key, data.
+/// Archives of kawipiko's own archiver. With any other first byte the rest is records: two lengths,
+/// key, data.
 const MADE: [&[u8]; 2] = [
     include_bytes!("../../../kawipiko/tests/archives/made/site-gzip.cdb"),
     include_bytes!("../../../kawipiko/tests/archives/made/site-br.cdb"),
 ];
-/// What the file may become when it is unpacked; beyond it an input only takes time.
+/// The maximum size of the unpacked file; larger inputs only cost time.
 const WHOLE_MAX_BYTES: usize = 1 << 16;
 
-/// `data` is a byte of how the rest is meant, and the rest.
-/// Whether an archive came of it.
+/// Checks an import. `data` is a byte for the kind of the input, and the input. Returns whether an
+/// archive was made.
 pub(crate) fn check(data: &[u8]) -> bool {
     static PLACE: OnceLock<Mutex<PathBuf>> = OnceLock::new();
     let Some((how, rest)) = data.split_first().filter(|(_, rest)| rest.len() <= WHOLE_MAX_BYTES)
@@ -61,7 +60,8 @@ pub(crate) fn check(data: &[u8]) -> bool {
     done.is_ok()
 }
 
-/// It is sound, what was told of it is so, and its contents are those of the other one.
+/// Checks that the archive is sound, that the report is correct, and that its contents are those of
+/// the imported archive.
 fn check_archive(imported: &Imported, bytes: &[u8], cdb: &[u8]) {
     let report = verify(bytes, &mut |_, _| {}).expect("an archive");
     assert!(report.is_sound(), "{report:?}");
@@ -72,15 +72,15 @@ fn check_archive(imported: &Imported, bytes: &[u8], cdb: &[u8]) {
         let reference = reference.expect("it was read");
         contents.insert(theirs.content(&reference).expect("it was read").to_vec());
         references += 1;
-        // Those of an empty file may be lost: the archiver's own fault.
+        // The archiver may lose the fields of an empty file, which is its own error.
         let Ok(fields) = theirs.fields(&reference) else { continue };
         let is_coding = |name: &str| name.eq_ignore_ascii_case("Content-Encoding");
         let coding = fields.iter().find(|field| is_coding(field.name));
         is_plain &= coding.is_none_or(|coding| coding.value == b"identity");
     }
     let entries = imported.pages + imported.fallback_pages;
-    // A page of a whole folder is one for what is missing, and has the path with the `*` and that
-    // of the folder.
+    // A page of a whole folder becomes a fallback page, and has the path with the `*` and that of
+    // the folder.
     assert!(entries <= 3 * references, "{imported:?}");
     let layout = Layout::open(bytes).expect("an archive");
     let archive = layout.view(bytes);

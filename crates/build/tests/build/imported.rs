@@ -1,5 +1,5 @@
-//! Archives of kawipiko, imported, become folders, and archives again: these answer the same, but
-//! for what extract has told.
+//! Archives of kawipiko are imported, extracted to folders and built again: the new archives give
+//! the same responses, except for the reported differences.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,7 +37,7 @@ fn extracted(site: &Site, out: &Folder) -> Extracted {
     extract(&layout.view(&site.bytes), out.path(), options, &()).expect("a folder")
 }
 
-/// A build with the flags that extract has named.
+/// Builds with the flags that the extraction has named.
 fn built(out: &Folder, flags: &[String]) -> Result<Site, BuildError> {
     let is = |flag: &str| !flags.iter().any(|given| given == flag);
     let options = Options {
@@ -49,7 +49,7 @@ fn built(out: &Folder, flags: &[String]) -> Result<Site, BuildError> {
     built_with(out, &options)
 }
 
-/// The paths that extract has said will be answered otherwise, as keys of entries.
+/// Returns the paths with reported differences, as keys of entries.
 fn told(extracted: &Extracted) -> BTreeSet<String> {
     let refused = extracted.refused.iter().map(|refusal| refusal.path.clone());
     let of_one = |difference: &&Difference| {
@@ -64,18 +64,18 @@ fn told(extracted: &Extracted) -> BTreeSet<String> {
     refused.chain(others).collect()
 }
 
-/// The other slash form of a redirect of the first archive.
+/// Returns whether a key is the other slash form of a redirect of the first archive.
 fn is_other_form(site: &Site, key: &str) -> bool {
     let other = key.strip_suffix('/').map_or_else(|| format!("{key}/"), str::to_owned);
     site.entries.get(&other).is_some_and(|page| (300..400).contains(&page.status))
 }
 
-/// An entry but for its time, which no such archive has, and its tags, which follow from the rest.
+/// Returns an entry without its time, which no such archive has.
 fn without_time(page: &Page) -> Page {
     Page { modified: None, ..page.clone() }
 }
 
-/// All rules but those that were refused.
+/// Returns all rules except the refused ones.
 fn rules(site: &Site, done: &Extracted) -> Vec<String> {
     let layout = Layout::open(&site.bytes).expect("an archive");
     let archive = layout.view(&site.bytes);
@@ -94,8 +94,8 @@ fn shown_rule(rule: &Rule<'_>) -> String {
     format!("{host} {path:?} {target:?} {} {}", rule.status(), rule.is_forced())
 }
 
-/// What differs between an imported archive and the one that comes of its folder, and was not told;
-/// and what was told in vain, which would hide what matters.
+/// Returns the unreported differences between an imported archive and the archive that is built
+/// from its folder, and the reports without a difference, which would hide important ones.
 fn untold(file: &Path) -> Vec<String> {
     let site = imported(&fs::read(file).expect("an archive"));
     let out = Folder::new();
@@ -108,7 +108,7 @@ fn untold(file: &Path) -> Vec<String> {
     let told = told(&done);
     let mut wrong = Vec::new();
     let was = rules(&site, &done);
-    // Behind a rule of a host, a build has a rule where the import has an entry.
+    // A build has a rule after a rule of a host where the import has an entry.
     let (is, more): (Vec<_>, Vec<_>) =
         rules(&again, &Extracted::default()).into_iter().partition(|rule| was.contains(rule));
     if was != is {
@@ -126,7 +126,7 @@ fn untold(file: &Path) -> Vec<String> {
             more -= 1;
             continue;
         }
-        // Another name goes with its file.
+        // An additional name disappears together with its file.
         let file = was.and_then(|was| was.target.as_ref());
         if same && told.contains(key) {
             wrong.push(format!("{key}, told in vain: {was:?}"));
@@ -140,7 +140,7 @@ fn untold(file: &Path) -> Vec<String> {
     wrong.iter().map(|wrong| format!("{}: {wrong}", file.display())).collect()
 }
 
-/// The fields of redirects between slash forms.
+/// Returns the fields of redirects between slash forms.
 fn slash(site: &Site) -> String {
     let layout = Layout::open(&site.bytes).expect("an archive");
     let block = layout.view(&site.bytes).shared_for(Role::SlashRedirect).expect("a block");

@@ -1,4 +1,4 @@
-//! Folders without an index page, and what they answer instead.
+//! Folders without an index page, and their responses.
 
 use std::io::Cursor;
 
@@ -18,12 +18,12 @@ fn listed(folder: &Folder) -> Site {
     built_with(folder, &listing()).unwrap()
 }
 
-/// The folders that are listed.
+/// Returns the folders that are listed.
 fn folders(site: &Site) -> Vec<&str> {
     site.keys().iter().filter_map(|key| key.strip_prefix("json:")).collect()
 }
 
-/// The names in the listing of a folder, in its order.
+/// Returns the names in the listing of a folder, in its order.
 #[track_caller]
 fn names(site: &Site, folder: &str) -> Vec<String> {
     let parsed: Value = serde_json::from_slice(&site.page(&format!("json:{folder}")).content())
@@ -161,7 +161,7 @@ fn the_number_of_threads_makes_no_difference() {
     assert!(with(1) == with(3));
 }
 
-/// What the root of a site looks like to a program.
+/// The listing of the root of a site in JSON.
 #[test]
 fn an_array_as_nginx_makes_it() {
     let folder = Folder::with(&[("sub/x", "x"), ("a b.txt", "four")]);

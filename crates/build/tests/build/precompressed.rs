@@ -1,4 +1,4 @@
-//! Files that lie in the folder in a coding.
+//! Files of the folder that are precompressed in a coding.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::reader::{NOW, built, built_with, options};
 
 const SCRIPT: &str = "let a_name_that_is_repeated = 'and what it stands for';\n";
 
-/// The script in each coding.
+/// Returns the script in each coding.
 fn coded() -> Vec<(Coding, Vec<u8>)> {
     let folder = Folder::with(&[("a.js", &SCRIPT.repeat(200))]);
     let codings = codings_at("gzip,br,zstd", CodingEffort::Best).unwrap();
@@ -57,7 +57,7 @@ fn compressed_pictures_are_pictures() {
         assert_eq!(site.page(key).forms, plain.forms, "{key}");
         assert_eq!(site.page(key).field("Content-Type"), Some("image/svg+xml"));
     }
-    // What cannot be decoded is sent as what it is.
+    // A file that cannot be decoded is sent with the type of its compressed form.
     assert_eq!(site.page("/cut.svgz").field("Content-Type"), Some("application/gzip"));
 }
 
@@ -78,7 +78,7 @@ fn what_is_not_in_its_coding_is_sent_as_it_is() {
     assert!(matches!(built_with(&folder, &options()), Err(BuildError::Rules(_))));
 }
 
-/// A gigabyte of zeros in a few kilobytes.
+/// A file with a gigabyte of zeros in a few kilobytes.
 #[test]
 fn what_is_too_large_when_it_is_decoded_is_named() {
     let folder = Folder::new();
@@ -87,7 +87,7 @@ fn what_is_too_large_when_it_is_decoded_is_named() {
     let codings = codings_at("zstd", CodingEffort::Best).unwrap();
     let site = built_with(&folder, &Options { codings, ..options() }).unwrap();
     let frame = site.page("/zeros.txt").forms[1].stored.clone().unwrap();
-    // Frames follow each other (RFC 8878 §3).
+    // Several frames may follow each other (RFC 8878 §3).
     let bomb = frame.repeat(129);
     let folder = Folder::new();
     folder.file("bomb.bin", &bomb);
@@ -99,7 +99,7 @@ fn what_is_too_large_when_it_is_decoded_is_named() {
     assert_eq!(site.page("/good.bin").content().len(), 2 << 20);
 }
 
-/// Large files stay outside when a folder is served, but not what has to be decoded.
+/// Large files stay external when a folder is served, but not those that have to be decoded.
 #[test]
 fn what_is_decoded_is_never_outside() {
     let noise: Vec<u8> =
@@ -113,7 +113,7 @@ fn what_is_decoded_is_never_outside() {
     assert_eq!(site.page("/b.bin").content(), noise);
 }
 
-/// A rule that comes, changes or goes makes another content of a file that is what it was.
+/// A rule that is added, changed or removed changes the content of an unchanged file.
 #[test]
 fn rules_change_what_a_known_file_holds() {
     let (source, out) = (Folder::new(), Folder::new());

@@ -1,4 +1,4 @@
-//! What a build tells of how far it is.
+//! The reports of a build about its progress.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -28,7 +28,7 @@ impl Progress for Listener {
     }
 }
 
-/// Builds with one thread, so that what is told is always the same.
+/// Builds with one thread, so that the reports are always the same.
 fn told(folder: &Folder, codings: &str) -> Vec<Told> {
     let codings = codings_at(codings, CodingEffort::Best).unwrap();
     let options = Options { threads: NonZeroUsize::new(1), codings, ..options() };
@@ -55,7 +55,8 @@ fn progress_moves_while_one_large_file_is_encoded() {
         Told::Advanced(_) => None,
     };
     let of_large: Vec<u64> = steps.iter().filter_map(worked).collect();
-    // gzip is told at its end, brotli by the mebibyte, zstd by four of them, each by its work.
+    // gzip is reported at its end, brotli after each mebibyte, zstd after each four, each with its
+    // work.
     let (gzip, brotli, zstd) = (25, 96, 23);
     let of_brotli = (0..=6).map(|sixth| 6 * gzip + sixth * brotli);
     let of_zstd = [4, 6].map(|sixth| 6 * (gzip + brotli) + sixth * zstd);
@@ -63,7 +64,7 @@ fn progress_moves_while_one_large_file_is_encoded() {
     let expected: Vec<u64> =
         of_brotli.chain(of_zstd).map(|sixths| bytes * sixths / 6 / all).collect();
     assert_eq!(of_large, expected);
-    // All of it comes before the file is taken.
+    // All of the work is reported before the file is added.
     let end = steps.iter().position(|step| *step == Told::Worked(bytes));
     let taken = steps.iter().position(|step| matches!(step, Told::Advanced(all) if *all >= bytes));
     assert!(end.is_some() && end < taken, "{steps:?}");

@@ -1,4 +1,4 @@
-//! What holds whatever was done to an older archive and to the file of fingerprints beside it.
+//! Laws of a build over a damaged older archive and a damaged file of fingerprints.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -11,24 +11,25 @@ use pinion_build::{Options, build_file};
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Late enough that nothing counts as changed just now.
+/// A time that is late enough for no file to count as just changed.
 const NOW: i64 = 4_000_000_000;
-/// Behind the rows of a file of fingerprints: what its archive is, their count, a check of all.
+/// Bytes after the rows of a file of fingerprints: the identity of its archive, the number of rows,
+/// a checksum of all.
 const TRAILER_BYTES: usize = 32 + 48 + 8 + 32;
-/// First byte of an input: the archive's checks are made right again.
+/// Flag in the first byte of an input: the checksums of the archive are corrected.
 const SEALS_ARCHIVE: u8 = 1;
-/// The same for the file of fingerprints, which then believes the archive.
+/// Flag: those of the file of fingerprints are corrected too, so that it names the archive.
 const SEALS_STAMPS: u8 = 2;
 
-/// A small site, and what a build makes of it.
+/// A small site, and the files that a build makes of it.
 struct Site {
     folder: PathBuf,
     archive: Vec<u8>,
     stamps: Vec<u8>,
 }
 
-/// `data` is a byte of what is made right again, then edits of four bytes each: which of the two
-/// files, the place, and what is changed there.
+/// Checks a build. `data` is a byte of flags for the corrections, then edits of four bytes each:
+/// the file, the position, and the change.
 pub(crate) fn check(data: &[u8]) {
     static SITE: OnceLock<Mutex<Site>> = OnceLock::new();
     let Some((&seals, edits)) = data.split_first() else { return };
@@ -52,8 +53,8 @@ pub(crate) fn check(data: &[u8]) {
     let built = build_file(&site.folder.join("files"), &options(), &out, &());
     built.expect("a build that takes nothing from them");
     let bytes = fs::read(&out).expect("an archive");
-    // Who says with a right check that another archive is ours, or another file what it was, is
-    // believed: that is what the check is for.
+    // If the checksum is correct, a false statement that an archive is the old one, or that a file
+    // is unchanged, is accepted: preventing that is the purpose of the checksum.
     if seals & SEALS_STAMPS == 0 {
         assert!(bytes == site.archive, "another archive");
     } else {
@@ -86,7 +87,7 @@ impl Site {
     }
 }
 
-/// Makes the digests of all sections right that have one, and the check of the first page.
+/// Corrects the digests of all sections that have one, and the checksum of the first page.
 fn seal_archive(bytes: &mut [u8]) {
     let whole = bytes.to_vec();
     let (header, table) = FileHeader::mut_from_prefix(bytes).expect("a page");
@@ -105,7 +106,7 @@ fn seal_archive(bytes: &mut [u8]) {
     FileHeader::mut_from_prefix(bytes).expect("a page").0.check = check.into();
 }
 
-/// Makes the file of fingerprints one that belongs to the archive at `out`.
+/// Makes the file of fingerprints name the archive at `out`.
 fn seal_stamps(stamps: &mut [u8], archive: &[u8], out: &Path) {
     use std::os::unix::fs::MetadataExt;
     let Ok(layout) = Layout::open(archive) else { return };

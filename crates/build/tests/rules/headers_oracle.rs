@@ -1,5 +1,5 @@
-//! `_headers` against `@netlify/headers-parser`: the same fields for the same paths, but for what
-//! docs/rules.md lists.
+//! Compares `_headers` with `@netlify/headers-parser`: the same fields for the same paths, except
+//! for the differences in docs/rules.md.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use crate::netlify;
 /// Files in one run of node.
 const FILES: usize = 1000;
 
-/// Paths that are held against each pattern.
+/// Paths that are matched with each pattern.
 const PATHS: [&str; 14] = [
     "/", "/a", "/a/", "/A", "/b", "/a/b", "/a/b/c", "/x/a", "/a.css", "/a/b.css", "/a/x/b", "//",
     "/abc", "/c/d/e",
 ];
 
-/// What we refuse and Netlify's parser does not, which leaves out in silence what it does not
-/// understand: docs/rules.md says why.
+/// Lines that only this parser refuses. That of Netlify silently skips lines that it does not
+/// understand: docs/rules.md has the reasons.
 const REFUSED: [Refused; 5] = [
     Refused { expected: "a path before the headers", line: |line| line.contains(':') },
     Refused { expected: "a path, Name: value, or ! Name", line: |line| !line.contains(':') },
@@ -31,25 +31,25 @@ const REFUSED: [Refused; 5] = [
     Refused { expected: "another header", line: |line| DECIDED.contains(&name(line)) },
 ];
 
-/// Fields that are not the file's to give.
+/// Fields that the file may not set.
 const DECIDED: [&str; 2] = ["ETag", "Basic-Auth"];
 
-/// A reason to refuse a line, and the lines that it is said of.
+/// A reason to refuse a line, and the lines for which it is given.
 struct Refused {
-    /// How the words begin.
+    /// The first words of the error.
     expected: &'static str,
     line: fn(&str) -> bool,
 }
 
 impl Refused {
-    /// Whether the error is this one, of a line that deserves it.
+    /// Returns whether the error has this reason, and its line matches.
     fn is_reason_of(&self, error: &RuleError, text: &str) -> bool {
         let line = text.split('\n').nth(error.line - 1).expect("a line of the file").trim();
         error.expected.starts_with(self.expected) && (self.line)(line)
     }
 }
 
-/// What stands before the colon.
+/// Returns the text in front of the colon.
 fn name(line: &str) -> &str {
     line.split(':').next().unwrap_or_default().trim()
 }
@@ -71,7 +71,7 @@ fn the_same_fields_for_the_same_paths() {
                     let rank = REFUSED.iter().position(|row| row.is_reason_of(&error, text));
                     match rank {
                         Some(rank) => seen[rank] = true,
-                        // What both refuse needs no reason here.
+                        // A file that both refuse needs no reason here.
                         None => assert!(!errors.is_empty(), "{text:?}: only we refuse it: {error}"),
                     }
                 }
@@ -89,7 +89,7 @@ fn the_same_fields_for_the_same_paths() {
     assert_eq!(unseen.count(), 0, "every reason is met: {seen:?}");
 }
 
-/// Files of Netlify's documentation.
+/// Files from the documentation of Netlify.
 const EXAMPLES: [&str; 3] = [
     "# a path:\n/templates/index.html\n  # headers for that path:\n  X-Frame-Options: DENY\n",
     "/*\n  X-Frame-Options: SAMEORIGIN\n/c/*\n  cache-control: max-age=0\n\
@@ -98,7 +98,7 @@ const EXAMPLES: [&str; 3] = [
     "/*\n  Content-Security-Policy: default-src 'self'; img-src https://a.example:443 *\n",
 ];
 
-/// What they make of such a rule.
+/// Returns such a rule in the form of Netlify's parser.
 fn as_theirs(rule: &FieldRule) -> Value {
     let mut values = Map::new();
     for change in &rule.changes {
@@ -114,12 +114,14 @@ fn as_theirs(rule: &FieldRule) -> Value {
     serde_json::json!({"values": values, "matches": matches.collect::<Vec<_>>()})
 }
 
-/// They put one space behind each comma, wherever it stands; we leave a value as it is written.
+/// Formats commas: Netlify's parser puts one space after each comma, and this one keeps a value
+/// unchanged.
 fn commas(value: &str) -> String {
     value.split(',').map(str::trim).collect::<Vec<_>>().join(", ")
 }
 
-/// They keep the last of equal rules only, and call the pattern `for`.
+/// Removes repeated rules: Netlify's parser keeps only the last of equal rules, and calls the
+/// pattern `for`.
 fn without_repeats(rules: &[Value]) -> Vec<Value> {
     let mut kept: Vec<Value> = Vec::new();
     for rule in rules.iter().rev() {
@@ -133,7 +135,8 @@ fn without_repeats(rules: &[Value]) -> Vec<Value> {
 }
 
 fn file() -> impl Strategy<Value = String> {
-    // Their `/a/*` matches /abc too, and in `/*.css` the dot is any character: not tried here.
+    // In Netlify's parser `/a/*` matches /abc too, and in `/*.css` the dot is any character: this
+    // is not tested here.
     let pattern = prop_oneof![
         Just("/"),
         Just("/*"),

@@ -1,6 +1,6 @@
-//! Rules files: what holds for any text, and what the parsers of others say.
+//! Rules files: laws for any text, and a comparison with the parsers of other programs.
 //!
-//! `laws/` is what the fuzz targets check; the corpus is replayed through it here.
+//! `laws/` has the checks of the fuzz targets; the tests replay the corpus through them.
 
 mod corpus;
 mod headers_oracle;

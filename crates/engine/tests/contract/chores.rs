@@ -1,4 +1,5 @@
-//! What belongs to no exchange: timers of an application, and messages from one to the other.
+//! Events that belong to no exchange: timers of an application, and messages to it from an
+//! exchange.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -17,17 +18,17 @@ use pinion_http::prepared::{Prepared, PreparedBody};
 use crate::support::{connect, read_response};
 
 const WORKERS: u16 = 2;
-/// Alarms that follow each other: more than passes that other deadlines of a worker cause.
+/// Consecutive alarms: more than the passes that other deadlines of a worker cause.
 const ALARMS: u32 = 40;
 /// Milliseconds between two of them.
 const ALARM_EACH_MS: u64 = 5;
 
-/// The number of the worker that has heard an exchange's question.
+/// The number of the worker that has received the message of an exchange.
 struct Heard(u16);
 
 struct Alarm {
     at_ms: u64,
-    /// How many follow before somebody is woken.
+    /// The number of further alarms before the exchange is woken.
     more: u32,
     to: Address,
 }
@@ -90,7 +91,7 @@ impl App for Clerk {
     }
 }
 
-/// What is answered to a request.
+/// Returns the content of the response to a request.
 fn answer(io: Io, path: &str) -> String {
     let socket = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
     let at = local_address(&socket).expect("an address");

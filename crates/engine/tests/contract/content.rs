@@ -1,4 +1,4 @@
-//! The content of requests: trailers, what is wanted of it and when its end is told, its limit.
+//! The content of requests: trailers, wants and the report of the end, and the limit.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use pinion_engine::app::Gone;
 use crate::on_both;
 use crate::support::{TestServer, UPLOAD_MAX_BYTES, read_response};
 
-/// What a handler answered, in chunks; the connection ends behind it.
+/// Returns the content of a chunked response, after which the connection ends.
 fn chunks_of(answer: &[u8]) -> String {
     let text = String::from_utf8_lossy(answer).into_owned();
     let (head, chunks) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text}"));
@@ -34,7 +34,7 @@ fn trailers_come_in_and_go_out() {
         );
         let expected = "7\r\n2 bytes\r\n0\r\nSum: 209\r\nSign: x, y\r\n\r\n";
         assert_eq!(chunks_of(&server.exchange(&request)), expected);
-        // However the bytes are cut.
+        // The result does not depend on the division of the bytes into packets.
         let mut stream = server.connect();
         stream.set_nodelay(true).unwrap();
         for byte in &request {
@@ -73,7 +73,7 @@ fn trailers_are_as_strict_as_a_head() {
 #[test]
 fn an_answer_that_is_not_chunked_has_no_trailers() {
     on_both(|server| {
-        // `/echo` ends with the trailers that came in; to HTTP/1.0 there is no place for them.
+        // `/echo` ends with the received trailers; a response to HTTP/1.0 cannot have trailers.
         let mut stream = server.connect();
         stream.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi").unwrap();
         assert_eq!(read_response(&mut stream).1, b"hi");
@@ -82,7 +82,7 @@ fn an_answer_that_is_not_chunked_has_no_trailers() {
     });
 }
 
-/// `/five` wants five bytes and never more.
+/// The end of content is reported without a want: `/five` wants five bytes and never more.
 #[test]
 fn the_end_of_content_needs_no_want() {
     on_both(|server| {
@@ -94,7 +94,7 @@ fn the_end_of_content_needs_no_want() {
         ] {
             let request = chunked_post("/five", chunks);
             let at_once = chunks_of(&server.exchange(&request));
-            // The last byte of the content, and what frames it, each by itself.
+            // The last byte of the content, and each byte of the framing, arrive alone.
             for cut in request.len() - chunks.len()..request.len() {
                 let mut stream = server.connect();
                 stream.set_nodelay(true).unwrap();
@@ -112,7 +112,7 @@ fn the_end_of_content_needs_no_want() {
     });
 }
 
-/// Asks to send `bytes` of content; the head of the first answer.
+/// Announces `bytes` of content; returns the connection and the head of the first response.
 fn ask(server: &TestServer, path: &str, bytes: u64) -> (std::net::TcpStream, String) {
     let mut stream = server.connect();
     let head = format!(
@@ -141,7 +141,8 @@ fn a_handler_may_allow_more_content_or_less() {
             ("/later", UPLOAD_MAX_BYTES + 1, false),
             ("/little", 3, true),
             ("/little", 4, false),
-            // It forgets to answer what it may not have, and answers without having it.
+            // The handler does not respond to content that is too long, or responds without reading
+            // it.
             ("/nothing", u64::MAX, false),
         ] {
             let (mut stream, head) = ask(&server, path, bytes);

@@ -1,4 +1,4 @@
-//! Whoever sends without end keeps nobody waiting for more than a turn of what he has sent.
+//! A client that sends without end delays the others by no more than one turn of its input.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,14 +18,15 @@ use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSetti
 use crate::plain::connect;
 use crate::support::answer;
 
-/// Tells what came: the letter of its client, and how many bytes of a stream.
+/// Reports the received requests: the letter of the client, and the number of bytes of a stream.
 pub(crate) struct Reader {
     came: Sender<(u8, usize)>,
-    /// Who sends an `h` holds the worker up until this has something.
+    /// The handler of the request `h` blocks the worker until this channel has a message.
     held: Arc<Mutex<Receiver<()>>>,
 }
 
-/// A server of one worker that tells what came, and goes on after an `h` when it is told to.
+/// A server of one worker that reports the received requests. After an `h` it waits until `go_on`
+/// has a message.
 pub(crate) struct Holder {
     server: RunningServer,
     order: Receiver<(u8, usize)>,
@@ -45,7 +46,7 @@ impl Holder {
         Holder { server: server.expect("start"), order, go_on }
     }
 
-    /// What came next.
+    /// Returns the next report.
     pub(crate) fn next(&self) -> (u8, usize) {
         self.order.recv_timeout(Duration::from_secs(10)).expect("bytes")
     }
@@ -86,7 +87,8 @@ impl App for Reader {
 
 const FLOODS: usize = 3;
 
-/// What comes of floods before somebody has his turn who has sent something behind them.
+/// Returns the number of bytes of the floods that are processed before clients get a turn whose
+/// input was sent later.
 fn before_others(io: Io, protocol: Protocol, word: fn(u8) -> Vec<u8>) -> usize {
     const FLOOD_BYTES: usize = 100_000;
     let socket = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
@@ -94,7 +96,7 @@ fn before_others(io: Io, protocol: Protocol, word: fn(u8) -> Vec<u8>) -> usize {
     let listeners = vec![Listener { socket, settings: ListenerSettings::plain(protocol) }];
     let server = Holder::start(io, listeners, Vec::new());
     let next = || server.next();
-    // Those that have spoken before are received from for good.
+    // The worker receives without end from clients that have sent something already.
     let client = |letter: u8| -> TcpStream {
         let mut stream = connect(at);
         stream.write_all(&word(letter)).expect("send");
@@ -126,7 +128,7 @@ fn streams_leave_a_turn_to_others() {
     }
 }
 
-/// They cost many times what bytes of content do.
+/// Small requests cost many times as much as the same number of bytes of content.
 #[test]
 fn small_requests_leave_a_turn_to_others() {
     let word = |letter: u8| {

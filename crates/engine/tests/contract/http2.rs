@@ -1,4 +1,4 @@
-//! The same contract over HTTP/2: the handlers are those of HTTP/1, the client is the
+//! The same contract over HTTP/2: the handlers are those of HTTP/1, and the client is the
 //! [strict](crate::strict) one.
 
 mod answers;
@@ -15,7 +15,7 @@ use crate::support::TestServer;
 pub(crate) struct Http2 {
     pub(crate) socket: TcpStream,
     pub(crate) client: Client,
-    /// The server has closed.
+    /// Whether the server has closed.
     pub(crate) is_closed: bool,
 }
 
@@ -30,13 +30,13 @@ impl Http2 {
         Http2 { socket, client: Client::new(manner), is_closed: false }
     }
 
-    /// Sends what is written. A server that has closed takes nothing.
+    /// Sends the written bytes. A server that has closed does not accept them.
     pub(crate) fn flush(&mut self) {
         let out = std::mem::take(&mut self.client.out);
         let _closed = self.socket.write_all(&out);
     }
 
-    /// Goes on until what is waited for is there, or the server has closed.
+    /// Sends and reads until the condition holds, or the server has closed.
     #[track_caller]
     pub(crate) fn until(&mut self, is_there: impl Fn(&Client) -> bool) -> &mut Client {
         loop {
@@ -48,7 +48,7 @@ impl Http2 {
         }
     }
 
-    /// Reads until what is waited for is there, or the server has closed, and says nothing.
+    /// Reads until the condition holds, or the server has closed, without sending anything.
     #[track_caller]
     pub(crate) fn listen(&mut self, is_there: impl Fn(&Client) -> bool) {
         while !is_there(&self.client) && !self.is_closed {
@@ -67,14 +67,14 @@ impl Http2 {
         }
     }
 
-    /// Goes on until a stream has ended.
+    /// Sends and reads until a stream has ended.
     #[track_caller]
     pub(crate) fn end_of(&mut self, id: u32) -> &Stream {
         let client = self.until(|client| client.streams[&id].end.is_some());
         &client.streams[&id]
     }
 
-    /// The content of a whole answer with status 200.
+    /// Returns the content of a complete response with status 200.
     #[track_caller]
     pub(crate) fn content_of(&mut self, id: u32) -> String {
         let stream = self.end_of(id);
@@ -82,15 +82,15 @@ impl Http2 {
         String::from_utf8_lossy(&stream.content).into_owned()
     }
 
-    /// What a path answers.
+    /// Returns the content of the response to a path.
     #[track_caller]
     pub(crate) fn get(&mut self, path: &str) -> String {
         let id = self.client.get(path);
         self.content_of(id)
     }
 
-    /// Sends all of the content as windows allow, or until nobody wants it, and `trailers` unless
-    /// there are none.
+    /// Sends all of the content as windows allow, or until the server stops the stream, and
+    /// `trailers` unless there are none.
     #[track_caller]
     pub(crate) fn send(&mut self, id: u32, content: &[u8], trailers: &[(&str, &str)]) {
         let mut at = 0;
@@ -116,7 +116,7 @@ impl Http2 {
         self.until(|_| false);
     }
 
-    /// Waits until the server has seen everything sent so far.
+    /// Waits until the server has processed everything that was sent so far.
     #[track_caller]
     pub(crate) fn seen(&mut self) {
         let pongs = self.client.pongs;

@@ -1,5 +1,5 @@
-//! Connections that the server opens, on real sockets: to servers that respond, refuse or are
-//! silent, and what an event of one connection does to another.
+//! Outgoing connections over real sockets: to servers that respond, refuse or are silent, and the
+//! effects of an event of one connection on another.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -24,15 +24,15 @@ use rustix::net::{self as sockets, AddressFamily, SocketType};
 
 use crate::support::{connect, read_response};
 
-/// Milliseconds for servers that respond.
+/// Timeout for servers that respond, in milliseconds.
 const TIMEOUT_MS: u64 = 60_000;
-/// … and for one that does not.
+/// Timeout for a server that does not respond, in milliseconds.
 const SHORT_TIMEOUT_MS: u64 = 50;
 pub(crate) const REQUEST_BYTES: usize = 300_000;
 /// Bytes of it that are written before the connection is open.
 const EARLY_BYTES: usize = 1000;
 
-/// Where a relay connects to, and for how long it tries.
+/// The destination of a relay, and its timeout.
 #[derive(Clone)]
 pub(crate) struct Upstream {
     /// `None` for a socket pair, whose other end [echoes](echo).
@@ -42,7 +42,7 @@ pub(crate) struct Upstream {
 }
 
 /// Opens a connection for each request, writes [`REQUEST_BYTES`], some before it is open, ends its
-/// side, and responds with the number of bytes that have come back, or with what went wrong.
+/// side, and responds with the number of bytes that have come back, or with the error.
 struct Relay {
     upstream: Upstream,
     waiting: HashMap<Address, (Address, usize)>,
@@ -118,7 +118,7 @@ impl App for Relay {
     fn pass(&mut self, _: &mut Connections<'_>) {}
 }
 
-/// What a relay responds that may open so many connections.
+/// Returns the response of a relay that may open so many connections.
 fn relayed(io: Io, upstream: &Upstream, outgoing: usize) -> String {
     let socket = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
     let at = local_address(&socket).expect("an address");
@@ -135,7 +135,7 @@ fn relayed(io: Io, upstream: &Upstream, outgoing: usize) -> String {
     let server = RunningServer::start(kit, make_app).expect("a server");
     let mut stream = connect(at);
     let mut content = Vec::new();
-    // The second finds everything as the first has left it.
+    // The second request must not be affected by the first one.
     for _ in 0..2 {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("send");
         content = read_response(&mut stream).1;
@@ -159,7 +159,7 @@ fn unix(path: PathBuf) -> Upstream {
     Upstream { remote: Some(RemoteAddress::Unix(path)), tls: None, timeout_ms: TIMEOUT_MS }
 }
 
-/// Sends back all that comes, behind its end.
+/// Reads a stream to its end and then sends all of it back.
 pub(crate) fn echo(mut stream: impl Read + Write) {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).expect("all of it, and the end");
@@ -170,7 +170,8 @@ pub(crate) fn local() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").expect("a port")
 }
 
-/// Our end of the stream arrives behind all that was written, and what comes behind it is read.
+/// The end of the server's sending side arrives after all written bytes, and later input is still
+/// read.
 #[test]
 fn a_server_hears_the_end_and_responds_behind_it() {
     let listener = local();
@@ -200,7 +201,7 @@ fn a_unix_socket_is_a_server_like_any_other() {
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// A socket that is connected already is a stream like one that is opened.
+/// A socket that is connected already is a stream like one that the server opens.
 #[test]
 fn a_socket_pair_is_a_stream_like_any_other() {
     let pair = Upstream { remote: None, tls: None, timeout_ms: TIMEOUT_MS };
@@ -218,7 +219,7 @@ fn a_port_where_nobody_listens_refuses() {
     on_both(&upstream, "connection refused");
 }
 
-/// A listener whose queue is full drops what else arrives (listen(2)).
+/// A listener whose queue is full drops further connections (listen(2)).
 #[test]
 fn a_server_that_is_silent_is_given_up() {
     let socket = sockets::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
@@ -248,7 +249,7 @@ fn a_server_that_resets_is_gone() {
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             stream.read_exact(&mut [0; 10]).expect("the first bytes");
-            // What is unread when it is closed resets the connection (RFC 2525 §2.17).
+            // Closing a socket with unread input resets the connection (RFC 2525 §2.17).
             drop(stream);
         }
     });

@@ -1,4 +1,4 @@
-//! What content of answers is made of: shared bytes and ranges of files, framed each way.
+//! The slices of response bodies: shared bytes and ranges of files, in each framing.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use pinion_engine::app::Gone;
 use crate::on_both;
 use crate::support::{SHARED, big};
 
-/// What `/pieces` answers, piece by piece.
+/// Returns the content of `/pieces`, slice by slice.
 fn pieces() -> [Vec<u8>; 4] {
     [SHARED.to_vec(), big()[5..15].to_vec(), SHARED[2..4].to_vec(), big()]
 }
@@ -54,8 +54,8 @@ fn a_slow_reader_gets_the_whole_file() {
     });
 }
 
-/// A file that is not what was promised ends the connection by a reset, also where nothing but its
-/// end would tell that content is missing.
+/// A file that is shorter than promised ends the connection by a reset, even where only the end of
+/// the connection would show that content is missing.
 #[test]
 fn a_file_that_breaks_never_looks_complete() {
     on_both(|server| {

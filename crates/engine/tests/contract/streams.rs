@@ -1,5 +1,5 @@
-//! Byte streams on real sockets: how long they wait, connections that are taken over, and messages
-//! for many of them.
+//! Byte streams over real sockets: their timeouts, connections that become streams, and messages to
+//! many of them.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -23,12 +23,12 @@ use pinion_engine::settings::{
 use crate::support::connect;
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection Established\r\n\r\n";
-/// Streams that get what is broadcast, over two workers.
+/// Streams that receive broadcasts, over two workers.
 const AUDIENCE: usize = 300;
 const MESSAGE_BYTES: usize = 10_000;
 
-/// Takes over what asks for CONNECT and sends back what comes, some of it behind the end of the
-/// client; sends what is posted to all of its streams.
+/// Opens a tunnel for each CONNECT and sends back its input, some of it after the end of the
+/// client; sends each posted message to all of its streams.
 struct Tunnels {
     streams: Vec<Address>,
     opened: Sender<()>,
@@ -132,7 +132,7 @@ fn a_stream_that_waits_too_long_is_cut_and_its_application_hears_why() {
     }
 }
 
-/// RFC 9110 §9.3.6: the tunnel begins behind the head, and each side can end alone.
+/// RFC 9110 §9.3.6: the tunnel begins after the head, and each side can end alone.
 #[test]
 fn a_connection_is_taken_over_with_what_came_behind_its_request() {
     for io in [Io::Epoll, Io::Uring] {
@@ -153,7 +153,7 @@ fn a_connection_is_taken_over_with_what_came_behind_its_request() {
     }
 }
 
-/// The response to CONNECT may also come from outside of the events of the stream.
+/// The response to CONNECT may also be sent outside of the events of the stream.
 #[test]
 fn the_response_to_connect_is_the_first_of_the_stream() {
     for io in [Io::Epoll, Io::Uring] {
@@ -172,8 +172,8 @@ fn the_response_to_connect_is_the_first_of_the_stream() {
     }
 }
 
-/// A request with content cannot be taken over: where its bytes end and those of the stream begin
-/// is not the application's to know.
+/// A request with content cannot become a stream: the application cannot know where its bytes end
+/// and those of the stream begin.
 #[test]
 fn a_request_with_content_is_not_taken_over() {
     for io in [Io::Epoll, Io::Uring] {
@@ -209,7 +209,7 @@ fn a_broadcast_reaches_the_streams_of_all_workers() {
     }
 }
 
-/// Whoever does not read is cut, and the others get everything.
+/// A client that does not read is disconnected, and the others get everything.
 #[test]
 fn a_slow_reader_is_cut_and_the_others_are_not_harmed() {
     const MESSAGES: usize = 2000;

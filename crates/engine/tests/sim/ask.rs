@@ -1,60 +1,60 @@
-//! What simulated clients ask, and what a plain model says they must get. The model knows the
-//! handlers and RFC 9112; it knows nothing of the engine.
+//! The requests of simulated clients, and the responses that they must get according to a plain
+//! model. The model implements the handlers and RFC 9112, and shares no code with the engine.
 
 use pinion_engine::backend::sim::Random;
 use pinion_engine::settings::WorkerSettings;
 
-/// Bytes of the mapped file behind [`Kind::Mapped`].
+/// Bytes of the mapped file of [`Kind::Mapped`].
 pub(crate) const MAPPED_BYTES: usize = 300_000;
 
-/// What a request asks for; the first part of its path names it.
+/// The kind of a request; the first part of its path names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A prepared answer from memory.
+    /// A prepared response from memory.
     Small,
-    /// A prepared answer from a mapping.
+    /// A prepared response from a mapping.
     Mapped,
-    /// The content of the request, as it comes.
+    /// The content of the request, piece by piece.
     Echo,
-    /// Length and sum of the content, taken in sips of 700 bytes.
+    /// Length and sum of the content, which is read in parts of 700 bytes.
     Sum,
-    /// The same, but each sip is wanted only after a message of another thread.
+    /// The same, but each part is wanted only after a message of another thread.
     Sip,
-    /// The same, but nothing is wanted until a message of another thread, after some time.
+    /// The same, but nothing is wanted until a message of another thread arrives after some time.
     Late,
     /// The same, but never more is wanted than the content has.
     Exact,
-    /// The same in one piece, and messages of another thread keep coming.
+    /// The same in one part, while messages of another thread keep arriving.
     Nagged,
-    /// A prepared answer that leaves the content of the request unread.
+    /// A prepared response that leaves the content of the request unread.
     Unread,
-    /// A prepared answer that waits for none of the content, although it was wanted.
+    /// A prepared response that does not wait for the content, although it was wanted.
     Hasty,
-    /// A stream, as fast as there is room.
+    /// A stream, as fast as the output queue allows.
     Fill,
     /// A stream of shared bytes and ranges of files.
     Pieces,
-    /// An answer after a message of another thread.
+    /// A response after a message of another thread.
     Posted,
-    /// An answer after a timer of the application.
+    /// A response after a timer of the application.
     Alarmed,
-    /// An answer after a message to the application.
+    /// A response after a message to the application.
     Relayed,
-    /// An answer after many messages of another thread, posted at once.
+    /// A response after many messages of another thread, posted at once.
     Showered,
-    /// An answer after a deadline, before a message of another thread.
+    /// A response after a deadline, before a message of another thread.
     Missed,
-    /// An answer after a deadline.
+    /// A response after a deadline.
     Deadline,
-    /// An answer behind an interim one.
+    /// A final response after an interim one.
     Hints,
-    /// A handler that forgets to answer.
+    /// A handler that does not respond.
     Nothing,
-    /// An answer that is given up.
+    /// A response that is aborted.
     Abort,
-    /// An answer that ends in its middle, behind what was written.
+    /// A response that ends in its middle, after the written bytes.
     Cut,
-    /// An answer that is shorter than announced.
+    /// A response that is shorter than announced.
     Short,
     /// A byte stream that echoes.
     Upgrade,
@@ -92,27 +92,27 @@ impl Kind {
         Self::NAMES.iter().find(|(kind, _)| *kind == self).expect("every kind has a name").1
     }
 
-    /// Whether the request carries content.
+    /// Returns whether the request has content.
     pub(crate) fn has_content(self) -> bool {
         matches!(self, Self::Echo | Self::Unread | Self::Hasty) || self.sums()
     }
 
-    /// Whether it answers a little, as soon as something has happened.
+    /// Returns whether the request gets a small response after some event.
     pub(crate) fn waits(self) -> bool {
         let for_messages = matches!(self, Self::Posted | Self::Showered | Self::Relayed);
         for_messages || matches!(self, Self::Missed | Self::Deadline | Self::Alarmed)
     }
 
-    /// Whether it answers length and sum of the content.
+    /// Returns whether the response has the length and sum of the content.
     pub(crate) fn sums(self) -> bool {
         matches!(self, Self::Sum | Self::Sip | Self::Late | Self::Exact | Self::Nagged)
     }
 }
 
-/// How a request speaks of its connection (RFC 9112 §9.3).
+/// The version of a request and its connection option (RFC 9112 §9.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// HTTP/1.1, and the connection stays.
+    /// HTTP/1.1 with a persistent connection.
     Stays,
     /// HTTP/1.1 with `Connection: close`.
     Closes,
@@ -126,37 +126,37 @@ pub(crate) enum Version {
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) kind: Kind,
-    /// Decides what the content is.
+    /// Determines the content.
     pub(crate) id: u64,
-    /// Bytes of the answer, where its kind leaves that open; milliseconds that it waits.
+    /// Bytes of the response, if the kind leaves them open; or milliseconds of its delay.
     pub(crate) size: u64,
     pub(crate) head_only: bool,
     pub(crate) version: Version,
     pub(crate) content: Vec<u8>,
-    /// Sizes of the chunks; none: the content goes with its length.
+    /// Sizes of the chunks; with `None`, the content is sent with its length.
     pub(crate) chunks: Option<Vec<usize>>,
     pub(crate) expects: bool,
 }
 
-/// What must come back.
+/// The expected response.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    /// Interim responses, then the final head up to where the connection is spoken of.
+    /// Interim responses, then the final head up to the `Connection` field.
     pub(crate) start: Vec<u8>,
-    /// What it says of the connection.
+    /// The `Connection` field.
     pub(crate) connection: Vec<u8>,
     pub(crate) body: Body,
-    /// The connection ends behind it.
+    /// Whether the connection ends after it.
     pub(crate) closes: bool,
 }
 
 impl Answer {
-    /// The same to a HEAD request.
+    /// Returns the response to the same request with HEAD.
     pub(crate) fn of_head(self) -> Answer {
         Answer { body: Body::Plain(Vec::new()), ..self }
     }
 
-    /// About how many bytes it has.
+    /// Returns the approximate length in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let (Body::Plain(content)
         | Body::Stream(content)
@@ -167,27 +167,27 @@ impl Answer {
     }
 }
 
-/// The content of an answer.
+/// The content of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Exactly this.
+    /// Exactly these bytes.
     Plain(Vec<u8>),
-    /// Exactly this, behind a head without a date or none at all.
+    /// Exactly these bytes, after a head without a date or without a head.
     Stream(Vec<u8>),
-    /// This in chunks of any size, and this trailer section.
+    /// These bytes in chunks of any size, and this trailer section.
     Chunked(Vec<u8>, &'static [u8]),
-    /// At most this, and never what was announced.
+    /// At most these bytes, and never the announced length.
     Broken(Vec<u8>),
-    /// At most this, in chunks, and never the last one.
+    /// At most these bytes, in chunks, and never the last chunk.
     BrokenChunks(Vec<u8>),
 }
 
-/// The content that a handler makes for `id`.
+/// Returns the content that a handler makes for `id`.
 pub(crate) fn pattern(id: u64, bytes: usize) -> Vec<u8> {
     (0..bytes as u64).map(|at| (id * 131 + at * 7 + at / 251) as u8).collect()
 }
 
-/// What [`Kind::Sum`] answers.
+/// Returns the response of [`Kind::Sum`].
 pub(crate) fn sum_of(content: &[u8], trailers: &str) -> String {
     let sum = content.iter().fold(7u64, |sum, &b| sum.wrapping_mul(31).wrapping_add(u64::from(b)));
     format!("{} {sum} {trailers}\n", content.len())
@@ -198,7 +198,7 @@ pub(crate) const CLOSE: &[u8] = b"Connection: close\r\n";
 pub(crate) const TRAILERS: &[u8] = b"Checked: yes\r\n";
 
 impl Request {
-    /// A request of chance.
+    /// Returns a random request.
     pub(crate) fn draw(random: &mut Random, kinds: &[Kind], id: u64) -> Self {
         let kind = *random.pick(kinds);
         let size = match kind {
@@ -242,7 +242,7 @@ impl Request {
         request
     }
 
-    /// The bytes of the request: its head, then its content.
+    /// Returns the bytes of the request: its head, then its content.
     pub(crate) fn wire(&self) -> (Vec<u8>, Vec<u8>) {
         let method = match (self.head_only, self.kind.has_content()) {
             (true, _) => "HEAD",
@@ -277,7 +277,8 @@ impl Request {
         (head.into_bytes(), content)
     }
 
-    /// What must come back when this is the `nth` request of its connection, counted from 1.
+    /// Returns the expected response if this is the `nth` request of its connection, counted from
+    /// 1.
     pub(crate) fn answer(&self, nth: u32, settings: &WorkerSettings) -> Answer {
         let id = self.id;
         let bytes = self.size as usize;
@@ -308,7 +309,7 @@ impl Request {
             Kind::Abort | Kind::Cut | Kind::Short => {
                 let start = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n".to_vec();
                 let connection = self.connection(nth, settings).0;
-                // All that was written comes before the connection ends.
+                // All written bytes are sent before the connection ends.
                 let is_cut = self.kind == Kind::Cut;
                 let body = if is_cut { Body::Plain } else { Body::Broken };
                 Answer { start, connection, body: body(pattern(id, 9)), closes: true }
@@ -372,10 +373,11 @@ impl Request {
         Answer { start, connection, body, closes }
     }
 
-    /// What the answer says of the connection, and whether it ends.
+    /// Returns the `Connection` field of the response, and whether the connection ends.
     fn connection(&self, nth: u32, settings: &WorkerSettings) -> (Vec<u8>, bool) {
         let last = settings.requests_per_connection.is_some_and(|most| nth >= most);
-        // Whether content follows that was announced and never asked for is uncertain.
+        // It is uncertain whether announced content follows that was never requested by an interim
+        // response.
         let uncertain = self.kind == Kind::Unread && self.expects;
         match self.version {
             Version::Closes | Version::Old => (CLOSE.to_vec(), true),
@@ -393,7 +395,7 @@ impl Request {
     }
 }
 
-/// What a connection gets that the server gives up: an error page, and the end.
+/// Returns the last response of a connection that the server ends: an error page.
 pub(crate) fn page(status: u16) -> Answer {
     let page = pinion_http::page::page(status, pinion_http::page::ErrorFormat::Html);
     let reason = pinion_http::status::reason(status);
@@ -410,12 +412,12 @@ pub(crate) fn page(status: u16) -> Answer {
     }
 }
 
-/// The range of the mapped file that `id` asks for.
+/// Returns the offset in the mapped file for `id`.
 pub(crate) fn mapped_offset(id: u64, bytes: usize) -> usize {
     (id as usize * 37) % (MAPPED_BYTES - bytes + 1)
 }
 
-/// The whole mapped file.
+/// Returns the whole mapped file.
 pub(crate) fn mapped_file() -> &'static [u8] {
     static FILE: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
     FILE.get_or_init(|| (0..MAPPED_BYTES).map(|at| (at / 7 % 251 + at / 9000) as u8).collect())
@@ -446,7 +448,7 @@ fn chunked(mut content: &[u8], sizes: &[usize]) -> Vec<u8> {
         wire.extend_from_slice(chunk);
         wire.extend_from_slice(b"\r\n");
     }
-    // The second is not for a trailer section.
+    // The second field is not allowed in a trailer section.
     wire.extend_from_slice(b"0\r\nChecked: in\r\nHost: other\r\n\r\n");
     wire
 }

@@ -1,30 +1,31 @@
-//! A simulated client: what it sends, how it paces itself, how it leaves, and what it has got.
+//! A simulated client: its input for the server, its pace, its way to leave, and the received
+//! bytes.
 
 use pinion_engine::backend::sim::{Client, Connect, Network, Random, Read};
 
 use crate::reading::Reader;
 
-/// How a client behaves when it has sent, or got, so much.
+/// The behaviour of a client after it has sent, or received, so much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Reads all answers, then closes.
+    /// Reads all responses, then closes.
     Leaves,
-    /// Ends its side behind the last byte and reads all answers.
+    /// Ends its side after the last byte and reads all responses.
     HalfCloses,
     /// Reads until the server closes, and sends nothing more.
     Stays,
     /// Resets when it has sent so many bytes.
     Resets { after_bytes: usize },
-    /// Closes its socket when it has sent so many bytes, whatever is on its way.
+    /// Closes its socket when it has sent so many bytes, even if bytes are on their way.
     Quits { after_bytes: usize },
     /// Neither sends nor reads any more when it has sent so many bytes.
     Freezes { after_bytes: usize },
-    /// Reads no more when it has read so many bytes; goes on sending.
+    /// Stops reading when it has read so many bytes, and continues to send.
     StopsReading { after_bytes: usize },
 }
 
 impl Ending {
-    /// A client that gives the server the chance to answer everything.
+    /// Returns whether a client gives the server the chance to send all responses.
     pub(crate) fn is_fair(self) -> bool {
         matches!(self, Self::Leaves | Self::HalfCloses | Self::Stays)
     }
@@ -42,32 +43,33 @@ pub(crate) struct Pace {
 /// The slowest way to send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Drip {
-    /// What comes before this offset is sent as the pace has it.
+    /// The bytes before this offset are sent at the usual pace.
     pub(crate) from: usize,
     /// Milliseconds from each further byte to the next.
     pub(crate) gap_ms: u64,
 }
 
-/// What a client does.
+/// The behaviour of a client.
 pub(crate) struct Plan {
     pub(crate) connect: Connect,
     /// Milliseconds from the beginning of the run.
     pub(crate) starts_after_ms: u64,
     pub(crate) wire: Vec<u8>,
-    /// Where its requests end in `wire`.
+    /// The ends of its requests in `wire`.
     pub(crate) ends: Vec<usize>,
-    /// Sends a request only when the one before is answered.
+    /// Whether it sends a request only after the response to the previous one.
     pub(crate) in_turn: bool,
     pub(crate) pace: Pace,
     pub(crate) drip: Option<Drip>,
     pub(crate) ending: Ending,
-    /// Whatever it does, its connection is closed so many milliseconds after it was taken.
+    /// The connection must be closed so many milliseconds after it was accepted, whatever the
+    /// client does.
     pub(crate) closed_within_ms: Option<u64>,
     pub(crate) reader: Reader,
 }
 
 impl Plan {
-    /// The first line of each request, for the record.
+    /// Returns the first line of each request, for messages.
     fn first_lines(&self) -> impl Iterator<Item = String> {
         let begins = std::iter::once(0).chain(self.ends.iter().copied());
         begins.zip(&self.ends).map(|(begin, end)| {
@@ -76,32 +78,32 @@ impl Plan {
         })
     }
 
-    /// Whether a client that has sent so many bytes is in the middle of a head.
+    /// Returns whether a client that has sent so many bytes is in the middle of a head.
     pub(crate) fn in_head(&self, sent: usize) -> bool {
         let request = self.begun(sent);
         !request.is_empty() && !request.windows(4).any(|four| four == b"\r\n\r\n")
     }
 
-    /// Whether it is in the middle of content.
+    /// Returns whether it is in the middle of content.
     pub(crate) fn in_content(&self, sent: usize) -> bool {
         !self.begun(sent).is_empty() && !self.in_head(sent)
     }
 
-    /// What there is of a request that is not whole.
+    /// Returns the sent part of an incomplete request.
     fn begun(&self, sent: usize) -> &[u8] {
         let from = self.ends.iter().rev().find(|end| **end <= sent).copied().unwrap_or(0);
         &self.wire[from..sent]
     }
 }
 
-/// Where a client is.
+/// The state of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     NotYet,
     Active,
-    /// It does nothing any more, and its connection is still there.
+    /// It has stopped, and its connection is still open.
     Frozen,
-    /// It has closed, or was closed upon.
+    /// It has closed, or its connection was closed.
     Gone,
 }
 
@@ -111,17 +113,17 @@ pub(crate) struct Actor {
     pub(crate) state: State,
     /// Its connection, once it has one.
     pub(crate) client: Option<Client>,
-    /// When it acts next by itself, in milliseconds; `None`: when something happens to it.
+    /// The time of its next action in milliseconds; `None` if it waits for an event.
     pub(crate) next_ms: Option<u64>,
-    /// When it last did something, in milliseconds.
+    /// The time of its last action, in milliseconds.
     pub(crate) acted_at_ms: u64,
     pub(crate) sent: usize,
     connected_at_ms: u64,
-    /// When it sent the first byte of each request, in milliseconds.
+    /// The time of the first byte of each request, in milliseconds.
     begun_at_ms: Vec<u64>,
     pub(crate) received: Vec<u8>,
     ended: bool,
-    /// How the connection ended for it.
+    /// How the connection ended for the client.
     pub(crate) saw: Option<Read>,
 }
 
@@ -142,10 +144,10 @@ impl Actor {
         }
     }
 
-    /// Does what it can do now. One action at most, then its pace makes it wait.
+    /// Performs at most one action that is possible now, then pauses.
     ///
     /// # Errors
-    /// When it received something wrong.
+    /// Returns an error in the received bytes.
     pub(crate) fn act(&mut self, network: &Network, random: &mut Random) -> Result<(), String> {
         let now_ms = network.now().monotonic_ms;
         let waits = self.next_ms.is_some_and(|at| at > now_ms);
@@ -184,7 +186,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Bytes it sends before its ending begins.
+    /// Returns the number of bytes that it sends before its ending begins.
     fn sends(&self) -> usize {
         match self.plan.ending {
             Ending::Resets { after_bytes }
@@ -203,7 +205,7 @@ impl Actor {
         let read = network.read(client, max, &mut self.received);
         match read {
             Read::Bytes(_) => {
-                // What answers no request, as the page to a client that says nothing, was made at
+                // A response without a request, such as the page for a silent client, was made at
                 // some time of the connection.
                 let since_ms =
                     |nth: usize| *self.begun_at_ms.get(nth).unwrap_or(&self.connected_at_ms);
@@ -222,10 +224,10 @@ impl Actor {
         }
     }
 
-    /// Reads what is still there when the run is over.
+    /// Reads the remaining bytes at the end of the run.
     ///
     /// # Errors
-    /// When it is wrong.
+    /// Returns an error in them.
     pub(crate) fn read_rest(&mut self, network: &Network) -> Result<(), String> {
         if let (Some(client), State::Active) = (self.client, self.state) {
             while self.read(network, client)? {}

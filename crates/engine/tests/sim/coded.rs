@@ -1,5 +1,6 @@
-//! Answers that are compressed as they go out, over HTTP/1 and HTTP/2: what a client decodes is
-//! what was written, a flush brings all of it so far, and what is given up never looks complete.
+//! Responses that are compressed while they are sent, over HTTP/1 and HTTP/2: a client decodes
+//! exactly the written bytes, a flush delivers all of them so far, and an aborted response never
+//! looks complete.
 
 use std::io::Read;
 
@@ -22,18 +23,18 @@ use crate::run;
 use crate::scenario::{HTTP2, settings_of_listeners};
 use crate::strict;
 
-/// Passes of a worker after which it has nothing left to do by itself.
+/// Passes of a worker after which it has nothing left to do without an event.
 const PASSES: u32 = 300;
 
-/// What the application does, one thing after the other.
+/// The steps of the application, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Act {
     Write(Vec<u8>),
-    /// The same from the mapped file, and from the file itself.
+    /// Sends the same bytes from the mapped file, and from the file itself.
     Map(usize, usize),
     Read(usize, usize),
     Flush,
-    /// Goes on when somebody posts.
+    /// Waits for a posted message.
     Pause,
     Abort,
 }
@@ -48,11 +49,11 @@ impl Act {
     }
 }
 
-/// Does the same for everybody who asks.
+/// Plays the same script for every request.
 struct Player {
     poster: Poster,
     script: Vec<Act>,
-    /// Who has come how far.
+    /// The paused exchanges, and the next step of each.
     waiting: Vec<(Address, usize)>,
     mapping: Option<MappingId>,
     gone: Vec<Gone>,
@@ -128,13 +129,13 @@ struct Stage<const READINESS: bool> {
     network: Network,
     worker: Stepped<READINESS, Player>,
     client: Client,
-    /// The client, if it speaks HTTP/2, with what it has not sent.
+    /// The client if it speaks HTTP/2, with its unsent bytes.
     http2: Option<strict::Client>,
-    /// What came, if it speaks HTTP/1.
+    /// The received bytes if it speaks HTTP/1.
     came: Vec<u8>,
 }
 
-/// What a client has of an answer.
+/// The received part of a response.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     fields: Vec<(String, String)>,
@@ -191,7 +192,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         }
     }
 
-    /// Wakes whoever pauses.
+    /// Wakes all paused exchanges.
     fn post(&mut self) {
         let app = self.worker.app();
         for (to, _) in &app.waiting {
@@ -212,7 +213,7 @@ impl<const READINESS: bool> Stage<READINESS> {
     }
 }
 
-/// An answer in chunks, as far as it has come.
+/// Parses the received part of a chunked response.
 fn seen_in_chunks(came: &[u8]) -> Seen {
     let end = came.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
     let head = String::from_utf8(came[..end].to_vec()).expect("text");
@@ -240,7 +241,7 @@ fn seen_in_chunks(came: &[u8]) -> Seen {
     seen
 }
 
-/// What content decodes to so far, and whether that is all of it.
+/// Returns the decoded content so far, and whether it is complete.
 fn decoded(coding: &str, content: &[u8]) -> (Vec<u8>, bool) {
     let mut reader: Box<dyn Read> = match coding {
         "gzip" => Box::new(flate2::bufread::GzDecoder::new(content)),
@@ -274,7 +275,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Plays a script to its end and compares at every pause.
+/// Plays a script to its end and compares the content at every pause.
 fn plays<const READINESS: bool>(seed: u64, script: &[Act], coding: &str, multiplexed: bool) {
     let faults = Faults { short: 300, late: 100, late_ms: 5, ..Faults::default() };
     let mut stage = Stage::<READINESS>::new(seed, faults, script, multiplexed);
@@ -328,7 +329,7 @@ proptest! {
     }
 }
 
-/// Given up by the application, or left by the client: no answer looks complete, and the encoder is
+/// If the application aborts or the client leaves, no response looks complete, and the encoder is
 /// free again.
 #[test]
 fn an_answer_that_is_given_up_never_looks_complete() {
@@ -358,7 +359,7 @@ fn an_answer_that_is_given_up_never_looks_complete() {
     }
 }
 
-/// Beyond so many at a time, answers go out as they are.
+/// Above the limit of encoders, responses are sent uncompressed.
 #[test]
 fn beyond_the_limit_answers_go_out_as_they_are() {
     let script = [Act::Write(b"word ".repeat(50)), Act::Pause];

@@ -1,4 +1,4 @@
-//! What must come back on a stream of HTTP/2 or HTTP/3, by the model of [`ask`](crate::ask).
+//! The expected responses on a stream of HTTP/2 or HTTP/3, by the model of [`ask`](crate::ask).
 
 use crate::ask::{Kind, Request, mapped, pattern, sum_of};
 
@@ -7,12 +7,12 @@ pub(crate) struct Expected {
     pub(crate) status: u16,
     pub(crate) content: Vec<u8>,
     pub(crate) has_trailers: bool,
-    /// It must never look complete.
+    /// Whether the response must never look complete.
     pub(crate) is_broken: bool,
 }
 
 impl Expected {
-    /// Returns what a request must get; `comes` says whether its content comes.
+    /// Returns the expected response to a request; `comes` says whether its content arrives.
     pub(crate) fn of(request: &Request, comes: bool) -> Expected {
         let (id, bytes) = (request.id, request.size as usize);
         let trailers = if request.chunks.is_some() { "checked: in" } else { "" };

@@ -1,5 +1,5 @@
-//! Handshakes of TLS that their clients do not bring to an end, with a header of the PROXY protocol
-//! before them and without one.
+//! Handshakes of TLS that their clients do not complete, with and without a header of the PROXY
+//! protocol in front.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use crate::handlers::Handlers;
 use crate::run;
 
-/// Milliseconds between two parts of what a client sends.
+/// Milliseconds between two parts of the input from a client.
 const GAP_MS: u64 = 300;
 
-/// What a proxy sends first.
+/// The header that a proxy sends first.
 const HEADER: &[u8] = b"PROXY TCP4 192.0.2.1 192.0.2.2 5000 443\r\n";
 
-/// A listener of TLS, behind a proxy or not. A head has more time than a handshake, so that the two
-/// are not confused.
+/// Returns the settings of a TLS listener, behind a proxy or not. A head has more time than a
+/// handshake, so that the two are not confused.
 fn settings(is_proxied: bool) -> WorkerSettings {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
@@ -46,7 +46,7 @@ fn settings(is_proxied: bool) -> WorkerSettings {
     }
 }
 
-/// What a client begins with.
+/// Returns a ClientHello.
 fn hello() -> Vec<u8> {
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
     let builder = builder.with_safe_default_protocol_versions().expect("versions");
@@ -60,8 +60,8 @@ fn hello() -> Vec<u8> {
     wire
 }
 
-/// Connects a client that sends this, so many bytes at a time, and nothing else. Gives for how many
-/// milliseconds it was connected, and what came back.
+/// Connects a client that sends these bytes, so many at a time, and nothing else. Returns the
+/// milliseconds until the connection was closed, and the received bytes.
 fn until_closed<const READINESS: bool>(
     bytes: &[u8],
     at_a_time: usize,
@@ -104,13 +104,13 @@ fn ends_in_time<const READINESS: bool>() {
     for (bytes, at_a_time, is_proxied, is_answered) in [
         (&hello[..0], 1, false, false),
         (half, half.len(), false, false),
-        // What comes meanwhile gives no more time.
+        // Further input does not extend the time.
         (half, 1, false, false),
         (&hello[..], hello.len(), false, true),
         (b"", 1, true, false),
         (&HEADER[..HEADER.len() - 1], 2, true, false),
         (HEADER, HEADER.len(), true, false),
-        // The header and the handshake have the time of one.
+        // The header and the handshake share one deadline.
         (half_proxied, 40, true, false),
         (&proxied, 500, true, true),
         (&proxied, proxied.len(), true, true),

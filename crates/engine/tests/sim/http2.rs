@@ -1,6 +1,6 @@
-//! A simulated client of HTTP/2: several requests at once, windows opened in drips, streams that
-//! are reset, and every manner of leaving. The [strict](crate::strict) client checks each frame;
-//! the model of `ask` says what each stream must get.
+//! A simulated client of HTTP/2: several requests at once, windows opened in small steps, streams
+//! that are reset, and every way to leave. The [strict](crate::strict) client checks each frame;
+//! the model of `ask` has the expected response of each stream.
 
 mod stories;
 
@@ -16,44 +16,46 @@ use crate::scenario::{ALL, HTTP2, pace};
 use crate::strict::{Client, End, Manner};
 
 const INTERNAL_ERROR: u32 = 2;
-/// When what never comes does.
+/// A time that is never reached.
 const NEVER_MS: u64 = u64::MAX;
 
-/// Milliseconds after which a connection is closed whose client has gone silent: what it may be
-/// waited for, one after the other.
+/// Milliseconds after which a connection with a silent client is closed: the sum of all deadlines
+/// that can follow each other.
 const SILENCE_MS: u64 =
     HEAD_TIMEOUT_MS + BODY_TIMEOUT_MS + 2 * SEND_STALL_MS + WINDOW_STALL_MS + IDLE_TIMEOUT_MS;
 
-/// What a client does.
+/// The behaviour of a client.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) starts_after_ms: u64,
     pub(crate) connect: Connect,
     pub(crate) requests: Vec<Request>,
-    /// Milliseconds after which their content begins to come, at once unless it is said here.
+    /// Milliseconds until the content of each request begins to arrive; zero for requests without
+    /// an entry.
     pub(crate) content_after_ms: &'static [u64],
-    /// Sends content a byte at a time, each so many milliseconds after the last, and goes on behind
-    /// the response.
+    /// Sends content byte by byte with so many milliseconds between them, and continues after the
+    /// response.
     pub(crate) content_gap_ms: Option<u64>,
     /// Requests that are open at once.
     pub(crate) at_once: usize,
     pub(crate) manner: Manner,
-    /// Bytes by which it opens windows, when it does not give back what it has read.
+    /// Bytes by which it opens windows, if it does not return all bytes that it has read.
     pub(crate) drip_bytes: u32,
-    /// Resets one in so many thousand of the streams it looks at.
+    /// Resets per thousand checks of a stream.
     pub(crate) resets_per_mille: u32,
     pub(crate) pace: Pace,
     pub(crate) ending: Ending,
-    /// Whatever it does, its connection is closed so many milliseconds after it was taken.
+    /// The connection must be closed so many milliseconds after it was accepted, whatever the
+    /// client does.
     pub(crate) closed_within_ms: Option<u64>,
 }
 
 impl Plan {
-    /// A plan of chance.
+    /// Returns a random plan.
     pub(crate) fn draw(random: &mut Random, id: u64) -> Plan {
         let pace = pace(random);
         let requests = (0..random.between(1, 12)).map(|n| request(random, id + n)).collect();
-        // Smaller ones are a fault of the client, who pays for them (RFC 9113 §10.5).
+        // Smaller windows are an error of the client, which pays for them (RFC 9113 §10.5).
         let window_bytes = *random.pick(&[1100, 3000, 65_535, 1 << 20]);
         let after_bytes = random.below(6000) as usize;
         Plan {
@@ -85,32 +87,32 @@ impl Plan {
     }
 }
 
-/// A request as HTTP/2 and HTTP/3 have it: without what HTTP/1 says of the connection.
+/// Returns a request of HTTP/2 or HTTP/3: without the connection options of HTTP/1.
 pub(crate) fn request(random: &mut Random, id: u64) -> Request {
     Request { version: Version::Stays, ..Request::draw(random, &ALL, id) }
 }
 
-/// A request that was sent, at least its head.
+/// A request of which at least the head was sent.
 struct Asked {
     stream: u32,
     request: usize,
     asked_at_ms: u64,
-    /// When its content begins to come.
+    /// The time at which its content begins to arrive.
     content_from_ms: u64,
     ended_at_ms: Option<u64>,
     /// Bytes of its content that were sent.
     sent: usize,
     expected: Expected,
-    /// Bytes of the answer's content that were held against it.
+    /// Bytes of the response's content that were compared already.
     checked: usize,
 }
 
 /// A client in a run.
 pub(crate) struct Actor {
     pub(crate) plan: Plan,
-    /// Until when its pace makes it wait.
+    /// The end of the pause between its actions.
     next_ms: Option<u64>,
-    /// When content begins to come that does not yet.
+    /// The time at which delayed content begins to arrive.
     content_at_ms: Option<u64>,
     client: Client,
     connection: Option<Connection>,
@@ -118,7 +120,7 @@ pub(crate) struct Actor {
     sent_bytes: usize,
     read_bytes: usize,
     acted_at_ms: u64,
-    /// How the connection ended for it.
+    /// How the connection ended for the client.
     saw: Option<Read>,
     is_gone: bool,
     is_frozen: bool,
@@ -142,15 +144,15 @@ impl Actor {
         }
     }
 
-    /// When it does something by itself.
+    /// Returns the time of its next action without an event.
     pub(crate) fn wakes_at_ms(&self) -> Option<u64> {
         self.next_ms.or(self.content_at_ms)
     }
 
-    /// Does what it can do now, then its pace makes it wait.
+    /// Performs the actions that are possible now, then pauses.
     ///
     /// # Errors
-    /// The law that the server broke.
+    /// Returns the law that the server broke.
     pub(crate) fn act(&mut self, network: &Network, random: &mut Random) -> Result<(), String> {
         let now_ms = network.now().monotonic_ms;
         if self.is_gone || self.is_frozen || self.next_ms.is_some_and(|at| at > now_ms) {
@@ -207,7 +209,7 @@ impl Actor {
         Ok(matches!(read, Read::Bytes(_)))
     }
 
-    /// Holds what has come against the model.
+    /// Compares the received data with the model.
     fn look(&mut self, now_ms: u64) -> Result<(), String> {
         for asked in &mut self.asked {
             let request = &self.plan.requests[asked.request];
@@ -217,7 +219,8 @@ impl Actor {
                 asked.ended_at_ms.get_or_insert(now_ms);
             }
             if stream.status.is_some_and(|status| status != expected.status) {
-                // A page of the engine; whether it may say that is looked at in the end.
+                // The response is a page of the engine; the end of the run checks whether it is
+                // allowed.
                 continue;
             }
             let new = &stream.content[asked.checked..];
@@ -241,7 +244,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Begins requests while fewer are open than the plan says.
+    /// Begins requests while fewer are open than in the plan.
     fn ask(&mut self, network: &Network, random: &mut Random) {
         let is_leaving = !self.client.leaves.is_empty();
         while !is_leaving && self.asked.len() < self.plan.requests.len() {
@@ -293,7 +296,7 @@ impl Actor {
         }
     }
 
-    /// A piece of content on each stream that has some left.
+    /// Sends a piece of content on each stream that has some left.
     fn send_content(&mut self, now_ms: u64, random: &mut Random) {
         for asked in &mut self.asked {
             let request = &self.plan.requests[asked.request];
@@ -325,7 +328,7 @@ impl Actor {
         }
     }
 
-    /// Opens the windows of one stream that waits, if what was read is not given back anyway.
+    /// Opens the windows of one waiting stream, if read bytes are not returned anyway.
     fn open_windows(&mut self, random: &mut Random) {
         let waits = |asked: &&Asked| self.client.is_shut(asked.stream);
         let shut: Vec<u32> = self.asked.iter().filter(waits).map(|asked| asked.stream).collect();
@@ -351,14 +354,14 @@ impl Actor {
         taken > 0
     }
 
-    /// All requests have been asked, or can be no more, and are answered.
+    /// Returns whether all possible requests were sent and have their responses.
     fn is_done(&self) -> bool {
         let is_leaving = !self.client.leaves.is_empty();
         let has_asked = self.asked.len() == self.plan.requests.len() || is_leaving;
         has_asked && self.is_answered() && self.client.out.is_empty()
     }
 
-    /// All are answered that the server looks at.
+    /// Returns whether all requests that the server accepts have their responses.
     fn is_answered(&self) -> bool {
         let last = self.client.leaves.last().map_or(u32::MAX, |(last, _)| *last);
         self.client.streams.iter().all(|(id, stream)| stream.end.is_some() || *id > last)
@@ -380,21 +383,21 @@ impl Actor {
         self.is_gone = true;
     }
 
-    /// Whether it will do nothing more by itself that the run should wait for.
+    /// Returns whether it has no further actions that the run should wait for.
     pub(crate) fn is_over(&self) -> bool {
         self.is_gone || self.connection.is_some() && !self.plan.ending.is_fair()
     }
 
-    /// Answers that came whole.
+    /// Returns the number of complete responses.
     pub(crate) fn whole(&self) -> u64 {
         let whole = |asked: &&Asked| self.client.streams[&asked.stream].end == Some(End::Whole);
         self.asked.iter().filter(whole).count() as u64
     }
 
-    /// Reads what is still there when the run is over.
+    /// Reads the remaining bytes at the end of the run.
     ///
     /// # Errors
-    /// When it is wrong.
+    /// Returns the law that they break.
     pub(crate) fn read_rest(&mut self, network: &Network) -> Result<(), String> {
         if let (Some(connection), false, false) = (self.connection, self.is_gone, self.is_frozen) {
             while self.read(network, connection)? {}
@@ -402,11 +405,11 @@ impl Actor {
         Ok(())
     }
 
-    /// The laws over a whole run. `calm`: nothing but the client keeps an answer from it. What the
-    /// clock may be late by, unless it leaps.
+    /// Checks the laws over a whole run. `calm`: a response can be missing only because of the
+    /// client. `slack_ms`: how late deadlines may be, unless the clock leaps.
     ///
     /// # Errors
-    /// The law that was broken.
+    /// Returns the law that was broken.
     pub(crate) fn check(
         &self,
         network: &Network,
@@ -463,7 +466,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Where it is, for a message.
+    /// Describes the state, for a message.
     pub(crate) fn state(&self, network: &Network) -> String {
         let facts = self.connection.map(|connection| network.facts(connection));
         let open = self.asked.iter().filter(|asked| {

@@ -1,5 +1,5 @@
-//! Connections that the server opens, to simulated servers that respond, refuse, are silent, reset,
-//! end early or send garbage. What one of them does must not affect the others.
+//! Outgoing connections, to simulated servers that respond, refuse, are silent, reset, end early or
+//! send garbage. One of them must not affect the others.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,33 +15,33 @@ use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::{Holdings, Stepped};
 use rustix::io::Errno;
 
-/// Seeds of an ordinary run, each in both forms of the kernel.
+/// Seeds of an ordinary run, each with both backends.
 const SEEDS: u64 = 400;
-/// Connections of one run, and how many may be open at once.
+/// Connections of one run, and the limit of open ones.
 const CONNECTIONS: u64 = 24;
 const OUTGOING_MAX: usize = 10;
-/// Milliseconds for a connection to be opened, and for all that follows.
+/// Milliseconds until a connection must be open, and for all that follows.
 const CONNECT_TIMEOUT_MS: u64 = 3_000;
 const STREAM_TIMEOUT_MS: u64 = 60_000;
 /// Simulated milliseconds after which nothing may be left of a run.
 const RUN_MAX_MS: u64 = 60 * 60 * 1000;
 const WORKER: u16 = 0;
 
-/// What a server does with a connection.
+/// The behaviour of a server on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behaviour {
-    /// Sends back what it gets, and ends when the other side does.
+    /// Sends back its input, and ends when the other side does.
     Echo,
     Refuse,
     /// Its system never responds.
     Hang,
     /// Accepts, and sends nothing.
     Silent,
-    /// Resets the connection when it has had so many bytes.
+    /// Resets the connection after so many bytes of input.
     Reset(usize),
-    /// Ends its side when it has had so many bytes, and goes on reading.
+    /// Ends its side after so many bytes of input, and continues to read.
     EndAfter(usize),
-    /// Sends what nobody has asked for, and leaves.
+    /// Sends unexpected bytes, and closes.
     Garbage,
 }
 
@@ -61,38 +61,39 @@ impl Behaviour {
         }
     }
 
-    /// Whether the connection comes about.
+    /// Returns whether the connection is accepted.
     fn accepts(self) -> bool {
         !matches!(self, Self::Refuse | Self::Hang)
     }
 }
 
-/// What the application does with a connection once it has sent all.
+/// The action of the application after it has sent all content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     /// Ends its side and reads to the end of the other.
     Finish,
-    /// Closes when it has had everything back.
+    /// Closes after it has received all content back.
     Close,
-    /// Cuts it at once.
+    /// Aborts at once.
     Abort,
 }
 
-/// Opens this connection.
+/// A message that opens this connection.
 struct Open {
     number: u64,
     content: Vec<u8>,
     ending: Ending,
-    /// Written before the connection is open.
+    /// Whether content is written before the connection is open.
     is_early: bool,
-    /// Ended before anything is done for it.
+    /// Whether the connection is ended before the engine has begun to open it.
     is_withdrawn: bool,
 }
 
-/// Sends one more byte on the connection with this number, from outside of its events.
+/// A message that sends one more byte on the connection with this number, from outside of its
+/// events.
 struct Nudge(u64);
 
-/// One connection, as the application sees it.
+/// One connection, from the view of the application.
 struct Job {
     address: Address,
     content: Vec<u8>,
@@ -107,8 +108,8 @@ struct Job {
 /// How a connection ended for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
-    /// The application has ended it by itself; with what it has received, and whether that was all
-    /// of the other side.
+    /// The application has ended it; with the received bytes, and whether they were all of the
+    /// other side.
     Ended {
         received: Vec<u8>,
         is_whole: bool,
@@ -119,7 +120,7 @@ enum Outcome {
         was_open: bool,
     },
     TooMany,
-    /// The application has ended it before anything was done for it.
+    /// The application has ended it before the engine had begun to open it.
     Withdrawn,
 }
 
@@ -128,7 +129,8 @@ struct Dialler {
     jobs: HashMap<u64, Job>,
     outcomes: HashMap<u64, Outcome>,
     contents: HashMap<u64, Vec<u8>>,
-    /// Connections that hold a permit; one that was closed does until all of it has left.
+    /// Connections that hold a permit; a closed connection keeps it until all of its output has
+    /// been sent.
     held: HashSet<Address>,
 }
 
@@ -192,7 +194,7 @@ impl Dialler {
 }
 
 impl Job {
-    /// Sends what is left, as far as there is room.
+    /// Sends the rest, as the output queue allows.
     fn send(&mut self, stream: &mut RawStream<'_>) {
         while self.sent < self.content.len() {
             let until = self.content.len().min(self.sent + 5_000);
@@ -210,7 +212,7 @@ impl Job {
         }
     }
 
-    /// Whether the application has had everything back.
+    /// Returns whether the application has received all content back.
     fn is_done(&self) -> bool {
         self.ending == Ending::Close && self.received.len() >= self.content.len()
     }
@@ -283,7 +285,7 @@ impl App for Dialler {
 }
 
 impl Dialler {
-    /// The application has ended a connection.
+    /// Records that the application has ended a connection.
     fn end(&mut self, number: u64) {
         let job = self.jobs.remove(&number).expect("it was open");
         let outcome = Outcome::Ended { received: job.received, is_whole: job.has_ended };
@@ -301,7 +303,7 @@ struct Server {
 }
 
 impl Server {
-    /// Does what can be done now.
+    /// Performs the actions that are possible now.
     fn act(&mut self, network: &Network, client: Client, random: &mut Random) {
         if self.is_over {
             return;
@@ -326,7 +328,7 @@ impl Server {
             }
             (Behaviour::EndAfter(after), _) if self.had.len() >= after => {
                 network.end(client);
-                // It goes on reading, so that nothing is left when the other side closes.
+                // It continues to read, so that nothing is left when the other side closes.
                 self.behaviour = Behaviour::Silent;
             }
             (Behaviour::Garbage, _) => {
@@ -368,7 +370,8 @@ fn faults(random: &mut Random) -> Faults {
     }
 }
 
-/// Whether an outcome fits what the server did and the kernel may have done.
+/// Checks whether an outcome is possible with the behaviour of the server and the faults of the
+/// kernel.
 fn check(number: u64, behaviour: Behaviour, server: &Server, outcome: &Outcome, faulty: bool) {
     let what = format!("{number}, {behaviour:?}: {outcome:?}");
     let echoed = |received: &[u8]| server.had.starts_with(received);
@@ -384,7 +387,7 @@ fn check(number: u64, behaviour: Behaviour, server: &Server, outcome: &Outcome, 
         }
         (Behaviour::Refuse | Behaviour::Hang, _) => panic!("{what}"),
         (Behaviour::Reset(_), Outcome::Gone { why, .. }) => {
-            // A reset may overtake the news that the connection is open.
+            // A reset may arrive before the report that the connection is open.
             let failed = Gone::NotConnected(NotConnected::Failed);
             assert!([Gone::Peer, failed].contains(why), "{what}");
         }
@@ -398,7 +401,7 @@ fn check(number: u64, behaviour: Behaviour, server: &Server, outcome: &Outcome, 
         (Behaviour::Silent | Behaviour::EndAfter(_), Outcome::Ended { received, .. }) => {
             assert!(received.is_empty(), "{what}");
         }
-        // What is sent to a server that has left is answered by a reset.
+        // Bytes that are sent to a closed server cause a reset.
         _ => {}
     }
 }
@@ -520,7 +523,7 @@ impl<const READINESS: bool> Run<READINESS> {
     }
 }
 
-/// Runs one seed and returns the digest of all that happened.
+/// Runs one seed and returns the digest of all events.
 fn run<const READINESS: bool>(seed: u64) -> u64 {
     let (run, poster) = Run::<READINESS>::new(seed);
     let network = run.network.clone();
@@ -528,8 +531,8 @@ fn run<const READINESS: bool>(seed: u64) -> u64 {
     network.digest()
 }
 
-/// Every connection that is opened ends once for the application, whatever its server does, and
-/// leaves nothing behind.
+/// Every opened connection ends once for the application, whatever its server does, and nothing of
+/// it is left.
 #[test]
 fn opened_connections_end_once_and_leave_nothing_behind() {
     let seeds = crate::number("PINION_SIM_SEEDS").unwrap_or(SEEDS);

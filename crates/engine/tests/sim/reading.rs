@@ -1,42 +1,42 @@
-//! Compares what a client has received with what the model says, byte for byte. Only two things
-//! are open: which of the right dates it is, and where chunks begin and end.
+//! Compares the received bytes of a client with the model, byte for byte. Only two things are open:
+//! which of several correct dates a response has, and where chunks begin and end.
 
 use crate::ask::{Answer, Body, CLOSE, CONTINUE, page};
 
 const DATE_BYTES: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
 
-/// Whether the clock showed a second between the first byte of the nth request, counted from 0, and
-/// now.
+/// Returns whether the clock showed a second between the first byte of the nth request, counted
+/// from 0, and now.
 pub(crate) type Dates<'d> = dyn Fn(usize, i64) -> bool + 'd;
 
-/// How far what was received agrees with one answer.
+/// The result of comparing the received bytes with one response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Match {
-    /// So many bytes are the whole of it.
+    /// So many bytes are the whole response.
     Whole(usize),
     /// All bytes agree, and some are missing.
     Part,
-    /// They are something else.
+    /// The bytes differ.
     Wrong(String),
 }
 
-/// What else than the expected answers a connection may get, because of how its client behaves or
-/// of what happens to the server.
+/// Responses that a connection may get instead of the expected ones, because of the behaviour of
+/// its client or of the server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Allowed {
-    /// Error pages, as the last answer.
+    /// Error pages that may be the last response.
     pub(crate) pages: Vec<u16>,
-    /// Any answer may be the last.
+    /// Whether any response may be the last.
     pub(crate) any_may_close: bool,
 }
 
-/// Reads the answers of one connection.
+/// Reads the responses of one connection.
 pub(crate) struct Reader {
     answers: Vec<Answer>,
     allowed: Allowed,
-    /// Answers read in full.
+    /// Responses that were read in full.
     pub(crate) complete: usize,
-    /// The last answer said, or showed, that nothing follows.
+    /// Whether the last response announced, or showed, that nothing follows.
     pub(crate) over: bool,
     at: usize,
 }
@@ -46,13 +46,13 @@ impl Reader {
         Self { answers, allowed, complete: 0, over: false, at: 0 }
     }
 
-    /// How many answers there are to come in all.
+    /// Returns the number of expected responses.
     pub(crate) fn expected(&self) -> usize {
         self.answers.len()
     }
 
-    /// How many answers a client that behaves must get. One that is given up takes those before it
-    /// along, unless they were read before it was asked for.
+    /// Returns the number of responses that a well-behaved client must get. An aborted response
+    /// also discards earlier ones that were not read before it was requested.
     pub(crate) fn needed(&self, in_turn: bool) -> usize {
         let broken =
             |answer: &Answer| matches!(answer.body, Body::Broken(_) | Body::BrokenChunks(_));
@@ -63,10 +63,10 @@ impl Reader {
         }
     }
 
-    /// Looks at all that was received so far. A date is looked at as soon as it is there.
+    /// Checks all received bytes so far. A date is checked as soon as it has arrived.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns a description of the difference.
     pub(crate) fn look(&mut self, received: &[u8], was_right: &Dates) -> Result<(), String> {
         while self.at < received.len() {
             let rest = &received[self.at..];
@@ -105,13 +105,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether what was received stops in the middle of an answer. A page that refuses HEAD ends
-    /// with its head.
+    /// Returns whether the received bytes end in the middle of a response. A page that refuses HEAD
+    /// ends with its head.
     pub(crate) fn is_within(&self, received: &[u8]) -> bool {
         received.get(self.at..).is_some_and(|rest| !rest.is_empty() && !rest.ends_with(b"\r\n\r\n"))
     }
 
-    /// Whether an error page stands where an answer was expected.
+    /// Checks whether an error page was received instead of the expected response.
     fn look_for_page(
         &mut self,
         rest: &[u8],
@@ -123,7 +123,7 @@ impl Reader {
         for &status in &self.allowed.pages {
             let mut answer = page(status);
             if interim && rest.starts_with(CONTINUE) {
-                // It came too late for the content that was asked for.
+                // The interim response came too late for the requested content.
                 answer.start.splice(0..0, CONTINUE.iter().copied());
             }
             match match_answer(&answer, &answer.connection, rest, was_right) {
@@ -165,7 +165,7 @@ fn match_answer(
 
 fn match_bytes(expected: &[u8], received: &[u8]) -> Match {
     let common = expected.len().min(received.len());
-    // All of an answer is compared again whenever a part of it comes, so as a whole and fast.
+    // A response is compared again as a whole whenever a part of it arrives, so this must be fast.
     if expected[..common] != received[..common] {
         let at = (0..common).find(|&at| expected[at] != received[at]).unwrap_or(common);
         return Match::Wrong(format!("differs at byte {at}, expected {}", show(&expected[at..])));
@@ -173,7 +173,7 @@ fn match_bytes(expected: &[u8], received: &[u8]) -> Match {
     if common == expected.len() { Match::Whole(common) } else { Match::Part }
 }
 
-/// `Date`, of a second that was right, and the end of the head.
+/// Compares the `Date` field, whose second must have been correct, and the end of the head.
 fn match_date(received: &[u8], was_right: &dyn Fn(i64) -> bool) -> Match {
     const NAME: &[u8] = b"Date: ";
     let mut line = NAME.to_vec();
@@ -201,7 +201,7 @@ fn match_body(body: &Body, received: &[u8]) -> Match {
             Match::Whole(bytes) if bytes < received.len() => {
                 Match::Wrong("more than was written".to_owned())
             }
-            // What is missing never comes.
+            // The missing bytes never come.
             Match::Whole(_) => Match::Part,
             other => other,
         },
@@ -250,7 +250,7 @@ fn match_chunks(mut content: &[u8], trailers: &[u8], received: &[u8]) -> Match {
     }
 }
 
-/// The beginning of some bytes, for a message.
+/// Returns the beginning of some bytes, for a message.
 fn show(bytes: &[u8]) -> String {
     let some = &bytes[..bytes.len().min(120)];
     format!("{:?} ({} bytes)", String::from_utf8_lossy(some), bytes.len())

@@ -1,5 +1,5 @@
-//! One run: clients and a worker take turns until all clients are gone and everything the worker
-//! held is given back. The laws are checked on the way and at the end.
+//! One run: clients and a worker take turns until all clients have gone and the worker has freed
+//! everything. The laws are checked meanwhile and at the end.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::scenario::Scenario;
 /// that follow it.
 const RUN_MAX_MS: u64 = 3 * 60 * 60 * 1000;
 
-/// What a run that kept all laws came to.
+/// The results of a run that kept all laws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// Of everything that happened.
+    /// A digest of all events.
     pub(crate) digest: u64,
     /// Fallible operations of the kernel.
     pub(crate) operations: u64,
-    /// Answers that clients have read in full.
+    /// Responses that clients have read in full.
     pub(crate) answers: u64,
-    /// … over HTTP/2.
+    /// Responses over HTTP/2 among them.
     pub(crate) multiplexed: u64,
-    /// … over HTTP/3.
+    /// Responses over HTTP/3 among them.
     pub(crate) over_quic: u64,
     /// Connections that the server has ended as a flood.
     pub(crate) floods: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Summary {
 /// Runs the scenario of a seed.
 ///
 /// # Errors
-/// The law that was broken. Laws that the backend and the handlers watch over panic.
+/// Returns the law that was broken. Laws that the backend and the handlers check panic.
 pub(crate) fn run_seed(seed: u64) -> Result<Summary, String> {
     let mut random = Random::new(seed);
     let scenario = Scenario::draw(&mut random);
@@ -52,7 +52,7 @@ pub(crate) fn run_seed(seed: u64) -> Result<Summary, String> {
 /// Runs a scenario.
 ///
 /// # Errors
-/// The law that was broken.
+/// Returns the law that was broken.
 pub(crate) fn run(scenario: Scenario, random: &mut Random) -> Result<Summary, String> {
     if scenario.readiness {
         Run::<true>::new(scenario, random).finish(random)
@@ -72,7 +72,7 @@ struct Run<const READINESS: bool> {
     leaps: bool,
     /// Milliseconds by which the kernel may be late.
     late_ms: u64,
-    /// Milliseconds that a datagram and the one that answers it are on their way.
+    /// Milliseconds that a datagram and its response may be on their way.
     path_ms: u64,
     head_ms: u64,
     places: usize,
@@ -151,7 +151,7 @@ impl<const READINESS: bool> Run<READINESS> {
         })
     }
 
-    /// All clients do what they can do now.
+    /// Lets all clients perform the actions that are possible now.
     fn clients_act(&mut self, random: &mut Random) -> Result<(), String> {
         for (index, actor) in self.actors.iter_mut().enumerate() {
             actor.act(&self.network, random).map_err(|why| format!("client {index}: {why}"))?;
@@ -167,7 +167,7 @@ impl<const READINESS: bool> Run<READINESS> {
         Ok(())
     }
 
-    /// A connection of QUIC whose client does nothing ends in time.
+    /// Checks that a QUIC connection whose client does nothing ends in time.
     fn check_silence(&mut self) -> Result<(), String> {
         if self.leaps || self.quic.is_empty() {
             return Ok(());
@@ -183,15 +183,15 @@ impl<const READINESS: bool> Run<READINESS> {
         Ok(())
     }
 
-    /// Milliseconds by which a deadline may be late.
+    /// Returns the milliseconds by which a deadline may be late.
     fn slack_ms(&self) -> u64 {
         4 * TICK_MS + 20 * self.late_ms + 100
     }
 
-    /// The laws over the whole run, for each client.
+    /// Checks the laws over the whole run, for each client.
     fn check_clients(&mut self) -> Result<(), String> {
         let slack_ms = self.slack_ms();
-        // A last look at what arrived, now that the server is through.
+        // The clients read the last bytes, because the server has finished.
         for (index, actor) in self.actors.iter_mut().enumerate() {
             actor.read_rest(&self.network).map_err(|why| format!("client {index}: {why}"))?;
         }
@@ -216,7 +216,8 @@ impl<const READINESS: bool> Run<READINESS> {
         Ok(())
     }
 
-    /// Every client has done what it will ever do, and the server has nothing left of any.
+    /// Returns whether every client has finished, and the server has freed everything of all of
+    /// them.
     fn is_over(&self) -> bool {
         let over = |actor: &Actor| {
             actor.state == State::Gone
@@ -229,7 +230,7 @@ impl<const READINESS: bool> Run<READINESS> {
             && self.network.waiting() == 0
     }
 
-    /// What other threads do: post messages, drain, stop.
+    /// Performs the actions of other threads: post messages, drain, stop.
     fn outside_events(&mut self) {
         let now_ms = self.network.now().monotonic_ms;
         let app = self.worker.app();
@@ -260,7 +261,8 @@ impl<const READINESS: bool> Run<READINESS> {
         [posts, actors, others, quic, self.drain_at_ms, self.stop_at_ms].into_iter().flatten().min()
     }
 
-    /// After the last client nothing is held: no connection, buffer, timer, slice, exchange.
+    /// Checks that nothing is held after the last client: no connection, buffer, timer, slice,
+    /// exchange.
     fn check_holdings(&mut self) -> Result<(), String> {
         let holdings = self.worker.holdings();
         let app = self.worker.app();
@@ -273,8 +275,8 @@ impl<const READINESS: bool> Run<READINESS> {
         Ok(())
     }
 
-    /// Nothing but what clients do, or what hits them, has kept an answer from them. A server that
-    /// runs out of descriptors closes connections between two requests.
+    /// Returns whether missing responses can only be caused by clients, or by faults of their own
+    /// connections. A server that runs out of descriptors closes connections between two requests.
     fn is_calm(&self) -> bool {
         self.calm && !self.network.ran_out_of_descriptors()
     }
@@ -298,7 +300,7 @@ impl<const READINESS: bool> Run<READINESS> {
         Ok(())
     }
 
-    /// A connection whose client does nothing ends in time.
+    /// Checks that a connection whose client does nothing ends in time.
     fn check_deadline(&self, actor: &Actor, facts: &Facts) -> Result<(), String> {
         let (Some(attached), Some(closed)) = (facts.attached_at_ms, facts.closed_at_ms) else {
             return Ok(());
@@ -311,18 +313,18 @@ impl<const READINESS: bool> Run<READINESS> {
                 if within(&actor.plan, after_bytes))
         };
         let (in_head, in_content) = (frozen(Plan::in_head), frozen(Plan::in_content));
-        // What the client has acknowledged is looked at once in the time of a send; what it is told
-        // when its request has not come in time has that time as well.
+        // The acknowledged bytes of the client are checked once in the time of a send. The response
+        // to a late request has that time in addition.
         let limit = match () {
             () if facts.stalled && in_head => self.head_ms + 2 * SEND_STALL_MS,
             () if facts.stalled && in_content => BODY_TIMEOUT_MS + 2 * SEND_STALL_MS,
             () if facts.stalled => 2 * SEND_STALL_MS,
-            // A head that finds no memory is refused, and its rest is waited for.
+            // A head is refused if there is no memory for it, and the server waits for the rest.
             () if in_head && !self.calm => self.head_ms.max(LINGER_CONTENT_MS),
             () if in_head => self.head_ms,
             () => IDLE_TIMEOUT_MS,
         };
-        // What the client still sends behind the last response is dropped for a while.
+        // Input after the last response is dropped for a while.
         let limit = if facts.lingered { limit.max(LINGER_CONTENT_MS) } else { limit };
         let quiet_since = [attached, facts.taken_at_ms, facts.given_at_ms, actor.acted_at_ms]
             .into_iter()
@@ -360,7 +362,7 @@ impl<const READINESS: bool> Run<READINESS> {
     }
 }
 
-/// The file behind the mapped answers, mapped once.
+/// Returns the file of the mapped responses, which is mapped once.
 pub(crate) fn mapping() -> (Arc<Mapping>, Arc<File>) {
     static MAPPING: std::sync::OnceLock<(Arc<Mapping>, Arc<File>)> = std::sync::OnceLock::new();
     let make = || {

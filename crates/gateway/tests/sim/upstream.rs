@@ -1,4 +1,5 @@
-//! A simulated upstream server: what it responds, after how many bytes it fails, and how.
+//! A simulated upstream server: its responses, the number of bytes after which it fails, and the
+//! kind of failure.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,23 +10,23 @@ use rustix::io::Errno;
 use crate::message::Reading;
 use crate::records::Spoken;
 
-/// The window of a server that has no other.
+/// The default window of a server.
 const WINDOW_BYTES: usize = 64 * 1024;
 
 /// How the content of a response is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Length,
-    /// And the connection ends with it.
+    /// The same, and the connection ends with the response.
     LengthClose,
     Empty,
-    /// With a chunk extension and trailers.
+    /// Chunked coding with a chunk extension and trailers.
     Chunked,
     UntilClose,
     Http10,
     NoContent,
     NotModified,
-    /// Behind 100 and 103.
+    /// A response after 100 and 103.
     Interim,
 }
 
@@ -42,7 +43,7 @@ impl Shape {
         Self::Interim,
     ];
 
-    /// Whether the connection ends with the response.
+    /// Returns whether the connection ends with the response.
     pub(crate) fn closes(self) -> bool {
         matches!(self, Self::LengthClose | Self::UntilClose | Self::Http10)
     }
@@ -89,20 +90,20 @@ impl Shape {
     }
 }
 
-/// How a server fails.
+/// The kinds of failures of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Ends its side, and goes on reading.
+    /// Ends its side, and continues to read.
     End,
     /// Closes its socket.
     Leave,
-    /// Resets the connection once the gateway has taken all that was sent.
+    /// Resets the connection after the gateway has read all sent bytes.
     Reset,
-    /// Resets the connection at once, so that what was sent may be lost.
+    /// Resets the connection at once, so that sent bytes may be lost.
     HastyReset,
     /// Sends nothing any more, and reads nothing.
     Silence,
-    /// Sends what is no response, and ends its side.
+    /// Sends bytes that are no response, and ends its side.
     Garbage,
 }
 
@@ -111,24 +112,24 @@ impl Way {
         [Self::End, Self::Leave, Self::Reset, Self::HastyReset, Self::Silence, Self::Garbage];
 }
 
-/// What a server does with one request.
+/// The behaviour of a server with one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
     pub(crate) shape: Shape,
     pub(crate) content_bytes: usize,
-    /// It responds when it has read so many bytes, and reads no more before; `None`: when it has
-    /// the whole request.
+    /// The number of bytes after which it responds, and before which it reads no more; `None` if it
+    /// reads the whole request.
     pub(crate) reads_bytes: Option<usize>,
-    /// It fails when it has sent so many bytes of its response.
+    /// The number of bytes of its response after which it fails.
     pub(crate) failure: Option<(usize, Way)>,
     /// Bytes that fit between the gateway and the server before it reads.
     pub(crate) window_bytes: usize,
-    /// It refuses the connection.
+    /// Whether it refuses the connection.
     pub(crate) is_refusing: bool,
 }
 
 impl Behaviour {
-    /// Returns one that does as it should.
+    /// Returns a correct behaviour.
     pub(crate) fn good(shape: Shape, content_bytes: usize) -> Self {
         Self {
             shape,
@@ -141,22 +142,22 @@ impl Behaviour {
     }
 }
 
-/// A request that a server has begun to read, and what became of it.
+/// A request that a server has begun to read, and its result.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    /// The first byte of those with greater numbers has come later.
+    /// The number in the order of the first bytes of requests.
     pub(crate) number: u64,
     pub(crate) spoken: Spoken,
     pub(crate) behaviour: Behaviour,
-    /// The target of the request that was open when its first byte came, if there was one alone.
+    /// The target of the only open request when the first byte arrived, if there was only one.
     pub(crate) open: Option<String>,
-    /// All that was sent to the server, also what it has not looked at.
+    /// All bytes that were sent to the server, including unprocessed ones.
     pub(crate) input: Vec<u8>,
-    /// What it has sent.
+    /// The bytes that the server has sent.
     pub(crate) sent: Vec<u8>,
-    /// It has ended its side in an orderly way.
+    /// Whether the server has ended its side in an orderly way.
     pub(crate) has_ended: bool,
-    /// What it has sent may be lost.
+    /// Whether bytes that the server has sent may be lost.
     pub(crate) is_lossy: bool,
 }
 
@@ -167,7 +168,7 @@ impl Attempt {
         Self { number, spoken, behaviour, open, input, sent, has_ended: false, is_lossy: false }
     }
 
-    /// Notes that something has come.
+    /// Records the first byte.
     fn begin(&mut self, open: Option<&str>) {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         if self.number == 0 && !self.input.is_empty() {
@@ -176,12 +177,13 @@ impl Attempt {
         }
     }
 
-    /// Returns what the server was asked for.
+    /// Returns the request to the server.
     pub(crate) fn request(&self) -> Reading {
         self.spoken.read_request(&self.input)
     }
 
-    /// Whether it is for this request. `is_alone` says that no other one can have begun like this.
+    /// Returns whether this is the given request. `is_alone` says that no other one can have begun
+    /// like this.
     pub(crate) fn is_for(&self, method: &str, target: &str, is_alone: bool) -> bool {
         let line = format!("{method} {target} ");
         if self.spoken != Spoken::Http {
@@ -196,7 +198,7 @@ impl Attempt {
         is_known && line.as_bytes().starts_with(there)
     }
 
-    /// Whether its server knows to what it responds, as it has to unless it is mute.
+    /// Returns whether its server knows the request, as it must unless it never responds.
     fn is_known(&self) -> bool {
         let is_mute = self.behaviour.failure.is_some_and(|(bytes, _)| bytes == 0);
         is_mute || self.spoken == Spoken::Http || !self.id().is_empty()
@@ -213,7 +215,7 @@ impl Attempt {
         self.line().split(' ').next().unwrap_or_default().to_owned()
     }
 
-    /// Returns the method and the target, as far as they are there.
+    /// Returns the method and the target, as far as they have arrived.
     fn line(&self) -> String {
         if self.spoken != Spoken::Http {
             return self.request().message.map(|message| message.start).unwrap_or_default();
@@ -222,13 +224,13 @@ impl Attempt {
         String::from_utf8_lossy(line).into_owned()
     }
 
-    /// Returns what the server has said.
+    /// Returns the response of the server.
     pub(crate) fn response(&self) -> Reading {
         self.spoken.read_response(&self.sent, &self.method(), self.has_ended)
     }
 }
 
-/// The content of every response to a request.
+/// Returns the content of every response to a request.
 pub(crate) fn content_of(id: &str, bytes: usize) -> Vec<u8> {
     let sum = id.bytes().fold(7, |sum: u64, byte| sum * 31 + u64::from(byte));
     (0..bytes as u64).map(|at| b'a' + ((at * 7 + sum) % 26) as u8).collect()
@@ -237,7 +239,7 @@ pub(crate) fn content_of(id: &str, bytes: usize) -> Vec<u8> {
 /// A server with all connections to it.
 pub(crate) struct Upstream {
     spoken: Spoken,
-    /// What it does with the next requests; it does as it should with all others.
+    /// The behaviour with the next requests; `otherwise` applies to all others.
     behaviours: VecDeque<Behaviour>,
     otherwise: Behaviour,
     pub(crate) attempts: Vec<Attempt>,
@@ -247,7 +249,7 @@ pub(crate) struct Upstream {
 struct ServerConnection {
     client: Client,
     stage: Stage,
-    /// The attempt that it is at.
+    /// The current attempt.
     attempt: Option<usize>,
     output: Vec<u8>,
     /// Input of the next request.
@@ -259,9 +261,9 @@ struct ServerConnection {
 enum Stage {
     Opened,
     Open,
-    /// It has ended its side, and reads what still comes.
+    /// The server has ended its side, and reads further input.
     Ended,
-    /// Nothing is done any more.
+    /// The connection has ended.
     Over,
 }
 
@@ -271,12 +273,12 @@ impl Upstream {
         Self { spoken, behaviours: VecDeque::new(), otherwise, attempts, connections }
     }
 
-    /// Does this with its first requests.
+    /// Sets the behaviour with the first requests.
     pub(crate) fn first(self, behaviours: Vec<Behaviour>) -> Self {
         Self { behaviours: behaviours.into(), ..self }
     }
 
-    /// A connection is opened to it.
+    /// Opens a connection.
     pub(crate) fn opened(&mut self, client: Client) {
         self.connections.push(ServerConnection {
             client,
@@ -288,13 +290,13 @@ impl Upstream {
         });
     }
 
-    /// Whether the gateway has closed all connections.
+    /// Returns whether the gateway has closed all connections.
     pub(crate) fn is_quiet(&self, network: &Network) -> bool {
         self.connections.iter().all(|one| network.is_closed(one.client))
     }
 
-    /// Does what can be done now. Returns whether that was anything. `open` is the target of the
-    /// request that is open, if there is one alone.
+    /// Performs the actions that are possible now. Returns whether there were any. `open` is the
+    /// target of the open request, if there is only one.
     pub(crate) fn act(
         &mut self,
         network: &Network,
@@ -410,7 +412,7 @@ impl ServerConnection {
         if let Some((bytes, way)) = behaviour.failure {
             let is_whole = || spoken.read_response(&self.output, &method, false).end.is_some();
             if way == Way::Silence && bytes >= self.output.len() && is_whole() {
-                // Silence behind a response is what is expected of a server.
+                // Silence after a complete response is the normal behaviour of a server.
                 attempt.behaviour.failure = None;
             }
             self.output.truncate(bytes);
@@ -460,7 +462,7 @@ impl ServerConnection {
             }
             Way::Leave => {
                 self.drain(attempt, network);
-                // What is still sent is answered by a reset, which may overtake the response.
+                // Further input causes a reset, which may overtake the response.
                 attempt.is_lossy = attempt.request().end.is_none();
                 attempt.has_ended = true;
                 network.leave(self.client);
@@ -475,12 +477,12 @@ impl ServerConnection {
         true
     }
 
-    /// Notes what was sent to the server and was not looked at.
+    /// Records bytes that were sent to the server and not processed.
     fn drain(&self, attempt: &mut Attempt, network: &Network) {
         network.read(self.client, usize::MAX, &mut attempt.input);
     }
 
-    /// The response is whole: waits for the next request, once all of this one was read.
+    /// Waits for the next request after a complete response, once all of this request was read.
     fn go_on(&mut self, attempt: &mut Attempt) -> bool {
         let Some(end) = attempt.request().end else { return false };
         self.ahead = attempt.input.split_off(end);

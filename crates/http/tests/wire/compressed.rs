@@ -1,4 +1,4 @@
-//! HPACK and QPACK: what is written is read back, and says what HTTP/1 says.
+//! HPACK and QPACK: decoding returns the encoded fields, which are the same as with HTTP/1.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -13,7 +13,7 @@ use pinion_http::{hpack, qpack};
 
 use crate::forms_law::{Pair, check_answer, of_hpack, of_qpack, parsed};
 
-/// Names of the static tables, other ones, and such as no version but HTTP/1 may have.
+/// Names of the static tables, other ones, and names that only HTTP/1 may have.
 const NAMES: &[&str] = &[
     "Cache-Control",
     "content-encoding",
@@ -74,7 +74,7 @@ fn lines(fields: &[Pair]) -> Vec<u8> {
     fields.iter().flat_map(line).collect()
 }
 
-/// A value without white space at its ends, as archives and requests give them.
+/// Generates a value without white space at its ends, as archives and requests have them.
 fn path() -> impl Strategy<Value = Vec<u8>> {
     "/[!-~]{0,200}".prop_map(String::into_bytes)
 }
@@ -83,7 +83,7 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
 struct Answer {
     status: u16,
     shared: Vec<Pair>,
-    /// Whether the compressed forms are there.
+    /// Whether the block has the compressed forms.
     rendered: bool,
     etag: Option<Vec<u8>>,
     last_modified: Option<i64>,
@@ -98,7 +98,7 @@ struct Answer {
 fn any_answer() -> impl Strategy<Value = Answer> {
     let status = prop_oneof![
         select(vec![200, 204, 206, 301, 302, 304, 308, 400, 403, 404, 405, 412, 416, 421, 500]),
-        // Those whose line of HTTP/1 has another code are not for archives.
+        // Statuses that have another line in HTTP/1 are not for archives.
         select(vec![103u16, 201, 303, 425, 429, 503]),
     ];
     let etag = prop_oneof!["[A-Za-z0-9_-]{22}", "[!#-~]{0,150}"].prop_map(String::into_bytes);
@@ -161,7 +161,7 @@ fn as_fields(pairs: &[Pair]) -> impl Iterator<Item = Field<'_>> + Clone {
     pairs.iter().map(|(name, value)| Field { name, value })
 }
 
-/// Fields an application might set: some must not go on the wire.
+/// Generates fields of an application: some of them must not be sent.
 fn wild_fields() -> impl Strategy<Value = Vec<Pair>> {
     let own = select(vec![
         "Connection",
@@ -207,8 +207,8 @@ proptest! {
         prop_assert_eq!(of_qpack(&block), expected);
     }
 
-    /// `head`, `interim` and `trailers` leave out what those of HTTP/1 leave out, and what only
-    /// HTTP/1 may have (RFC 9113 §8.2.2).
+    /// `head`, `interim` and `trailers` omit the same fields as those of HTTP/1, and those that
+    /// only HTTP/1 may have (RFC 9113 §8.2.2).
     #[test]
     fn dynamic_heads_say_the_same(fields in wild_fields(), length in option::of(any::<u64>())) {
         let parsed = |head: &[u8]| -> Vec<Pair> {
@@ -251,7 +251,7 @@ proptest! {
     }
 }
 
-/// The upper bound holds where every part is at its longest.
+/// The upper bound holds if every part has its greatest length.
 #[test]
 fn the_longest_answer_there_is() {
     let tag = vec![b'~'; 5000];
@@ -281,7 +281,7 @@ fn the_longest_answer_there_is() {
     assert!(out.len() <= bytes && out.len() + 40 > bytes, "{} of {bytes}", out.len());
 }
 
-/// RFC 9113 §8.3.2: a status of three digits, whatever was asked for.
+/// RFC 9113 §8.3.2: the status has three digits for any input.
 #[test]
 fn every_status() {
     for status in 0..=u16::MAX {
@@ -296,7 +296,7 @@ fn every_status() {
     }
 }
 
-/// RFC 9113 §8.2.2: no field of a connection, whoever wrote the lines.
+/// RFC 9113 §8.2.2: connection-specific fields are omitted from any lines.
 #[test]
 fn lines_without_those_of_a_connection() {
     let lines = b"Upgrade: h2c\r\nX: y\r\nConnection: close\r\nProxy-Connection: a\r\n\

@@ -1,4 +1,4 @@
-//! What each flag of the archiver leaves out or puts in, and what its traps look like.
+//! The effects of each flag of the archiver, and their pitfalls.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn places(said: &Said, kind: Kind) -> BTreeSet<&str> {
     said.keys().filter_map(|key| key.strip_prefix(&kind)).collect()
 }
 
-/// The places that one archive has and the other has not, each way.
+/// Returns the paths that only the one archive has, and those that only the other one has.
 fn difference(one: &str, other: &str, kind: Kind) -> [Vec<String>; 2] {
     let (one, other) = (said(one), said(other));
     let (one, other) = (places(&one, kind), places(&other, kind));
@@ -44,7 +44,7 @@ fn no_short_paths() {
     assert_eq!(new.len(), 0);
 }
 
-/// Only what `_redirects` has, which is 12 lines, and none of the files has another name more.
+/// The only redirects are the 12 lines of `_redirects`, and no file has an additional name.
 #[test]
 fn no_redirects_between_slash_forms() {
     for (name, least) in [("site-no-slash.cdb", 11), ("site-bare.cdb", 11)] {
@@ -67,7 +67,7 @@ fn no_fields_for_caches() {
     }
 }
 
-/// What a file of the archive is answered with: status and type, or what is wrong.
+/// Returns the status and type of the response for a file of the archive, or its fault.
 fn answer(name: &str, path: &[u8]) -> Result<(String, String), RecordFault> {
     let file = made(name);
     let archive = Archive::open(&file).expect("an archive");
@@ -82,14 +82,14 @@ fn answer(name: &str, path: &[u8]) -> Result<(String, String), RecordFault> {
     Ok((value("!Status"), value("Content-Type")))
 }
 
-/// Files of equal bytes have what the first of them had.
+/// Files with equal bytes have the type and status of the first of them.
 #[test]
 fn equal_files_have_one_type_and_status() {
     for name in ["odd-plain.cdb", "odd-listed.cdb", "odd-bare.cdb"] {
         let said = |path: &str| answer(name, path.as_bytes()).expect("sound");
         assert_eq!(said("/same/b.js"), ("200".into(), "text/css; charset=utf-8".into()), "{name}");
         assert_eq!(said("/lost/twin.txt").0, "404", "{name}");
-        // Behind a redirect, which has no content either.
+        // The file comes after a redirect, which has no content either.
         assert_eq!(answer(name, b"/empty/a.css"), Err(RecordFault::Missing), "{name}");
     }
     let status = |name| answer(name, b"/copy/index.html").expect("sound").0;

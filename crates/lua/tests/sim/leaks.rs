@@ -1,5 +1,5 @@
-//! Many thousand requests of every kind, and what is held behind them is what was held behind the
-//! first thousand.
+//! Sends many thousand requests of every kind, and checks that the server holds no more memory and
+//! objects at the end than after the first thousand.
 
 use std::fs;
 
@@ -17,19 +17,21 @@ use crate::fixture;
 use crate::stage::Stage;
 use crate::talk::{Heard, Talk};
 
-/// By then tables, queues and spare coroutines have come to their size, and what is compiled is.
+/// After so many requests, tables, queues and spare coroutines have reached their size, and hot
+/// code is compiled.
 const FIRST_REQUESTS: u32 = 1_000;
 /// Requests of an ordinary run, and of `cargo xtask test --long`.
 const ALL_REQUESTS: [u32; 2] = [20_000, 100_000];
-/// Who asks at the same time.
+/// Number of clients that send requests at the same time.
 const CLIENTS: usize = 20;
-/// CPU time of a request: what no other request takes on a busy machine, and some take all of.
+/// CPU time of a request: more than other requests need on a busy machine. Endless requests use all
+/// of it.
 const CPU_MS: u64 = 200;
 
-/// How much more the VM may hold in the end, in bytes: what LuaJIT has compiled meanwhile.
+/// Most bytes by which the memory of the VM may grow, for code that LuaJIT has compiled meanwhile.
 const LUA_MORE_MAX_BYTES: usize = 256 * 1024;
-/// How much more the rest of the process may hold in the end: what the simulated network knows of
-/// connections that were reset. It is 2 bytes for a request.
+/// Most bytes by which the other memory of the process may grow, for the data of the simulated
+/// network about connections that were reset: 2 bytes for each request.
 const NATIVE_MORE_MAX_BYTES: usize = 192 * 1024;
 
 const SCRIPT: &str = r#"
@@ -77,7 +79,7 @@ const PAGE: &str = "<?include layout ?>\n<?lu for i = 1, 20 do ?>\n\
                     <li>#[[query.n]] #[[i:%03d]]\n<?lu end ?>\n";
 const LAYOUT: &str = "<title>#[[query.n or \"none\"]]</title>\n";
 
-/// What is asked for again and again, and the status it gets.
+/// Frequent requests and their statuses.
 const OFTEN: [(&str, u16); 10] = [
     ("ok", 200),
     ("json", 200),
@@ -90,8 +92,7 @@ const OFTEN: [(&str, u16); 10] = [
     ("page", 200),
     ("nothing", 404),
 ];
-/// What is asked for now and then, once in so many requests, because it takes long or is told to
-/// the log.
+/// Rare requests, each sent once in so many requests, because they take long or write to the log.
 const SELDOM: [(u32, &str, u16); 6] = [
     (5_000, "endless", 500),
     (500, "error", 500),
@@ -100,10 +101,10 @@ const SELDOM: [(u32, &str, u16); 6] = [
     (100, "form", 200),
     (50, "file", 200),
 ];
-/// More than stays in memory.
+/// More content than stays in memory.
 const UPLOAD_BYTES: usize = 100_000;
 
-/// What there is of everything.
+/// The counts of all objects.
 #[derive(Debug, PartialEq, Eq)]
 struct Counts {
     scripts: Holdings,
@@ -122,7 +123,7 @@ fn program() -> SiteProgram {
     program.with_folders(folders).allowed(Allowance { cpu_ms: CPU_MS, ..Allowance::default() })
 }
 
-/// The request of a number, and the status of its answer.
+/// Returns the request of a number, and the status of its response.
 fn request(number: u32) -> (&'static str, u16, Vec<u8>) {
     let seldom = SELDOM.iter().find(|(once_in, ..)| number % once_in == once_in - 1);
     let (name, status) = match seldom {
@@ -148,12 +149,12 @@ fn request(number: u32) -> (&'static str, u16, Vec<u8>) {
     (name, status, request.into_bytes())
 }
 
-/// Has these requests answered.
+/// Sends these requests and waits for their responses.
 fn ask_all(stage: &mut Stage<true>, mut numbers: std::ops::Range<u32>) {
     let mut talks: Vec<_> =
         (0..CLIENTS).map(|_| (Talk::new(&stage.network), None::<(&str, u16)>)).collect();
     while !talks.is_empty() {
-        // What is noted there is nobody's leak.
+        // The list of the application grows with each request, which is not a leak.
         stage.worker.app().begun.clear();
         talks.retain_mut(|(talk, asked)| {
             let heard = talk.hear();
@@ -187,8 +188,8 @@ fn ask_all(stage: &mut Stage<true>, mut numbers: std::ops::Range<u32>) {
     }
 }
 
-/// What is held when all that was begun has come to its end, and memory beside that: of Lua, and
-/// of the rest but for what is kept for reuse.
+/// Waits until everything has ended, and returns the counts of objects, the memory of Lua, and the
+/// other memory except memory that is kept for reuse.
 fn held(stage: &mut Stage<true>) -> (Counts, usize, usize) {
     stage.rest(BACKGROUND_WALL_MAX_MS + 10_000);
     let engine = stage.worker.holdings();

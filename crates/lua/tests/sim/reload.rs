@@ -1,14 +1,14 @@
-//! Scripts that replace each other while clients ask. One seed decides who asks for what and when,
-//! when which script takes the place of another, how fast the network and the disk are.
+//! Scripts that replace each other while clients send requests. One seed decides the requests and
+//! their times, the replacements and their times, and the speed of the network and the disk.
 //!
-//! 1. Every request gets exactly one whole answer. Only one whose script was replaced too often
-//!    since it began may get an error, or be cut off if its answer had begun.
-//! 2. An answer comes from one version, the one that answered when the request came: never from an
-//!    earlier one than answered when its first byte was sent.
+//! 1. Every request gets exactly one whole response. Only a request whose script was replaced too
+//!    often since it began may get an error, or an incomplete response if that had begun.
+//! 2. A response comes from one version, the current one when the request was received: never from
+//!    an earlier version than the current one when its first byte was sent.
 //! 3. A script that does not start changes nothing.
-//! 4. There are never more than so many replaced scripts, and none is there without work.
-//! 5. What is kept is kept: each request that counts finds the count of the one before.
-//! 6. In the end nothing is left: tasks, times, jobs, replaced scripts, connections.
+//! 4. There are never more than so many replaced scripts, and each of them has work.
+//! 5. Kept values are preserved: each counting request finds the count of the one before.
+//! 6. At the end nothing is left: tasks, times, jobs, replaced scripts, connections.
 
 use std::collections::VecDeque;
 use std::env;
@@ -27,16 +27,16 @@ use crate::talk::{Answer, Heard, Talk};
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 300;
-/// While clients come and scripts replace each other.
+/// The time in which clients connect and scripts replace each other.
 const BUSY_MS: u64 = 6_000;
-/// Longer than anything that the script begins takes.
+/// Longer than any work that the script begins.
 const WORK_MAX_MS: u64 = 5_000;
-/// Longer than the longest time that a task is given.
+/// Longer than the longest time limit of a task.
 const TIMES_MAX_MS: u64 = 660_000;
-/// A run that is longer hangs.
+/// A run that takes longer has hung.
 const RUN_MAX_MS: u64 = 60_000;
 
-/// `@` stands for its version.
+/// `@` is replaced by the version.
 const SCRIPT: &str = r#"
 local LINE = "version @\n"
 local function last(req) return "end " .. req.params.id .. "\n" end
@@ -99,10 +99,10 @@ end)
 pinion.every(60, function() pinion.keep.minutes = (pinion.keep.minutes or 0) + 1 end)
 "#;
 
-/// What may stand behind a script that does not start.
+/// Suffixes of a script that make its start fail.
 const BROKEN: [&str; 3] = ["\nthis is no Lua", "\nerror('not today')", "\npinion.sleep(1)"];
 
-/// What is asked for, and how many lines with the version its answer has.
+/// The kinds of requests, and the number of lines with the version in their responses.
 const KINDS: [(&str, usize); 10] = [
     ("now", 1),
     ("sleep", 2),
@@ -111,42 +111,42 @@ const KINDS: [(&str, usize); 10] = [
     ("gather", 2),
     ("cached", 1),
     ("file", 1),
-    // What follows counts something; a client that goes away asks for none of it.
+    // The following kinds count something, so a client that disconnects early sends none of them.
     ("spawn", 1),
     ("send", 1),
     ("count", 1),
 ];
-/// What waits for as long as it is told to.
+/// The kind that waits for a given time.
 const SLEEP: usize = 1;
-/// How many of these count nothing.
+/// The number of kinds that count nothing.
 const COUNTING_NOTHING: u64 = 7;
 
-/// A request, as its client knows it.
+/// A request and the data of its client about it.
 struct Ask {
     kind: usize,
     path: String,
-    /// What answered when its first byte was sent.
+    /// The current version when its first byte was sent.
     since_version: u32,
 }
 
-/// Somebody who asks for one thing after the other.
+/// A client that sends one request after the other.
 struct Guest {
     talk: Option<Talk>,
     asked: Option<Ask>,
     left: u32,
-    /// When it does something next by itself.
+    /// The time of its next action without an event.
     acts_at_ms: u64,
-    /// It resets its connection at this time.
+    /// The time at which it resets its connection.
     quits_at_ms: Option<u64>,
 }
 
-/// What was counted over a run.
+/// The counts of a run.
 #[derive(Debug, Default)]
 struct Tally {
     answers: u32,
-    /// By kind, whole ones only.
+    /// Complete responses by kind.
     whole: [u32; KINDS.len()],
-    /// What the requests that count have found.
+    /// The counts in the responses of counting requests.
     counts: Vec<usize>,
     /// Requests whose script was replaced too often.
     ended: u32,
@@ -159,7 +159,8 @@ struct Run<const READINESS: bool> {
     random: Random,
     folders: Folders,
     guests: Vec<Guest>,
-    /// When the next scripts come, and how many at once; none of them starts if it is 0.
+    /// The times of the next replacements, and the number of scripts in each; if it is 0, one
+    /// script comes that does not start.
     replacing: VecDeque<(u64, u32)>,
     asked: u32,
     made: u32,
@@ -201,7 +202,7 @@ impl<const READINESS: bool> Run<READINESS> {
         let mut replacing: Vec<_> = (0..random.between(1, 4))
             .map(|_| (from_ms + random.below(BUSY_MS), *random.pick(&[0, 1, 1, 2])))
             .collect();
-        // Many in a row, at once or with requests in between.
+        // Many replacements in a row, at once or with requests in between.
         let row_ms = from_ms + random.below(BUSY_MS / 2);
         let apart_ms = *random.pick(&[0, 50, 100, 200]);
         let row = random.below(2) * (OLD_VMS_MAX as u64 + 2);
@@ -212,7 +213,7 @@ impl<const READINESS: bool> Run<READINESS> {
         Self { stage, random, folders, guests, replacing, asked, made, tally }
     }
 
-    /// Replaces what answers, if it is time; when it is next.
+    /// Replaces the script if it is time; returns the time of the next replacement.
     fn replace(&mut self) -> Option<u64> {
         while let Some((at_ms, scripts)) = self.replacing.front().copied() {
             if at_ms > self.stage.now_ms() {
@@ -235,10 +236,10 @@ impl<const READINESS: bool> Run<READINESS> {
         None
     }
 
-    /// A guest asks for something.
+    /// Creates the request of a client.
     fn request(&mut self, is_counted: bool) -> (Ask, Vec<u8>) {
         let kinds = if is_counted { KINDS.len() as u64 } else { COUNTING_NOTHING };
-        // What waits for long keeps the scripts that are replaced meanwhile.
+        // A request that waits for long keeps the scripts that are replaced meanwhile.
         let is_long = self.random.chance(300);
         let kind = if is_long { SLEEP } else { self.random.below(kinds) as usize };
         self.asked += 1;
@@ -259,7 +260,7 @@ impl<const READINESS: bool> Run<READINESS> {
         (Ask { kind, path, since_version }, request.into_bytes())
     }
 
-    /// A guest does what it can do now; false when it will do nothing more.
+    /// Performs the actions of a client that are possible now; returns false when it has finished.
     fn act(&mut self, guest: &mut Guest) -> bool {
         let now_ms = self.stage.now_ms();
         if guest.acts_at_ms > now_ms {
@@ -273,7 +274,7 @@ impl<const READINESS: bool> Run<READINESS> {
         }
         let talk = guest.talk.get_or_insert_with(|| Talk::new(&self.stage.network));
         let heard = talk.hear();
-        // Whoever only waits for an answer acts when there is news of it.
+        // A client that only waits for a response acts when a part of it arrives.
         if !(matches!(heard, Heard::Nothing) && guest.asked.is_some() && talk.has_sent()) {
             guest.acts_at_ms = now_ms + self.random.between(1, 20);
         }
@@ -302,7 +303,7 @@ impl<const READINESS: bool> Run<READINESS> {
         true
     }
 
-    /// Whether the script of a request has been replaced too often meanwhile.
+    /// Returns whether the script of a request has been replaced too often meanwhile.
     fn was_ended(&mut self, ask: &Ask) -> bool {
         let site = self.stage.worker.app();
         let begun = site.begun.get(&ask.path).copied();
@@ -334,7 +335,7 @@ impl<const READINESS: bool> Run<READINESS> {
         }
     }
 
-    /// Clients ask and scripts replace each other, until all have what they want.
+    /// Runs clients and replacements until all have finished.
     fn play(&mut self) {
         let until_ms = self.stage.now_ms() + RUN_MAX_MS;
         let mut guests = std::mem::take(&mut self.guests);
@@ -351,7 +352,7 @@ impl<const READINESS: bool> Run<READINESS> {
                 let next = times.into_iter().flatten().filter(|&at_ms| at_ms > now_ms).min();
                 next_ms = next_ms.min(next.unwrap_or(until_ms));
             }
-            // A job that was not done now is done soon.
+            // A job that was not run now is run soon.
             let jobs = self.holdings().jobs;
             let next_ms = if jobs > 0 { next_ms.min(now_ms + 1) } else { next_ms };
             self.stage.pass(next_ms);
@@ -365,7 +366,7 @@ impl<const READINESS: bool> Run<READINESS> {
         self.stage.worker.app().scripts.holdings()
     }
 
-    /// Laws 4, 5 and 6, when all clients are gone.
+    /// Checks laws 4, 5 and 6 after all clients have finished.
     fn end(&mut self) {
         self.stage.rest(WORK_MAX_MS);
         let nothing = Holdings { vms: 1, schedules: 1, ..Holdings::default() };
@@ -411,7 +412,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")))
 }
 
-/// Every seed keeps all laws. `PINION_SIM_SEED` picks one, `PINION_SIM_SEEDS` says how many.
+/// Every seed keeps all laws. `PINION_SIM_SEED` selects one, `PINION_SIM_SEEDS` sets their number.
 #[test]
 fn seeds() {
     if let Some(seed) = number("PINION_SIM_SEED") {

@@ -1,5 +1,5 @@
-//! A worker with scripts on the simulated network: the application of a server, with nothing in it
-//! but scripts that replace each other.
+//! A worker with scripts on the simulated network. Its application is that of a server with nothing
+//! but scripts, which replace each other.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,27 +26,28 @@ use pinion_lua::scripts::{
 };
 use pinion_lua::site::ScriptSite as LuaSite;
 
-/// Descriptors and memory are counted for the whole process: one stage stands at a time.
+/// Only one stage exists at a time, because descriptors and memory are counted for the whole
+/// process.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Passes of a worker after which an answer that waits for nothing is there.
+/// Passes of a worker within which a response that waits for nothing arrives.
 const PASSES: u32 = 30;
 
-/// See the module's head.
+/// An application that consists of one script, which can be replaced.
 pub(crate) struct ScriptSite {
     pub(crate) scripts: Scripts,
-    /// What answers. Versions are counted from 1.
+    /// The version of the current script, counted from 1.
     pub(crate) version: u32,
     script: Option<SiteScript>,
-    /// What takes its place, one in each pass.
+    /// The scripts that replace it, one in each pass.
     next: VecDeque<SiteProgram>,
-    /// What all of them have in common.
+    /// The settings that all versions share.
     common: LuaSite,
-    /// Which version has begun to answer a path.
+    /// The version that has begun to respond to each path.
     pub(crate) begun: HashMap<String, u32>,
 }
 
-/// A worker, its network, and who does its jobs.
+/// A worker, its network, and the queues of its jobs.
 pub(crate) struct Stage<const READINESS: bool> {
     pub(crate) network: Network,
     pub(crate) worker: Stepped<READINESS, ScriptSite>,
@@ -66,9 +67,9 @@ impl ScriptSite {
         }
     }
 
-    /// Puts a program in the place of what answers, if it starts.
+    /// Replaces the current script by a program if it starts. Returns whether it does.
     pub(crate) fn reload(&mut self, program: SiteProgram, now: Now) -> bool {
-        // On a thread of its own, as servers do it.
+        // The program is checked on a thread of its own, as in a server.
         let proving = || scripts::prove(&program, &self.common, now).is_ok();
         let is_well = thread::scope(|scope| scope.spawn(proving).join().expect("no panic"));
         self.next.extend(is_well.then_some(program));
@@ -93,7 +94,7 @@ impl ScriptSite {
     }
 }
 
-/// Answers what a script has not.
+/// Responds if the script has failed to.
 fn complete(outcome: &RequestOutcome, exchange: &mut Exchange<'_>) {
     if let RequestOutcome::Failed(failure) = outcome {
         answer(failure.status, exchange);
@@ -145,7 +146,7 @@ impl App for ScriptSite {
 }
 
 impl<const READINESS: bool> Stage<READINESS> {
-    /// With a first script, which answers.
+    /// Creates a stage with a first script.
     pub(crate) fn new(seed: u64, faults: Faults, program: SiteProgram) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let protocol = Protocol::Http(Protocols { http1: true, http2: false });
@@ -166,23 +167,23 @@ impl<const READINESS: bool> Stage<READINESS> {
         self.network.now().monotonic_ms
     }
 
-    /// Puts a program in the place of what answers, if it starts.
+    /// Replaces the current script by a program if it starts. Returns whether it does.
     pub(crate) fn reload(&mut self, program: SiteProgram) -> bool {
         let now = self.network.now();
         self.worker.app().reload(program, now)
     }
 
-    /// One pass, in which time passes until something happens, at the latest at `until_ms`.
+    /// Runs one pass, in which time passes until something happens, at the latest at `until_ms`.
     pub(crate) fn pass(&mut self, until_ms: u64) {
         let now_ms = self.now_ms();
-        // The network sees no work beside requests: a worker that has some waits for it, not for
-        // nothing. One that never gets done with it ends at the most waits of a moment.
+        // The network does not know work other than requests, so a worker with due work does not
+        // wait. A worker that never completes such work exceeds the number of waits of one time.
         let is_due = self.worker.app().alarm_ms().is_some_and(|at_ms| at_ms <= now_ms);
         self.network.act_at(Some(if is_due { now_ms } else { until_ms }));
         self.worker.pass().expect("a pass");
     }
 
-    /// Nobody does anything but the worker and its jobs, for so long.
+    /// Runs only the worker and its jobs for so long.
     pub(crate) fn rest(&mut self, ms: u64) {
         let until_ms = self.now_ms() + ms;
         while self.now_ms() < until_ms {
@@ -192,7 +193,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         self.settle();
     }
 
-    /// What waits for nothing is done.
+    /// Runs all work that waits for nothing.
     pub(crate) fn settle(&mut self) {
         for _ in 0..PASSES {
             let now_ms = self.now_ms();

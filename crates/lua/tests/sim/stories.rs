@@ -1,4 +1,4 @@
-//! The shortest stories of what must hold when scripts replace each other.
+//! The shortest scenarios of the laws for scripts that replace each other.
 
 use pinion_engine::backend::sim::Faults;
 use pinion_lua::limits::{OLD_VMS_MAX, TASKS_PER_PASS};
@@ -34,7 +34,7 @@ pub(crate) fn text(stage: &mut Stage<true>, path: &str) -> String {
     heard(&mut ask(stage, path)).text().to_owned()
 }
 
-/// What a script hears of the time is what the worker's clocks show.
+/// The time in scripts is that of the worker's clocks.
 #[test]
 fn the_time_in_scripts_is_that_of_the_worker() {
     let key = "0123456789abcdef".repeat(2);
@@ -62,8 +62,8 @@ fn the_time_in_scripts_is_that_of_the_worker() {
     assert_eq!(text(&mut stage, "/token/3"), "the token has expired");
 }
 
-/// Each minute of the clock brings one run of cron, and a run that takes longer than its time is
-/// not overtaken.
+/// Each minute of the clock causes one run of cron, and a run that takes longer than its interval
+/// is not started a second time.
 #[test]
 fn what_is_repeated_comes_when_it_is_due_and_once_at_a_time() {
     let mut stage = stage(
@@ -81,11 +81,12 @@ fn what_is_repeated_comes_when_it_is_due_and_once_at_a_time() {
     );
     stage.rest(600_000);
     let seen = text(&mut stage, "/seen");
-    // Of every four times that a run is due it takes the first, and is at work at the others.
+    // Of every four times at which a run is due it starts at the first, and is still running at the
+    // others.
     assert_eq!(seen, "10 150 1");
 }
 
-/// A replaced script goes when its last work does, however late that work could have been.
+/// A replaced script is dropped when its last work ends, however late that work could have been.
 #[test]
 fn a_replaced_script_goes_with_its_last_work() {
     let script = r#"
@@ -106,8 +107,8 @@ fn a_replaced_script_goes_with_its_last_work() {
     assert_eq!(stage.worker.app().scripts.holdings().old_vms, 0);
 }
 
-/// One too many replaced scripts, and the requests of the oldest are told so; what it would do
-/// behind them is not begun.
+/// If one script too many is replaced, the requests of the oldest one get an error; its work after
+/// the responses is not begun.
 #[test]
 fn of_too_many_replaced_scripts_the_oldest_ends() {
     let script = |version: u32| {
@@ -143,8 +144,8 @@ fn of_too_many_replaced_scripts_the_oldest_ends() {
     assert_eq!(stage.worker.app().scripts.holdings().old_vms, 0);
 }
 
-/// What is due at once beside requests takes as many passes as it has shares, and no wait between
-/// them; then the worker waits for what is due next.
+/// Work without requests that is due at once takes as many passes as it has shares, without waits
+/// in between; then the worker waits for the next due work.
 #[test]
 fn much_work_that_is_due_at_once_takes_its_shares_of_passes() {
     const SHARES: usize = 10;
@@ -170,14 +171,14 @@ fn much_work_that_is_due_at_once_takes_its_shares_of_passes() {
         stage.pass(until_ms);
         passes += 1;
     }
-    // A pass takes no more than its share, and less where its time is over before that. The last
-    // pass finds nothing left.
+    // A pass does no more than its share, and less if its time ends earlier. The last pass finds
+    // nothing left.
     assert!((SHARES + 1..=SHARES * 3).contains(&passes), "{passes}");
     assert_eq!(stage.worker.app().scripts.holdings().ready, 0);
     assert_eq!(text(&mut stage, "/done"), (SHARES * TASKS_PER_PASS).to_string());
 }
 
-/// A script that has nothing left to do when it is replaced takes no other's place.
+/// A script without work when it is replaced does not count as a replaced one.
 #[test]
 fn a_replaced_script_without_work_ends_no_other() {
     let script = |version: u32| {

@@ -2,10 +2,11 @@
 
 use pinion_engine::backend::sim::{Client, Connect, Network, Read};
 
-/// Bytes that fit between the server and a client: less than a large answer, so that it waits.
+/// Bytes that fit between the server and a client: less than a large response, so that the response
+/// has to wait.
 const WINDOW_BYTES: usize = 30_000;
 
-/// A connection, and the request that is on it.
+/// A connection, and the current request on it.
 pub(crate) struct Talk {
     network: Network,
     client: Client,
@@ -13,7 +14,7 @@ pub(crate) struct Talk {
     came: Vec<u8>,
 }
 
-/// An answer, whole.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -21,18 +22,18 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-/// What has become of a request.
+/// The progress of a request.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// More has to come.
+    /// More has to arrive.
     Nothing,
     Answer(Answer),
-    /// The connection is closed, in the middle of the answer or before it.
+    /// The connection is closed, in the middle of the response or before it.
     Closed,
 }
 
 impl Answer {
-    /// The value of a field, which is written as the server writes it.
+    /// Returns the value of a field, whose name is in the case that the server uses.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let of_name = |line: &&str| line.len() > name.len() && line.starts_with(name);
         let line = self.head.lines().find(of_name)?;
@@ -45,7 +46,7 @@ impl Answer {
 }
 
 impl Talk {
-    /// A new connection that no chance breaks.
+    /// Opens a new connection that no fault breaks.
     pub(crate) fn new(network: &Network) -> Self {
         let window_bytes = WINDOW_BYTES;
         let connect = Connect { listener: 0, window_bytes, local: false, protected: true };
@@ -53,7 +54,7 @@ impl Talk {
         Self { network: network.clone(), client, unsent: Vec::new(), came: Vec::new() }
     }
 
-    /// Asks for something, the answer before being whole.
+    /// Queues a request after the previous response is complete.
     pub(crate) fn ask(&mut self, request: &[u8]) {
         assert!(self.unsent.is_empty() && self.came.is_empty(), "one request at a time");
         self.unsent.extend_from_slice(request);
@@ -70,12 +71,12 @@ impl Talk {
         self.unsent.is_empty()
     }
 
-    /// Whether some of the answer has come.
+    /// Returns whether a part of the response has arrived.
     pub(crate) fn has_begun(&self) -> bool {
         !self.came.is_empty()
     }
 
-    /// Reads what has come.
+    /// Reads the available bytes.
     pub(crate) fn hear(&mut self) -> Heard {
         let read = self.network.read(self.client, usize::MAX, &mut self.came);
         match taken(&mut self.came) {
@@ -95,7 +96,7 @@ impl Talk {
     }
 }
 
-/// Takes the first answer off what has come, if it is whole.
+/// Removes the first response from the received bytes, if it is complete.
 fn taken(came: &mut Vec<u8>) -> Option<Answer> {
     let head_bytes = came.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8(came[..head_bytes].to_vec()).expect("a head is text");
@@ -116,7 +117,7 @@ fn taken(came: &mut Vec<u8>) -> Option<Answer> {
     Some(answer)
 }
 
-/// Content in chunks; how many bytes it takes, if all of it is there.
+/// Decodes chunked content; returns the number of its bytes, if it is complete.
 fn chunks(came: &[u8], into: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {

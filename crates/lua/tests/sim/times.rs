@@ -1,5 +1,5 @@
-//! How long a request may take: its own time runs out, and stands still while its client is slow
-//! to take the answer, which has an end too.
+//! The time limit of a request: its own time runs out, but is paused while its client reads the
+//! response slowly, which has a limit too.
 
 use pinion_engine::backend::sim::Faults;
 use pinion_jobs::folders::Folders;
@@ -12,14 +12,14 @@ use crate::stage::Stage;
 use crate::stories::{ask, program, text};
 use crate::talk::{Heard, Talk};
 
-/// A slow client reads once in so many milliseconds what the network holds for it: less often, and
-/// the engine takes it for one that has gone.
+/// Milliseconds between two reads of a slow client: if it read less often, the engine would close
+/// it as stalled.
 const PAUSE_MS: u64 = 20_000;
-/// How often it does so at most.
+/// The most reads.
 const PAUSES_MAX: u32 = 1_000;
 
-/// What a handler writes, and what stands in the file: more than is on its way at once, so that a
-/// client that reads so takes minutes for it.
+/// The bytes that a handler writes, and those of the file: more than is on its way at once, so that
+/// a slow client takes minutes to read it.
 const ANSWER_BYTES: usize = 1_000_000;
 
 const SCRIPT: &str = r#"
@@ -65,8 +65,7 @@ fn with_file(program: SiteProgram) -> SiteProgram {
     program.with_folders(Folders::open(&[folder], |_| None).expect("opened"))
 }
 
-/// What comes of a request, and after how many milliseconds, for a client that takes its answer
-/// slowly.
+/// Returns the result of a request, and the milliseconds until it, for a client that reads slowly.
 fn taken_slowly(stage: &mut Stage<true>, mut talk: Talk) -> (Heard, u64) {
     let from_ms = stage.now_ms();
     for _ in 0..PAUSES_MAX {
@@ -79,12 +78,12 @@ fn taken_slowly(stage: &mut Stage<true>, mut talk: Talk) -> (Heard, u64) {
     panic!("no end of an answer");
 }
 
-/// Whether what has come is an answer of that many bytes.
+/// Returns whether a response with so many bytes of content has arrived.
 fn is_whole(heard: &Heard, bytes: usize) -> bool {
     matches!(heard, Heard::Answer(answer) if answer.status == 200 && answer.body.len() == bytes)
 }
 
-/// A script that takes the place of another one meanwhile changes nothing for it.
+/// A script that is replaced meanwhile does not affect the response.
 #[test]
 fn an_answer_that_is_written_is_taken_as_slowly_as_its_client_is() {
     let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
@@ -95,7 +94,7 @@ fn an_answer_that_is_written_is_taken_as_slowly_as_its_client_is() {
     assert!(ms > 10 * WALL_MAX_MS, "{ms} ms are no time");
 }
 
-/// The time it has waited for its client is all that a handler is given back.
+/// A handler only gets back the time for which it has waited for its client.
 #[test]
 fn the_own_time_of_a_handler_with_a_slow_client_runs_out() {
     let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
@@ -114,7 +113,7 @@ fn a_file_is_taken_as_slowly_as_its_client_is() {
     assert!(ms > 10 * WALL_MAX_MS, "{ms} ms are no time");
 }
 
-/// Behind a file a handler has its time once more, as long as its operator has said.
+/// After a file a handler has its time limit once more, as the operator has set it.
 #[test]
 fn a_handler_has_no_more_than_its_own_time_behind_a_file() {
     for (wall_ms, state) in [(1_000, "sent"), (2_000, "slept")] {
@@ -133,8 +132,8 @@ fn a_handler_has_no_more_than_its_own_time_behind_a_file() {
     }
 }
 
-/// The time of a stream counts from one write to the next. One that writes nothing is ended,
-/// however often it flushes that.
+/// The time of a stream counts from one write to the next. A stream without writes ends, however
+/// often it is flushed.
 #[test]
 fn a_stream_has_its_time_anew_with_each_write() {
     for (target, is_complete) in [("/events", true), ("/silence", false)] {
@@ -154,7 +153,7 @@ fn a_stream_has_its_time_anew_with_each_write() {
     }
 }
 
-/// A client that takes a little now and then, and never all of it, does not keep its handler.
+/// A client that reads a little now and then, and never all of it, does not keep its handler.
 #[test]
 fn an_answer_is_not_taken_for_ever() {
     let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
@@ -163,6 +162,6 @@ fn an_answer_is_not_taken_for_ever() {
     assert!(matches!(heard, Heard::Closed), "{ms} ms");
     let most_ms = ROOM_WAIT_MAX_MS + WALL_MAX_MS;
     assert!((ROOM_WAIT_MAX_MS..=most_ms + 2 * PAUSE_MS).contains(&ms), "{ms} ms");
-    // Its worker is well.
+    // Its worker still responds.
     assert_eq!(text(&mut stage, "/state/1"), "nil");
 }

@@ -1,4 +1,4 @@
-//! Workers that get no memory: whoever needs it pays, and everybody else goes on.
+//! Workers without memory: only connections that need memory fail, and the others continue.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -10,10 +10,11 @@ use crate::counting::refused;
 use crate::site::Site;
 use crate::{TURN, exchange, log_of, request};
 
-/// How many calls of the allocator succeed before all fail: so that each kind of call is among the
-/// first that do.
+/// Numbers of successful allocations before all fail, so that each kind of allocation is among the
+/// first failures.
 const GRANTED: [u64; 16] = [0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 48, 64];
-/// Clients of a round, and by how many more they are in the next, so that tables have to grow.
+/// Clients of a round, and the number of clients that each next round adds, so that tables have to
+/// grow.
 const CLIENTS: usize = 14;
 const MORE_CLIENTS: usize = 6;
 
@@ -35,30 +36,31 @@ fn a_worker_without_memory_goes_on() {
                 assert_eq!(status, "200", "{io}, {name}: after {granted} granted calls");
             }
             assert!(refusals > 0, "{io}, {name}: nobody asked for memory");
-            // It has asked for nothing meanwhile.
+            // The connection has sent nothing meanwhile.
             assert_eq!(exchange(&mut idle, &request("GET /", ""), 1).status, "200", "{io}, {name}");
         }
         std::fs::remove_file(&log).expect("removed");
     }
 }
 
-/// Clients that need memory and may not get any.
+/// Runs clients that need memory and may get none.
 fn starve(site: &Site, clients: usize) {
     let clients: Vec<UnixStream> = (0..clients)
         .map(|number| {
             let mut client = site.connect();
             client.set_nonblocking(true).expect("set");
-            // Whoever is cut off may find that out here.
+            // The write fails if the connection was closed already.
             let _cut_off = client.write(&needy(number));
             client
         })
         .collect();
-    // No answer is owed that could be waited for.
+    // No response is due that the test could wait for.
     thread::sleep(Duration::from_millis(20));
     drop(clients);
 }
 
-/// Half heads, half bodies, answers that nobody reads: from the archive, made up, of many ranges.
+/// Returns incomplete heads, incomplete bodies, or requests whose responses are not read: from the
+/// archive, generated, of many ranges.
 fn needy(number: usize) -> Vec<u8> {
     let ranges = "Range: bytes=0-1,10-11,5000-15000,20000-20001\r\n";
     match number % 7 {

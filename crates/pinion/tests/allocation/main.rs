@@ -1,6 +1,6 @@
-//! No static answer takes memory, from the first byte of a request to the last of its answer: the
-//! whole program serves a site in this process, under an allocator that counts what its workers
-//! ask for. And where memory is taken, it may be refused.
+//! No static response allocates memory, from the first byte of a request to the last byte of its
+//! response: the whole program serves a site in this process, under an allocator that counts the
+//! calls of its workers. Where memory is allocated, the allocation may fail.
 
 mod counting;
 mod exhaustion;
@@ -19,19 +19,19 @@ use std::thread;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What happens before the count: tables, queues and spare buffers come to their size.
+/// Rounds before the count, in which tables, queues and spare buffers reach their size.
 const WARM_UP_ROUNDS: usize = 200;
-/// What is counted: so many that an allocation now and then shows too.
+/// Counted rounds: enough to show a rare allocation too.
 const ROUNDS: usize = 1000;
 
-/// What a test looks at of a response.
+/// The parts of a response that tests check.
 struct Response {
     status: String,
     entity_tag: String,
     content_bytes: usize,
 }
 
-/// Sends `request` and reads so many responses; returns the first.
+/// Sends `request` and reads so many responses; returns the first one.
 fn exchange(stream: &mut UnixStream, request: &[u8], answers: usize) -> Response {
     stream.write_all(request).expect("sent");
     let mut held = Vec::new();
@@ -73,7 +73,7 @@ fn request(method_and_target: &str, fields: &str) -> Vec<u8> {
     format!("{method_and_target} HTTP/1.1\r\nHost: example.org\r\n{fields}\r\n").into_bytes()
 }
 
-/// Every kind of answer: its name, the request, how many answers it gets, the status.
+/// Returns every kind of response: its name, the request, the number of responses, and the status.
 fn kinds(tag: &str) -> Vec<(&'static str, Vec<u8>, usize, &'static str)> {
     let get = |target: &str, fields: &str| request(&format!("GET {target}"), fields);
     let codings = "Accept-Encoding: gzip, br\r\n";
@@ -126,7 +126,7 @@ fn log_of(name: &str) -> String {
     path.display().to_string()
 }
 
-/// Tests run one after the other: what they count or refuse are the calls of all workers.
+/// Lets tests run one after the other, because they count or refuse the calls of all workers.
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]

@@ -1,4 +1,4 @@
-//! `pinion build`: what it tells, and what it leaves behind when it fails.
+//! `pinion build`: its output, and the files that remain after a failure.
 
 use crate::folder::Folder;
 use crate::program::{build_site, command, members, run};
@@ -11,7 +11,7 @@ fn a_build_is_one_line_and_one_file() {
     assert_eq!((built.code, built.stdout.as_slice()), (0, &b""[..]));
     assert_eq!(built.stderr.lines().count(), 1, "{}", built.stderr);
     assert!(built.stderr.contains("site.pinion: 4 files"), "{}", built.stderr);
-    // One body is worth a coding; a coding without any would be noise.
+    // One body is compressed; a line about a coding without any would be noise.
     assert!(built.stderr.contains("gzip ") && built.stderr.contains("br "), "{}", built.stderr);
     folder.write("tiny/index.html", "small");
     let tiny = run(&folder, "build tiny -o tiny.pinion");
@@ -91,7 +91,7 @@ fn every_file_that_cannot_be_read_is_named_and_nothing_is_left_behind() {
     assert!(built.stderr.contains("left out docs/b: broken symbolic link"), "{}", built.stderr);
 }
 
-/// As `pinion check` does: a server would not start with the archive.
+/// A server would not start with the archive either, so the build fails as `pinion check` does.
 #[test]
 fn a_script_that_cannot_be_compiled_ends_the_build() {
     let folder = Folder::with_site();
@@ -169,7 +169,7 @@ fn a_report_replaces_a_report_and_nothing_that_somebody_would_miss() {
         assert_eq!((failed.code, failed.stdout.as_slice()), (code, &b""[..]), "{report}");
         assert!(failed.stderr.contains(hint), "{report}: {}", failed.stderr);
     }
-    // By a link that leads to it only when it is there.
+    // The path is a link to the report, whose file does not exist yet.
     symlink("later.pinion", folder.join("link.pinion")).expect("a link");
     let linked = run(&folder, "build site -o link.pinion --report later.pinion");
     assert_eq!(linked.code, 2, "{}", linked.stderr);
@@ -182,7 +182,7 @@ fn a_report_replaces_a_report_and_nothing_that_somebody_would_miss() {
     assert!(folder.read("other.pinion").starts_with(b"<!doctype html>"));
 }
 
-/// What the system refuses to root as well: a link that is longer than a name may be.
+/// A link that is longer than a name may be, which the system refuses to root as well.
 #[test]
 fn a_file_that_cannot_be_read_is_named_with_the_systems_reason() {
     let folder = Folder::with_site();
@@ -208,7 +208,7 @@ fn an_older_archive_in_the_folder_is_named() {
     assert!(quiet.stderr.starts_with(left_out), "{}", quiet.stderr);
 }
 
-/// An empty page in its place would be wrong and silent.
+/// An empty page instead of it would be wrong without an error.
 #[test]
 fn a_file_that_the_kernel_makes_up_is_named() {
     let folder = Folder::with_site();
@@ -233,7 +233,7 @@ fn an_older_archive_stays_when_a_build_fails() {
     assert!(folder.read("site.pinion") == older);
 }
 
-/// What the mistyped name of an archive must not cost: a page, a pipe that others read.
+/// A mistyped name of an archive must not overwrite other files: a page, a pipe with readers.
 #[test]
 fn what_is_no_archive_is_not_replaced() {
     let folder = Folder::with_site();

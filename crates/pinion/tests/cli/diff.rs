@@ -1,10 +1,10 @@
-//! `pinion diff`: what a release would change.
+//! `pinion diff`: the changes that a release would make.
 
 use crate::folder::Folder;
 use crate::program::{Run, members, run};
 use serde_json::{Value, json};
 
-/// Two releases of one site, as `a.pinion` and `b.pinion`.
+/// Builds two releases of one site, as `a.pinion` and `b.pinion`.
 fn releases() -> Folder {
     let folder = Folder::with_site();
     folder.write("site/gone.txt", "gone");
@@ -32,7 +32,7 @@ fn change<'a>(document: &'a Value, path: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {path} in {document}"))
 }
 
-/// What is said without the sizes of the archives, which depend on alignment.
+/// Returns the output without the sizes of the archives, which depend on alignment.
 fn lines(run: &Run) -> Vec<&str> {
     run.text().lines().filter(|line| !line.starts_with("content ")).collect()
 }
@@ -138,8 +138,8 @@ fn what_is_damaged_is_named_with_its_file() {
     assert_eq!(members(&document), ["after", "before", "changes", "error"]);
 }
 
-/// A folder's page for what is missing that answers 200 now, a redirect with another status, and
-/// rules of a pattern: each is told as what clients see of it.
+/// Builds two releases that differ in the status of the fallback page of a folder, in that of a
+/// redirect, and in rules with patterns. Each difference is reported as clients see it.
 fn statuses_and_rules() -> Folder {
     let folder = Folder::with_site();
     folder.write("site/docs/_404.html", "a page");
@@ -203,7 +203,7 @@ fn statuses_and_rules_are_in_the_document() {
         let told = (&rules[0]["path"], &rules[0]["target"], &rules[0]["status"]);
         assert_eq!(told, (&"/blog/*".into(), &target.into(), &301.into()), "{what}");
     }
-    // Of those that both have there is one, which cannot be out of order.
+    // Both archives have only one common rule, which cannot be out of order.
     assert_eq!(rules["reordered"], false);
     assert_eq!(document["summary"]["changed"], 4);
 }

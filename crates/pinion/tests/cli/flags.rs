@@ -1,5 +1,5 @@
-//! Every flag of every verb, as its help lists it: what it refuses. What the flags do is where it
-//! belongs; at the end here are those that belong nowhere else.
+//! Every flag of every verb, as its help lists it: the values that it refuses. The effects of the
+//! flags are tested elsewhere; the end of this file has those that fit nowhere else.
 
 use crate::folder::Folder;
 use crate::program::{build_site, command, run, verbs};
@@ -7,7 +7,7 @@ use crate::server::Server;
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
-/// The verbs with operands that are right: every verb needs a row.
+/// The verbs with correct operands: every verb needs a row.
 const VERBS: [(&str, &str); 24] = [
     ("build", "site -o out"),
     ("serve", "site --listen 127.0.0.1:0"),
@@ -35,10 +35,10 @@ const VERBS: [(&str, &str); 24] = [
     ("why", "site /"),
 ];
 
-/// What `run` runs: words behind it are the script's own.
+/// The script of `run`: the words after it are its own arguments.
 const SCRIPT: &str = "none.lua";
 
-/// Values that flags do not take. Whole numbers: [`NUMBERS`].
+/// Values that flags do not accept. Whole numbers are in [`NUMBERS`].
 const WRONG: [(&str, &[&str]); 74] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
@@ -145,25 +145,25 @@ const NUMBERS: [&str; 26] = [
     "--upload-space",
     "--workers",
 ];
-/// What none of them takes.
+/// Values that none of them accepts.
 const WRONG_NUMBERS: [&str; 8] =
     ["", "-1", "1.5", "1e3", "x", "0x10", "1000000001", "99999999999999999999999"];
 
 /// One flag in a help text.
 struct Flag {
-    /// `--listen`
+    /// The name, such as `--listen`.
     name: String,
-    /// `-l`
+    /// The short form, such as `-l`.
     short: Option<String>,
     takes_value: bool,
 }
 
-/// Where the descriptions of a help text begin.
+/// The column at which the descriptions of a help text begin.
 const DESCRIPTION_COLUMN: usize = 10;
 
-/// The lines of a help text that stand for flags: `  -l, --listen <ADDR>`.
+/// Returns the flags of a help text, from its lines such as `  -l, --listen <ADDR>`.
 fn flags(help: &str) -> Vec<Flag> {
-    // What stands further to the right is a description, whose lines may begin with a flag.
+    // Lines further to the right are descriptions, which may begin with a flag.
     let is_flag = |line: &&str| line.len() - line.trim_start().len() < DESCRIPTION_COLUMN;
     let lines = help.lines().filter(is_flag).map(str::trim).filter(|line| line.starts_with('-'));
     let flag = |line: &str| {
@@ -175,12 +175,12 @@ fn flags(help: &str) -> Vec<Flag> {
     lines.map(flag).filter(|flag| flag.name != "--help").collect()
 }
 
-/// A wrong command line: exit 2, one line about this flag, and nothing is done.
+/// Asserts that a command line is refused: exit 2, one line about this flag, and no effect.
 #[track_caller]
 fn is_refused(folder: &Folder, verb: &str, operands: &str, words: &[&str], about: &str) {
     let misses_value = matches!(words, [word] if !word.contains('='));
     let (before, behind) = match operands {
-        // Without a value a flag would take the operand for it.
+        // Without a value a flag would take the operand as its value.
         SCRIPT if misses_value => ("", None),
         SCRIPT => ("", Some(SCRIPT)),
         operands => (operands, None),
@@ -218,7 +218,7 @@ fn every_flag_refuses_what_it_does_not_take_and_is_named() {
                 is_refused(&folder, verb, operands, &[short], name);
             }
             for value in wrong_values(name) {
-                // As one word, so that what begins with a dash is a value too.
+                // The flag and the value are one word, so that a value may begin with a dash.
                 is_refused(&folder, verb, operands, &[&format!("{name}={value}")], name);
             }
             seen.insert(name.to_owned());
@@ -230,7 +230,7 @@ fn every_flag_refuses_what_it_does_not_take_and_is_named() {
     assert_eq!(folder.names(), ["site", "site.pinion"]);
 }
 
-/// What a flag does not take; every flag that takes a value needs a row.
+/// Returns values that a flag refuses; every flag with a value needs a row.
 fn wrong_values(flag: &str) -> &'static [&'static str] {
     if NUMBERS.contains(&flag) {
         return &WRONG_NUMBERS;

@@ -1,15 +1,15 @@
-//! The help of the program and of its verbs: what stands where, and what it says about defaults.
+//! The help of the program and of its verbs: its structure, and its statements about defaults.
 
 use crate::folder::Folder;
 use crate::program::{build_site, run, verbs};
 use std::path::Path;
 
-/// The text of `pinion VERB --help`.
+/// Returns the text of `pinion VERB --help`.
 fn help(folder: &Folder, verb: &str) -> String {
     run(folder, &format!("{verb} --help")).text().to_owned()
 }
 
-/// The description of a flag in a help text, in one line.
+/// Returns the description of a flag in a help text, in one line.
 #[track_caller]
 fn about(help: &str, flag: &str) -> String {
     let is_own = |line: &&str| {
@@ -71,7 +71,7 @@ fn flags_stand_in_groups_whose_order_is_that_of_the_reference() {
     }
 }
 
-/// Nothing is given by default: that is said in words, and neither by silence nor by a number.
+/// A flag without a default value says so in words, and neither by silence nor by a number.
 #[test]
 fn a_default_that_is_nothing_is_said_in_words() {
     let folder = Folder::new();
@@ -117,8 +117,8 @@ fn flags_that_may_be_repeated_say_so() {
     }
 }
 
-/// The help says what a limit of scripts means for a client; crates/lua and
-/// tests/tests/black_box/lua_bounds.rs show that it is so.
+/// The help names the effect of a limit of scripts on a client; crates/lua and
+/// tests/tests/black_box/lua_bounds.rs test that effect.
 #[test]
 fn limits_of_scripts_say_what_clients_get() {
     let folder = Folder::new();
@@ -141,7 +141,7 @@ fn folders_are_called_so() {
     assert!(serve.contains("--lua-folder <NAME=DIR>") && serve.contains("--cert <FILE>"));
 }
 
-/// What is not there is named, with what to give.
+/// An error about a missing path names the path and the expected kind of file.
 #[test]
 fn a_path_that_leads_nowhere_is_named_with_what_to_give() {
     let folder = Folder::with_site();

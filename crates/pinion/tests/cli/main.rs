@@ -1,4 +1,4 @@
-//! The program as a user meets it: what it prints, what it exits with, what it serves.
+//! The program as a user runs it: its output, its exit statuses and its responses.
 
 mod archives;
 mod building;

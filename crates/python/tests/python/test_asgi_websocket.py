@@ -300,7 +300,7 @@ class WebSockets(unittest.TestCase):
             socket.send_piece(piece[1:], 1)
             sent += len(piece)
         self.assertEqual(socket.wanted, 65536 - sent)
-        # As the application has received none of them, nothing more is asked for.
+        # As the application has received none of them, it requests nothing more.
         self.assertEqual(self.seen(), [])
         self.assertFalse([one for one in self.link.others if one.request == socket.number])
         for _ in range(4):

@@ -229,7 +229,7 @@ class Flow(unittest.TestCase):
             self.assertEqual(frame.kind, PIECE)
             sent += len(frame.content)
         self.assertEqual(sent, 256 * 1024)
-        # It answers while it waits for room.
+        # The application responds while it waits for flow control.
         self.assertEqual(self.take_back(99), [])
         self.link.send(ROOM, number, struct.pack('<I', 5))
         self.assertEqual(self.link.frame_of(number).content, b'x' * 5)
@@ -296,7 +296,7 @@ class Flow(unittest.TestCase):
         other = self.child.connect()
         other.batch(*self.hellos(3))
         other.close()
-        # What is read after the second answer was sent after the end of the other connection.
+        # The data read after the second response was sent after the end of the other connection.
         for _ in range(2):
             self.assertEqual(self.take_back(99), [])
         self.go()

@@ -1,5 +1,5 @@
-//! What answers when nothing else does: fallback pages, the page of a single-page site. And what
-//! answers in another form: JSON variants.
+//! Responses for missing paths: fallback pages, and the page of a single-page site. Also responses
+//! in another form: JSON variants.
 
 use pinion_archive::{NewEntry, Role};
 use pinion_http::coding::Coding;
@@ -8,7 +8,8 @@ use crate::site::{Maker, ask_archive, resource};
 
 const APP: &[u8] = b"<!doctype html><title>App</title>";
 
-/// A site with a single page, a not-found page, and a folder that answers everything itself.
+/// Returns a site with a single page, a not-found page, and a folder whose fallback page has status
+/// 200.
 fn site() -> Vec<u8> {
     let mut m = Maker::new();
     let html = m.shared(Role::Ordinary, 200, "text/html");
@@ -69,7 +70,7 @@ fn what_a_page_asks_for_stays_missing() {
     assert_eq!((status, body.starts_with(b"{\"title\":\"Not Found\",")), (404, true));
 }
 
-/// The deepest folder wins, whichever status its page has.
+/// The deepest folder has precedence, whatever the status of its page.
 #[test]
 fn a_fallback_of_status_200_comes_before_the_single_page() {
     let navigate = "Sec-Fetch-Mode: navigate";

@@ -1,17 +1,17 @@
-//! What a site answers, read off its files and the rules as people write them, one sentence of
-//! docs/resolution.md after the other. Slow, and nothing but the standard library: what is compiled
-//! is compared with it.
+//! Computes the response of a site from its files and the rules in their source form, following
+//! docs/resolution.md sentence by sentence. It is slow and uses only the standard library. Tests
+//! compare the compiled site with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A line of `_redirects`, taken apart; escapes of the path and the query are decoded.
+/// A parsed line of `_redirects`; escapes of the path and the query are decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// In lower case; empty for any, else perhaps with `*.` at the front.
+    /// In lower case; empty for any host. It may begin with `*.`.
     pub(crate) host: String,
-    /// `/a/:name/*`
+    /// A path such as `/a/:name/*`.
     pub(crate) from: String,
-    /// `key` and `value` or `:name`.
+    /// Pairs of a key and a value or `:name`.
     pub(crate) query: Vec<(String, String)>,
     /// A path or a URL, with `:name` and `:splat`.
     pub(crate) to: String,
@@ -19,14 +19,15 @@ pub(crate) struct Rule {
     pub(crate) force: bool,
 }
 
-/// All there is to know about a site.
+/// The data of a site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Site {
-    /// What has an entry of its own: files, index files, short paths.
+    /// The paths with an entry: files, index files, short paths.
     pub(crate) pages: BTreeSet<String>,
-    /// In the order in which they are tried.
+    /// The rules in the order in which they are tried.
     pub(crate) rules: Vec<Rule>,
-    /// Status of the fallback page of a folder, which has a slash on both ends.
+    /// The status of the fallback page of each folder. The path of a folder begins and ends with a
+    /// slash.
     pub(crate) fallbacks: BTreeMap<String, u16>,
     /// Whether there is a single-page fallback.
     pub(crate) single_page: bool,
@@ -39,9 +40,9 @@ pub(crate) struct Site {
 pub(crate) struct Request {
     pub(crate) host: String,
     pub(crate) path: String,
-    /// As sent.
+    /// The query as it was sent.
     pub(crate) query: Option<String>,
-    /// Whether somebody goes to a page.
+    /// Whether the request is the navigation of a browser to a page.
     pub(crate) navigation: bool,
 }
 
@@ -57,7 +58,7 @@ pub(crate) enum Answer {
     NotFound,
 }
 
-/// What was captured, by name; whatever a `*` stands for is `splat`.
+/// The captured texts by name; the name of the text that a `*` matches is `splat`.
 type Captures = BTreeMap<String, String>;
 
 pub(crate) fn resolve(site: &Site, request: &Request) -> Answer {
@@ -94,7 +95,7 @@ fn fallback(site: &Site, request: &Request) -> Answer {
     nearest_page(site, path, request)
 }
 
-/// The page for what is missing at a path.
+/// Returns the fallback page of a missing path.
 fn nearest_page(site: &Site, path: &str, request: &Request) -> Answer {
     let folders = path.rmatch_indices('/').map(|(slash, _)| &path[..=slash]);
     let page = folders.filter_map(|folder| Some((*site.fallbacks.get(folder)?, folder))).next();
@@ -108,7 +109,8 @@ fn nearest_page(site: &Site, path: &str, request: &Request) -> Answer {
     }
 }
 
-/// What a request for the target of a rewrite would get, the other slash form at once.
+/// Returns the response of the target of a rewrite. The other slash form is used without a
+/// redirect.
 fn target(site: &Site, status: u16, key: String, request: &Request) -> Answer {
     if site.pages.contains(&key) {
         return Answer::Page(status, key);
@@ -128,7 +130,7 @@ fn target(site: &Site, status: u16, key: String, request: &Request) -> Answer {
     nearest_page(site, &key, request)
 }
 
-/// What a rule answers.
+/// Returns the response of a rule.
 fn apply(rule: &Rule, captures: &Captures, site: &Site, request: &Request) -> Answer {
     if !(300..400).contains(&rule.status) {
         let key = filled(&rule.to, |name, _| captures.get(name).cloned());
@@ -156,7 +158,7 @@ fn with_query(path: &str, request: &Request) -> String {
     }
 }
 
-/// A target with its names replaced; `value` gets the name and what stands before it.
+/// Returns a target with its names replaced; `value` gets the name and the text in front of it.
 fn filled(to: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = to;
@@ -173,7 +175,7 @@ fn filled(to: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
     out + rest
 }
 
-/// What a rule captures, None when it does not match.
+/// Returns the captures of a rule, or `None` if it does not match.
 fn captures(rule: &Rule, request: &Request) -> Option<Captures> {
     let host = request.host.to_ascii_lowercase();
     let host = host.rsplit_once(':').map_or(host.as_str(), |(host, _port)| host);
@@ -215,7 +217,7 @@ fn path_captures(from: &str, path: &str) -> Option<Captures> {
     let mut captures = Captures::new();
     for (rank, part) in pattern.iter().enumerate() {
         if let Some(prefix) = part.strip_suffix('*') {
-            // Whatever follows, with the slash at the end if there is one.
+            // The rest of the path is captured, with the slash at its end if there is one.
             let rest = all.get(rank..).unwrap_or_default().join("/");
             captures.insert("splat".to_owned(), rest.strip_prefix(prefix)?.to_owned());
             return Some(captures);
@@ -233,7 +235,7 @@ fn path_captures(from: &str, path: &str) -> Option<Captures> {
     (pattern.len() == asked.len()).then_some(captures)
 }
 
-/// A query's key or value; `+` is a space.
+/// Decodes a key or value of a query; `+` is a space.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::new(), 0);
@@ -253,9 +255,9 @@ fn decoded(text: &str) -> String {
     String::from_utf8(out).expect("tests ask for text")
 }
 
-/// Besides letters and digits, what stays as it is in a path (RFC 3986 §3.3) …
+/// The characters that are not escaped in a path, besides letters and digits (RFC 3986 §3.3).
 const PATH: &str = "/-._~!$&'()*+,;=:@";
-/// … and in a value of a query.
+/// The characters that are not escaped in a value of a query.
 const VALUE: &str = "/-._~!$'()*,:@";
 
 fn escaped(text: &str, plain: &str) -> String {

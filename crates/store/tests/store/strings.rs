@@ -57,7 +57,7 @@ fn memory_is_counted() {
         store.say(&format!("DEL key:{number}"));
     }
     store.say("DEL long");
-    // What is left are empty tables, and what shards have not reported.
+    // Only empty tables are left, and bytes that shards have not reported yet.
     let most = SHARDS * REPORTED_STEP_BYTES;
     assert!(store.store.used_bytes() < most, "{}", store.store.used_bytes());
 }

@@ -1,8 +1,8 @@
-//! How a value is escaped, by where it stands.
+//! The escaping of a value depends on its context.
 
 use crate::site::{alone, compiled, page};
 
-/// Each `$` is a value; the letters behind the page are what each one is escaped by.
+/// Checks a page in which each `$` is a value; `expected` has the escaping of each.
 fn check(text: &str, expected: &[&str]) {
     let shown = alone(&text.replace('$', "#[[1]]").replace('§', "$"));
     let mut found = Vec::new();
@@ -158,7 +158,7 @@ fn contexts_are_named() {
     }
 }
 
-/// Whatever leaves a loop or a function, it leaves the page where the other ways do.
+/// Jumps out of loops and functions must leave the page in the same context as the other ways.
 #[test]
 fn jumps_end_in_one_place() {
     let taken: Vec<_> = [
@@ -205,7 +205,7 @@ fn where_nothing_can_be_escaped_only_raw_values_stand() {
     }
 }
 
-/// Attributes by which a page loads code, or sends what its user types.
+/// Attributes by which a page loads code, or sends the input of its user.
 const LOADING: &[&str] = &[
     "<script src='URL'>",
     "<SCRIPT async SRC='URL'>",
@@ -238,7 +238,7 @@ const LOADING: &[&str] = &[
     "<h#[[1]] src='URL'>",
 ];
 
-/// What may stand in the place of `URL` there, and what may not unless the page vouches for it.
+/// Values that are allowed in the place of `URL` there, and those that need `:trusted`.
 #[test]
 fn urls_of_code_have_a_host_that_the_page_names() {
     for tag in LOADING {
@@ -292,7 +292,7 @@ fn urls_of_code_have_a_host_that_the_page_names() {
         let text = fine.replace('$', "#[[1]]");
         assert!(compiled(&[("/p.dyn.html", &text)]).is_ok(), "{text}");
     }
-    // Feeds have a `link`, too, which is none of HTML.
+    // Feeds also have a `link` element, which is not that of HTML.
     let feed = "<feed xmlns='http://www.w3.org/2005/Atom'><link href='#[[1]]' rel='self'/></feed>";
     assert_eq!(page(&[("/feed.dyn.atom", feed)]).matches("{url 1}").count(), 1);
     let page = "<html xmlns='http://www.w3.org/1999/xhtml'><link href='#[[1]]'/></html>";
@@ -300,7 +300,7 @@ fn urls_of_code_have_a_host_that_the_page_names() {
     assert!(compiled(&[("/p.dyn.svg", "<svg:script href='#[[1]]'/>")]).is_err());
 }
 
-/// A page that follows by itself, and modules that others load, are chosen by the page.
+/// The page itself decides which page follows, and which modules are loaded.
 #[test]
 fn values_decide_neither_on_the_next_page_nor_on_modules() {
     for (open, why) in [
@@ -372,7 +372,7 @@ fn trust_is_declared_where_it_is_needed() {
     for plain in ["/p.dyn.txt", "/p.dyn.css", "/p.dyn.js"] {
         assert!(compiled(&[(plain, "#[[1:trusted]]")]).is_err(), "{plain}");
     }
-    // It is escaped all the same, and its scheme is looked at.
+    // The value is still escaped, and its scheme is checked.
     check(
         "<script src='#[[1:trusted]]'></script><iframe src='https://#[[1 : trusted ]]'>",
         &["url", "url_path"],
@@ -380,7 +380,7 @@ fn trust_is_declared_where_it_is_needed() {
     assert_eq!(alone("#[[({ trusted = 7 }).trusted]]"), "7");
 }
 
-/// What SVG animates may be the address of a link.
+/// SVG can animate the address of a link.
 #[test]
 fn animations_of_links_take_no_values() {
     for attribute in ["values", "from", "to", "by"] {
@@ -406,7 +406,7 @@ fn animations_of_links_take_no_values() {
     }
 }
 
-/// Attributes that frameworks run are scripts, as `onclick` is.
+/// Attributes that frameworks execute are scripts, like `onclick`.
 #[test]
 fn attributes_of_frameworks_are_scripts() {
     for name in [
@@ -476,7 +476,7 @@ fn attributes_of_frameworks_are_scripts() {
     for name in ["_", "script", "data-script"] {
         assert!(compiled(&[("/p.dyn.html", &format!("<p {name}='#[[1]]'>"))]).is_err(), "{name}");
     }
-    // A value in the name may make one of these of it.
+    // A value in the name could turn it into one of these attributes.
     check("<p data-$='$' data-user-$='$'>", &["name", "attr", "name", "attr"]);
     for name in
         ["#[[1]]", "hx-#[[1]]", "data-o#[[1]]", "data-on#[[1]]", "data-#[[1]]#[[1]]", "@#[[1]]"]

@@ -1,4 +1,4 @@
-//! Every form of the language, by what it shows.
+//! Every form of the language, with its output.
 
 use crate::site::{alone, compiled, page, shown};
 
@@ -92,7 +92,7 @@ fn blocks_that_wait() {
     assert_eq!(alone(text), "abGET\nc");
     let template = compiled(&[("/a.dyn.html", text)]).unwrap();
     assert!(template.has_async && !template.parallel);
-    // It is a function: what it declares is its own.
+    // The block is a function with its own local variables.
     assert_eq!(alone("<?lu local x = 1 ?><?lua local x = 2 done() return ?>#[[x]]"), "1");
     let never = compiled(&[("/a.dyn.html", "\n<?lua write('x') ?>")]).unwrap();
     assert!(shown(&never).unwrap_err().contains("never done"));

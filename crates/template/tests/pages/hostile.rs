@@ -1,4 +1,4 @@
-//! Whatever stands in the files, a page is refused or LuaJIT takes it.
+//! For any files, a page is either refused or its code can be loaded by LuaJIT.
 
 use mlua::{Lua, LuaOptions, StdLib};
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ const WORDS: &[&str] = &[
     " until ",
 ];
 
-/// A page that is taken must load. What else LuaJIT might refuse, it does by its own limits.
+/// Checks that an accepted page loads. LuaJIT may still refuse it because of its own limits.
 fn check(lua: &Lua, data: &[u8]) {
     let Some(template) = laws::check(data) else { return };
     if let Err(error) = lua.load(&template.lua[..]).set_name("=page").into_function() {
@@ -115,7 +115,7 @@ proptest! {
 
 #[test]
 fn repeated_words_take_no_more_than_their_length() {
-    // Half a megabyte of anything: what takes the square of that would not end today.
+    // Half a megabyte of any word: an algorithm with quadratic time would take hours.
     for word in WORDS {
         laws::check(word.repeat(500_000 / word.len()).as_bytes());
         laws::check(format!("<?lu {}", word.repeat(500_000 / word.len())).as_bytes());

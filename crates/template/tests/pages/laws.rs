@@ -1,5 +1,5 @@
-//! What holds for any files. They are what stands between bytes 0x1e: the first one is the page,
-//! the others are `/1`, `/2` …
+//! Laws for any files. The input is split at bytes 0x1e: the first part is the page, the others are
+//! the files `/1`, `/2` …
 
 use pinion_template::{LENT, Template, compile};
 

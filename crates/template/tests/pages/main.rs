@@ -1,4 +1,4 @@
-//! Pages through LuaJIT: what they show, where they escape, what is refused.
+//! Runs pages with LuaJIT and checks their output, their escaping and the refused ones.
 
 mod contexts;
 mod corpus;
@@ -9,5 +9,5 @@ mod refused;
 mod scripts;
 mod site;
 
-// Brings LuaJIT, whose functions mlua calls.
+// Links LuaJIT, whose functions mlua calls.
 use pinion_luajit as _;

@@ -1,12 +1,12 @@
-//! A site in memory, and the least server that can show its pages.
+//! A site in memory, and the smallest server that can render its pages.
 
 use std::collections::HashMap;
 
 use mlua::{Function, Lua, Table};
 use pinion_template::{Template, TemplateProblem, compile};
 
-/// What a server lends; blocks that wait begin at once, and those of a parallel page go on in
-/// reverse, so that nothing depends on their order.
+/// The functions of a server. Blocks that wait begin at once, and those of a parallel page continue
+/// in reverse, so that the result must not depend on their order.
 const SERVER: &str = r#"
 local escapers = { format = string.format }
 local function text(v) if v == nil then return "" end return tostring(v) end
@@ -59,7 +59,7 @@ function show(chunk, segments, parallel)
 end
 "#;
 
-/// Files by their paths.
+/// Returns files by their paths.
 pub(crate) fn site<'a>(files: &[(&str, &'a str)]) -> HashMap<String, &'a [u8]> {
     files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes())).collect()
 }
@@ -70,7 +70,7 @@ pub(crate) fn compiled(files: &[(&str, &str)]) -> Result<Template, TemplateProbl
     compile(files[0].0, |path| site.get(path).copied())
 }
 
-/// What the page shows, or what Lua says, with lines of the files.
+/// Returns the output of the page, or the error of Lua with lines of the files.
 pub(crate) fn shown(template: &Template) -> Result<String, String> {
     let lua = Lua::new();
     lua.load(SERVER).exec().expect("the server");
@@ -84,7 +84,7 @@ pub(crate) fn shown(template: &Template) -> Result<String, String> {
     show.call((chunk, segments, template.parallel)).map_err(explained)
 }
 
-/// What the first one of some files shows.
+/// Returns the output of the first one of some files.
 pub(crate) fn page(files: &[(&str, &str)]) -> String {
     let template = compiled(files).unwrap_or_else(|problem| panic!("{problem}"));
     shown(&template).unwrap_or_else(|error| {
@@ -92,7 +92,7 @@ pub(crate) fn page(files: &[(&str, &str)]) -> String {
     })
 }
 
-/// What one page without other files shows.
+/// Returns the output of one page without other files.
 pub(crate) fn alone(text: &str) -> String {
     page(&[("/index.dyn.html", text)])
 }

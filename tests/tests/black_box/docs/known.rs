@@ -1,17 +1,17 @@
-//! What documents name and nobody runs here: flags, chores, packages, units and images. It is
-//! looked up instead.
+//! Words of documents that are not executed here: flags, tasks of xtask, packages, units and
+//! images. The tests check that they exist.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::server::run;
 use std::fs;
 use std::path::Path;
 
-/// The help of the verb knows every flag.
+/// Asserts that the help of the verb has every flag.
 #[track_caller]
 pub(crate) fn has_flags(document: &Path, verb: &str, rest: &[&str]) {
     let help = run(&[verb, "--help"]);
     assert_eq!(help.code, Some(0), "{}: pinion {verb}", document.display());
-    // Behind a bar stands another program.
+    // The words after a bar belong to another program.
     let own = rest.iter().take_while(|word| **word != "|");
     for flag in own.filter(|word| word.starts_with('-')) {
         let is_listed = help.stdout.split([' ', ',', '\n', '[']).any(|word| word == *flag);
@@ -19,16 +19,17 @@ pub(crate) fn has_flags(document: &Path, verb: &str, rest: &[&str]) {
     }
 }
 
-/// Tools that measure. They run for minutes, and not every machine lets them: what they are pointed
-/// at must exist.
+/// Returns whether a program is a measuring tool. These run for minutes, and not every machine
+/// allows them, so only their arguments are checked.
 pub(crate) fn measures(program: &str) -> bool {
     ["callgrind_annotate", "perf", "taskset", "valgrind"].contains(&program)
 }
 
-/// Where programs lie that were built to be measured.
+/// The folder of programs that were built for profiling.
 pub(crate) const PROFILED: &str = "target/profiling/";
 
-/// It is one that `cargo xtask dist` makes; tests/tests/black_box/packages.rs unpacks them.
+/// Asserts that a package is one of `cargo xtask dist`; tests/tests/black_box/packages.rs unpacks
+/// them.
 #[track_caller]
 pub(crate) fn is_package_of_ours(document: &Path, words: &[&str]) {
     let workspace = fs::read_to_string(source_root().join("Cargo.toml")).expect("the workspace");
@@ -43,7 +44,7 @@ pub(crate) fn is_package_of_ours(document: &Path, words: &[&str]) {
     assert!(words.contains(&"--strip-components=1"), "{}: {words:?}", document.display());
 }
 
-/// A file that packages install among the documents is one of `packaging/`.
+/// Asserts that a file that packages install among the documents is one of `packaging/`.
 #[track_caller]
 pub(crate) fn is_packaged(document: &Path, installed: &str) {
     let name = installed.strip_prefix("/usr/local/share/doc/pinion/").expect("a document");
@@ -51,13 +52,13 @@ pub(crate) fn is_packaged(document: &Path, installed: &str) {
     assert!(file.is_file(), "{}: {installed}", document.display());
 }
 
-/// The unit has what the verb needs.
+/// Asserts that the unit has the settings that the verb needs.
 #[track_caller]
 pub(crate) fn is_for_the_unit(document: &Path, verb: &str, rest: &[&str]) {
     let units: Vec<&&str> = rest.iter().filter(|word| !word.starts_with('-')).collect();
     assert!(!units.is_empty(), "{}: systemctl {verb}", document.display());
     for name in units {
-        // The second socket is a unit of docs/installing.md itself; packaging.rs reads it.
+        // The second socket is a unit of docs/installing.md itself; packaging.rs checks it.
         if *name == "pinion-https.socket" {
             continue;
         }
@@ -77,7 +78,8 @@ pub(crate) fn is_for_the_unit(document: &Path, verb: &str, rest: &[&str]) {
 /// The name that documents give to the image of `packaging/Containerfile`.
 const IMAGE: &str = "site";
 
-/// What it is built from is there; tests/tests/black_box/packaging.rs does what the file says.
+/// Asserts that the files for an image exist; tests/tests/black_box/packaging.rs runs the steps of
+/// the file.
 #[track_caller]
 pub(crate) fn builds_an_image(document: &Path, words: &[&str]) {
     for pair in words.windows(2) {
@@ -95,7 +97,7 @@ pub(crate) fn builds_an_image(document: &Path, words: &[&str]) {
     }
 }
 
-/// What stands behind the image is a command line of ours.
+/// Asserts that the words after the image are a valid command line.
 #[track_caller]
 pub(crate) fn runs_an_image(document: &Path, words: &[&str]) {
     let at = words.iter().position(|word| *word == IMAGE);
@@ -105,7 +107,7 @@ pub(crate) fn runs_an_image(document: &Path, words: &[&str]) {
     }
 }
 
-/// Every program of ours among the words is a package of the workspace.
+/// Asserts that every program of this project among the words is a package of the workspace.
 #[track_caller]
 pub(crate) fn are_built(document: &Path, words: &[&str]) {
     for name in words.iter().filter_map(|word| word.strip_prefix(PROFILED)) {
@@ -113,7 +115,7 @@ pub(crate) fn are_built(document: &Path, words: &[&str]) {
     }
 }
 
-/// The packages and the profile exist.
+/// Asserts that the packages and the profile exist.
 #[track_caller]
 pub(crate) fn is_build(document: &Path, words: &[&str]) {
     let workspace = fs::read_to_string(source_root().join("Cargo.toml")).expect("the workspace");
@@ -128,7 +130,7 @@ pub(crate) fn is_build(document: &Path, words: &[&str]) {
     }
 }
 
-/// The package to install exists; a repository has a name that its reader knows.
+/// Asserts that the package to install exists; the name of a repository is up to the reader.
 #[track_caller]
 pub(crate) fn is_install(document: &Path, words: &[&str]) {
     let is_known = match words {
@@ -139,7 +141,7 @@ pub(crate) fn is_install(document: &Path, words: &[&str]) {
     assert!(is_known, "{}: cargo install {}", document.display(), words.join(" "));
 }
 
-/// Whether a word sets a variable for a build as `.cargo/config.toml` does.
+/// Returns whether a word sets a variable for a build as `.cargo/config.toml` does.
 pub(crate) fn is_build_setting(word: &str) -> bool {
     let config = fs::read_to_string(source_root().join(".cargo/config.toml"));
     let config = config.expect("the settings of cargo");
@@ -163,8 +165,8 @@ fn is_package(name: &str) -> bool {
     lock.contains(&format!("name = \"{name}\"\nversion"))
 }
 
-/// `cargo xtask help` lists it, and the chores read every flag; words in capitals stand for
-/// something else.
+/// Asserts that `cargo xtask help` lists a task, and that the tasks read every flag; words in
+/// capitals are placeholders.
 #[track_caller]
 pub(crate) fn is_chore(document: &Path, words: &[&str]) {
     let sources = chores();
@@ -181,7 +183,7 @@ pub(crate) fn is_chore(document: &Path, words: &[&str]) {
     );
 }
 
-/// The sources of `cargo xtask`, one behind the other.
+/// Returns the concatenated sources of `cargo xtask`.
 fn chores() -> String {
     let mut folders = vec![source_root().join("xtask/src")];
     let mut sources = String::new();

@@ -1,4 +1,4 @@
-//! Sites whose files a document has its readers write: every page of them is asked for.
+//! Sites whose files are written by readers of a document: every page of them is requested.
 
 use super::{ASKS_FOR_PASSWORD, filled_in, is_error};
 use pinion_tests::blocks::routes;
@@ -9,18 +9,18 @@ use rustix::process::Signal;
 use std::fs;
 use std::path::Path;
 
-/// What the forms of documents send, so that a page that takes one has what it asks for.
+/// The content of a form, with the fields that the pages of documents require.
 const FORM: &str = "text=some";
 
 /// The path at which sites of documents send events until the server stops.
 const STREAM: &str = "/events";
 
-/// Serves a folder as it is, with an empty folder `data` for its scripts, and asks all that its
-/// pages and its main script answer; returns how many these are. A page answers without parameters
-/// too: what it shows with some, its document asks by curl.
+/// Serves a folder as it is, with an empty folder `data` for its scripts, and requests all routes
+/// of its pages and its main script; returns their number. A page responds without parameters too;
+/// the document itself requests it with parameters by curl.
 ///
 /// # Panics
-/// When one of them does not answer well, or the server says that something has failed.
+/// Panics if one of the responses has an error status, or if the server logs an error.
 #[track_caller]
 pub(crate) fn all_answer(document: &Path, site: &Path) -> usize {
     let published = site.join("public_html");
@@ -31,7 +31,7 @@ pub(crate) fn all_answer(document: &Path, site: &Path) -> usize {
         let request = if method == "GET" { request } else { request.body(FORM.as_bytes()) };
         (method, path, request)
     });
-    // Not every site has one.
+    // Not every site has a main script.
     let main = fs::read_to_string(site.join("main.lua")).unwrap_or_default();
     let routes = routes(&main).into_iter().map(|(method, path)| {
         let request = filled_in(&method, &path);
@@ -54,7 +54,7 @@ pub(crate) fn all_answer(document: &Path, site: &Path) -> usize {
             continue;
         }
         let status = server.exchange(request).status;
-        // What takes a form may lead elsewhere when it is done.
+        // A route that accepts a form may redirect when it is done.
         let is_open = status == 200 || status == ASKS_FOR_PASSWORD;
         let is_well = is_open || (method != "GET" && (200..400).contains(&status));
         assert!(is_well, "{}: {method} {path}: {status}", document.display());
@@ -71,7 +71,7 @@ pub(crate) fn all_answer(document: &Path, site: &Path) -> usize {
     requests.len()
 }
 
-/// The paths of all files below a folder, each from its root on.
+/// Collects the paths of all files below a folder, each from its root on.
 fn collect(folder: &Path, above: &str, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
         let path = format!("{above}/{}", entry.file_name().to_str().expect("a name in UTF-8"));
@@ -82,7 +82,7 @@ fn collect(folder: &Path, above: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The method and the path that the file of a page answers, as docs/templates.md tells it.
+/// Returns the method and the path of the file of a page, as docs/templates.md describes them.
 fn answered(file: &str) -> Option<(String, String)> {
     let (folder, name) = file.rsplit_once('/').expect("a path from the root on");
     let (stem, kind) = name.rsplit_once(".dyn.").filter(|_| !name.contains(".priv."))?;

@@ -1,4 +1,4 @@
-//! Those who have nothing to do with a flood: what they ask for they get, all the time.
+//! Clients that take no part in a flood: they must get their responses all the time.
 
 use super::Served;
 use pinion_tests::SetAtEnd;
@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What each of them gets at least while a flood goes on, so that a short one is met by some.
+/// The fewest responses that each of them gets during a flood, so that a short flood also overlaps
+/// with some.
 const ANSWERS_MIN: u64 = 20;
 
-/// Between two requests of each of them: a busy loop would only take the processors from the flood.
+/// The pause between two requests of each of them: a busy loop would only take CPU time from the
+/// flood.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// See the module's head.
+/// Clients that send requests while a server is flooded, and the memory of the server meanwhile.
 pub(crate) struct Bystanders<'a> {
     served: &'a Served,
     is_over: AtomicBool,
@@ -23,18 +25,19 @@ pub(crate) struct Bystanders<'a> {
 }
 
 impl<'a> Bystanders<'a> {
-    /// Does something while others ask, each on a connection that stays and on fresh ones, and
-    /// while memory is looked at.
+    /// Runs a function while other clients send requests, each on a persistent connection and on
+    /// new ones, and while the memory is observed.
     ///
     /// # Panics
-    /// When one of them is not answered, or the server takes more than it said.
+    /// Panics if one of them gets no response, or if the server uses more memory than it has
+    /// announced.
     #[track_caller]
     pub(crate) fn beside<R>(served: &'a Served, during: impl FnOnce() -> R) -> R {
         let bound_bytes = served.server.told_bound_bytes();
         let (is_over, memory_bytes) = (AtomicBool::new(false), AtomicU64::new(0));
         let own = Bystanders { served, is_over, memory_bytes };
         let result = thread::scope(|scope| {
-            // Whatever a flood comes over, somebody else is there, too.
+            // Other clients use all protocols, whatever the protocol of the flood.
             let begin = |protocol: &Protocol| {
                 let (own, protocol) = (&own, *protocol);
                 scope.spawn(move || own.ask(protocol))
@@ -70,7 +73,7 @@ impl<'a> Bystanders<'a> {
         }
     }
 
-    /// Sees how much memory the server has, as long as it goes on.
+    /// Observes the memory of the server until the flood ends.
     fn weigh(&self) {
         while !self.is_over.load(Ordering::Relaxed) {
             let bytes = self.served.server.own_memory_bytes();

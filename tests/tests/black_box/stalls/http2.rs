@@ -1,5 +1,5 @@
-//! Over HTTP/2, plain and encrypted. What is late about one request is its own affair; what is
-//! late about the connection ends it, with GOAWAY first (RFC 9113 §5.4.1, §6.8).
+//! Stalls over HTTP/2, plain and encrypted. A stall of one request ends only that request; a stall
+//! of the connection ends it, with GOAWAY first (RFC 9113 §5.4.1, §6.8).
 
 use super::http1::wait_for_reset;
 use super::{LARGE_BYTES, LONG_ROUNDS, Stall, to_half};
@@ -37,7 +37,7 @@ const WINDOW_MAX_BYTES: u32 = 0x7fff_ffff;
 /// The window of every connection at the start (§6.9.2).
 const WINDOW_DEFAULT_BYTES: u32 = 65_535;
 
-/// Whose reads wait longer than any timeout of the server.
+/// Connects with read timeouts that are longer than any timeout of the server.
 fn patient(server: &Server) -> Http2 {
     patiently(Http2::try_open(server.peer()).expect("a connection"))
 }
@@ -63,7 +63,7 @@ fn idle_after_an_answer(server: &Server) {
     ends(&mut client, NO_ERROR);
 }
 
-/// A connection without a request is idle, whatever else is said on it.
+/// A connection without a request is idle, whatever other frames are sent on it.
 fn idle_but_for_pings(server: &Server) {
     for_each_way_to_ping(|way| {
         let mut client = patient(server);
@@ -72,10 +72,11 @@ fn idle_but_for_pings(server: &Server) {
     });
 }
 
-/// How many pings there are at a time, and how many bytes of them at once.
+/// The number of pings at a time, and the number of their bytes that are sent at once.
 type Pings = (usize, usize);
 
-/// One by one, many so that one comes while the answer to another leaves, and in pieces.
+/// Sends pings one by one, several so that one arrives while the response to another is sent, and
+/// in pieces.
 fn for_each_way_to_ping(test: impl Fn(Pings) + Sync) {
     thread::scope(|scope| {
         for way in [(1, 17), (8, 17), (1, 9)] {
@@ -85,7 +86,7 @@ fn for_each_way_to_ping(test: impl Fn(Pings) + Sync) {
     });
 }
 
-/// Asks once a second whether the server is there, until it leaves; with which code it does.
+/// Sends pings once a second until the server closes; returns its error code.
 #[track_caller]
 fn left_beside_pings(client: &mut Http2, (times, piece_bytes): Pings) -> u32 {
     let mut rounds = 0..LONG_ROUNDS;
@@ -106,7 +107,7 @@ fn half_a_frame(server: &Server) {
     ends(&mut client, ENHANCE_YOUR_CALM);
 }
 
-/// What is answered meanwhile puts nothing off.
+/// Responses to other frames extend no deadline.
 fn half_a_frame_behind_each_other(server: &Server) {
     let mut client = patient(server);
     is_home(&mut client);
@@ -118,7 +119,7 @@ fn half_a_frame_behind_each_other(server: &Server) {
     assert!(matches!(broken, Some(Broken::GivenUp(ENHANCE_YOUR_CALM_CODE))), "{broken:?}");
 }
 
-/// All frames are whole, but the head is not: nothing else can come before its end (§6.10).
+/// All frames are complete, but the head is not: no other frame can come before its end (§6.10).
 fn half_a_head(server: &Server) {
     let mut client = patient(server);
     is_home(&mut client);
@@ -133,7 +134,7 @@ fn half_a_head_beside_a_request(server: &Server) {
     ends(&mut client, ENHANCE_YOUR_CALM);
 }
 
-/// Others on the connection do not hear of it.
+/// Other requests on the connection are not affected.
 fn half_a_content(server: &Server) {
     let mut client = patient(server);
     let response = client.try_half_content(&to_half("/echo")).expect("an answer");
@@ -162,7 +163,7 @@ fn shut_windows_beside_pings(server: &Server) {
     });
 }
 
-/// The windows are open, but nobody reads what the server sends.
+/// The windows are open, but the client does not read.
 fn unread_answers(server: &Server) {
     let client = Http2::with_window(server.peer(), WINDOW_MAX_BYTES).expect("a connection");
     let mut client = patiently(client);
@@ -173,7 +174,7 @@ fn unread_answers(server: &Server) {
     assert!(matches!(broken, Broken::Failed(_) | Broken::Short(_)), "{broken:?}");
 }
 
-/// Who opens the window a little now and then is no stall, however long it takes.
+/// A client that opens the window a little now and then does not stall, however long that takes.
 fn slow_but_steady(server: &Server) {
     const PIECE_BYTES: u32 = 16 << 10;
     let client = Http2::with_window(server.peer(), WINDOW_MAX_BYTES).expect("a connection");

@@ -1,9 +1,10 @@
-//! `cargo xtask bench build`: what a build costs, beside kawipiko's archiver.
+//! `cargo xtask bench build`: the cost of a build, compared with kawipiko's archiver.
 //!
-//! The measure is CPU time, user and system, of the whole process, and the size of what clients
-//! would get: of each content its coded form, or the content itself where no coded one is kept.
-//! The archives as files are no measure: ours has the plain form of every content beside the coded
-//! one, theirs only one of them. Both programs take turns; only ratios within a round count.
+//! The benchmark measures CPU time, user and system, of the whole process, and the size of the data
+//! for clients: of each content its coded form, or the content itself if no coded form is stored.
+//! The sizes of the archives themselves cannot be compared: an archive of Pinion has the plain form
+//! of every content in addition to the coded one, one of kawipiko only one of them. Both programs
+//! take turns; only ratios within a round count.
 
 mod kawipiko;
 mod rebuild;
@@ -30,15 +31,15 @@ usage: cargo xtask bench build [OPTIONS]
   --rounds N     how often the programs take turns [python-docs 5, pages 1, rebuild 3]
   --name NAME    the run's name [the host's]";
 
-/// Where python3.11-doc lies.
+/// The folder of python3.11-doc.
 const DOCS: &str = "/usr/share/doc/python3.11/html";
 const NEEDS: &[Need] = &[Need {
     package: "python3.11-doc",
     proof: Proof::File("/usr/share/doc/python3.11/html/index.html"),
 }];
 
-/// One coding as both programs name it, and the goal: our CPU time over theirs. Ours is at its
-/// default level and theirs at its own, which is 6 for both codings.
+/// One coding with its names in both programs, and the goal: the ratio of Pinion's CPU time to that
+/// of kawipiko. Pinion uses its default level and kawipiko its own, which is 6 for both codings.
 struct Coding {
     ours: &'static str,
     theirs: &'static str,
@@ -53,7 +54,7 @@ const CODINGS: [Coding; 2] = [
     Coding { ours: "br", theirs: "brotli", goal: 1.0 },
 ];
 
-/// What is built, and how many rounds are worth their time.
+/// A site to build, and the number of rounds that are worth their time.
 struct Site {
     name: &'static str,
     about: &'static str,
@@ -73,7 +74,7 @@ const SITES: [Site; 2] = [
     },
 ];
 
-/// Where the programs run.
+/// The cores on which the programs run.
 #[derive(Clone, Copy, PartialEq)]
 enum Cores {
     One,
@@ -83,12 +84,12 @@ enum Cores {
 /// The rounds of one coding.
 struct Case {
     coding: &'static Coding,
-    /// Our coding and its level, such as `br:6`.
+    /// The coding and its level in Pinion, such as `br:6`.
     level: String,
     ours: Vec<Made>,
-    /// None where kawipiko is not installed.
+    /// Empty if kawipiko is not installed.
     theirs: Vec<Made>,
-    /// None where kawipiko is not installed.
+    /// `None` if kawipiko is not installed.
     split: Option<Split>,
 }
 
@@ -96,15 +97,15 @@ struct Case {
 #[derive(Clone, Copy)]
 struct Made {
     cost: Cost,
-    /// What clients would get of it, in bytes.
+    /// The size of the data for clients, in bytes.
     sent_bytes: u64,
     /// The length of the file.
     archive_bytes: u64,
-    /// What of it is no stored form of a content: paths, fields, index, padding.
+    /// The bytes that are no stored form of a content: paths, fields, index, padding.
     other_bytes: u64,
 }
 
-/// Measures what the command line names and records each site as a part of today's run.
+/// Runs the measurements of the command line and records each site as a part of today's run.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
     debian::install(NEEDS)?;
@@ -143,7 +144,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The programs and where they write.
+/// The programs and the folder for their output.
 struct Bench {
     pinion: PathBuf,
     state: PathBuf,
@@ -156,12 +157,12 @@ impl Bench {
             "pages" => trees::pages(&self.state)?.root,
             _ => PathBuf::from(DOCS),
         };
-        // Both read the same files; the first reading is nobody's.
+        // Both programs read the same files; the first reading is not counted.
         self.ours(&root, &CODINGS[0], cores)?;
         let mut cases: Vec<Case> = CODINGS.iter().map(Case::new).collect();
         for round in 0..rounds {
             for case in &mut cases {
-                // Who is first in one round is second in the next.
+                // The programs take turns in being first.
                 let ours_first = round % 2 == 0;
                 if ours_first {
                     case.ours.push(self.ours(&root, case.coding, cores)?);
@@ -188,7 +189,7 @@ impl Bench {
         Ok(cases)
     }
 
-    /// Notes what both archives of a case hold, which no round changes.
+    /// Records data about the archives of a case, which are the same in all rounds.
     fn look_into(&self, case: &mut Case) -> Result<()> {
         let figures: Value = serde_json::from_str(&self.asked("inspect")?)?;
         if let Some(level) = figures["build"]["codings"].as_str() {
@@ -224,14 +225,14 @@ impl Bench {
         Ok(Made { cost, sent_bytes, archive_bytes, other_bytes })
     }
 
-    /// What a build costs that finds no older archive to replace.
+    /// Measures the cost of a build without an older archive to replace.
     fn cost(&self, build: &Command, cores: Cores, archive: &Path) -> Result<Cost> {
         remove(archive)?;
         remove(&self.state.join(".build.pinion.stat"))?;
         cost::of(build, cores.pinned(), &self.state.join("build.log"))
     }
 
-    /// What a verb of ours tells about our last archive.
+    /// Returns the output of a verb of Pinion about the last archive.
     fn asked(&self, verb: &str) -> Result<String> {
         process::output(Command::new(&self.pinion).arg(verb).arg(self.our_archive()).arg("--json"))
     }
@@ -245,7 +246,7 @@ impl Bench {
     }
 }
 
-/// Removes a file that may be there.
+/// Removes a file if it exists.
 fn remove(path: &Path) -> Result<()> {
     match path.exists() {
         true => fs::remove_file(path).with_context(|| path.display().to_string()),
@@ -253,8 +254,9 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// All stored bodies, and the same less the plain form of what has a coded one: what clients get.
-/// A content that several resources share is stored once; the figures count its forms once, too.
+/// Returns the bytes of all stored bodies, and the same without the plain forms of contents that
+/// have a coded one: the data for clients. Content that several resources share is stored once, and
+/// the figures count its forms once, too.
 fn stored_and_sent(figures: &str, coding: &str) -> Result<(u64, u64)> {
     let figures: Value = serde_json::from_str(figures)?;
     let stored = figures["bodies"]["stored_bytes"].as_u64();
@@ -280,7 +282,7 @@ impl Cores {
         }
     }
 
-    /// The core to run on, if there is to be one only.
+    /// Returns the core to run on, if there is only one.
     fn pinned(self) -> Option<u32> {
         (self == Self::One).then_some(0)
     }

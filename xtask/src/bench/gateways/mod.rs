@@ -1,7 +1,7 @@
-//! `cargo xtask bench gateways`: files, CGI scripts and an application with FastCGI, behind this
-//! server and behind nginx; what a CGI script costs beside a bare loop that starts it; what a
-//! request for a Python application costs beside other servers, what such applications take of
-//! memory, and what their open streams cost others.
+//! `cargo xtask bench gateways`: measures files, CGI scripts and an application with FastCGI,
+//! served by this server and by nginx; the cost of a CGI script beside a bare loop that starts it;
+//! the cost of a request for a Python application beside other servers, the memory of such
+//! applications, and the effect of their open streams on other clients.
 
 mod python;
 mod python_memory;
@@ -32,7 +32,7 @@ const NEEDS: &[Need] = &[
     Need { package: "python3", proof: Proof::File("/usr/bin/python3") },
 ];
 
-/// Measures; the report and the data.
+/// A measurement, which returns the report and the data.
 type Measure = fn(&setup::Place, usize) -> Result<(String, Value)>;
 
 const PARTS: [(&str, Measure); 5] = [
@@ -43,7 +43,7 @@ const PARTS: [(&str, Measure); 5] = [
     ("python-streams", python_streams::run),
 ];
 
-/// Measures and records.
+/// Runs the measurements and records them.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (only, arguments) = match arguments {
         ["--only", part, rest @ ..] => (Some(*part), rest),

@@ -1,4 +1,4 @@
-//! What makes the load, on a core of its own, and what it measured.
+//! The programs that create the load on a core of their own, and their measurements.
 
 use super::attack::Attack;
 use super::cpu::ClientTime;
@@ -10,10 +10,10 @@ use super::wrk;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-/// A program and what it is to do.
+/// A program and its parameters.
 #[derive(Debug, Clone)]
 pub(crate) enum Job {
-    /// The other one, while attackers do their worst.
+    /// Another job, while attackers flood the server.
     Flooded(Box<Job>, Attack),
     Handshakes(Handshakes),
     H2load(Streams),
@@ -40,12 +40,12 @@ impl Job {
     }
 }
 
-/// What was counted. Times are microseconds.
+/// The counts of a load. Times are microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Measured {
-    /// Answers, or handshakes where nothing is asked for.
+    /// Responses, or handshakes if no requests are sent.
     pub(crate) requests: u64,
-    /// From the first connection to the end.
+    /// The time from the first connection to the end.
     pub(crate) duration: u64,
     pub(crate) p50: u64,
     pub(crate) p75: u64,
@@ -55,31 +55,31 @@ pub(crate) struct Measured {
     pub(crate) max: u64,
     /// Connections refused or broken while opening, reading and writing.
     pub(crate) errors: u64,
-    /// Answers with a status of 400 or more.
+    /// Responses with a status of 400 or more.
     pub(crate) refusals: u64,
     pub(crate) timeouts: u64,
     /// Bytes that the client received, if it counts them. Over HTTP/2 they are those of the frames
     /// inside TLS, over HTTP/3 those of the datagrams.
     pub(crate) received_bytes: Option<u64>,
-    /// The time of the client, if it is measured.
+    /// The CPU time of the client, if it is measured.
     pub(crate) client: Option<ClientTime>,
-    /// What became of those who flooded the server meanwhile.
+    /// The ends of the connections that flooded the server meanwhile.
     pub(crate) flood: Option<Ends>,
 }
 
-/// Connections of attackers, by how they ended.
+/// Connections of attackers, by their ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ends {
     pub(crate) connections: u64,
-    /// The server said that it was too much.
+    /// The server closed it for excessive load.
     pub(crate) calm: u64,
-    /// It gave another reason.
+    /// The server gave another reason.
     pub(crate) other: u64,
-    /// It gave none.
+    /// The server gave no reason.
     pub(crate) cut: u64,
-    /// Nothing went on any more.
+    /// Nothing happened any more.
     pub(crate) hung: u64,
-    /// The time was over.
+    /// The attacker left at the end of its time.
     pub(crate) left: u64,
 }
 
@@ -117,7 +117,7 @@ impl Measured {
         data
     }
 
-    /// Reads the line that the scripts in `bench/load` print.
+    /// Parses the line that the scripts in `bench/load` print.
     pub(crate) fn from_line(text: &str) -> Result<Self> {
         Self::read(text).with_context(|| format!("no report:\n{text}"))
     }

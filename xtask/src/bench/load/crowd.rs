@@ -1,6 +1,6 @@
-//! What a server takes while so many connections are kept alive and ask a script: memory of its
-//! processes. It counts only if all of them were there at once and were answered, so both are
-//! looked at.
+//! The memory of a server's processes while many persistent connections send requests to a script.
+//! The figure counts only if all connections were open at once and got their responses, so both are
+//! checked.
 
 use super::client::{Job, Measured};
 use super::lua::{greeting, scripted};
@@ -21,24 +21,24 @@ use std::time::Duration;
 pub(crate) const NAME: &str = "lua-crowd";
 
 const CONNECTIONS: u32 = 10_000;
-/// Long enough for all of them to be opened and asked several times.
+/// Long enough for all connections to be opened and to send several requests.
 const SECONDS: u32 = 8;
-/// How long until the connections are counted again: often enough for a load, and a small part of
-/// what the cores do meanwhile.
+/// The interval of counting the connections: often enough for a load, and a small part of the CPU
+/// time meanwhile.
 const LOOK: Duration = Duration::from_millis(250);
-/// What may be resident with all of them, in MiB.
+/// The goal for the resident memory with all of them, in MiB.
 const GOAL_MIB: f64 = 40.0;
 
-/// What one server showed.
+/// The measurement of one server.
 struct Crowd {
-    /// Most that were resident.
+    /// The largest resident memory.
     bytes: u64,
-    /// Most connections that it had taken at one moment.
+    /// The most connections that were accepted at one time.
     connections: u64,
     measured: Measured,
 }
 
-/// Measures all servers; the report and the data.
+/// Measures all servers; returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let mut figures = Vec::new();
     let mut data = serde_json::Map::new();
@@ -67,11 +67,10 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
 }
 
 impl Crowd {
-    /// What makes its memory no answer to the question: somebody was missing, or went without an
-    /// answer.
+    /// Checks that the figure counts: all connections were open, and all requests got responses.
     ///
     /// # Errors
-    /// What it was.
+    /// Returns the condition that does not hold.
     fn check(&self) -> Result<()> {
         let Measured { requests, errors, refusals, timeouts, .. } = self.measured;
         ensure!(
@@ -83,12 +82,13 @@ impl Crowd {
             errors + refusals + timeouts == 0,
             "{errors} errors, {refusals} refusals and {timeouts} timeouts beside {requests} answers"
         );
-        // With fewer some connections have never asked.
+        // With fewer requests some connections have sent none.
         ensure!(requests >= u64::from(CONNECTIONS), "only {requests} answers");
         Ok(())
     }
 
-    /// The figure, with what is wrong with it behind it: another server need not pass.
+    /// Returns the figure with the failed condition, if any, after it: another server need not
+    /// pass.
     fn shown(&self, mib: f64) -> String {
         let Self { connections, measured, .. } = self;
         let doubt = self.check().err().map_or_else(String::new, |why| format!("; {why}"));
@@ -104,7 +104,7 @@ impl Crowd {
     }
 }
 
-/// One server under the load; `None` when it is not installed.
+/// Measures one server under the load; `None` if it is not installed.
 fn each(shop: &Workshop, program: Program) -> Result<Option<Crowd>> {
     let ask = greeting(program);
     let case = scripted(program.name().to_owned(), program, Content::Script, ask);
@@ -125,7 +125,8 @@ fn each(shop: &Workshop, program: Program) -> Result<Option<Crowd>> {
     Ok(Some(Crowd { bytes, connections, measured }))
 }
 
-/// Runs a load, and counts the server's connections meanwhile: the most of them at one moment.
+/// Runs a load, and counts the server's connections meanwhile; returns the largest number at one
+/// time.
 fn counted(server: &Server, job: &Job) -> Result<(Measured, u64)> {
     let is_over = AtomicBool::new(false);
     let port = server.address().port();
@@ -146,9 +147,9 @@ fn counted(server: &Server, job: &Job) -> Result<(Measured, u64)> {
     })
 }
 
-/// How many connections whoever listens on a port has taken, by the kernel's table of TCP. Those
-/// that still wait to be accepted are in no process and have no inode. The table is read in pieces,
-/// and while connections come, one can stand in two of them.
+/// Returns the number of accepted connections of a port, by the kernel's table of TCP. Connections
+/// in the accept queue belong to no process and have no inode. The table is read in pieces, and
+/// while connections arrive, one can be in two of them.
 fn taken(table: &str, port: u16) -> u64 {
     const ESTABLISHED: &str = "01";
     let end = format!(":{port:04X}");

@@ -1,5 +1,5 @@
-//! What others notice of a flood: how long their answers take while somebody makes work without
-//! end at full speed.
+//! The effect of a flood on other clients: the times of their responses while one client causes
+//! work without end at full speed.
 
 use super::encrypted::{PAGE, encrypted, h2};
 use super::h3;
@@ -7,10 +7,10 @@ use super::keys::Key;
 use super::programs::Program;
 use super::scenario::{Ask, Case, Comparison, Figure, PINION, Scenario};
 
-/// How much longer 99 of 100 answers may take than without a flood.
+/// The goal: the factor by which the 99th percentile of response times may grow in a flood.
 const GOAL: f64 = 2.0;
 
-/// Over HTTP/2, as `pinion-flood --list` has them.
+/// The floods over HTTP/2, as listed by `pinion-flood --list`.
 const HTTP2: &[&str] = &[
     "h2:rapid reset",
     "h2:made you reset",
@@ -24,7 +24,7 @@ const HTTP2: &[&str] = &[
     "h2:windows that stay shut",
 ];
 
-/// The same where HTTP/3 has it, and what only QUIC has.
+/// The same floods where HTTP/3 has them, and those that only QUIC has.
 const HTTP3: &[&str] = &[
     "h3:rapid reset",
     "h3:answers that are stopped",
@@ -36,7 +36,8 @@ const HTTP3: &[&str] = &[
     "h3:handshakes",
 ];
 
-/// One client that asks for one thing after the other, without a flood and with each of them.
+/// Measures one client that sends one request after the other, without a flood and with each of
+/// them.
 pub(crate) fn beside(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for &program in PINION {

@@ -1,5 +1,5 @@
-//! h2load: HTTP/2 over TLS, so many requests of a connection under way at once; and a number of
-//! requests over HTTP/1.1.
+//! Loads with h2load: HTTP/2 over TLS with several open requests on each connection, and a number
+//! of requests over HTTP/1.1.
 
 use super::client::Measured;
 use super::cpu;
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// What h2load is to do.
+/// The parameters of a load by h2load.
 #[derive(Debug, Clone)]
 pub(crate) struct Streams {
     pub(crate) connections: u32,
-    /// Requests of a connection that are under way at once.
+    /// Requests that are open on a connection at the same time.
     pub(crate) streams: u32,
     pub(crate) seconds: u32,
     pub(crate) url: String,
     /// A file with URLs that are requested in turn instead.
     pub(crate) urls: Option<PathBuf>,
-    /// Where it may write how long each answer took.
+    /// A file for the time of each response.
     pub(crate) times: PathBuf,
     /// Requests of a connection in a second, if they do not wait for one another.
     pub(crate) rate: Option<f64>,
@@ -40,7 +40,7 @@ pub(crate) struct Requests {
     pub(crate) requests: u32,
     pub(crate) connections: u32,
     pub(crate) url: String,
-    /// Where it may write how long each answer took.
+    /// A file for the time of each response.
     pub(crate) times: PathBuf,
 }
 
@@ -74,9 +74,9 @@ pub(crate) fn run(load: &Streams) -> Result<Measured> {
     Ok(Measured { duration: u64::from(load.seconds) * 1_000_000, ..measured })
 }
 
-/// Runs it; what it reports, with the times that it writes to a file.
+/// Runs the command; returns its report, with the times that it writes to a file.
 fn measured(mut command: Command, times: &Path) -> Result<Measured> {
-    // It adds to what is there.
+    // h2load appends to an existing file.
     let _ = fs::remove_file(times);
     command.arg(format!("--log-file={}", times.display()));
     let (text, time) = cpu::output_with_time(&mut command)?;
@@ -88,8 +88,8 @@ fn measured(mut command: Command, times: &Path) -> Result<Measured> {
     Ok(Measured { client: Some(time), ..measured })
 }
 
-/// Reads the counts of the summary. What has failed there is what broke and what was refused; what
-/// timed out is among what broke. Bytes are those of the frames, as they are inside TLS.
+/// Parses the counts of the summary. Failed requests there include broken and refused ones, and
+/// broken ones include timeouts. Bytes are those of the frames inside TLS.
 fn counted(text: &str) -> Option<Measured> {
     let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
     let (requests, codes) = (line("requests: ")?, line("status codes: ")?);
@@ -108,8 +108,8 @@ fn counted(text: &str) -> Option<Measured> {
     })
 }
 
-/// The percentiles of a log: when it began, the status and the microseconds of each answer. Nothing
-/// when it has no times of the answers that were counted.
+/// Adds the percentiles of a log, whose lines have the start, the status and the microseconds of
+/// each response. Returns `None` if it lacks the times of counted responses.
 fn with_times(counted: Measured, log: &str) -> Option<Measured> {
     let took = |line: &str| line.rsplit('\t').next()?.parse().ok();
     let mut times: Vec<u64> = log.lines().filter_map(took).collect();

@@ -1,5 +1,5 @@
-//! What an attacker makes a server hold for each byte: heads of HTTP/2 that stand for many times
-//! their bytes, of requests whose responses cannot leave.
+//! The memory that a server holds for each byte of an attacker: heads of HTTP/2 that represent many
+//! times their compressed size, of requests whose responses cannot be sent.
 
 use super::handshakes::Held;
 use super::idle::own_bytes;
@@ -16,9 +16,10 @@ pub(crate) const NAME: &str = "held-heads";
 
 /// Connections that hold requests.
 const CONNECTIONS: u32 = 40;
-/// Opened and closed before, so that what a server allocates once is there.
+/// Connections that are opened and closed before, so that memory that a server allocates once is
+/// included.
 const WARMING: u32 = 10;
-/// How long a server has to do what it was asked for, and to give back what it does not need.
+/// Time for a server to process the requests, and to free unneeded memory.
 const REST: Duration = Duration::from_millis(500);
 
 const SERVERS: [Program; 8] = [
@@ -32,16 +33,16 @@ const SERVERS: [Program; 8] = [
     Program::CurrentCaddy,
 ];
 
-/// What a server holds.
+/// The measurement of a server.
 struct Measured {
     program: Program,
     /// Connections that it has not ended.
     connections: u64,
-    /// Bytes of its own for each byte that came.
+    /// Allocated bytes for each received byte.
     ratio: f64,
 }
 
-/// Measures all servers; the report and the data.
+/// Measures all servers; returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let mut all = Vec::new();
     for program in SERVERS {
@@ -71,7 +72,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     Ok((report, Value::Object(data.collect())))
 }
 
-/// `None` when the server is not installed.
+/// Measures a server; `None` if it is not installed.
 fn measure(shop: &Workshop, program: Program) -> Result<Option<Measured>> {
     let setup = Setup {
         program,

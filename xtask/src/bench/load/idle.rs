@@ -1,4 +1,4 @@
-//! What a connection over TLS takes that nobody uses: memory of the server's processes.
+//! The memory of an idle connection over TLS in the processes of the server.
 
 use super::handshakes::Held;
 use super::keys::Key;
@@ -15,18 +15,19 @@ use std::time::Duration;
 /// The name of the part.
 pub(crate) const NAME: &str = "tls-idle";
 
-/// How many connections are held; enough that what a server has anyway is little beside them.
+/// Number of open connections; enough to make the other memory of a server small beside them.
 const CONNECTIONS: u32 = 2000;
-/// Opened and closed before, so that what a server allocates once is there.
+/// Connections that are opened and closed before, so that memory that a server allocates once is
+/// included.
 const WARMING: u32 = 100;
-/// How long a server has to give back what it used for handshakes.
+/// Time for a server to free the memory of handshakes.
 const REST: Duration = Duration::from_millis(500);
 
-/// What a connection may take, in bytes, and of nginx's.
+/// The goals for the memory of a connection: in bytes, and relative to nginx.
 const GOAL_BYTES: f64 = 10.0 * 1024.0;
 const GOAL_OF_NGINX: f64 = 0.5;
 
-/// Measures all servers; the report and the data.
+/// Measures all servers; returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let mut figures = Vec::new();
     let mut data = serde_json::Map::new();
@@ -64,7 +65,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     Ok((report, data.into()))
 }
 
-/// Bytes for each connection; `None` when the server is not installed.
+/// Returns the bytes for each connection; `None` if the server is not installed.
 fn each(shop: &Workshop, program: Program) -> Result<Option<f64>> {
     let setup = Setup {
         program,
@@ -87,7 +88,7 @@ fn each(shop: &Workshop, program: Program) -> Result<Option<f64>> {
     Ok(Some((after as f64 - before as f64) / f64::from(CONNECTIONS)))
 }
 
-/// Memory of a server's own, of all its processes.
+/// Returns the anonymous memory of a server, in all its processes.
 pub(crate) fn own_bytes(server: &Server) -> Result<u64> {
     let own = |process: u32| -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{process}/status"))?;

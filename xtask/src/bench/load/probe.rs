@@ -1,4 +1,5 @@
-//! One request by hand, to see that a server answers what is about to be measured.
+//! One request with a plain socket, which checks that a server gives the response that will be
+//! measured.
 
 use crate::process;
 use anyhow::{Context, Result, bail};
@@ -9,19 +10,19 @@ use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// No head of a measured server comes near.
+/// The head of any measured server is much shorter.
 const HEAD_LIMIT_BYTES: usize = 64 * 1024;
 
-/// What a server answered.
+/// The response of a server.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) etag: Option<String>,
-    /// As `Content-Length` says.
+    /// The value of `Content-Length`.
     pub(crate) body_bytes: Option<u64>,
 }
 
-/// Asks for `path` and reads the head of the answer.
+/// Requests `path` and reads the head of the response.
 pub(crate) fn ask(address: SocketAddr, path: &str, fields: &[String]) -> Result<Answer> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -48,7 +49,7 @@ pub(crate) fn ask(address: SocketAddr, path: &str, fields: &[String]) -> Result<
     }
 }
 
-/// The same over TLS, by curl.
+/// Does the same over TLS, by curl.
 pub(crate) fn ask_encrypted(address: SocketAddr, path: &str, http2: bool) -> Result<Answer> {
     let mut command = Command::new("curl");
     command.args(["--silent", "--insecure", "--max-time", &TIMEOUT.as_secs().to_string()]);
@@ -59,8 +60,8 @@ pub(crate) fn ask_encrypted(address: SocketAddr, path: &str, http2: bool) -> Res
     answer.with_context(|| format!("no answer as it was asked for: {text}"))
 }
 
-/// Reads a response head without its blank line. Another version of HTTP is no answer: a server
-/// that closes after each one would be measured as one that does not.
+/// Parses a response head without its blank line. Another version of HTTP is rejected: otherwise, a
+/// server that closes after each response would be measured as one that does not.
 fn answer(head: &str, version: &str) -> Option<Answer> {
     let mut lines = head.split("\r\n");
     let status = lines.next()?.strip_prefix(version)?.split(' ').next()?.parse().ok()?;

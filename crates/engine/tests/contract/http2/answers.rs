@@ -1,4 +1,4 @@
-//! Answers: whole ones, streamed ones, wrong ones, and what handlers hear meanwhile.
+//! Responses: complete ones, streamed ones and wrong ones, and the events of their handlers.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn large_content_arrives_whole_beside_others_and_to_a_slow_reader() {
             http2.content_of(id);
             assert!(http2.client.streams[&id].content == expected);
         }
-        // Windows that are opened in drips, of the stream and of the connection.
+        // The windows of the stream and of the connection are opened in small steps.
         let mut http2 = Http2::with(&server, Manner { window_bytes: 100, gives_back: false });
         let id = http2.client.get("/big");
         for _ in 0..50 {
@@ -60,7 +60,7 @@ fn large_content_arrives_whole_beside_others_and_to_a_slow_reader() {
     });
 }
 
-/// The handler of `/fill` goes on by `Writable` alone.
+/// The handler of `/fill` continues only after `Writable`.
 #[test]
 fn a_handler_goes_on_when_there_is_room() {
     on_both(|server| {
@@ -123,7 +123,7 @@ fn an_aborted_or_short_answer_never_looks_complete() {
     });
 }
 
-/// What was written goes out before the stream is reset.
+/// The written bytes are sent before the stream is reset.
 #[test]
 fn an_answer_that_is_cut_short_has_what_was_written() {
     on_both(|server| {
@@ -153,7 +153,8 @@ fn a_handler_hears_that_its_own_answer_was_wrong() {
     });
 }
 
-/// What cannot be read any more is found out with frames on their way: the connection is cut.
+/// A file that cannot be read any more is detected when the header of a frame was already sent, so
+/// the connection is closed.
 #[test]
 fn files_that_are_not_what_they_were_never_make_a_whole_answer() {
     on_both(|server| {

@@ -1,4 +1,4 @@
-//! How connections end, and what handlers hear when the server stops.
+//! The end of connections, and the events of handlers when the server stops.
 
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
@@ -53,11 +53,11 @@ fn what_never_ends_comes_to_a_good_end() {
     });
 }
 
-/// Content of which nobody reads the rest, and more than is read and dropped.
+/// Content of which the server reads and drops only a part: it is longer than the limit.
 const UNREAD: [(&str, &str); 1] = [("content-length", "2000000")];
 
-/// RFC 9113 §8.1: a client whose request was answered before all of it had come is told to stop,
-/// also when that answer is the last.
+/// RFC 9113 §8.1: a client that got its response before it had sent its whole request is asked to
+/// stop sending, even if that response is the last one.
 #[test]
 fn who_is_to_stop_is_told_so_before_the_end() {
     on_both(|server| {
@@ -74,7 +74,7 @@ fn who_is_to_stop_is_told_so_before_the_end() {
     });
 }
 
-/// … and when the server stops before the client says that it has read the answer.
+/// The same holds if the server stops before the client acknowledges the response.
 #[test]
 fn a_connection_is_not_idle_before_its_client_is_told_to_stop() {
     on_both(|server| {
@@ -90,19 +90,19 @@ fn a_connection_is_not_idle_before_its_client_is_told_to_stop() {
         }
         server.control.drain();
         idle.listen(|_| false);
-        // What is idle is closed by now.
+        // Idle connections are closed by now.
         tardy.closed();
         assert!(tardy.client.streams[&ids[0]].told_to_stop);
-        // Who never answers does not hold the server up.
+        // A client that never acknowledges does not delay the end of the server.
         silent.listen(|_| false);
         assert!(silent.client.streams[&ids[1]].told_to_stop);
     });
 }
 
-/// … nor is it waited for that it says so when the answer comes later than that.
+/// The server does not wait for an acknowledgement either if the response comes later than that.
 #[test]
 fn a_silent_client_is_not_waited_for_behind_its_last_answer() {
-    // Longer than the client's patience.
+    // This is longer than the patience of the client.
     const IDLE_MS: u64 = 600_000;
     for io in [Io::Epoll, Io::Uring] {
         let server =
@@ -113,12 +113,12 @@ fn a_silent_client_is_not_waited_for_behind_its_last_answer() {
         let waiting = server.next_waiting();
         server.control.drain();
         silent.until(|client| client.leaves.len() == 2);
-        // The moment is over in which those are closed that have been answered.
+        // The time is over in which the server closes connections that have got their responses.
         std::thread::sleep(Duration::from_millis(1200));
         server.post(waiting, "at last\n");
         silent.listen(|_| false);
         assert!(silent.client.streams[&id].told_to_stop);
-        // Nor does one that never says that it knows that the server leaves.
+        // The same holds for a client that never acknowledges GOAWAY.
         let one = WorkerSettings {
             idle_ms: IDLE_MS,
             requests_per_connection: Some(1),
@@ -133,7 +133,7 @@ fn a_silent_client_is_not_waited_for_behind_its_last_answer() {
     }
 }
 
-/// A request on its way when the client is told that the server leaves is answered.
+/// A request that is on its way when the server announces its end gets a response.
 #[test]
 fn what_begins_when_the_server_stops_can_ask() {
     on_both(|server| {
@@ -184,7 +184,8 @@ fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
         }
         http2.closed();
         assert_eq!(http2.client.leaves.last(), Some(&(9, NO_ERROR)));
-        // Many at once: what is above the last stream was not looked at, the rest is answered.
+        // With many requests at once, those above the last stream are not processed, and the others
+        // get their responses.
         let mut http2 = Http2::connect(&server);
         let all: Vec<_> = (0..20).map(|_| http2.client.get("/hello")).collect();
         http2.closed();

@@ -1,4 +1,4 @@
-//! Connections that end while something is open on them.
+//! Connections that end while streams are open on them.
 
 use std::io::Write;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::support::{TestServer, read_response};
 
 const HELLO: &[u8] = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A deadline that passes while QUIC still keeps a closed connection (RFC 9000 §10.2): of the
-/// engine, for a head that does not come, and of a handler.
+/// A deadline that passes while QUIC still keeps a closed connection (RFC 9000 §10.2): that of the
+/// engine for an incomplete head, and that of a handler.
 #[test]
 fn a_deadline_of_a_closed_connection_harms_nobody() {
     let settings = || WorkerSettings { head_ms: 200, ..WorkerSettings::default() };
@@ -24,13 +24,14 @@ fn a_deadline_of_a_closed_connection_harms_nobody() {
             [(head(GET, "/five")[..2].to_vec(), 200), (head(GET, "/late"), 200)]
         {
             let server = TestServer::start(io, settings());
-            // A panic would end this one too.
+            // A panic would end this connection too.
             let mut other = server.connect();
             other.write_all(HELLO).unwrap();
             assert_eq!(read_response(&mut other).1, b"hello world!\n");
             let clients: Vec<_> = (0..60).map(|_| Http3::connect(&server)).collect();
             let streams: Vec<_> = clients.iter().map(|client| client.open(&bytes)).collect();
-            // Each ends some moments nearer to its limit, or a little behind it.
+            // The connections end at different times around the limit, some before it and some
+            // after it.
             wait(async {
                 tokio::time::sleep(Duration::from_millis(limit_ms - 100)).await;
                 for client in &clients {
@@ -48,14 +49,14 @@ fn a_deadline_of_a_closed_connection_harms_nobody() {
     }
 }
 
-/// What a client has begun beside what ends its connection is nothing any more.
+/// Streams that a client has opened together with a frame that ends the connection have no effect.
 #[test]
 fn a_connection_ends_once() {
     on_both(|server| {
         let client = Http3::connect(&server);
         let nothing = frame(0x21, &[]).repeat(400);
         let request = head(GET, "/forever");
-        // All of it leaves in one flight.
+        // All of it is sent in one flight.
         let connection = client.connection.clone();
         at_once(async move {
             let mut streams = Vec::new();
@@ -70,13 +71,15 @@ fn a_connection_ends_once() {
             std::thread::yield_now();
         }
         assert_eq!(server.floods.try_iter().count(), 1);
-        // What had begun before; what begins behind it would hear of the client's end.
+        // Exchanges that had begun before are refused; later ones would get the event of the
+        // client's end.
         assert!(server.gone.try_iter().all(|why| why == Gone::Refused));
     });
 }
 
-/// A client that has had all its requests is told to come again, and its connection ends when it
-/// has all answers. What is on its way then was not looked at (RFC 9114 §5.2).
+/// A client that has sent as many requests as allowed is asked to reconnect, and its connection
+/// ends when it has all responses. Requests that are on their way then are rejected without being
+/// processed (RFC 9114 §5.2).
 #[test]
 fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
     const REJECTED: u32 = 0x10b; // H3_REQUEST_REJECTED
@@ -126,7 +129,7 @@ fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
     }
 }
 
-/// The server closes it, with H3_NO_ERROR.
+/// Asserts that the server closes the connection with H3_NO_ERROR.
 #[track_caller]
 fn closed_in_peace(client: &Http3) {
     const NO_ERROR: u32 = 0x100;

@@ -1,4 +1,4 @@
-//! Content of requests and answers.
+//! Content of requests and responses.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -31,7 +31,7 @@ fn a_handler_hears_of_a_file_that_is_not_what_was_promised() {
     });
 }
 
-/// A head, then frames of content that decode to what was written.
+/// Returns the decoded content of a response: a head, then frames of compressed content.
 #[test]
 fn content_is_compressed_as_it_goes_out() {
     // "accept-encoding: gzip, deflate, br" of the static table (RFC 9204 §A), at the end of a head.
@@ -44,7 +44,7 @@ fn content_is_compressed_as_it_goes_out() {
         let answer = wait(receiver.read_to_end(1 << 20)).expect("an answer");
         let (mut rest, mut content) = (&answer[..], Vec::new());
         while let [kind, length, behind @ ..] = rest {
-            // Lengths of one byte or of two (RFC 9000 §16).
+            // Lengths have one byte or two (RFC 9000 §16).
             let (bytes, behind) = match length >> 6 {
                 0 => (usize::from(*length), behind),
                 _ => (usize::from(length & 0x3f) << 8 | usize::from(behind[0]), &behind[1..]),
@@ -60,7 +60,7 @@ fn content_is_compressed_as_it_goes_out() {
     });
 }
 
-/// Content that nobody reads fills the window of its stream, and of no other.
+/// Unread content fills only the window of its own stream.
 #[test]
 fn what_is_not_read_holds_nobody_up() {
     on_both(|server| {
@@ -76,13 +76,13 @@ fn what_is_not_read_holds_nobody_up() {
     });
 }
 
-/// The header of a DATA frame of so many bytes, with a length of four bytes.
+/// Returns the header of a DATA frame of so many bytes, with a length of four bytes.
 fn data_header(bytes: usize) -> [u8; 5] {
     let [_, high, middle, low] = (bytes as u32).to_be_bytes();
     [0x0, 0x80, high, middle, low]
 }
 
-/// So much content in DATA frames of a size.
+/// Returns so much content in DATA frames of a size.
 fn content(bytes: usize, frame_bytes: usize) -> Vec<u8> {
     let piece = vec![b'x'; frame_bytes];
     let frame = if frame_bytes < 64 {
@@ -93,8 +93,8 @@ fn content(bytes: usize, frame_bytes: usize) -> Vec<u8> {
     frame.repeat(bytes / frame_bytes)
 }
 
-/// A request without content, and one whose content is read, are answered on a connection with
-/// requests that nobody reads.
+/// Asserts that a request without content, and one whose content is read, get their responses on a
+/// connection with unread requests.
 #[track_caller]
 fn is_held_up_by_nobody(client: &Http3) {
     assert!(client.get("/hello").ends_with(b"hello world!\n"));
@@ -108,8 +108,8 @@ fn is_held_up_by_nobody(client: &Http3) {
     assert!(answer.ends_with(b"500000 bytes"));
 }
 
-/// RFC 9000 §4.1: what is not read takes from the window of the connection, which is as large as
-/// those of all streams. The headers of small frames take from them as well.
+/// RFC 9000 §4.1: unread content uses the window of the connection, which is as large as those of
+/// all streams. The headers of small frames use it as well.
 #[test]
 fn many_streams_that_nobody_reads_hold_nobody_up() {
     const BYTES: usize = 100_000;
@@ -130,11 +130,11 @@ fn many_streams_that_nobody_reads_hold_nobody_up() {
     });
 }
 
-/// What the windows permit is more than there is memory: requests that hold most are given up, so
-/// that all others go on, and no connection is closed for it.
+/// The windows permit more than there is memory: requests that hold the most are aborted, so that
+/// all others continue, and no connection is closed for this.
 #[test]
 fn requests_that_nobody_reads_are_given_up_when_memory_is_short() {
-    /// The static table's `:status: 503` (RFC 9204 §A), behind the prefix of a field section.
+    /// `:status: 503` of the static table (RFC 9204 §A), after the prefix of a field section.
     const UNAVAILABLE: [u8; 3] = [0, 0, 0xc0 | 28];
     for io in [Io::Epoll, Io::Uring] {
         for (budget_bytes, streams, bytes) in [(32 << 20, 12, 4_000_000), (64 << 20, 100, 1 << 20)]
@@ -147,7 +147,7 @@ fn requests_that_nobody_reads_are_given_up_when_memory_is_short() {
             let mut unread: Vec<_> = (0..streams)
                 .map(|_| {
                     let (mut sender, receiver) = client.open(&head(POST, "/forever"));
-                    // A client may be told to stop, behind its response.
+                    // A client may be asked to stop after its response.
                     let _stopped = wait(sender.write_all(&data));
                     (sender, receiver)
                 })
@@ -157,7 +157,7 @@ fn requests_that_nobody_reads_are_given_up_when_memory_is_short() {
             assert!(gone.iter().all(|why| *why == Gone::Overload), "{gone:?}");
             let is_some = (1..streams).contains(&gone.len());
             assert!(is_some, "{} of {streams}", gone.len());
-            // Each has its response, whichever they are.
+            // Each of these requests has its response.
             let mut responses = tokio::task::JoinSet::new();
             for (_, mut receiver) in unread.drain(..) {
                 let response = async move { receiver.read_chunk(1000, true).await };
@@ -166,7 +166,7 @@ fn requests_that_nobody_reads_are_given_up_when_memory_is_short() {
             for _ in 0..gone.len() {
                 let chunk = wait(responses.join_next()).expect("a stream").expect("no panic");
                 let bytes = chunk.expect("a response").expect("a head").bytes;
-                // Behind the type of the frame, and a length of two bytes.
+                // The bytes follow the type of the frame and a length of two bytes.
                 assert!(bytes[3..].starts_with(&UNAVAILABLE), "{:?}", &bytes[..10]);
             }
             is_held_up_by_nobody(&client);
@@ -174,8 +174,8 @@ fn requests_that_nobody_reads_are_given_up_when_memory_is_short() {
     }
 }
 
-/// A client that is answered early may send on for a while, because some read nothing before they
-/// have sent all; then it is told to stop, with H3_NO_ERROR (RFC 9114 §4.1.1).
+/// A client with an early response may continue to send for a while, because some read nothing
+/// before they have sent all; then it is asked to stop with H3_NO_ERROR (RFC 9114 §4.1.1).
 #[test]
 fn a_client_that_is_answered_early_sends_on_for_a_while() {
     const NO_ERROR: u32 = 0x100;

@@ -1,4 +1,4 @@
-//! Clients of HTTP/2 that do one thing, whatever chance makes of what comes first.
+//! Clients of HTTP/2 with one kind of behaviour each, while chance decides the order of events.
 
 use pinion_engine::backend::sim::Faults;
 
@@ -8,11 +8,11 @@ use crate::outcome;
 use crate::run;
 use crate::scenario::Scenario;
 
-/// Milliseconds for the end of a connection that is idle: its last frames, and what the client
-/// still sends.
+/// Milliseconds until an idle connection is closed: its last frames, and the time for further input
+/// from the client.
 const LAST_AND_LINGER_MS: u64 = 10_000;
 
-/// Runs one client with many chances of what comes first; all laws hold.
+/// Runs one client with many seeds; all laws hold.
 fn told(times: u64, plan: impl Fn() -> Plan) {
     for readiness in [true, false] {
         for seed in 0..times {
@@ -26,8 +26,8 @@ fn told(times: u64, plan: impl Fn() -> Plan) {
     }
 }
 
-/// A client that goes silent ends with ENHANCE_YOUR_CALM, and is counted, when content waits for
-/// its windows, or the rest of its frame is waited for. One that owes nothing is no flood.
+/// A client that goes silent is disconnected with ENHANCE_YOUR_CALM and counted, if content waits
+/// for its windows, or the rest of its frame is missing. A client that owes nothing is no flood.
 #[test]
 fn whoever_holds_a_stream_up_is_counted() {
     let silent = |after_bytes, bytes| Plan {
@@ -35,7 +35,8 @@ fn whoever_holds_a_stream_up_is_counted() {
         ending: Ending::Freezes { after_bytes },
         ..plan(vec![get(Kind::Fill, 1, bytes)])
     };
-    // Within a request, and with windows that are opened no more; then with nothing to send.
+    // The client goes silent within a request, with windows that are not opened any more, and with
+    // nothing to send.
     for (after_bytes, bytes, floods) in [(60, 100, 1), (250, 50_000, 1), (100_000, 100, 0)] {
         for readiness in [true, false] {
             let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
@@ -47,7 +48,8 @@ fn whoever_holds_a_stream_up_is_counted() {
     }
 }
 
-/// What stories share: all requests at once, by somebody who reads at once and leaves.
+/// Returns the common plan of the stories: the client sends all requests at once, reads at once,
+/// and leaves.
 fn plan(requests: Vec<Request>) -> Plan {
     Plan {
         starts_after_ms: 0,
@@ -82,7 +84,7 @@ fn post(kind: Kind, id: u64, size: u64, bytes: usize) -> Request {
     Request { content: pattern(id, bytes), ..get(kind, id, size) }
 }
 
-/// Some hours of simulated time, in which every deadline passes many times.
+/// The transfer takes some hours of simulated time, in which every deadline passes many times.
 #[test]
 fn ten_mebibytes_arrive_at_a_kibibyte_a_second() {
     const BYTES: u64 = 10 << 20;
@@ -96,8 +98,8 @@ fn ten_mebibytes_arrive_at_a_kibibyte_a_second() {
     }
 }
 
-/// A frame that is not whole waits beside streams that wait for a window: nobody spins, and all of
-/// it goes on when the rest comes.
+/// An incomplete frame waits together with streams that wait for a window: the worker does not
+/// spin, and everything continues when the rest arrives.
 #[test]
 fn a_part_of_a_frame_beside_shut_windows_is_no_work() {
     told(20, || Plan {
@@ -107,7 +109,7 @@ fn a_part_of_a_frame_beside_shut_windows_is_no_work() {
     });
 }
 
-/// Two requests with content at once, of which the first never comes.
+/// Returns two concurrent requests with content, of which the first never arrives.
 fn uploads(
     second: (Kind, u64, usize),
     content_after_ms: &'static [u64; 2],
@@ -123,14 +125,15 @@ fn uploads(
     }
 }
 
-/// Else one stream that goes on would keep all others, and what they hold.
+/// Otherwise one stream with progress would keep all others and their buffers.
 #[test]
 fn content_that_stalls_is_given_up_in_its_time_beside_content_that_comes() {
-    // A minute and more.
+    // The transfer takes more than a minute.
     told(10, || uploads((Kind::Sum, 0, 20_000), &[NEVER_MS, 0], 700));
 }
 
-/// It is wanted shortly before the other has stalled for too long, and comes some time after.
+/// The content is wanted shortly before the other has stalled for too long, and arrives some time
+/// later.
 #[test]
 fn content_that_stalls_takes_nobody_along() {
     const WANTED_AFTER_MS: u64 = BODY_TIMEOUT_MS - 5000;
@@ -140,19 +143,20 @@ fn content_that_stalls_takes_nobody_along() {
     });
 }
 
-/// A handler may have enough of it: what is waited for then is that the client reads.
+/// A handler may respond without reading all content; then the server waits only for the client to
+/// read.
 #[test]
 fn who_was_answered_owes_no_content() {
     told(3, || Plan {
         content_after_ms: &[NEVER_MS],
-        // For a minute and more.
+        // The transfer takes more than a minute.
         drip_bytes: 1100,
         ..plan(vec![post(Kind::Hasty, 1, 50_000, 900)])
     });
 }
 
-/// A window that is closed because nobody reads is that of its stream alone. An upload that is read
-/// meanwhile takes its time, and is not held to a deadline because of it.
+/// Unread content closes only the window of its own stream. An upload that is read meanwhile takes
+/// its time, and is not held to a deadline because of that.
 #[test]
 fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
     const UNREAD: u64 = 40;
@@ -160,7 +164,8 @@ fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
     told(3, || {
         // More than the first window of a stream.
         let unread = (0..UNREAD).map(|id| post(Kind::Late, id, READ_AFTER_MS, 70_000));
-        // In sips, which together take longer than the patience for content.
+        // The content is read in small parts, which together take longer than the deadline of
+        // content.
         let read = post(Kind::Sip, UNREAD, 0, 700_000);
         Plan {
             manner: Manner { window_bytes: 65_535, gives_back: true },
@@ -170,7 +175,8 @@ fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
     });
 }
 
-/// A client that was answered, and sends on byte by byte, keeps no connection without requests.
+/// A client that has got its response, and still sends byte by byte, cannot keep a connection
+/// without requests open.
 #[test]
 fn content_behind_a_response_keeps_no_connection() {
     for readiness in [true, false] {

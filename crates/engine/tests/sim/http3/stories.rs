@@ -1,4 +1,4 @@
-//! Clients of HTTP/3 that do one thing, whatever chance makes of what comes first.
+//! Clients of HTTP/3 with one kind of behaviour each, while chance decides the order of events.
 
 use pinion_engine::backend::sim::Faults;
 use pinion_engine::limits::{LINGER_CONTENT_MS, LINGER_MAX_MS};
@@ -9,8 +9,7 @@ use crate::outcome;
 use crate::run;
 use crate::scenario::Scenario;
 
-/// Runs one client with many chances of what comes first; all laws hold, and each request gets its
-/// whole response.
+/// Runs one client with many seeds; all laws hold, and each request gets its whole response.
 fn told(times: u64, faults: &Faults, plan: impl Fn() -> Plan) {
     for readiness in [true, false] {
         for seed in 0..times {
@@ -24,7 +23,8 @@ fn told(times: u64, faults: &Faults, plan: impl Fn() -> Plan) {
     }
 }
 
-/// What stories share: all requests at once, by somebody who reads at once and leaves.
+/// Returns the common plan of the stories: the client sends all requests at once, reads at once,
+/// and leaves.
 fn plan(requests: Vec<Request>) -> Plan {
     Plan {
         starts_after_ms: 0,
@@ -60,8 +60,8 @@ fn post(kind: Kind, id: u64, size: u64, bytes: usize) -> Request {
     Request { content: pattern(id, bytes), ..get(kind, id, size) }
 }
 
-/// The end of content whose length is not known needs no want: it comes behind the last byte that
-/// was wanted, with trailers or without them.
+/// The end of content of unknown length needs no want: it is reported after the last wanted byte,
+/// with or without trailers.
 #[test]
 fn the_end_of_content_needs_no_want() {
     for bytes in [0, 1, 900, 9000] {
@@ -73,7 +73,7 @@ fn the_end_of_content_needs_no_want() {
     }
 }
 
-/// A response without content has no fields behind it, as over HTTP/1 and HTTP/2.
+/// A response without content has no trailers, as over HTTP/1 and HTTP/2.
 #[test]
 fn a_response_to_head_has_no_trailers() {
     told(3, &Faults::default(), || {
@@ -81,7 +81,7 @@ fn a_response_to_head_has_no_trailers() {
     });
 }
 
-/// Many minutes of simulated time, in which every deadline passes several times.
+/// The transfer takes many minutes of simulated time, in which every deadline passes several times.
 #[test]
 fn a_mebibyte_arrives_at_a_kibibyte_a_second() {
     const BYTES: u64 = 1 << 20;
@@ -94,7 +94,7 @@ fn a_mebibyte_arrives_at_a_kibibyte_a_second() {
     }
 }
 
-/// What found no room is not kept when its connection is gone.
+/// A datagram that could not be sent is dropped together with its connection.
 #[test]
 fn a_datagram_without_room_goes_with_its_connection() {
     let faults = Faults { full: 1000, ..Faults::default() };
@@ -106,7 +106,7 @@ fn a_datagram_without_room_goes_with_its_connection() {
     }
 }
 
-/// QUIC sends again what a path has lost, and goes on from another address.
+/// QUIC sends lost data again, and continues from another address.
 #[test]
 fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
     let faults =
@@ -118,15 +118,16 @@ fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
     });
 }
 
-/// The window of a connection never closes: an upload that is read takes its time beside those that
-/// nobody reads, and is not held to a deadline because of them.
+/// The window of a connection never closes: an upload that is read takes its time beside uploads
+/// that are not read, and is not held to a deadline because of them.
 #[test]
 fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
     const UNREAD: u64 = 40;
     const READ_AFTER_MS: u64 = 2 * BODY_TIMEOUT_MS;
     told(3, &Faults::default(), || {
         let unread = (0..UNREAD).map(|id| post(Kind::Late, id, READ_AFTER_MS, 70_000));
-        // In sips, which together take longer than the patience for content.
+        // The content is read in small parts, which together take longer than the deadline of
+        // content.
         let read = post(Kind::Sip, UNREAD, 0, 700_000);
         Plan {
             pace: Pace { send_bytes: 1000, read_bytes: usize::MAX, gap_ms: 20 },
@@ -135,7 +136,7 @@ fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
     });
 }
 
-/// Runs a client that was answered early, until its connection is closed.
+/// Runs a client that gets its response early, until its connection is closed.
 fn answered_early(content_gap_ms: u64, closed_within_ms: u64) {
     for readiness in [true, false] {
         let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
@@ -151,16 +152,16 @@ fn answered_early(content_gap_ms: u64, closed_within_ms: u64) {
     }
 }
 
-/// Milliseconds for the end of a connection that is idle.
+/// Milliseconds until an idle connection is closed.
 const CLOSING_MS: u64 = IDLE_TIMEOUT_MS + 10_000;
 
-/// It is told to stop after half a minute.
+/// The client is asked to stop sending after half a minute.
 #[test]
 fn a_client_that_announces_content_and_stops_is_waited_for_no_longer_than_others() {
     answered_early(NEVER_MS, LINGER_CONTENT_MS + CLOSING_MS);
 }
 
-/// It is told to stop after five minutes, as over HTTP/1.
+/// The client is asked to stop sending after five minutes, as over HTTP/1.
 #[test]
 fn content_behind_a_response_is_dropped_for_five_minutes_however_it_drips() {
     answered_early(LINGER_CONTENT_MS - 1000, LINGER_MAX_MS + CLOSING_MS);

@@ -1,9 +1,9 @@
-//! What a client can cause without end, it cannot (RFC 9113 §10.5).
+//! Input that a client could repeat without end is limited (RFC 9113 §10.5).
 
 use super::peer::*;
 
-/// Sends `bytes` until the connection ends, and gives the number of rounds and the event. A number
-/// in place of a stream goes up by two in each.
+/// Sends `bytes` until the connection ends, and returns the number of rounds and the event. The
+/// argument of `bytes` grows by two in each round.
 fn until_the_end(peer: &mut Peer, mut bytes: impl FnMut(u32) -> Vec<u8>) -> (usize, String) {
     for round in 0..5000 {
         let seen = peer.send(&bytes(2 * round as u32 + 1));
@@ -34,12 +34,12 @@ fn rapid_reset() {
     let mut peer = Peer::open();
     let all = until_the_end(&mut peer, |stream| [get(stream), reset(stream, 8)].concat());
     assert_eq!(all, (256, RESETS.to_owned()));
-    // Of the last one nobody was told that it has gone, so it must be found among the open ones.
+    // The client was not told that the last stream has gone, so it must be among the open ones.
     let open: Vec<u32> = peer.session.each_own().map(|(stream, _)| stream).collect();
     assert_eq!((peer.session.open_streams(), open), (1, vec![2 * 256 + 1]));
 }
 
-/// CVE-2025-8671: the client makes this side end its streams, in every way it can.
+/// CVE-2025-8671: the client makes this side end its streams, in every possible way.
 #[test]
 fn made_you_reset() {
     let ways: [fn(u32) -> Vec<u8>; 6] = [
@@ -54,7 +54,7 @@ fn made_you_reset() {
         let all = until_the_end(&mut Peer::open(), |stream| [get(stream), way(stream)].concat());
         assert_eq!(all, (256, RESETS.to_owned()));
     }
-    // Requests that are none, and more than may be open.
+    // Malformed requests, and more than may be open.
     let malformed = |stream| headers(stream, END_STREAM, &[(":method", "GET")]);
     assert_eq!(until_the_end(&mut Peer::open(), malformed), (256, RESETS.to_owned()));
     assert_eq!(until_the_end(&mut Peer::open(), get), (128 + 256, RESETS.to_owned()));
@@ -68,8 +68,8 @@ fn pings_and_settings() {
     assert_eq!(flood(|_| frame(SETTINGS, ACK, 0, b"")), (126, REPLIES.to_owned()));
 }
 
-/// RFC 9113 §6.7: our own PINGs must be answered, so that is no work of the client's. Answers to
-/// others, and second ones, are.
+/// RFC 9113 §6.7: the client must acknowledge the server's own PINGs, so that does not count as its
+/// own work. Other acknowledgements, and repeated ones, do.
 #[test]
 fn answers_to_our_own_pings() {
     let streams: Vec<u32> = (0..128).map(|n| 2 * n + 1).collect();
@@ -77,7 +77,7 @@ fn answers_to_our_own_pings() {
         streams.iter().flat_map(|stream| bytes(*stream)).collect()
     };
     let answer = |stream: u32| frame(PING, ACK, 0, &[b"done", &stream.to_be_bytes()[..]].concat());
-    // A client that has stopped by itself meanwhile has been asked nevertheless.
+    // A client that has ended its request meanwhile got a PING nevertheless.
     for ends in [false, true] {
         let mut peer = Peer::open();
         assert_eq!(peer.send(&all(&post)).len(), 128);
@@ -93,12 +93,12 @@ fn answers_to_our_own_pings() {
     }
 }
 
-/// … of which one says that the client knows that this side leaves.
+/// One of the acknowledgements shows that the client has received GOAWAY.
 #[test]
 fn the_answer_to_leaving() {
     let mut peer = Peer::open();
     peer.send(&post(1));
-    // All there is, as in `pings_and_settings`.
+    // The whole budget, as in `pings_and_settings`.
     peer.send(&frame(PING, 0, 0, &[0; 8]).repeat(126));
     peer.session.go_away(&mut peer.out);
     peer.sent();
@@ -107,7 +107,7 @@ fn the_answer_to_leaving() {
     assert_eq!(until_the_end(&mut peer, |_| answer.clone()), (0, REPLIES.to_owned()));
 }
 
-/// CVE-2019-9518, CVE-2019-9513, and other frames that change nothing.
+/// CVE-2019-9518, CVE-2019-9513, and other frames without effect.
 #[test]
 fn trifles() {
     let flood = |bytes: Vec<u8>| {
@@ -151,11 +151,12 @@ fn continuation() {
 }
 
 /// CVE-2016-6581 and others: fields that are short on the wire and long when decoded. The request
-/// is refused, the table is kept, and the connection lives: a few such heads are answered.
+/// is refused, the table stays valid, and the connection stays open: a few such heads get a
+/// response.
 #[test]
 fn a_bomb_of_fields() {
     let mut peer = Peer::open();
-    // 4000 bytes go to the table; then each byte is a field of that length.
+    // 4000 bytes are added to the table; then each byte is a field of that length.
     let first = [b"\x40\x01x\x7f\xa1\x1e", &[b'y'; 4000][..]].concat();
     let bomb = [&block(&GET)[..], &first, &[0x80 | 62; 12_000]].concat();
     let seen = peer.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &bomb));
@@ -166,8 +167,9 @@ fn a_bomb_of_fields() {
     assert_eq!(peer.section.fields().get(b"x").map(<[u8]>::len), Some(4000));
 }
 
-/// … and who sends them without end is sent away, though he reads each answer. What is refused for
-/// other reasons is no more worth, and good requests between them help nobody.
+/// A client that repeats them without end is disconnected, although it reads each response. Heads
+/// that are refused for other reasons count too, and good requests between them do not refill the
+/// budget.
 #[test]
 fn refused_heads() {
     let large = "y".repeat(9000);
@@ -212,7 +214,7 @@ fn refused_heads() {
     }
 }
 
-/// An answer to a refused head fills no other budget either.
+/// A response to a refused head refills no other budget either.
 #[test]
 fn refused_heads_earn_nothing() {
     let bad = [&GET[..2], &[(":path", "x"), GET[3]]].concat();
@@ -237,8 +239,8 @@ fn refused(stream: u32, status: u16) -> String {
     format!("refused {stream} {status} end")
 }
 
-/// CVE-2019-9511, the data dribble: windows that are opened byte by byte, so that content goes in
-/// frames of a byte.
+/// CVE-2019-9511, the data dribble: windows that are opened byte by byte, so that content is sent
+/// in frames of a byte.
 #[test]
 fn dribble() {
     let mut peer = Peer::open();
@@ -254,14 +256,15 @@ fn dribble() {
         rounds += 1;
     };
     assert_eq!((rounds, fatal), (1024, vec![WINDOWS.to_owned()]));
-    // Who opens them without asking for content has no more, nor who opens those that are gone.
+    // A client that opens windows without requesting content gets no larger budget, nor does one
+    // that opens the windows of closed streams.
     let mut peer = Peer::open();
     peer.send(&[get(1), reset(1, 8)].concat());
     assert_eq!(until_the_end(&mut peer, |_| window_update(1, 1)), (1024, WINDOWS.to_owned()));
     assert_eq!(flood(|_| window_update(0, 1)), (1024, WINDOWS.to_owned()));
 }
 
-/// Honest clients have no end: whatever goes with answers and content, and what time brings.
+/// Honest clients are not limited: responses, content and time refill the budgets.
 #[test]
 fn work_and_time_fill_the_budgets() {
     let mut peer = Peer::open();
@@ -269,7 +272,7 @@ fn work_and_time_fill_the_budgets() {
         let stream = 2 * round + 1;
         let seen = peer.send(
             &[
-                // A request, and everything a client may say beside it.
+                // A request, and all other frames that a client may send with it.
                 get(stream),
                 frame(PRIORITY_UPDATE, 0, 0, &[&stream.to_be_bytes()[..], b"u=1"].concat()),
                 window_update(stream, 1000),
@@ -299,18 +302,18 @@ fn work_and_time_fill_the_budgets() {
         let more = [window_update(0, 4096), window_update(9001, 4096)].concat();
         assert!(peer.send(&more.repeat(4)).iter().all(|seen| seen == "opened"));
     }
-    // A connection that is only kept alive.
+    // A connection that is only kept open.
     for _ in 0..3000 {
         peer.now_ms += 100;
         assert!(peer.send(&frame(PING, 0, 0, &[0; 8])).is_empty());
     }
-    // Events of a few bytes, each of which the client makes two windows of.
+    // Events of a few bytes, for each of which the client opens two windows.
     for _ in 0..3000 {
         assert!(peer.session.data(9001, 20, false, &mut peer.out));
         peer.out.clear();
         assert!(peer.send(&[window_update(0, 20), window_update(9001, 20)].concat()).is_empty());
     }
-    // A page is left with all its streams, and then the next one, and so on, a second for each.
+    // A page is left with all its streams, then the next one, and so on, one each second.
     for round in 0..50 {
         let streams = (0..8).map(|n| 9003 + round * 16 + 2 * n);
         let all: Vec<u8> = streams.flat_map(|s| [get(s), reset(s, 8)].concat()).collect();

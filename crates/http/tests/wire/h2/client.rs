@@ -1,5 +1,5 @@
-//! The machine against a client that others wrote (the crate `h2`): each checks what the other
-//! sends, and content comes back as it went.
+//! The machine together with a client of another project (the crate `h2`): each checks the frames
+//! of the other, and content is sent back unchanged.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use pinion_http::section::FieldSection;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// What a server that sends content back keeps with a stream.
+/// The data of a stream in a server that sends content back.
 #[derive(Default)]
 struct Echo {
     content: Vec<u8>,
@@ -24,7 +24,7 @@ struct Echo {
 struct Server {
     session: Session<Echo>,
     out: Vec<u8>,
-    /// The client breaks the rules.
+    /// The events that follow an error of the client, in words.
     last: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ impl Server {
         }
     }
 
-    /// Ends an answer all of whose content has gone.
+    /// Ends a response whose content has been sent completely.
     fn finish(&mut self, stream: u32) {
         let own = self.session.own(stream).unwrap();
         if own.sent < own.content.len() {
@@ -97,11 +97,11 @@ impl Server {
     }
 }
 
-/// Serves one connection to its end; gives what the client said last.
+/// Serves one connection to its end; returns the last frames of the client.
 async fn serve(io: DuplexStream, settings: SessionSettings) -> Vec<String> {
     let (mut reader, mut writer) = tokio::io::split(io);
     let (queue, mut queued) = unbounded_channel::<Vec<u8>>();
-    // Apart from the reader, since a client may take nothing while it has to send.
+    // A separate task writes, because a client may read nothing while it has to send.
     tokio::spawn(async move {
         while let Some(bytes) = queued.recv().await {
             if writer.write_all(&bytes).await.is_err() {
@@ -145,7 +145,7 @@ fn flush(server: &mut Server, queue: &UnboundedSender<Vec<u8>>) {
     }
 }
 
-/// One request with content of this length, in pieces, and perhaps trailers behind it.
+/// Sends one request with content of this length, in pieces, and optionally trailers after it.
 async fn echo(sender: SendRequest<Bytes>, bytes: usize, trailers: bool) {
     let fill = "f".repeat(bytes % 9000);
     let request =
@@ -157,7 +157,7 @@ async fn echo(sender: SendRequest<Bytes>, bytes: usize, trailers: bool) {
     let mut at = 0;
     while at < bytes {
         upload.reserve_capacity(bytes - at);
-        // It tells only of more than there was.
+        // h2 only reports a capacity that has grown.
         while upload.capacity() == 0 {
             let more = std::future::poll_fn(|context| upload.poll_capacity(context)).await;
             more.unwrap().unwrap();
@@ -185,7 +185,7 @@ async fn echo(sender: SendRequest<Bytes>, bytes: usize, trailers: bool) {
     assert_eq!(download.trailers().await.unwrap().unwrap()["sum"], "7");
 }
 
-/// One request that the client gives up, its content half sent.
+/// Sends one request that the client cancels in the middle of its content.
 async fn give_up(sender: SendRequest<Bytes>) {
     let request = Request::post("https://a.example/half").body(()).unwrap();
     let mut sender = sender.ready().await.unwrap();
@@ -213,7 +213,7 @@ fn run(pipe_bytes: usize, client: &Builder, server: SessionSettings) {
         }
         drop(sender);
         connection.await.unwrap().unwrap();
-        // A client that has no more to ask leaves in peace.
+        // A client without further requests ends the connection without an error.
         assert_eq!(serving.await.unwrap(), [""; 0]);
     });
 }
@@ -239,8 +239,8 @@ fn content_comes_back() {
     }
 }
 
-/// RFC 9113 §6.8: the client hears that the server leaves, what is open comes to its end, and so
-/// does the connection.
+/// RFC 9113 §6.8: the client receives GOAWAY, open streams are completed, and then the connection
+/// ends.
 #[test]
 fn the_server_leaves() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,5 +1,5 @@
-//! A client that writes frames by hand, good and bad ones, and reads what comes back. Nothing here
-//! is taken from the room but the machine itself.
+//! A client that writes correct and wrong frames without an encoder, and reads the responses. It
+//! shares no code with the crate except the tested machine itself.
 
 use pinion_http::h2::event::Event;
 use pinion_http::h2::session::{Session, SessionSettings};
@@ -27,20 +27,21 @@ pub(super) const END_HEADERS: u8 = 4;
 pub(super) const PADDED: u8 = 8;
 pub(super) const WITH_PRIORITY: u8 = 0x20;
 
-/// A frame, whatever its payload.
+/// Returns a frame with any payload.
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     let head = [length[1], length[2], length[3], kind, flags];
     [&head[..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A field block of literals that nobody keeps (RFC 7541 §6.2.2), without Huffman.
+/// Returns a field block of literals that are not added to a table (RFC 7541 §6.2.2), without
+/// Huffman coding.
 pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
         block.push(0);
         for text in [name, value] {
-            // A prefix of seven bits; longer ones go on in groups of seven.
+            // The prefix has seven bits, and longer numbers continue in groups of seven.
             match text.len() {
                 short @ 0..=126 => block.push(short as u8),
                 long => {
@@ -104,20 +105,20 @@ pub(super) fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &payload)
 }
 
-/// A connection: the machine, and what it has written.
+/// A connection: the machine, and the bytes that it has written.
 pub(super) struct Peer {
     pub(super) session: Session<u32>,
     pub(super) out: Vec<u8>,
     pub(super) section: FieldSection,
     pub(super) now_ms: u64,
-    /// Bytes of content are given back as soon as they come.
+    /// Whether received content is returned to the window at once.
     pub(super) consumes: bool,
-    /// What came and was not used.
+    /// Received bytes that are not processed yet.
     input: Vec<u8>,
 }
 
 impl Peer {
-    /// A connection of which nothing has come.
+    /// Opens a connection on which nothing was received.
     pub(super) fn new(settings: &SessionSettings) -> Peer {
         let mut session = Session::new(settings);
         let mut out = Vec::new();
@@ -126,7 +127,7 @@ impl Peer {
         Peer { session, out, section, now_ms: 1_000_000, consumes: true, input: Vec::new() }
     }
 
-    /// A connection on which both sides have said their settings.
+    /// Opens a connection on which both sides have exchanged their settings.
     pub(super) fn open_with(ours: &SessionSettings) -> Peer {
         let mut peer = Peer::new(ours);
         peer.send(&[PREFACE, &settings(&[]), &frame(SETTINGS, ACK, 0, b"")].concat());
@@ -138,7 +139,7 @@ impl Peer {
         Peer::open_with(&SessionSettings::default())
     }
 
-    /// Sends bytes and gives what the machine saw in them, each event in a few words.
+    /// Sends bytes and returns the events of the machine, each in a few words.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Vec<String> {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
@@ -165,26 +166,26 @@ impl Peer {
         }
     }
 
-    /// Sends whole frames and gives what came back, each frame in a few words.
+    /// Sends whole frames and returns the frames of the response, each in a few words.
     pub(super) fn ask(&mut self, bytes: &[u8]) -> Vec<String> {
         self.send(bytes);
         self.sent()
     }
 
-    /// What was written since the last call.
+    /// Returns the frames that were written since the last call.
     pub(super) fn sent(&mut self) -> Vec<String> {
         let out = std::mem::take(&mut self.out);
         frames(&out).iter().map(Frame::words).collect()
     }
 
-    /// Answers with a head alone and closes the stream.
+    /// Responds with a head alone and closes the stream.
     pub(super) fn answer(&mut self, stream: u32) {
         let Peer { session, out, .. } = self;
         assert!(session.head(stream, true, out, |_, block| block.push(0x88)));
         assert!(session.close(stream, out).is_some());
     }
 
-    /// Ends answers that have begun.
+    /// Ends responses that have begun.
     pub(super) fn answer_all(&mut self, streams: &[u32]) {
         for stream in streams {
             assert!(self.session.data(*stream, 0, true, &mut self.out));
@@ -192,14 +193,14 @@ impl Peer {
         }
     }
 
-    /// Begins an answer that has content.
+    /// Begins a response that has content.
     pub(super) fn begin(&mut self, stream: u32) {
         let Peer { session, out, .. } = self;
         assert!(session.head(stream, false, out, |_, block| block.push(0x88)));
         session.set_ready(stream, true);
     }
 
-    /// Sends as much content as there is room for, in one frame; says how much.
+    /// Sends as much content as the windows allow, in one frame; returns its length.
     pub(super) fn content(&mut self, stream: u32) -> usize {
         let room = self.session.room(stream);
         assert!(self.session.data(stream, room, false, &mut self.out));
@@ -208,7 +209,7 @@ impl Peer {
     }
 }
 
-/// An event in a few words; those that tell nothing in none.
+/// Returns an event in a few words; `None` for one without information.
 pub(super) fn words(event: &Event<'_>) -> Option<String> {
     Some(match *event {
         Event::NeedMore | Event::Nothing => return None,
@@ -230,7 +231,7 @@ pub(super) fn words(event: &Event<'_>) -> Option<String> {
     })
 }
 
-/// A frame as it stands on the wire.
+/// A frame as on the wire.
 pub(super) struct Frame {
     pub(super) kind: u8,
     pub(super) flags: u8,
@@ -238,7 +239,7 @@ pub(super) struct Frame {
     pub(super) payload: Vec<u8>,
 }
 
-/// The frames of a connection; they are whole.
+/// Splits the bytes of a connection into frames, all of which must be complete.
 pub(super) fn frames(mut bytes: &[u8]) -> Vec<Frame> {
     let mut frames = Vec::new();
     while let [a, b, c, kind, flags, d, e, f, g, rest @ ..] = bytes {

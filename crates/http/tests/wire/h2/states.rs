@@ -1,4 +1,4 @@
-//! The states of streams (RFC 9113 §5.1), and how streams and connections end.
+//! The states of streams (RFC 9113 §5.1), and the end of streams and connections.
 
 use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::SessionSettings;
@@ -16,7 +16,7 @@ fn frames_behind_the_end_of_a_request() {
         assert_eq!(peer.send(&wrong), ["reset 1 StreamClosed by us"]);
         assert_eq!(peer.sent(), ["RST_STREAM 1 STREAM_CLOSED"]);
         peer.answer(3);
-        // What stands behind it is not left waiting for more.
+        // The frames after it are still processed.
         let mut peer = Peer::open();
         peer.send(&get(1));
         let both = [wrong, reset(3, 8)].concat();
@@ -28,8 +28,8 @@ fn frames_behind_the_end_of_a_request() {
     assert_eq!(peer.send(&fine), ["reset 1 Cancel by peer"]);
 }
 
-/// RFC 9113 §5.1, closed: a connection error for who must know it; what may be on its way is
-/// ignored.
+/// RFC 9113 §5.1, closed: a connection error if the client must know that the stream is closed;
+/// frames that may have been on their way are ignored.
 #[test]
 fn frames_of_a_stream_that_both_sides_have_ended() {
     for wrong in [data(1, 0, b"x"), get(1), headers(1, END_STREAM, &[])] {
@@ -58,7 +58,8 @@ fn frames_of_a_stream_that_we_have_ended() {
     peer.send(&post(1));
     peer.session.reset(1, ErrorCode::Cancel, &mut peer.out);
     assert_eq!(peer.sent(), ["RST_STREAM 1 CANCEL"]);
-    // An entry for the table: 0x40 keeps a new name.
+    // The field adds an entry to the table: 0x40 is a literal with a new name and incremental
+    // indexing.
     let trailers = frame(HEADERS, END_STREAM | END_HEADERS, 1, b"\x40\x01x\x01y");
     for _ in 0..2 {
         assert!(peer.send(&data(1, 0, &[0; 8000])).is_empty());
@@ -73,8 +74,9 @@ fn frames_of_a_stream_that_we_have_ended() {
     assert_eq!(peer.section.fields().get(b"x"), Some(&b"y"[..]));
 }
 
-/// What may still come for such a stream is what is read and dropped of an upload: nobody uploads
-/// for ever to where nobody reads, and nobody is cut off for what was on its way in small frames.
+/// Such a stream may still get as many bytes as are read and dropped of an upload: no client can
+/// upload without end where the content is not read, and none is disconnected for small frames that
+/// were on their way.
 #[test]
 fn content_for_a_stream_that_we_have_ended_is_bounded() {
     const MOST: usize = 1 << 20;
@@ -91,7 +93,7 @@ fn content_for_a_stream_that_we_have_ended_is_bounded() {
         left -= bytes;
     }
     assert_eq!(peer.send(&data(1, 0, b"x")), ["fatal StreamClosed"]);
-    // A stream that was refused has its first window.
+    // A refused stream has its initial window.
     let mut peer = Peer::open_with(&SessionSettings { streams: 0, ..SessionSettings::default() });
     peer.send(&post(1));
     for _ in 0..3 {
@@ -122,7 +124,7 @@ fn numbers_go_up() {
 fn too_many_streams() {
     let mut peer = Peer::open_with(&SessionSettings { streams: 3, ..SessionSettings::default() });
     assert_eq!(peer.send(&[get(1), post(3), get(5)].concat()).len(), 3);
-    // A refused one has its fields in the table all the same, and its content is passed over.
+    // The fields of a refused stream are added to the table too, and its content is skipped.
     let block = [&block(&POST)[..], b"\x40\x01x\x01y"].concat();
     assert!(peer.send(&frame(HEADERS, END_HEADERS, 7, &block)).is_empty());
     assert!(peer.send(&data(7, END_STREAM, b"content")).is_empty());
@@ -135,9 +137,10 @@ fn too_many_streams() {
 }
 
 /// A response may be complete before the request is. Some clients read nothing before they have
-/// sent all, so the window is opened for what is read and dropped; a client with more is asked to
-/// stop "by sending a RST_STREAM with an error code of NO_ERROR" (RFC 9113 §8.1), when that has
-/// come and its acknowledgement of the PING says that it has read the response.
+/// sent all, so the window is opened for content that is read and dropped. A client with more is
+/// asked to stop "by sending a RST_STREAM with an error code of NO_ERROR" (RFC 9113 §8.1) after
+/// that content has arrived and its acknowledgement of the PING has shown that it has read the
+/// response.
 #[test]
 fn a_response_ahead_of_the_end_of_the_request() {
     const ANSWERED: &[u8; 8] = b"done\0\0\0\x01";
@@ -156,13 +159,14 @@ fn a_response_ahead_of_the_end_of_the_request() {
         assert!(peer.ask(&data(1, 0, &[0; 16_384])).is_empty());
     }
     assert_eq!(peer.ask(&data(1, 0, &[0; 16_384])), ["RST_STREAM 1 NO_ERROR"]);
-    // The end of a response that is not complete is an error.
+    // Closing a response that is not complete is an error.
     peer.send(&get(3));
     assert!(peer.session.close(3, &mut peer.out).is_some());
     assert_eq!(peer.sent(), ["RST_STREAM 3 INTERNAL_ERROR"]);
 }
 
-/// In either order: a client that is told to stop before it has read the response may lose it.
+/// Both conditions hold in either order: a client that is asked to stop before it has read the
+/// response may lose it.
 #[test]
 fn a_client_that_has_not_read_the_response_is_not_told_to_stop() {
     let mut peer = Peer::open();
@@ -191,8 +195,8 @@ fn who_has_stopped_is_not_told_to() {
     }
 }
 
-/// A client that announces no more than its window or what is read and dropped is never told to
-/// stop, and has leave for all of it.
+/// A client that announces no more than its window or the dropped content is never asked to stop,
+/// and its window is opened for all of it.
 #[test]
 fn a_client_that_can_send_all_is_not_told_to_stop() {
     for (sent, length, opened, is_told) in [
@@ -220,7 +224,7 @@ fn a_client_that_can_send_all_is_not_told_to_stop() {
     }
 }
 
-/// What is kept with a stream comes back once, whoever ends it.
+/// The data kept with a stream is returned once, whichever side ends the stream.
 #[test]
 fn what_is_kept_comes_back() {
     let mut peer = Peer::open();
@@ -248,8 +252,8 @@ fn what_is_kept_comes_back() {
     assert_eq!((peer.session.open_streams(), peer.session.own(1)), (0, None));
 }
 
-/// RFC 9113 §6.8: first a GOAWAY that refuses nothing, then one with the last stream that was
-/// taken; what is above it is ignored, but for the state it shares.
+/// RFC 9113 §6.8: first a GOAWAY that refuses nothing, then one with the last accepted stream.
+/// Later streams are ignored, except for the state that they share.
 #[test]
 fn leaving_in_two_steps() {
     let mut peer = Peer::open();
@@ -274,7 +278,7 @@ fn leaving_in_two_steps() {
     assert_eq!(peer.sent().last().unwrap(), "GOAWAY 3 INTERNAL_ERROR");
 }
 
-/// An end that cannot wait for the answer of the client.
+/// An end that cannot wait for the response of the client.
 #[test]
 fn leaving_at_once() {
     let mut peer = Peer::open();
@@ -283,20 +287,20 @@ fn leaving_at_once() {
     let all = ["GOAWAY 2147483647 NO_ERROR", "PING leaving.", "GOAWAY 0 NO_ERROR"];
     assert_eq!(peer.sent(), all);
     assert!(peer.session.is_finished());
-    // The answer to the PING comes late and changes nothing.
+    // The acknowledgement of the PING comes late and changes nothing.
     assert!(peer.ask(&frame(PING, ACK, 0, b"leaving.")).is_empty());
-    // Of a client that was told nothing an answer is no agreement.
+    // An acknowledgement from a client that got no GOAWAY has no meaning.
     assert!(Peer::open().ask(&frame(PING, ACK, 0, b"leaving.")).is_empty());
 }
 
-/// RFC 9113 §8.1: a client that is to stop is told so before the connection ends, though no stream
-/// is open any more.
+/// RFC 9113 §8.1: a client that has to stop is asked to before the connection ends, even if no
+/// stream is open any more.
 #[test]
 fn the_end_waits_for_who_is_to_be_told_to_stop() {
     const LEAVING: &[u8; 8] = b"leaving.";
     const ANSWERED: &[u8; 8] = b"done\0\0\0\x01";
     let ack = |payload: &[u8]| frame(PING, ACK, 0, payload);
-    // Answered behind the last word, and before the first.
+    // The acknowledgement comes after the last GOAWAY, and before the first.
     for is_answered_first in [false, true] {
         for (end, answer) in [
             (ack(ANSWERED), &["RST_STREAM 1 NO_ERROR"][..]),
@@ -323,7 +327,7 @@ fn the_end_waits_for_who_is_to_be_told_to_stop() {
     }
 }
 
-/// … and a client that is not waited for any longer is told without having answered.
+/// A client that is not waited for any longer is asked to stop without having acknowledged.
 #[test]
 fn the_last_words() {
     let mut peer = Peer::open();
@@ -340,7 +344,7 @@ fn the_last_words() {
     assert!(peer.ask(&frame(PING, ACK, 0, b"done\0\0\0\x03")).is_empty(), "once");
 }
 
-/// As many streams as were ended at once are known to have been.
+/// All streams that were ended at once are remembered.
 #[test]
 fn all_streams_may_end_at_once() {
     let mut peer = Peer::open();
@@ -357,7 +361,7 @@ fn all_streams_may_end_at_once() {
     assert_eq!(peer.send(&data(1, 0, b"very late")), ["fatal StreamClosed"]);
 }
 
-/// What a client makes the session keep is counted, of each kind.
+/// The memory that a client makes the session keep is counted, for each kind.
 #[test]
 fn memory() {
     let bytes = |frames: &[Vec<u8>]| {
@@ -373,7 +377,7 @@ fn memory() {
     let all: Vec<_> = (0..100).map(|n| get(2 * n + 1)).collect();
     assert!(bytes(&all) >= 100 * 40);
     assert!(bytes(&[frame(HEADERS, 0, 1, &[0; 1000])]) >= 1000);
-    // Ended by this side alone, they are remembered.
+    // Streams that only this side has ended are remembered.
     let malformed: Vec<_> = (0..100).map(|n| headers(2 * n + 1, 0, &[])).collect();
     assert!(bytes(&malformed) >= 100 * 8);
 }

@@ -1,4 +1,4 @@
-//! What a client can cause without end, it cannot (RFC 9114 §10.5).
+//! Input that a client could repeat without end is limited (RFC 9114 §10.5).
 
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::limits::{BLOCK_MAX_BYTES, SKIP_UNIT_BYTES};
@@ -9,7 +9,7 @@ const RESETS: &str = "fatal ExcessiveLoad Resets";
 const HEADS: &str = "fatal ExcessiveLoad Heads";
 const TRIFLES: &str = "fatal ExcessiveLoad Trifles";
 
-/// Repeats something until the connection ends, and gives the number of rounds and why.
+/// Repeats a round until the connection ends, and returns the number of rounds and the reason.
 fn until_the_end(mut round: impl FnMut() -> Vec<String>) -> (usize, String) {
     for count in 0..5000 {
         if let Some(fatal) = round().into_iter().find(|seen| seen.starts_with("fatal")) {
@@ -19,7 +19,7 @@ fn until_the_end(mut round: impl FnMut() -> Vec<String>) -> (usize, String) {
     panic!("no end");
 }
 
-/// CVE-2023-44487, by resets, and by faults that make this side reset (CVE-2025-8671).
+/// Streams are reset by the client (CVE-2023-44487), or because of its errors (CVE-2025-8671).
 #[test]
 fn resets() {
     let mut peer = Peer::new();
@@ -35,8 +35,8 @@ fn resets() {
     }
 }
 
-/// Heads over the limits, or otherwise refused, whose answers are read; good requests between them
-/// help nobody.
+/// Heads over the limits, or otherwise refused, whose responses are read. Good requests between
+/// them do not refill the budget.
 #[test]
 fn refused_heads() {
     let many = headers(&[&GET[..], &[("x", "y"); 101]].concat());
@@ -56,13 +56,13 @@ fn refused_heads() {
             ask(&head)
         });
         assert_eq!(all, (256, HEADS.to_owned()));
-        // Time fills it.
+        // The budget is refilled by time.
         peer.now_ms += 1000;
         assert!(!peer.request(&[&head])[0].starts_with("fatal"));
     }
 }
 
-/// Frames that change nothing, on a request stream.
+/// Frames without effect, on a request stream.
 #[test]
 fn trifles_of_a_request() {
     for bytes in [frame(UNKNOWN, b""), frame(UNKNOWN, b"x"), data(b"")] {
@@ -74,7 +74,7 @@ fn trifles_of_a_request() {
     }
 }
 
-/// … and on the control stream, one of them used up by SETTINGS.
+/// Frames without effect on the control stream. SETTINGS uses up one of the budget.
 #[test]
 fn trifles_of_the_connection() {
     for bytes in [
@@ -95,7 +95,7 @@ fn trifles_of_the_connection() {
     assert_eq!(all, (1024, TRIFLES.to_owned()));
 }
 
-/// Frames without end that are passed over, on any stream and in any pieces.
+/// Frames of unlimited length that are skipped, on any stream and in pieces of any size.
 #[test]
 fn skipped_bytes() {
     let unit = vec![0; SKIP_UNIT_BYTES as usize];
@@ -112,7 +112,7 @@ fn skipped_bytes() {
     assert!((4 * 1021..4 * 1023).contains(&all.0), "{all:?}");
 }
 
-/// Streams that end, or are reset, before anybody knows what they are.
+/// Streams that end, or are reset, before their type is known.
 #[test]
 fn streams_of_no_type() {
     let mut peer = Peer::new();
@@ -126,7 +126,7 @@ fn streams_of_no_type() {
     assert_eq!(all, (1024, TRIFLES.to_owned()));
 }
 
-/// Streams that are opened while this side leaves.
+/// Streams that are opened after GOAWAY.
 #[test]
 fn streams_behind_go_away() {
     let mut peer = Peer::new();
@@ -140,7 +140,7 @@ fn streams_behind_go_away() {
     assert_eq!(all, (1024, TRIFLES.to_owned()));
 }
 
-/// Honest clients have no end: what goes with answers, and what time brings.
+/// Honest clients are not limited: responses and time refill the budgets.
 #[test]
 fn work_and_time_fill_the_budgets() {
     let mut peer = Peer::new();

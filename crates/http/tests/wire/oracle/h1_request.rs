@@ -1,6 +1,7 @@
 //! Request heads: the grammar of RFC 9112 and RFC 9110 taken literally, line by line, with every
-//! violation collected. Nothing here is fast, and nothing is shared with the room but its limits.
-//! What is accepted must also be what `httparse`, a parser with many users, makes of the bytes.
+//! violation collected. Nothing here is fast, and only the limits are shared with the crate. For
+//! accepted heads, the result must also be the same as that of `httparse`, a parser with many
+//! users.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use pinion_http::refusal::Refusal;
 use pinion_http::request::Framing;
 use pinion_http::version::Version;
 
-/// Panics when the room reads the bytes otherwise than the grammar, in one part or in two.
+/// Panics if the crate parses the bytes differently from the grammar, in one part or in two.
 pub(crate) fn check(input: &[u8]) {
     let expected = read(input);
     let whole = outcome(input, input.len());
@@ -20,7 +21,7 @@ pub(crate) fn check(input: &[u8]) {
     if let Outcome::Head(head) = &whole {
         compare_with_httparse(input, head);
     }
-    // Every cut for what is small, a few dozen for what is long.
+    // Every cut for short input, a few dozen for long input.
     let step = input.len() / 40 + 1;
     for cut in (0..input.len()).step_by(step) {
         let parts = outcome(input, cut);
@@ -31,14 +32,14 @@ pub(crate) fn check(input: &[u8]) {
             (Outcome::Head(_), _) | (_, Outcome::Head(_)) => {
                 panic!("cut at {cut}: {parts:?}, whole: {whole:?}")
             }
-            // Compared already, as the whole.
+            // This result was compared already, as that of the whole.
             (Outcome::Refused(whole), Outcome::Refused(parts)) if whole == parts => {}
             _ => compare(input, &parts, &expected),
         }
     }
 }
 
-/// What a head says.
+/// The content of a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Head {
     method: Vec<u8>,
@@ -59,7 +60,7 @@ enum Outcome {
     Refused(Refusal),
 }
 
-/// What the room makes of it, in two parts: `cut` bytes, then all.
+/// Returns the result of the crate for two parts: `cut` bytes, then all.
 fn outcome(input: &[u8], cut: usize) -> Outcome {
     let limits = Limits::default();
     let mut scanned = 0;
@@ -94,7 +95,8 @@ fn compare(input: &[u8], found: &Outcome, expected: &Reading) {
             assert!(statuses.contains(&refusal.status()), "{refusal:?}, expected {statuses:?}");
         }
         (Outcome::Refused(refusal), Reading::Incomplete) => {
-            // It may refuse before the end, but never what could still have become a request.
+            // The parser may refuse before the end, but never a beginning that could still become a
+            // request.
             for completion in COMPLETIONS {
                 let longer = [input, completion].concat();
                 if let Reading::Head(_) = read(&longer) {
@@ -106,12 +108,12 @@ fn compare(input: &[u8], found: &Outcome, expected: &Reading) {
     }
 }
 
-/// Two parsers that take the same bytes for different requests are how requests are smuggled.
+/// Two parsers that read the same bytes as different requests make request smuggling possible.
 fn compare_with_httparse(input: &[u8], found: &Head) {
     let mut lines = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut lines);
     let parsed = match request.parse(input) {
-        // It knows the minor versions 0 and 1 alone.
+        // httparse knows the minor versions 0 and 1 only.
         Err(httparse::Error::Version) => return,
         parsed => parsed,
     };
@@ -124,7 +126,7 @@ fn compare_with_httparse(input: &[u8], found: &Head) {
     assert_eq!(fields, found.fields);
 }
 
-/// Ends that make a request of many a beginning.
+/// Ends that complete many beginnings to a request.
 const COMPLETIONS: [&[u8]; 18] = [
     b"\r\n\r\n",
     b"\n\r\n",
@@ -146,12 +148,12 @@ const COMPLETIONS: [&[u8]; 18] = [
     b"Host: a\r\n\r\n",
 ];
 
-/// What the grammar says.
+/// The result according to the grammar.
 enum Reading {
-    /// No blank line yet.
+    /// There is no blank line yet.
     Incomplete,
     Head(Head),
-    /// Something is wrong; these are the statuses of all that is.
+    /// The head has violations; these are the statuses of all of them.
     Refused(BTreeSet<u16>),
 }
 
@@ -258,7 +260,7 @@ fn request_line(line: &[u8], wrong: &mut BTreeSet<u16>) -> (Vec<u8>, Vec<u8>, bo
     (method.to_vec(), target.to_vec(), digits == b"1.0")
 }
 
-/// RFC 9112 §3.2: which form a target has, and whether it is one at all.
+/// RFC 9112 §3.2: returns whether a target is valid in one of the forms.
 fn is_target(method: &[u8], target: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(target) else { return false };
     match method {
@@ -276,7 +278,7 @@ fn is_target(method: &[u8], target: &[u8]) -> bool {
                 }
                 rest
             };
-            // And what browsers leave as it is, by the URL standard.
+            // Also the characters that browsers do not escape, by the URL standard.
             let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
             let is_one = |c: char, more: &str| {
                 c.is_ascii_alphanumeric()
@@ -365,7 +367,7 @@ fn authority(
     Some(rest.as_bytes()[..end].to_vec())
 }
 
-/// RFC 9112 §6.3; what leaves a choice is read the strict way.
+/// RFC 9112 §6.3; where the RFC leaves a choice, the strict one is made.
 fn framing(fields: &[(Vec<u8>, Vec<u8>)], is_1_0: bool, wrong: &mut BTreeSet<u16>) -> Framing {
     let encodings = values(fields, "transfer-encoding");
     let lengths = values(fields, "content-length");

@@ -1,8 +1,8 @@
-//! HTTP/2 connections: bytes cut in any way give the same events and frames, and whatever comes,
-//! the events of each stream come in the order of a message (RFC 9113 §8.1) and within the windows
-//! that were granted.
+//! HTTP/2 connections: bytes cut in any way give the same events and frames. For any input, the
+//! events of each stream are in the order of a message (RFC 9113 §8.1) and within the granted
+//! windows.
 //!
-//! The server of it answers every request and gives every byte of content back.
+//! The server responds to every request and returns every byte of content to the window.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,8 +12,8 @@ use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::{INPUT_MAX_BYTES, Session, SessionSettings};
 use pinion_http::section::FieldSection;
 
-/// The first byte says how the bytes are cut and whether the preface was sent already, the rest is
-/// what the client sends. Gives what happened, but for content, in words.
+/// Checks a connection. The first byte determines the cuts, and whether the preface was sent
+/// already; the rest is the input from the client. Returns the events except content, in words.
 pub(crate) fn check(data: &[u8]) -> Vec<String> {
     let [how, rest @ ..] = data else { return Vec::new() };
     let mut bytes = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn check(data: &[u8]) -> Vec<String> {
     whole.seen.into_iter().filter_map(words).collect()
 }
 
-/// What happened: content, or something else in words.
+/// An event: content, or something else in words.
 #[derive(Debug, PartialEq)]
 enum Seen {
     Content(u32, Vec<u8>),
@@ -40,17 +40,18 @@ enum Seen {
 }
 
 struct Run {
-    /// Content of one stream in a row is put together.
+    /// Consecutive content of one stream is joined.
     seen: Vec<Seen>,
-    /// What was written, without WINDOW_UPDATE: when content is given back depends on the cuts.
+    /// Written frames without WINDOW_UPDATE, because the times of window updates depend on the
+    /// cuts.
     frames: Vec<Vec<u8>>,
 }
 
-/// What is known of a stream that has begun.
+/// The state of a stream that has begun.
 #[derive(Default)]
 struct Known {
     ended: bool,
-    /// It is an extended CONNECT.
+    /// Whether it is an extended CONNECT.
     is_tunnel: bool,
     answer_left: usize,
 }
@@ -149,7 +150,7 @@ impl Server {
             Known { ended: end, is_tunnel: false, answer_left: stream as usize * 3000 % 50_000 },
         );
         assert!(self.session.head(stream, false, &mut self.out, |_, block| block.push(0x88)));
-        // Some answers wait for the end of the request.
+        // Some responses wait for the end of the request.
         if end || stream % 4 == 1 {
             self.ready(stream);
         }
@@ -169,7 +170,7 @@ impl Server {
     fn data(&mut self, stream: u32, bytes: &[u8], end: bool) {
         self.end(stream, end);
         assert!(!bytes.is_empty() || end);
-        // Some content is read, some is not.
+        // Some content is read, and some is not.
         if !stream.is_multiple_of(3) {
             self.session.consumed(stream, bytes.len(), &mut self.out);
         }
@@ -185,7 +186,8 @@ impl Server {
         }
     }
 
-    /// Sends what can go, so that it makes no difference how often this is done.
+    /// Sends everything that can be sent, so that the result does not depend on the number of
+    /// calls.
     fn send_all(&mut self) {
         while let Some(stream) = self.session.next_ready() {
             self.send(stream);
@@ -209,7 +211,7 @@ impl Server {
         }
     }
 
-    /// Takes what was written apart; it is whole frames.
+    /// Splits the written bytes into frames, all of which must be complete.
     fn read(&mut self) {
         let mut rest = &self.out[..];
         while let [a, b, c, kind, ..] = rest {

@@ -1,7 +1,9 @@
-//! The field blocks of the responses of one connection: two decoders, ours and another
-//! implementation, read from them what the plain encoder, which uses no table, has written.
+//! The field blocks of the responses of one connection: two decoders, that of this crate and
+//! another implementation, decode them to the same fields that the plain encoder, which uses no
+//! table, has written.
 //!
-//! The data are steps: a byte says which, the bytes behind it what is responded with.
+//! The input is a sequence of steps: a byte selects the kind, and the bytes after it are the
+//! response.
 
 use loona_hpack::decoder::Decoder as Other;
 use pinion_http::field::Field;
@@ -13,11 +15,11 @@ use pinion_http::section::FieldSection;
 
 use super::responses::{Fields, TailBytes, with_answer};
 
-/// What the peer has for its table unless it says otherwise.
+/// The peer's default size of its table.
 const TABLE_BYTES: u32 = 4096;
-/// What the encoder of a connection may occupy.
+/// The most memory of the encoder of a connection.
 const MEMORY_MAX_BYTES: usize = 4 * 1024;
-/// Panics when a block has other fields than the plain one.
+/// Panics if a block has other fields than the plain one.
 pub(crate) fn check(data: &[u8]) {
     let mut connection = Connection {
         encoder: Encoder::new(),
@@ -38,7 +40,7 @@ struct Connection {
     decoder: Decoder,
     other: Other<'static>,
     table_bytes: u32,
-    /// The size that the blocks have said.
+    /// The size that the blocks have announced.
     said_bytes: u32,
     second: i64,
 }
@@ -101,7 +103,7 @@ impl Connection {
         assert!(!has_secret || block.contains(&0x1f), "never indexed: {block:02x?}");
     }
 
-    /// RFC 7541 §4.2: the first block behind a change says the size, which is within the limit.
+    /// RFC 7541 §4.2: the first block after a change announces the size, which is within the limit.
     fn check_size(&mut self, block: &[u8]) {
         let is_update = block.first().is_some_and(|first| (0x20..0x40).contains(first));
         assert_eq!(is_update, self.table_bytes < self.said_bytes, "{block:02x?}");
@@ -112,7 +114,7 @@ impl Connection {
     }
 }
 
-/// The size that a block begins with (RFC 7541 §6.3).
+/// Returns the size at the beginning of a block (RFC 7541 §6.3).
 fn update_size(block: &[u8]) -> u32 {
     let first = u32::from(block[0] & 0x1f);
     if first < 0x1f {

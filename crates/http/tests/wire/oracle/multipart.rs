@@ -1,13 +1,13 @@
-//! Forms: RFC 2046 §5.1 and RFC 7578 read from a whole buffer.
+//! Forms according to RFC 2046 §5.1 and RFC 7578, parsed from a whole buffer.
 
 use pinion_http::limits::{PART_HEAD_MAX_BYTES, PART_NAME_MAX_BYTES, PARTS_MAX};
 use pinion_http::multipart::{FormEvent, FormFault, FormReader, PartHead, boundary};
 
-/// Boundaries that a form can have; some begin like what stands around them.
+/// Possible boundaries of a form; some begin like the text around them.
 const BOUNDARIES: [&[u8]; 4] = [b"b", b"--", b"-b-b", b"a b"];
 
-/// The first byte chooses the boundary (from 128 on, the rest is a `Content-Type`), the second how
-/// the rest is cut; the rest is the form.
+/// Checks a form. The first byte selects the boundary (from 128 on, the rest is a `Content-Type`),
+/// the second one determines the cuts; the rest is the form.
 pub(crate) fn check(data: &[u8]) {
     let [choice, cut, form @ ..] = data else { return };
     if *choice >= 128 {
@@ -27,7 +27,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// The parts that are complete, and what is wrong with the form.
+/// The complete parts, and the error of the form.
 type Found = (Vec<(PartHead, Vec<u8>)>, Option<FormFault>);
 
 fn run(boundary: &[u8], pieces: &[&[u8]]) -> Found {
@@ -57,7 +57,7 @@ fn run(boundary: &[u8], pieces: &[&[u8]]) -> Found {
     (parts, fault.or(finished.err()))
 }
 
-/// The same, read plainly.
+/// Parses a form in the simplest way.
 fn plain(boundary: &[u8], form: &[u8]) -> Found {
     let delimiter = [b"\r\n--", boundary].concat();
     let mut parts = Vec::new();
@@ -90,7 +90,7 @@ fn plain(boundary: &[u8], form: &[u8]) -> Found {
             let fault = if is_large { FormFault::PartHeadTooLarge } else { FormFault::Incomplete };
             return (parts, Some(fault));
         };
-        // With the last line break: the delimiter may follow at once.
+        // The lines include the last line break, because the delimiter may follow at once.
         let lines = if end == 0 { &[][..] } else { &head[..end + 2] };
         let content = if end == 0 { head } else { &head[end + 2..] };
         let part = match part(lines) {
@@ -116,7 +116,7 @@ fn skip_padding(text: &[u8]) -> &[u8] {
 }
 
 fn part(lines: &[u8]) -> Result<PartHead, FormFault> {
-    // Latin-1 keeps every byte as one character.
+    // Latin-1 represents every byte as one character.
     let text: String = lines.iter().map(|&byte| char::from(byte)).collect();
     let bytes = |text: &str| text.chars().map(|c| c as u8).collect::<Vec<_>>();
     let (mut names, mut kind) = (None, None);
@@ -177,7 +177,7 @@ fn disposition(value: &str) -> Result<(String, Option<String>), FormFault> {
             (text, rest) = (plain.trim_matches([' ', '\t']).to_owned(), behind);
         }
         let escapes = [("%22", "\""), ("%0D", "\r"), ("%0d", "\r"), ("%0A", "\n"), ("%0a", "\n")];
-        // None of them makes another one.
+        // No replacement creates another escape.
         let text = escapes.iter().fold(text, |text, (from, to)| text.replace(from, to));
         match key.to_ascii_lowercase().as_str() {
             "name" => names.push(text),
@@ -195,7 +195,7 @@ fn disposition(value: &str) -> Result<(String, Option<String>), FormFault> {
     Ok((name, files.pop()))
 }
 
-/// What stands before the closing quote, and what behind it.
+/// Returns the text before the closing quote, and the text after it.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut plain = String::new();
     let mut chars = text.char_indices().peekable();

@@ -1,5 +1,5 @@
-//! The frames of a WebSocket's client: whole frames from one buffer, one after the other, and
-//! messages that are decompressed from their first byte whenever some of them has come.
+//! The frames of a WebSocket client: complete frames from one buffer, one after the other, and
+//! messages that are decompressed from their first byte on whenever a part of them has arrived.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use pinion_http::websocket::close_frame::CloseFrame;
@@ -10,17 +10,17 @@ use pinion_http::websocket::error::WebSocketError;
 use pinion_http::websocket::frame::MessageKind;
 use pinion_http::websocket::frame_reader::{WebSocketEvent, WebSocketReader};
 
-/// What a client has sent.
+/// The input from a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A whole message.
+    /// A complete message.
     Message(MessageKind, Vec<u8>),
     Ping(Vec<u8>),
     Pong(Vec<u8>),
     Close(u16, String),
 }
 
-/// The events, the message that is not complete, and what is wrong.
+/// The events, the incomplete message, and the error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) events: Vec<Event>,
@@ -28,16 +28,16 @@ pub(crate) struct Found {
     pub(crate) error: Option<WebSocketError>,
 }
 
-/// How messages are read.
+/// The rules for reading messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) max_bytes: u64,
     pub(crate) has_deflate: bool,
 }
 
-/// The first byte chooses the rules (bit 0: compressed messages, bit 1: a small limit) and, above
-/// these, how much room there is for a piece; the second one says how the frames are cut. The rest
-/// is what a client sends.
+/// Checks an input. The first byte selects the rules (bit 0: compressed messages, bit 1: a small
+/// limit) and, with the other bits, the space for a piece; the second byte determines the cuts of
+/// the frames. The rest is the input from a client.
 pub(crate) fn check(data: &[u8]) {
     let [kind, cut, wire @ ..] = data else { return };
     let max_bytes = if kind & 2 != 0 { 20 } else { 1 << 16 };
@@ -45,8 +45,8 @@ pub(crate) fn check(data: &[u8]) {
     check_frames(rules, wire, usize::from(*cut), usize::from(kind >> 2));
 }
 
-/// Panics when the reader reads the frames otherwise than one by one, or in parts otherwise than
-/// at once.
+/// Panics if the result of the reader differs from that of reading frame by frame, or depends on
+/// the cuts.
 pub(crate) fn check_frames(rules: Rules, wire: &[u8], cut: usize, room: usize) -> Found {
     let found = read(rules, wire, wire.len(), usize::MAX);
     for (cut, room) in [(cut.max(1), room.max(1)), (1, usize::MAX), (wire.len(), 1)] {
@@ -110,14 +110,14 @@ fn read(rules: Rules, wire: &[u8], cut: usize, room: usize) -> Found {
     found
 }
 
-/// Removes the bytes at the front.
+/// Removes so many bytes from the front.
 fn take<'a>(wire: &mut &'a [u8], bytes: usize) -> Option<&'a [u8]> {
     let (front, rest) = wire.split_at_checked(bytes)?;
     *wire = rest;
     Some(front)
 }
 
-/// A message of which frames have come.
+/// A message of which some frames have arrived.
 struct Message {
     kind: MessageKind,
     is_compressed: bool,
@@ -224,7 +224,7 @@ fn plain_close(content: &[u8]) -> Result<Event, WebSocketError> {
     }
 }
 
-/// Returns what has come of a message.
+/// Returns the received part of a message.
 fn plain_message(rules: Rules, message: &Message, is_end: bool) -> Result<Vec<u8>, WebSocketError> {
     let Rules { max_bytes, .. } = rules;
     let too_large = WebSocketError::MessageTooLarge { max_bytes };
@@ -244,7 +244,7 @@ fn plain_message(rules: Rules, message: &Message, is_end: bool) -> Result<Vec<u8
         text.truncate(max_bytes as usize);
         result = Err(too_large);
     }
-    // What is wrong first counts.
+    // The first error counts.
     let is_end = is_end && result.is_ok();
     if message.kind == MessageKind::Text
         && let Err(error) = std::str::from_utf8(&text)
@@ -255,8 +255,7 @@ fn plain_message(rules: Rules, message: &Message, is_end: bool) -> Result<Vec<u8
     result.map(|()| text)
 }
 
-/// Decompresses all up to what is malformed, or up to a byte behind the limit. It does so byte by
-/// byte.
+/// Decompresses byte by byte up to the first malformed byte, or up to a byte after the limit.
 fn inflate(mut input: &[u8], max_bytes: usize) -> (Vec<u8>, Result<(), WebSocketError>) {
     let mut out = Vec::new();
     let mut machine = Decompress::new(false);
@@ -277,7 +276,8 @@ fn inflate(mut input: &[u8], max_bytes: usize) -> (Vec<u8>, Result<(), WebSocket
     (out, Ok(()))
 }
 
-/// Checks what a connection sends to the client by itself: pongs, and the frame that closes.
+/// Checks the frames that a connection sends to the client automatically: pongs, and the closing
+/// frame.
 fn check_connection(rules: Rules, wire: &[u8], cut: usize, found: &Found) {
     let deflate = rules.has_deflate.then(|| (DeflateAgreement::default(), DeflatePool::default()));
     let mut connection = WebSocketConnection::new(rules.max_bytes, deflate);
