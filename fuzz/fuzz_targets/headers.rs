@@ -1,4 +1,4 @@
-//! `_headers`: what holds for any text.
+//! `_headers`: the laws of any text.
 #![no_main]
 
 #[path = "../../crates/build/tests/rules/laws/headers.rs"]

@@ -1,4 +1,4 @@
-//! `_redirects`: what holds for any text.
+//! `_redirects`: the laws of any text.
 #![no_main]
 
 #[path = "../../crates/build/tests/rules/laws/redirects.rs"]

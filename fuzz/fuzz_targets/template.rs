@@ -1,4 +1,4 @@
-//! Templates: what holds for any files of a page.
+//! Templates: the laws of any files of a page.
 #![no_main]
 
 #[path = "../../crates/template/tests/pages/laws.rs"]

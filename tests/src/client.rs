@@ -1,4 +1,4 @@
-//! Clients: one for each version of HTTP, and [`Client`] for cases that do not care which.
+//! Clients: one for each version of HTTP, and [`Client`] for cases that work over any of them.
 //!
 //! | Module | Gives |
 //! |---|---|
@@ -32,7 +32,7 @@ use http3::Http3;
 use std::io;
 use wire::Peer;
 
-/// A connection that speaks whatever the way says.
+/// A connection with the protocol of the way.
 #[derive(Debug)]
 pub enum Client {
     /// HTTP/1.
@@ -43,20 +43,20 @@ pub enum Client {
     Http3(Http3),
 }
 
-/// Why no answer came.
+/// The reason why there is no response.
 #[derive(Debug)]
 pub enum Broken {
-    /// The server ended the connection before the first byte of an answer.
+    /// The server ended the connection before the first byte of a response.
     Closed,
-    /// It ended within an answer.
+    /// The connection ended within a response.
     Short(String),
-    /// The answer is none.
+    /// The response is malformed.
     Malformed(String),
     /// The socket failed: reset, or silent for too long.
     Failed(io::Error),
     /// The server reset the stream with this code of HTTP/2 or HTTP/3.
     Reset(u64),
-    /// It gave up the connection with such a code, or said with it that it leaves.
+    /// The server closed the connection with such a code, or announced its end with it.
     GivenUp(u64),
 }
 
@@ -70,7 +70,7 @@ impl Client {
     /// Connects.
     ///
     /// # Panics
-    /// When nobody listens, or the handshake fails.
+    /// Panics if no server listens, or the handshake fails.
     #[track_caller]
     pub fn open(peer: &Peer) -> Client {
         Client::try_open(peer).expect("a connection")
@@ -79,7 +79,7 @@ impl Client {
     /// Connects.
     ///
     /// # Errors
-    /// What the socket says, or TLS.
+    /// Returns the errors of the socket or of TLS.
     pub fn try_open(peer: &Peer) -> io::Result<Client> {
         Ok(match peer.protocol() {
             Protocol::Http1 | Protocol::Http1Tls => Client::Http1(Connection::try_to(peer)?),
@@ -90,10 +90,10 @@ impl Client {
         })
     }
 
-    /// The client's own port.
+    /// Returns the client's own port.
     ///
     /// # Panics
-    /// When there is no connection.
+    /// Panics if there is no connection.
     pub fn local_port(&self) -> u16 {
         let socket = match self {
             Client::Http1(connection) => connection.stream(),
@@ -103,10 +103,10 @@ impl Client {
         socket.local_addr().expect("a connection").port()
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     ///
     /// # Panics
-    /// When none comes.
+    /// Panics if there is none.
     #[track_caller]
     pub fn exchange(&mut self, request: &Request) -> Response {
         match self {
@@ -124,11 +124,11 @@ impl Client {
         }
     }
 
-    /// Sends as much of a request as the server takes, and reads its answer, which is held against
-    /// the law.
+    /// Sends as much of a request as the server accepts, and reads its response, which is checked
+    /// by [`law`](crate::law).
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no response.
     #[track_caller]
     pub fn try_exchange(&mut self, request: &Request) -> Result<Response, Broken> {
         match self {
@@ -141,10 +141,11 @@ impl Client {
         }
     }
 
-    /// Sends a request without content, and leaves when the first content of its answer has come.
+    /// Sends a request without content, and disconnects when the first content of its response has
+    /// arrived.
     ///
     /// # Panics
-    /// When none comes.
+    /// Panics if none arrives.
     #[track_caller]
     pub fn leave_within(self, request: &Request) {
         match self {
@@ -163,11 +164,11 @@ impl Client {
         }
     }
 
-    /// Sends a request without content, and has the server stop when the first content of its
-    /// answer has come; the connection stays.
+    /// Sends a request without content, and stops the response when its first content has arrived;
+    /// the connection stays open.
     ///
     /// # Panics
-    /// When none comes, or over HTTP/1, where nobody can do that.
+    /// Panics if none arrives, or over HTTP/1, where this is impossible.
     #[track_caller]
     pub fn stop_within(&mut self, request: &Request) {
         match self {

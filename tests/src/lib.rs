@@ -1,5 +1,5 @@
-//! The harness of the black-box tests in `tests/tests/black_box/`: it starts the real binary and
-//! talks to it as a stranger would, knowing nothing of its code.
+//! The harness of the black-box tests in `tests/tests/black_box/`: it starts the real program and
+//! communicates with it over its public interfaces only.
 //!
 //! | Module | Gives |
 //! |---|---|
@@ -36,9 +36,9 @@
 //! | [`browser`] | Chromium, and what it complains about |
 //! | [`blocks`] | what documents have their readers do |
 //!
-//! Everything here panics when the server does something wrong; only [`client`] can return an
-//! error instead, for tests in which connections may break. Nothing waits for ever: every wait has
-//! [`PATIENCE`], which is so long that only a server that hangs meets it.
+//! Everything here panics when the server does something wrong; only [`client`] can return an error
+//! instead, for tests in which connections may break. No wait is endless: every wait has the limit
+//! [`PATIENCE`], which is so long that only a server that hangs reaches it.
 #![forbid(unsafe_code)]
 
 pub mod binary;
@@ -77,12 +77,13 @@ pub mod why;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long anything may take. Not a statement about speed: the end of a wait for something that
-/// will not come any more. The tests of the feature `long` run
-/// beside floods that take all processors for many minutes.
+/// The limit of all waits. It says nothing about speed: it only ends a wait for an event that will
+/// never come. The tests of the feature `long` run together with floods that use all cores for many
+/// minutes.
 pub const PATIENCE: Duration = Duration::from_secs(if cfg!(feature = "long") { 600 } else { 60 });
 
-/// Sets its flag when it goes, by a panic too: threads that wait for the flag end with the test.
+/// Sets its flag when it is dropped, also by a panic, so that threads that wait for the flag end
+/// with the test.
 #[derive(Debug)]
 pub struct SetAtEnd<'a>(pub &'a AtomicBool);
 
@@ -92,10 +93,10 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Looks again and again until `look` finds something.
+/// Calls `look` repeatedly until it returns a value.
 ///
 /// # Panics
-/// When it has not by the end of [`PATIENCE`]; `what` names it.
+/// Panics if it has not by the end of [`PATIENCE`]; `what` names the value.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let mut found = None;
@@ -107,7 +108,8 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     found.expect("it was reached")
 }
 
-/// Looks again and again until something is so; false when it is not by the end of [`PATIENCE`].
+/// Checks a condition repeatedly until it holds; returns false if it does not by the end of
+/// [`PATIENCE`].
 pub fn is_reached(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,17 +1,17 @@
-//! A long path between a server and its clients: two network namespaces, and packets that go in
-//! turns between them, so that a test counts round trips and measures no time.
+//! A path with a long delay between a server and its clients: two network namespaces, between which
+//! packets travel in turns, so that a test counts round trips and measures no time.
 
 use crate::peers::program;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What `long_path.py` says at its top.
+/// The program of the path; its head describes it.
 const LONG_PATH: &str = include_str!("long_path.py");
 
 /// The address of the server's side.
 pub const SERVER: &str = "10.9.0.1";
 
-/// A path and both of its ends. It ends with the value.
+/// A path with its two ends, which is removed when the value is dropped.
 #[derive(Debug)]
 pub struct LongPath {
     relay: Child,
@@ -22,19 +22,19 @@ pub struct LongPath {
 }
 
 impl LongPath {
-    /// A path without loss.
+    /// Creates a path without loss.
     ///
     /// # Panics
-    /// When the system gives no network namespaces; with what it says.
+    /// Panics if the system does not allow network namespaces, with its message.
     #[track_caller]
     pub fn new() -> LongPath {
         LongPath::with(&[])
     }
 
-    /// A path as `long_path.py`'s flags say: it delays packets and loses some, for instance.
+    /// Creates a path with flags of `long_path.py`, which for example delay packets and lose some.
     ///
     /// # Panics
-    /// When the system gives no network namespaces; with what it says.
+    /// Panics if the system does not allow network namespaces, with its message.
     #[track_caller]
     pub fn with(flags: &[&str]) -> LongPath {
         let mut python = program("python3", "python3");
@@ -49,22 +49,22 @@ impl LongPath {
         LongPath { relay, requests, counts, server, client }
     }
 
-    /// A command that runs what its further arguments say on the server's side.
+    /// Returns a command that executes its further arguments on the server's side.
     #[track_caller]
     pub fn on_server(&self) -> Command {
         enter(&self.server)
     }
 
-    /// A command that runs what its further arguments say on the client's side.
+    /// Returns a command that executes its further arguments on the client's side.
     #[track_caller]
     pub fn on_client(&self) -> Command {
         enter(&self.client)
     }
 
-    /// Round trips in which clients sent data since the last call.
+    /// Returns the number of round trips in which clients sent data since the last call.
     ///
     /// # Panics
-    /// When the path has ended.
+    /// Panics if the path has ended.
     #[track_caller]
     pub fn round_trips(&mut self) -> u32 {
         self.requests.as_mut().expect("open").write_all(b"\n").expect("written");

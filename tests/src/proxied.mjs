@@ -1,8 +1,8 @@
-// An application behind the server under test, as Node has it. It says its port.
+// An application behind the server under test, in Node. It prints its port.
 //
 // POST /count responds with the length of the content, in pieces; /stream waits for /next before
-// each further event; /hints sends 103 first; /trailers has a trailer; everything else is told what
-// has come.
+// each further event; /hints sends 103 first; /trailers has a trailer; all other paths return a
+// description of the request.
 
 import http from "node:http";
 

@@ -75,11 +75,12 @@ pub enum Framing {
     UntilClose,
 }
 
-/// Reads the head at the front of `input`: an answer without its content, how the content is
-/// framed, and how many bytes the head has. `None` while it is not whole.
+/// Parses the head at the front of `input`; returns the response without its content, the framing
+/// of the content, and the number of bytes of the head. Returns `None` while the head is
+/// incomplete.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns a description of the error.
 pub fn parse_head(
     input: &[u8],
     to_head: bool,
@@ -97,11 +98,11 @@ pub fn parse_head(
     Ok(Some((response, framing, end + 4)))
 }
 
-/// An answer of HTTP/2 or HTTP/3 without its content, from its field section (RFC 9113 §8.2,
-/// §8.3.2, RFC 9114 §4.2, §4.3.2).
+/// Returns a response of HTTP/2 or HTTP/3 without its content, from its field section (RFC 9113
+/// §8.2, §8.3.2, RFC 9114 §4.2, §4.3.2).
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns a description of the error.
 pub fn from_section(
     section: Vec<(Vec<u8>, Vec<u8>)>,
     protocol: Protocol,
@@ -127,11 +128,11 @@ pub fn from_section(
     Ok(Response { protocol, status, reason: String::new(), fields, body: Vec::new() })
 }
 
-/// One chunk at the front of `input`: its content and its length with the framing; an empty one is
-/// the last. `None` while it is not whole.
+/// Parses one chunk at the front of `input`; returns its content and its length with the framing.
+/// An empty chunk is the last one. Returns `None` while the chunk is incomplete.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns a description of the error.
 pub fn parse_chunk(input: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
     let Some(line_end) = input.windows(2).position(|window| window == b"\r\n") else {
         return Ok(None);
@@ -146,7 +147,8 @@ pub fn parse_chunk(input: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
     Ok(Some((&input[start..start + size], start + size + 2)))
 }
 
-/// RFC 9112 §4, and §2.3: a server of HTTP/1.1 says so to every client.
+/// Parses a status line (RFC 9112 §4). By §2.3, a server of HTTP/1.1 sends its own version to every
+/// client.
 fn status_line(line: &str) -> Result<(u16, String), String> {
     let bad = || format!("a status line {line:?}");
     let rest = line.strip_prefix("HTTP/1.1 ").ok_or_else(bad)?;
@@ -160,13 +162,14 @@ fn status_code(text: &str) -> Option<u16> {
     text.parse().ok().filter(|_| digits)
 }
 
-/// RFC 9110 §5.6.2.
+/// Returns whether a name is a token (RFC 9110 §5.6.2).
 fn is_token(name: &str) -> bool {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(token)
 }
 
-/// RFC 9112 §5: `field-name ":" OWS field-value OWS`; what we send has exactly one space.
+/// Parses a field line (RFC 9112 §5): `field-name ":" OWS field-value OWS`, with exactly one space,
+/// as the server sends it.
 fn field_line(line: &str) -> Result<(String, String), String> {
     let bad = || format!("a field line {line:?}");
     let (name, value) = line.split_once(": ").ok_or_else(bad)?;
@@ -176,7 +179,7 @@ fn field_line(line: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), checked_text(value)?.to_owned()))
 }
 
-/// No control bytes: no lone CR or LF, no NUL.
+/// Returns a text without control bytes: no lone CR or LF, no NUL.
 fn checked_text(text: &str) -> Result<&str, String> {
     match text.chars().any(char::is_control) {
         true => Err(format!("control bytes in {text:?}")),
@@ -184,7 +187,7 @@ fn checked_text(text: &str) -> Result<&str, String> {
     }
 }
 
-/// RFC 9112 §6.3, in its order.
+/// Returns the framing by RFC 9112 §6.3, in its order.
 fn framing(response: &Response, to_head: bool) -> Result<Framing, String> {
     let lengths: Vec<&str> = response.values("Content-Length").collect();
     let codings: Vec<&str> = response.values("Transfer-Encoding").collect();

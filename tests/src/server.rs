@@ -1,4 +1,4 @@
-//! A running server: started, listened to, stopped.
+//! Starts, observes and stops a server.
 
 use crate::binary::pinion;
 use crate::client::wire::Peer;
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// How to start a server.
+/// The parameters of a server's start.
 #[derive(Debug)]
 pub struct Start {
     verb: &'static str,
@@ -35,34 +35,34 @@ pub struct Start {
     runner: Option<Command>,
     program: PathBuf,
     protocol: Protocol,
-    /// The address of the listener that it gets beside those of its configuration, if it does.
+    /// The address of an additional listener besides those of its configuration, if it gets one.
     listener: Option<String>,
-    /// What standard input is, instead of nothing.
+    /// Standard input; without it, `/dev/null`.
     stdin: Option<OwnedFd>,
-    /// Where its session has sockets.
+    /// The folder of the sockets of its session.
     session: Option<PathBuf>,
-    /// What `pinion why` explains of it.
+    /// The description for `pinion why`.
     served: Option<Served>,
 }
 
-/// Bytes that the bound which a server tells has for the program itself (`PROGRAM_BYTES` in
-/// crates/pinion/src/server/memory_parts.rs) …
+/// Bytes in the memory limit printed by a server that are for the program itself (`PROGRAM_BYTES`
+/// in crates/pinion/src/server/memory_parts.rs).
 const PROGRAM_BYTES: u64 = 9 << 20;
-/// … for what only scripts need of it …
+/// The part of them that only scripts need.
 const SCRIPT_CODE_BYTES: u64 = 1 << 20;
-/// … and only TLS.
+/// The part of them that only TLS needs.
 const TLS_CODE_BYTES: u64 = 3 << 20;
 
-/// Far longer than any test waits, so that a server which does not drain by itself is noticed.
+/// Far longer than any test waits, so that a server which does not end on its own is noticed.
 const ENDLESS_GRACE_SECONDS: u32 = 3600;
 
 impl Start {
-    /// `pinion serve SITE`, on a port of the kernel's choice.
+    /// Returns the start of `pinion serve SITE`, on a port that the kernel chooses.
     pub fn site(site: &Path) -> Start {
         Start::serve(&[site.as_os_str()])
     }
 
-    /// `pinion serve` with these arguments, on a port of the kernel's choice.
+    /// Returns the start of `pinion serve` with these arguments, on a port that the kernel chooses.
     pub fn serve<S: AsRef<OsStr>>(arguments: &[S]) -> Start {
         let arguments = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
         Start {
@@ -80,79 +80,81 @@ impl Start {
         }
     }
 
-    /// `pinion store` with these arguments; [`Self::start_without_http`] starts it.
+    /// Returns the start of `pinion store` with these arguments; [`Self::start_without_http`]
+    /// starts it.
     pub fn store<S: AsRef<OsStr>>(arguments: &[S]) -> Start {
         Start { verb: "store", listener: None, ..Start::serve(arguments) }
     }
 
-    /// `pinion serve CONFIGURATION`, on the listeners of the file alone.
+    /// Returns the start of `pinion serve CONFIGURATION`, with only the listeners of the file.
     pub fn configured(file: &Path) -> Start {
         Start { listener: None, ..Start::site(file) }
     }
 
-    /// On a listener that speaks what the way says, and with clients that do; what is served is
-    /// another matter.
+    /// Uses the protocol and the backend of the way, for the listener and for clients; the source
+    /// of the site is set separately.
     #[must_use]
     pub fn in_way(mut self, way: Way) -> Start {
         self.protocol = way.protocol;
         self.flags(&["--io", way.io.as_str()])
     }
 
-    /// At this address instead of a port of the kernel's choice.
+    /// Sets an address instead of a port that the kernel chooses.
     #[must_use]
     pub fn listening_at(mut self, address: &str) -> Start {
         self.listener = Some(address.to_owned());
         self
     }
 
-    /// With this as standard input, for a runner that does something with it.
+    /// Sets standard input, for a runner that uses it.
     #[must_use]
     pub fn stdin(mut self, stdin: OwnedFd) -> Start {
         self.stdin = Some(stdin);
         self
     }
 
-    /// In a session whose sockets are in this folder (`XDG_RUNTIME_DIR`); without it, in none.
+    /// Sets the session whose sockets are in this folder (`XDG_RUNTIME_DIR`); without it, there is
+    /// none.
     #[must_use]
     pub fn session(mut self, folder: &Path) -> Start {
         self.session = Some(folder.to_owned());
         self
     }
 
-    /// Compares each exchange over plain HTTP/1 with what `pinion why` says of the same source.
+    /// Compares each exchange over plain HTTP/1 with `pinion why` for the same source.
     #[must_use]
     pub fn explained(self, served: Option<Served>) -> Start {
         Start { served, ..self }
     }
 
-    /// With more flags.
+    /// Adds flags.
     #[must_use]
     pub fn flags<S: AsRef<OsStr>>(mut self, flags: &[S]) -> Start {
         self.arguments.extend(flags.iter().map(|flag| flag.as_ref().to_owned()));
         self
     }
 
-    /// With a listener over TLS, on a port of the kernel's choice, that has this certificate.
+    /// Adds a listener over TLS with this certificate, on a port that the kernel chooses.
     #[must_use]
     pub fn tls(self, pair: &Pair) -> Start {
         self.flags(&["--tls", "127.0.0.1:0"]).flags(&pair.flags())
     }
 
-    /// In a folder, for arguments that are relative paths.
+    /// Sets the working folder, for arguments that are relative paths.
     #[must_use]
     pub fn working_in(mut self, folder: &Path) -> Start {
         self.folder = Some(folder.to_owned());
         self
     }
 
-    /// With this long for running requests after SIGTERM.
+    /// Sets the grace period after SIGTERM.
     #[must_use]
     pub fn grace(mut self, seconds: u32) -> Start {
         self.grace_seconds = seconds;
         self
     }
 
-    /// With room for so few open files.
+    /// Sets the limit of open files.
     #[must_use]
     pub fn open_files(self, count: u64) -> Start {
         let mut prlimit = program("prlimit", "util-linux");
@@ -160,24 +162,24 @@ impl Start {
         self.under(prlimit)
     }
 
-    /// By a program that runs what its further arguments say, in its own process.
+    /// Sets a program that executes its further arguments in its own process.
     #[must_use]
     pub fn under(mut self, runner: Command) -> Start {
         self.runner = Some(runner);
         self
     }
 
-    /// From another path, for a runner that has its own view of the file system.
+    /// Sets another path of the program, for a runner with its own view of the file system.
     #[must_use]
     pub fn found_at(mut self, program: &Path) -> Start {
         self.program = program.to_owned();
         self
     }
 
-    /// Starts it and waits until it listens.
+    /// Starts the server and waits until it listens.
     ///
     /// # Panics
-    /// When it ends instead; with what it says.
+    /// Panics if it ends instead, with its output.
     #[track_caller]
     pub fn start(mut self) -> Server {
         let served = self.served.take().map(Arc::new);
@@ -189,11 +191,10 @@ impl Start {
         server
     }
 
-    /// Starts a server that speaks no HTTP, and waits until it is ready. It has no address for
-    /// requests.
+    /// Starts a server without HTTP, and waits until it is ready. It has no address for requests.
     ///
     /// # Panics
-    /// When it ends instead; with what it says.
+    /// Panics if it ends instead, with its output.
     #[track_caller]
     pub fn start_without_http(self) -> Server {
         let mut server = self.begin();
@@ -201,7 +202,7 @@ impl Start {
         server
     }
 
-    /// Starts it and does not wait for anything: it has no address yet, and may never have one.
+    /// Starts it without waiting: it has no address yet, and may never get one.
     #[track_caller]
     pub fn begin(self) -> Server {
         let mut command = match self.runner {
@@ -243,72 +244,72 @@ pub struct Server {
     child: Child,
     stderr: Lines,
     protocol: Protocol,
-    /// Where its certificate is, if it needs one.
+    /// The folder of its certificate, if it needs one.
     state: Option<Folder>,
-    /// None until it listens.
+    /// `None` until it listens.
     peer: Option<Peer>,
 }
 
 impl Server {
-    /// The address of its first listener.
+    /// Returns the address of its first listener.
     pub fn address(&self) -> SocketAddr {
         self.peer().address()
     }
 
-    /// Where it is, and how to talk to it.
+    /// Returns its address and the parameters of connections to it.
     pub fn peer(&self) -> &Peer {
         self.peer.as_ref().expect("a started server listens")
     }
 
-    /// What it speaks with its clients.
+    /// Returns its protocol.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// The file with the certificate that it has made, for programs that are to trust it.
+    /// Returns the file with the certificate that it has made, for programs that must trust it.
     pub fn certificate(&self) -> Option<PathBuf> {
         let file = self.state.as_ref().map(|state| state.join("tls/self-signed-p256.crt"));
         file.filter(|file| file.exists())
     }
 
-    /// The number of its process.
+    /// Returns its process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// A fresh connection, for cases about the bytes of HTTP/1.
+    /// Opens a new connection, for cases about the bytes of HTTP/1.
     #[track_caller]
     pub fn connect(&self) -> Connection {
         Connection::try_to(self.peer()).expect("a connection")
     }
 
-    /// A fresh connection that speaks what the server does.
+    /// Opens a new connection with the protocol of the server.
     #[track_caller]
     pub fn client(&self) -> Client {
         Client::open(self.peer())
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a connection of its own.
     #[track_caller]
     pub fn exchange(&self, request: &Request) -> Response {
         self.client().exchange(request)
     }
 
-    /// `GET target` on a connection of its own.
+    /// Sends `GET target` on a connection of its own.
     #[track_caller]
     pub fn get(&self, target: &str) -> Response {
         self.exchange(&Request::get(target))
     }
 
-    /// Its address as a URL, with this target.
+    /// Returns its address as a URL, with this target.
     pub fn url(&self, target: &str) -> String {
         format!("{}://{}{target}", self.protocol.scheme(), self.address())
     }
 
-    /// curl, told to trust it and to speak what it speaks.
+    /// Returns a curl that trusts the server and uses its protocol.
     ///
     /// # Panics
-    /// For HTTP/3: Debian's curl does not speak it.
+    /// Panics for HTTP/3, which Debian's curl does not support.
     #[track_caller]
     pub fn curl(&self) -> Command {
         let mut curl = program("curl", "curl");
@@ -326,7 +327,7 @@ impl Server {
         curl
     }
 
-    /// The address of the first listener that it tells of with this scheme.
+    /// Returns the address of the first printed listener with this scheme.
     #[track_caller]
     pub fn address_of(&self, scheme: &str) -> SocketAddr {
         let head = format!("listening {scheme}://");
@@ -335,7 +336,7 @@ impl Server {
         address.trim_end_matches('/').parse().expect("an address")
     }
 
-    /// The address of the first listener that it tells of for this protocol.
+    /// Returns the address of the first printed listener for this protocol.
     #[track_caller]
     pub fn address_over(&self, protocol: Protocol) -> SocketAddr {
         let head = format!("listening {}://", protocol.scheme());
@@ -351,7 +352,7 @@ impl Server {
         kill_process(pid, signal).expect("a signal reaches the server");
     }
 
-    /// What it has said on stderr so far.
+    /// Returns its output on stderr so far.
     pub fn lines(&self) -> Vec<String> {
         self.stderr.all()
     }
@@ -364,12 +365,12 @@ impl Server {
         })
     }
 
-    /// Whether it has not ended.
+    /// Returns whether it has not ended.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("its state").is_none()
     }
 
-    /// A figure of `/proc/PID/status` that is told in kB, such as `VmRSS`, in bytes.
+    /// Returns a figure of `/proc/PID/status` that is given in kB, such as `VmRSS`, in bytes.
     pub fn memory_bytes(&self, figure: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.expect("its status");
@@ -378,8 +379,8 @@ impl Server {
         kib.parse::<u64>().expect("a number") * 1024
     }
 
-    /// The most it says it can use, in bytes: "… and 12.3 MiB of memory (…)" in the line it
-    /// starts with.
+    /// Returns the memory limit that it has printed at start, in bytes: "… and 12.3 MiB of memory
+    /// (…)".
     #[track_caller]
     pub fn told_bound_bytes(&self) -> u64 {
         let line = self.wait_for_line(0, |line| line.contains(" of memory ("));
@@ -394,9 +395,9 @@ impl Server {
         (number * f64::from(unit)) as u64
     }
 
-    /// Returns the bytes that it has in memory beside the archive, to be compared with the bound
-    /// that it prints. The program counts as much as the bound has for it, which is what a release
-    /// needs: of one with assertions that is not linked as a whole, 13 MiB are resident under load.
+    /// Returns its memory without the archive, to be compared with the printed limit. The program
+    /// counts with its fixed part of the limit, which is that of a release: a program with
+    /// assertions and without link-time optimisation has 13 MiB resident under load.
     pub fn own_memory_bytes(&self) -> u64 {
         let program = program_path(self.id());
         let is_archive = |path: &str| path.ends_with(".pinion") || path.contains("pinion-site");
@@ -427,7 +428,7 @@ impl Server {
         });
     }
 
-    /// What it has open, one entry for each descriptor.
+    /// Returns the targets of its open descriptors.
     pub fn open_files(&self) -> Vec<String> {
         let entries = fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("its files");
         let target = |entry: fs::DirEntry| fs::read_link(entry.path()).ok();
@@ -435,18 +436,18 @@ impl Server {
         targets.map(|target| target.display().to_string()).collect()
     }
 
-    /// How many of them are sockets.
+    /// Returns the number of sockets among them.
     pub fn sockets(&self) -> usize {
         self.open_files().iter().filter(|file| file.starts_with("socket:")).count()
     }
 
-    /// Ends it as an operator does, with SIGTERM, and sees to it that it ends well.
+    /// Ends it with SIGTERM, and asserts a successful exit status.
     #[track_caller]
     pub fn stop(self) {
         self.last_words();
     }
 
-    /// Ends it so, and gives all it has said on stderr, one entry for each line.
+    /// Ends it likewise, and returns its output on stderr, one entry for each line.
     #[track_caller]
     pub fn last_words(mut self) -> Vec<String> {
         self.signal(Signal::TERM);
@@ -473,11 +474,12 @@ impl Server {
         address.parse().expect("an address")
     }
 
-    /// Waits for the end of its start, and returns what it has said. Each listener has its line,
-    /// and all of them have been printed then.
+    /// Waits for the end of its start, and returns its output. Each listener has its line, and all
+    /// of them have been printed then.
     fn wait_until_ready(&mut self) -> Vec<String> {
         wait_for("a listening server", || {
-            // Looked at before the lines, so that the last words of an early end are among them.
+            // This is checked before the lines, so that they include the last output of a process
+            // that ended early.
             let ended = !self.is_running();
             let said = self.stderr.all();
             if said.iter().any(|line| line == "ready") {
@@ -494,7 +496,7 @@ impl Drop for Server {
         if thread::panicking() {
             eprintln!("the server said:\n{}", self.stderr.all().join("\n"));
         }
-        // It has ended already when the test went well.
+        // The process has ended already if the test was successful.
         let _ended = self.child.kill();
         let _ended = self.child.wait();
     }
@@ -506,7 +508,7 @@ pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Ended {
     output(Command::new(pinion()).args(arguments)).into()
 }
 
-/// Runs `pinion` to its end under another program, which takes it and its arguments as its last
+/// Runs `pinion` to its end by another program, which gets it and its arguments as its last
 /// arguments, such as `env` or `strace`.
 #[track_caller]
 pub fn run_under<S: AsRef<OsStr>>(mut outer: Command, arguments: &[S]) -> Ended {
@@ -516,7 +518,7 @@ pub fn run_under<S: AsRef<OsStr>>(mut outer: Command, arguments: &[S]) -> Ended 
 /// Builds an archive of a folder.
 ///
 /// # Panics
-/// When that fails.
+/// Panics if that fails.
 #[track_caller]
 pub fn build(source: &Path, archive: &Path, flags: &[&str]) {
     let fixed = [OsStr::new("build"), source.as_os_str(), OsStr::new("-o"), archive.as_os_str()];
@@ -525,14 +527,14 @@ pub fn build(source: &Path, archive: &Path, flags: &[&str]) {
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
 }
 
-/// What a run of `pinion` came to.
+/// The result of a run of `pinion`.
 #[derive(Debug)]
 pub struct Ended {
-    /// None when a signal ended it.
+    /// `None` if a signal ended it.
     pub code: Option<i32>,
-    /// What it wrote to stdout.
+    /// Its output on stdout.
     pub stdout: String,
-    /// What it wrote to stderr.
+    /// Its output on stderr.
     pub stderr: String,
 }
 
@@ -547,7 +549,7 @@ impl From<Output> for Ended {
     }
 }
 
-/// The lines a process writes, as they come.
+/// The lines that a process has written so far.
 #[derive(Clone, Debug, Default)]
 struct Lines {
     lines: Arc<Mutex<Vec<String>>>,
@@ -567,7 +569,7 @@ impl Lines {
         lines
     }
 
-    /// All of them, once no more can come.
+    /// Returns all of them, once the output has ended.
     fn whole(&self) -> Option<Vec<String>> {
         self.are_whole.load(Ordering::Acquire).then(|| self.all())
     }

@@ -1,4 +1,4 @@
-// An application with WebSockets behind the server under test, as Node has it. It says its port.
+// An application with WebSockets behind the server under test, in Node. It prints its port.
 //
 // /chat speaks WebSocket (RFC 6455): its first message has the fields of the request, and it sends
 // back every other one. All other paths switch to WebSocket and go on with bytes of any kind:
@@ -27,7 +27,7 @@ const server = http.createServer((request, response) => {
 });
 
 server.on("upgrade", (request, socket, head) => {
-  // Nobody else looks after it.
+  // No other code handles errors of the socket.
   socket.on("error", () => {});
   const key = request.headers["sec-websocket-key"];
   const accept = crypto.createHash("sha1").update(key + GUID).digest("base64");

@@ -1,8 +1,8 @@
-//! What the program is made of: every crate that is linked into it or takes part in its build, and
-//! the C libraries that some of them bring along.
+//! The components of the program: every crate that is linked into it or takes part in its build,
+//! and the C libraries that some of them contain.
 //!
-//! `cargo tree` says which crates those are, for it alone resolves features as a build does;
-//! `cargo metadata` says where each lies and under which licence, `Cargo.lock` has the checksums.
+//! `cargo tree` lists those crates, because only it resolves features as a build does; `cargo
+//! metadata` has the folder and the licence of each, `Cargo.lock` has the checksums.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result, bail, ensure};
@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the packages are made for. The list is of all of them together.
+/// The targets of the packages. The list is the union of their components.
 const SYSTEMS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 
-/// Name and version: of each crate there may be several versions.
+/// Name and version, because a crate may be present in several versions.
 pub(crate) type Key = (String, String);
 
-/// One crate of other people.
+/// One crate of another project.
 #[derive(Debug)]
 pub(crate) struct Component {
     /// An SPDX expression.
@@ -26,23 +26,23 @@ pub(crate) struct Component {
     pub(crate) checksum: String,
     /// Its sources.
     pub(crate) folder: PathBuf,
-    /// Whether it, or the library that it brings, is part of the program; else it only takes part
-    /// in the build.
+    /// Whether the crate, or its library, is part of the program; otherwise it only takes part in
+    /// the build.
     pub(crate) is_linked: bool,
-    /// The crates it needs itself.
+    /// The crates on which it depends.
     pub(crate) needs: BTreeSet<Key>,
 }
 
-/// The program and what it is made of.
+/// The program and its components.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// That of the workspace.
+    /// The version of the workspace.
     pub(crate) version: String,
     /// An SPDX expression.
     pub(crate) licence: String,
-    /// What its own crates need of other people.
+    /// The crates of other projects on which its own crates depend.
     pub(crate) needs: BTreeSet<Key>,
-    /// All that need leads to.
+    /// All direct and indirect dependencies.
     pub(crate) components: BTreeMap<Key, Component>,
 }
 
@@ -51,27 +51,27 @@ pub(crate) struct Program {
 pub(crate) struct Bundled {
     /// The crate.
     pub(crate) inside: &'static str,
-    /// What its own people call it.
+    /// The name of the library.
     pub(crate) name: &'static str,
     /// An SPDX expression.
     pub(crate) licence: &'static str,
-    /// Where its own licence text is, below the folder of the crate.
+    /// The path of its own licence text, below the folder of the crate.
     pub(crate) licence_file: &'static str,
-    /// A file of the crate that has its version.
+    /// The file of the crate that has the version of the library.
     header: &'static str,
     version: Version,
 }
 
-/// How a file tells a version.
+/// The form of a version in a file.
 #[derive(Debug)]
 enum Version {
     /// By macros, the first part first.
     Macros(&'static [&'static str]),
-    /// By the last part alone, which stands behind this.
+    /// By the last part only, which follows this text.
     Behind(&'static str),
 }
 
-/// Every such library.
+/// All such libraries.
 pub(crate) const BUNDLED: [Bundled; 4] = [
     Bundled {
         inside: "aws-lc-sys",
@@ -90,7 +90,7 @@ pub(crate) const BUNDLED: [Bundled; 4] = [
         version: Version::Macros(&["LIBDEFLATE_VERSION_STRING"]),
     },
     Bundled {
-        // It only has the sources: mlua-sys compiles and links them.
+        // This crate only has the sources: mlua-sys compiles and links them.
         inside: "luajit-src",
         name: "luajit",
         licence: "MIT",
@@ -101,7 +101,7 @@ pub(crate) const BUNDLED: [Bundled; 4] = [
     Bundled {
         inside: "zstd-sys",
         name: "zstd",
-        // Also under GPL-2.0, at the choice of who uses it; this is ours.
+        // The library is also available under GPL-2.0; this is the chosen licence.
         licence: "BSD-3-Clause",
         licence_file: "zstd/LICENSE",
         header: "zstd/lib/zstd.h",
@@ -113,15 +113,15 @@ pub(crate) const BUNDLED: [Bundled; 4] = [
     },
 ];
 
-/// Crates with C or assembler that is their own, or that is never compiled.
+/// Crates with C or assembler code that is their own, or that is never compiled.
 const OWN_C: [&str; 3] = [
-    "blake3",              // its own, by the same people
+    "blake3",              // its own, by the same authors
     "brotli-decompressor", // an example of its use from C
     "walkdir",             // an example to compare it with
 ];
 
 impl Bundled {
-    /// Its version, as its header has it.
+    /// Returns the version of the library from its header.
     pub(crate) fn version(&self, sources: &Path) -> Result<String> {
         let path = sources.join(self.header);
         let header = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -134,12 +134,12 @@ impl Bundled {
     }
 }
 
-/// Whether a crate has a C library that is linked.
+/// Returns whether a crate has a C library that is linked.
 fn brings_library((name, _): &Key) -> bool {
     BUNDLED.iter().any(|bundled| bundled.inside == name)
 }
 
-/// What a header says that a macro is.
+/// Returns the value of a macro in a header.
 fn value<'h>(header: &'h str, name: &str) -> Option<&'h str> {
     let words = header.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let found = words.into_iter().find_map(|words| match words.as_slice() {
@@ -150,7 +150,7 @@ fn value<'h>(header: &'h str, name: &str) -> Option<&'h str> {
 }
 
 impl Program {
-    /// As `Cargo.lock` has it now.
+    /// Reads the components that `Cargo.lock` has now.
     pub(crate) fn read() -> Result<Self> {
         let metadata = process::output(&mut process::cargo(&[
             "metadata",
@@ -206,8 +206,8 @@ impl Program {
         Ok(Self { version, licence, needs, components })
     }
 
-    /// The C libraries, each with the crate that brings it and its version. Fails when a crate has
-    /// C that nobody has looked at.
+    /// Returns the C libraries, each with its crate and its version. Fails if a crate has C code
+    /// that is not in the tables.
     pub(crate) fn bundled(&self) -> Result<Vec<(&'static Bundled, &Key, String)>> {
         let mut found = Vec::new();
         for (key, component) in self.components.iter().filter(|(_, one)| one.is_linked) {
@@ -226,10 +226,10 @@ fn has_c(folder: &Path) -> Result<bool> {
     Ok(workspace::files(folder)?.iter().any(is_c))
 }
 
-/// For each crate those it needs.
+/// The dependencies of each crate.
 type Edges = BTreeMap<Key, BTreeSet<Key>>;
 
-/// What the program is built from, one crate a line, each behind how deep it stands.
+/// Returns the dependency tree of the program, one crate on each line, after its depth.
 fn tree(edges: &str) -> Result<String> {
     let mut command = process::cargo(&["tree", "--locked", "--package", "pinion"]);
     command.args(["--edges", edges, "--prefix", "depth", "--format", " {p}"]);
@@ -239,8 +239,9 @@ fn tree(edges: &str) -> Result<String> {
     process::output(&mut command)
 }
 
-/// Reads such lines: `2 serde_core v1.0.229 (*)`. What stands one deeper, below, is what a crate
-/// needs; where a star stands, its needs were told before. Between two systems is an empty line.
+/// Parses lines such as `2 serde_core v1.0.229 (*)`. The lines below with a depth greater by one
+/// are the dependencies of a crate; a star means that they were listed before. There is an empty
+/// line between two targets.
 fn edges(tree: &str) -> Result<Edges> {
     let mut edges = Edges::new();
     let mut above: Vec<Key> = Vec::new();
@@ -262,7 +263,7 @@ fn edges(tree: &str) -> Result<Edges> {
     Ok(edges)
 }
 
-/// The checksums of a lock file, which cargo always writes in the same form.
+/// Returns the checksums of a lock file, which cargo always writes in the same form.
 fn checksums(lock: &str) -> BTreeMap<Key, String> {
     let mut found = BTreeMap::new();
     for package in lock.split("[[package]]").skip(1) {
@@ -280,7 +281,7 @@ fn checksums(lock: &str) -> BTreeMap<Key, String> {
     found
 }
 
-/// A licence as SPDX writes it; older crates have a slash for "or".
+/// Returns a licence as an SPDX expression; older crates have a slash for "or".
 fn expression(licence: &str) -> String {
     licence.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ")
 }

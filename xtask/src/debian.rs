@@ -1,30 +1,30 @@
-//! Programs of other projects that tests and benches run, and how to get them.
+//! Programs of other projects that tests and benchmarks run, and their installation.
 //!
-//! What is there is used; what is missing is installed when we are root, and else named together
-//! with the command that installs it.
+//! Existing programs are used; missing ones are installed if the user is root, and otherwise
+//! reported with the command that installs them.
 
 use crate::process;
 use anyhow::{Result, bail};
 use std::path::Path;
 use std::process::Command;
 
-/// One thing that must be on the machine.
+/// A requirement of the machine.
 pub(crate) struct Need {
     pub(crate) package: &'static str,
     pub(crate) proof: Proof,
 }
 
-/// What shows that a package is there.
+/// The evidence that a package is installed.
 pub(crate) enum Proof {
-    /// It can be found and run.
+    /// The program can be found and run.
     Program(&'static str),
-    /// It is there.
+    /// The file exists.
     File(&'static str),
-    /// Python can import it.
+    /// Python can import the module.
     Module(&'static str),
 }
 
-/// Sees to it that all of `needs` are there.
+/// Installs the missing ones of `needs`.
 pub(crate) fn install(needs: &[Need]) -> Result<()> {
     let missing = missing(needs);
     if missing.is_empty() {
@@ -44,7 +44,7 @@ pub(crate) fn install(needs: &[Need]) -> Result<()> {
     Ok(())
 }
 
-/// The packages whose proof is not on this machine.
+/// Returns the packages whose evidence is missing on this machine.
 fn missing(needs: &[Need]) -> Vec<&'static str> {
     let absent = |need: &&Need| match need.proof {
         Proof::Program(name) => process::find(name).is_none(),

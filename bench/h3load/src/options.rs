@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! The options of the command line.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ usage: pinion-h3load [OPTIONS] https://ADDRESS:PORT/PATH
   --post N        bytes of content that each request sends [GET without content]
   --bytes N       how long the content of each answer must be";
 
-/// See the module's head.
+/// The parsed options.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Options {
     pub(crate) connections: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     /// Requests of a connection in a second, if they do not wait for one another.
     pub(crate) rate: Option<f64>,
     pub(crate) requests_max: Option<u64>,
-    /// Bytes of content of each request; GET when there is none.
+    /// Bytes of content of each request; without it, GET is used.
     pub(crate) upload_bytes: Option<u64>,
     pub(crate) content_bytes: Option<u64>,
     pub(crate) server: SocketAddr,
@@ -75,7 +75,7 @@ fn rate_of(word: Option<String>) -> Result<f64> {
     rate.with_context(|| format!("--rps needs a rate\n{USAGE}"))
 }
 
-/// The server of a URL, and the path.
+/// Returns the server of a URL, and the path.
 fn split(url: &str) -> Option<(SocketAddr, String)> {
     let rest = url.strip_prefix("https://")?;
     let (server, path) = rest.split_once('/')?;

@@ -1,4 +1,4 @@
-//! One answer, as its bytes come: the frames of a request stream (RFC 9114 §4.1).
+//! Parses one response as its bytes arrive: the frames of a request stream (RFC 9114 §4.1).
 
 use pinion_http::h3::varint;
 
@@ -6,24 +6,24 @@ use pinion_http::h3::varint;
 const HEADERS: u64 = 0x1;
 /// A frame of content (RFC 9114 §7.2.1).
 const DATA: u64 = 0x0;
-/// How a section begins whose first field is `:status: 200`: nothing of a dynamic table, and row 25
-/// of the static one (RFC 9204 §4.5.1, §4.5.2, appendix A).
+/// The first bytes of a section whose first field is `:status: 200`: no reference to a dynamic
+/// table, and row 25 of the static one (RFC 9204 §4.5.1, §4.5.2, appendix A).
 const OK: [u8; 3] = [0, 0, 0xd9];
 
-/// See the module's head.
+/// The state of one response.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
-    /// Bytes of a header or of fields that are not whole.
+    /// Bytes of an incomplete header or field section.
     held: Vec<u8>,
-    /// Bytes of content that are still to come within the frame.
+    /// Bytes of content that are missing within the frame.
     left: u64,
     pub(crate) content_bytes: u64,
-    /// Whether the first fields say that all is well; there were none as long as nothing is said.
+    /// Whether the status is 200; `None` before the first fields.
     pub(crate) is_ok: Option<bool>,
 }
 
 impl Reply {
-    /// Takes what has come.
+    /// Processes received bytes.
     pub(crate) fn take(&mut self, mut bytes: &[u8]) {
         loop {
             let content = self.left.min(bytes.len() as u64);
@@ -34,7 +34,7 @@ impl Reply {
                 return;
             }
             if self.held.is_empty() {
-                // Nearly always it is all there.
+                // Nearly always the whole frame has arrived.
                 bytes = self.frame(bytes);
                 if self.left == 0 {
                     self.held.extend_from_slice(bytes);
@@ -48,7 +48,7 @@ impl Reply {
         }
     }
 
-    /// Reads frames up to content, or to one that is not whole; what is behind.
+    /// Parses frames up to content, or to an incomplete one; returns the rest.
     fn frame<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
         while self.left == 0 {
             let mut rest = bytes;
@@ -73,7 +73,7 @@ impl Reply {
 mod tests {
     use super::*;
 
-    /// Fields, a frame that nobody knows, content in two frames, trailers.
+    /// Fields, an unknown frame, content in two frames, trailers.
     const WHOLE: [u8; 21] =
         [1, 4, 0, 0, 0xd9, 7, 0x21, 2, 8, 8, 0, 3, 1, 1, 1, 0x40, 0, 1, 5, 1, 0];
 

@@ -1,4 +1,5 @@
-//! The UDP socket of one connection: as servers see it, each client has a port of its own.
+//! The UDP socket of one connection: each client has a port of its own, as servers see it in
+//! practice.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,21 +9,22 @@ use quinn_proto::{EcnCodepoint, Transmit};
 use quinn_udp::{RecvMeta, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// What the kernel may have put together of datagrams.
+/// The most bytes of datagrams that the kernel may have joined.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// Bytes asked for as buffers; the system caps it.
+/// Requested size of the kernel's buffers in bytes; the system limits it.
 const BUFFER_BYTES: usize = 4 << 20;
 
-/// Together they must fit in the longest datagram, and requests are short.
+/// Most segments of one send: together they must fit in the longest datagram, and requests are
+/// short.
 const SEGMENTS_MAX: usize = 16;
 
-/// See the module's head.
+/// The UDP socket of one connection.
 pub(crate) struct Socket {
     socket: std::net::UdpSocket,
     state: UdpSocketState,
 }
 
-/// Where datagrams are received.
+/// The buffer for received datagrams.
 pub(crate) struct Inlet {
     bytes: Vec<u8>,
     meta: RecvMeta,
@@ -33,7 +35,7 @@ impl Inlet {
         Self { bytes: vec![0; RECEIVE_BYTES], meta: RecvMeta::default() }
     }
 
-    /// The datagrams of the last [`Socket::receive`], and the mark of congestion that they had.
+    /// Returns the datagrams of the last [`Socket::receive`], and their congestion mark.
     pub(crate) fn datagrams(&self) -> (impl Iterator<Item = &[u8]>, Option<EcnCodepoint>) {
         let ecn = self.meta.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8));
         (self.bytes[..self.meta.len].chunks(self.meta.stride.max(1)), ecn)
@@ -57,21 +59,21 @@ impl Socket {
         self.socket.as_fd()
     }
 
-    /// Datagrams that one send may be cut into.
+    /// Returns the most datagrams into which one send may be split.
     pub(crate) fn segments_max(&self) -> usize {
         self.state.max_gso_segments().min(SEGMENTS_MAX)
     }
 
-    /// Receives datagrams that stand in the socket; false when none do.
+    /// Receives available datagrams; returns false if there are none.
     pub(crate) fn receive(&self, inlet: &mut Inlet) -> bool {
         let mut buffers = [IoSliceMut::new(&mut inlet.bytes)];
         let metas = std::slice::from_mut(&mut inlet.meta);
-        // An error belongs to one datagram of ours that nobody took: the server is not there, and
-        // the connection will find out.
+        // An error belongs to a sent datagram that was refused: the server is not running, and the
+        // connection will time out.
         self.state.recv((&self.socket).into(), &mut buffers, metas).is_ok_and(|count| count > 0)
     }
 
-    /// Sends; waits while the kernel has no room.
+    /// Sends; waits while the buffer of the kernel is full.
     pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
         let datagrams = quinn_udp::Transmit {
             destination: transmit.destination,
@@ -85,7 +87,7 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], None)?;
                 }
-                // Nobody is there; see `receive`.
+                // The server is not running; see `receive`.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
                 other => return other,
             }

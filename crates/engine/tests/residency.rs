@@ -1,8 +1,8 @@
-//! In a process of its own, because nothing else may run beside it.
+//! The test runs in a process of its own, because no other test may run at the same time.
 
 use pinion_engine::residency;
 
-/// Resident KiB of what is mapped with these rights: program code, or constants.
+/// Returns the resident KiB of mappings with these rights: program code, or constants.
 fn mapped_kib(wanted: &str) -> u64 {
     let smaps = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
     let mut is_wanted = false;
@@ -25,7 +25,7 @@ fn pages_of_the_program_are_given_back_and_come_again() {
     residency::release_code();
     let after = both();
     assert!(after[0] < before[0] && after[1] < before[1], "{after:?} of {before:?} KiB");
-    // What was dropped is used all the same.
+    // Dropped pages can still be used.
     let mut words = ["c", "a", "b"];
     words.sort_unstable();
     assert_eq!(words.concat(), "abc");

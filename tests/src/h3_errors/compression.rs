@@ -1,4 +1,5 @@
-//! What cannot be decompressed, and what may not come on the streams of QPACK (RFC 9204).
+//! Field sections that cannot be decompressed, and wrong instructions on the streams of QPACK (RFC
+//! 9204).
 
 use super::rows::{data, rows};
 use super::{Outcome, Row, control, head, request, uni};
@@ -10,10 +11,10 @@ const DECOMPRESSION_FAILED: u64 = 0x200;
 const ENCODER_STREAM: u64 = 0x201;
 const DECODER_STREAM: u64 = 0x202;
 
-/// What makes an integer of a full prefix, and ends: one bit more than any peer has to take
-/// (§4.1.1).
+/// The continuation of an integer with a full prefix: it has one bit more than any peer has to
+/// accept (§4.1.1).
 const BITS_63: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
-/// As much as no integer of a machine holds.
+/// A continuation that exceeds any machine integer.
 const BITS_70: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
 
 /// Field sections that cannot be decompressed.
@@ -55,7 +56,7 @@ pub fn sections() -> Vec<Row> {
     all
 }
 
-/// Instructions for a dynamic table, of which there is none.
+/// Instructions for a dynamic table, whose capacity is 0.
 pub fn instructions() -> Vec<Row> {
     let mut all = Vec::new();
     for (section, what, bytes) in [

@@ -1,4 +1,4 @@
-//! Messages that are malformed (RFC 9114 §4.1.2): most end their stream, some have an answer.
+//! Malformed messages (RFC 9114 §4.1.2): most end their stream, some get a response.
 
 use super::rows::{data, rows};
 use super::{Outcome, Row, control, fields, head, request, section};
@@ -6,11 +6,11 @@ use super::{Outcome, Row, control, fields, head, request, section};
 /// RFC 9114 §8.1.
 const MESSAGE: u64 = 0x10e;
 
-/// Those of a request that is right.
+/// The pseudo-fields of a correct request.
 const PSEUDO: [(&str, &str); 4] =
     [(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/")];
 
-/// Messages that are malformed, and what comes of each.
+/// Returns malformed messages, and the outcome of each.
 pub fn malformed() -> Vec<Row> {
     let malformed = |section, what: String, frames: &[Vec<u8>]| {
         let writes = vec![control(&[]), request(frames)];
@@ -84,7 +84,8 @@ pub fn malformed() -> Vec<Row> {
     all
 }
 
-/// "Servers MAY send an HTTP response indicating the error": as over any other protocol.
+/// "Servers MAY send an HTTP response indicating the error": this server does, as over any other
+/// protocol.
 fn answered() -> Vec<Row> {
     let [method, scheme, authority, path] = PSEUDO;
     let no_authority = ("host", "");

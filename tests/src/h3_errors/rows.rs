@@ -1,4 +1,4 @@
-//! What a client does, and what has to come of it.
+//! Rows with the behaviour of a client, and the required outcome.
 
 use super::{End, Outcome, Row, Write, bare_control, control, fields, head, request, section, uni};
 use crate::client::http3::{kind, stream};
@@ -19,10 +19,10 @@ const REQUEST_INCOMPLETE: u64 = 0x10d;
 const PRIORITY_UPDATE: u64 = 0xf0700;
 const PUSH_PRIORITY_UPDATE: u64 = 0xf0701;
 
-/// Of no meaning, whether for frames, streams or settings (§7.2.8, §6.2.3, §7.2.4.1).
+/// Reserved numbers without meaning, for frames, streams and settings (§7.2.8, §6.2.3, §7.2.4.1).
 const GREASE: [u64; 3] = [0x21, 0x21 + 0x1f * 7, 0x21 + 0x1f * 0x0210_0842_1084_2107];
 
-/// Rows of one section and one outcome.
+/// Returns rows of one section and one outcome.
 pub(super) fn rows<const N: usize>(
     section: &'static str,
     outcome: Outcome,
@@ -31,7 +31,7 @@ pub(super) fn rows<const N: usize>(
     of.map(|(what, writes)| Row { section, what: what.to_owned(), writes, outcome }).into()
 }
 
-/// Rows that differ in the type of a frame.
+/// Returns rows that differ in the type of a frame.
 fn kinds(
     section: &'static str,
     outcome: Outcome,
@@ -58,7 +58,7 @@ pub(super) fn data(bytes: &[u8]) -> Vec<u8> {
     frame(kind::DATA, bytes)
 }
 
-/// What may not be on a control stream, and how it may not end.
+/// Frames that are forbidden on a control stream, and forbidden ends of it.
 pub fn control_stream() -> Vec<Row> {
     let missing = Outcome::Connection(MISSING_SETTINGS);
     let unexpected = Outcome::Connection(FRAME_UNEXPECTED);
@@ -104,7 +104,7 @@ pub fn control_stream() -> Vec<Row> {
     .collect()
 }
 
-/// Settings that are forbidden, come twice or are cut.
+/// Settings that are forbidden, repeated or incomplete.
 pub fn settings() -> Vec<Row> {
     let mut all: Vec<Row> = [0x0, 0x2, 0x3, 0x4, 0x5]
         .map(|name| Row {
@@ -137,7 +137,7 @@ pub fn settings() -> Vec<Row> {
     all
 }
 
-/// Streams that a client may not open, or not twice, or not end.
+/// Streams that a client may not open, not open twice, or not end.
 pub fn streams() -> Vec<Row> {
     let creation = Outcome::Connection(STREAM_CREATION);
     let closed = Outcome::Connection(CLOSED_CRITICAL_STREAM);
@@ -165,7 +165,7 @@ pub fn streams() -> Vec<Row> {
     all
 }
 
-/// Frames that have no place on a request stream, or not there.
+/// Frames that are forbidden on a request stream, or at that position.
 pub fn request_streams() -> Vec<Row> {
     let unexpected = Outcome::Connection(FRAME_UNEXPECTED);
     let of_control =
@@ -203,7 +203,7 @@ pub fn request_streams() -> Vec<Row> {
     all
 }
 
-/// Frames that are cut, or are not what they say.
+/// Frames that are incomplete, or contradict their length.
 pub fn frames() -> Vec<Row> {
     let cut = |mut frame: Vec<u8>| {
         frame.pop();
@@ -250,7 +250,7 @@ pub fn frames() -> Vec<Row> {
     all
 }
 
-/// Numbers of streams and pushes that cannot be.
+/// Invalid IDs of streams and pushes.
 pub fn numbers() -> Vec<Row> {
     let id = Outcome::Connection(ID);
     let priority = |stream| frame(PRIORITY_UPDATE, &[&integer(stream)[..], b"u=1"].concat());
@@ -284,12 +284,12 @@ pub fn numbers() -> Vec<Row> {
     all
 }
 
-/// A stream of one direction whose type does not come.
+/// Returns a unidirectional stream whose type does not arrive.
 fn untyped(end: End) -> Write {
     Write { on: super::Direction::Uni, bytes: Vec::new(), end }
 }
 
-/// What has no meaning, or none here, and is no error.
+/// Input without meaning that is no error.
 pub fn ignored() -> Vec<Row> {
     let mut all = Vec::new();
     for kind in GREASE {

@@ -1,4 +1,5 @@
-//! Files that change while `pinion build` reads them: it is told of them, or nothing of it shows.
+//! Files that change while `pinion build` reads them: the build reports them, or the change has no
+//! effect.
 
 use pinion_tests::SetAtEnd;
 use pinion_tests::binary::pinion;
@@ -17,18 +18,18 @@ use std::time::{Duration, SystemTime};
 /// A file that is not held in memory but read piece by piece: more than 128 MiB.
 const LARGE_BYTES: u64 = (128 << 20) + 4096;
 
-/// Builds that may be over before they are met in the middle of the large file.
+/// Most builds that may end before they are stopped in the middle of the large file.
 const ATTEMPTS: usize = 50;
 
-/// What a build says of the file, and nothing else.
+/// The message of a build about the file.
 const TOLD: &str = "pinion: large.bin: changed while it was read; build again";
 
-/// Something that is done to a file.
+/// A change of a file.
 type Change = fn(&File);
 
-/// A build that is at some place of a file, and can be stopped there.
+/// A build that is at some offset of a file, and can be stopped there.
 struct Held {
-    /// None when its end was waited for.
+    /// `None` after its end was waited for.
     building: Option<Child>,
     pid: Pid,
 }
@@ -36,7 +37,7 @@ struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(building) = &mut self.building {
-            // A test has failed: what stands still would stand there for ever.
+            // A test has failed, and a stopped process would stay forever.
             let _ = building.kill();
             let _ = building.wait();
         }
@@ -44,8 +45,8 @@ impl Drop for Held {
 }
 
 impl Held {
-    /// A build of `site` that has stopped after its first bytes of `file` and before the last ones;
-    /// none when it was over before it was met there.
+    /// Runs a build of `site` until it has read the first bytes of `file` and not the last ones;
+    /// returns `None` if it ended first.
     fn within(folder: &Folder, file: &Path, flags: &[&str]) -> Option<Held> {
         let building = Command::new(pinion())
             .args(["build", "site", "-o", "site.pinion"])
@@ -69,9 +70,9 @@ impl Held {
         None
     }
 
-    /// Stops all its threads; false when it has ended.
+    /// Stops all its threads; returns false if it has ended.
     fn stop(&self) -> bool {
-        // Nobody has asked how it ended: the number is still its own.
+        // The process has not been waited for, so its ID is still its own.
         kill_process(self.pid, Signal::STOP).expect("a signal reaches the build");
         let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let event = waitid(WaitId::Pid(self.pid), events).expect("a child").expect("an event");
@@ -82,7 +83,7 @@ impl Held {
         kill_process(self.pid, Signal::CONT).expect("a signal reaches the build");
     }
 
-    /// Where it is in a file that it has opened.
+    /// Returns its offset in a file that it has opened.
     fn place_in(&self, file: &Path) -> Option<u64> {
         let process = PathBuf::from(format!("/proc/{}", self.pid.as_raw_nonzero()));
         let opened = fs::read_dir(process.join("fd")).expect("its files").flatten();
@@ -100,7 +101,7 @@ impl Held {
     }
 }
 
-/// A site with a large file that is as old as the hills, and the archive of an earlier one.
+/// Creates a site with a very old large file, and the archive of an earlier site.
 fn site() -> (Folder, PathBuf) {
     let folder = Folder::new("changing");
     folder.write("site/index.html", "earlier");
@@ -119,7 +120,7 @@ fn write_large(large: &Path) {
     file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000)).expect("old");
 }
 
-/// What a build came to in whose midst the large file changed.
+/// Returns the result of a build during which the large file changed.
 fn changed(folder: &Folder, large: &Path, flags: &[&str], change: impl Fn(&File)) -> Ended {
     let old = fs::read(folder.join("site.pinion")).expect("an archive");
     for _ in 0..ATTEMPTS {
@@ -183,7 +184,7 @@ fn a_build_that_keeps_going_leaves_out_what_changed() {
     assert_eq!(cat.code, Some(1), "{}", cat.stderr);
 }
 
-/// As editors and deployments do it: what was opened stays what it was.
+/// Editors and deployments replace a file, so the opened one does not change.
 #[test]
 fn another_file_in_its_place_is_that_of_the_next_build() {
     let (folder, large) = site();
@@ -200,14 +201,14 @@ fn another_file_in_its_place_is_that_of_the_next_build() {
     assert_eq!(content(&folder, "/large.bin"), b"new");
 }
 
-/// Lines that tell their number and whose they are.
+/// Returns lines with their number and a letter.
 fn lines(letter: char, count: usize) -> Vec<u8> {
     (0..count).map(|line| format!("{letter}{line:07}\n")).collect::<String>().into_bytes()
 }
 
-/// Whether a file that is written over with one text and the other, each by one call, and then cut
-/// to its length, may have had this content. While it is written it has some of both, and what is
-/// read while it is cut may end in zeros.
+/// Returns whether a file that is overwritten with one text and the other, each by one call, and
+/// then cut to its length, may have had this content. During the write it has parts of both, and a
+/// read during the cut may end in zeros.
 fn may_have_been(content: &[u8], short: &[u8], long: &[u8]) -> bool {
     let is_of_one = |(at, byte): (usize, &u8)| match short.get(at) {
         Some(other) => byte == other || *byte == long[at],
@@ -218,7 +219,8 @@ fn may_have_been(content: &[u8], short: &[u8], long: &[u8]) -> bool {
 
 #[test]
 fn a_file_that_is_written_all_the_time() {
-    /// As many, and more until some have come through and some have not.
+    /// The number of builds, and the maximum if not yet both some have succeeded and some have
+    /// failed.
     const BUILDS: usize = 40;
     const BUILDS_MAX: usize = 1000;
     let (short, long) = (lines('a', 4_000), lines('b', 9_001));
@@ -245,7 +247,7 @@ fn a_file_that_is_written_all_the_time() {
                 if is_over.load(Ordering::Relaxed) {
                     break;
                 }
-                // Bursts, and times in which a build comes through.
+                // Bursts, and pauses in which a build succeeds.
                 thread::sleep(Duration::from_micros(round % 23 * 100));
             }
         });
@@ -275,7 +277,7 @@ fn a_file_that_is_written_all_the_time() {
             left = now;
         }
     });
-    // It rests now.
+    // The file does not change any more.
     build(&folder.join("site"), &archive, &[]);
     assert_eq!(content(&folder, "/log.txt"), fs::read(&path).expect("the file"));
     for (path, text) in &pages {

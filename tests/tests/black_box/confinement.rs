@@ -1,6 +1,6 @@
-//! A server that the kernel confines, by what the units in `packaging/` have and by what an
-//! operator may add: it serves static sites and scripts alike, and says in one line what it does
-//! without.
+//! A server that the kernel confines, by the settings of the units in `packaging/` and by settings
+//! that an operator may add: it serves static sites and scripts alike, and reports each missing
+//! right in one line.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::client::Connection;
@@ -16,10 +16,10 @@ use rustix::io::Errno;
 use std::fs;
 use std::process::Command;
 
-/// Requests to each site: far more than it takes until LuaJIT compiles what they run.
+/// Requests to each site: far more than LuaJIT needs to compile their code.
 const REQUESTS: usize = 2_000;
 
-/// How the line begins that tells of missing executable memory.
+/// The beginning of the line about missing executable memory.
 const NO_JIT: &str = "pinion: executable memory is not available (";
 
 /// Loops, strings and tables, as LuaJIT compiles them.
@@ -36,9 +36,9 @@ pinion.get("/", function(req)
 end)
 "#;
 
-/// Runs what its further arguments say as the unit has it: without most system calls, capabilities
-/// and new privileges, and with a folder for temporary files that nobody else sees. On top of that,
-/// without executable memory.
+/// Returns a command that executes its further arguments with the restrictions of the unit: without
+/// most system calls, capabilities and new privileges, and with a private folder for temporary
+/// files. In addition, it can deny executable memory.
 fn confined(denial: Option<Denial>, tmp: &Folder) -> Command {
     confined_by(&unit("pinion.service"), denial, tmp)
 }
@@ -47,7 +47,7 @@ fn unit(name: &str) -> String {
     fs::read_to_string(source_root().join("packaging").join(name)).expect("a unit")
 }
 
-/// As [`confined`], for this unit.
+/// Does the same as [`confined`], for this unit.
 fn confined_by(unit: &str, denial: Option<Denial>, tmp: &Folder) -> Command {
     let refused = refused_calls(&settings(unit, "SystemCallFilter"));
     let mut command = program("setpriv", "util-linux");
@@ -57,7 +57,7 @@ fn confined_by(unit: &str, denial: Option<Denial>, tmp: &Folder) -> Command {
     }
     let private_tmp = "mount -t tmpfs tmpfs \"$0\" && TMPDIR=\"$0\" exec \"$@\"";
     command.args(["--mount", "sh", "-c", private_tmp]).arg(tmp.path());
-    // Before system calls are refused, among which is capset(2).
+    // The capabilities are set before system calls are refused, among which is capset(2).
     command.args(capabilities(unit));
     let refusing = refusing(Errno::PERM, &refused);
     command.arg(refusing.get_program()).args(refusing.get_args());
@@ -102,8 +102,8 @@ fn static_sites_and_scripts_are_served_under_the_directives_of_the_unit() {
     }
 }
 
-/// The words of a command that leaves only the capabilities of a unit. Root has all of them, as a
-/// user with ambient capabilities does.
+/// Returns the words of a command that keeps only the capabilities of a unit. Root gets all of
+/// them, like a user with ambient capabilities.
 fn capabilities(unit: &str) -> [String; 2] {
     let [bounding] = settings(unit, "CapabilityBoundingSet")[..] else { panic!("one set") };
     assert_eq!(settings(unit, "AmbientCapabilities"), [bounding]);
@@ -112,7 +112,7 @@ fn capabilities(unit: &str) -> [String; 2] {
     ["setpriv".to_owned(), format!("--bounding-set=-all{kept}")]
 }
 
-/// A script that starts a program, which says who it is and may not become anybody else.
+/// A script that starts a program, which prints its user ID and must not change it.
 const STARTING: &str = r#"
 pinion.get("/", function()
     local process = assert(pinion.process.run("sh", { "-c", "echo program $(id -u)" }))
@@ -136,9 +136,9 @@ fn programs_are_started_under_the_directives_of_both_units() {
     }
 }
 
-/// What the spawner does with a program of another user (`crates/spawner/src/fork_exec.rs`), in its
-/// order, and then a signal to it. The pipe ends when the program is executed. Without root there
-/// is no other user to become.
+/// The steps of the spawner with a program of another user (`crates/spawner/src/fork_exec.rs`), in
+/// its order, and then a signal to it. The pipe ends when the program is executed. Without root
+/// there is no other user to switch to.
 const AS_ANOTHER_USER: &str = r#"
 import os, resource, signal
 user = 65534 if os.environ["IS_ROOT"] == "1" else 0
@@ -183,7 +183,7 @@ fn the_unit_for_apps_can_start_and_stop_programs_of_other_users_and_the_other_on
     assert!(plain.stdout != apps.stdout && said.contains("Operation not permitted"), "{said}");
 }
 
-/// A program with these keys that says who it is and what holds for it.
+/// Creates a site with a program with these keys that prints its user ID and its limits.
 fn supervised(keys: &str) -> Folder {
     let folder = Folder::with("supervised", [("public/index.html", "home")]);
     let script = "echo $(id -u) $(pwd) $(ulimit -n) $(nice); exec sleep 9999";
@@ -212,7 +212,7 @@ fn supervised_programs_run_under_the_directives_of_the_unit_for_apps() {
     server.stop();
 }
 
-/// The default unit starts programs as itself, and says what it may not do.
+/// The default unit starts programs as its own user, and reports the rights that it lacks.
 #[test]
 fn supervised_programs_of_the_default_unit_are_its_own() {
     let keys = "directory = \"/usr\"\nlimits.open-files = 64";
@@ -236,8 +236,8 @@ fn supervised_programs_of_the_default_unit_are_its_own() {
     server.wait_for_line(0, |line| line.contains(wrong));
 }
 
-/// A script that requests itself, by a name and by an address, and opens no connection in vain
-/// where the unit would forbid one.
+/// A script that sends requests to itself, by a name and by an address, and makes no connection
+/// attempts that the unit would forbid.
 const FETCHING: &str = r#"
 pinion.get("/hello", function() return "hello" end)
 pinion.get("/", function(req)
@@ -261,7 +261,7 @@ fn scripts_send_requests_under_the_directives_of_the_unit() {
     }
 }
 
-/// Whether the program under test compiles scripts at run time.
+/// Returns whether the program under test compiles scripts at run time.
 fn has_jit() -> bool {
     let folder = Folder::with("jit", [("a.lua", "print(_VERSION)")]);
     run(&["run", folder.join("a.lua").to_str().expect("text")]).stdout.trim() == "Lua 5.1"
@@ -280,9 +280,9 @@ fn scripts_are_run_and_checked_without_executable_memory() {
     }
 }
 
-/// LuaJIT makes the memory of its machine code writable whenever it compiles something. Where the
-/// system refuses that for want of memory, the request goes on uncompiled, however much there is to
-/// compile in one turn: new loops, and branches of a loop that is compiled already.
+/// LuaJIT makes the memory of its machine code writable whenever it compiles something. If the
+/// system refuses that because of missing memory, the request continues uncompiled, however much
+/// there is to compile in one turn: new loops, and branches of a loop that is compiled already.
 #[test]
 fn compiled_code_that_cannot_be_changed_any_more_costs_no_request() {
     let handlers: String = (0..40)
@@ -315,7 +315,7 @@ fn compiled_code_that_cannot_be_changed_any_more_costs_no_request() {
         let response = connection.exchange(&Request::get(&format!("/{number}")));
         assert_eq!((response.status, response.text()), (200, &*expected(number)), "{response}");
     };
-    // The first ones are compiled, and so there is memory with their machine code.
+    // The first ones are compiled, so that there is memory with their machine code.
     for number in 0..5 {
         (0..20).for_each(|_| ask(&mut connection, number));
     }
@@ -326,7 +326,7 @@ fn compiled_code_that_cannot_be_changed_any_more_costs_no_request() {
     };
     // None of the branches is taken, so none is compiled.
     (0..20).for_each(|_| branches(&mut connection, 300, 1_000_000_000));
-    // From now on nothing private becomes writable: what is there counts already.
+    // From now on no private memory can become writable: the existing memory reaches the limit.
     let data = server.memory_bytes("VmData");
     let mut prlimit = program("prlimit", "util-linux");
     prlimit.arg(format!("--pid={}", server.id())).arg(format!("--data={data}:{data}"));

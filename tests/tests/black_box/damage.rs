@@ -1,5 +1,5 @@
-//! Files that are truncated or changed while they are served: they cost their own answers, and
-//! neither the server nor anybody else's (docs/reliability.md).
+//! Files that are truncated or changed while they are served: only their own responses fail, and
+//! neither the server nor other responses are affected (docs/reliability.md).
 
 use pinion_tests::client::Broken;
 use pinion_tests::folder::Folder;
@@ -12,8 +12,8 @@ use std::path::Path;
 
 const MEMORY: [&str; 3] = ["map", "preload", "copy"];
 
-/// More files than the server has places for mappings at first, each above the 1 MiB from which a
-/// file of a folder stays outside of the archive.
+/// More files than the server has slots for mappings initially, each above the 1 MiB from which a
+/// file of a folder is external to the archive.
 const LARGE_FILES: usize = 110;
 const LARGE_BYTES: usize = (1 << 20) + 5000;
 
@@ -81,7 +81,7 @@ fn a_large_file_of_a_folder_that_is_written_anew_is_not_mixed_with_its_old_self(
         folder.write("large.bin", content(1));
         let server = start(folder.path(), io, "map");
         assert!(server.get("/large.bin").body == content(1));
-        // The same size: the time of modification tells.
+        // The file has the same size, so the time of modification shows the change.
         folder.write("large.bin", content(2));
         let outdated = server.get("/large.bin");
         assert_eq!(outdated.status, 500, "{outdated}");
@@ -131,7 +131,7 @@ fn an_archive_that_lost_a_part_of_its_last_page_is_found_out() {
         build(&folder.join("site"), &archive, &[]);
         let server = start(&archive, io, "map");
         assert_eq!(server.get("/").text(), "home");
-        // What is left of the page reads as zeros, and no signal tells of it.
+        // The rest of the page reads as zeros, without a signal.
         let bytes = archive.metadata().expect("its size").len();
         truncate(&archive, bytes - 1);
         wait_for("an answer of 500", || (server.get("/").status == 500).then_some(()));

@@ -1,5 +1,5 @@
-//! `--dev`: pages reload in Chromium when the site changes, and show why it cannot be loaded. It is
-//! for browsers on this machine: nobody else gets anything of it.
+//! `--dev`: pages reload in Chromium when the site changes, and show why it cannot be loaded. The
+//! mode is for browsers on this machine, and has no effect for other clients.
 
 use pinion_tests::browser::Browser;
 use pinion_tests::folder::Folder;
@@ -14,14 +14,14 @@ use std::io::Read as _;
 
 const SCRIPT: &str = "/.pinion/reload.js";
 const STREAM: &str = "/.pinion/reload";
-/// What browsers say that they accept.
+/// The `Accept` field of browsers.
 const ACCEPT: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 
 fn page(title: &str) -> String {
     format!("<!doctype html>\n<meta charset=utf-8>\n<title>{title}</title>\n<h1>{title}</h1>\n")
 }
 
-/// A site of a static page, a template and a handler.
+/// Returns a site of a static page, a template and a handler.
 fn site(name: &str) -> Folder {
     let site = Folder::new(name);
     site.write("index.html", page("first"));
@@ -53,7 +53,7 @@ fn browser_request(target: &str) -> Request {
     Request::get(target).field("Accept", ACCEPT)
 }
 
-/// Waits until the page has this title, in whatever document.
+/// Waits until the page has this title, after any number of reloads.
 #[track_caller]
 fn wait_for_title(browser: &mut Browser, title: &str) {
     wait_for(title, || (browser.title() == title).then_some(()));
@@ -71,24 +71,24 @@ fn text_of(browser: &mut Browser, selector: &str) -> String {
     text.as_str().unwrap_or_default().to_owned()
 }
 
-/// Every kind of change, for every kind of page.
+/// Tests every kind of change, for every kind of page.
 fn follows_changes(way: Way) {
     let site = site("dev-reload");
     let server = served(&site, way);
     let mut browser =
         if way.protocol.is_encrypted() { Browser::trusting(&server) } else { Browser::start() };
-    // The content of a static page, and a rule for it.
+    // The content of a static page changes, and a rule for it is added.
     opens(&mut browser, &server, "/", "first");
     site.write("index.html", page("second"));
     wait_for_title(&mut browser, "second");
     site.write("_redirects", "/ /other.html 200!\n");
     site.write("other.html", page("third"));
     wait_for_title(&mut browser, "third");
-    // A page that is missing comes to be.
+    // A missing page is added.
     opens(&mut browser, &server, "/later", "404 Not Found");
     site.write("later.html", page("there"));
     wait_for_title(&mut browser, "there");
-    // What scripts and templates make.
+    // Scripts and templates change their output.
     opens(&mut browser, &server, "/handler", "handler");
     site.write("main.lua", main_script("other handler"));
     wait_for_title(&mut browser, "other handler");
@@ -139,14 +139,14 @@ fn a_failed_load_is_shown_until_it_is_mended() {
         let before = std::fs::read(site.join(file)).unwrap_or_default();
         site.write(file, text);
         wait_for(position, || browser.title().starts_with("Cannot load the site").then_some(()));
-        // The title is there before the rest of the page.
+        // The title arrives before the rest of the page.
         wait_for(position, || text_of(&mut browser, ".at").contains(position).then_some(()));
         if position.ends_with(char::is_numeric) || file.starts_with('_') {
             let marked = text_of(&mut browser, "pre .on");
             let expected = text.lines().nth(line - 1).expect("a line");
             assert_eq!(marked.trim_end(), format!("{line}{expected}"), "{file}");
         }
-        // What is no page is served as it was.
+        // Responses that are no pages stay the same.
         assert_eq!(server.get("/").text(), page("first"));
         site.write(file, before);
         wait_for_title(&mut browser, "first");
@@ -178,7 +178,7 @@ fn a_site_that_cannot_be_loaded_at_the_start_is_shown_too() {
     site.write("_redirects", "/a /b\n");
     wait_for_title(&mut browser, "well");
     server.stop();
-    // Without --dev nothing starts.
+    // Without --dev the server does not start.
     site.write("_redirects", "/a b c");
     let mut refused = Start::site(site.path()).begin();
     assert_eq!(refused.wait().code(), Some(2));
@@ -217,8 +217,8 @@ fn a_failed_request_shows_its_line_and_goes_when_it_is_mended() {
     server.stop();
 }
 
-/// Programs such as curl get the error as text, or as problem details if they prefer JSON, also
-/// where the site has a page of its own.
+/// Programs such as curl get the error as text, or as problem details if they prefer JSON, even if
+/// the site has a page of its own.
 #[test]
 fn a_failed_request_is_text_for_programs() {
     for own in [false, true] {
@@ -247,7 +247,7 @@ fn a_failed_request_is_text_for_programs() {
     }
 }
 
-/// The body and the fields but those that say when.
+/// Returns the body and the fields except the time.
 fn shown(response: &Response) -> (u16, String, Vec<(String, String)>) {
     let fields = response.fields.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("date"));
     (response.status, response.text().to_owned(), fields.cloned().collect())
@@ -283,7 +283,7 @@ fn only_a_browser_of_the_developer_gets_anything_of_it() {
             assert_ne!(developer.text(), without.text(), "{target}");
             assert!(!without.text().contains("/.pinion/"), "{target}");
         }
-        // Scripts of a page and programs get what everybody gets.
+        // Scripts of a page and programs get the usual response.
         for request in [
             Request::get("/"),
             browser_request("/").field("Sec-Fetch-Dest", "empty"),
@@ -316,14 +316,14 @@ fn a_page_is_whole_and_fresh_for_its_developer() {
             assert_eq!(response.field("cache-control"), Some("no-store"));
             assert_eq!((response.field("etag"), response.field("content-encoding")), (None, None));
         }
-        // A program that asks for less gets less.
+        // A conditional request and HEAD get their usual responses.
         let request = Request::get("/").field("If-None-Match", &tag);
         assert_eq!(server.exchange(&request).status, 304);
         let head = Request::head("/").field("Accept", ACCEPT);
         let length = server.exchange(&head).field("content-length").map(str::to_owned);
         let page = server.exchange(&browser_request("/"));
         assert_eq!(length.as_deref(), Some(&*page.text().len().to_string()));
-        // A page that shows an older version hears so at once.
+        // A page that shows an older version gets the event at once.
         let stream = server.get(&format!("{STREAM}?0"));
         assert_eq!(stream.field("content-type"), Some("text/event-stream"));
         assert_eq!(stream.text(), "retry:300\n\ndata:reload\n\n");
@@ -331,7 +331,7 @@ fn a_page_is_whole_and_fresh_for_its_developer() {
             server.get(SCRIPT).field("content-type"),
             Some("text/javascript; charset=utf-8")
         );
-        // Only GET is taken.
+        // Only GET is accepted.
         assert_eq!(server.exchange(&Request::head(STREAM)).status, 404);
     });
 }
@@ -348,12 +348,12 @@ fn a_stream_does_not_hold_up_the_end_and_has_a_bound() {
         stream.stream().read_exact(&mut line).expect("a status line");
         (stream, String::from_utf8_lossy(&line).into_owned())
     };
-    // As many as two workers hold, and one that finds no room.
+    // As many streams as two workers hold, and one above the limit.
     let streams: Vec<_> = (0..257).map(open).collect();
     let count = |status: &str| streams.iter().filter(|(_, line)| line.ends_with(status)).count();
     assert!((128..=256).contains(&count("200")), "{}", count("200"));
     assert_eq!(count("200") + count("503"), 257);
-    // The site is served all the while, and the end does not wait for the grace.
+    // The site is served meanwhile, and the end of the server does not take the grace period.
     assert_eq!(server.get("/").text(), page("first"));
     server.stop();
 }

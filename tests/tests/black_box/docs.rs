@@ -1,5 +1,5 @@
-//! Every command of the README, of the other documents and of the example site is tried out, in the
-//! order in which a reader meets it.
+//! Every command of the README, of the other documents and of the example site is executed, in the
+//! order of the text.
 
 mod known;
 mod messages;
@@ -39,10 +39,10 @@ const WSGI_APPLICATION: &str = "def app(environ, start_response):\n\
 /// The media type of a query.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The server of others that scripts in documents send requests to.
+/// The foreign server to which scripts in documents send requests.
 const OTHER: &str = "https://api.example.org";
 
-/// What takes its place.
+/// The script of its replacement.
 const OTHER_SERVER: &str = "pinion.any('/*path', function(req, res)
     return res:json({ temperature = 7 })
 end)";
@@ -110,7 +110,7 @@ fn every_command_of_jobs_and_containers_exists() {
     assert!(found >= 6, "only {found} commands: are the blocks still marked as yaml?");
 }
 
-/// The README and its like, `docs/`, and the pages of the example site.
+/// Returns the README and similar files, `docs/`, and the pages of the example site.
 fn documents() -> Vec<PathBuf> {
     let root = source_root();
     let top = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root.join(name));
@@ -139,26 +139,26 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
 /// Commands for a running server.
 const CONTROL: [&str; 5] = ["status", "reload", "stop", "drain", "reopen-logs"];
 
-/// The status of a page that is behind a password; the documents show by curl that it opens.
+/// The status of a page behind a password; the documents show with curl that it opens.
 const ASKS_FOR_PASSWORD: u16 = 401;
 
-/// Somebody who follows a document, with the folder `public` and the archive `site.pinion` that
-/// all of them speak of, `old.cdb`, an archive of kawipiko, configurations of uWSGI and NGINX Unit,
-/// and rules beside the folder.
+/// The state of a reader who follows a document, with the files that all documents use: the folder
+/// `public`, the archive `site.pinion`, `old.cdb`, an archive of kawipiko, configurations of uWSGI
+/// and NGINX Unit, and rules beside the folder.
 struct Reader {
     document: PathBuf,
     folder: Folder,
     /// The server that was started last.
     server: Option<Server>,
-    /// Folders that the document has written files of.
+    /// Folders with files that the document has written.
     sites: BTreeSet<String>,
-    /// How many answers of their pages and routes were asked for.
+    /// The number of responses of their pages and routes that were checked.
     pages: usize,
-    /// What curl has got, one entry for each command.
+    /// The output of curl, one entry for each command.
     answers: Vec<Vec<u8>>,
     /// The clients that read a stream until the server stops.
     streams: Vec<Child>,
-    /// Which rows of the table of commands that are not run the document needs.
+    /// The rows of the table of commands that are not run which the document needs.
     not_run: BTreeSet<usize>,
 }
 
@@ -200,16 +200,16 @@ impl Reader {
         }
     }
 
-    /// The document says what the last commands have got.
+    /// Asserts that the document shows the responses to the last commands.
     fn compares(&self, shown: &Shown) {
         let got = self.answers[self.answers.len() - shown.answers..].concat();
         let got = String::from_utf8(got).expect("an answer that is shown is text");
-        // Nobody sees how many ends the last line has.
+        // Newlines at the end are invisible in a document.
         assert_eq!(got.trim_end_matches('\n'), shown.text, "{}", self.document.display());
     }
 
-    /// Writes the file, with whatever it names beside it, and has it checked. What it names in the
-    /// system's own folders is beside it here.
+    /// Writes a configuration, with the files that it names beside it, and checks it. Files in
+    /// folders of the system are created beside it here.
     fn configures(&self, text: &str) {
         let own = format!("{}/", self.folder.path().display());
         let text = &text.replace("\"/", &format!("\"{own}")).replace("=/", &format!("={own}"));
@@ -231,7 +231,7 @@ impl Reader {
         let text = &self.makes_scripts(text);
         self.installs_programs(text);
         self.certifies(text);
-        // A log is written into a folder that is there.
+        // A log needs an existing folder.
         let logs = text.lines().filter_map(|line| line.strip_prefix("access = \""));
         for path in logs.map(|rest| self.folder.join(rest.trim_end_matches('"'))) {
             fs::create_dir_all(path.parent().expect("a folder")).expect("it is there");
@@ -241,8 +241,8 @@ impl Reader {
         stdout(check.arg("check").current_dir(self.folder.path()));
     }
 
-    /// Makes the CGI scripts and the Python application of a file, and returns the file with a user
-    /// for them, whom a server that root starts has to have.
+    /// Creates the CGI scripts and the Python application of a file, and returns the file with a
+    /// user for them, which a server that root starts requires.
     fn makes_scripts(&self, text: &str) -> String {
         let mut lines = Vec::new();
         for line in text.lines() {
@@ -269,7 +269,7 @@ impl Reader {
         lines.join("\n") + "\n"
     }
 
-    /// Makes the folders that a site serves live, and those that applications have files sent of.
+    /// Creates the folders that a site serves live, and those from which applications send files.
     fn makes_live_folders(&self, text: &str) {
         let mut site = self.folder.join("public");
         for line in text.lines() {
@@ -290,7 +290,7 @@ impl Reader {
         }
     }
 
-    /// Writes the file, has it checked and started, and asks all that it answers.
+    /// Writes a script, checks and starts it, and requests all its routes.
     fn writes_a_script(&self, text: &str) {
         self.folder.write(SCRIPT, text);
         stdout(Command::new(pinion()).args(["check", SCRIPT]).current_dir(self.folder.path()));
@@ -300,13 +300,13 @@ impl Reader {
         let mut routes = routes(text);
         let mut site = path;
         if routes.is_empty() {
-            // It is about pages: it stands around one.
+            // The script uses pages, so it gets a site with one.
             site = folder.join("site");
             folder.write("site/main.lua", text);
             folder.write("site/index.dyn.html", "<p>#[[1 + 1]]</p>\n");
             routes.push(("GET".to_owned(), "/".to_owned()));
         }
-        // The server of others that documents talk to is one that has an answer to everything.
+        // The foreign server of documents is replaced by one that responds to everything.
         let (_other_folder, other_script) = script(OTHER_SERVER);
         let other = text.contains(OTHER).then(|| Start::site(&other_script).start());
         if let Some(other) = &other {
@@ -340,13 +340,13 @@ impl Reader {
         for (mut client, begun) in streams {
             assert_eq!(client.finish(begun, b"").status, 200, "a stream");
         }
-        // Work that was spawned may end behind the answers.
+        // Spawned work may end after the responses.
         let said = server.last_words();
         assert!(!said.iter().any(|line| is_error(line)), "{}", said.join("\n"));
     }
 
-    /// Writes a file of a site; a server that watches it takes it up. What the site has by then
-    /// answers, whether the document asks or not.
+    /// Writes a file of a site, which a watching server reloads. All routes that the site has by
+    /// then are requested, whether the document does so or not.
     fn writes_a_file(&mut self, named: &str) {
         let (path, text) = named.split_once('\n').expect("a path");
         eprintln!("{}: {path}", self.document.display());
@@ -355,7 +355,8 @@ impl Reader {
         let from = watching.map_or(0, |server| server.lines().len());
         let file = self.folder.join(path);
         fs::create_dir_all(file.parent().expect("a folder")).expect("it is there");
-        // By a rename, as editors do: nobody sees half of it.
+        // The file is replaced by a rename, as editors do, so that the server never reads half of
+        // it.
         self.folder.write("written", format!("{text}\n"));
         fs::rename(self.folder.join("written"), file).expect("renamed");
         // A file that a configuration names is no site.
@@ -368,15 +369,15 @@ impl Reader {
             server.wait_for_line(from, |line| line.starts_with("reloaded "));
         }
         let site = self.folder.join(site);
-        // A module waits for what is going to load it.
+        // A module waits for the script that will load it.
         let is_module = path.ends_with(".lua") && !path.ends_with("/main.lua");
         if site.is_dir() && !is_module {
             self.pages += all_answer(&self.document, &site);
         }
     }
 
-    /// Puts a program that does nothing where a configuration names one, and the folders that it
-    /// runs in.
+    /// Creates a program without function where a configuration names one, and the folders in which
+    /// it runs.
     fn installs_programs(&self, text: &str) {
         for command in text.lines().filter_map(|line| line.strip_prefix("command = [\"")) {
             let program = Path::new(command.split('"').next().expect("a path"));
@@ -389,8 +390,8 @@ impl Reader {
         }
     }
 
-    /// Puts a certificate and a key where a configuration or a command names them, if they are not
-    /// there yet.
+    /// Creates a certificate and a key where a configuration or a command names them, if they do
+    /// not exist yet.
     fn certifies(&self, text: &str) {
         let file = |end: &str| self.folder.join(format!("made.{end}"));
         let mut pair = Pair { cert: file("crt"), key: file("key") };
@@ -452,7 +453,7 @@ impl Reader {
         }
     }
 
-    /// Makes the folder that a site generator writes.
+    /// Creates the output folder of a site generator.
     fn generates(&self, output: &str) {
         let output = self.folder.join(output);
         if !output.exists() {
@@ -460,7 +461,7 @@ impl Reader {
         }
     }
 
-    /// Where it listens is changed: no port of a machine is a test's to take.
+    /// Starts a server. Its address is changed, because a test must not use a fixed port.
     fn serves(&mut self, arguments: &[&str]) {
         self.leaves();
         let application = arguments.contains(&"--proxy").then(Upstream::echo);
@@ -473,7 +474,7 @@ impl Reader {
         let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         if arguments.contains(&"--cgi") {
             fs::create_dir_all(&scripts).expect("it is there");
-            // A server that root starts has to have a user for them.
+            // A server that root starts requires a user for them.
             arguments.extend(["--cgi-user", "nobody"]);
         }
         let mut kept = Vec::new();
@@ -502,12 +503,12 @@ impl Reader {
             }
         }
         if words.contains(&"--watch") && !words.contains(&"--workers") {
-            // Workers take up a change in turns, and readers are slower than that.
+            // Workers reload in turns, but readers are slower than that.
             kept.extend(["--workers", "1"]);
         }
         let start = Start::serve(&kept).working_in(self.folder.path());
         let server = start.session(self.folder.path()).start();
-        // The folder itself, or the archive of it.
+        // The source is the folder itself, or its archive.
         let is_own = |word: &&str| word.split('.').next().is_some_and(|it| self.sites.contains(it));
         if words.first() == Some(&"--proxy") {
             assert_eq!(server.get("/").status, 200, "the application responds");
@@ -549,7 +550,7 @@ impl Reader {
             argument.replace("localhost:8080", &address).replace("127.0.0.1:8080", &address)
         };
         let mut curl = program("curl", "curl");
-        // A command that shows the status may ask for an error: what it gets is compared.
+        // A command that shows the status may request an error: its output is compared.
         if !arguments.contains(&"--write-out") {
             curl.arg("--fail");
         }
@@ -557,7 +558,7 @@ impl Reader {
         self.answers.push(stdout(curl.current_dir(self.folder.path())));
     }
 
-    /// With a server of its own where the document takes one for granted.
+    /// Reloads the server, after starting one if the document assumes it.
     fn reloads(&mut self) {
         if self.server.is_none() {
             self.serves(&["site.pinion"]);
@@ -576,8 +577,8 @@ impl Reader {
     }
 }
 
-/// A request with all that the scripts of documents ask for: a password of theirs, and a form with
-/// a file in it.
+/// Returns a request with everything that the scripts of documents need: a password of theirs, and
+/// a form with a file in it.
 fn filled_in(method: &str, path: &str) -> Request {
     const PART: &str = "--part\r\nContent-Disposition: form-data; name=";
     let request = Request::new(method, path).field("Authorization", "Bearer secret");
@@ -595,8 +596,8 @@ fn filled_in(method: &str, path: &str) -> Request {
     request.field("Content-Type", mark).body(form.as_bytes())
 }
 
-/// Whether a line of stderr is about something that has failed, of a script or else. What scripts
-/// write themselves has no name behind it.
+/// Returns whether a line of stderr is about an error, of a script or of the server. Log lines of
+/// scripts themselves have no ID.
 fn is_error(line: &str) -> bool {
     let is_ours = line.starts_with("pinion: ") && !line.starts_with("pinion: lua: ");
     is_ours || line.contains(" (id ")

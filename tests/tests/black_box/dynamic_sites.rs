@@ -1,5 +1,5 @@
-//! Dynamic sites: a folder with code in it, and the archive of it, are served alike; nobody is ever
-//! sent the code; and a change with a mistake in it changes nothing.
+//! Dynamic sites: a folder with code in it, and the archive of it, give the same responses; the
+//! code is never sent to a client; and a change with an error in it has no effect.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
@@ -22,7 +22,7 @@ const CODE: [&str; 7] = [
     "/i.old/x.html",
 ];
 
-/// A dynamic site, its content below `content`.
+/// Creates a dynamic site with its content below `content`.
 fn files(content: &str) -> Folder {
     let folder = Folder::with("dynamic", [("main.lua", MAIN), ("lib/db.lua", "-- SOURCE")]);
     for (name, text) in [
@@ -79,7 +79,7 @@ fn a_folder_with_a_folder_for_the_content() {
 fn what_nobody_has_is_answered_by_the_page_of_the_site() {
     let site = files("public_html");
     let small = "<p>nothing here</p>";
-    // As large as what leaves as a file.
+    // The file is as large as files that are sent from a file descriptor.
     let large = "what is not here is somewhere else\n".repeat(1 << 14);
     site.write("public_html/404.html", small);
     site.write("public_html/docs/404.html", &large);
@@ -158,7 +158,7 @@ fn rules_for_fields_apply_to_every_response_of_a_script_for_their_path() {
             assert_eq!(response.status, status, "{what}: {response}");
             let origin = response.field("Access-Control-Allow-Origin");
             assert_eq!(origin, Some("*"), "{what}: {response}");
-            // How long a response may be kept, only the script knows.
+            // Only the script knows how long a response may be cached.
             let kept = response.field("Cache-Control");
             assert_ne!(kept, Some("max-age=60"), "{what}: {response}");
         }
@@ -216,7 +216,7 @@ fn a_mistake_ends_the_start_and_is_told() {
         ("main.lua", "local x\nif x\n", "main.lua:"),
         ("main.lua", "local x = nil\nx()\n", "main.lua:2:"),
         ("about.dyn.html", "fine\n<?lu if ?>\n", "about.dyn.html:2:"),
-        // Nothing requires it before a request does.
+        // No code requires the file before a request does.
         ("lib/db.lua", "local x = 1\nx = = 2\n", "lib/db.lua:2:"),
     ] {
         let site = files("");
@@ -233,7 +233,7 @@ fn a_mistake_ends_the_start_and_is_told() {
     assert_eq!(checked.code, Some(0), "{}", checked.stdout);
 }
 
-/// What fails at the start has its stack, and does not hide what is wrong with other files.
+/// An error at the start is reported with its stack, and does not hide errors of other files.
 #[test]
 fn a_check_shows_the_stack_and_all_files_with_mistakes() {
     let site = files("");
@@ -257,7 +257,8 @@ fn a_check_shows_the_stack_and_all_files_with_mistakes() {
     assert!(ended.stderr.contains("main.lua:4: in main chunk"), "{}", ended.stderr);
 }
 
-/// Code and patterns of other servers in a site are sent or matched as they are.
+/// A site with code and patterns of other servers gets warnings, because they are sent or matched
+/// unchanged.
 #[test]
 fn what_other_servers_would_understand_is_warned_of() {
     let site = files("");
@@ -296,13 +297,13 @@ fn what_other_servers_would_understand_is_warned_of() {
         .as_array()
         .map_or_else(Vec::new, |all| all.iter().filter_map(Value::as_str).collect());
     assert!(warnings.iter().any(|warning| warning.contains(&pattern)), "{warnings:?}");
-    // What keeps the code from starting is no error of the build: another machine may have a key.
+    // Code that does not start is no error of the build: another machine may have a key.
     site.write("main.lua", "error('no key')\n");
     let built = run(&["build", &path, "-o", &archive.display().to_string()]);
     assert_eq!(built.code, Some(0), "{}", built.stderr);
 }
 
-/// Also where no code lies beside the folder of the content.
+/// This also holds if there is no code beside the content folder.
 #[test]
 fn messages_of_requests_name_the_file_in_the_content_folder() {
     let site = Folder::with("content-path", [("public_html/a.dyn.html", "\n#[[query.x.y]]")]);
@@ -315,7 +316,8 @@ fn messages_of_requests_name_the_file_in_the_content_folder() {
     server.stop();
 }
 
-/// A page that cannot be compiled hides nothing. Only the line of code is known, and no column.
+/// A page that cannot be compiled hides no other errors. Only the line of code is known, and no
+/// column.
 #[test]
 fn a_check_names_mistakes_of_pages_and_of_scripts_at_once() {
     let site = files("");
@@ -357,7 +359,7 @@ fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
     site.write("about.dyn.html", "fine");
     site.write("main.lua", MAIN.replace("return \"hello\"", "return \"three\""));
     said("three");
-    // Without code the site would be static: that takes a restart.
+    // Without code the site would be static, which requires a restart.
     let lines = server.lines().len();
     for name in ["main.lua", "about.dyn.html"] {
         std::fs::remove_file(site.join(name)).expect("removed");
@@ -370,7 +372,7 @@ fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
     server.stop();
 }
 
-/// What a script has put around pages is not gone for as long as an editor or a deployment takes.
+/// The middleware of a script stays active while an editor or a deployment replaces the script.
 #[test]
 fn a_site_does_not_lose_its_main_script() {
     const GUARD: &str = "pinion.use(function(_, res) res:status(401) return 'no' end)";
@@ -378,7 +380,7 @@ fn a_site_does_not_lose_its_main_script() {
         let site = Folder::with("guarded", [("main.lua", GUARD)]);
         site.write(format!("{beside}page.dyn.html"), "a page");
         if !beside.is_empty() {
-            // The second one, which never runs.
+            // The second script, which never runs.
             site.write("public_html/main.lua", "pinion.log('inner')");
         }
         let server = Start::site(site.path()).flags(&["--watch"]).start();
@@ -403,7 +405,7 @@ fn a_site_does_not_lose_its_main_script() {
 fn what_lies_beside_the_content_stays_there_when_the_content_is_gone() {
     let site = files("public_html");
     site.write("conf/db.txt", "SOURCE");
-    // A page alone makes a dynamic site too.
+    // A page without a script makes a dynamic site too.
     std::fs::remove_file(site.join("public_html/about.dyn.html")).expect("removed");
     let server = Start::site(site.path()).flags(&["--watch", "--codings", "gzip:1"]).start();
     for (from, to) in [("public_html", "away"), ("main.lua", "away.lua")] {

@@ -1,5 +1,5 @@
-//! Applications behind FastCGI that do what none should, that end, and that are replaced: each
-//! client gets an error, and nobody else notices.
+//! FastCGI applications that break the protocol, that end, and that are replaced: each client gets
+//! an error, and others are not affected.
 
 use pinion_tests::fastcgi::{Application, STDERR, STDOUT, end, page, record, response};
 use pinion_tests::folder::Folder;
@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// A server whose requests all go to the application at a socket.
+/// Starts a server whose requests all go to the application at a socket.
 fn start(folder: &Folder, io: Io, lines: &str) -> Server {
     let socket = folder.join("app.sock");
     let mount = format!("[[site.mount]]\nfastcgi = \"unix:{}\"\n{lines}", socket.display());
@@ -21,7 +21,8 @@ fn start(folder: &Folder, io: Io, lines: &str) -> Server {
     Start::site(&folder.join("pinion.toml")).flags(&flags).start()
 }
 
-/// Serves what an application sends, and checks that other requests are not affected.
+/// Runs a case with an application that sends these bytes, and checks that other requests are not
+/// affected.
 fn serving(name: &str, bytes: Vec<u8>, case: impl Fn(&Server)) {
     let folder = Folder::new(name);
     let _app = Application::start(&folder.join("app.sock"), move |connection| {
@@ -39,7 +40,7 @@ fn serving(name: &str, bytes: Vec<u8>, case: impl Fn(&Server)) {
     }
 }
 
-/// FastCGI 1.0 §3.3, §5.5, and RFC 3875 §6: what has no meaning is status 502.
+/// FastCGI 1.0 §3.3, §5.5, and RFC 3875 §6: a malformed response gives 502.
 #[test]
 fn malformed_records_and_documents_are_not_forwarded() {
     let fine = page("fine");
@@ -90,8 +91,8 @@ fn unusual_records_are_understood() {
     serving("fastcgi-unusual", bytes, |server| assert_eq!(server.get("/x").text(), "whole"));
 }
 
-/// An application that dies behind any byte of its response: no client takes what it has for the
-/// whole response.
+/// An application that ends after any byte of its response: no client can mistake the received part
+/// for the whole response.
 #[test]
 fn a_response_that_is_cut_anywhere_never_looks_whole() {
     let whole = page("content");
@@ -117,8 +118,8 @@ fn a_response_that_is_cut_anywhere_never_looks_whole() {
     }
 }
 
-/// A server that is not there when Pinion starts, that ends with a request in flight, and that
-/// another one takes the place of, behind the same path: only what is in flight fails.
+/// An application that does not run yet when Pinion starts, that ends during a request, and that is
+/// replaced by another one with the same path: only the open requests fail.
 #[test]
 fn an_application_may_come_later_and_be_replaced() {
     let folder = Folder::new("fastcgi-replaced");

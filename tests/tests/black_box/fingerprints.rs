@@ -1,5 +1,6 @@
-//! The file of fingerprints beside an archive that `--reuse` names, when it lies: what is made is
-//! what a build from nothing makes, but for the one thing that the documentation says is believed.
+//! A wrong file of fingerprints beside an archive that `--reuse` names: the result is that of a
+//! build from nothing, except for the one case in which the documentation says that the file is
+//! trusted.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
@@ -13,9 +14,10 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-/// The digest of all before ends the file.
+/// The digest of all other bytes ends the file.
 const CHECK_BYTES: usize = 32;
-/// Behind the rows: what the archive is (its digest, then a stamp), their count, the check.
+/// Bytes after the rows: the identity of the archive (its digest, then its file status), the number
+/// of rows, the checksum.
 const TRAILER_BYTES: usize = 32 + STAMP_BYTES + 8 + CHECK_BYTES;
 const STAMP_BYTES: usize = 48;
 /// The archive that is reused, and its fingerprints.
@@ -31,7 +33,7 @@ struct Site {
 }
 
 impl Site {
-    /// A folder whose files are older than what counts as changed just now, and an archive of it.
+    /// Creates a folder whose files are too old to count as just changed, and an archive of it.
     fn new() -> Site {
         let folder = Folder::new("fingerprints");
         for (path, text) in TWINS {
@@ -47,7 +49,7 @@ impl Site {
             let file = File::options().write(true).open(entry.path()).expect("a file");
             file.set_modified(old).expect("a time");
         }
-        // When their status changed cannot be set, so it is waited for.
+        // The time of the status change cannot be set, so the test waits.
         thread::sleep(Duration::from_secs(4));
         told(&folder, &["site", "-o", OLD]);
         let read = |path| fs::read(folder.join(path)).expect("a file");
@@ -55,14 +57,15 @@ impl Site {
         Site { folder, archive, stamps }
     }
 
-    /// A build that takes from an archive and a file of fingerprints; its summary, its archive.
+    /// Runs a build that reuses an archive and a file of fingerprints; returns its summary and its
+    /// archive.
     fn reused(&self, archive: &[u8], stamps: &[u8]) -> (Value, Vec<u8>) {
         self.folder.write(OLD, archive);
         self.folder.write(OLD_STAMPS, stamps);
         self.built(&["--reuse", OLD])
     }
 
-    /// A build into a place where nothing was before.
+    /// Runs a build into an empty folder.
     fn built(&self, flags: &[&str]) -> (Value, Vec<u8>) {
         let out = self.folder.join("new/site.pinion");
         let _may_not_be_there = fs::remove_dir_all(self.folder.join("new"));
@@ -72,7 +75,7 @@ impl Site {
         (told, fs::read(out).expect("an archive"))
     }
 
-    /// As [`Site::built`], of what it has built last.
+    /// Returns a file of the last result of [`Site::built`].
     fn content(&self, path: &str) -> String {
         let archive = self.folder.join("new/site.pinion");
         let cat = run(&["cat".as_ref(), archive.as_os_str(), path.as_ref()]);
@@ -80,7 +83,7 @@ impl Site {
         cat.stdout
     }
 
-    /// Whatever the two say, the archive is that of a build from nothing.
+    /// Asserts that the archive is that of a build from nothing, whatever is in the two files.
     #[track_caller]
     fn shows_nothing(&self, what: &str, archive: &[u8], stamps: &[u8]) -> Value {
         let (told, bytes) = self.reused(archive, stamps);
@@ -89,7 +92,7 @@ impl Site {
     }
 }
 
-/// The summary of a build in `folder`.
+/// Returns the summary of a build in `folder`.
 #[track_caller]
 fn told(folder: &Folder, arguments: &[&str]) -> Value {
     let mut command = Command::new(pinion());
@@ -99,7 +102,7 @@ fn told(folder: &Folder, arguments: &[&str]) -> Value {
     serde_json::from_slice(&ended.stdout).expect("JSON")
 }
 
-/// Makes the check right, as somebody does who wants to be believed.
+/// Corrects the checksum, like an attacker.
 fn sealed(mut stamps: Vec<u8>) -> Vec<u8> {
     let rest = stamps.len() - CHECK_BYTES;
     let check = *blake3::hash(&stamps[..rest]).as_bytes();
@@ -107,7 +110,7 @@ fn sealed(mut stamps: Vec<u8>) -> Vec<u8> {
     stamps
 }
 
-/// The rows of the twins with the digests of each other's content.
+/// Returns the rows of the twins with the digests of each other's content.
 fn swapped(stamps: &[u8]) -> Vec<u8> {
     let mut swapped = stamps.to_vec();
     let digests = TWINS.map(|(_, text)| *blake3::hash(text.repeat(100).as_bytes()).as_bytes());
@@ -118,7 +121,7 @@ fn swapped(stamps: &[u8]) -> Vec<u8> {
     swapped
 }
 
-/// Says that the archive at `path` is what the build has left there.
+/// Makes the file of fingerprints name the archive at `path` as its own.
 fn claimed(stamps: &[u8], path: &Path) -> Vec<u8> {
     let file = fs::metadata(path).expect("an archive");
     let wide = [file.dev(), file.ino(), file.len(), file.mtime() as u64, file.ctime() as u64];
@@ -138,7 +141,7 @@ fn fingerprints_beside_a_reused_archive_that_lie() {
     assert!(bytes == site.archive);
     let files = anew["files"].as_u64().expect("a number");
     let unread = |told: &Value| told["unread_files"].as_u64().expect("a number");
-    // Without this the others could show nothing.
+    // Without this check the other cases would prove nothing.
     assert_eq!(unread(&site.shows_nothing("as it was", &site.archive, &site.stamps)), files);
     assert_eq!(sealed(site.stamps.clone()), site.stamps, "this is how it is sealed");
 
@@ -147,20 +150,20 @@ fn fingerprints_beside_a_reused_archive_that_lie() {
 
     let lies = swapped(&site.stamps);
     assert_eq!(unread(&site.shows_nothing("no right check", &site.archive, &lies)), 0);
-    // docs/building.md: such an archive can be wrong about what a file holds.
+    // docs/building.md: such a build can store wrong content for a file.
     let (told, bytes) = site.reused(&site.archive, &sealed(lies));
     assert_eq!(unread(&told), files);
     assert!(bytes != site.archive);
     assert_eq!(site.content(TWINS[0].0), TWINS[1].1.repeat(100));
     assert_eq!(site.content(TWINS[1].0), TWINS[0].1.repeat(100));
     assert_eq!(site.content("/3.html"), "<p>3</p>".repeat(200));
-    // Who does not want to believe it says so, and gets the truth.
+    // With `--no-reuse` the files are read.
     let (told, bytes) = site.built(&["--reuse", OLD, "--no-reuse"]);
     assert_eq!(unread(&told), 0);
     assert!(bytes == site.archive);
 }
 
-/// Cut anywhere, zeros, noise with and without the first bytes: it costs time.
+/// Files that are cut anywhere, zeros, noise with and without the first bytes: they only cost time.
 fn what_cannot_be_read(site: &Site) {
     let whole = &site.stamps;
     for length in (0..whole.len()).step_by(97).chain([whole.len() - 1]) {
@@ -189,13 +192,13 @@ fn of_another_archive(site: &Site) {
     told(folder, &["elsewhere", "-o", "kept/other.pinion"]);
     let other = fs::read(folder.join("kept/other.pinion")).expect("an archive");
     let others = fs::read(folder.join("kept/.other.pinion.stat")).expect("fingerprints");
-    // Of another folder: its files are other ones.
+    // They belong to another folder, which has other files.
     let told = site.shows_nothing("of another folder", &site.archive, &others);
     assert_eq!(told["unread_files"], 0);
-    // All files are unchanged, and the archive has no content of theirs.
+    // All files are unchanged, and the archive does not have their content.
     let told = site.shows_nothing("beside another archive", &other, &site.stamps);
     assert_eq!(told["unread_files"], 0);
-    // It has other bytes where they were, whether or not that is denied.
+    // The archive has other bytes at their offsets, with or without a correct checksum.
     let mut damaged = site.archive.clone();
     let text = TWINS[0].1.as_bytes();
     let at = damaged.windows(text.len()).position(|bytes| bytes == text).expect("a body");

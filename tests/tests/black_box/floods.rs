@@ -1,7 +1,8 @@
-//! Clients that make work without end, at full speed: whatever they do, others are answered, memory
-//! stays under what the server told at start, and who goes too far is told so and counted.
+//! Clients that cause work without end, at full speed: others get their responses, the memory stays
+//! below the limit that the server printed at start, and connections that exceed a budget are
+//! closed with the reason and counted.
 //!
-//! A run is short, so that the code is always used; with `long` each flood goes on for half a
+//! A run is short, so that the code is always used; with the feature `long` each flood takes half a
 //! minute.
 
 mod bystanders;
@@ -19,15 +20,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a flood goes on; without, each attacker comes a few times.
+/// The duration of a flood; without one, each attacker makes a few connections.
 const LONG: Option<Duration> =
     if cfg!(feature = "long") { Some(Duration::from_secs(30)) } else { None };
 
-/// How often a flood comes until somebody hears why it is sent away: with much on its way, all of a
-/// few connections may miss it.
+/// The number of attempts until a client receives the reason for its end: with much data on its
+/// way, all clients of a few connections may miss it.
 const TRIES: usize = 3;
 
-/// A server with every kind of listener and little to spend.
+/// A server with every kind of listener and small budgets.
 struct Served {
     server: Server,
     certificate: PathBuf,
@@ -58,9 +59,9 @@ impl Served {
         Peer::new(address, protocol, Some(&self.certificate))
     }
 
-    /// Has floods come one after the other, each while others ask. At the end the server has
-    /// counted whomever it sent away, and most of them have heard why: the others had so much on
-    /// its way that it did not wait for the end of it.
+    /// Runs floods one after the other, each while others send requests. At the end the server has
+    /// counted the closed connections, and most clients have received the reason: the others had so
+    /// much data on its way that the server did not wait for its end.
     #[track_caller]
     fn endure(self, floods: &[Flood], protocol: Protocol, io: Io) {
         let peer = self.peer(protocol);
@@ -90,7 +91,7 @@ impl Served {
         assert!(calm >= cut, "{calm} were told, {cut} were not");
     }
 
-    /// How the connections of one flood ended.
+    /// Returns how the connections of one flood ended.
     #[track_caller]
     fn endure_one(&self, what: &str, flood: &Flood, peer: &Peer) -> Vec<End> {
         let ends = Bystanders::beside(self, || flood.flood(peer, Leave::after(LONG)));
@@ -111,13 +112,14 @@ impl Served {
             Outcome::Calm => assert_eq!(calm + cut + left, ends.len(), "{told}"),
             Outcome::Borne => return ends,
         }
-        // The last ones leave when the time is over.
+        // The last connections are closed by the attackers at the end of the time.
         let leave_in_the_end = if LONG.is_some() { ATTACKERS } else { 0 };
         assert!(left <= leave_in_the_end, "{told}");
         ends
     }
 
-    /// Stops it, and gives how many connections it says it has ended for a flood.
+    /// Stops the server, and returns the number of connections that it reports as closed for a
+    /// flood.
     #[track_caller]
     fn stop(self) -> u64 {
         let Served { mut server, .. } = self;
@@ -139,15 +141,14 @@ fn quic_address(server: &Server) -> SocketAddr {
     address.expect("a URL").parse().expect("an address")
 }
 
-/// Tells whoever waits for the long floods where they are, which cargo would keep to itself.
+/// Reports the progress of long floods, whose output cargo would capture.
 fn progress(what: &str) {
     if LONG.is_some() {
         let _nobody_looks = writeln!(io::stderr(), "flood {what}");
     }
 }
 
-/// Without TLS over one backend and with TLS over the other one; with `long` it is the other way
-/// round.
+/// Without TLS over one backend and with TLS over the other one; the feature `long` swaps them.
 #[test]
 fn floods_of_http2() {
     let protocols = [Protocol::Http2Clear, Protocol::Http2];

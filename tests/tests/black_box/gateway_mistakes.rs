@@ -1,5 +1,5 @@
-//! What people get wrong about scripts and applications, and what they are told: by the start, by
-//! `pinion check` and by `pinion why`.
+//! Common mistakes with scripts and applications, and the messages about them: at the start, of
+//! `pinion check` and of `pinion why`.
 
 use crate::php::{self, ECHO, configured, reload, user_flags, user_key};
 use pinion_tests::folder::Folder;
@@ -9,7 +9,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-/// Where no test listens.
+/// A socket on which no test listens.
 const NOWHERE: &str = "unix:/run/no-such-application.sock";
 
 fn set_mode(path: &Path, mode: u32) {
@@ -20,20 +20,20 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// What `pinion check` writes to both of its outputs.
+/// Returns both outputs of `pinion check`.
 fn checked(path: &Path) -> (Option<i32>, String) {
     let Ended { code, stdout, stderr, .. } = run(&["check", text(path)]);
     (code, stdout + &stderr)
 }
 
-/// A folder with a configuration of these lines, and a site in `public`.
+/// Creates a folder with a configuration of these lines, and a site in `public`.
 fn with_configuration(name: &str, lines: &str) -> Folder {
     let folder = Folder::with(name, [("public/index.html", "home")]);
     folder.write("pinion.toml", format!("[[site]]\npath = \"public\"\n{lines}"));
     folder
 }
 
-/// PHP-FPM responds to each request with 404 then, and says nothing else.
+/// PHP-FPM responds to each request with 404 then, without an explanation.
 #[test]
 fn scripts_that_the_user_of_php_cannot_read_are_named() {
     if !geteuid().is_root() {
@@ -49,7 +49,7 @@ fn scripts_that_the_user_of_php_cannot_read_are_named() {
         (&*public, 0o600, 0o755, "enter", "chmod u+x"),
         (&*index, 0o200, 0o644, "read", "chmod u+r"),
     ] {
-        // The folder itself is of another user in the first case.
+        // In the first case the folder itself belongs to another user.
         let command = match path == folder.path() {
             true => {
                 std::os::unix::fs::chown(path, Some(0), Some(0)).expect("its owner");
@@ -64,7 +64,7 @@ fn scripts_that_the_user_of_php_cannot_read_are_named() {
             run(&["serve", text(&public), "--php-user", "www-data", "--listen", "127.0.0.1:0"]);
         let (code, said) = checked(&file);
         let reloaded = reload(&server);
-        // The log says why in a line of its own.
+        // The log has the reason in a line of its own.
         let reason = server.wait_for_line(0, |line| line.contains(&expected));
         for (text, is_right) in [
             (&ended.stderr, ended.code == Some(2)),
@@ -104,13 +104,13 @@ fn folders_without_scripts_are_below_the_site() {
     server.wait_for_line(0, |line| line.contains(&warning));
     assert_eq!(server.get("/a/x.php").status, 404);
     server.stop();
-    // That of WordPress comes with the first upload.
+    // WordPress creates its folder with the first upload.
     php::configure(&folder, user_key());
     let (code, said) = checked(&file);
     assert!(code == Some(0) && !said.contains("there is no folder"), "{said}");
 }
 
-/// What responds to a path, for `pinion why`.
+/// Returns the explanation of a path by `pinion why`.
 fn why(file: &Path, target: &str) -> String {
     let ended = run(&["why", text(file), target]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -158,7 +158,7 @@ fn why_names_the_script() {
     let said = why(&file, "/none");
     let expected = format!("there is no script for the path in {}", public.display());
     assert!(said.contains(&expected) && said.contains("404"), "{said}");
-    // A running server says the same.
+    // A running server gives the same explanation.
     let server = configured(&folder, user_key()).start();
     let socket = folder.join("run/p.sock");
     for target in ["/any/page", "/wp-content/uploads/evil.php", "/blog"] {
@@ -213,7 +213,7 @@ fn a_check_agrees_with_the_start() {
     for said in [said, of_folder] {
         assert_eq!(said.contains("PHP does not run as root"), is_refused, "{said}");
     }
-    // A script that nothing runs.
+    // A script that no mount runs.
     let folder = with_configuration("mistakes-unrun", "");
     folder.write("public/a/tool.php", ECHO);
     let file = folder.join("pinion.toml");
@@ -229,7 +229,7 @@ fn a_check_agrees_with_the_start() {
     assert_eq!(checked(&file).0, Some(0));
 }
 
-/// Servers that cannot be read are reported where they are written, and only once.
+/// Malformed addresses of applications are reported at their position, and only once.
 #[test]
 fn paths_of_scripts_begin_at_the_file() {
     for wrong in ["cgi = \"\"", "fastcgi = \"9000\"", "proxy = \"a\"", "cgi = 3"] {
@@ -266,7 +266,7 @@ fn paths_of_scripts_begin_at_the_file() {
     server.stop();
 }
 
-/// No build sees the files of live folders, so that patterns for them match nothing in it.
+/// No build sees the files of live folders, so patterns for them match nothing in it.
 #[test]
 fn patterns_for_live_files_are_not_doubted() {
     let doubt = "nothing is left out";

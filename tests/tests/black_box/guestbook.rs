@@ -1,4 +1,4 @@
-//! The guestbook of the examples, as a person in Chromium and a program such as curl meet it.
+//! The guestbook of the examples, used by a person in Chromium and by a program such as curl.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::browser::Browser;
@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::thread;
 
-/// What somebody may write who tries whether it stays text.
+/// Input that shows whether it stays text.
 const NAME: &str = "<b>Ada</b> '\"&";
 const MESSAGE: &str = "one <i>line</i>\nand </textarea><script>alert(1)</script>";
 
@@ -26,12 +26,12 @@ fn three_workers() -> Start {
     Start::site(&example()).flags(&["--workers", "3"])
 }
 
-/// A string of JavaScript.
+/// Returns a string of JavaScript.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Fills the form and presses its button.
+/// Returns code that fills in the form and presses its button.
 fn sign(name: &str, message: &str) -> String {
     format!(
         "document.getElementById('name').value = {};
@@ -73,7 +73,7 @@ fn is_signed_by_a_person(browser: &mut Browser, server: &Server) {
     assert!(visit.complaints.is_empty(), "{:#?}", visit.complaints);
     let visit = browser.follow(&sign(NAME, MESSAGE));
     assert!(visit.complaints.is_empty(), "{:#?}", visit.complaints);
-    // It is led to the entry, which is all text.
+    // The browser is redirected to the entry, which is all text.
     let path = browser.evaluate("location.pathname + location.hash.slice(0, 7)");
     assert_eq!(path, "/#entry-");
     assert_eq!(text_of(browser, ".entry:target .by b"), NAME);
@@ -85,10 +85,10 @@ fn is_signed_by_a_person(browser: &mut Browser, server: &Server) {
     looks_right(browser);
 }
 
-/// A form that comes back has its errors, where a screen reader finds them, and all that was typed.
+/// A form with errors shows them where a screen reader finds them, and keeps the input.
 #[track_caller]
 fn forgets_nothing_that_was_typed(browser: &mut Browser) {
-    // A browser checks by itself; that is a help, and no check.
+    // A browser validates the form itself, which only helps its user.
     browser.evaluate("document.querySelector('form').noValidate = true");
     let visit = browser.follow(&sign(" ", MESSAGE));
     assert_eq!(visit.answers[0].status, 422);
@@ -108,7 +108,7 @@ fn forgets_nothing_that_was_typed(browser: &mut Browser) {
     assert_eq!(value_of(browser, "message"), MESSAGE);
     assert_eq!(browser.evaluate("document.querySelectorAll('.entry').length"), 2);
     looks_right(browser);
-    // Mended, it is taken.
+    // After the correction, the form is accepted.
     let typed = value_of(browser, "message");
     browser.follow(&sign("Grace", &typed));
     assert_eq!(text_of(browser, ".entry:target .by b"), "Grace");
@@ -128,7 +128,7 @@ fn looks_right(browser: &mut Browser) {
     }
 }
 
-/// Somebody without a browser: the cookie and the token of a form.
+/// A client without a browser: the cookie and the token of a form.
 struct Visitor {
     cookie: String,
     token: String,
@@ -147,7 +147,7 @@ impl Visitor {
         Visitor { cookie: cookie.to_owned(), token: token.to_owned() }
     }
 
-    /// One whose form was good, whichever workers made it and took it.
+    /// Returns a visitor whose form was accepted, whichever workers made and handled it.
     #[track_caller]
     fn who_has_signed(server: &Server) -> Visitor {
         let visitor = Visitor::of(server);
@@ -178,7 +178,7 @@ fn a_forged_form_is_refused() {
         let answer = visitor.signs(&server, "Mallory", "forged");
         assert_eq!(answer.status, 403, "{}", visitor.token);
         assert!(answer.text().contains("We cannot tell"), "{}", answer.text());
-        // What was typed is in the form, in case it was a person all the same.
+        // The input is still in the form, in case the sender was a person.
         assert!(answer.text().contains("value=\"Mallory\""), "{}", answer.text());
     }
     assert!(!server.get("/").text().contains("forged"));
@@ -214,7 +214,7 @@ fn curl_signs_the_book() {
     }
 }
 
-/// Waits until a page has this.
+/// Waits until a page contains this text.
 #[track_caller]
 fn until(server: &Server, expected: &str) {
     while !server.get("/").text().contains(expected) {
@@ -226,11 +226,11 @@ fn until(server: &Server, expected: &str) {
 fn every_worker_has_all_entries_and_a_reload_keeps_them() {
     let server = three_workers().start();
     let visitor = Visitor::who_has_signed(&server);
-    // Of more than a hundred the oldest go.
+    // Above a hundred entries the oldest are removed.
     for entry in 0..100 {
         assert_eq!(visitor.signs(&server, "many", &format!("entry{entry}.")).status, 303);
     }
-    // Connections go to all workers, sooner or later.
+    // Connections reach all workers sooner or later.
     for _ in 0..30 {
         until(&server, "entry99.");
     }
@@ -242,7 +242,7 @@ fn every_worker_has_all_entries_and_a_reload_keeps_them() {
     server.wait_for_line(from, |line| line.starts_with("reloaded"));
     for _ in 0..30 {
         assert_eq!(count(server.get("/").text()), 100);
-        // A form from before is good, too.
+        // A form of the previous version is accepted, too.
         assert_eq!(visitor.signs(&server, "", "x").status, 422);
     }
     server.stop();

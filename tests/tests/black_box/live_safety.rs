@@ -1,4 +1,5 @@
-//! What is never served from a live folder, whatever lies in it and whoever changes it meanwhile.
+//! Files that are never served from a live folder, whatever it contains and whatever changes are
+//! made meanwhile.
 
 use crate::mounts::named;
 use pinion_tests::body::noise;
@@ -18,10 +19,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// What no response may have in it.
+/// A text that no response may contain.
 const SECRET: &str = "a secret that nobody may read";
 
-/// A site with a live folder `media`, and a secret beside both.
+/// Returns a site with a live folder `media`, and a secret beside both.
 fn site(name: &str) -> Folder {
     let folder = Folder::with(
         name,
@@ -117,7 +118,7 @@ fn hidden_files_leftovers_and_sources_are_missing_also_where_a_gateway_is_down()
     }
 }
 
-/// Every byte of a path as an escape, but for slashes.
+/// Returns a path with every byte except slashes as an escape.
 fn escaped(path: &str) -> String {
     let escape = |byte: u8| match byte {
         b'/' => "/".to_owned(),
@@ -181,7 +182,7 @@ fn no_link_is_followed() {
     server.stop();
 }
 
-/// Somebody exchanges a folder and a link to a secret one for as long as clients ask for a file.
+/// A thread keeps exchanging a folder and a link to a secret one while clients request a file.
 #[test]
 fn a_race_of_renames_leads_nowhere() {
     let folder = site("live-race");
@@ -287,7 +288,7 @@ fn pipes_sockets_and_devices_are_no_files() {
     }
 }
 
-/// A file of the kernel that nobody may read, the superuser neither.
+/// A file of the kernel that no user can read, not even root.
 #[test]
 fn a_file_that_cannot_be_read_is_forbidden_and_logged() {
     let folder = site("live-unreadable");
@@ -337,7 +338,7 @@ fn rules_about_access_hold_for_live_files() {
     }
 }
 
-/// More than the kernel and the engine take of a response at once.
+/// More bytes than the kernel and the engine buffer of a response.
 const LARGE_BYTES: usize = 16 << 20;
 
 #[test]
@@ -363,7 +364,8 @@ fn a_file_that_is_truncated_while_it_is_sent_never_looks_whole() {
     }
 }
 
-/// Clients that read slowly keep files open: so many that connections still find descriptors.
+/// Clients that read slowly keep files open, so their number is limited such that connections still
+/// find descriptors.
 #[test]
 fn the_number_of_open_files_is_bounded() {
     const OPEN_FILES: u64 = 256;

@@ -1,5 +1,5 @@
-//! Scripts that send requests to servers that do what no server should: each gets a reason within
-//! its time, and nobody else notices.
+//! Scripts that send requests to servers that misbehave: each gets a reason within its time, and
+//! other requests are not affected.
 
 use super::lua_fetch::{FETCH, fetched};
 use pinion_tests::request::Request;
@@ -10,8 +10,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-/// A server that does this with each connection once it has read the head of a request. It ends
-/// with the test program.
+/// Starts a server that handles each connection like this once it has read the head of a request.
+/// It ends with the test program.
 fn peer(behave: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -31,7 +31,7 @@ fn peer(behave: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> SocketAdd
     address
 }
 
-/// A server that responds with this, and then closes its side and waits for the other.
+/// Starts a server that sends this response, and then closes its side and waits for the other.
 pub(crate) fn says(response: impl Into<Vec<u8>>) -> SocketAddr {
     let response = response.into();
     peer(move |mut stream| {
@@ -87,8 +87,8 @@ fn malformed_responses_have_reasons() {
     });
 }
 
-/// Content until the server closes, an end of line without a reason, interim responses, and bytes
-/// behind the response, which are of no other.
+/// Content until the server closes, a status line without a reason phrase, interim responses, and
+/// bytes after the response, which belong to no other one.
 #[test]
 fn unusual_responses_are_understood() {
     let cases: [(&[u8], &str); 5] = [
@@ -111,7 +111,7 @@ fn unusual_responses_are_understood() {
     });
 }
 
-/// What never ends is ended, within the time and the memory that it may take.
+/// Endless responses are ended within the limits of time and memory.
 #[test]
 fn what_does_not_end_is_ended() {
     let endless = |front: &'static [u8], piece: &'static [u8]| {
@@ -154,7 +154,7 @@ fn what_does_not_end_is_ended() {
     });
 }
 
-/// Requests to a server that is silent hold up nobody else.
+/// Requests to a silent server delay no others.
 #[test]
 fn other_requests_go_on() {
     let silent = peer(|mut stream| {
@@ -178,12 +178,12 @@ fn other_requests_go_on() {
             let response = connection.receive();
             assert!(response.text().contains("no response within 3000 ms"), "{response}");
         }
-        // It counts which came first, not how long it took.
+        // The order counts, not the time.
         assert!(after < begun.elapsed());
     });
 }
 
-/// A visitor who chooses the URL reaches nothing but what the operator allows.
+/// A visitor who chooses the URL can only reach addresses that the operator allows.
 #[test]
 fn private_addresses_are_refused_also_after_redirects() {
     let inner = says("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret");
@@ -223,7 +223,7 @@ fn private_addresses_are_refused_also_after_redirects() {
         let got = fetched(&server, &[("url", &url), ("timeout", "5")]);
         assert!(got.starts_with("nil: ") && got.contains("refused ("), "{url}: {got}");
     }
-    // Other ways to write the address are no URLs.
+    // Other notations of the address are no valid URLs.
     for url in ["http://2130706433/", "http://0x7f.1/", "http://127.1/", "http://0177.0.0.1/"] {
         let got = fetched(&server, &[("url", url), ("timeout", "5")]);
         assert!(got.starts_with("nil: ") && got.contains("not an IPv4 address"), "{url}: {got}");

@@ -1,4 +1,4 @@
-//! Scripts that send requests over TLS, to servers of OpenSSL with good and wrong certificates.
+//! Scripts that send requests over TLS, to servers of OpenSSL with valid and invalid certificates.
 
 use super::lua_fetch::{FETCH, Running, fetched};
 use super::lua_fetch_faults::says;
@@ -11,9 +11,10 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 
-/// A server of OpenSSL that responds with a page about the connection, and its port.
+/// Starts a server of OpenSSL that responds with a page about the connection; returns it with its
+/// port.
 pub(crate) fn s_server(pair: &Pair, more: &[&str]) -> (Running, u16) {
-    // It has no way to tell which port the kernel has chosen.
+    // s_server cannot print the port that the kernel has chosen.
     let port = {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         free.local_addr().expect("its address").port()
@@ -26,7 +27,7 @@ pub(crate) fn s_server(pair: &Pair, more: &[&str]) -> (Running, u16) {
     let mut lines = BufReader::new(stdout).lines();
     let is_ready = lines.any(|line| line.expect("text").starts_with("ACCEPT"));
     assert!(is_ready, "openssl s_server does not start");
-    // What it prints later has to go somewhere.
+    // Later output must be read.
     std::thread::spawn(move || lines.for_each(drop));
     (running, port)
 }
@@ -67,7 +68,7 @@ fn only_the_right_certificate_is_trusted() {
             let got = fetch(&url("good.localhost", port));
             assert!(got.starts_with("200 ") && got.contains("s_server"), "{got}");
         }
-        // What begins without TLS is encrypted where a redirect says so.
+        // A redirect from plain HTTP to HTTPS is followed.
         let got = fetch(&format!("http://{to_https}/"));
         assert!(got.starts_with("200 ") && got.contains("s_server"), "{got}");
         for (url, expected) in [
@@ -83,7 +84,7 @@ fn only_the_right_certificate_is_trusted() {
         }
         server.stop();
     }
-    // The roots of the system vouch for none of them.
+    // The roots of the system trust none of them.
     let server = Start::site(&path).flags(&["--workers", "1", "--fetch-private"]).start();
     let got = fetched(&server, &[("url", &url("good.localhost", good_port))]);
     assert!(got.starts_with("nil: ") && !got.contains("s_server"), "{got}");

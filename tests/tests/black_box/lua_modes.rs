@@ -1,4 +1,4 @@
-//! How scripts are run: with their errors in pages, on other limits, without the sandbox, and at
+//! Ways to run scripts: with their errors in pages, with other limits, without the sandbox, and at
 //! the command line.
 
 use pinion_tests::binary::pinion;
@@ -46,7 +46,7 @@ fn served(flags: &[&str]) -> (Folder, Server) {
     (folder, server)
 }
 
-/// What a browser and what a tool get for a path.
+/// Returns the responses to a browser and to a tool for a path.
 fn both(server: &Server, target: &str) -> [String; 2] {
     ["text/html", "text/plain"].map(|media| {
         let answer = server.exchange(&Request::get(target).field("Accept", media));
@@ -66,13 +66,13 @@ fn an_error_is_shown_with_dev_and_as_text_only() {
         for page in [&html, &text] {
             assert!(page.contains(line) && page.contains("stack traceback"), "{page}");
         }
-        // The one that reloads the page, and no other.
+        // The page has only the script that reloads it.
         let reload = "<script src=/.pinion/reload.js?";
         assert_eq!((html.matches("<script").count(), html.matches(reload).count()), (1, 1));
         assert!(html.contains("&lt;script&gt;alert('secret')&lt;/script&gt;"), "{html}");
         assert!(text.contains("<script>alert('secret')</script>"), "{text}");
     }
-    // It watches too.
+    // The server also watches the site.
     folder.write("site.lua", "pinion.get('/', function() return 'changed' end)");
     server.wait_for_line(0, |line| line.starts_with("reloaded"));
     while server.get("/").text() != "changed" {}
@@ -123,7 +123,7 @@ fn each_limit_can_be_another_one() {
     };
     assert_eq!(limited(&[], "/busy"), 500);
     assert_eq!(limited(&["--lua-cpu", "60000"], "/busy"), 200);
-    // Where the machine is slow to give memory, that takes CPU too.
+    // On machines where allocating memory is slow, it also costs CPU time.
     assert_eq!(limited(&["--lua-cpu", "60000"], "/large"), 500);
     assert_eq!(limited(&["--lua-cpu", "60000", "--lua-memory", "200"], "/large"), 200);
     assert_eq!(limited(&[], "/small"), 200);
@@ -173,7 +173,7 @@ fn a_limit_of_a_file_is_taken_up_by_a_reload() {
     folder.write("pinion.toml", configuration(64));
     server.signal(Signal::HUP);
     server.wait_for_line(0, |line| line.contains("pinion.toml: "));
-    // Each worker has it from its next turn on.
+    // Each worker has the new limit from its next pass on.
     wait_for("the other limit", || (server.get("/small").status == 200).then_some(()));
     server.stop();
 }
@@ -292,7 +292,7 @@ fn a_script_at_the_command_line_has_the_limits_that_it_is_given() {
 fn an_interrupt_ends_a_script() {
     for text in ["print('up') pinion.every(60, function() end)", "print('up') while true do end"] {
         let (_folder, path) = script(text);
-        // Whoever runs the tests behind a shell's `&` has had the signal ignored, for them too.
+        // A shell that starts the tests with `&` lets them, and their programs, ignore the signal.
         let mut command = Command::new("env");
         let command = command.arg("--default-signal=INT").arg(pinion()).arg("run").arg(&path);
         let child = command.stdout(Stdio::piped()).spawn();

@@ -51,7 +51,7 @@ const FILES: &[(&str, &str)] = &[
     ("plain.html", "<?lu not a template ?>"),
 ];
 
-/// What is written in which way, and what pages are lent, as far as no other page here has it.
+/// A page with all syntax forms and all objects of pages that no other page here uses.
 const FORMS: &str = r##"<?lu
   local tea = { name = "Tea & <b>", price = 2.5 }
   for at, word in ipairs({ "one", "<two>" }) do
@@ -103,7 +103,7 @@ const FORMS_SHOWN: &str = r#"<li>1. one</li>
 
 "#;
 
-/// It may not be sent before all of it is there, and its functions follow each other.
+/// The page must not be sent before it is complete, and its functions run in order.
 const RENDERED: &str = r##"<?lu
   post_render(function(page) return page:upper() end)
   post_render(function(page) return "[" .. page .. "]" end)
@@ -112,7 +112,7 @@ const RENDERED: &str = r##"<?lu
 
 const RENDERED_SHOWN: &str = r#"[<P TITLE="&LT;B&GT;">&LT;B&GT;</P>]"#;
 
-/// Who may see what stands in `main.lua`; the pages know nothing of it.
+/// A site whose access rules are in `main.lua`, without code for them in its pages.
 const GUARDED: &[(&str, &str)] = &[
     (
         "main.lua",
@@ -171,7 +171,7 @@ fn what_the_main_script_puts_around_handlers_runs_around_pages() {
     });
 }
 
-/// Those that are sent whole, and those that go out while they are made.
+/// Pages that are sent as a whole, and those that are sent while they are generated.
 #[test]
 fn pages_are_compressed_for_who_likes_it() {
     in_every_way(|server| {
@@ -237,7 +237,7 @@ fn every_form_of_the_language_shows_the_same_in_every_way() {
             let request = Request::new(method, "/forms").field("Cookie", "who=you");
             server.exchange(&request.field("X-Own", "<own>"))
         };
-        // Twice, since what a page is lent is of one request.
+        // The request is repeated, because the objects of a page belong to one request.
         for _ in 0..2 {
             let answer = asked("GET");
             assert_eq!((answer.status, answer.text()), (200, FORMS_SHOWN));
@@ -387,7 +387,7 @@ fn the_environment_names_a_site_and_has_it_watched() {
     assert_eq!(server.get("/form").text(), "<form method=post>");
     fs::write(site.path().join("form.dyn.html"), "<form>").expect("written");
     let line = server.wait_for_line(0, |line| line.starts_with("reloaded"));
-    // A plain file; all else is code.
+    // One file is plain; all others are code.
     let code = FILES.len() - 1;
     assert!(line.ends_with(&format!(": 1 file, {code} files of code")), "{line}");
     while server.get("/form").text() != "<form>" {}

@@ -1,5 +1,5 @@
-//! Ranges and preconditions of files that scripts send (`res:file`): what a client gets is what it
-//! gets of the same file where it is published (RFC 9110 §13 and §14).
+//! Ranges and preconditions of files that scripts send (`res:file`): a client gets the same
+//! response as for the same published file (RFC 9110 §13 and §14).
 
 use pinion_tests::body::{noise, parts};
 use pinion_tests::folder::Folder;
@@ -23,10 +23,11 @@ pinion.get("/own/:name", function(req, res)
 end)
 "#;
 
-/// More than one piece that is read at once.
+/// More than is read at once.
 const LARGE_BYTES: usize = 300_000;
 
-/// The same files, published and behind a script. They changed long ago, so that they have tags.
+/// Creates the files that are both published and sent by a script. They changed long ago, so that
+/// they have entity tags.
 fn files() -> Folder {
     let folder = Folder::new("lua-ranges");
     folder.write("page.txt", "0123456789".repeat(100));
@@ -40,7 +41,7 @@ fn files() -> Folder {
     folder
 }
 
-/// A server of the files as they are, and one of the script that sends them.
+/// Runs a server of the files themselves, and one of the script that sends them.
 fn servers(io: Io, run: impl Fn(&Server, &Server)) {
     let (files, (_folder, path)) = (files(), script(SCRIPT));
     let data = format!("data={}:ro", files.path().display());
@@ -56,7 +57,7 @@ fn servers(io: Io, run: impl Fn(&Server, &Server)) {
 /// `Content-Type`, `Content-Range` and content of a part.
 type PlainPart = (String, String, Vec<u8>);
 
-/// What of a response says which part of the file it is, and that part.
+/// Returns the fields of a response that describe the part of the file, and that part.
 fn meaning(response: &Response) -> (u16, [Option<String>; 3], Vec<PlainPart>) {
     let owned = |name| response.field(name).map(str::to_owned);
     let is_multipart =

@@ -1,4 +1,4 @@
-//! `pinion.store`: scripts use the store of the server, beside clients of Redis.
+//! `pinion.store`: scripts use the store of the server, together with clients of Redis.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::folder::Folder;
@@ -84,7 +84,7 @@ impl Site {
         String::from_utf8(stdout(&mut command)).expect("text").trim().to_owned()
     }
 
-    /// Sends a request on a connection of its own, which comes to any of the workers.
+    /// Sends a request on a connection of its own, which any of the workers may accept.
     fn get(&self, target: &str) -> String {
         let response = self.server.exchange(&Request::get(target));
         assert_eq!(response.status, 200, "{target}: {response}");
@@ -105,7 +105,7 @@ fn scripts_and_clients_share_the_store() {
             assert_eq!(site.redis(&["GET", "b"]), value);
         }
         assert_eq!(site.redis(&["TTL", "b"]), "60");
-        // Scripts are no clients that others see, and their store needs no password.
+        // Scripts are not listed as clients, and their store needs no password.
         assert_eq!(site.redis(&["CLIENT", "LIST"]).lines().count(), 1);
         let response = site.server.exchange(&Request::get("/wrong"));
         assert_eq!(response.status, 500);
@@ -151,7 +151,7 @@ fn commands_that_take_long_are_waited_for() {
                 });
             }
         });
-        // What has an error was not executed.
+        // A command with an error has no effect.
         let refused = site.get("/sorting");
         assert!(refused.contains("here the script cannot wait"), "{refused}");
         assert!(refused.ends_with(": 0"), "{refused}");
@@ -173,7 +173,7 @@ fn a_store_for_scripts_needs_no_listener() {
     assert_eq!(server.get("/set/a/1").text(), "OK");
     assert_eq!(server.get("/get/a").text(), "1");
     server.stop();
-    // Without it, the script says what is missing.
+    // Without a store, the error of the script names what is missing.
     let folder = Folder::with(
         "lua-store-none",
         [("site.lua", "pinion.get('/', function() local a = pinion.store.get('a') return a end)")],
@@ -205,7 +205,7 @@ fn the_front_page_of_the_examples_is_rendered_from_the_store() {
     assert_eq!(text.matches("<li id=").count(), 50);
     assert_eq!(text.matches("<tr><td>").count(), 50);
     assert!(text.contains("a new roof &amp; new windows"));
-    // What a client writes is on the next page, and is text there.
+    // A value that a client writes is on the next page, as text.
     redis(&["HSET", "news:51", "title", "<b>New</b>", "text", "new", "time", "12:00"]);
     redis(&["LPUSH", "news", "51"]);
     for _ in 0..4 {

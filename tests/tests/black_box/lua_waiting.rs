@@ -1,5 +1,5 @@
 //! Handlers that wait: for messages, and for the end of the server or of their script. Their time
-//! counts from one write to the next.
+//! limit counts from one write to the next.
 
 use pinion_tests::client::Client;
 use pinion_tests::folder::Folder;
@@ -104,7 +104,7 @@ fn a_long_poll_is_answered_by_the_next_message() {
         let server = Start::site(&path).flags(&flags).start();
         std::thread::scope(|scope| {
             let polls: Vec<_> = (0..8).map(|_| scope.spawn(|| server.get("/poll"))).collect();
-            // Each worker hears of each of them.
+            // Each worker receives the message of each of them.
             wait_for("all polls", || (server.get("/ready").text() == "16").then_some(()));
             post(&server, "hello");
             for poll in polls {
@@ -134,7 +134,7 @@ fn what_a_subscription_cannot_keep_is_counted() {
     assert!(told.contains("site.lua:1:") && told.contains("use pinion.on"), "{told}");
 }
 
-/// Streams of both kinds, of which each has begun.
+/// Begins streams of both kinds.
 fn streams(server: &Server) -> Vec<(Client, pinion_tests::client::underway::Underway)> {
     let begin = |(target, open): (&str, &str)| {
         let mut client = server.client();
@@ -202,8 +202,8 @@ local group = pinion.group("/group")
 group.route("PUT", "/x", { body = 5 }, function(req) return tostring(#req:body()) end)
 "#;
 
-/// The time of a stream counts from one write to the next (crates/lua/tests/sim/times.rs), and one
-/// of which nothing goes out is ended.
+/// The time of a stream counts from one write to the next (crates/lua/tests/sim/times.rs), and a
+/// stream that sends nothing is ended.
 #[test]
 fn a_stream_that_writes_nothing_is_ended() {
     let (_folder, path) = script(TIMED);
@@ -217,7 +217,7 @@ fn a_stream_that_writes_nothing_is_ended() {
         let said = "the response has written nothing for 1 s";
         let is_of = |line: &str, path: &str| line.contains(path) && line.contains(said);
         server.wait_for_line(0, |line| is_of(line, "/silent-stream"));
-        // What goes out is what counts.
+        // Only sent bytes count.
         let mut client = server.client();
         let _underway = client.begin(&Request::get("/empty-flushes"));
         server.wait_for_line(0, |line| is_of(line, "/empty-flushes"));
@@ -282,7 +282,7 @@ fn wrong_options_of_a_route_are_told_with_their_line() {
             assert!(told.contains(part), "{options}: {told}");
         }
     }
-    // What the operator gives to all of them, each may give itself.
+    // A route can set the same time limit that the operator can set for all.
     let (_folder, path) = script("pinion.get('/x', { time = 7200 }, function() return 'x' end)");
     let server = Start::site(&path).flags(&["--lua-time", "7200"]).start();
     assert_eq!(server.get("/x").text(), "x");

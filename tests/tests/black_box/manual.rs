@@ -1,17 +1,17 @@
-//! The manual as man(1) shows it: groff finds nothing to warn about.
+//! The manual as man(1) displays it: groff reports no warning.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::peers::{output, program};
 use pinion_tests::server::run;
 use std::path::Path;
 
-/// What groff says of a page; its pages and requests go nowhere.
+/// Returns the warnings of groff about a page; its output is discarded.
 #[track_caller]
 fn warnings(page: &Path) -> String {
     let mut man = program("man", "man-db");
-    // All of groff's warnings, not only those that man(1) asks for by itself.
+    // All warnings of groff, not only the default ones of man(1).
     man.args(["--warnings=w", "-E", "UTF-8", "-l", "-Tutf8", "-Z"]).arg(page);
-    // As in a terminal of the usual width, whatever the one of the tests is.
+    // The width of a usual terminal, whatever that of the tests is.
     man.env("MANWIDTH", "80").env("LC_ALL", "C.UTF-8").env_remove("MANOPT");
     let ended = output(&mut man);
     let said = String::from_utf8(ended.stderr).expect("text");
@@ -21,7 +21,7 @@ fn warnings(page: &Path) -> String {
     said
 }
 
-/// The pages there are, as a wrong name is answered.
+/// Returns the names of all pages, from the error for a wrong name.
 fn pages() -> Vec<String> {
     let ended = run(&["man", "none"]);
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
@@ -44,7 +44,7 @@ fn no_page_gives_groff_a_reason_to_warn() {
     }
 }
 
-/// Without this one the other could be blind.
+/// Without this test the other one could miss all errors.
 #[test]
 fn what_is_wrong_with_a_page_is_told() {
     let folder = Folder::new("wrong-manual");

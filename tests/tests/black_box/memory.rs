@@ -1,4 +1,4 @@
-//! Measures the memory of a server that has nothing to do (docs/benchmarking.md, "Memory").
+//! Measures the memory of an idle server (docs/benchmarking.md, "Memory").
 
 use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::client::Connection;
@@ -13,13 +13,13 @@ use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
-/// The most memory of the server that no file backs, beside the relocations of its program.
+/// The most anonymous memory of the server, besides the relocations of its program.
 const IDLE_OWN_MAX_BYTES: u64 = (5 << 20) / 2;
-/// The same, with the pages of the program that are mapped. The goal of 8 MiB is that of a release
-/// (packages.rs checks it); the program of this test has assertions and is not linked as a whole.
+/// The same, with the mapped pages of the program. The goal of 8 MiB is that of a release
+/// (packages.rs checks it); the program of this test has assertions and no link-time optimisation.
 const IDLE_MAX_BYTES: u64 = 10 << 20;
 const CONNECTION_MAX_BYTES: u64 = 512;
-/// Tables that grow in steps, and buffers that are kept for reuse.
+/// The memory of tables that grow in steps, and of buffers that are kept for reuse.
 const CONSTANT_MAX_BYTES: u64 = 512 << 10;
 
 fn serve(io: Io) -> Start {
@@ -49,9 +49,9 @@ fn an_idle_server_takes_little() {
     }
 }
 
-/// A copy of the program that lies in memory. Around each page that a process touches the kernel
-/// maps what of the file its cache happens to hold in large pieces: of one program on a disk
-/// between 7.3 and 11.0 MiB were resident, by how it had been written.
+/// A copy of the program in a memory file. Around each page that a process uses, the kernel maps
+/// the parts of the file that its cache holds in large pieces: of one program on a disk between 7.3
+/// and 11.0 MiB were resident, depending on how it had been written.
 struct ProgramInMemory(OwnedFd);
 
 impl ProgramInMemory {
@@ -60,7 +60,7 @@ impl ProgramInMemory {
         let mut written = File::from(written);
         let mut program = File::open(pinion()).expect("the program");
         io::copy(&mut program, &mut written).expect("copied");
-        // What somebody may write to is not executed.
+        // A file that is open for writing cannot be executed.
         let path = format!("/proc/self/fd/{}", written.as_raw_fd());
         Self(File::open(path).expect("the same file, to be read").into())
     }
@@ -76,7 +76,7 @@ fn an_idle_connection_takes_at_most_512_bytes() {
     raise_open_files();
     for io in Io::BOTH {
         let server = start(io);
-        // The first ones bring the pages of the code that serves them.
+        // The first connections load the pages of the code that serves them.
         (0..50).for_each(|_| drop(connected(&server)));
         let mut open = vec![connected(&server)];
         let before_bytes = server.memory_bytes("VmRSS");
@@ -88,7 +88,7 @@ fn an_idle_connection_takes_at_most_512_bytes() {
     }
 }
 
-/// A connection that has had its answer.
+/// Opens a connection that has received its response.
 fn connected(server: &Server) -> Connection {
     let mut connection = server.connect();
     assert_eq!(connection.exchange(&Request::get("/")).status, 200);
@@ -97,7 +97,7 @@ fn connected(server: &Server) -> Connection {
 
 #[test]
 fn memory_does_not_grow_from_burst_to_burst() {
-    // What is kept for reuse is there after the first bursts; then nothing may be added.
+    // Memory for reuse exists after the first bursts; then nothing may be added.
     for io in Io::BOTH {
         let server = start(io);
         for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! Passwords over time: what a reload and a watch do with password files and with what was verified
-//! before, and whose wrong passwords count together.
+//! Passwords over time: the effects of a reload and a watch on password files and on verified
+//! passwords, and the clients whose wrong passwords are counted together.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -14,17 +14,18 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Made by `htpasswd -nbB -C 4`. The password of both is `open`.
+/// Created by `htpasswd -nbB -C 4`. The password of both is `open`.
 const ANN: &str = "ann:$2y$04$sbOc4hgK..xPRVSwN38OlOp3uM7RQLbWx/TM7d.TH76bkRcwE7Iju\n";
 const BOB: &str = "bob:$2y$04$sbOc4hgK..xPRVSwN38OlOp3uM7RQLbWx/TM7d.TH76bkRcwE7Iju\n";
 
-/// What the credentials `ann:open`, `ann:shut`, `bob:open` and `bob:shut` are in a request.
+/// The credentials `ann:open`, `ann:shut`, `bob:open` and `bob:shut` in a request.
 const ANN_OPEN: &str = "Basic YW5uOm9wZW4=";
 const ANN_SHUT: &str = "Basic YW5uOnNodXQ=";
 const BOB_OPEN: &str = "Basic Ym9iOm9wZW4=";
 const BOB_SHUT: &str = "Basic Ym9iOnNodXQ=";
 
-/// A folder, or what `source` names, behind a password, with these lines before.
+/// Creates a folder, or another `source`, that is protected by a password and these configuration
+/// lines.
 fn protected(source: &str) -> Folder {
     let folder = Folder::with("passwords", [("site/index.html", "home")]);
     folder.write("users", ANN);
@@ -47,14 +48,14 @@ fn reload(server: &Server) {
     server.wait_for_line(said, |line| line.starts_with("reloaded "));
 }
 
-/// Replaces the users of a folder at once: nobody reads a part of the file.
+/// Replaces the users of a folder atomically, so that the server never reads a part of the file.
 fn replace_users(folder: &Folder, users: &str) {
     folder.write("replacement", users);
     fs::rename(folder.join("replacement"), folder.join("users")).expect("replaced");
 }
 
 /// Certificates are renewed and sites are published by a reload: no user has to be verified again
-/// for that. Users that are taken away are refused although they were verified.
+/// for that. Removed users are refused although they were verified.
 #[test]
 fn a_reload_keeps_what_was_verified_with_the_same_file() {
     let folder = protected("path = \"site\"");
@@ -73,7 +74,7 @@ fn a_reload_keeps_what_was_verified_with_the_same_file() {
             (response.text() == "new").then_some(())
         };
         wait_for("the new version", is_new);
-        // What was verified before counts for nothing.
+        // Users that were verified before are verified again.
         replace_users(&folder, BOB);
         reload(&server);
         let is_dropped = || (status(&server, ANN_OPEN) != 200).then_some(());
@@ -88,7 +89,7 @@ const SLOW: &str = "slow:$2y$13$a6FulujO1a34h3J7DvwrRex72pJ7PlTBiwbcV69./9YwX0SG
 const SLOW_OPEN: &str = "Basic c2xvdzpvcGVu";
 
 /// A request that waits for its password while the site is reloaded is checked by the new rules,
-/// and counts once. A round in which the response came before the end of the reload shows nothing.
+/// and counts once. A round in which the response came before the end of the reload proves nothing.
 #[test]
 fn a_reload_during_a_verification_counts_no_request_twice() {
     let folder = protected("path = \"site\"");
@@ -117,7 +118,7 @@ fn a_reload_during_a_verification_counts_no_request_twice() {
     }
 }
 
-/// Wherever the site comes from.
+/// The file is watched for every source of the site.
 #[test]
 fn password_files_are_watched() {
     let built = Folder::with("passwords-built", [("public/index.html", "home")]);
@@ -132,7 +133,7 @@ fn password_files_are_watched() {
         assert_eq!((status(&server, ANN_OPEN), status(&server, BOB_OPEN)), (200, 401), "{source}");
         let admits = |value| move |server: &Server| status(server, value) == 200;
         let (ann, bob) = (admits(ANN_OPEN), admits(BOB_OPEN));
-        // Without asking all the time: wrong passwords are limited.
+        // The file is not tested by repeated requests, because wrong passwords are limited.
         let after_change = |change: &dyn Fn(), expected: &str| {
             let said = server.lines().len();
             change();
@@ -143,7 +144,7 @@ fn password_files_are_watched() {
         after_change(&|| replace_users(&folder, BOB), "reloaded ");
         wait_for("a user less", || (!ann(&server)).then_some(()));
         wait_for("the user that is left", || bob(&server).then_some(()));
-        // What is wrong leaves everything as it was, until it is right.
+        // An error leaves everything unchanged until it is corrected.
         after_change(&|| replace_users(&folder, "ann:open\n"), "users:1: ");
         assert!(bob(&server), "{source}");
         after_change(&|| replace_users(&folder, ANN), "reloaded ");
@@ -159,7 +160,7 @@ fn password_files_are_watched() {
     }
 }
 
-/// Sends a request over a Unix socket.
+/// Sends a request over a Unix socket; returns the status.
 fn status_over(socket: &Path, value: &str) -> u16 {
     let mut stream = UnixStream::connect(socket).expect("a connection");
     let request = with_password(value).field("Connection", "close");
@@ -167,15 +168,15 @@ fn status_over(socket: &Path, value: &str) -> u16 {
     status_in(&mut stream)
 }
 
-/// Returns the status of the response on a connection that closes behind it.
+/// Returns the status of the response on a connection that closes after it.
 fn status_in(stream: &mut impl Read) -> u16 {
     let mut response = String::new();
     stream.read_to_string(&mut response).expect("a response");
     response.get(9..12).and_then(|status| status.parse().ok()).expect("a status")
 }
 
-/// Behind a proxy that says nothing about its clients, all of them come over one Unix socket. One
-/// that guesses the password of a user must not keep the other users out.
+/// Behind a proxy that does not identify its clients, all of them use one Unix socket. A client
+/// that guesses the password of a user must not lock out the other users.
 #[test]
 fn wrong_passwords_over_a_unix_socket_count_by_user() {
     let folder = protected("path = \"site\"");
@@ -185,7 +186,7 @@ fn wrong_passwords_over_a_unix_socket_count_by_user() {
     for io in Io::BOTH {
         let start = Start::site(&folder.join("pinion.toml")).flags(&["--listen", &listen]);
         let server = start.flags(&["--io", io.as_str()]).start();
-        // Wrong passwords are never kept, so both are attempts.
+        // Wrong passwords are never cached, so both are attempts.
         let is_only_ann = || {
             let is_kept_out = status_over(&socket, ANN_SHUT) == 429;
             (is_kept_out && status_over(&socket, BOB_SHUT) == 401).then_some(())

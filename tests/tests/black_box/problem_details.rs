@@ -1,4 +1,4 @@
-//! Problem details (RFC 9457): what clients that prefer JSON get in place of error pages.
+//! Problem details (RFC 9457): the responses to clients that prefer JSON to error pages.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Io, Matrix, explained_ways, ways};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const JSON: &str = "application/json";
 
-/// What `fetch`, axios and HTTPie send, and types that applications name.
+/// The `Accept` fields of `fetch`, axios and HTTPie, and types of applications.
 const PREFER_JSON: [&str; 5] = [
     JSON,
     "application/problem+json",
@@ -20,7 +20,7 @@ const PREFER_JSON: [&str; 5] = [
     "application/vnd.api+json, text/html;q=0.5",
 ];
 
-/// What browsers, curl and programs without a preference send.
+/// The `Accept` fields of browsers, curl and programs without a preference.
 const PREFER_NO_JSON: [&str; 4] = [
     "*/*",
     "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
@@ -28,7 +28,7 @@ const PREFER_NO_JSON: [&str; 4] = [
     "application/json;q=0.5, */*",
 ];
 
-/// The members of the problem details that a response has.
+/// Returns the members of the problem details in a response.
 #[track_caller]
 fn problem(response: &Response, status: u16) -> Value {
     assert_eq!(response.status, status, "{response}");
@@ -65,7 +65,7 @@ fn errors_of_files_are_problem_details() {
                 let members = problem(&response, status);
                 assert_eq!(members["title"], title, "{accept}");
                 assert!(members["detail"].is_string(), "{accept}");
-                // The same fields, but for the type and the length.
+                // The fields are the same, except for the type and the length.
                 let page = server.exchange(&request);
                 let others = |response: &Response| -> Vec<(String, String)> {
                     let fields = response.fields.iter().cloned();
@@ -87,12 +87,12 @@ fn errors_of_files_are_problem_details() {
         let head = asked(server, Request::head("/none"));
         assert_eq!((head.status, head.text()), (404, ""));
         assert_eq!(head.field("Content-Length"), get.field("Content-Length"));
-        // What is there is sent to everybody.
+        // Existing content is sent to all clients.
         assert_eq!(asked(server, Request::get("/")).text(), "home");
     });
 }
 
-/// Pages of a site are for clients that take them, and a page that is JSON is for those that prefer
+/// Pages of a site are for clients that accept them, and a page in JSON is for those that prefer
 /// JSON.
 #[test]
 fn pages_of_a_site_give_way_unless_they_are_json() {
@@ -173,12 +173,12 @@ fn errors_of_scripts_are_problem_details() {
         let other = asked(server, Request::get("/body"));
         problem(&other, 405);
         assert_eq!(other.field("Allow"), Some("POST, OPTIONS"));
-        // Responses of handlers are theirs.
+        // Responses of handlers are not replaced.
         assert_eq!(asked(server, Request::get("/own")).text(), "own");
     });
 }
 
-/// A developer sees the reason, as on the page for browsers, whatever pages the site has.
+/// A developer gets the reason, as on the page for browsers, whatever pages the site has.
 #[test]
 fn a_developer_sees_the_reason() {
     let script = ("main.lua", "pinion.get('/', function() error('a \"reason\"') end)");
@@ -260,7 +260,7 @@ fn errors_that_caches_may_store_vary_by_accept() {
     let (both, own) = (Some("Origin, Accept"), Some("accept, Origin"));
     let accept = Some("Accept");
     let cases = [
-        // The `Vary` of an error, and of one without `Cache-Control`.
+        // The `Vary` of an error with the site's `Cache-Control`, and of one without.
         (Request::get("/none"), 404, None, accept),
         (Request::get("/sub/none"), 404, None, accept),
         (Request::get("/cdn/none"), 404, accept, accept),

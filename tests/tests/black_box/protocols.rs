@@ -1,5 +1,5 @@
-//! `--protocols`: what a listener is to speak it speaks, and nothing else, whatever other listeners
-//! of the same server speak.
+//! `--protocols`: a listener supports exactly its own protocols, independent of other listeners of
+//! the same server.
 
 use pinion_tests::client::wire::Peer;
 use pinion_tests::client::{Client, Connection};
@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 
-/// What a client of HTTP/2 begins with (RFC 9113 §3.4): the line, and settings without any.
+/// The first bytes of an HTTP/2 client (RFC 9113 §3.4): the preface, and an empty SETTINGS frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 struct Served {
@@ -22,7 +22,7 @@ struct Served {
     files: Folder,
 }
 
-/// The listeners of a server: both protocols of TCP, each of them alone.
+/// The listeners of a server: one for both protocols over TCP, and one for each of them.
 #[derive(Debug)]
 struct Listeners {
     both: SocketAddr,
@@ -52,7 +52,7 @@ impl Served {
         Served { server, authority, files }
     }
 
-    /// Those of a scheme: they are told of in the order of the file.
+    /// Returns the listeners of a scheme, which are printed in the order of the file.
     #[track_caller]
     fn listeners(&self, scheme: &str) -> Listeners {
         let head = format!("listening {scheme}://");
@@ -77,15 +77,15 @@ impl Served {
         assert_eq!((answer.status, answer.text()), (200, "home"), "{protocol:?} at {address}");
     }
 
-    /// Nothing that the client offers is spoken there (RFC 7301 §3.2).
+    /// Asserts that the listener supports no protocol that the client offers (RFC 7301 §3.2).
     #[track_caller]
     fn refuses(&self, address: SocketAddr, protocol: Protocol) {
         let refused = Client::try_open(&self.peer(address, protocol)).expect_err("not spoken");
         assert!(refused.to_string().contains("NoApplicationProtocol"), "{protocol:?}: {refused}");
     }
 
-    /// What is agreed on with a client of TLS that offers so much; nothing when there is no
-    /// agreement.
+    /// Returns the protocol that is negotiated with a TLS client with this offer; `None` if the
+    /// negotiation fails.
     #[track_caller]
     fn agreed(&self, address: SocketAddr, offer: &str) -> Option<String> {
         let told = s_client(&self.files, address, "localhost", &["-alpn", offer]);
@@ -103,12 +103,12 @@ fn in_the_clear_the_first_bytes_decide_unless_there_is_but_one_protocol() {
         served.serves(both, Protocol::Http2Clear);
         served.serves(http1, Protocol::Http1);
         served.serves(http2, Protocol::Http2Clear);
-        // In the only words that the listener has (RFC 9110 §15.6.6).
+        // The response is in the only version that the listener supports (RFC 9110 §15.6.6).
         let mut connection = Connection::open(http1);
         connection.send(PREFACE);
         assert_eq!(connection.receive().status, 505, "over {io:?}");
         connection.expect_close();
-        // The same the other way (RFC 9113 §3.4): its settings, and PROTOCOL_ERROR.
+        // The other way (RFC 9113 §3.4): the server sends its settings, and PROTOCOL_ERROR.
         let mut connection = Connection::open(http2);
         connection.send(Request::get("/").bytes());
         let answer = connection.rest();
@@ -122,7 +122,7 @@ const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 
-/// The types of frames (RFC 9113 §4.1), but for those that open windows.
+/// Returns the types of frames (RFC 9113 §4.1), except those that open windows.
 #[track_caller]
 fn kinds(mut bytes: &[u8]) -> Vec<u8> {
     let mut kinds = Vec::new();
@@ -156,7 +156,7 @@ fn over_tls_a_listener_offers_what_it_is_to_speak() {
         served.refuses(http1, Protocol::Http2);
         served.serves(http2, Protocol::Http2);
         served.refuses(http2, Protocol::Http1Tls);
-        // The handshake was the place to say so.
+        // The client could have offered it in the handshake.
         let mut connection = Client::open(&served.peer(http1, Protocol::Http1Tls));
         let Client::Http1(connection) = &mut connection else { panic!("HTTP/1") };
         connection.send(PREFACE);
@@ -167,7 +167,7 @@ fn over_tls_a_listener_offers_what_it_is_to_speak() {
     }
 }
 
-/// Who offers nothing speaks what is left, and where two are left, HTTP/1.
+/// A client without an offer uses the only protocol, or HTTP/1 if there are two.
 #[test]
 fn a_client_of_tls_that_offers_nothing_is_served_by_what_there_is() {
     for io in Io::BOTH {
@@ -184,8 +184,8 @@ fn a_client_of_tls_that_offers_nothing_is_served_by_what_there_is() {
     }
 }
 
-/// RFC 9110 §7.4: a request for `https` on a connection that is not encrypted is misdirected,
-/// unless a proxy sends it that terminates TLS for the server.
+/// RFC 9110 §7.4: a request for `https` on an unencrypted connection is misdirected, unless it
+/// comes from a trusted proxy that terminates TLS for the server.
 #[test]
 fn a_trusted_proxy_may_say_https_on_a_plain_connection() {
     let site = Folder::with("proxy", [("index.html", "home")]);
@@ -200,7 +200,7 @@ fn a_trusted_proxy_may_say_https_on_a_plain_connection() {
             let flags = networks.iter().flat_map(|network| ["--trusted-proxy", network]);
             let flags: Vec<&str> = ["--io", io.as_str()].into_iter().chain(flags).collect();
             let server = Start::site(site.path()).flags(&flags).start();
-            // Over HTTP/2 it is the pseudo-field `:scheme` (RFC 9113 §8.3.1).
+            // Over HTTP/2 the scheme is the pseudo-field `:scheme` (RFC 9113 §8.3.1).
             for protocol in [Protocol::Http1, Protocol::Http2Clear] {
                 let mut client = Client::open(&Peer::new(server.address(), protocol, None));
                 let response = client.exchange(&Request::get("https://localhost/"));
@@ -219,7 +219,7 @@ fn a_trusted_proxy_may_say_https_on_a_plain_connection() {
     }
 }
 
-/// A Unix socket has no address: `unix` trusts those who may open it.
+/// A Unix socket has no address: `unix` trusts all clients that may open it.
 #[test]
 fn a_proxy_on_a_unix_socket_may_be_trusted() {
     let files = Folder::with("proxy", [("site/index.html", "home")]);

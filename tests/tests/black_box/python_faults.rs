@@ -1,5 +1,5 @@
-//! Processes of Python applications that do not keep to the protocol, or end in the middle of it.
-//! They are scripts in the place of the interpreter.
+//! Processes of Python applications that break the protocol, or end in the middle of it. They are
+//! scripts in the place of the interpreter.
 
 use crate::mounts::{site, start};
 use pinion_tests::body::noise;
@@ -12,7 +12,7 @@ use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-/// A process that does what the path of a request says.
+/// A process whose behaviour is the path of the request.
 const PROCESS: &str = r#"#!/usr/bin/python3
 import marshal, os, socket, struct, sys, threading, time, zlib
 
@@ -120,7 +120,7 @@ while True:
     threading.Thread(target=run, args=(connection,), daemon=True).start()
 "#;
 
-/// A server whose applications have this process.
+/// Starts a server whose applications use this process.
 fn serve(folder: &Folder, io: Io, application: &str) -> Server {
     start(folder, io, &mount(folder, application))
 }
@@ -136,8 +136,8 @@ fn mount(folder: &Folder, application: &str) -> String {
     )
 }
 
-/// What has come with the head of a request goes with it to an ASGI application, without a way to
-/// the application and back.
+/// Content that has arrived together with the head of a request is sent with it to an ASGI
+/// application, without a round trip.
 #[test]
 fn short_content_goes_with_its_request() {
     let folder = site("python-content");
@@ -154,7 +154,7 @@ fn short_content_goes_with_its_request() {
     }
 }
 
-/// Requests that have come while the worker did something else go to a process together.
+/// Requests that have arrived while the worker was busy are sent to a process together.
 #[test]
 fn requests_of_one_pass_are_one_batch() {
     const CLIENTS: usize = 20;
@@ -175,13 +175,14 @@ fn requests_of_one_pass_are_one_batch() {
         let batches = connections.iter_mut().map(|connection| connection.receive());
         let batches: Vec<usize> =
             batches.map(|response| response.text().parse().expect("a number")).collect();
-        // When the worker stops and goes on is not known, so there may be several passes.
+        // The test does not know when the worker stops and continues, so there may be several
+        // passes.
         assert!(batches.iter().any(|requests| *requests > 2), "{batches:?}");
         server.stop();
     }
 }
 
-/// Each of them costs its request alone, and the log says what was wrong.
+/// Each error fails only its own request, and the log has its reason.
 #[test]
 fn a_process_that_breaks_the_rules_costs_its_request() {
     let folder = site("python-faults");
@@ -214,7 +215,7 @@ fn a_process_that_breaks_the_rules_costs_its_request() {
     }
 }
 
-/// What a process wants waits in memory for it, so it gets no more than it reads.
+/// Content for a process waits in memory, so the process gets no more than it reads.
 #[test]
 fn a_process_that_wants_more_content_than_it_reads_is_refused() {
     let folder = site("python-greedy");
@@ -236,8 +237,7 @@ fn adler32(content: &[u8]) -> u32 {
     second << 16 | first
 }
 
-/// Content that is stored and content that comes from the client reach a process that reads slowly
-/// whole, with one end.
+/// A process that reads slowly gets stored content and arriving content completely, with one end.
 #[test]
 fn a_process_that_reads_slowly_gets_all_content_and_one_end() {
     let folder = site("python-reads");
@@ -257,7 +257,7 @@ fn a_process_that_reads_slowly_gets_all_content_and_one_end() {
     }
 }
 
-/// What a process sends waits in memory for the client, so it sends no more than was allowed.
+/// Output of a process waits in memory for the client, so the process sends no more than allowed.
 #[test]
 fn a_process_that_floods_a_slow_client_is_stopped() {
     let folder = site("python-floods");
@@ -267,7 +267,7 @@ fn a_process_that_floods_a_slow_client_is_stopped() {
         slow.send(Request::get("/run/floods").bytes());
         server.wait_for_line(0, |line| line.contains("more content than there is room for"));
         assert_eq!(server.get("/run/x").status, 200);
-        // Its response ends behind what it reads.
+        // Its response ends after the read content.
         drop(slow);
         server.stop();
     }
@@ -288,7 +288,7 @@ fn a_request_that_no_process_has_read_is_sent_again() {
     }
 }
 
-/// They come with their content.
+/// The requests include their content.
 #[test]
 fn requests_that_are_given_back_are_sent_again() {
     let folder = site("python-gives-back");

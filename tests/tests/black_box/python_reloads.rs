@@ -1,4 +1,4 @@
-//! Reload after reload of an ASGI application, while streams, WebSockets and an upload go on.
+//! Repeated reloads of an ASGI application during streams, WebSockets and an upload.
 
 use crate::asgi_websockets::Socket;
 use crate::mounts::site;
@@ -19,10 +19,10 @@ use std::thread;
 
 const ROUNDS: usize = 20;
 
-/// What is uploaded in each round.
+/// The uploaded bytes of each round.
 const PIECE_BYTES: usize = 5 << 20;
 
-/// `VERSION` is another one in each round.
+/// `VERSION` differs in each round.
 const APPLICATION: &str = r"
 import asyncio
 
@@ -57,7 +57,7 @@ async def app(scope, receive, send):
 ";
 
 fn write_version(folder: &Folder, round: usize) {
-    // Each source has another length, which is how Python knows that its cache is old.
+    // Each source has another length, by which Python recognises that its cache is outdated.
     let rest = "#".repeat(round);
     folder.write("app/main.py", format!("{APPLICATION}\nVERSION = '{round}' {rest}\n"));
 }
@@ -76,7 +76,7 @@ fn start(protocol: Protocol, folder: &Folder) -> Server {
     Start::site(&folder.join("p.toml")).in_way(way).start()
 }
 
-/// One stream of events, which a process goes on with as long as it is open.
+/// One stream of events, which a process continues as long as it is open.
 struct Events {
     client: Client,
     stream: Underway,
@@ -91,7 +91,7 @@ impl Events {
         Events { client, stream, taken: 0, version: version.to_owned() }
     }
 
-    /// Takes one more event than before.
+    /// Reads one more event than before.
     #[track_caller]
     fn next(&mut self) {
         let event = format!("data: {}\n\n", self.version);
@@ -118,7 +118,7 @@ fn nothing_fails_in_twenty_reloads() {
     for protocol in [Protocol::Http1, Protocol::Http2Clear] {
         write_version(&folder, 0);
         let server = start(protocol, &folder);
-        // What is open all the time.
+        // Exchanges that are open all the time.
         let mut first = Events::open(&server, "0");
         let mut uploader = server.client();
         let mut upload = uploader.begin_upload(&Request::new("POST", "/run/upload"));
@@ -139,7 +139,7 @@ fn nothing_fails_in_twenty_reloads() {
             let _over = SetAtEnd(&is_over);
             for round in 1..=ROUNDS {
                 let old = (round - 1).to_string();
-                // What is open during one reload.
+                // Exchanges that are open during one reload.
                 let mut events = Events::open(&server, &old);
                 events.next();
                 write_version(&folder, round);

@@ -1,5 +1,5 @@
-//! Datagrams that are no QUIC, handshakes that are broken off, clients that vanish: others are
-//! served meanwhile, and nothing of it stays.
+//! Datagrams that are not QUIC, aborted handshakes, clients that vanish: other clients are served
+//! meanwhile, and no memory is leaked.
 
 use pinion_tests::client::http3::{Http3, kind, stream};
 use pinion_tests::client::quic::{Quic, first_datagram, frame, integer, wait};
@@ -37,14 +37,14 @@ impl Served {
         socket
     }
 
-    /// Somebody who behaves is served.
+    /// Asserts that a well-behaved client gets its response.
     #[track_caller]
     fn serves(&self) {
         assert_eq!(self.server.get("/").text(), "home");
     }
 }
 
-/// Bytes that depend on nothing but the seed.
+/// Returns bytes that only depend on the seed.
 fn noise(seed: u32, bytes: usize) -> Vec<u8> {
     let mut state = u64::from(seed) << 1 | 1;
     let mut next = || {
@@ -69,7 +69,7 @@ fn what_is_no_quic_is_passed_over() {
                     *byte = first;
                 }
                 socket.send(&datagram).expect("sent");
-                // The same with the version that the server speaks.
+                // The same datagram with the version of the server.
                 if let Some(version) = datagram.get_mut(1..5) {
                     version.copy_from_slice(&[0, 0, 0, 1]);
                     socket.send(&datagram).expect("sent");
@@ -82,8 +82,8 @@ fn what_is_no_quic_is_passed_over() {
     }
 }
 
-/// What a client begins with, with a byte that is another one, without its end, with more behind
-/// it, and again.
+/// The first datagram of a client with a changed byte, without its end, with additional bytes, and
+/// repeated.
 #[test]
 fn a_first_datagram_that_is_damaged_harms_nobody() {
     for io in Io::BOTH {
@@ -106,14 +106,15 @@ fn a_first_datagram_that_is_damaged_harms_nobody() {
     }
 }
 
-/// A client that goes on only so far: its connection is made, and nothing of it is heard again.
+/// Runs a client that stops at some point: its connection is open, and nothing more is received
+/// from it.
 fn vanish(served: &Served, way: usize) {
     let relay = Relay::to(served.server.address());
     let peer = served.server.peer().at(relay.address());
     match way {
-        // Nobody takes part in it behind the first datagram.
+        // The client stops after the first datagram.
         0 => drop(served.socket().send(&first_datagram(served.server.peer())).expect("sent")),
-        // Behind the handshake, with the streams of HTTP/3 or without.
+        // The client stops after the handshake, with the streams of HTTP/3 or without.
         1 => {
             let quic = Quic::open(&peer).expect("a connection");
             relay.close_to_server();
@@ -124,7 +125,7 @@ fn vanish(served: &Served, way: usize) {
             relay.close_to_server();
             drop(client);
         }
-        // Behind an answer.
+        // The client stops after a response.
         _ => {
             let client = Http3::try_open(&peer).expect("a connection");
             let answer = client.try_exchange(&Request::get("/"));
@@ -135,7 +136,7 @@ fn vanish(served: &Served, way: usize) {
     }
 }
 
-/// Ways to leave: at once, behind an answer, within a request.
+/// Ends a connection at once, after a response, or within a request.
 fn leave(served: &Served, way: usize) {
     match way {
         0 => drop(Quic::open(served.server.peer()).expect("a connection")),
@@ -150,7 +151,8 @@ fn leave(served: &Served, way: usize) {
 }
 
 impl Served {
-    /// Waits until the server has no connection any more; it tells every second.
+    /// Waits until the server has no connection any more, by the figures that it prints every
+    /// second.
     fn wait_until_nobody_is_left(&self) {
         let from = self.server.lines().len();
         let is_empty = || {
@@ -179,11 +181,11 @@ fn clients_that_leave_leave_nothing_behind() {
     }
 }
 
-/// Others are served meanwhile; and when their time is over, nothing of the others is left.
+/// Other clients are served meanwhile; and after the timeouts nothing of the vanished ones is left.
 #[test]
 fn clients_that_vanish_keep_nobody_waiting() {
     for io in Io::BOTH {
-        // Its end would wait an hour for a client that has something to come.
+        // With this grace period, the end would wait an hour for a client that still expects data.
         let served = Served::start_with(io, &["--stats", "1"], |start| start.grace(3600));
         for _ in 0..25 {
             (0..4).for_each(|way| vanish(&served, way));
@@ -230,7 +232,7 @@ fn connections_beyond_the_cap_are_refused() {
     }
 }
 
-/// Streams that are opened and never used, or not to their end, are no obstacle to others.
+/// Streams that are opened and not used, or not completed, do not affect others.
 #[test]
 fn streams_that_stand_still_keep_nobody_waiting() {
     for io in Io::BOTH {
@@ -255,7 +257,7 @@ fn streams_that_stand_still_keep_nobody_waiting() {
     }
 }
 
-/// What costs a client little and the server something, again and again: the connection is closed.
+/// Input that costs a client little and the server more is repeated: the connection is closed.
 #[test]
 fn too_much_of_what_means_nothing_ends_the_connection() {
     /// RFC 9114 §8.1: H3_EXCESSIVE_LOAD.
@@ -274,7 +276,7 @@ fn too_much_of_what_means_nothing_ends_the_connection() {
             while wait(control.write_all(&bytes.repeat(1000))).expect("room").is_ok() {}
             assert_eq!(code(&quic), EXCESSIVE_LOAD, "{what} over {io:?}");
         }
-        // Requests that are taken back at once.
+        // Requests that are cancelled at once.
         let quic = Quic::open(served.server.peer()).expect("a connection");
         while let Ok((mut sender, mut receiver)) = wait(quic.connection().open_bi()).expect("room")
         {
@@ -288,7 +290,7 @@ fn too_much_of_what_means_nothing_ends_the_connection() {
     }
 }
 
-/// The code with which the server has closed a connection.
+/// Returns the code with which the server has closed a connection.
 #[track_caller]
 fn code(quic: &Quic) -> u64 {
     match wait(quic.connection().closed()).expect("an end") {
@@ -297,7 +299,7 @@ fn code(quic: &Quic) -> u64 {
     }
 }
 
-/// A server that dies is not there any more; one that stops says so.
+/// A server that is killed disappears; one that stops closes its connections.
 #[test]
 fn a_server_that_stops_says_so() {
     for io in Io::BOTH {

@@ -1,5 +1,5 @@
-//! Rules files as people have them: the published examples of Netlify, Cloudflare and IPFS, asked
-//! for with curl.
+//! Rules files from practice: the published examples of Netlify, Cloudflare and IPFS, requested
+//! with curl.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
@@ -12,18 +12,18 @@ use pinion_tests::wait_for;
 use serde_json::Value;
 use std::process::Command;
 
-/// A site in which every file's content is its own path, with rules.
+/// Returns a site in which the content of every file is its own path, with rules.
 fn site(files: &[&str], rules: &[(&str, &str)]) -> Folder {
     Folder::with("rules", files.iter().map(|path| (*path, *path)).chain(rules.iter().copied()))
 }
 
-/// Runs a case over a folder in every way that curl knows.
+/// Runs a case with a folder over every protocol that curl knows.
 #[track_caller]
 fn every_way(site: &Folder, case: impl Fn(&Server)) {
     Matrix::of(site.path()).explained().over(Protocol::is_known_to_curl, "curl").run(case);
 }
 
-/// What curl gets: status, fields (names in lower case), body.
+/// The response that curl gets: status, fields (names in lower case), body.
 struct Got {
     status: u64,
     fields: Value,
@@ -36,7 +36,7 @@ impl Got {
     }
 }
 
-/// Asks with curl; `arguments` stand before the URL.
+/// Sends a request with curl; `arguments` precede the URL.
 #[track_caller]
 fn curl(server: &Server, arguments: &[&str], target: &str) -> Got {
     let mut curl = server.curl();
@@ -56,7 +56,7 @@ fn curl(server: &Server, arguments: &[&str], target: &str) -> Got {
     }
 }
 
-/// The request that curl sends.
+/// Returns the request that curl sends.
 fn request(arguments: &[&str], target: &str) -> Request {
     let mut request = Request::get(target);
     let mut words = arguments.iter();
@@ -77,12 +77,12 @@ fn request(arguments: &[&str], target: &str) -> Request {
     request
 }
 
-/// What a target should give.
+/// The expected response of a target.
 #[derive(Debug, PartialEq, Eq)]
 enum Gives<'a> {
     /// Status and `Location`.
     To(u64, &'a str),
-    /// Status and the file whose content it is.
+    /// Status and the file with the content.
     File(u64, &'a str),
     /// The built-in page.
     Nothing,
@@ -311,7 +311,7 @@ https://*.shop.example/cart /cart.html 200
         let blog = ["-H", "Host: Blog.Example:81"];
         gives_with(server, &blog, "/a.html?b", &To(301, "https://www.example/blog/a.html?b"));
         gives_with(server, &blog, "/", &To(301, "https://www.example/blog/"));
-        // The scheme of what is captured cannot make it another host.
+        // A scheme in a captured text cannot lead to another host.
         gives_with(
             server,
             &blog,
@@ -343,8 +343,8 @@ fn a_single_page_answers_navigations_alone() {
             gives_with(server, &["-H", "Accept: text/html", "-X", "POST"], "/any", &Nothing);
             let head = curl(server, &["-I", "-H", "Accept: text/html"], "/any");
             assert_eq!(head.status, 200);
-            // RFC 9110 §12.5.5: a cache must not show it to who would have got a 404. Under its own
-            // name it is for everybody.
+            // RFC 9110 §12.5.5: a cache must not send it to a client that would have got a 404. The
+            // response for its own path is the same for all clients.
             let names = head.fields["vary"].to_string();
             assert!(names.contains("Accept,") && names.contains("Sec-Fetch-Mode"), "{names}");
             let own = curl(server, &["-I", "-H", "Accept: text/html"], "/");
@@ -429,7 +429,7 @@ https://preview.pages.example/*
         is("/", "x-robots-tag", None);
         is("/text.txt", "vary", Some("Accept-Encoding, Origin"));
         is("/assets/a.css", "cache-control", Some("public, max-age=60, immutable"));
-        // There is no such file; the rule is about its path all the same.
+        // The file does not exist; the rule still applies to its path.
         is("/ASSETS/a.css", "access-control-allow-origin", Some("*"));
         is("/assets/b.bin", "content-type", Some("application/x-thing"));
         is("/assets/b.bin", "x-frame-options", None);
@@ -439,10 +439,10 @@ https://preview.pages.example/*
             Some("You are watching \"up%20&%20down.html\""),
         );
         is("/movies/up%20&%20down", "x-movie", Some("You are watching \"up%20&%20down\""));
-        // Answers without a URL of their own, and redirects.
+        // Responses without a URL of their own, and redirects.
         is("/none", "x-frame-options", Some("DENY"));
         is("/none", "access-control-allow-origin", None);
-        // A rule for all that there is does not make what there is not stay in caches.
+        // A rule for all paths does not make caches keep responses for missing ones.
         is("/none", "cache-control", Some("no-store"));
         is("/dir", "x-frame-options", Some("DENY"));
         is("/old", "cache-control", Some("public, max-age=60"));
@@ -454,8 +454,8 @@ https://preview.pages.example/*
     });
 }
 
-/// A browser asks with OPTIONS before it sends a request to another site, and looks at the fields
-/// of errors too.
+/// A browser sends OPTIONS before it sends a request to another site, and reads the fields of
+/// errors too.
 #[test]
 fn fields_are_on_every_response_for_their_path() {
     let rules = [
@@ -522,7 +522,8 @@ fn rewrites_resolve_like_requests_and_patterns_like_those_of_cloudflare() {
     });
 }
 
-/// Whatever its page may: an error is not to be found in a cache when it is over.
+/// An error is `no-store`, whatever caching its page has, so that it is not in a cache after it has
+/// ended.
 #[test]
 fn an_error_by_a_rule_is_not_kept_like_the_page_it_shows() {
     let rules = [
@@ -543,7 +544,7 @@ fn an_error_by_a_rule_is_not_kept_like_the_page_it_shows() {
         assert_eq!(got("/gone"), (410, never.clone(), b(), html()));
         let (status, kept, _, _) = got("/gone/a.3f2a9c1b57a0d79d.css");
         assert_eq!((status, kept), (404, never));
-        // The page itself, and under another path.
+        // The page is requested with its own path, and with another one.
         let (status, kept, ..) = got("/410.html");
         assert_eq!((status, kept.2.as_deref()), (200, Some("bytes")));
         assert_eq!(kept.0.as_deref(), Some("max-age=0, must-revalidate"));
@@ -582,7 +583,7 @@ fn switches_leave_conventions_out() {
     });
 }
 
-/// Runs `pinion build`; its exit code, and what it says on stderr.
+/// Runs `pinion build`; returns its exit code, and its stderr.
 fn build(site: &Folder, flags: &[&str]) -> (Option<i32>, String, String) {
     let out = Folder::new("rules-out");
     let mut command = Command::new(pinion());
@@ -669,7 +670,7 @@ fn a_served_folder_takes_changed_rules_up() {
     becomes("the new target", "/a", &|got| got.field("location") == Some("/c"));
     site.write("_headers", "/*\n  X-A: b\n");
     becomes("the new field", "/", &|got| got.field("x-a") == Some("b"));
-    // Rules that are wrong change nothing, and are told.
+    // Wrong rules change nothing, and are reported.
     site.write("_redirects", "/a\n");
     wait_for("the place of the error", || {
         server.lines().iter().any(|line| line.contains("_redirects:1:3: expected")).then_some(())

@@ -1,6 +1,6 @@
-//! slowhttptest, the tool that people hold against a server to see whether it falls: heads and
-//! contents that come by drops, answers that nobody takes, ranges without end. Everybody else must
-//! not notice. And bodies that stop in the middle.
+//! slowhttptest, a common tool for tests with slow clients: heads and content that arrive in small
+//! parts, unread responses, endless ranges. Other clients must not notice. Also bodies that stop in
+//! the middle.
 
 use pinion_tests::client::Connection;
 use pinion_tests::client::http2::Http2;
@@ -16,12 +16,12 @@ use std::thread;
 
 /// Connections of each attack. Three attacks hold theirs, so a server must bear 900.
 const CONNECTIONS: &str = "300";
-/// What must be seen on the server at once for the attack to be one.
+/// Connections that the server must have at once, so that the attack is effective.
 const HELD_MIN: usize = 300;
 const SECONDS: &str = "5";
 const LARGE_BYTES: usize = 4 << 20;
 
-/// The attacks, with the sizes the tool's own manual gives as examples.
+/// The attacks, with the sizes of the examples in the tool's manual.
 const ATTACKS: [(&str, &[&str]); 4] = [
     ("slow heads", &["-H", "-i", "1", "-x", "24"]),
     ("slow content", &["-B", "-i", "1", "-s", "8192", "-x", "10"]),
@@ -39,7 +39,7 @@ fn site() -> Folder {
 #[test]
 fn slow_clients_leave_others_unharmed() {
     let folder = site();
-    // Both at once: the attacks wait far more than they work.
+    // Both run at once, because the attacks wait far more than they work.
     thread::scope(|scope| {
         for io in Io::BOTH {
             let archive = folder.join("site.pinion");
@@ -80,7 +80,8 @@ fn withstands(server: &Server) {
     assert_eq!(server.get("/").text(), "home");
 }
 
-/// Runs an attack to its end. The tool asks for itself beside it and says whether it was answered.
+/// Runs an attack to its end. The tool sends its own probes meanwhile and reports whether they got
+/// responses.
 fn attack(server: &Server, name: &str, flags: &[&str]) {
     let mut tool = program("slowhttptest", "slowhttptest");
     tool.args(["-c", CONNECTIONS, "-r", CONNECTIONS, "-l", SECONDS, "-p", "50", "-v", "1"]);
@@ -91,7 +92,8 @@ fn attack(server: &Server, name: &str, flags: &[&str]) {
     assert_eq!(answered, Some("YES"), "{name}: {said}");
 }
 
-/// The tool answers a refusal by going away, so these hold on to slow content in its place.
+/// The tool disconnects after an error response, so these connections keep slow content open
+/// instead.
 fn slow_content(server: &Server) -> Vec<Connection> {
     let start = |_| {
         let mut connection = server.connect();
@@ -101,7 +103,7 @@ fn slow_content(server: &Server) -> Vec<Connection> {
     (0..100).map(start).collect()
 }
 
-/// Somebody who behaves, on a connection of their own and on one that stays.
+/// Checks a well-behaved client, on a new connection and on a persistent one.
 fn canary(server: &Server, kept: &mut Connection) {
     for response in [server.get("/"), kept.exchange(&Request::get("/"))] {
         assert_eq!((response.status, response.text()), (200, "home"));
@@ -130,8 +132,8 @@ pinion.post("/pieces", function(req)
 end)
 "#;
 
-/// RFC 9110 §15.5.9. Only the time without a byte counts, so the result is the same however busy
-/// the machine is.
+/// RFC 9110 §15.5.9. Only the time without a byte counts, so the result is the same on a busy
+/// machine.
 #[test]
 fn a_body_that_stalls_is_answered_with_408() {
     let site = Folder::with("stalled-body", [("main.lua", WAITING)]);
@@ -147,7 +149,7 @@ fn a_body_that_stalls_is_answered_with_408() {
         });
         thread::scope(|scope| {
             for target in ["/whole", "/pieces"] {
-                // Of the smallest one nothing comes.
+                // No byte of the smallest one is sent.
                 for bytes in [1, 1000, 30_000] {
                     let request = Request::new("POST", target).body(&vec![b'x'; bytes]);
                     scope.spawn(move || stalls_in_the_middle(server, &request));
@@ -164,8 +166,8 @@ fn a_body_that_stalls_is_answered_with_408() {
     });
 }
 
-/// Sends a request with half of its body and waits for the response. Over HTTP/1 that is the end of
-/// the connection; over HTTP/2 and HTTP/3 its other requests are answered.
+/// Sends a request with half of its body and waits for the response. Over HTTP/1 the connection
+/// ends with it; over HTTP/2 and HTTP/3 its other requests get their responses.
 fn stalls_in_the_middle(server: &Server, request: &Request) {
     let home = &Request::get("/");
     let (response, home) = match server.protocol() {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-/// A machine behind ssh: a listener on loopback, and an sshd for each connection.
+/// A machine that is reached by ssh: a listener on loopback, and an sshd for each connection.
 struct Machine {
     folder: Folder,
     port: u16,
@@ -24,7 +24,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// One on which `path` is where programs are looked for.
+    /// Creates a machine on which `path` is the search path of programs.
     fn new(path: &str) -> Machine {
         let folder = Folder::new("machine");
         for name in ["host", "key"] {
@@ -52,7 +52,7 @@ impl Machine {
                 at("known")
             ),
         );
-        // What finds keys and hosts is not the user's own configuration.
+        // ssh uses the keys and hosts of the test, not the configuration of the user.
         let ssh = program("ssh", "openssh-client").get_program().to_string_lossy().into_owned();
         folder.write("bin/ssh", format!("#!/bin/sh\nexec {ssh} -F {} \"$@\"\n", at("ssh_config")));
         let executable = Permissions::from_mode(0o755);
@@ -77,12 +77,12 @@ impl Machine {
         Machine { folder, port, ended, listening: Some(listening), sessions }
     }
 
-    /// The address of a folder of this machine.
+    /// Returns the URL of a folder of this machine.
     fn url(&self, path: &Path) -> String {
         format!("ssh://127.0.0.1:{}{}", self.port, path.display())
     }
 
-    /// Runs `pinion` where `ssh` leads to this machine.
+    /// Runs `pinion` with an `ssh` that leads to this machine.
     #[track_caller]
     fn pinion(&self, arguments: &[&str]) -> Ended {
         let mut command = Command::new(pinion());
@@ -112,14 +112,14 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        // The listener looks when somebody comes.
+        // The listener checks for the end at each connection.
         let _knocked = TcpStream::connect(("127.0.0.1", self.port));
         if let Some(listening) = self.listening.take() {
             let _ended = listening.join();
         }
         if let Ok(mut sessions) = self.sessions.lock() {
             for session in sessions.iter_mut() {
-                // Most have ended with their connections.
+                // Most of them have ended with their connections.
                 let _ended = session.kill();
                 let _ended = session.wait();
             }
@@ -127,7 +127,7 @@ impl Drop for Machine {
     }
 }
 
-/// One sshd that serves one connection, as inetd starts it.
+/// Starts one sshd for one connection, like inetd.
 fn session(config: &Path, stream: TcpStream) -> Child {
     let output = OwnedFd::from(stream.try_clone().expect("a second descriptor"));
     let mut sshd = program("sshd", "openssh-server");
@@ -136,14 +136,15 @@ fn session(config: &Path, stream: TcpStream) -> Child {
     sshd.spawn().expect("sshd starts")
 }
 
-/// Where sshd locks itself up when it runs as root; a service makes it before it starts one.
+/// Creates the folder for privilege separation, which sshd needs as root. Usually its service
+/// creates the folder.
 fn make_privilege_separation_folder() {
     if rustix::process::geteuid().is_root() {
         fs::create_dir_all("/run/sshd").expect("a folder for sshd");
     }
 }
 
-/// Two archives of a site, and the folder that they lie in.
+/// Returns two archives of a site, and the folder that contains them.
 fn archives() -> (Folder, String, String) {
     let folder = Folder::new("archives");
     let [one, two] = ["one", "two"].map(|name| {
@@ -161,7 +162,7 @@ fn publish_list_and_go_back_over_ssh() {
     let bin = pinion().parent().expect("a folder").display().to_string();
     let machine = Machine::new(&format!("{bin}:/usr/bin:/bin"));
     let (_folder, one, two) = archives();
-    // A name that a shell would take apart.
+    // A name that a shell would split.
     let live = machine.folder.join("it's $HOME; \"live\"");
     let url = machine.url(&live).replace(' ', "%20");
     let first = machine.json(&["publish", &one, &url]);
@@ -217,7 +218,7 @@ fn what_goes_wrong_at_the_other_end_is_told() {
     machine
         .fails(&["publish", &one, &url, "--remote-pinion", &older], "there is of another version");
 
-    // What is damaged is not sent; what cannot be reached is told in ssh's words too.
+    // A damaged archive is not sent; for an unreachable machine the message of ssh is reported too.
     folder.write("text", "no archive");
     let text = folder.join("text").display().to_string();
     machine.fails(&[&["publish", &text, &url], &program[..]].concat(), "not a Pinion archive");

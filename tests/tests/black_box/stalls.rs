@@ -1,7 +1,7 @@
-//! Clients that stop in the middle and stay: each of the long timeouts of docs/serving.md, over
-//! real sockets and every protocol. They are constants of 10 to 90 seconds, so this is a step of
-//! `cargo xtask test --long` only: feature `long`. The timeout of heads over HTTP/1 is in
-//! `limits.rs` too.
+//! Clients that stop in the middle and stay connected: each of the long timeouts of
+//! docs/serving.md, over real sockets and every protocol. They are constants of 10 to 90 seconds,
+//! so this only runs in `cargo xtask test --long`: feature `long`. The timeout of heads over HTTP/1
+//! is in `limits.rs` too.
 
 mod http1;
 mod http2;
@@ -16,14 +16,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// More than the buffers of both ends of a connection take.
+/// More than the buffers of both ends of a connection can hold.
 const LARGE_BYTES: usize = 16 << 20;
-/// Rounds of one second: longer than any answer of a slow client may stall.
+/// Rounds of one second: longer than any response to a slow client may stall.
 const SLOW_ROUNDS: usize = 45;
-/// Rounds of one second: longer than a window may stay shut, or a connection be without a request.
+/// Rounds of one second: longer than a window may stay closed, or a connection be idle.
 const LONG_ROUNDS: usize = 120;
 
-/// A handler that waits for content, one that has begun to answer before, and one that never ends.
+/// A handler that waits for content, one that has begun its response before, and one that never
+/// ends.
 const HANDLERS: &str = r#"
 pinion.post("/echo", function(req) return req:body() end)
 pinion.post("/begun", function(req, res)
@@ -33,7 +34,7 @@ end)
 pinion.get("/never", function() pinion.sleep(3600) end)
 "#;
 
-/// What a client does that stops, and what has to come of it.
+/// The behaviour of a client that stops, and the assertions about it.
 type Stall = fn(&Server);
 
 fn stalls(protocol: Protocol) -> &'static [Stall] {
@@ -50,7 +51,7 @@ fn who_stops_in_the_middle_is_cut_off_and_nobody_else() {
     folder.write("site/public_html/index.html", "home");
     folder.write("site/public_html/large.bin", vec![b'x'; LARGE_BYTES]);
     build(&folder.join("site"), &folder.join("site.pinion"), &[]);
-    // All at once, because they wait far more than they work.
+    // All run at once, because they wait far more than they work.
     thread::scope(|scope| {
         for &protocol in Protocol::SPOKEN {
             for io in Io::BOTH {
@@ -61,13 +62,13 @@ fn who_stops_in_the_middle_is_cut_off_and_nobody_else() {
     });
 }
 
-/// On one worker, so that all of them meet.
+/// Runs all cases on one worker, so that they affect each other.
 fn all_at_once(protocol: Protocol, io: Io, folder: &Folder) {
     let archive = [folder.join("site.pinion")];
     let way = Way { protocol, io, form: Form::Archive };
     let socket = folder.join(format!("{}.sock", io.as_str()));
     let listen = format!("unix:{}", socket.display());
-    // Handlers have more time than what they wait for.
+    // The time limit of handlers exceeds the waits.
     let flags = ["--workers", "1", "--lua-time", "3600"];
     let mut start = Start::serve(&archive).in_way(way).flags(&flags);
     let also_unix = protocol == Protocol::Http1;
@@ -90,7 +91,7 @@ fn all_at_once(protocol: Protocol, io: Io, folder: &Folder) {
     server.stop();
 }
 
-/// Somebody who behaves, all the time.
+/// Runs a well-behaved client until the end.
 fn canary(server: &Server, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         let mut client = server.client();
@@ -102,7 +103,7 @@ fn canary(server: &Server, over: &AtomicBool) {
     }
 }
 
-/// A request with content of which only half will come.
+/// Returns a request of whose content only half will be sent.
 fn to_half(target: &str) -> Request {
     Request::new("POST", target).body(&[b'x'; 100])
 }

@@ -24,14 +24,14 @@ fn shown(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// What redis-cli says to a command, with these flags.
+/// Returns the output of redis-cli for a command, with these flags.
 fn says(flags: &[&str], words: &str) -> String {
     let mut command = program("redis-cli", "redis-tools");
     command.args(flags).args(words.split(' '));
     String::from_utf8(stdout(&mut command)).expect("text").trim().to_owned()
 }
 
-/// How many sockets of a server listen for TCP.
+/// Returns the number of TCP listeners of a server.
 fn tcp_listeners(server: &Server) -> usize {
     /// The state LISTEN in `/proc/net/tcp` (proc_net_tcp(5)).
     const LISTEN: &str = "0A";

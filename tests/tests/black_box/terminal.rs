@@ -1,6 +1,6 @@
-//! `pinion build` on a terminal: the bar while it works, one line when it is done. `script` gives
-//! the terminal, and an emulator tells what a person would see there. `pinion serve` follows
-//! changes there.
+//! `pinion build` on a terminal: the progress bar during the build, and one line at its end.
+//! `script` provides the terminal, and an emulator interprets the output as a user sees it. `pinion
+//! serve` watches for changes there.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
@@ -18,7 +18,7 @@ use vt100::Parser;
 const ROWS: u16 = 24;
 const FILES: usize = 10;
 
-/// Files that are done in several steps.
+/// Returns a site with files that are processed in several steps.
 fn site() -> Folder {
     let folder = Folder::new("terminal");
     for number in 0..FILES {
@@ -29,7 +29,7 @@ fn site() -> Folder {
 }
 
 /// Runs `pinion build site -o site.pinion`, its stderr on a terminal of so many columns, its stdout
-/// in the file `stdout`. Gives what it wrote to the terminal.
+/// in the file `stdout`. Returns the output on the terminal.
 fn on_a_terminal(
     folder: &Folder,
     columns: u16,
@@ -47,13 +47,13 @@ fn on_a_terminal(
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// An empty screen; nothing that leaves it at its top is kept.
+/// Returns an empty screen, which keeps no lines that leave it at its top.
 fn screen(columns: u16) -> Parser {
     let size = |length: u16| NonZero::new(length).expect("a screen");
     Parser::new(size(ROWS), size(columns), 0)
 }
 
-/// The lines on the screen, without what is blank at their ends and below them.
+/// Returns the lines on the screen, without blanks at their ends and blank lines below them.
 fn lines(screen: &Parser, columns: u16) -> Vec<String> {
     let rows = screen.screen().rows(0, columns);
     let mut lines: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
@@ -63,7 +63,7 @@ fn lines(screen: &Parser, columns: u16) -> Vec<String> {
     lines
 }
 
-/// What stood on the screen whenever the cursor went back to the beginning of the line.
+/// Returns the contents of the screen at each return of the cursor to the beginning of the line.
 fn states(written: &str, columns: u16) -> Vec<Vec<String>> {
     let mut screen = screen(columns);
     let mut states = Vec::new();
@@ -108,7 +108,7 @@ fn a_build_shows_a_bar_and_leaves_one_line() {
     }
 }
 
-/// ` 40 %  ━━━━╸ …`
+/// Returns the number of a bar such as ` 40 %  ━━━━╸ …`.
 #[track_caller]
 fn percent(bar: &str) -> u32 {
     let number = bar.split_once(" %").and_then(|(number, _)| number.trim().parse().ok());
@@ -121,12 +121,12 @@ fn colours_are_for_those_who_want_them() {
     let plain = on_a_terminal(&folder, 80, &[("NO_COLOR", "1")], "");
     assert!(plain.contains('━') && !has_colours(&plain), "{plain:?}");
     assert!(has_colours(&on_a_terminal(&folder, 80, &[("NO_COLOR", "")], "")));
-    // A terminal that can do nothing gets one line.
+    // A terminal without capabilities gets one line.
     let dumb = on_a_terminal(&folder, 80, &[("TERM", "dumb")], "");
     assert!(!dumb.contains('\u{1b}') && dumb.lines().count() == 1, "{dumb:?}");
 }
 
-/// Whether there is a sequence that sets colours: `ESC [ … m`.
+/// Returns whether there is a sequence that sets colours: `ESC [ … m`.
 fn has_colours(text: &str) -> bool {
     let parameters = |c: char| c.is_ascii_digit() || c == ';';
     text.split("\u{1b}[").skip(1).any(|rest| rest.trim_start_matches(parameters).starts_with('m'))
@@ -156,7 +156,7 @@ fn a_build_that_fails_leaves_its_reasons_alone_on_the_screen() {
     assert_eq!(lines(&screen, 160), expected);
 }
 
-/// A process that is told to end when the test does.
+/// A process that is terminated at the end of the test.
 struct EndsWithTest(Option<Pid>);
 
 impl Drop for EndsWithTest {
@@ -165,7 +165,7 @@ impl Drop for EndsWithTest {
     }
 }
 
-/// Who works at a terminal sees what has changed; that is not asked for.
+/// On a terminal the server watches for changes without a flag.
 #[test]
 fn a_server_on_a_terminal_follows_changes() {
     let folder = Folder::with("terminal-serve", [("site/index.html", "before")]);

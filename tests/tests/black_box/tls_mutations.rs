@@ -1,5 +1,5 @@
-//! Handshakes of which one bit is another one, or that are cut, at any place: nothing comes of what
-//! was changed, the connection ends, and others are served.
+//! Handshakes in which one bit is flipped, or that are cut, at any position: the changed handshake
+//! does not succeed, the connection ends, and other clients are served.
 
 use pinion_tests::client::wire::trusting;
 use pinion_tests::folder::Folder;
@@ -16,10 +16,10 @@ use std::time::Duration;
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
 
-/// Longer than anything here may take but a handshake that is waited for.
+/// Longer than anything here may take, except for the timeout of a handshake.
 const PATIENCE: Duration = Duration::from_secs(9);
 
-/// Of so many places one is tried; with `long` each is.
+/// One of so many positions is tried; with the feature `long`, each one.
 const STEP: usize = if cfg!(feature = "long") { 1 } else { 13 };
 
 struct Served {
@@ -38,7 +38,7 @@ impl Served {
         Served { server, certificate: files.join("tls/self-signed-p256.crt"), _files: files }
     }
 
-    /// Somebody who behaves is served.
+    /// Asserts that a well-behaved client gets its response.
     #[track_caller]
     fn serves(&self) {
         let answer = curl(&self.server, "localhost", "/", &self.certificate, &[]);
@@ -47,31 +47,31 @@ impl Served {
 
     fn config(&self, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
         let mut config = trusting(&self.certificate, &[version]).with_no_client_auth();
-        // Each handshake is a whole one.
+        // Each handshake is a full one.
         config.resumption = rustls::client::Resumption::disabled();
         Arc::new(config)
     }
 }
 
-/// What is done to the bytes of one flight of the client.
+/// The change of the bytes of one flight of the client.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Nothing,
-    /// This bit of this byte is the other one.
+    /// Flips this bit of this byte.
     Flip(usize, u8),
-    /// Only so many bytes leave.
+    /// Sends only so many bytes.
     Cut(usize),
 }
 
-/// What came of a connection.
+/// The result of a connection.
 struct Played {
-    /// The client's flights, as they were before they were changed.
+    /// The client's flights before the change.
     flights: Vec<Vec<u8>>,
     is_answered: bool,
 }
 
-/// A client that shakes hands and asks; a flight of it is changed. It goes on as if nothing had
-/// been.
+/// Runs a client that completes a handshake and sends a request; one of its flights is changed. The
+/// client continues as if it was unchanged.
 fn play(served: &Served, config: &Arc<ClientConfig>, flight: usize, change: Change) -> Played {
     let name = ServerName::try_from("localhost").expect("a name");
     let mut tls = ClientConnection::new(Arc::clone(config), name).expect("a client");
@@ -114,7 +114,7 @@ fn play(served: &Served, config: &Arc<ClientConfig>, flight: usize, change: Chan
             played.is_answered = true;
         }
     }
-    // Whoever of the two has given up: the server ends the connection.
+    // Whichever side has failed, the server ends the connection.
     let _ended_meanwhile = stream.shutdown(Shutdown::Write);
     match stream.read_to_end(&mut Vec::new()) {
         Err(error) if error.kind() != ErrorKind::ConnectionReset => {
@@ -136,7 +136,8 @@ fn changed(bytes: &[u8], change: Change) -> Vec<u8> {
     bytes
 }
 
-/// Whether the server may have to wait for more after such a change. Then this is all that comes.
+/// Returns whether the server may have to wait for more after such a change. Then the client sends
+/// nothing else.
 fn is_waited_for(bytes: &[u8], change: Change) -> bool {
     match change {
         Change::Nothing => false,
@@ -145,19 +146,19 @@ fn is_waited_for(bytes: &[u8], change: Change) -> bool {
     }
 }
 
-/// What a byte of a flight is good for.
+/// The part of a flight to which a byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// The type, version or length of a record, or the whole of one that only old machines between
-    /// the two look at.
+    /// The type, version or length of a record, or the whole of a record that exists only for
+    /// middleboxes.
     Record,
     /// The type or length of a handshake message.
     Message,
-    /// What both sides must have seen alike.
+    /// A byte that the handshake authenticates.
     Sealed,
 }
 
-/// RFC 8446 §5.1, §4.
+/// Returns the part of a byte (RFC 8446 §5.1, §4).
 fn place_of(flight: &[u8], at: usize) -> Place {
     const CHANGE_CIPHER_SPEC: u8 = 20;
     const HANDSHAKE: u8 = 22;
@@ -178,7 +179,8 @@ fn place_of(flight: &[u8], at: usize) -> Place {
     }
 }
 
-/// Places to be tried: every few, by a step that is no divisor of anything, and all heads.
+/// Returns the positions to try: one of several, with a step that is coprime to all lengths, and
+/// all headers.
 fn places(flight: &[u8]) -> impl Iterator<Item = usize> {
     (0..flight.len()).filter(|&at| at.is_multiple_of(STEP) || place_of(flight, at) != Place::Sealed)
 }
@@ -195,7 +197,7 @@ fn a_flipped_bit_is_noticed_wherever_it_is() {
                 for at in places(bytes) {
                     let bit = (at.wrapping_mul(2_654_435_761) >> 7) as u8 % 8;
                     let played = play(&served, &config, flight, Change::Flip(at, bit));
-                    // A flight has the same form each time, but for some lengths.
+                    // A flight has the same form each time, except for some lengths.
                     let now = played.flights.get(flight).expect("it got so far");
                     let is_sealed = at < now.len() && place_of(now, at) == Place::Sealed;
                     let why =

@@ -1,6 +1,6 @@
 //! Servers in Node, Python and Go behind one mount, which are killed, stopped and restarted at
-//! moments of chance while clients send requests: minutes of that, so this is a step of
-//! `cargo xtask test --long` only. Requests are counted and never timed.
+//! random times while clients send requests. This takes minutes, so it only runs in `cargo xtask
+//! test --long`. Requests are counted and never timed.
 
 use crate::lua_fetch::Running;
 use pinion_tests::client::{Broken, Connection};
@@ -22,21 +22,21 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// Decides what happens; the moments are those of a machine.
+/// Determines the events; their times depend on the machine.
 const SEED: u64 = 35;
-/// How often a server is killed or stopped, over each backend.
+/// Number of disturbances, over each backend.
 const ROUNDS: usize = 80;
 /// Clients, each with one request at a time.
 const CLIENTS: usize = 8;
-/// Requests before anything is killed, and behind the last restart.
+/// Requests before the first disturbance, and after the last restart.
 const CALM_REQUESTS: usize = 2_000;
-/// Bytes of responses: more than all buffers on the way take, too.
+/// Bytes of responses, up to more than all buffers on the way can hold.
 const PAGE_BYTES: [usize; 3] = [10, 20_000, 2 << 20];
-/// Memory that a server may have more behind the run than before it, in bytes. What allocators keep
-/// is a few MiB; one response that is not given back in each round would be more.
+/// The most bytes by which the memory of a server may grow over the run. Allocators keep a few MiB;
+/// one leaked response in each round would be more.
 const MORE_MEMORY_BYTES: u64 = 24 << 20;
 
-/// Numbers of chance (SplitMix64).
+/// Random numbers (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -86,7 +86,7 @@ impl Application {
         assert!(response.contains(&name), "not {}: {response}", self.name);
     }
 
-    /// Returns the response of whoever listens at the port.
+    /// Returns the response of the process that listens at the port.
     fn response(&self) -> Option<String> {
         let mut stream = TcpStream::connect(self.port.address()).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -103,48 +103,48 @@ impl Application {
         kill_process(pid, signal).expect("a signal reaches it");
     }
 
-    /// Returns what it has done, one entry each time.
+    /// Returns the executed requests, one entry for each time.
     fn done(&self) -> Vec<String> {
         let notes = std::fs::read_to_string(&self.notes).unwrap_or_default();
         notes.lines().map(str::to_owned).collect()
     }
 }
 
-/// What the clients have got.
+/// Counts over all clients.
 #[derive(Default)]
 struct Tally {
-    /// Requests that have ended, in whatever way.
+    /// Requests that have ended, with any outcome.
     ended: AtomicUsize,
     /// Disturbances that have begun, and those that have ended: odd during one.
     disturbances: AtomicUsize,
     is_over: AtomicBool,
 }
 
-/// Why a client has no whole response.
+/// The reason why a client has no whole response.
 enum Failure {
-    /// The connection has ended within it.
+    /// The connection has ended within the response.
     Cut,
-    /// The connection has ended before its first byte.
+    /// The connection has ended before the first byte of the response.
     Closed,
     /// Anything else.
     Wrong(String),
 }
 
-/// What one client has got.
+/// The outcomes of one client.
 #[derive(Default)]
 struct Outcomes {
     statuses: BTreeMap<u16, usize>,
-    /// Responses that were cut off, all while a server was disturbed.
+    /// Responses that were cut off, all during a disturbance.
     cut: usize,
-    /// Connections that were closed without a byte of a response, all while a server was disturbed:
-    /// it has failed when its head had come, and had not left for the client.
+    /// Connections that were closed before the first byte of a response, all during a disturbance:
+    /// the server failed after its head had arrived and before it was sent to the client.
     closed: usize,
-    /// Unsafe requests that were responded to.
+    /// Unsafe requests with a response.
     done: Vec<String>,
     wrong: Vec<String>,
 }
 
-/// Sends requests until it is over.
+/// Sends requests until the end of the test.
 fn send_requests(server: &Server, number: usize, tally: &Tally) -> Outcomes {
     let (mut random, mut outcomes) = (Random(SEED + number as u64), Outcomes::default());
     let mut connection: Option<Connection> = None;
@@ -170,7 +170,8 @@ fn send_requests(server: &Server, number: usize, tally: &Tally) -> Outcomes {
         let mut own = connection.take().unwrap_or_else(|| server.connect());
         let before = tally.disturbances.load(Ordering::SeqCst);
         let result = exchange(&mut own, &request);
-        // It has met a disturbance if there was one when it began, or has begun since.
+        // A request is affected by a disturbance if there was one when it began, or one has begun
+        // since.
         let after = tally.disturbances.load(Ordering::SeqCst);
         let is_explained = before % 2 == 1 || before != after;
         match result {
@@ -211,7 +212,7 @@ fn exchange(connection: &mut Connection, request: &Request) -> Result<Response, 
     })
 }
 
-/// A response is the right one, or says that there is none.
+/// Checks that a response is the expected one, or an error of the gateway.
 fn check(response: &Response, expected: &str) -> Result<(), String> {
     match response.status {
         200 if response.text() == expected => Ok(()),
@@ -227,7 +228,7 @@ fn wait_for_requests(tally: &Tally, more: usize) {
     wait_for("requests", || (tally.ended.load(Ordering::Relaxed) >= from + more).then_some(()));
 }
 
-/// Kills or stops a server, and has it back.
+/// Kills or stops a server, and restarts it.
 fn disturb(application: &mut Application, tally: &Tally, random: &mut Random) {
     let more = 1 + random.below(200);
     tally.disturbances.fetch_add(1, Ordering::SeqCst);
@@ -237,7 +238,7 @@ fn disturb(application: &mut Application, tally: &Tally, random: &mut Random) {
             wait_for_requests(tally, more);
             application.signal(Signal::CONT);
         }
-        // It ends while it is stopped: what was sent to it is lost.
+        // The server is killed while it is stopped: requests that were sent to it are lost.
         1 => {
             application.signal(Signal::STOP);
             wait_for_requests(tally, 1 + random.below(CLIENTS));
@@ -254,7 +255,7 @@ fn disturb(application: &mut Application, tally: &Tally, random: &mut Random) {
     tally.disturbances.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Returns the states of the servers, as `pinion status` has them.
+/// Returns the states of the servers from `pinion status`.
 fn states(folder: &Folder) -> Vec<String> {
     let mut env = Command::new("env");
     env.arg(format!("XDG_RUNTIME_DIR={}", folder.path().display()));
@@ -294,7 +295,7 @@ fn servers_that_are_killed_and_stopped_do_nothing_twice() {
     assert!(distinct.len() > 1_000, "{} requests show little", distinct.len());
 }
 
-/// Clients send requests to one server while its applications are disturbed.
+/// Runs clients that send requests to one server while its applications are disturbed.
 fn run(server: &Server, folder: &Folder, applications: &mut [Application; 3]) {
     let (tally, mut random) = (Tally::default(), Random(SEED));
     wait_for_health(folder);
@@ -328,7 +329,7 @@ fn run(server: &Server, folder: &Folder, applications: &mut [Application; 3]) {
     for id in all.iter().flat_map(|one| &one.done) {
         assert!(done.contains(id), "{id} was responded to and not done");
     }
-    // A disturbance meets at most what each client has open.
+    // A disturbance affects at most the open request of each client.
     let cut: usize = all.iter().map(|one| one.cut).sum();
     let closed: usize = all.iter().map(|one| one.closed).sum();
     println!("{cut} responses were cut off, {closed} connections closed without a byte of one");

@@ -1,5 +1,6 @@
-//! `pinion why`: what it says is what a server sends (most cases are in the modules about the
-//! responses themselves, see `Matrix::explained`), and where it says that something comes from.
+//! `pinion why`: its explanation agrees with the responses of a server (most cases are in the
+//! modules about the responses themselves, see `Matrix::explained`), and names the sources of a
+//! response.
 
 use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::folder::Folder;
@@ -13,14 +14,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs it in words.
+/// Runs it with text output.
 fn why(source: &Path, words: &[&str]) -> Ended {
     let source = source.to_str().expect("a path in UTF-8");
     let arguments: Vec<&str> = ["why", source].into_iter().chain(words.iter().copied()).collect();
     run(&arguments)
 }
 
-/// Its document.
+/// Returns its JSON document.
 #[track_caller]
 fn document(source: &Path, words: &[&str]) -> Value {
     let ended = why(source, &[words, &["--json"]].concat());
@@ -29,7 +30,7 @@ fn document(source: &Path, words: &[&str]) -> Value {
     serde_json::from_str(&ended.stdout).expect("a document")
 }
 
-/// A site with rules of every kind.
+/// Creates a site with rules of every kind.
 fn site() -> Folder {
     let folder = Folder::new("why");
     for file in ["index.html", "about.html", "app.html", "closed.html", "docs/index.html"] {
@@ -54,13 +55,13 @@ fn site() -> Folder {
     folder
 }
 
-/// What a server without flags serves from this source.
+/// Returns the description of a server without flags for this source.
 fn served(folder: &Folder, source: &Path) -> Served {
     let socket = folder.join("control/pinion.sock");
     Served { source: source.to_owned(), flags: Vec::new(), socket }
 }
 
-/// The steps in words: number, name, and the line of the rule.
+/// Returns the steps in words: number, name, and the line of the rule.
 fn steps(told: &Value) -> Vec<String> {
     let steps = told["steps"].as_array().expect("steps");
     let shown = |step: &Value| {
@@ -177,7 +178,7 @@ fn problem_details_are_explained_as_built_in() {
     assert_ne!(told["codings"].as_array().expect("codings").len(), 0);
 }
 
-/// The value of a header, if it is there.
+/// Returns the value of a header, if it is present.
 fn value(told: &Value, name: &Value) -> Option<String> {
     let headers = told["headers"].as_array().expect("headers");
     let found = headers.iter().find(|header| header["name"] == *name)?;
@@ -217,7 +218,7 @@ fn a_header_changes_without_the_line_that_it_comes_from() {
             |header: &&Value| header["source"] == "rule" && header["name"] != "Location";
         for header in told["headers"].as_array().expect("headers") {
             let name = &header["name"];
-            // An entity tag is that of a type, too.
+            // An entity tag depends on the type, too.
             let differs = *name == "Date" || *name == "ETag";
             let is_same = differs || value(&told, name) == value(&without, name);
             assert_eq!(is_same, !is_by_rule(&header), "{url} {header}");
@@ -368,7 +369,7 @@ fn what_is_no_url_is_refused_and_odd_bytes_are_escaped() {
     assert!(ended.stdout.contains("there is no /\\xFF\\x1B[2J\n"), "{}", ended.stdout);
 }
 
-/// The block behind a sentence of a document.
+/// Returns the block that begins with a text of a document.
 #[track_caller]
 fn block<'d>(document: &'d str, begin: &str) -> &'d str {
     let block = document.split("```text\n").skip(1).find(|block| block.starts_with(begin));

@@ -1,4 +1,4 @@
-//! A server that was started just now and has answered once.
+//! A server that was just started and has responded once.
 
 use super::cost;
 use crate::process;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take until it answers, before it counts as broken.
+/// The time limit for the first response of a server.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// A server on a free port of this machine; it ends when this is dropped.
@@ -20,12 +20,13 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// Starts it with `site` and gives the time until it has answered for `path`.
+    /// Starts a server with `site` and returns it with the time until the first response for
+    /// `path`.
     pub(crate) fn start(pinion: &Path, site: &Path, path: &str) -> Result<(Self, Duration)> {
         Self::start_with(pinion, site, path, &[])
     }
 
-    /// The same with more flags.
+    /// Does the same with more flags.
     pub(crate) fn start_with(
         pinion: &Path,
         site: &Path,
@@ -54,12 +55,12 @@ impl Started {
         Ok((server, took))
     }
 
-    /// Where it listens.
+    /// Returns the address of its listener.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The whole answer to a request, on a connection of its own.
+    /// Returns the whole response to a request, on a connection of its own.
     pub(crate) fn ask(&self, path: &str) -> Result<Vec<u8>> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_read_timeout(Some(ANSWER_MAX))?;
@@ -69,7 +70,7 @@ impl Started {
         Ok(answer)
     }
 
-    /// The whole answer to a request with content, on a connection of its own.
+    /// Returns the whole response to a request with content, on a connection of its own.
     pub(crate) fn post(&self, path: &str, media_type: &str, content: &[u8]) -> Result<Vec<u8>> {
         let mut stream = TcpStream::connect(self.address)?;
         write!(
@@ -84,8 +85,8 @@ impl Started {
         Ok(answer)
     }
 
-    /// Bytes of memory that it has resident for itself alone: not what it has mapped of files,
-    /// which the kernel takes back when it wants to.
+    /// Returns the bytes of its resident anonymous memory, without mapped files, whose memory the
+    /// kernel can reclaim.
     pub(crate) fn own_bytes(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         cost::bytes_in(&status, "RssAnon").context("the kernel does not say")
@@ -94,7 +95,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

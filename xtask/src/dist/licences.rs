@@ -1,4 +1,4 @@
-//! The licences of all that is linked into the program, as its makers wrote them.
+//! The licence texts of everything that is linked into the program, as their authors wrote them.
 
 use super::package::Package;
 use crate::components::{BUNDLED, Component, Key, Program};
@@ -10,22 +10,23 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// How the names of such files begin, in capitals.
+/// The first letters of the names of such files, in capitals.
 const NAMES: [&str; 6] = ["COPYING", "COPYRIGHT", "LICENCE", "LICENSE", "NOTICE", "UNLICENSE"];
 
-/// Kinds of files that are something else, whatever their name is.
+/// Extensions of files that are no licences, whatever their names.
 const OTHERS: [&str; 5] = [".c", ".h", ".json", ".rs", ".toml"];
 
-/// Folders of what is not linked.
+/// Folders of files that are not linked.
 const UNUSED: [&str; 4] = ["benches/", "examples/", "fuzz/", "tests/"];
 
-/// Crates that come without a text, and the one by the same people from the same place that has it.
+/// Crates that come without a text, and the crate of the same authors from the same repository that
+/// has it.
 const TEXT_OF: [(&str, &str); 2] = [("alloc-stdlib", "alloc-no-stdlib"), ("mlua-sys", "mlua")];
 
-/// What the GNU C library says about itself, where Debian keeps it.
+/// The licence of the GNU C library, at its path in Debian.
 const C_LIBRARY: &str = "/usr/share/doc/libc6-dev/copyright";
 
-/// Texts, each with those whose it is.
+/// Texts, each with the components to which it applies.
 type Texts = BTreeMap<String, BTreeSet<String>>;
 
 /// Adds all of them to a package.
@@ -37,7 +38,7 @@ pub(super) fn write(
 ) -> Result<()> {
     let text = third_party(parts)?;
     package.file(&format!("{folder}/THIRD-PARTY-LICENSES"), text.as_bytes())?;
-    // The standard library is part of every program; the compiler comes with what it says of it.
+    // The standard library is part of every program; the compiler is distributed with its licences.
     let root = process::output(Command::new("rustc").args(["--print", "sysroot"]))?;
     let standard = PathBuf::from(root.trim()).join("share/doc/rust/COPYRIGHT-library.html");
     let standard = fs::read(&standard).with_context(|| standard.display().to_string())?;
@@ -80,11 +81,11 @@ fn add(texts: &mut Texts, bytes: &[u8], owner: &str) {
     texts.entry(text.trim_matches('\n').to_owned()).or_default().insert(owner.to_owned());
 }
 
-/// The files of a crate that are texts of licences.
+/// Returns the files of a crate that are texts of licences.
 fn files(component: &Component, name: &str) -> Result<Vec<String>> {
     let bundled = BUNDLED.iter().find(|bundled| bundled.inside == name);
     let is_ours = |path: &String| match bundled {
-        // A library may leave the choice between several; the one that was made is in the table.
+        // A library may offer a choice of several licences; the table has the chosen one.
         Some(bundled) => !path.contains('/') || path == bundled.licence_file,
         None => true,
     };
@@ -154,7 +155,8 @@ mod tests {
         ] {
             assert!(text.contains(word), "{word}");
         }
-        // Neither what only builds, nor the choice that was not made.
+        // The text has neither crates that are only used by the build, nor the licence that was not
+        // chosen.
         assert!(!text.contains("    syn ") && !text.contains("GNU GENERAL PUBLIC LICENSE"));
     }
 }

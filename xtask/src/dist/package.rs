@@ -1,4 +1,4 @@
-//! A package: a folder that is packed into one file, the same bytes from the same files.
+//! A package: a folder that is packed into one file, with the same bytes from the same files.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result};
@@ -7,10 +7,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What time everything in a package has; the reproducible builds of other projects know it too.
+/// The variable with the time of all files in a package, as in the reproducible builds of other
+/// projects.
 const TIME: &str = "SOURCE_DATE_EPOCH";
 
-/// The name of the file that the digests stand in.
+/// The name of the file with the digests.
 pub(super) const SUMS: &str = "SHA256SUMS";
 
 /// A folder that becomes a package.
@@ -20,7 +21,7 @@ pub(super) struct Package {
 }
 
 impl Package {
-    /// An empty one below `folder`; one of this name that is there goes.
+    /// Creates an empty one below `folder`, and removes an old one with this name.
     pub(super) fn new(folder: &Path, name: &str) -> Result<Self> {
         let package = Self { folder: folder.to_owned(), name: name.to_owned() };
         let own = package.own();
@@ -31,17 +32,17 @@ impl Package {
         Ok(package)
     }
 
-    /// Adds a file that everybody can read.
+    /// Adds a file that all users can read.
     pub(super) fn file(&self, path: &str, content: &[u8]) -> Result<()> {
         self.add(path, content, 0o644)
     }
 
-    /// Adds a file that everybody can run.
+    /// Adds a file that all users can execute.
     pub(super) fn program(&self, path: &str, content: &[u8]) -> Result<()> {
         self.add(path, content, 0o755)
     }
 
-    /// The mode is the same whatever the umask is.
+    /// Adds a file with a mode that does not depend on the umask.
     fn add(&self, path: &str, content: &[u8], mode: u32) -> Result<()> {
         let path = self.own().join(path);
         let folder = path.parent().context("a file is in a folder")?;
@@ -51,8 +52,8 @@ impl Package {
             .with_context(|| path.display().to_string())
     }
 
-    /// Packs all files, sorted, as root's and of this time. Folders are not in it: unpacking it
-    /// leaves alone what a folder is that is there already, such as `/usr/local/bin`.
+    /// Packs all files, sorted, owned by root and with this time. Folders are not included:
+    /// unpacking does not change the attributes of existing folders, such as `/usr/local/bin`.
     pub(super) fn pack(&self, time: u64) -> Result<PathBuf> {
         let files = workspace::files(&self.own())?;
         let files = files.iter().map(|path| format!("{}/{path}", self.name));
@@ -69,7 +70,7 @@ impl Package {
             .arg(&list)
             .current_dir(&self.folder);
         process::output(&mut tar)?;
-        // Neither the name nor the time of the file it was.
+        // The output has neither the name nor the time of the source file.
         let mut gzip = Command::new("gzip");
         gzip.args(["--best", "--no-name", "--force"]).arg(&plain).stdin(Stdio::null());
         process::output(&mut gzip)?;
@@ -82,7 +83,7 @@ impl Package {
     }
 }
 
-/// The time of a package: the one that is asked for, or that of the last commit.
+/// Returns the time of a package: the one of the variable, or that of the last commit.
 pub(super) fn time() -> Result<u64> {
     let text = match std::env::var(TIME) {
         Ok(text) => text,
@@ -95,7 +96,7 @@ pub(super) fn time() -> Result<u64> {
     text.trim().parse().with_context(|| format!("not seconds since 1970: {text:?}"))
 }
 
-/// Writes the digests of all packages that are there, for `sha256sum --check`.
+/// Writes the digests of all packages in the folder, for `sha256sum --check`.
 pub(super) fn sum_up(folder: &Path) -> Result<()> {
     let mut packages = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {

@@ -1,12 +1,12 @@
-//! The layers of the engine: its protocols know their link and the buffers, and nothing of what
-//! calls them; the service alone tells the application of what happens on a connection; the time
-//! comes from the backend.
+//! The layers of the engine: its protocols use their link and the buffers, and no code of higher
+//! layers; only the service delivers the events of a connection to the application; the time comes
+//! from the backend.
 
 use super::Rule;
 use super::project::{File, Finding, Project};
 use super::source::Source;
 
-/// Where the protocols are, as files and as folders.
+/// The modules of the protocols, as files and as folders.
 const PROTOCOLS: [&str; 6] = [
     "crates/engine/src/byte_stream",
     "crates/engine/src/http1",
@@ -16,10 +16,10 @@ const PROTOCOLS: [&str; 6] = [
     "crates/engine/src/multiplexed",
 ];
 
-/// Where the application hears of what happens on a connection.
+/// The module that calls the application with the events of a connection.
 const SERVICE: [&str; 1] = ["crates/engine/src/service"];
 
-/// How the application hears of it.
+/// The methods for these events.
 const EVENTS: [&str; 9] = [
     "answered",
     "closed",
@@ -32,8 +32,8 @@ const EVENTS: [&str; 9] = [
     "sent",
 ];
 
-/// Where the time is read: in the backends, where the main thread waits for the workers, and where
-/// rustls asks for a ticket, which has no time.
+/// The modules that read the time: the backends, the main thread when it waits for the workers, and
+/// the tickets of rustls, whose interface has no time.
 const CLOCKS: [&str; 3] =
     ["crates/engine/src/backend", "crates/engine/src/server", "crates/engine/src/tls/tickets"];
 
@@ -46,14 +46,14 @@ pub(super) const SERVICES: Rule =
 pub(super) const CLOCK: Rule =
     Rule { name: "clock", check: other_clocks, canary: quic_with_a_clock };
 
-/// Whether a file is one of these modules, or within one.
+/// Returns whether a file is one of these modules, or within one.
 fn is_in(path: &str, modules: &[&str]) -> bool {
     let is_in_one =
         |module: &&str| path.strip_prefix(*module).is_some_and(|rest| rest.starts_with(['.', '/']));
     modules.iter().any(is_in_one)
 }
 
-/// The sources of the engine outside of these modules, without tests.
+/// Returns the sources of the engine outside of these modules, without tests.
 fn engine<'p>(
     project: &'p Project,
     without: &'p [&str],

@@ -10,7 +10,7 @@ use crate::edits::{edit, reseal};
 use crate::oracle;
 use crate::sample::{later_site, site};
 
-/// Names and contents of the corpus.
+/// Returns names and contents of the corpus.
 fn corpus() -> Vec<(String, Vec<u8>)> {
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join("archive_open");
@@ -32,7 +32,7 @@ fn archive_open() {
     }
 }
 
-/// What a reader complains about in an archive with right checks.
+/// Returns the complaints of a reader about an archive with correct checksums.
 fn complaints(bytes: &[u8]) -> BTreeSet<String> {
     match Layout::open(bytes) {
         Err(OpenError::Section { kind, .. }) => [kind.name().to_owned()].into(),
@@ -45,8 +45,9 @@ fn complaints(bytes: &[u8]) -> BTreeSet<String> {
     }
 }
 
-/// An input whose place has moved away from under it would be replayed for nothing: how many at
-/// least of each kind are about what they are named for, and what they may be about.
+/// An input whose position has moved would be replayed without effect. This test has the least
+/// number of inputs of each kind that must still damage the part in their name, and the possible
+/// parts.
 #[test]
 fn inputs_are_about_what_they_are_named_for() {
     let wholes = [site(), later_site()];

@@ -1,5 +1,5 @@
-//! Files made to mislead, every check in them right: an error that names what is wrong, never a
-//! panic, never more work than the bounds allow.
+//! Files made to mislead, with correct checksums: each gives an error that names the fault, never a
+//! panic, and never more work than the limits allow.
 
 use pinion_archive::layout::{DigestRow, MODIFIED_NONE, RecordHeader, RepresentationRow};
 use pinion_archive::{
@@ -20,7 +20,7 @@ fn section(kind: SectionKind, fault: SectionFault) -> OpenError {
     OpenError::Section { kind, fault }
 }
 
-/// The fault of the answer for a key.
+/// Returns the fault of the lookup of a key.
 fn fault_of(forge: &Forge, key: &[u8]) -> (ArchivePart, Fault) {
     let layout = forge.layout();
     let damage = look_up(&layout.view(&forge.bytes), key).expect_err("must be damaged");
@@ -46,7 +46,7 @@ fn the_header_page() {
         let forge = Forge::new().header(|header| header.sections = found.into());
         assert_eq!(open_error(&forge), OpenError::SectionCount { found });
     }
-    // A row that is in use may not be left out of the count: what follows the table is zero.
+    // A used row may not be left out of the count: the bytes after the table are zero.
     let forge = Forge::new().header(|header| header.sections = 3.into());
     assert_eq!(open_error(&forge), OpenError::HeaderReserved);
 }
@@ -70,7 +70,7 @@ fn section_bounds() {
     }
     let forge = Forge::new().row(kind, |row| row.offset += 8);
     assert_eq!(open_error(&forge), section(kind, SectionFault::Alignment));
-    // The section before grows over the next one, which then begins too early.
+    // The section before overlaps the next one, which then begins too early.
     let forge = Forge::new().row(SectionKind::INDEX, |row| row.bytes += 64);
     let error = open_error(&forge);
     assert!(matches!(error, OpenError::Section { fault: SectionFault::Overlap, .. }), "{error}");
@@ -115,8 +115,8 @@ fn section_kinds_versions_and_flags() {
     }
 }
 
-/// A second section of a known kind, of any version, would be bytes that nobody reads and that
-/// could differ between two files of one digest.
+/// A second section of a known kind, of any version, would contain unread bytes that could differ
+/// between two files with one digest.
 #[test]
 fn no_known_kind_comes_twice() {
     for kind in [
@@ -148,7 +148,7 @@ fn no_known_kind_comes_twice() {
     }
 }
 
-/// What this program skips is hashed all the same: every byte of the file counts.
+/// Sections that this program skips are hashed too: every byte of the file counts.
 #[test]
 fn skipped_sections_are_verified() {
     let skipped = [
@@ -172,7 +172,7 @@ fn skipped_sections_are_verified() {
     }
 }
 
-/// What the section says is checked beyond its digest, by whoever reads it and by `verify`.
+/// The contents of the section are checked besides its digest, by every reader and by `verify`.
 #[test]
 fn code_that_misleads() {
     type Change = fn(&mut [u8]);
@@ -235,7 +235,7 @@ fn shared_blocks() {
         (Fault::Length, |block| block[32..36].copy_from_slice(&9u32.to_le_bytes())),
         (Fault::SharedNumber, |block| block[36] = 1),
         (Fault::Syntax, |block| block[8] += 1),
-        // "Content-Type: text/html…": a line break within, and the name of another field.
+        // "Content-Type: text/html…" with a line break in it, and with the name of another field.
         (Fault::Syntax, |block| block[40 + 20] = b'\n'),
         (Fault::Syntax, |block| block[40] = b' '),
         (Fault::Syntax, |block| block[40..59].copy_from_slice(b"Transfer-Encoding: ")),
@@ -357,7 +357,7 @@ fn the_future_is_understood_as_far_as_possible() {
     let said = look_up(&layout.view(&forge.bytes), b"/hook").expect("not damaged").expect("there");
     assert_eq!(said.kind, EntryKind::Unknown(200));
 
-    // "/" is padded to 16 bytes with its target; its second form is in a coding of the future.
+    // "/" and its target are padded to 16 bytes; its second form is in an unknown coding.
     let forge = Forge::new().record(b"/", |header, rest| {
         rest[16 + 48 + 38] = 9;
         header.modified = MODIFIED_NONE.into();
@@ -401,7 +401,7 @@ fn slots_lead_nowhere() {
         });
         assert_eq!(fault_of(&forge, b"/"), (ArchivePart::Record, Fault::Outside), "{offset}");
     }
-    // Into the middle of a record: its check is that of another place.
+    // The slot leads into the middle of a record, whose checksum is that of another position.
     let forge = Forge::new().buckets(|bucket| {
         for slot in bucket.slots.iter_mut().filter(|slot| slot.get() != 0) {
             slot.set(slot.get() + 1);
@@ -410,7 +410,8 @@ fn slots_lead_nowhere() {
     assert_eq!(fault_of(&forge, b"/").0, ArchivePart::Record);
 }
 
-/// Leads to another entry's record: the path in it says so, and the answer is "no such entry".
+/// A slot leads to another entry's record: the path in the record differs, and the result is "no
+/// such entry".
 #[test]
 fn a_slot_that_leads_to_another_entry_gives_no_answer() {
     let bytes = site();
@@ -431,7 +432,7 @@ fn a_slot_that_leads_to_another_entry_gives_no_answer() {
     assert!(report.damages.iter().any(|damage| damage.fault == Fault::Count), "{report:?}");
 }
 
-/// Slots cost 8 bytes, the record that they lead to thousands: not all of them are followed.
+/// Slots cost 8 bytes, the record to which they lead thousands: not all of them are followed.
 #[test]
 fn many_ways_to_one_record_are_no_work_without_end() {
     let bytes = site();
@@ -467,15 +468,15 @@ fn digests_that_cannot_be() {
         });
         assert_eq!(parts, [ArchivePart::DigestRow, ArchivePart::Gap], "{offset} {bytes}");
     }
-    // The same body again and again would be hashed as often.
+    // Repeated rows of one body would be hashed as often.
     assert!(rows(&|rows| rows[1] = rows[0]).contains(&ArchivePart::DigestRow));
     assert!(rows(&|rows| rows.reverse()).contains(&ArchivePart::DigestRow));
-    // What no row covers is zero.
+    // Bytes that no row covers must be zero.
     assert_eq!(rows(&|rows| rows[0].bytes -= 1), [ArchivePart::Body, ArchivePart::Gap]);
     assert_eq!(rows(&|rows| rows[1].digest = [0; 32]), [ArchivePart::Body]);
 }
 
-/// The bodies' own digest has no meaning yet.
+/// The digest of the bodies is reserved.
 #[test]
 fn the_bodies_have_no_digest_as_a_whole() {
     let forge = Forge::new().row(SectionKind::BODIES, |row| row.digest[31] = 1);
@@ -485,7 +486,7 @@ fn the_bodies_have_no_digest_as_a_whole() {
 }
 
 proptest! {
-    /// Any bytes in any record, with a right check, and any slots: an answer or an error.
+    /// Any bytes in any record with a correct checksum, and any slots, give a result or an error.
     #[test]
     fn no_record_and_no_index_can_make_it_panic(
         change in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..9),
@@ -502,7 +503,7 @@ proptest! {
                     }
                 }
             });
-            // The record may be unreadable now; the next key is still to be found.
+            // The record may be unreadable now; the next key must still be found.
             if forge.bytes.is_empty() { break; }
         }
         if !slots.is_empty() {
@@ -519,7 +520,7 @@ proptest! {
         while let Ok(Some(_)) = entries.next_entry() {}
     }
 
-    /// Any bytes at all behind a right magic.
+    /// Any bytes after a correct magic.
     #[test]
     fn no_bytes_can_make_it_panic(tail in proptest::collection::vec(any::<u8>(), 0..9000)) {
         let bytes = [&b"\x89PINION\n"[..], &tail].concat();

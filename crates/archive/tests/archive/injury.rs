@@ -1,5 +1,5 @@
-//! Accidental damage: whatever happens to the bytes, an answer is the right one or an error that
-//! names the damage.
+//! Accidental damage: whatever happens to the bytes, a result is correct, or an error that names
+//! the damage.
 
 use pinion_archive::layout::{FileHeader, SectionRow};
 use pinion_archive::{Layout, OpenError, Scratch, SectionKind, verify};
@@ -8,7 +8,7 @@ use zerocopy::FromBytes;
 use crate::edits::reseal;
 use crate::sample::{KEYS, Said, everything_in, later_site, site};
 
-/// Each answer is as before, or an error.
+/// Asserts that each result is as before, or an error.
 fn assert_same_or_damage(whole: &[Said], damaged: &[Said], what: &str) {
     for (rank, (whole, damaged)) in whole.iter().zip(damaged).enumerate() {
         assert!(damaged.is_err() || damaged == whole, "{what}, answer {rank}: {damaged:?}");
@@ -95,8 +95,8 @@ fn a_file_cut_or_zeroed_after_it_was_opened_costs_answers_only() {
     }
 }
 
-/// The digest stands for the whole file: what gives the same digest and passes `verify` is the same
-/// file, even when whoever changed it made every check right again.
+/// The digest identifies the whole file: a file that has the same digest and passes `verify` is the
+/// same, even if an attacker corrected every checksum.
 #[test]
 fn a_change_shows_in_the_digest_or_in_verify() {
     let whole = site();
@@ -110,7 +110,7 @@ fn a_change_shows_in_the_digest_or_in_verify() {
             bytes[place] ^= 1 << bit;
             reseal(&mut bytes);
             if bytes == whole {
-                continue; // A check, made right again.
+                continue; // A corrected checksum.
             }
             let Ok(report) = verify(&bytes, &mut |_, _| {}) else { continue };
             renamed += usize::from(report.digest != digest);
@@ -154,7 +154,7 @@ fn a_section_of_signatures_leaves_the_digest_as_it_is() {
     assert_ne!(other.digest, digest);
 }
 
-/// A disk or a copy can put a block to the wrong place; both blocks were written well.
+/// A disk or a copy can write a block to the wrong position; both blocks are correct in themselves.
 #[test]
 fn misplaced_blocks_are_seen() {
     let whole = site();
@@ -175,7 +175,7 @@ fn misplaced_blocks_are_seen() {
     }
 }
 
-/// One damaged record costs one resource; the others go on.
+/// One damaged record affects one resource; the others stay available.
 #[test]
 fn damage_to_a_record_costs_that_resource_alone() {
     let mut bytes = site();
@@ -191,7 +191,7 @@ fn damage_to_a_record_costs_that_resource_alone() {
     assert!(report.damages.iter().any(|damage| damage.offset == records as u64));
 }
 
-/// A search that failed leaves nothing behind that could be taken for its result.
+/// A failed search leaves no data that could be mistaken for its result.
 #[test]
 fn the_scratch_is_empty_after_a_miss() {
     let bytes = site();

@@ -1,6 +1,6 @@
-//! Any bytes as an archive: what the fuzz target checks, and the replay of its corpus.
+//! Any bytes as an archive: the checks of the fuzz target, and the replay of its corpus.
 //!
-//! The first byte says how the rest is meant:
+//! The first byte selects the kind of the rest:
 //!
 //! | Byte | Meaning |
 //! |---|---|
@@ -22,7 +22,7 @@ use crate::sample::{
     look_up_fallback, previous_of, rules_of, site,
 };
 
-/// Panics when the archive room does something wrong with these bytes.
+/// Panics if the archive crate handles these bytes wrongly.
 pub(crate) fn check(data: &[u8]) {
     let Some((mode, rest)) = data.split_first() else { return };
     match mode {
@@ -73,7 +73,7 @@ fn check_seen(whole: &[u8], edited: &[u8]) {
     assert_eq!(sound, edited == whole, "verify sees every change");
 }
 
-/// Whatever an archive says is within the file and about what was asked for.
+/// Checks that all data of an archive are within the file, and belong to the requested entry.
 fn check_file(bytes: &[u8]) {
     let Ok(layout) = Layout::open(bytes) else {
         assert!(verify(bytes, &mut |_, _| {}).is_err());
@@ -108,8 +108,8 @@ fn check_file(bytes: &[u8]) {
     let _ = verify(bytes, &mut |_, _| {});
 }
 
-/// Every block says the same in every version of HTTP, in each of its parts, and the block that it
-/// was made of stands before it.
+/// Checks that every block has the same fields in every version of HTTP, in each of its parts, and
+/// that the block from which it was made precedes it.
 fn check_shared(archive: &Archive<'_>) {
     for (id, block) in (0..).map_while(|id| Some((id, archive.shared(SharedId(id)).ok()?))) {
         assert!(block.plain.is_none_or(|plain| plain.0 < id));
@@ -120,8 +120,8 @@ fn check_shared(archive: &Archive<'_>) {
     }
 }
 
-/// Every rule for fields can be read and compared with any path, and names no placeholder that its
-/// pattern has not.
+/// Checks that every rule for fields can be read and matched with any path, and uses only
+/// placeholders of its pattern.
 fn check_field_rules(rules: &FieldRules) {
     assert_eq!(rules.iter().count(), rules.len());
     assert!(rules.len() <= RULES_MAX);
@@ -140,7 +140,7 @@ fn check_field_rules(rules: &FieldRules) {
     }
 }
 
-/// Every rule can be read, and none has more captures than there is room for.
+/// Checks that every rule can be read, and that none exceeds the limit of captures.
 fn check_rules(rules: &Rules) {
     assert_eq!(rules.iter().count(), rules.len());
     assert!(rules.len() <= RULES_MAX);
@@ -163,7 +163,8 @@ fn check_rules(rules: &Rules) {
     }
 }
 
-/// The walk over all records ends, and a sound archive's index finds each of them.
+/// Checks that the iteration over all records ends, and that a sound archive's index finds each of
+/// them.
 fn check_walk(archive: &Archive<'_>) {
     let mut entries = archive.entries();
     let mut scratch = Scratch::new();
@@ -173,7 +174,7 @@ fn check_walk(archive: &Archive<'_>) {
     let _ = archive.meta().map(Iterator::count);
 }
 
-/// A page of an error is the entry of its status, and as small as promised.
+/// Checks that an error page is the entry of its status, and within the size limit.
 fn check_error_pages(archive: &Archive<'_>) {
     for status in 0..1000 {
         let Some((fields, body)) = error_page_of(archive, status) else { continue };
@@ -183,15 +184,15 @@ fn check_error_pages(archive: &Archive<'_>) {
         let entry = archive.find(format!("error:{status}").as_bytes(), &mut scratch);
         let entry = entry.expect("its page was read").expect("its page was found");
         assert_eq!((entry.kind(), entry.status()), (EntryKind::Resource, status));
-        // Of its forms no other is looked at.
+        // Only its first form is used.
         let form = entry.representation(0).expect("its page was read");
         assert_eq!(archive.shared(form.shared()).expect("its page was read").full, fields);
         assert_eq!(archive.body(&form), Ok(Some(&*body)));
     }
 }
 
-/// Assets of earlier releases rise, and each is found by its path.
-/// Whatever code there is, it is in order and can be found.
+/// Checks that assets of earlier releases are sorted and found by their paths. Code must be sorted
+/// and found too.
 fn check_code(archive: &Archive<'_>) {
     let Ok(code) = archive.code() else { return };
     assert!(code.iter().is_sorted_by(|(one, _), (next, _)| one < next));

@@ -1,4 +1,4 @@
-//! Which codings are stored.
+//! The stored codings.
 
 use std::num::NonZeroUsize;
 
@@ -37,7 +37,8 @@ fn no_codings_at_all() {
     assert_eq!(site.page("/a").codings(), [Coding::Identity]);
 }
 
-/// The same bytes as a picture, first in the list, are not tried; as a page they are.
+/// The same bytes are not compressed as a picture, which is first in the list, but they are as a
+/// page.
 #[test]
 fn a_content_is_encoded_for_the_types_that_are_tried() {
     let page = PAGE.repeat(40);
@@ -54,7 +55,7 @@ fn a_content_is_encoded_for_the_types_that_are_tried() {
     assert_eq!(site.summary.repeated_files, 2);
 }
 
-/// Whatever is told about bytes can be found in the archive.
+/// The counts of the summary agree with the archive.
 #[test]
 fn the_summary_counts_what_is_stored() {
     let page = PAGE.repeat(40);
@@ -78,7 +79,7 @@ fn the_summary_counts_what_is_stored() {
     assert!(!site.summary.slowest.is_empty());
 }
 
-/// Zopfli's is a gzip like any other, and the smallest.
+/// The output of Zopfli is valid gzip, and the smallest.
 #[test]
 fn zopfli_makes_gzip() {
     let folder = Folder::with(&[("a.html", &PAGE.repeat(40))]);
@@ -111,7 +112,7 @@ fn some_files_have_codings_of_their_own() {
         ("/a.html", &[Coding::Gzip, Coding::Brotli][..]),
         ("/art/b.html", &[Coding::Zstd]),
         ("/art/c.svg", &[Coding::Brotli]),
-        // Packed already, but named.
+        // The file is packed already, but named by a pattern.
         ("/art/d.png", &[Coding::Zstd]),
         ("/x.bin", &[]),
     ] {
@@ -124,7 +125,7 @@ fn some_files_have_codings_of_their_own() {
     assert_eq!(bodies, expected.map(|(choice, bodies)| (choice.to_owned(), bodies)));
     let unused = Warning::UnusedCodings("*.gone".into());
     assert_eq!(site.summary.warnings, [unused]);
-    // The same content in other codings is another body, whatever the order.
+    // The same content in other codings is another body, in any order.
     for threads in 1..4 {
         let options = Options { threads: NonZeroUsize::new(threads), ..options.clone() };
         assert!(built_with(&folder, &options).unwrap().bytes == site.bytes);

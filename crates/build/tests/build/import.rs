@@ -1,5 +1,5 @@
-//! Archives of kawipiko become ours. What clients get of them is tested in
-//! tests/tests/black_box/import.rs.
+//! Archives of kawipiko are imported. tests/tests/black_box/import.rs tests the responses to
+//! clients.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ fn archives() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../kawipiko/tests/archives")
 }
 
-/// The new archive, checked.
+/// Returns the checked new archive.
 fn imported(cdb: &[u8], options: &Options) -> Result<(Imported, Vec<u8>), ImportError> {
     let folder = Folder::new();
     let out = folder.join("out.pinion");
@@ -74,7 +74,7 @@ fn files_are_what_they_were() {
 fn a_damaged_content_is_named_and_nothing_is_left() {
     let folder = Folder::new();
     let mut cdb = made("site-gzip.cdb");
-    // The first gzip stream.
+    // The first gzip stream is damaged.
     let at = cdb.windows(3).position(|bytes| bytes == b"\x1f\x8b\x08").expect("one");
     cdb[at + 12] ^= 0xff;
     let error = import_file(&cdb, &options(), &folder.join("out.pinion"), &()).expect_err("damage");
@@ -86,8 +86,8 @@ fn a_damaged_content_is_named_and_nothing_is_left() {
     assert_eq!(folder.names(), Vec::<String>::new());
 }
 
-/// A database with these records; `cdb.txt` describes it. One table slot each is enough: nothing
-/// here has to be fast.
+/// Returns a database with these records; `cdb.txt` describes the format. Each table has as many
+/// slots as records, because the lookup need not be fast.
 fn database(records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut file = vec![0; 2048];
     let mut tables: BTreeMap<u8, Vec<(u32, u32)>> = BTreeMap::new();
@@ -115,7 +115,7 @@ fn database(records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// A field whose value is written out: the number of its name, and the value.
+/// Returns a field with a literal value: the number of its name, and the value.
 fn field(name: u32, value: &str) -> String {
     let digit = |value: usize| char::from(b'a' + (value % 25) as u8);
     let length = value.len();
@@ -128,7 +128,7 @@ const CONTENT_ENCODING: u32 = 0x1d;
 const CONTENT_TYPE: u32 = 0x26;
 const LOCATION: u32 = 0x3f;
 
-/// What a reference of a made-up archive is.
+/// The kind of a reference in a generated archive.
 #[derive(Clone, Debug)]
 enum Made {
     File(u8),
@@ -159,7 +159,7 @@ fn archive(references: &BTreeMap<String, Made>) -> Vec<u8> {
 }
 
 proptest! {
-    /// Whatever the references are, an archive comes of them, and files answer.
+    /// Any references give an archive in which files have responses.
     #[test]
     fn any_references_become_an_archive(
         references in prop::collection::btree_map(
@@ -197,7 +197,7 @@ fn a_hostile_archive_is_named() {
         imported(&database(&records), &options()).expect_err("an error").to_string()
     };
     let gzip = field(CONTENT_ENCODING, "gzip");
-    // Four bytes at its end say that it has 4 GiB of content.
+    // The four bytes at its end announce 4 GiB of content.
     let bomb = [&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..], &[0xff; 20]].concat();
     for (fields, content, told) in [
         (field(STATUS, "abc"), &b""[..], "record m0000001: a field value that is none"),

@@ -1,4 +1,4 @@
-//! What stands under the name of an archive is replaced only if it is an archive, or empty.
+//! A file at the path of an archive is only overwritten if it is an archive, or empty.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -55,7 +55,7 @@ fn what_is_no_file_is_never_replaced() {
 #[test]
 fn a_file_that_is_no_archive_is_replaced_by_force_alone() {
     let out = Folder::new();
-    // The first seven bytes of an archive are no archive.
+    // The first seven bytes of an archive alone are no archive.
     for content in [&b"<!doctype html>"[..], b"x", b"\x89PINION"] {
         out.file("page.html", content);
         out.link("link", "page.html");
@@ -76,7 +76,7 @@ fn a_file_that_is_no_archive_is_replaced_by_force_alone() {
 fn an_archive_and_an_empty_file_are_replaced() {
     let out = Folder::new();
     let path = out.join("site.pinion");
-    // A damaged archive, or one of another version, begins as an archive does.
+    // A damaged archive, or one of another version, has the first bytes of an archive.
     for content in [&b""[..], b"\x89PINION\n and then something else"] {
         out.file("site.pinion", content);
         publish(&path, false).unwrap();
@@ -90,7 +90,7 @@ fn an_archive_and_an_empty_file_are_replaced() {
 fn links_stay_and_their_end_is_replaced() {
     let out = Folder::new();
     out.folder("releases");
-    // Relative to the folder of the link; the first time it leads to nothing yet.
+    // The link is relative to its folder; at first its target does not exist yet.
     out.link("current/site.pinion", "../next.pinion");
     out.link("next.pinion", out.join("releases/1.pinion"));
     for _ in 0..2 {
@@ -154,14 +154,14 @@ fn drafts_that_nobody_holds_go_with_the_next_build() {
     ];
     publish(&path, false).unwrap();
     assert_eq!(out.names(), stay);
-    // Its process has ended.
+    // The process of the draft has ended.
     drop(held);
     publish(&path, false).unwrap();
     assert!(!out.names().contains(&".site.pinion.draft-3-0.tmp".to_owned()));
     assert_eq!(out.names().len(), stay.len() - 1);
 }
 
-/// Builds into the same place while it is told how far another build is.
+/// Builds into the same path during the progress reports of another build.
 struct Another<'a> {
     path: &'a Path,
     drafts: AtomicUsize,
@@ -183,7 +183,7 @@ impl Progress for Another<'_> {
 fn a_build_leaves_the_drafts_of_one_that_runs() {
     let (source, out) = (Folder::with(&[("index.html", "of the longer one")]), Folder::new());
     let path = out.join("site.pinion");
-    // What the longer one takes bodies from, and the other replaces meanwhile.
+    // The longer build reuses an archive that the other one replaces meanwhile.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
     let later = Options { now: now + 3600, ..options() };
     build_file(source.path(), &later, &path, &()).unwrap();

@@ -1,4 +1,4 @@
-//! What holds of a build whatever the archive of an earlier release holds.
+//! The laws of a build with any archive of an earlier release.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,19 +16,19 @@ use pinion_http::coding::Coding;
 
 use crate::edits::{edit, reseal};
 
-/// First byte of an input: the checks are made right again.
+/// Flag in the first byte of an input: the checksums are corrected.
 const SEALED: u8 = 1;
-/// The bits above: for how many builds an asset is taken over.
+/// The bits above: the number of builds for which an asset is kept.
 const KEEP_MAX: u8 = 3;
 /// The bit above those: files that match [`GLOB`] are assets too.
 const ALSO: u8 = 8;
 /// A name of [`earlier`] without a fingerprint.
 const GLOB: &str = "index.*";
-/// Entries of [`earlier`] that are taken over when they are kept for that many builds.
+/// Number of entries of [`earlier`] that are kept, by the number of builds.
 const TAKEN: [u64; KEEP_MAX as usize + 1] = [0, 4, 4, 5];
 
-/// A small site, and what a build makes of it after each number of builds that is kept, with
-/// fingerprints alone and with [`GLOB`] beside them.
+/// A small site, and its entries after a build for each number of builds, with fingerprints only
+/// and with [`GLOB`] in addition.
 struct Site {
     folder: PathBuf,
     earlier: Vec<u8>,
@@ -37,7 +37,7 @@ struct Site {
     whole: Vec<[Vec<u8>; 2]>,
 }
 
-/// All that an archive says of an entry, but for where it is.
+/// The data of an entry in an archive, except its position.
 #[derive(Debug, PartialEq)]
 struct Answer {
     kind: EntryKind,
@@ -53,11 +53,11 @@ struct Form {
     coding: Coding,
     etag: [u8; 22],
     fields: [Vec<u8>; 3],
-    /// None for what is not in the archive, or has another digest than it says.
+    /// `None` if the body is missing in the archive, or its digest is wrong.
     body: Option<Vec<u8>>,
 }
 
-/// `data` is a byte of how the rest is meant, then edits of the earlier archive.
+/// Checks a build. `data` is a byte of flags, then edits of the earlier archive.
 pub(crate) fn check(data: &[u8]) {
     static SITE: OnceLock<Mutex<Site>> = OnceLock::new();
     let Some((&first, edits)) = data.split_first() else { return };
@@ -68,7 +68,7 @@ pub(crate) fn check(data: &[u8]) {
     if sealed {
         reseal(&mut bytes);
     }
-    // Whoever gives an archive to a build has opened it.
+    // An archive that is given to a build was opened before.
     let Ok(layout) = Layout::open(&bytes) else { return };
     let earlier = layout.view(&bytes);
     match site.build(&[earlier], keep, also) {
@@ -82,8 +82,8 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// The new archive is sound, the site in it is that of a build without the earlier one, and what
-/// else it has answers as it did there.
+/// Checks that the new archive is sound, that the site in it is that of a build without the earlier
+/// one, and that its other entries are those of the earlier archive.
 fn check_new(site: &Site, earlier: &Archive<'_>, new: &[u8], keep: u16) {
     let report = verify(new, &mut |_, _| {}).expect("an archive");
     assert!(report.is_sound(), "{:?}", report.damages);
@@ -173,7 +173,7 @@ impl Site {
         site
     }
 
-    /// Assets taken over, and the new archive.
+    /// Returns the number of kept assets, and the new archive.
     fn build(
         &self,
         earlier: &[Archive<'_>],
@@ -194,7 +194,8 @@ impl Site {
     }
 }
 
-/// Assets of every kind, and what is none although its name looks like one.
+/// Returns an archive with assets of every kind, and files that are none although their names
+/// resemble them.
 fn earlier() -> Vec<u8> {
     let mut w = Writer::new(Cursor::new(Vec::new())).expect("memory");
     let script = block(&mut w, "text/javascript", None);

@@ -1,4 +1,4 @@
-//! What a build takes over from earlier ones, and that it never shows.
+//! The reuse of earlier builds, which must never affect the result.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::folder::Folder;
 use crate::reader::options;
 
-/// Late enough that no file of this test counts as changed just now.
+/// Returns options with a time so late that no file of this test counts as just changed.
 fn later() -> Options {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     Options { now: now as i64 + 3600, ..options() }
@@ -37,7 +37,7 @@ fn noise(bytes: u64) -> Vec<u8> {
     (0..bytes).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// An archive and what its build told.
+/// An archive and the summary of its build.
 struct Made {
     bytes: Vec<u8>,
     summary: Summary,
@@ -48,14 +48,14 @@ fn make(source: &Folder, out: &Path, options: &Options) -> Made {
     Made { bytes: fs::read(out).unwrap(), summary }
 }
 
-/// The same, by a build that knows nothing of earlier ones.
+/// Returns the archive of a build without reuse.
 fn anew(source: &Folder, options: &Options) -> Vec<u8> {
     let out = Folder::new();
     let options = Options { reuse: false, reuse_from: Vec::new(), ..options.clone() };
     make(source, &out.join("site.pinion"), &options).bytes
 }
 
-/// What a file of fingerprints has behind its rows.
+/// Bytes after the rows of a file of fingerprints.
 const TRAILER_BYTES: usize = 120;
 
 fn stamps(out: &Folder) -> PathBuf {
@@ -72,9 +72,9 @@ fn an_unchanged_folder_is_not_read_again() {
     let second = make(&source, &path, &later());
     assert!(second.bytes == first.bytes);
     assert_eq!(second.summary.digest, first.summary.digest);
-    // An empty file has no body that could be taken over.
+    // An empty file has no body that could be reused.
     assert_eq!(second.summary.unread_files, second.summary.files - 1);
-    // Each content once; not the picture, which is not tried.
+    // Each content is encoded once, except the picture, which is never compressed.
     assert_eq!(second.summary.reused_codings, 2 * 103);
     let timeless = |summary: &Summary| (summary.codings.clone(), summary.repeated_bytes);
     assert_eq!(timeless(&second.summary), timeless(&first.summary));
@@ -85,14 +85,14 @@ fn what_changed_is_read_and_nothing_else() {
     let (source, out) = (site(), Folder::new());
     let path = out.join("site.pinion");
     make(&source, &path, &later());
-    // Other content of the same length, and the old time of modification.
+    // The file gets other content of the same length, and the old time of modification.
     source.file("d0/p0.html", page(0).replace("much", "very"));
     source.file("new.html", "<p>new</p>".repeat(100));
     fs::remove_file(source.join("tiny.txt")).unwrap();
     fs::rename(source.join("picture.png"), source.join("other.png")).unwrap();
     let second = make(&source, &path, &later());
     assert!(second.bytes == anew(&source, &later()));
-    // The changed one, the new one, the renamed one, the empty one.
+    // The changed, the new, the renamed and the empty file are read.
     assert_eq!(second.summary.unread_files, second.summary.files - 4);
     assert_eq!(make(&source, &path, &later()).bytes.len(), second.bytes.len());
 }
@@ -112,7 +112,7 @@ fn what_changed_just_now_is_read_again() {
     assert!(make(&source, &path, &just_now).summary.unread_files > 0);
 }
 
-/// Whatever options change, the result is that of a build from nothing.
+/// With any changed options, the result is that of a build from nothing.
 #[test]
 fn other_options_are_honoured() {
     let (source, out) = (site(), Folder::new());
@@ -137,7 +137,7 @@ fn other_options_are_honoured() {
     }
 }
 
-/// Archives from elsewhere help too, but prove what they say.
+/// Other archives are reused too, but their data are checked.
 #[test]
 fn other_archives_are_taken_from() {
     let (source, elsewhere, out) = (site(), Folder::new(), Folder::new());
@@ -148,12 +148,12 @@ fn other_archives_are_taken_from() {
     let checks = |name: &str, options: &Options, is_known: bool| {
         let made = make(&source, &out.join(name), options);
         assert!(made.bytes == anew(&source, options));
-        // One is new, and an empty one has no body that could be taken over.
+        // One file is new, and an empty one has no body that could be reused.
         let unread = if is_known { made.summary.files - 2 } else { 0 };
         assert_eq!((made.summary.unread_files, made.summary.reused_codings), (unread, 2 * 103));
         assert_eq!(made.summary.warnings, []);
     };
-    // What is beside the other archive tells which files are what they were.
+    // The file of fingerprints of the other archive tells which files are unchanged.
     checks("known.pinion", &options, true);
     checks("not-asked.pinion", &Options { reuse: false, ..options.clone() }, false);
     fs::remove_file(elsewhere.join(".old.pinion.stat")).unwrap();
@@ -196,13 +196,13 @@ fn damage_costs_time_and_nothing_else() {
         assert_eq!(made.summary.unread_files, kept, "{} bytes", bytes.len());
         let foreign = !bytes.is_empty() && bytes[0] != whole[0] && bytes[0] != 0;
         assert_eq!(made.summary.warnings.contains(&Warning::NoStamps), foreign);
-        // Behind the rows stands what the archive is, which is another file each time.
+        // After the rows is the identity of the archive, which differs each time.
         let rows = ..whole.len().saturating_sub(TRAILER_BYTES);
         assert_eq!(fs::read(stamps(&out)).unwrap()[rows] == whole[rows], !foreign);
     }
 }
 
-/// The corpus of the fuzzer, on the stable toolchain.
+/// Replays the corpus of the fuzzer with the stable toolchain.
 #[test]
 fn whatever_was_done_to_them_the_result_is_the_same() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/reuse");
@@ -214,7 +214,7 @@ fn whatever_was_done_to_them_the_result_is_the_same() {
     }
 }
 
-/// A new body may find its place in the padding between two that stay where they are.
+/// A new body may fit into the padding between two that do not move.
 #[test]
 fn a_new_file_fits_between_two_that_do_not_move() {
     for between in [1, 28, 4000] {
@@ -233,8 +233,8 @@ fn a_new_file_fits_between_two_that_do_not_move() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Files of all sizes come, go and change among others: the archive is sound, and the one of a
-    /// build from nothing.
+    /// Files of all sizes are added, removed and changed among others: the archive is sound, and
+    /// equal to that of a build from nothing.
     #[test]
     fn any_change_gives_what_a_build_from_nothing_gives(
         sizes in prop::collection::vec(size(), 6..9),
@@ -265,7 +265,8 @@ proptest! {
     }
 }
 
-/// Names that are fingerprints beside enough of their like, or because of their content (`abc`).
+/// Names that are fingerprints together with enough similar ones, or because of their content
+/// (`abc`).
 const NAMES: [&str; 10] = [
     "assets/a.57a0d79d.css",
     "assets/b.83f73b43.css",
@@ -282,8 +283,8 @@ const NAMES: [&str; 10] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whether a name is a fingerprint depends on the files beside it: as they come and go, the
-    /// archive is the one of a build from nothing, although no file is read again.
+    /// Whether a name is a fingerprint depends on the files beside it: as these are added and
+    /// removed, the archive is that of a build from nothing, although no file is read again.
     #[test]
     fn fingerprints_are_decided_as_by_a_build_from_nothing(
         rounds in prop::collection::vec(prop::collection::vec(any::<bool>(), NAMES.len()), 2..5),
@@ -308,12 +309,12 @@ proptest! {
     }
 }
 
-/// Around the sizes at which places are aligned.
+/// Generates sizes around those at which bodies are aligned.
 fn size() -> impl Strategy<Value = usize> {
     prop_oneof![3 => 1usize..200, 1 => 3000usize..5000, 3 => 63_000usize..80_000]
 }
 
-/// A file of that name which is not ours stays what it is.
+/// A foreign file with that name is not overwritten.
 #[test]
 fn a_foreign_file_of_that_name_is_not_replaced() {
     let (source, out) = (Folder::with(&[("a.html", "a")]), Folder::new());
@@ -329,7 +330,8 @@ fn a_foreign_file_of_that_name_is_not_replaced() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
 
-    /// Bytes of the older archive are changed, it is cut, or lengthened: the new one is the same.
+    /// Bytes of the older archive are changed, or it is cut or extended: the new archive is the
+    /// same.
     #[test]
     fn a_damaged_archive_never_shows(
         places in prop::collection::vec((0.0f64..1.0, 1u8..=255), 1..30),

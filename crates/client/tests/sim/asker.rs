@@ -1,4 +1,4 @@
-//! The application: starts requests that it is asked for, and notes what becomes of them.
+//! The application: starts the requested requests, and records their outcomes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -35,11 +35,11 @@ pub(crate) struct Asked {
     pub(crate) host: u8,
     pub(crate) method: &'static str,
     pub(crate) body: Vec<u8>,
-    /// The body is given in pieces.
+    /// Whether the body is given in pieces.
     pub(crate) is_in_pieces: bool,
     /// Bytes that are read at once.
     pub(crate) piece: usize,
-    /// The application loses interest after so many looks.
+    /// Whether the application closes the request after some reads.
     pub(crate) is_closed_early: bool,
 }
 
@@ -65,7 +65,7 @@ impl Asked {
             behaviour,
             method,
             body,
-            // What was given in pieces cannot be sent again.
+            // A body in pieces cannot be sent again.
             is_in_pieces: method == "POST" && random.chance(500),
             piece: random.between(1, 40_000) as usize,
             is_closed_early: random.chance(100),
@@ -105,7 +105,7 @@ impl Asked {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
     Complete { status: u16, content: Vec<u8> },
@@ -115,18 +115,18 @@ pub(crate) enum Outcome {
 
 struct Reading {
     asked: Asked,
-    /// How much of the body was given; `None` when all of it was.
+    /// The bytes of the body that were given; `None` when all of it was.
     given_bytes: Option<usize>,
     content: Vec<u8>,
     looks: u32,
 }
 
-/// See the head of the module.
+/// The application, which owns the HTTP client.
 pub(crate) struct Asker {
     pub(crate) client: HttpClient,
     pub(crate) outcomes: BTreeMap<u64, Outcome>,
     reading: HashMap<RequestId, Reading>,
-    /// When requests ended, in milliseconds.
+    /// The times at which requests ended, in milliseconds.
     pub(crate) ended_ms: Vec<u64>,
     now_ms: u64,
     connections_max: usize,
@@ -159,7 +159,7 @@ impl Asker {
         self.client.stop();
     }
 
-    /// Looks at all that has news, and does what is to be done on connections.
+    /// Processes all requests with news, and the pending actions on connections.
     fn look(&mut self, connections: &mut Connections<'_>) {
         self.now_ms = connections.now().monotonic_ms;
         loop {

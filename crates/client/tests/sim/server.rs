@@ -10,7 +10,7 @@ use pinion_brotli::{BrotliEncoder, EncoderMemory, EncoderOperation};
 use pinion_engine::backend::sim::{Client, Network, Random, Read};
 use rustix::io::Errno;
 
-/// What a server does.
+/// The behaviour of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behaviour {
     Length,
@@ -20,16 +20,16 @@ pub(crate) enum Behaviour {
     /// Each response closes its connection.
     Close,
     Interim,
-    /// Byte by byte.
+    /// The response is sent byte by byte.
     Slow,
     /// A few bytes at a time, or many.
     Pieces,
     Gzip,
-    /// If it was asked for, else gzip.
+    /// Brotli if the request accepts it, otherwise gzip.
     Brotli,
-    /// Leads to [`Self::Length`].
+    /// Redirects to [`Self::Length`].
     Redirect,
-    /// Responds, and closes at once without having said so.
+    /// Responds, and closes at once without announcing it.
     CloseKept,
     /// Sends more than it has announced.
     More,
@@ -47,14 +47,14 @@ pub(crate) enum Behaviour {
     Garbage,
     EndlessHead,
     Loop,
-    /// Leads to an address that is refused.
+    /// Redirects to a forbidden address.
     Astray,
     Bomb,
 }
 
 const BASE_PORT: u16 = 8000;
 
-/// What the others hear while requests wait for a server that takes its time.
+/// The error of other requests while some wait for a slow server.
 const NONE_FREE: &str = "no connection became free";
 
 impl Behaviour {
@@ -92,17 +92,17 @@ impl Behaviour {
         Self::ALL[usize::from(port - BASE_PORT)]
     }
 
-    /// Whether a request to it can have its response.
+    /// Returns whether a request to it can get its response.
     pub(crate) fn can_complete(self) -> bool {
         (self as u16) < Self::Refuse as u16
     }
 
-    /// Whether a kept connection may be dead when it is used again.
+    /// Returns whether a kept connection may be closed when it is used again.
     pub(crate) fn closes_kept(self) -> bool {
         matches!(self, Self::CloseKept | Self::More)
     }
 
-    /// What the reasons say for which a request to it fails.
+    /// Returns parts of the errors with which a request to it may fail.
     pub(crate) fn reasons(self) -> &'static [&'static str] {
         match self {
             Self::Refuse => &["connection refused"],
@@ -122,7 +122,7 @@ impl Behaviour {
     }
 }
 
-/// The content of a response to this request.
+/// Returns the content of a response to this request.
 pub(crate) fn content_of(number: u64) -> Vec<u8> {
     let bytes = [0, 1, 10, 1000, 70_000, 300_000][(number % 6) as usize];
     (0..bytes).map(|at| (at as u64 * 31 + number) as u8).collect()
@@ -149,17 +149,17 @@ pub(crate) struct Server {
     address: SocketAddr,
     behaviour: Behaviour,
     is_accepted: bool,
-    /// What has come and was not looked at.
+    /// Received bytes that are not processed yet.
     input: Vec<u8>,
     output: Vec<u8>,
     sent: usize,
-    /// What it does when all output has left.
+    /// Its action after all output has been sent.
     then: Then,
     is_over: bool,
-    /// The time at which it may send, for those that are slow.
+    /// The delay between sends of slow servers.
     pub(crate) delay_ms: u64,
     due_ms: u64,
-    /// Credentials that it must not have got.
+    /// Whether it has received credentials that are not for it.
     has_credentials: bool,
 }
 
@@ -192,14 +192,14 @@ impl Server {
         self.address
     }
 
-    /// What must hold at the end.
+    /// Checks the conditions at the end.
     pub(crate) fn check(&self) {
         // Another port is another origin.
         let is_redirected_to = self.address.ip().to_string() == "192.0.2.9";
         assert!(!(is_redirected_to && self.has_credentials), "{self:?}");
     }
 
-    /// Does what can be done now.
+    /// Performs the actions that are possible now.
     pub(crate) fn act(&mut self, network: &Network, client: Client, random: &mut Random) {
         if self.is_over {
             return;
@@ -266,7 +266,7 @@ impl Server {
         }
     }
 
-    /// Takes a whole request from the input, and makes its response.
+    /// Removes a whole request from the input, and creates its response.
     fn respond(&mut self, now_ms: u64) {
         let Some(end) = self.input.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
             return;
@@ -285,7 +285,7 @@ impl Server {
         };
         let Some((content, used)) = content else { return };
         self.input.drain(..end + 4 + used);
-        // A redirect has made it a GET.
+        // A redirect has changed the method to GET.
         if !head.starts_with("GET ") {
             assert_eq!(content.len(), field("Body-Bytes: "), "{head}");
         }
@@ -354,7 +354,7 @@ impl Server {
                     Behaviour::Reset => Then::Reset,
                     _ => Then::End,
                 };
-                // To a HEAD it is complete, so the head is cut.
+                // A response to HEAD would be complete, so the head is cut.
                 let cut = if is_head { head.as_bytes().to_vec() } else { with(head, b"some") };
                 (cut, then)
             }
@@ -376,7 +376,8 @@ impl Server {
     }
 }
 
-/// The content of a chunked body, and how long it is with its framing; `None` if it is not whole.
+/// Returns the content of a chunked body, and its length with the framing; `None` if it is
+/// incomplete.
 fn chunked(body: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (mut content, mut used) = (Vec::new(), 0);
     loop {

@@ -1,5 +1,5 @@
-//! A worker with a client on a simulated network: what the laws here and the single cases in
-//! `src/http_client/tests.rs` have in common. Servers are played by the tests.
+//! A worker with a client on a simulated network: the common code of the laws here and of the
+//! single cases in `src/http_client/tests.rs`. The tests implement the servers.
 
 use pinion_engine::Poster;
 use pinion_engine::app::App;
@@ -19,7 +19,7 @@ pub(crate) fn sim_worker<const READINESS: bool, A: App>(
     (network, worker)
 }
 
-/// Lets the worker do what is due; the time goes on by at most so many milliseconds.
+/// Lets the worker do its due work; at most so many milliseconds pass.
 pub(crate) fn pass<const READINESS: bool, A: App>(
     network: &Network,
     worker: &mut Stepped<READINESS, A>,

@@ -1,4 +1,4 @@
-//! How connections begin: what the peer speaks, by its first bytes.
+//! The beginning of connections: the protocol is recognised by the first bytes.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::on_both;
 use crate::support::{TestServer, connect, read_response};
 
-/// What comes back until the end, when `bytes` are sent so many at a time.
+/// Sends `bytes`, so many at a time, and returns all received bytes until the end.
 fn answer_to(server: &TestServer, bytes: &[u8], at_a_time: usize) -> String {
     let mut stream = server.connect();
     stream.set_nodelay(true).unwrap();
     for part in bytes.chunks(at_a_time) {
-        // The answer may come, and the connection end, before the last byte.
+        // The response may arrive, and the connection end, before the last byte was sent.
         if stream.write_all(part).is_err() {
             break;
         }
@@ -68,7 +68,7 @@ fn a_request_that_begins_like_http_2_is_a_request() {
     });
 }
 
-/// Only a connection has a preface, and a byte stream none.
+/// Only a connection has a preface, and a byte stream has none.
 #[test]
 fn what_comes_later_is_no_preface() {
     on_both(|server| {

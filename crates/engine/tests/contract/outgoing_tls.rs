@@ -1,5 +1,4 @@
-//! TLS to servers that a connection is opened to: rustls' own server at the other end, and peers
-//! that are none.
+//! Outgoing TLS connections: rustls' own server at the other end, and peers that do not speak TLS.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -18,12 +17,12 @@ use rustls::{
 
 use crate::outgoing::{REQUEST_BYTES, Upstream, echo, local, on_both, tcp};
 
-/// A certificate for `upstream.test`, and its key.
+/// Returns a certificate for `upstream.test`, and its key.
 fn certificate() -> CertifiedKey<rcgen::KeyPair> {
     generate_simple_self_signed(["upstream.test".to_owned()]).expect("a certificate")
 }
 
-/// Trusts this certificate, for a server of this name.
+/// Returns a configuration that trusts this certificate, for a server of this name.
 fn trust(certified: &CertifiedKey<rcgen::KeyPair>, name: &str) -> ConnectTls {
     let mut roots = RootCertStore::empty();
     roots.add(certified.cert.der().clone()).expect("a certificate");
@@ -36,7 +35,7 @@ fn trust(certified: &CertifiedKey<rcgen::KeyPair>, name: &str) -> ConnectTls {
     ConnectTls { config: Arc::new(config), name }
 }
 
-/// A server that sends back what it gets, over one version of TLS.
+/// Starts a server that sends back its input, over one version of TLS.
 fn serve(
     certified: &CertifiedKey<rcgen::KeyPair>,
     version: &'static SupportedProtocolVersion,
@@ -66,8 +65,8 @@ fn serve(
     upstream
 }
 
-/// What is written before the handshake is over is sent behind it, our end is heard by
-/// close_notify, and what comes behind that is read.
+/// Bytes that are written before the handshake is complete are sent after it, the client's end is
+/// received as close_notify, and bytes after that are still read.
 #[test]
 fn content_goes_both_ways_and_both_sides_end() {
     let certified = certificate();
@@ -91,12 +90,12 @@ fn a_server_with_another_name_or_an_unknown_certificate_is_refused() {
     let tls = Some(trust(&certificate(), "upstream.test"));
     on_both(
         &Upstream { tls, ..upstream },
-        // The one that is trusted has the same subject, and another key.
+        // The trusted certificate has the same subject, and another key.
         "the TLS handshake failed: invalid peer certificate: BadSignature",
     );
 }
 
-/// A server that sends this, and reads nothing.
+/// Starts a server that sends these bytes, and reads nothing.
 fn serve_bytes(bytes: &'static [u8]) -> Upstream {
     let listener: TcpListener = local();
     let upstream = tcp(listener.local_addr().expect("bound"));

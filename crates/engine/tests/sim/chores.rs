@@ -1,5 +1,5 @@
-//! Work that belongs to no exchange: timers of the application itself, messages to it, and what one
-//! exchange tells another.
+//! Work that belongs to no exchange: timers of the application itself, messages to it, and messages
+//! from one exchange to another.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const WORKER: u16 = 0;
 /// Timers of an application, and exchanges that wait for it.
 pub(crate) struct Chores {
     poster: Poster,
-    /// By the time when they are due, in milliseconds, and a number of their own.
+    /// Exchanges by the time when their alarm is due, in milliseconds, and a unique number.
     alarms: BTreeMap<(u64, u64), Address>,
     /// Alarms set so far.
     set: u64,
@@ -44,7 +44,7 @@ impl Chores {
         self.poster.post_to_app(WORKER, Box::new(to)).expect("room in the inbox");
     }
 
-    /// The application hears that message.
+    /// Handles that message in the application.
     pub(crate) fn posted(&self, message: &Message) {
         let to = *message.downcast_ref::<Address>().expect("an address");
         self.wake(to);
@@ -54,7 +54,7 @@ impl Chores {
         self.alarms.keys().next().map(|(at_ms, _)| *at_ms)
     }
 
-    /// Does what is due.
+    /// Wakes the exchanges whose alarms are due.
     pub(crate) fn pass(&mut self, now_ms: u64) {
         let later = self.alarms.split_off(&(now_ms + 1, 0));
         let due = std::mem::replace(&mut self.alarms, later);
@@ -66,12 +66,12 @@ impl Chores {
     }
 }
 
-/// An application that notes down what happens.
+/// An application that records its events.
 struct Diary {
     poster: Poster,
     alarms_ms: Vec<u64>,
     waiting: Vec<Address>,
-    /// When it was called, in milliseconds, while an alarm was due.
+    /// The times of the calls while an alarm was due, in milliseconds.
     heard_ms: Vec<u64>,
     told: Vec<&'static str>,
     passes: u32,
@@ -85,7 +85,7 @@ impl Diary {
 }
 
 impl App for Diary {
-    /// `/a` waits until somebody asks for `/b`.
+    /// `/a` waits until a request for `/b` arrives.
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         let body = match event {
             Event::Head(head) if head.target.path == b"/a" => {
@@ -138,7 +138,7 @@ fn diary<const READINESS: bool>() -> (Network, Stepped<READINESS, Diary>) {
     (network.clone(), Stepped::new(network, settings, Diary::new))
 }
 
-/// With no connection at all the worker sleeps until the alarm, and no longer.
+/// Without any connection the worker sleeps exactly until the alarm.
 fn alarms_are_heard_in_time<const READINESS: bool>() {
     let (network, mut worker) = diary::<READINESS>();
     worker.pass().expect("a pass");

@@ -1,4 +1,4 @@
-//! The application of the simulation: a handler for each [`Kind`], and the book in which every
+//! The application of the simulation: a handler for each [`Kind`], and the record in which every
 //! exchange and stream is opened once and closed once.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,25 +23,26 @@ use pinion_http::version::Version;
 use crate::ask::{Kind, mapped, mapped_offset, pattern, sum_of};
 use crate::chores::Chores;
 
-/// Bytes of content a handler asks for at a time.
+/// Bytes of content that a handler requests at a time.
 const SIP_BYTES: u64 = 700;
 /// Milliseconds after which another thread posts.
 const POST_AFTER_MS: u64 = 40;
-/// … and posts again to a handler that is nagged.
+/// Milliseconds after which it posts again to a handler of [`Kind::Nagged`].
 const NAG_AFTER_MS: u64 = 1000;
-/// Messages of a shower.
+/// Messages of [`Kind::Showered`].
 const SHOWER_MESSAGES: usize = 3 * MESSAGES_PER_PASS + 1;
 /// Milliseconds a handler waits for that message.
 const POST_PATIENCE_MS: u64 = 2000;
-/// Milliseconds an exchange waits before it gives up: longer than the engine does.
+/// Milliseconds that an exchange waits before it ends: longer than any deadline of the engine.
 const PATIENCE_MS: u64 = 600_000;
 /// Milliseconds a stream waits, for which the engine has no deadline of its own.
 const STREAM_PATIENCE_MS: u64 = 45_000;
 
-/// Which exchange or stream: slot and generation of its connection, and its number there.
+/// The identity of an exchange or stream: slot and generation of its connection, and its number
+/// there.
 type Key = (u32, u64, u32);
 
-/// An exchange or a stream that the engine has told us of and that has not ended.
+/// An exchange or a stream that the engine has begun and that has not ended.
 enum Job {
     Echo,
     Sum {
@@ -56,7 +57,7 @@ enum Job {
     Nagged {
         content: Vec<u8>,
     },
-    /// `file_from`: where the content stands in the mapped file, if it does.
+    /// `file_from` is the offset of the content in the mapped file, if it is there.
     Fill {
         content: Vec<u8>,
         at: usize,
@@ -81,26 +82,26 @@ pub(crate) struct Post {
     pub(crate) to: Address,
 }
 
-/// See the module's head.
+/// The application, with the open exchanges and streams.
 pub(crate) struct Handlers {
     pub(crate) poster: Poster,
     chores: Chores,
-    /// To be posted when their time has come.
+    /// Messages to be posted at their times.
     pub(crate) posts: Vec<Post>,
     mapping: Arc<Mapping>,
-    /// The file behind it.
+    /// The file of the mapping.
     file: Arc<File>,
     mapping_id: Option<MappingId>,
     jobs: BTreeMap<Key, Job>,
-    /// Those of them that know that the server stops.
+    /// Exchanges and streams that have received the event that the server stops.
     told: BTreeSet<Key>,
-    /// Those that know that their clients send no more.
+    /// Those that have received the event that their clients send no more.
     left: BTreeSet<Key>,
-    /// Messages delivered to exchanges in this pass.
+    /// Messages that exchanges have received in this pass.
     heard_in_pass: usize,
-    /// Exchanges and streams begun.
+    /// Exchanges and streams that have begun.
     pub(crate) begun: u64,
-    /// … ended by an answer, by us, or by `Gone`.
+    /// Exchanges and streams that have ended by a response, by the application, or by `Gone`.
     pub(crate) ended: u64,
     /// Connections that ended as a flood.
     pub(crate) floods: u64,
@@ -130,7 +131,7 @@ impl Handlers {
         assert!(self.jobs.insert(key, job).is_none(), "{key:?} began twice");
     }
 
-    /// Whether a connection has any exchange, or is a stream.
+    /// Returns whether a connection has any exchange, or is a stream.
     fn has_any(&self, (slot, generation, _): Key) -> bool {
         self.jobs.range((slot, generation, 0)..=(slot, generation, u32::MAX)).next().is_some()
     }
@@ -141,7 +142,7 @@ impl Handlers {
         self.ended += 1;
     }
 
-    /// An exchange or a stream has begun.
+    /// Records that an exchange or a stream has begun.
     fn begins(&mut self, key: Key, stopping: bool) {
         self.open(key, Job::Stream);
         if stopping {
@@ -149,13 +150,13 @@ impl Handlers {
         }
     }
 
-    /// It hears that the server stops.
+    /// Records the event that the server stops.
     fn stopping(&mut self, key: Key, stopping: bool) {
         assert!(stopping, "what is said can be asked");
         assert!(self.told.insert(key), "{key:?} knows that already");
     }
 
-    /// It is over.
+    /// Records the end of an exchange or a stream.
     fn gone(&mut self, key: Key, why: Gone) {
         let fair = why != Gone::Stopping || self.told.contains(&key);
         assert!(fair, "{key:?} was never told that its time is short");
@@ -218,7 +219,7 @@ impl Handlers {
         }
     }
 
-    /// Handlers that answer later.
+    /// Begins handlers that respond later.
     fn begin_waiting(
         &mut self,
         kind: Kind,
@@ -246,7 +247,7 @@ impl Handlers {
         }
     }
 
-    /// What is done for a request of this kind from now on.
+    /// Returns the job of a request of this kind.
     fn job(
         &mut self,
         kind: Kind,
@@ -349,7 +350,7 @@ impl Handlers {
             match exchange.write(slice) {
                 ContentRoom::Free => {}
                 ContentRoom::Full => return exchange.wait(Some(PATIENCE_MS)),
-                // `Gone` follows.
+                // `Gone` is called next.
                 ContentRoom::Gone => return,
             }
         }
@@ -396,7 +397,7 @@ impl Handlers {
             Some(
                 Job::Sum { content, .. } | Job::Exact { content, .. } | Job::Nagged { content },
             ) => answer(exchange, sum_of(content, &trailers).as_bytes()),
-            // A request without content has no end of it to tell, unless it was chunked.
+            // A request without content gets no event of its end, unless it was chunked.
             _ => panic!("the end of content that nobody reads"),
         }
         self.done(key);
@@ -417,7 +418,7 @@ impl Handlers {
                 answer(exchange, &pattern(*id, 20));
                 self.done(key);
             }
-            // A worker that was held up hears of messages before it looks at deadlines.
+            // A worker that was delayed delivers messages before it checks deadlines.
             Some(Job::Deadline { .. }) => {}
             _ => panic!("a message for another exchange"),
         }
@@ -453,7 +454,7 @@ impl App for Handlers {
             },
             Event::Stopping => self.stopping(key, exchange.is_stopping()),
             Event::Refused(refusal) => {
-                // Whoever answers, the client gets the same.
+                // The client gets the same response from the application and from the engine.
                 if key.1.wrapping_add(u64::from(key.2 / 2)).is_multiple_of(2) {
                     let page = page::answer(
                         refusal.status(),
@@ -527,7 +528,7 @@ impl App for Handlers {
     }
 }
 
-/// A message names whom it was posted to.
+/// Checks that a message has the address to which it was posted.
 fn check_message(message: &Message, to: Address) {
     assert_eq!(message.downcast_ref::<Address>(), Some(&to), "a message for somebody else");
 }

@@ -1,4 +1,4 @@
-//! What a seed stands for: a shape of the backend, faults, settings, and clients with their plans.
+//! The scenario of a seed: the form of the backend, faults, settings, and clients with their plans.
 
 use pinion_engine::backend::sim::{Connect, Faults, Network, Random};
 use pinion_engine::limits::IDLE_TIMEOUT_MS;
@@ -12,34 +12,34 @@ use crate::http2;
 use crate::http3;
 use crate::reading::{Allowed, Reader};
 
-/// Index of the listener that speaks HTTP/1, of the one that speaks bytes, of the one that speaks
-/// HTTP/2 too, and of that of QUIC.
+/// Indices of the listeners: for HTTP/1, for byte streams, for HTTP/1 and HTTP/2, and for QUIC.
 const HTTP: usize = 0;
 const RAW: usize = 1;
 pub(crate) const HTTP2: usize = 2;
 const QUIC: u16 = 3;
-/// Datagrams of a thousand that may be lost without a deadline passing for that.
+/// Datagrams of a thousand that may be lost without causing a missed deadline.
 const LOSS_MAX: u32 = 10;
-/// Milliseconds by which somebody may set the wall clock at once: hours.
+/// The most milliseconds by which the wall clock may be set at once: hours.
 pub(crate) const SET_MAX_MS: u64 = 5 * 60 * 60 * 1000;
 
-/// Everything a run needs beside its chances.
+/// The parameters of a run.
 pub(crate) struct Scenario {
     pub(crate) readiness: bool,
     pub(crate) faults: Faults,
     pub(crate) settings: WorkerSettings,
     /// The first is the canary: it behaves well, and nothing breaks its connection.
     pub(crate) plans: Vec<Plan>,
-    /// Clients that speak HTTP/2.
+    /// Clients with HTTP/2.
     pub(crate) multiplexing: Vec<http2::Plan>,
-    /// Clients that speak HTTP/3; the first is a canary as well.
+    /// Clients with HTTP/3; the first is a canary as well.
     pub(crate) quic: Vec<http3::Plan>,
     pub(crate) endpoint: Endpoint,
-    /// When the server begins to drain, in milliseconds from the start.
+    /// The start of the drain, in milliseconds from the start of the run.
     pub(crate) drain_after_ms: Option<u64>,
-    /// … and the grace that follows.
+    /// The grace period of the drain, in milliseconds.
     pub(crate) grace_ms: u64,
-    /// Nothing but what clients do, or what hits them, keeps an answer from them.
+    /// Whether missing responses can only be caused by clients, or by faults of their own
+    /// connections.
     pub(crate) calm: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Endpoint {
     pub(crate) seed: u64,
     /// Bytes in place of a certificate.
     pub(crate) flight_bytes: usize,
-    /// Datagrams that one send may be cut into.
+    /// Datagrams into which one send may be split.
     pub(crate) segments_max: usize,
 }
 
@@ -62,7 +62,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the listener that it makes of a worker.
+    /// Returns the listener for a worker.
     pub(crate) fn listener(&self, network: &Network) -> SimulatedQuic {
         let Endpoint { seed, flight_bytes, segments_max } = *self;
         let clock = network.shared_clock();
@@ -71,11 +71,11 @@ impl Endpoint {
     }
 }
 
-/// More than the clients of any scenario, and than what is kept free for newcomers.
+/// More than the clients of any scenario, and the permits that are reserved for new connections.
 const CLIENTS_MAX: usize = 50;
 
 impl Scenario {
-    /// The scenario of a seed.
+    /// Returns the scenario of a seed.
     pub(crate) fn draw(random: &mut Random) -> Self {
         let leaps = random.chance(100);
         let poor = random.chance(150);
@@ -108,8 +108,8 @@ impl Scenario {
         scenario
     }
 
-    /// A fixed script for sweeps: clients of many manners, no chances, and so many bytes of
-    /// buffers if they are to be scarce.
+    /// Returns a fixed scenario for sweeps: clients with many behaviours, no chance, and optionally
+    /// a limit of buffer bytes.
     pub(crate) fn fixed(readiness: bool, faults: Faults, buffer_bytes: Option<usize>) -> Self {
         let mut random = Random::new(20);
         let mut scenario = Self::story(readiness, faults, Vec::new());
@@ -128,7 +128,7 @@ impl Scenario {
         scenario
     }
 
-    /// These clients and these faults, and nothing else.
+    /// Returns a scenario of only these clients and these faults.
     pub(crate) fn story(readiness: bool, faults: Faults, plans: Vec<Plan>) -> Self {
         Self {
             readiness,
@@ -152,11 +152,11 @@ impl Scenario {
         }
     }
 
-    /// What the laws say about clients of HTTP/3.
+    /// Returns the parameters of the laws for clients of HTTP/3.
     pub(crate) fn expectations(&self) -> http3::Expectations {
         let Faults { loss, damage, fail_at, .. } = self.faults;
         let lossy = loss + damage > LOSS_MAX;
-        // One datagram that is lost is sent again.
+        // One lost datagram is sent again.
         http3::Expectations { calm: self.calm, lossy: lossy && fail_at.is_none() }
     }
 
@@ -188,7 +188,7 @@ impl Scenario {
         }
     }
 
-    /// Whole requests, one after the other.
+    /// Returns a plan of whole requests, one after the other.
     fn orderly(&self, random: &mut Random, id: u64, ending: Ending, kinds: &[Kind]) -> Plan {
         let pace = pace(random);
         let mut script = Script::default();
@@ -196,8 +196,8 @@ impl Scenario {
             let mut request = Request::draw(random, kinds, id + n);
             let pace_is_fast = pace.gap_ms == 0;
             if matches!(request.kind, Kind::Unread | Kind::Hasty) && !pace_is_fast {
-                // A closing answer could be overtaken by the reset of a connection that still
-                // brings content two seconds later.
+                // The last response could be overtaken by the reset of a connection that still gets
+                // content two seconds later.
                 request.expects = false;
                 request.version = Version::Stays;
             }
@@ -210,7 +210,7 @@ impl Scenario {
         self.plan_of(random, script, ending, pace, Vec::new())
     }
 
-    /// The same, but the client spoils it somewhere.
+    /// Returns the same plan, but the client fails somewhere.
     fn disorderly(&self, random: &mut Random, id: u64) -> Plan {
         let mut plan = self.orderly(random, id, Ending::Leaves, &ALL);
         let after_bytes = random.below(plan.wire.len() as u64 + 1) as usize;
@@ -223,7 +223,7 @@ impl Scenario {
         plan
     }
 
-    /// A byte stream from the first byte on.
+    /// Returns a plan of a byte stream from the first byte on.
     fn raw(&self, random: &mut Random, id: u64) -> Plan {
         let content = pattern(id, random.part_of(20_000, 700));
         let mut script = Script { wire: content.clone(), ..Script::default() };
@@ -240,7 +240,8 @@ impl Scenario {
         plan
     }
 
-    /// A few requests that leave the connection open, unless it has had all it may have.
+    /// Returns a few requests that leave the connection open, unless it has reached its limit of
+    /// requests.
     fn good_requests(&self, random: &mut Random, id: u64) -> Script {
         let mut script = Script::default();
         for n in 0..random.below(3) {
@@ -251,7 +252,7 @@ impl Scenario {
         script
     }
 
-    /// Good requests, then bytes that must be refused.
+    /// Returns a plan of good requests, then bytes that must be refused.
     fn refused(&self, random: &mut Random, id: u64) -> Plan {
         let mut script = self.good_requests(random, id);
         if !script.is_over() {
@@ -264,7 +265,8 @@ impl Scenario {
         self.plan_of(random, script, Ending::Stays, pace, Vec::new())
     }
 
-    /// Good requests, then one that stops in the middle: 408 when its time is over.
+    /// Returns a plan of good requests, then one that stops in the middle and gets 408 after its
+    /// deadline.
     fn too_slow(&self, random: &mut Random, id: u64) -> Plan {
         let mut script = self.good_requests(random, id);
         if !script.is_over() {
@@ -360,7 +362,7 @@ pub(crate) const ALL: [Kind; 23] = [
     Kind::Upgrade,
 ];
 
-/// Bytes no server may take for a request, and the status that says why.
+/// Bytes that no server may accept as a request, and the status of the response.
 const REFUSED: &[(&[u8], u16)] = &[
     (b"\0\x01\x02garbage\r\n\r\n", 400),
     (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
@@ -376,7 +378,7 @@ const REFUSED: &[(&[u8], u16)] = &[
     ),
 ];
 
-/// What a client sends and must get, as it is written.
+/// The bytes of a client and the expected responses, under construction.
 #[derive(Default)]
 struct Script {
     wire: Vec<u8>,
@@ -386,7 +388,7 @@ struct Script {
 }
 
 impl Script {
-    /// Adds a request; true when nothing may follow it.
+    /// Adds a request; returns true when nothing may follow it.
     fn add(&mut self, request: &Request, settings: &WorkerSettings) -> bool {
         let (head, content) = request.wire();
         self.wire.extend_from_slice(&head);

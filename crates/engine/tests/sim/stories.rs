@@ -1,4 +1,5 @@
-//! Mistakes the simulator has found, each with its shortest story, in both shapes of the backend.
+//! Errors that the simulator has found, each with its shortest scenario, for both forms of the
+//! backend.
 
 use pinion_engine::backend::sim::{Client, Connect, Faults, Network, Random};
 use pinion_engine::limits::{
@@ -16,7 +17,7 @@ use crate::reading::{Allowed, Reader};
 use crate::run;
 use crate::scenario::{SET_MAX_MS, Scenario, settings_of_listeners};
 
-/// Bytes that a lingering connection takes in a pass, at most.
+/// The most bytes that a lingering connection reads in a pass.
 const LINGER_TURN_MAX_BYTES: usize = 64 * 1024;
 
 const AT_ONCE: Pace = Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 0 };
@@ -34,7 +35,7 @@ fn request(kind: Kind, size: u64, content: usize) -> Request {
     }
 }
 
-/// A client that sends `requests` at once.
+/// Returns the plan of a client that sends `requests` at once.
 fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
     let settings = settings_of_listeners();
     let (mut wire, mut ends, mut answers) = (Vec::new(), Vec::new(), Vec::new());
@@ -58,7 +59,7 @@ fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
     }
 }
 
-/// Runs a story with many chances of what comes first; all laws hold.
+/// Runs a story with many seeds; all laws hold.
 fn told(faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
     told_often(30, faults, plans);
 }
@@ -73,7 +74,7 @@ fn told_often(times: u64, faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
     }
 }
 
-/// Things come late, so that the end of a client overtakes what it asked for.
+/// Returns faults by which events come late, so that the end of a client overtakes its requests.
 fn late() -> Faults {
     Faults { late: 500, late_ms: 30, short: 300, ..Faults::default() }
 }
@@ -122,7 +123,7 @@ fn a_large_answer_may_take_longer_than_an_idle_connection_lives() {
 #[test]
 fn a_slow_reader_on_a_unix_socket_is_no_stalled_one() {
     told(&Faults::default(), || {
-        // It takes minutes until there is room for more.
+        // It takes minutes until the output queue has space again.
         let mut slow = plan(&[request(Kind::Mapped, 200_000, 0)], 64_000, Ending::Leaves);
         slow.connect.local = true;
         slow.pace = Pace { send_bytes: usize::MAX, read_bytes: 2000, gap_ms: 20_000 };
@@ -140,7 +141,7 @@ fn an_exchange_that_is_refused_in_the_middle_ends_once() {
         plan.wire.truncate(last_chunk);
         plan.wire.extend_from_slice(b"no chunk\r\n");
         plan.ends = vec![plan.wire.len()];
-        // The head is out when the mistake comes, so the answer must break off.
+        // The head is sent already when the error occurs, so the response must end early.
         let start = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n".to_vec();
         let body = Body::BrokenChunks(pattern(4, 300));
         let answer = Answer { start, connection: Vec::new(), body, closes: true };
@@ -152,7 +153,7 @@ fn an_exchange_that_is_refused_in_the_middle_ends_once() {
 #[test]
 fn a_deadline_taken_back_by_an_answer_does_not_end_the_send_of_it() {
     told(&Faults::default(), || {
-        // The handler of the second request sets a deadline and answers before it; the answers
+        // The handler of the second request sets a deadline and responds before it; the responses
         // wait for a client that reads now and then.
         let requests = [request(Kind::Fill, 3000, 0), request(Kind::Posted, 0, 0)];
         let mut slow = plan(&requests, 700, Ending::Leaves);
@@ -197,11 +198,11 @@ fn a_flood_of_requests_waits_for_a_client_that_reads_slowly() {
     });
 }
 
-/// A client that is never silent and never stops at the end of a request: it sends so many bytes
-/// of each at a time, and begins in the middle.
+/// Returns the plan of a client that is never silent and never stops at the end of a request: it
+/// sends so many bytes of each at a time, beginning in the middle.
 fn without_pause(kind: Kind, content: usize, requests: usize) -> Plan {
     let mut all = vec![request(kind, 1, content); requests];
-    // Longer than the others, so that no part ends where a request does.
+    // The first request is longer than the others, so that no part ends where a request does.
     all[0].id = 3_000_000_000;
     let mut plan = plan(&all, 64_000, Ending::Leaves);
     let bytes = plan.ends[1] - plan.ends[0];
@@ -227,7 +228,7 @@ fn a_head_that_drips_ends_in_time() {
         let at = plan.wire.len() - b"\r\n".len();
         plan.wire.splice(at..at, line);
         plan.ends = vec![plan.wire.len()];
-        // A byte each 25 ms: the whole would take more than 20 s.
+        // With one byte each 25 ms, the whole would take more than 20 s.
         plan.pace = Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 50 };
         plan.reader = Reader::new(vec![page(408)], Allowed::default());
         vec![plan]
@@ -237,18 +238,18 @@ fn a_head_that_drips_ends_in_time() {
 #[test]
 fn lingering_ends_although_the_peer_goes_on() {
     told_often(3, &Faults::default(), || {
-        // One that reads would see the end of the answer, and leave.
+        // A client that reads would see the end of the response, and disconnect.
         let mut plan = plan(&[], 3000, Ending::StopsReading { after_bytes: 0 });
         plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
         plan.ends = vec![plan.wire.len()];
-        // The head at once, the rest in more than five minutes.
+        // The head is sent at once, the rest in more than five minutes.
         plan.pace = Pace { send_bytes: 28, read_bytes: usize::MAX, gap_ms: 1000 };
         plan.closed_within_ms = Some(LINGER_MAX_MS);
         vec![plan]
     });
 }
 
-/// However much comes, others have their turn after as much content as of an upload that is read.
+/// However much arrives, others have their turn after as much content as of an upload that is read.
 #[test]
 fn lingering_leaves_turns_to_others() {
     fn dropped_in_a_pass<const READINESS: bool>() {
@@ -259,7 +260,7 @@ fn lingering_leaves_turns_to_others() {
         let mut worker = Stepped::<READINESS, _>::new(network.clone(), settings, make_app);
         let connect = Connect { listener: 0, window_bytes: 400_000, local: false, protected: true };
         let client = network.connect(connect);
-        // Its response comes at once, and the connection ends with it.
+        // Its response is sent at once, and the connection ends with it.
         let (head, content) = request(Kind::Unread, 10, 2 << 20).wire();
         let mut response = Vec::new();
         assert_eq!(network.send(client, &head), head.len());
@@ -275,7 +276,7 @@ fn lingering_leaves_turns_to_others() {
         let dropped: Vec<usize> = (0..50)
             .map(|_| {
                 pass();
-                // The kernel has room again for what the worker took.
+                // The kernel has space again for as many bytes as the worker has read.
                 network.send(client, &content)
             })
             .collect();
@@ -311,7 +312,7 @@ impl<const READINESS: bool> Crowd<READINESS> {
         client
     }
 
-    /// Has a client send a request and read the response. Of the content nothing comes.
+    /// Lets a client send a request and read the response. No content is sent.
     fn ask(&mut self, client: Client, kind: Kind, content: usize) {
         let (head, _) = request(kind, 10, content).wire();
         assert_eq!(self.network.send(client, &head), head.len());
@@ -329,7 +330,8 @@ impl<const READINESS: bool> Crowd<READINESS> {
     }
 }
 
-/// Connections that linger are closed before any that a client could still use.
+/// When permits run short, lingering connections are closed before any that a client could still
+/// use.
 #[test]
 fn lingering_connections_are_closed_first_when_permits_run_short() {
     const LINGERING: usize = 12;
@@ -338,7 +340,7 @@ fn lingering_connections_are_closed_first_when_permits_run_short() {
         let mut crowd = Crowd::<READINESS>::new();
         let lingering = [(); LINGERING].map(|()| crowd.connect(Kind::Unread, 2 << 20));
         let idle = [(); IDLE].map(|()| crowd.connect(Kind::Small, 0));
-        // Until then they may still read what was sent.
+        // Until then their clients may still read the sent bytes.
         crowd.network.hold_up(2 * RELIEF_STALL_MS);
         for _ in LINGERING + IDLE..Crowd::<READINESS>::PERMITS {
             crowd.connect(Kind::Small, 0);
@@ -358,7 +360,7 @@ fn connections_that_are_idle_longest_are_closed_first() {
     const USED_AGAIN: usize = 20;
     fn closed_in_order<const READINESS: bool>() {
         let mut crowd = Crowd::<READINESS>::new();
-        // One permit in 16 is kept for newcomers, and nobody has had to give way for the others.
+        // One permit in 16 is kept for new connections, and so far none was closed for others.
         let idle: Vec<Client> = (0..Crowd::<READINESS>::PERMITS - 4)
             .map(|_| {
                 crowd.network.hold_up(50);
@@ -388,7 +390,7 @@ fn connections_that_are_idle_longest_are_closed_first() {
     closed_in_order::<false>();
 }
 
-/// A byte just before each end of the patience, for five minutes.
+/// A byte arrives just before each deadline, for five minutes.
 #[test]
 fn lingering_ends_although_a_byte_comes_now_and_then() {
     const GAP_MS: u64 = LINGER_CONTENT_MS - 1000;
@@ -406,7 +408,7 @@ fn lingering_ends_although_a_byte_comes_now_and_then() {
 fn content_that_nobody_wants_and_that_drips_ends_in_time() {
     told_often(3, &Faults::default(), || {
         let mut plan = plan(&[request(Kind::Unread, 10, 9000)], 3000, Ending::Stays);
-        // The head at once, the rest in more than eight minutes.
+        // The head is sent at once, the rest in more than eight minutes.
         plan.pace = Pace { send_bytes: 8, read_bytes: usize::MAX, gap_ms: 1000 };
         plan.closed_within_ms = Some(BODY_TIMEOUT_MS + LINGER_MAX_MS);
         vec![plan]
@@ -419,7 +421,7 @@ fn content_that_drips_does_not_excuse_a_client_that_does_not_read() {
         let ending = Ending::StopsReading { after_bytes: 100 };
         let mut plan = plan(&[request(Kind::Unread, 3000, 20_000)], 500, ending);
         plan.pace = Pace { send_bytes: 80, read_bytes: usize::MAX, gap_ms: 1000 };
-        // What it has taken is looked at once in that time.
+        // The acknowledged bytes are checked once in that time.
         plan.closed_within_ms = Some(2 * SEND_STALL_MS);
         vec![plan]
     });
@@ -439,13 +441,14 @@ fn a_handler_that_is_woken_does_not_excuse_a_client_that_is_silent() {
 #[test]
 fn a_client_that_asks_and_never_reads_is_closed_in_time() {
     for readiness in [true, false] {
-        // A request each ten seconds or so, for ten minutes; the first answers fill the window.
+        // One request about every ten seconds, for ten minutes; the first responses fill the
+        // window.
         let requests = vec![request(Kind::Small, 600, 0); 60];
         let mut plan = plan(&requests, 1000, Ending::StopsReading { after_bytes: 100 });
         plan.pace = Pace { send_bytes: plan.ends[0], read_bytes: usize::MAX, gap_ms: 20_000 };
         let scenario = Scenario::story(readiness, Faults::default(), vec![plan]);
         let summary = outcome(|| run::run(scenario, &mut Random::new(1))).expect("all laws hold");
-        // The thirty seconds of a send that nobody takes are time for a few requests.
+        // The thirty seconds of a stalled send are enough for a few requests.
         assert!(summary.operations < 40, "{} operations", summary.operations);
     }
 }
@@ -463,7 +466,7 @@ fn too_much_content_takes_no_answer_back() {
     });
 }
 
-/// The backend watches over it: a client whose window never fills gets no more than its turn.
+/// The backend checks this: a client whose window never fills gets no more than its turn.
 #[test]
 fn a_stream_to_a_fast_reader_leaves_the_others_their_turn() {
     told_often(2, &Faults::default(), || {
@@ -478,7 +481,7 @@ fn many_large_answers_to_a_fast_reader_leave_the_others_their_turn() {
     });
 }
 
-/// The handlers watch over it.
+/// The handlers check this.
 #[test]
 fn many_messages_leave_the_connections_their_turn() {
     told(&Faults::default(), || {
@@ -517,8 +520,8 @@ fn a_shortage_that_does_not_end_is_a_send_that_stalls() {
     });
 }
 
-/// A client that is gone before it is taken costs those behind it nothing; when the system lacks
-/// something they wait for a moment.
+/// A client that disconnects before it is accepted does not delay those after it; if the system
+/// lacks a resource they wait for a moment.
 #[test]
 fn a_client_that_is_gone_again_holds_nobody_up() {
     let (mut gone, mut held_up) = (0, 0);
@@ -551,8 +554,9 @@ fn a_client_that_is_gone_again_holds_nobody_up() {
     assert!(gone > 10 && held_up > 10, "{gone} were gone, {held_up} times something lacked");
 }
 
-/// A worker that was stopped for longer than anybody may be silent finds all their requests at
-/// once, and more of them than one wait brings. Nobody is cut for being late: the worker was.
+/// A worker that was stopped for longer than any deadline finds the requests of all clients at
+/// once, and more of them than one wait returns. No client is disconnected, because the delay was
+/// that of the worker.
 #[test]
 fn nobody_is_cut_because_the_worker_was_held_up() {
     fn held_up<const READINESS: bool>(seed: u64) {
@@ -567,7 +571,7 @@ fn nobody_is_cut_because_the_worker_was_held_up() {
         let clients = [connect; 20].map(|connect| network.connect(connect));
         let pass = |worker: &mut Stepped<READINESS, _>, times: u32| {
             for _ in 0..times {
-                // The clients are about to act, so no pass waits.
+                // The clients will act next, so no pass waits.
                 network.act_at(Some(network.now().monotonic_ms));
                 worker.pass().expect("a pass");
             }

@@ -1,5 +1,5 @@
-//! Byte streams that wait too long: each is cut at the time that its listener sets, with the cause,
-//! and leaves nothing behind.
+//! Byte streams that wait too long: each is aborted after the timeout of its listener, with the
+//! cause, and nothing of it is left.
 
 use bytes::Bytes;
 use pinion_engine::address::Address;
@@ -21,7 +21,7 @@ const GAP_MS: u64 = 2_000;
 /// Bytes of a side that sends any.
 const BYTES: u64 = 7;
 
-/// What the two sides of a stream do.
+/// The behaviour of both sides of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Story {
     /// Neither sends, and the application reads.
@@ -34,11 +34,11 @@ enum Story {
     ServerSends,
     /// The client ends its side, and the application does not.
     HalfClosed,
-    /// A connection that is taken over by the application with its request.
+    /// A request connection that becomes a stream of the application.
     TakenOver,
 }
 
-/// Keeps its streams open and notes how they end.
+/// Keeps its streams open and records how they end.
 struct Patient {
     story: Story,
     left: u64,
@@ -75,8 +75,7 @@ impl App for Patient {
     fn pass(&mut self, _: &mut Connections<'_>) {}
 }
 
-/// Runs a story until the connection is closed. Returns the cause, and after how many milliseconds
-/// it came.
+/// Runs a story until the connection is closed. Returns the cause, and the milliseconds until it.
 fn until_gone<const READINESS: bool>(story: Story, first_byte_ms: Option<u64>) -> (Gone, u64) {
     let protocol = match story {
         Story::TakenOver => Protocol::Http(Protocols::ALL),
@@ -126,11 +125,11 @@ fn ends_when_due<const READINESS: bool>() {
     for (story, first_byte_ms, cause, due_ms) in [
         (Story::Silent, first, Gone::Stalled, FIRST_BYTE_MS),
         (Story::Silent, None, Gone::Idle, IDLE_MS),
-        // What nobody wants is not late.
+        // Unwanted input has no deadline of its first byte.
         (Story::Unread, first, Gone::Idle, IDLE_MS),
         (Story::ClientSends, first, Gone::Idle, active_ms + IDLE_MS),
         (Story::ServerSends, None, Gone::Idle, active_ms + IDLE_MS),
-        // What the server sends is no byte of the client.
+        // Bytes of the server do not count as bytes of the client.
         (Story::ServerSends, first, Gone::Stalled, FIRST_BYTE_MS),
         (Story::HalfClosed, first, Gone::Idle, IDLE_MS),
         (Story::TakenOver, first, Gone::Idle, IDLE_MS),
@@ -152,7 +151,7 @@ fn a_stream_that_waits_too_long_is_cut_with_the_cause() {
 
 const MESSAGE_BYTES: usize = 4_096;
 
-/// Sends what is posted to it to all of its streams.
+/// Sends each posted message to all of its streams.
 #[derive(Default)]
 struct Speaker {
     streams: Vec<Address>,
@@ -160,7 +159,7 @@ struct Speaker {
     cut: usize,
     over: usize,
     gone: Vec<Gone>,
-    /// All clients leave; it notes nothing more.
+    /// Whether all clients leave; then it records nothing more.
     is_over: bool,
 }
 
@@ -201,7 +200,7 @@ fn broadcasts<const READINESS: bool>(audience: usize, slow: usize, messages: usi
     let settings = WorkerSettings {
         listeners: vec![ListenerSettings::plain(Protocol::Raw)],
         connections: audience + 1,
-        // Far less than a copy for each of many would take.
+        // Far less than a copy for each stream would need.
         buffer_bytes: 20_000_000,
         ..WorkerSettings::default()
     };
@@ -234,7 +233,7 @@ fn broadcasts<const READINESS: bool>(audience: usize, slow: usize, messages: usi
             assert_eq!(came, message, "whole and in order");
         }
     }
-    // A stream that does not read is cut and told why, never sent less in silence.
+    // A stream that does not read is aborted with a reason, and never silently gets less.
     let app = worker.app();
     assert_eq!(app.gone, vec![Gone::SlowReader; slow]);
     assert_eq!((app.cut, app.over), (slow, 0));

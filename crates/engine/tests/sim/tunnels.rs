@@ -1,6 +1,5 @@
-//! Tunnels over streams of HTTP/2 and HTTP/3 (RFC 8441, RFC 9220): whatever the cuts and the
-//! windows, each side gets exactly the bytes of the other, and no deadline of requests holds for
-//! them.
+//! Tunnels over streams of HTTP/2 and HTTP/3 (RFC 8441, RFC 9220): with any cuts and windows, each
+//! side gets exactly the bytes of the other, and no deadline of requests applies to them.
 
 mod client;
 
@@ -20,19 +19,19 @@ use crate::ask::pattern;
 use crate::strict::Manner;
 use client::{Over, TunnelClient};
 
-/// Seeds of the test of chance; a step of QUIC takes longer.
+/// Seeds of the random test; a step of QUIC takes longer.
 const SEEDS: u64 = 600;
 const QUIC_SEEDS: u64 = 60;
-/// Bytes that the application asks for at a time.
+/// Bytes that the application requests at a time.
 const SIP_BYTES: u64 = 700;
-/// How long the application waits for anything to happen, in milliseconds.
+/// Milliseconds that the application waits for any event.
 const PATIENCE_MS: u64 = 4 * 3_600_000;
 
-/// Opens a tunnel for each request that asks for one. What it does there is the path:
+/// Opens a tunnel for each request for one. Its path determines the behaviour:
 ///
-/// - `/echo` sends every byte back, and ends behind the client;
-/// - `/first` sends `bye` and its end at once, and goes on to read;
-/// - `/flood` sends as much as there is room for;
+/// - `/echo` sends every byte back, and ends after the client;
+/// - `/first` sends `bye` and its end at once, and continues to read;
+/// - `/flood` sends as much as the output queue allows;
 /// - `/cut` is aborted with the first byte.
 #[derive(Default)]
 struct Tunnels {
@@ -135,7 +134,7 @@ impl App for Tunnels {
     fn pass(&mut self, _: &mut Connections<'_>) {}
 }
 
-/// What the client speaks.
+/// The protocol of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Speaks {
     Http2,
@@ -177,7 +176,8 @@ impl<const READINESS: bool> Stage<READINESS> {
         self.client.request("CONNECT", path, &[(":protocol", "echo")], false)
     }
 
-    /// Sends and reads what can be, at most so many bytes at a time, and has the server go on.
+    /// Sends and reads as much as possible, at most so many bytes at a time, and runs a pass of the
+    /// server.
     fn step(&mut self, most_bytes: usize, at_ms: Option<u64>) {
         let Self { network, worker, client } = self;
         let acts_ms = client.act(network, most_bytes);
@@ -185,7 +185,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         worker.pass().expect("a pass");
     }
 
-    /// Goes on until so.
+    /// Runs steps until the condition holds.
     #[track_caller]
     fn until(&mut self, is_so: impl Fn(&mut Self) -> bool) {
         while !is_so(self) {
@@ -202,7 +202,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         }
     }
 
-    /// Sends a few bytes, once there is room for them.
+    /// Sends a few bytes as soon as the window allows.
     fn send(&mut self, id: u64, bytes: &[u8]) {
         self.until(|stage| stage.client.data(id, bytes, false) == bytes.len());
     }
@@ -221,7 +221,8 @@ impl<const READINESS: bool> Stage<READINESS> {
     }
 }
 
-/// Tunnels that send back what comes, in any pieces, beside requests; some clients reset one.
+/// Tests tunnels that send back their input in any pieces, together with requests; some clients
+/// reset one.
 fn echoes<const READINESS: bool>(speaks: Speaks, seed: u64) {
     let random = &mut Random::new(seed);
     let faults = Faults {
@@ -294,7 +295,8 @@ fn each_side_of_a_tunnel_gets_the_bytes_of_the_other() {
     }
 }
 
-/// Neither side has to send anything before the time that the application sets, and then both can.
+/// Neither side has to send anything before the time that the application sets, and both can send
+/// afterwards.
 fn stays_silent<const READINESS: bool>(speaks: Speaks) {
     let (faults, manner) = (Faults::default(), Manner::default());
     let mut stage = Stage::<READINESS>::new(speaks, 1, faults, 64_000, manner);
@@ -320,8 +322,8 @@ fn a_silent_tunnel_lasts_as_long_as_the_application_wants() {
     }
 }
 
-/// A client that takes nothing of a tunnel keeps it as long as the application wants, and has all
-/// other streams.
+/// A client that reads nothing of a tunnel keeps it as long as the application allows, and can use
+/// all other streams.
 fn is_not_in_the_way<const READINESS: bool>(speaks: Speaks) {
     let manner = Manner { window_bytes: 20_000, gives_back: false };
     let mut stage = Stage::<READINESS>::new(speaks, 1, Faults::default(), 64_000, manner);

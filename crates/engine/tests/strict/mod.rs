@@ -1,6 +1,6 @@
-//! A client of HTTP/2 that holds the server to RFC 9113: bytes in, bytes out, no socket. What it
-//! is sent beyond its windows, out of order, or behind the end of a stream, is an error. Shared by
-//! the tests of the contract and of the simulator.
+//! A client of HTTP/2 that checks that the server obeys RFC 9113: it converts bytes to bytes,
+//! without a socket. Frames beyond its windows, out of order, or after the end of a stream, are
+//! errors. The tests of the contract and of the simulator share it.
 #![allow(dead_code, reason = "each of the two uses a part")]
 
 pub(crate) mod wire;
@@ -13,57 +13,57 @@ use pinion_http::section::FieldSection;
 
 use wire::{Frame, Kind, flag};
 
-/// Frames with an odd payload end the connection here, as any broken law does.
+/// A violation ends the connection.
 type Lawful<T = ()> = Result<T, String>;
 
-/// A window, and the payload of a frame, before anybody says otherwise (RFC 9113 §6.5.2).
+/// The initial window and maximum payload of a frame (RFC 9113 §6.5.2).
 const WINDOW_BYTES: i64 = 65_535;
 const FRAME_MAX_BYTES: usize = 16_384;
 
 /// How a stream has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The answer is complete.
+    /// The response is complete.
     Whole,
-    /// RST_STREAM with this code, without a complete answer.
+    /// RST_STREAM with this code, before a complete response.
     Reset(u32),
-    /// We have reset it.
+    /// The client has reset it.
     Left,
 }
 
-/// What has come on a stream.
+/// The received data of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     pub(crate) interim: Vec<u16>,
     pub(crate) status: Option<u16>,
-    /// Of the final head.
+    /// The fields of the final head.
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) content: Vec<u8>,
     pub(crate) trailers: Vec<(String, String)>,
     pub(crate) end: Option<End>,
-    /// The server wants no more of the request (RFC 9113 §8.1).
+    /// The server has stopped the request (RFC 9113 §8.1).
     pub(crate) told_to_stop: bool,
-    /// We have ended our side.
+    /// Whether the client has ended its side.
     pub(crate) sent_end: bool,
     head_only: bool,
-    /// DATA that the server may send, and we.
+    /// The windows of DATA for both directions.
     receive_window: i64,
     send_window: i64,
 }
 
 impl Stream {
-    /// The last value of a field of the final head.
+    /// Returns the last value of a field of the final head.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// What is set when a client begins.
+/// The settings of a client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Manner {
     /// Window of each stream for the server's DATA.
     pub(crate) window_bytes: u32,
-    /// Windows are opened again when half of them is used up.
+    /// Whether windows are opened again when half of them is used up.
     pub(crate) gives_back: bool,
 }
 
@@ -73,16 +73,16 @@ impl Default for Manner {
     }
 }
 
-/// See the module's head.
+/// A connection of a client.
 pub(crate) struct Client {
-    /// To be sent.
+    /// Bytes to be sent.
     pub(crate) out: Vec<u8>,
     pub(crate) streams: BTreeMap<u32, Stream>,
     /// Last stream and code of each GOAWAY.
     pub(crate) leaves: Vec<(u32, u32)>,
-    /// Whether the server has acknowledged our settings.
+    /// Whether the server has acknowledged the settings.
     pub(crate) settled: bool,
-    /// PING of ours that came back.
+    /// The number of acknowledged PINGs.
     pub(crate) pongs: usize,
     manner: Manner,
     input: Vec<u8>,
@@ -92,14 +92,14 @@ pub(crate) struct Client {
     next_stream: u32,
     receive_window: i64,
     send_window: i64,
-    /// Of the server: the window of a fresh stream.
+    /// The initial send window of a new stream.
     first_window: i64,
-    /// A field block of which more is to come: stream, whether it ends it, what there is.
+    /// An incomplete field block: the stream, whether it ends the stream, and the received part.
     block: Option<(u32, bool, Vec<u8>)>,
 }
 
 impl Client {
-    /// A client that has written its preface.
+    /// Creates a client that has written its preface.
     pub(crate) fn new(manner: Manner) -> Client {
         let mut out = wire::PREFACE.to_vec();
         wire::settings(&mut out, &[(wire::INITIAL_WINDOW_SIZE, manner.window_bytes)]);
@@ -122,7 +122,7 @@ impl Client {
         }
     }
 
-    /// Begins a request; `fields` stand behind the pseudo-fields. Gives its stream.
+    /// Begins a request; `fields` follow the pseudo-fields. Returns its stream.
     pub(crate) fn request(
         &mut self,
         method: &str,
@@ -146,12 +146,12 @@ impl Client {
         id
     }
 
-    /// A request without content.
+    /// Begins a request without content. Returns its stream.
     pub(crate) fn get(&mut self, path: &str) -> u32 {
         self.request("GET", path, &[], true)
     }
 
-    /// How many bytes of content may go out on a stream now.
+    /// Returns how many bytes of content may be sent on a stream now.
     pub(crate) fn room(&self, id: u32) -> usize {
         let stream = &self.streams[&id];
         let is_over = stream.end.is_some() || stream.told_to_stop || stream.sent_end;
@@ -159,15 +159,15 @@ impl Client {
         if is_over { 0 } else { window.min(FRAME_MAX_BYTES) }
     }
 
-    /// Whether less may come on a stream than a frame that counts as work.
+    /// Returns whether less may arrive on a stream than a frame that counts as work.
     pub(crate) fn is_shut(&self, id: u32) -> bool {
         const LITTLE_BYTES: i64 = 512;
         let stream = &self.streams[&id];
         stream.end.is_none() && stream.receive_window.min(self.receive_window) < LITTLE_BYTES
     }
 
-    /// Sends content, as much of `bytes` as there is room for; `end` counts for all of them. How
-    /// much that was.
+    /// Sends as much of the content `bytes` as the windows allow; `end` applies to their end.
+    /// Returns the number of sent bytes.
     pub(crate) fn data(&mut self, id: u32, bytes: &[u8], end: bool) -> usize {
         let now = self.room(id).min(bytes.len());
         let is_last = end && now == bytes.len();
@@ -201,14 +201,14 @@ impl Client {
         sent
     }
 
-    /// Ends the content with fields behind it.
+    /// Ends the content with trailers.
     pub(crate) fn trailers(&mut self, id: u32, fields: &[(&str, &str)]) {
         let all: Vec<_> = fields.iter().collect();
         wire::headers(&mut self.out, id, &all, true);
         self.streams.get_mut(&id).expect("a stream of ours").sent_end = true;
     }
 
-    /// Ends a stream that is not over.
+    /// Resets a stream that has not ended.
     pub(crate) fn reset(&mut self, id: u32) {
         let stream = self.streams.get_mut(&id).expect("a stream of ours");
         if stream.end.is_none() {
@@ -217,7 +217,7 @@ impl Client {
         }
     }
 
-    /// Lets so many bytes more come on a stream, and on the connection.
+    /// Opens the windows of a stream, and of the connection, by so many bytes.
     pub(crate) fn open_window(&mut self, id: u32, bytes: u32) {
         self.receive_window += i64::from(bytes);
         wire::number(&mut self.out, Kind::WindowUpdate, 0, bytes);
@@ -232,15 +232,15 @@ impl Client {
         wire::frame(&mut self.out, Kind::Ping, 0, 0, b"are you?");
     }
 
-    /// Whether no stream waits for anything.
+    /// Returns whether no stream waits for anything.
     pub(crate) fn is_answered(&self) -> bool {
         self.streams.values().all(|stream| stream.end.is_some())
     }
 
-    /// Takes what the server sent.
+    /// Processes received bytes.
     ///
     /// # Errors
-    /// The law that it broke.
+    /// Returns the law that they broke.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Lawful {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
@@ -326,7 +326,7 @@ impl Client {
         match stream.end {
             Some(End::Left) => {}
             Some(End::Whole) => {
-                // What we have sent meanwhile may not have come.
+                // Frames that were sent meanwhile may not have arrived.
                 require(code == wire::NO_ERROR, "an error behind a complete answer")?;
                 stream.told_to_stop = true;
             }
@@ -395,7 +395,7 @@ impl Client {
 }
 
 impl Stream {
-    /// The answer says that it is complete.
+    /// Records that the response is complete.
     fn whole(&mut self) -> Lawful {
         self.end = Some(End::Whole);
         let length = self.field("content-length").and_then(|length| length.parse().ok());
@@ -408,7 +408,7 @@ impl Stream {
     }
 }
 
-/// Opens a window again as far as it goes, once half of it is used up.
+/// Opens a window to its full size, once half of it is used up.
 fn give_back(out: &mut Vec<u8>, stream: u32, window: &mut i64, most: i64) {
     if *window <= most / 2 {
         wire::number(out, Kind::WindowUpdate, stream, (most - *window) as u32);

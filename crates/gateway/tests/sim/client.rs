@@ -1,4 +1,4 @@
-//! A simulated client of HTTP/1: it sends one request behind the other, and reads what comes.
+//! A simulated client of HTTP/1: it sends one request after the other, and reads the responses.
 
 use pinion_engine::backend::sim::{Client, Connect, Network, Random, Read};
 
@@ -15,7 +15,7 @@ pub(crate) struct Request {
     pub(crate) content: Content,
     pub(crate) is_http10: bool,
     pub(crate) is_http2: bool,
-    /// The client leaves when it has sent so many bytes.
+    /// The number of sent bytes after which the client leaves, and how.
     pub(crate) leaves: Option<(usize, Leaving)>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Request {
 pub(crate) enum Content {
     None,
     Length(usize),
-    /// With a trailer.
+    /// Chunked content with a trailer.
     Chunked(usize),
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Content {
 pub(crate) enum Leaving {
     Reset,
     Close,
-    /// It ends its side, and goes on reading.
+    /// It ends its side, and continues to read.
     End,
 }
 
@@ -68,12 +68,12 @@ impl Request {
         }
     }
 
-    /// Whether it may be sent to a server more than once (RFC 9110 §9.2.1).
+    /// Returns whether it may be sent to a server more than once (RFC 9110 §9.2.1).
     pub(crate) fn is_repeatable(&self) -> bool {
         self.content == Content::None && matches!(self.method, "GET" | "HEAD" | "OPTIONS")
     }
 
-    /// Whether a client that leaves has sent all of it before.
+    /// Returns whether a client that leaves has sent all of it before.
     pub(crate) fn is_whole_when_left(&self) -> bool {
         self.leaves.is_some_and(|(bytes, _)| bytes >= self.wire().len())
     }
@@ -102,14 +102,14 @@ impl Request {
     }
 }
 
-/// What has become of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    /// What the bytes of the response mean.
+    /// The parsed bytes of the response.
     pub(crate) reading: Reading,
-    /// How the connection has ended, if the response has not ended before.
+    /// How the connection ended, if the response did not end before.
     pub(crate) saw: Option<Read>,
-    /// The client has left.
+    /// Whether the client has left.
     pub(crate) has_left: bool,
 }
 
@@ -119,9 +119,9 @@ pub(crate) struct Actor {
     pub(crate) outcomes: Vec<Outcome>,
     connect: Connect,
     connection: Option<Client>,
-    /// All its connections.
+    /// All connections so far.
     pub(crate) connections: Vec<Client>,
-    /// The request that is sent.
+    /// The bytes of the current request.
     wire: Vec<u8>,
     sent: usize,
     received: Vec<u8>,
@@ -145,7 +145,7 @@ impl Actor {
         }
     }
 
-    /// Has so many bytes fit between the gateway and this client.
+    /// Sets the number of bytes that fit between the gateway and this client.
     pub(crate) fn over(self, window_bytes: usize) -> Self {
         Self { connect: Connect { window_bytes, ..self.connect }, ..self }
     }
@@ -154,20 +154,20 @@ impl Actor {
         self.outcomes.len() == self.requests.len()
     }
 
-    /// Returns the request that it is at.
+    /// Returns the current request.
     pub(crate) fn open(&self) -> Option<&Request> {
         self.requests.get(self.outcomes.len())
     }
 
-    /// Returns its requests and what has become of them.
+    /// Returns its requests with their outcomes.
     pub(crate) fn results(&self) -> impl Iterator<Item = (&Request, &Outcome)> {
         self.requests.iter().zip(&self.outcomes)
     }
 
-    /// Does what can be done now. Returns whether that was anything.
+    /// Performs the actions that are possible now. Returns whether there were any.
     ///
     /// # Errors
-    /// Something came that should not.
+    /// Returns an error if it received something wrong.
     pub(crate) fn act(
         &mut self,
         network: &Network,
@@ -249,7 +249,7 @@ impl Actor {
         true
     }
 
-    /// Goes on with the next request.
+    /// Continues with the next request.
     fn next(&mut self, outcome: Outcome, network: &Network, is_kept: bool) {
         self.outcomes.push(outcome);
         (self.sent, self.has_ended_side) = (0, false);
@@ -262,8 +262,8 @@ impl Actor {
     }
 }
 
-/// Whether the connection serves another request (RFC 9112 §9.3). A client of HTTP/1.0 has not
-/// asked for that.
+/// Returns whether the connection serves another request (RFC 9112 §9.3). A client of HTTP/1.0 has
+/// not requested that.
 fn is_kept(reading: &Reading) -> bool {
     let message = reading.message.as_ref();
     message

@@ -1,4 +1,4 @@
-//! A simulated client of HTTP/2: it has all its requests on one connection at once.
+//! A simulated client of HTTP/2 with all its requests on one connection at once.
 
 use pinion_engine::backend::sim::{Client, Connect, Network, Random, Read};
 
@@ -31,15 +31,15 @@ impl Http2Client {
         self.outcomes.len() == self.requests.len()
     }
 
-    /// Returns its requests and what has become of them.
+    /// Returns its requests with their outcomes.
     pub(crate) fn results(&self) -> impl Iterator<Item = (&Request, &Outcome)> {
         self.requests.iter().zip(&self.outcomes)
     }
 
-    /// Does what can be done now. Returns whether that was anything.
+    /// Performs the actions that are possible now. Returns whether there were any.
     ///
     /// # Errors
-    /// The server has broken a rule of HTTP/2.
+    /// Returns the rule of HTTP/2 that the server has broken.
     pub(crate) fn act(
         &mut self,
         network: &Network,
@@ -86,7 +86,7 @@ impl Http2Client {
         }
     }
 
-    /// Sends content as far as there is room.
+    /// Sends content as the windows allow.
     fn send_content(&mut self) {
         let Self { requests, streams, protocol, .. } = self;
         for (request, (id, sent)) in requests.iter().zip(streams) {

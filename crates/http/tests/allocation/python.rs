@@ -11,7 +11,7 @@ use pinion_http::python::scope::{Scope, ScopeProtocol};
 
 use super::{CALLS, LARGEST, with_variables};
 
-/// A frame that announces so many bytes, and has these.
+/// Returns a frame that announces so many bytes, and has these.
 fn frame(kind: u32, request: u32, bytes: usize, content: &[u8]) -> Vec<u8> {
     let bytes = u32::try_from(bytes).expect("32 bits");
     [&[kind, request, bytes].map(u32::to_le_bytes).concat(), content].concat()
@@ -32,7 +32,7 @@ fn exchange(
     }
     assert!(batch.frame().len() > 32 * 100);
     let mut content_bytes = 0;
-    // Heads come whole and in pieces.
+    // Heads arrive at once and in pieces.
     for bytes in [response.len(), 5] {
         for mut piece in response.chunks(bytes) {
             while !piece.is_empty() {
@@ -71,7 +71,7 @@ fn a_batch_takes_no_memory() {
     });
 }
 
-/// Whatever length a frame announces, and however it comes, only a head is collected.
+/// Whatever length a frame announces, and in any pieces, only a head is collected.
 #[test]
 fn frames_take_no_more_memory_than_a_head() {
     let head = [b"200 OK\nA: ", &vec![b'a'; RESPONSE_HEAD_MAX_BYTES][..]].concat();
@@ -97,7 +97,7 @@ fn frames_take_no_more_memory_than_a_head() {
                         rest = &rest[step.used..];
                     }
                 }
-                // A vector that grows has up to twice of what it needs.
+                // A growing vector has up to twice the needed capacity.
                 let most = LARGEST.get();
                 assert!(most <= 2 * RESPONSE_HEAD_MAX_BYTES, "{most} bytes for kind {kind}");
             }

@@ -1,4 +1,4 @@
-//! QPACK as ls-qpack has it: its static table, and field sections that it wrote. See
+//! QPACK compared with ls-qpack: its static table, and field sections that it wrote. See
 //! `qpack/generate.py`.
 
 use pinion_http::limits::Limits;
@@ -27,7 +27,7 @@ fn sections_of_another_implementation_are_read_as_it_means_them() {
     assert!(SECTIONS.lines().count() > STATIC_ENTRIES + 90);
 }
 
-/// What lies behind the table is no entry.
+/// An index after the table has no entry.
 #[test]
 fn the_static_table_has_as_many_entries() {
     let entry = |index: usize| [0, 0, 0xff, (index - 63) as u8];

@@ -1,4 +1,4 @@
-//! The system's allocator, counting the bytes that are in use.
+//! The system's allocator, which counts the bytes in use.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,15 +10,15 @@ static COUNTING: Counting = Counting;
 
 struct Counting;
 
-/// Bytes that the process has taken and not given back, those of Lua among them.
+/// Returns the bytes that the process has allocated and not freed, including those of Lua.
 pub(crate) fn used_bytes() -> usize {
     USED_BYTES.load(Ordering::Relaxed)
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting takes no memory.
-// What is not overridden goes through these two.
+// SAFETY: every call is passed to the system's allocator unchanged; counting allocates nothing.
+// Methods that are not overridden call these two.
 unsafe impl GlobalAlloc for Counting {
-    // SAFETY: what the trait asks of callers is all that the system's allocator asks.
+    // SAFETY: the requirements of the trait include all requirements of the system's allocator.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `alloc`.
         let block = unsafe { System.alloc(layout) };
@@ -28,7 +28,7 @@ unsafe impl GlobalAlloc for Counting {
         block
     }
 
-    // SAFETY: what the trait asks of callers: the block came from `alloc` and is not used again.
+    // SAFETY: the trait requires that the block came from `alloc` and is not used again.
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         USED_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: it came from the system's allocator, with this layout.

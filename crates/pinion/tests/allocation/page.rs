@@ -1,4 +1,4 @@
-//! A page that shows what is in the store goes from there to the connection without a copy of it.
+//! A page with data of the store sends them without a copy.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +14,9 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/front
 /// The page is longer.
 const CONTENT_BYTES_MIN: usize = 15_000;
 
-/// Calls for memory that one page makes: the tables and functions of its request in Lua, and what
-/// the commands of the store and the head of the response need. The content is none of them.
+/// The most allocations for one page: the tables and functions of its request in Lua, and the
+/// memory of the commands of the store and the head of the response. The content causes none of
+/// them.
 const PAGE_CALLS_MAX: u64 = 32;
 
 #[test]

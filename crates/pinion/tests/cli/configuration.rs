@@ -13,7 +13,7 @@ fn says(folder: &Folder, lines: &[&str]) {
     assert_eq!((run.code, run.stderr.as_str()), (2, ""));
 }
 
-/// A server does not start for one error in its configuration, and says so.
+/// Asserts that a server does not start because of one error in its configuration, and reports it.
 #[track_caller]
 fn does_not_start(folder: &Folder, hint: &str) {
     let run = run(folder, "serve");
@@ -114,7 +114,7 @@ fn what_has_no_effect_is_told_once() {
     run(&folder, "serve site --quic 127.0.0.1:0 --proxy-protocol unix").refused(2, why);
 }
 
-/// The certificate is in a table of its own, which has a place as every other one.
+/// The certificate is in a table of its own, whose position is reported.
 #[test]
 fn a_certificate_without_a_listener_is_named_where_it_is_written() {
     let folder = Folder::with_site();
@@ -129,7 +129,7 @@ fn a_certificate_without_a_listener_is_named_where_it_is_written() {
     );
 }
 
-/// What is meant is clear, so that nothing else is said to be missing.
+/// The intention is clear, so no missing keys are reported.
 #[test]
 fn a_site_in_single_brackets_is_one_error() {
     let folder = Folder::with_site();
@@ -169,7 +169,8 @@ fn a_start_that_fails_ends_with_a_line_that_says_so() {
     assert_eq!((wrong.code, last), (2, Some(expected)), "{}", wrong.stderr);
 }
 
-/// Whoever corrects one site after the other would start the server as often.
+/// If only one site was reported at a time, the operator would have to start the server once for
+/// each.
 #[test]
 fn a_start_reports_every_site_that_cannot_be_loaded() {
     let folder = Folder::with_site();
@@ -203,7 +204,7 @@ fn an_address_in_use_is_named_where_it_is_written() {
     );
     let of_file = format!("pinion: cannot start: pinion.toml:4:11: address: {used} in this line\n");
     run(&folder, "serve").refused(1, &of_file);
-    // A flag takes the place of the listeners of the file.
+    // A flag replaces the listeners of the file.
     let of_flag = format!("pinion: cannot start: {used} with --listen\n");
     run(&folder, &format!("serve --listen {address}")).refused(1, &of_flag);
 }
@@ -235,14 +236,14 @@ fn no_flag_lets_those_in_whom_the_file_keeps_out() {
     let folder = Folder::with_site();
     let listen = "[[listen]]\ntls = \"127.0.0.1:0\"\nclient-ca = \"ca\"\n";
     folder.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}"));
-    // A certificate that is not there, so that nothing is ever served.
+    // The certificate does not exist, so nothing is ever served.
     let serve = "serve pinion.toml --cert none --tls 127.0.0.1:0";
     let why = "5:13: client-ca: --tls takes the place of this listener; give --client-ca beside it";
     let refused = run(&folder, serve);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(refused.stderr.contains(why), "{}", refused.stderr);
     run(&folder, &format!("{serve} --client-ca other")).refused(1, "none: does not exist");
-    // A proxy that sends a header would be refused by a listener which does not expect it.
+    // A listener that does not expect the header would refuse a proxy that sends one.
     let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\nproxy-protocol = [\"unix\"]\n";
     folder.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}"));
     let why = "5:19: proxy-protocol: --listen takes the place of this listener; give \
@@ -317,7 +318,7 @@ fn archives_and_folders_are_opened() {
         "{}",
         damaged.text()
     );
-    // A user who may read everything sees no difference.
+    // Root can read all files and sees no difference.
     fs::set_permissions(folder.join("site"), fs::Permissions::from_mode(0o0)).expect("set");
     let is_root = fs::read_dir(folder.join("site")).is_ok();
     let lines = run(&folder, "check").text().lines().count();
@@ -325,12 +326,12 @@ fn archives_and_folders_are_opened() {
     assert_eq!(lines, if is_root { 1 } else { 2 });
 }
 
-/// A check finds the files that a build cannot read, and a site that is to be built without them
-/// is no error.
+/// A check finds the files that a build cannot read, and a site that is built without them gives no
+/// error.
 #[test]
 fn a_file_that_a_build_cannot_read_is_found() {
     let folder = Folder::with_site();
-    // Nobody can read it whole, root neither: it has more content than its size says.
+    // The file cannot be read completely, not even by root: it has more content than its size.
     symlink("/proc/version", folder.join("site/version.txt")).expect("a link");
     folder.write("site/secret.html", "secret");
     fs::set_permissions(folder.join("site/secret.html"), fs::Permissions::from_mode(0o0))
@@ -355,7 +356,7 @@ fn a_file_that_a_build_cannot_read_is_found() {
     }
 }
 
-/// `serve` and `build` take the same files.
+/// `serve` and `build` accept the same files.
 #[test]
 fn rules_beside_a_folder_are_checked_with_it() {
     let folder = Folder::with_site();
@@ -425,7 +426,7 @@ fn rules_of_folders_are_checked_with_their_places() {
     assert_eq!(document["warnings"].as_array().map(Vec::len), Some(1));
 }
 
-/// A site that knows its hosts knows which redirects lead back to it.
+/// With the hosts of a site, the check knows which redirects lead back to it.
 #[test]
 fn redirects_to_a_host_of_the_site_are_found() {
     let folder = Folder::with_site();
@@ -462,7 +463,7 @@ fn rules_beside_a_folder_are_checked_with_their_places() {
         "conf/pinion.toml:4:11: fields: conf/. is not a file",
     ];
     assert_eq!((wrong.code, wrong.text()), (2, &*(lines.join("\n") + "\n")));
-    // Two sites share them; what is wrong is told once.
+    // Two sites share the files; each error is reported once.
     let site = "[[site]]\npath = \"../site\"\nrules = [\"rules\"]\nfields = [\"fields\"]\n";
     folder.write("conf/pinion.toml", [site, "hosts = [\"a\"]\n", site].concat());
     let wrong = run(&folder, "check conf/pinion.toml");
@@ -518,7 +519,7 @@ fn flags_stand_above_the_file() {
     let of_site = of_site.unwrap_or_else(|| panic!("no line of the site: {start}"));
     assert!(of_site.ends_with(" files, snapshot until SIGHUP) for every host"), "{of_site}");
     assert_eq!(server.stop().0, Some(0));
-    // A path of the file is below its folder, a flag's below the current one.
+    // A path in the file is relative to its folder, that of a flag to the current folder.
     let server = Server::start_with(&folder, "conf/pinion.toml --server-name flag", 1);
     assert!(folder.join("conf/x.sock").exists());
     assert_eq!(server.stop().0, Some(0));
@@ -537,7 +538,7 @@ fn cache_control_is_a_value_or_switched_off() {
     };
     assert_eq!(got("false", ""), None);
     assert_eq!(got("true", "").as_deref(), Some("max-age=0, must-revalidate"));
-    // Either flag stands above either value.
+    // Each flag overrides each value.
     assert_eq!(got("false", "--cache-control no-cache").as_deref(), Some("no-cache"));
     assert_eq!(got("\"no-cache\"", "--no-cache-control"), None);
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\ncache-control = 5\n");
@@ -585,8 +586,7 @@ fn an_archive_is_checked_as_it_would_be_served() {
     assert!(cut.text().starts_with("site.pinion: "), "{}", cut.text());
 }
 
-/// What a check says about a folder and about a site of a file: what is left out, and what clients
-/// keep.
+/// A check reports omitted files and the caching of clients, for a folder and for a site of a file.
 #[test]
 fn what_is_left_out_and_what_clients_keep_is_printed() {
     let folder = Folder::with_site();

@@ -1,5 +1,5 @@
-//! `pinion import`: archives of kawipiko and configurations of other servers become ours. What is
-//! in them is tested with the room.
+//! `pinion import`: converts archives of kawipiko and configurations of other servers. Their
+//! contents are tested in the crates of the converters.
 
 use crate::folder::Folder;
 use crate::program::{build_site, members, run};
@@ -38,7 +38,7 @@ fn an_archive_is_taken_over() {
     );
     assert_eq!(run("verify site.pinion").code, 0);
     assert!(run("cat site.pinion /index.html").text().contains("<title>"));
-    // Only an archive is replaced.
+    // Only an archive is overwritten.
     folder.write("notes.txt", "notes");
     run(&format!("import {file} -o notes.txt")).refused(1, "--force");
     assert_eq!(run(&format!("import {file} -o notes.txt --force --codings zstd")).code, 0);
@@ -76,7 +76,7 @@ fn a_configuration_is_taken_over_and_nothing_is_replaced() {
     let written = String::from_utf8(folder.read("pinion.toml")).expect("UTF-8");
     assert!(written.contains("\n# 3: cron: there is no scheduler"), "{written}");
     assert_eq!(run("check").code, 0);
-    // It exists now.
+    // The file exists now.
     run("import uwsgi.ini").refused(1, "pinion.toml exists already; name another file with -o");
     folder.write("pinion.toml", "mine");
     let failed = run("import uwsgi.ini --json");

@@ -1,9 +1,10 @@
-//! Running the program and looking at what it did.
+//! Runs the program and inspects the results.
 
 use crate::folder::Folder;
 use std::process::{Command, Output, Stdio};
 
-/// The program, to be run in a folder. Nothing of the caller's environment changes its output.
+/// Returns a command for the program in a folder. The environment of the caller does not affect its
+/// output.
 pub(crate) fn command(folder: &Folder, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pinion"));
     command.args(arguments.split_whitespace());
@@ -18,7 +19,7 @@ pub(crate) fn run(folder: &Folder, arguments: &str) -> Run {
     Run::of(command(folder, arguments).output().expect("it runs"))
 }
 
-/// The verbs, as its help lists them.
+/// Returns the verbs in its help.
 pub(crate) fn verbs(folder: &Folder) -> Vec<String> {
     let help = run(folder, "help");
     let list = help.text().lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -29,13 +30,13 @@ pub(crate) fn verbs(folder: &Folder) -> Vec<String> {
     verbs
 }
 
-/// Runs it, builds `site` into `site.pinion`.
+/// Runs it to build `site` into `site.pinion`.
 pub(crate) fn build_site(folder: &Folder) {
     let run = run(folder, "build site -o site.pinion");
     assert_eq!(run.code, 0, "{}", run.stderr);
 }
 
-/// What a run left behind.
+/// The result of a run.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -59,7 +60,8 @@ impl Run {
         serde_json::from_slice(&self.stdout).expect("one JSON document")
     }
 
-    /// It failed with this code, said why in one line that contains `hint`, and wrote no data.
+    /// Asserts that it failed with this code, printed the reason in one line that contains `hint`,
+    /// and wrote no data.
     #[track_caller]
     pub(crate) fn refused(&self, code: i32, hint: &str) {
         assert_eq!(self.code, code, "{}", self.stderr);
@@ -70,7 +72,7 @@ impl Run {
     }
 }
 
-/// The members of an object, sorted.
+/// Returns the members of an object, sorted.
 pub(crate) fn members(value: &serde_json::Value) -> Vec<&str> {
     let mut members: Vec<&str> =
         value.as_object().expect("an object").keys().map(String::as_str).collect();

@@ -1,8 +1,9 @@
-//! A folder with rules, built and asked: what the plain interpreter says about its lines.
+//! Builds a folder with rules and requests its paths: a comparison with the plain interpreter of
+//! its lines.
 //!
-//! `crates/site` compares the walk of rules with the interpreter, on archives in which every rule
-//! is walked. Here the builder has decided which become entries, which come before entries, and
-//! which are walked, and nobody may notice.
+//! `crates/site` compares the evaluation of rules with the interpreter, on archives in which every
+//! rule is tried in order. Here the builder decides which rules become entries, which come before
+//! entries, and which are tried in order; the responses must not depend on that.
 
 mod asked;
 mod fields;
@@ -24,8 +25,8 @@ use proptest::prelude::*;
 use crate::asked::ask;
 use crate::interpreter::{Answer, Request, Rule, Site, resolve};
 
-/// Files, and the other paths that each answers: its folder, where that ends in a slash, and itself
-/// without its extension.
+/// Files, and the other paths of each: its folder, with a slash at its end, and itself without its
+/// extension.
 const FILES: [(&str, &[&str]); 9] = [
     ("/index.html", &["/", "/index"]),
     ("/a.html", &["/a"]),
@@ -38,23 +39,23 @@ const FILES: [(&str, &[&str]); 9] = [
     ("/b b/%.html", &["/b b/%"]),
 ];
 
-/// Pages for what is missing: file, folder, status.
+/// Fallback pages: file, folder, status.
 const FALLBACKS: [(&str, &str, u16); 3] =
     [("/_200.html", "/", 200), ("/ab/_404.txt", "/ab/", 404), ("/a/_wildcard.html", "/a/", 200)];
 
-/// A folder in the file system and what the interpreter knows of it.
+/// A folder in the file system, and its description for the interpreter.
 #[derive(Clone, Debug)]
 struct Case {
     files: BTreeSet<usize>,
     fallbacks: BTreeSet<usize>,
-    /// In the files that they come from, in the order in which those count: of [`FOLDER`], of the
-    /// root, and of one that lies beside the folder.
+    /// The rules in the files that they come from, in the order of precedence: of [`FOLDER`], of
+    /// the root, and of one that is beside the folder.
     rules: [Vec<Rule>; 3],
     single_page: bool,
     conventions: Conventions,
 }
 
-/// Which paths there are besides those of files and rules.
+/// The kinds of paths besides those of files and rules.
 #[derive(Clone, Copy, Debug)]
 struct Conventions {
     slash_redirects: bool,
@@ -65,7 +66,7 @@ struct Conventions {
 impl Conventions {
     const ALL: Conventions = Conventions { slash_redirects: true, index: true, clean_urls: true };
 
-    /// Whether a file answers this path too.
+    /// Returns whether a file has this path too.
     fn hold_for(self, alias: &str) -> bool {
         if alias.ends_with('/') { self.index } else { self.clean_urls }
     }
@@ -90,7 +91,7 @@ impl Case {
         }
     }
 
-    /// Builds it. The rules that lead to themselves, which no build takes, are taken out first.
+    /// Builds it. Rules that lead to themselves, which a build refuses, are removed first.
     fn build(&mut self) -> Vec<u8> {
         let (folder, beside) = (Temporary::new(), Temporary::new());
         for (file, _) in self.files.iter().map(|&number| FILES[number]) {
@@ -138,7 +139,7 @@ impl Case {
     }
 }
 
-/// Rules as people write them in a folder, all of which begin with it.
+/// Returns the lines of rules in a folder, all of which begin with it.
 fn lines(rules: &[Rule], folder: &str) -> String {
     rules.iter().map(|rule| line(rule, folder)).collect::<Vec<_>>().join("\n")
 }
@@ -153,7 +154,7 @@ fn line(rule: &Rule, folder: &str) -> String {
     let force = if rule.force { "!" } else { "" };
     let escaped = |text: &str| text.replace('%', "%25").replace(' ', "%20");
     let Rule { from, to, status, .. } = rule;
-    // The interpreter has targets of redirects ready for a field, and those of others decoded.
+    // The interpreter has targets of redirects ready for a field, and other targets decoded.
     let to = if (300..400).contains(status) { to.clone() } else { escaped(to) };
     let below = |path: &str| match path.strip_prefix(folder) {
         Some(rest) if !folder.is_empty() => format!(".{rest}"),
@@ -247,7 +248,7 @@ fn rule() -> impl Strategy<Value = Rule> {
     )
 }
 
-/// A rule of the folder that has some of its own: about paths and pages below it.
+/// Generates a rule of the folder with its own rules: for paths and pages below it.
 fn rule_of_folder() -> impl Strategy<Value = Rule> {
     rule().prop_map(|rule| Rule {
         host: String::new(),
@@ -278,7 +279,7 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Most sites have them all.
+/// Most sites have all of them.
 fn conventions() -> impl Strategy<Value = Conventions> {
     let holds = || prop::bool::weighted(0.75);
     (holds(), holds(), holds()).prop_map(|(slash_redirects, index, clean_urls)| Conventions {
@@ -319,7 +320,7 @@ proptest! {
             site.pages.insert("/app.single".to_owned());
         }
         let layout = Layout::open(&bytes).expect("sound");
-        // Every path of the rules and files too, not only those that were made up.
+        // Every path of the rules and files is requested too, not only generated ones.
         let exact = site.rules.iter().map(|rule| rule.from.clone());
         let exact = exact.filter(|from| !from.contains([':', '*'])).chain(site.pages.clone());
         let exact = exact.map(|path| Request {
@@ -332,7 +333,7 @@ proptest! {
             let answer = ask(&layout, &bytes, &request);
             let expected = match resolve(&site, &request) {
                 Answer::Page(_, path) if path == "/app.single" => Answer::SinglePage,
-                // A page says its file's name, and several paths have one file.
+                // The content of a page is its file's name, and several paths have one file.
                 Answer::Page(status, path) => Answer::Page(status, file_of(&path)),
                 answer => answer,
             };
@@ -342,13 +343,13 @@ proptest! {
     }
 }
 
-/// The content of the page under a path.
+/// Returns the content of the page at a path.
 fn file_of(path: &str) -> String {
     let has = |(file, aliases): &&(&str, &[&str])| *file == path || aliases.contains(&path);
     FILES.iter().find(has).expect("a page of the site").0.to_owned()
 }
 
-/// What the files of a test answer must not change unnoticed.
+/// The paths of the files of a test are those of the table.
 #[test]
 fn the_files_answer_what_the_table_says() {
     let mut case = Case {

@@ -132,7 +132,7 @@ class Stacks(unittest.TestCase):
             for a_number in number, more:
                 self.assertEqual(link.finish(a_number).status, '200')
             self.assertEqual(other.finish(waits).content, b'/wait')
-            # The loop has read the questions now, and does not answer them again.
+            # The loop has read the requests of the watchdog now, and does not answer them again.
             self.assertEqual(child.log().count('the request is over its time'), 2)
 
     def test_a_loop_that_is_blocked_again(self):
@@ -180,7 +180,7 @@ class Process(unittest.TestCase):
         self.assertEqual(child.wait(), 1)
         for text in texts:
             self.assertIn(text, child.log())
-        # No worker was told that it is ready.
+        # No worker was notified that it is ready.
         with socket.socket(socket.AF_UNIX) as stream:
             stream.settimeout(TIMEOUT_SECONDS)
             self.assertRaises(OSError, stream.connect, child.address)
@@ -194,7 +194,7 @@ class Process(unittest.TestCase):
         number = link.start('/wait')
         self.wait_for_event(child, 'wait')
         child.stop()
-        # What comes once it knows is not started: another process has it.
+        # A request that arrives after the process knows is not started: another process gets it.
         while True:
             late = link.start('/late')
             frame = link.frame()

@@ -1,4 +1,4 @@
-//! What a site answers, asked with HTTP/1.1 heads and read as a client would: against archives
+//! The responses of a site, requested with HTTP/1.1 heads and parsed like a client, from archives
 //! that the writer made in memory.
 
 mod allocation;

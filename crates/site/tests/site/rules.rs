@@ -1,4 +1,5 @@
-//! Rules, walked: what a plain interpreter says about them, and what they never do.
+//! Rules that are tried in order: a comparison with a plain interpreter, and effects that they must
+//! never have.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,8 @@ use crate::site::{Maker, Response, ask_host, resource};
 
 const SINGLE_PAGE: &str = "single page";
 
-/// An archive of a site in which no rule has become an entry. Every page has its key for content.
+/// Returns an archive of a site in which no rule has become an entry. Every page has its key as
+/// content.
 pub(crate) fn archive(site: &Site) -> Vec<u8> {
     let mut m = Maker::new();
     let html = m.shared(Role::Ordinary, 200, "text/html");
@@ -39,7 +41,7 @@ pub(crate) fn archive(site: &Site) -> Vec<u8> {
     m.finish()
 }
 
-/// Takes the text of a rule apart. The first value of a name counts, as a redirect would have it.
+/// Splits the text of a rule. The first value of a name counts, as in a redirect.
 fn with_parts<T>(rule: &Rule, then: impl FnOnce(&NewRule<'_>) -> T) -> T {
     let mut names: Vec<&str> = Vec::new();
     let mut path = Vec::new();
@@ -89,7 +91,7 @@ fn with_parts<T>(rule: &Rule, then: impl FnOnce(&NewRule<'_>) -> T) -> T {
     })
 }
 
-/// The request as it is sent: every byte of the path that is no letter or digit escaped.
+/// Sends a request, with every byte of the path that is no letter or digit escaped.
 pub(crate) fn ask(layout: &Layout, bytes: &[u8], request: &Request) -> Response {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '/';
     let path: String = request
@@ -105,7 +107,7 @@ pub(crate) fn ask(layout: &Layout, bytes: &[u8], request: &Request) -> Response 
     ask_host(layout, bytes, &format!("GET {path}{query} HTTP/1.1{fields}"), &request.host)
 }
 
-/// What a response says, in the words of the interpreter.
+/// Converts a response to that of the interpreter.
 pub(crate) fn said(response: &Response) -> Answer {
     let body = String::from_utf8_lossy(&response.body).into_owned();
     match (response.field("Location"), body.strip_prefix("fallback ")) {
@@ -117,7 +119,7 @@ pub(crate) fn said(response: &Response) -> Answer {
     }
 }
 
-/// Few names, so that paths, patterns and targets meet.
+/// Generates few names, so that paths, patterns and targets match.
 fn path() -> impl Strategy<Value = String> {
     let segment = prop_oneof![
         6 => prop_oneof!["[ab]{1,2}", "abcdefgh", "abcdefghi"],
@@ -129,7 +131,7 @@ fn path() -> impl Strategy<Value = String> {
     (proptest::collection::vec(segment, 1..4), prop::bool::weighted(0.3)).prop_map(
         |(segments, slash)| {
             let path = format!("/{}{}", segments.join("/"), if slash { "/" } else { "" });
-            // Two slashes in front would be the name of a host in other places.
+            // Two slashes at the front would be a host name elsewhere.
             format!("/{}", path.trim_start_matches('/'))
         },
     )
@@ -303,7 +305,7 @@ fn captures_never_name_a_host() {
     assert_eq!(location(&site, "/x?q=a%26b%3Dc%23d").as_deref(), Some("/go?to=a%26b%3Dc%23d"));
 }
 
-/// A target may name what it has captured again and again; a head has an end.
+/// A target may use a capture repeatedly, but a head has a maximum length.
 #[test]
 fn a_location_that_grows_too_long_is_414() {
     let site = one_rule("/a/*", &format!("/{}", "x/:splat/".repeat(30)), 302);
@@ -313,7 +315,7 @@ fn a_location_that_grows_too_long_is_414() {
     let target = format!("/a/{}", "%C3%BC/".repeat(1000));
     let response = ask_host(&layout, &bytes, &format!("GET {target} HTTP/1.1"), "example.org");
     assert_eq!((response.status, response.field("Location")), (414, None));
-    // A key that is too long is the key of nothing.
+    // A key that is too long matches nothing.
     let site = one_rule("/a/*", &format!("/{}", "x/:splat/".repeat(30)), 200);
     let bytes = archive(&site);
     let layout = Layout::open(&bytes).expect("sound");
@@ -321,7 +323,7 @@ fn a_location_that_grows_too_long_is_414() {
     assert_eq!(response.status, 404);
 }
 
-/// A slash of a name stays one in a redirect. In a key there is none.
+/// An escaped slash of a name stays escaped in a redirect. A key has no escapes.
 #[test]
 fn an_escaped_slash_stays_one_where_it_is_captured() {
     let mut site = one_rule("/app/*", "/app.html", 200);
@@ -342,7 +344,7 @@ fn an_escaped_slash_stays_one_where_it_is_captured() {
         ("/app/%2Fevil.example/x", Some("/new/%2Fevil.example/x")),
         ("/app/a%2F..", Some("/new/a%2F..")),
         ("/app%2Fa", None),
-        // What `%00` stands for is known to nobody.
+        // The meaning of `%00` is undefined.
         ("/app/a%00b", None),
         ("/app/a%2F%00", None),
     ] {
@@ -360,8 +362,8 @@ fn an_escaped_slash_stays_one_where_it_is_captured() {
     assert_eq!(["/app/a/b", "/app/a%2Fb"].map(status), [200, 404]);
 }
 
-/// Whatever a path gets, a rewrite to it gets too; the other slash form at once, where a request
-/// for the path is led there.
+/// Returns the response of a rewrite to a path and that of the path itself, which must be equal. A
+/// rewrite uses the other slash form where a request for the path is redirected to it.
 fn follows(site: &Site, target: &str, navigation: bool) -> (Answer, Answer) {
     let (bytes, own) = (archive(site), archive(&Site { rules: Vec::new(), ..site.clone() }));
     let request = |path: &str| Request {
@@ -469,7 +471,7 @@ fn a_rewrite_is_a_resource_and_an_error_page_is_not() {
     assert_eq!((gone.status, gone.field("ETag"), gone.body.as_slice()), (410, None, &b"/page"[..]));
 }
 
-/// An error is `no-store` whatever the page has, once.
+/// An error is `no-store` once, whatever fields the page has.
 #[test]
 fn an_error_with_the_content_of_a_page_is_never_stored() {
     let own: [&[(&str, &str)]; 3] = [
@@ -494,7 +496,7 @@ fn an_error_with_the_content_of_a_page_is_never_stored() {
     }
 }
 
-/// Rules that became entries answer as those that are walked.
+/// Rules that became entries have the same responses as those that are tried in order.
 #[test]
 fn a_rewrite_entry_has_a_status() {
     let mut m = Maker::new();

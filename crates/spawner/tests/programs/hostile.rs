@@ -1,4 +1,4 @@
-//! Workers that have been taken over: nothing that they send harms others.
+//! Compromised workers: nothing that they send affects others.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -28,7 +28,7 @@ fn send_raw(worker: &Worker, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
 }
 
 pub(crate) fn malformed_requests_close_one_connection() {
-    // A cgroup for the next program would be a descriptor more.
+    // A cgroup for the next program would be another descriptor.
     let mut server = Server::in_cgroups(vec![shell()], CgroupUse::Never);
     let mut other = Worker::connect(&server.spawner);
     let _stream = other.start(server.request(1, "sh", &["exec sleep 1000"]));
@@ -52,7 +52,7 @@ pub(crate) fn malformed_requests_close_one_connection() {
         let mut worker = Worker::connect(&server.spawner);
         let (_own, program) = stream_sockets().expect("sockets");
         send_raw(&worker, &record, &[program.as_fd()]);
-        // What is still a request has an answer, the rest closes the connection.
+        // A record that is still a request gets a reply, any other closes the connection.
         let is_closed = worker.try_answer().is_none();
         let expected = SpawnerRequest::decode(&record).is_none() || record.len() > RECORD_MAX_BYTES;
         assert_eq!(is_closed, expected, "{record:?}");
@@ -61,7 +61,7 @@ pub(crate) fn malformed_requests_close_one_connection() {
     assert!(closed > 20);
     assert!(log().contains("closed the connection of a worker, which has sent a malformed"));
     assert!(log().contains("closed the connection of a worker, which has sent a request that is"));
-    // A stop with a descriptor is none.
+    // A stop with a descriptor is invalid.
     let mut worker = Worker::connect(&server.spawner);
     let (_own, program) = stream_sockets().expect("sockets");
     send_raw(&worker, &stop, &[program.as_fd()]);
@@ -96,11 +96,11 @@ pub(crate) fn wrong_requests_are_rejected() {
     server.worker.started(6);
     server.shell(6, "exec sleep 1000");
     rejected(&mut server, 6, Reason::DuplicateId);
-    // The program of another worker is out of reach.
+    // A worker cannot reach the program of another one.
     let mut other = Worker::connect(&server.spawner);
     other.connection.signal(6, 9).expect("sent");
     assert_eq!(other.answer(), SpawnerReply::Rejected { id: 6, reason: Reason::NotRunning });
-    // The client refuses what the spawner would not accept.
+    // The client itself refuses requests that the spawner would not accept.
     let (_own, program) = stream_sockets().expect("sockets");
     let long = "x".repeat(ARGUMENTS_MAX_BYTES + 1);
     let many = vec!["x"; ARGUMENTS_MAX + 1];
@@ -138,7 +138,7 @@ pub(crate) fn a_worker_that_does_not_read_blocks_no_other() {
     let mut server = Server::new();
     let silent = Worker::connect(&server.spawner);
     let stop = SpawnerRequest::Stop { id: 1 }.encode().expect("bytes");
-    // Each request has an answer. At some time neither the answers nor the requests have space.
+    // Each request has a reply. Eventually neither replies nor requests fit into the buffers.
     let mut sent = 0_u64;
     wait_until("the spawner reads no more of its requests", || {
         while send(&silent.connection, &stop, SendFlags::DONTWAIT).is_ok() {
@@ -148,7 +148,7 @@ pub(crate) fn a_worker_that_does_not_read_blocks_no_other() {
         send(&silent.connection, &stop, SendFlags::DONTWAIT).is_err()
     });
     server.assert_works();
-    // It gets all answers when it reads.
+    // The worker gets all replies when it reads.
     let mut silent = silent;
     for number in 0..sent {
         let rejected = SpawnerReply::Rejected { id: 1, reason: Reason::NotRunning };
@@ -181,7 +181,7 @@ pub(crate) fn running_programs_are_bounded() {
         large
     }));
     let mut server = Server::with(table.clone());
-    // A row that stays as it was is kept once for both tables.
+    // An unchanged row is stored once for both tables.
     for number in 1..3 {
         table.iter_mut().for_each(|start| start.grace_ms += number);
         server.replace(table.clone());

@@ -1,4 +1,4 @@
-//! Exchanges that are set aside: their windows are opened by hand, and others go on meanwhile.
+//! Exchanges that are set aside: their windows are opened by calls, while other exchanges continue.
 
 use super::{DATA, END_STREAM, Exchange, Http2, RST_STREAM, WINDOW_UPDATE, frame};
 use crate::client::Broken;
@@ -7,11 +7,11 @@ use crate::request::Request;
 use crate::response::Response;
 
 impl Http2 {
-    /// Sends a request, or only the head of one whose content comes later, and reads nothing of its
-    /// answer: its stream.
+    /// Sends a request, or only the head of one whose content follows later, and reads nothing of
+    /// its response. Returns its stream.
     ///
     /// # Errors
-    /// The server does not begin as it has to.
+    /// Returns an error if the server does not begin with its settings.
     pub fn try_set_aside(&mut self, request: &Request, is_longer: bool) -> Result<u32, Broken> {
         let mut exchange = self.open_for(request, is_longer)?;
         exchange.window_bytes = 0;
@@ -20,11 +20,11 @@ impl Http2 {
         Ok(stream)
     }
 
-    /// Opens the window for so much content in all, and reads until it has come, or the answer's
-    /// end.
+    /// Opens the window for so much content in total, and reads until it has arrived, or the end of
+    /// the response.
     ///
     /// # Errors
-    /// Why it does not come.
+    /// Returns the reason why it does not arrive.
     pub fn try_take(&mut self, stream: u32, bytes: usize) -> Result<&[u8], Broken> {
         let mut exchange = self.take_back(stream);
         let taken = self.take_up_to(&mut exchange, bytes);
@@ -36,7 +36,7 @@ impl Http2 {
     /// Sends more content of a request.
     ///
     /// # Errors
-    /// Why the server does not take it.
+    /// Returns the reason why the server does not accept it.
     pub fn try_send_piece(&mut self, stream: u32, piece: &[u8]) -> Result<(), Broken> {
         let mut exchange = self.take_back(stream);
         let sent = self.send_piece(&mut exchange, piece, 0);
@@ -44,10 +44,10 @@ impl Http2 {
         sent
     }
 
-    /// Sends the rest of a request, if there is one, and reads its answer to the end.
+    /// Sends the rest of a request, if there is one, and reads its response to the end.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no response.
     #[track_caller]
     pub fn try_finish(&mut self, stream: u32, rest: Option<&[u8]>) -> Result<Response, Broken> {
         let mut exchange = self.take_back(stream);
@@ -62,7 +62,7 @@ impl Http2 {
         self.receive(exchange)
     }
 
-    /// Wants nothing more of an answer. What is on its way is read all the same (§5.1).
+    /// Cancels a response. Frames that are on their way are still read (§5.1).
     pub fn stop_aside(&mut self, stream: u32) {
         self.send_if_open(&frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()));
     }

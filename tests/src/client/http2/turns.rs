@@ -1,18 +1,18 @@
-//! Several requests at once on a connection, and whose content comes when.
+//! Several requests at once on a connection, and the order of their content.
 //!
-//! Nothing depends on time: as long as the connection's window is shut, answers wait side by side
-//! for their turn.
+//! No test depends on time: while the connection's window is used up, all responses wait for their
+//! turn.
 
 use super::{ACK, DATA, HEADERS, Http2, PING, PRIORITY_UPDATE, WINDOW_UPDATE, frame, malformed};
 use crate::client::Broken;
 use crate::request::Request;
 
 impl Http2 {
-    /// Sends a request without content and reads up to the head of its answer, which is not looked
-    /// at: its stream.
+    /// Sends a request without content and reads up to the head of its response, which is ignored.
+    /// Returns its stream.
     ///
     /// # Errors
-    /// There is no such head, or content of another answer comes before it.
+    /// Returns an error if there is no such head, or content of another response arrives before it.
     #[track_caller]
     pub fn try_ask(&mut self, request: &Request) -> Result<u32, Broken> {
         let stream = self.open(request)?.id;
@@ -26,11 +26,11 @@ impl Http2 {
         }
     }
 
-    /// Says how urgent an answer is by a frame of its own, which the server has taken when this
+    /// Sends a frame that changes the priority of a response. The server has processed it when this
     /// returns.
     ///
     /// # Errors
-    /// The server does not answer the PING behind it.
+    /// Returns an error if the server does not acknowledge the PING after it.
     pub fn try_prioritize(&mut self, stream: u32, value: &str) -> Result<(), Broken> {
         let update = [&stream.to_be_bytes()[..], value.as_bytes()].concat();
         self.send_if_open(&frame(PRIORITY_UPDATE, 0, 0, &update));
@@ -45,15 +45,15 @@ impl Http2 {
         }
     }
 
-    /// Lets the server send so much more on the connection.
+    /// Opens the window of the connection by so many bytes.
     pub fn let_through(&mut self, bytes: u32) {
         self.send_if_open(&frame(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes()));
     }
 
-    /// The streams of the next frames of content, up to so many bytes in all.
+    /// Returns the streams of the next frames of content, up to so many bytes in total.
     ///
     /// # Errors
-    /// Less than that comes.
+    /// Returns an error if less content arrives.
     pub fn try_turns(&mut self, bytes: usize) -> Result<Vec<u32>, Broken> {
         let (mut turns, mut come) = (Vec::new(), 0);
         while come < bytes {

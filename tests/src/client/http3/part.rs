@@ -1,5 +1,5 @@
-//! Exchanges that are taken piece by piece: what is not read yet keeps the window of its stream
-//! shut, and others go on meanwhile.
+//! Exchanges that are read piece by piece: unread content keeps the window of its stream closed,
+//! while other exchanges continue.
 
 use super::{Answer, Http3, head, kind, malformed, receive_some};
 use crate::client::Broken;
@@ -9,7 +9,7 @@ use crate::response::Response;
 use quinn::{RecvStream, SendStream};
 use std::io;
 
-/// A stream, and what has come of its answer.
+/// A stream, and the received part of its response.
 #[derive(Debug)]
 pub struct Part {
     sender: SendStream,
@@ -19,11 +19,11 @@ pub struct Part {
 }
 
 impl Http3 {
-    /// Sends a request without content, or only the head of one whose content comes later, and
-    /// reads nothing of its answer.
+    /// Sends a request without content, or only the head of one whose content follows later, and
+    /// reads nothing of its response.
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// Returns the reason why it cannot be sent.
     pub fn try_set_aside(&self, request: &Request, is_longer: bool) -> Result<Part, Broken> {
         let opened = wait(self.quic.connection().open_bi())?;
         let (mut sender, receiver) = opened.map_err(io::Error::from)?;
@@ -34,11 +34,11 @@ impl Http3 {
         Ok(Part { sender, receiver, answer: Answer::new(request.is_head()), is_over: false })
     }
 
-    /// Sends the rest of a request, if there is one, and reads its answer to the end at the same
+    /// Sends the rest of a request, if there is one, and reads its response to the end at the same
     /// time.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no response.
     #[track_caller]
     pub fn try_finish(&self, part: Part, rest: Option<&[u8]>) -> Result<Response, Broken> {
         let Part { mut sender, mut receiver, mut answer, is_over } = part;
@@ -58,10 +58,10 @@ impl Http3 {
 }
 
 impl Part {
-    /// Reads until so much of the content has come, or its end.
+    /// Reads until so much of the content has arrived, or its end.
     ///
     /// # Errors
-    /// Why it does not come.
+    /// Returns the reason why it does not arrive.
     pub fn try_take(&mut self, bytes: usize) -> Result<&[u8], Broken> {
         while self.answer.body.len() < bytes && !self.is_over {
             self.is_over = !wait(receive_some(&mut self.receiver, &mut self.answer))??;
@@ -75,7 +75,7 @@ impl Part {
     /// Sends more content of the request.
     ///
     /// # Errors
-    /// Why the server does not take it.
+    /// Returns the reason why the server does not accept it.
     pub fn try_send(&mut self, piece: &[u8]) -> Result<(), Broken> {
         wait(self.sender.write_all(&frame(kind::DATA, piece)))?.map_err(io::Error::from)?;
         Ok(())

@@ -1,5 +1,5 @@
-//! Commands of documents that are not run where they stand, why, and what is looked up instead. A
-//! command that is not in this table is run, or the test of all commands fails.
+//! Commands of documents that are not executed, with the reason and the check that replaces it. A
+//! command that is not in this table is executed, or the test of all commands fails.
 
 use super::Reader;
 use super::known::{
@@ -11,12 +11,12 @@ use std::collections::BTreeSet;
 
 /// Commands for which there is one reason.
 struct NotRun {
-    /// How they are called when no document has them any more.
+    /// The name of the commands, for the error if no document has them any more.
     what: &'static str,
-    /// Whether a command is one of them, by its words.
+    /// Returns whether a command is one of them, by its words.
     is: fn(&[&str]) -> bool,
     why: &'static str,
-    /// Looks up what such a command names.
+    /// Checks the names in such a command.
     look_up: fn(&mut Reader, &[&str]),
 }
 
@@ -196,7 +196,7 @@ const TABLE: &[NotRun] = &[
 ];
 
 impl Reader {
-    /// Looks up what a command names that is not run; false if it is one to run.
+    /// Checks the names in a command that is not executed; returns false if it must be executed.
     pub(super) fn leaves_out(&mut self, words: &[&str]) -> bool {
         let Some(at) = TABLE.iter().position(|row| (row.is)(words)) else { return false };
         eprintln!("  not run: {}", TABLE[at].why);
@@ -206,7 +206,7 @@ impl Reader {
     }
 }
 
-/// Every row is one that some document needs; `used` has the places of those.
+/// Asserts that some document needs every row; `used` has the indices of needed rows.
 pub(super) fn is_needed(used: &BTreeSet<usize>) {
     for (at, NotRun { what, .. }) in TABLE.iter().enumerate() {
         assert!(used.contains(&at), "no document has a command for {what}");

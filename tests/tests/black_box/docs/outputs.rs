@@ -1,8 +1,8 @@
-//! What documents show as the output of commands, beside the commands.
+//! The outputs of commands that documents show, compared with the real ones.
 
 use pinion_tests::blocks::fenced_commands;
 
-/// Some blocks of a document, up to one that shows what the last of them writes, or to the end.
+/// Some blocks of a document, up to one with the output of the last of them, or to the end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) commands: Vec<String>,
@@ -12,7 +12,8 @@ pub(crate) struct Part {
 /// The output of the block of commands right before it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
-    /// How many commands of that block ask a server; all that they get is shown as one text.
+    /// The number of commands of that block that send requests; their responses are shown as one
+    /// text.
     pub(crate) answers: usize,
     pub(crate) text: String,
 }
@@ -20,8 +21,8 @@ pub(crate) struct Shown {
 /// The end of a block, and a block of text with nothing else between the two.
 const BEHIND: &str = "\n```\n\n```text\n";
 
-/// Cuts a document behind every block of output. Only what servers answer is compared: other
-/// outputs have times, sizes and digests in them that are another reader's.
+/// Cuts a document after every block of output. Only responses of servers are compared: other
+/// outputs have times, sizes and digests that differ for each reader.
 pub(crate) fn parts(document: &str) -> Vec<Part> {
     let (mut parts, mut rest) = (Vec::new(), document);
     while let Some(at) = rest.find(BEHIND) {

@@ -1,4 +1,4 @@
-//! Over HTTP/1, plain and encrypted.
+//! Stalls over HTTP/1, plain and encrypted.
 
 use super::{LARGE_BYTES, SLOW_ROUNDS, Stall, to_half};
 use pinion_tests::PATIENCE;
@@ -24,21 +24,22 @@ pub(crate) const ALL: &[Stall] = &[
     slow_but_steady,
 ];
 
-/// Whose reads wait longer than any timeout of the server.
+/// Connects with read timeouts that are longer than any timeout of the server.
 fn patient(server: &Server) -> Connection {
     let connection = server.connect();
     connection.stream().set_read_timeout(Some(3 * PATIENCE)).expect("a socket");
     connection
 }
 
-/// Over TLS by its own word for an end (RFC 8446 §6.1): any other is an error of the client's.
+/// Over TLS, the connection must end with close_notify (RFC 8446 §6.1): the client treats any other
+/// end as an error.
 fn idle_after_an_answer(server: &Server) {
     let mut connection = patient(server);
     assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
     connection.expect_close();
 }
 
-/// Nobody waits for the content of a request to a site: its answer is there at once.
+/// The server does not wait for the content of a request to a site: its response is sent at once.
 fn half_a_content(server: &Server) {
     let mut connection = patient(server);
     connection.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n0123456789");
@@ -52,7 +53,7 @@ fn half_a_content_that_a_handler_waits_for(server: &Server) {
     is_late(&mut connection);
 }
 
-/// The answer cannot become whole, and must not look so (RFC 9112 §8).
+/// The response cannot be completed, and must not look complete (RFC 9112 §8).
 fn half_a_content_behind_half_an_answer(server: &Server) {
     let mut connection = patient(server);
     send_half(&mut connection, &to_half("/begun"));
@@ -78,7 +79,7 @@ fn half_a_head_after_an_answer(server: &Server) {
     is_late(&mut connection);
 }
 
-/// RFC 9110 §15.5.9: with the answer 408 the connection is over.
+/// Asserts that the connection ends with the response 408 (RFC 9110 §15.5.9).
 #[track_caller]
 fn is_late(connection: &mut Connection) {
     let response = connection.receive();
@@ -87,8 +88,8 @@ fn is_late(connection: &mut Connection) {
     connection.expect_close();
 }
 
-/// What it has not read does not come any more: the connection is reset, so that the kernel keeps
-/// nothing for it either.
+/// The unread rest never arrives: the connection is reset, so that the kernel keeps no data for it
+/// either.
 fn unread_answers(server: &Server) {
     let mut connection = server.connect();
     connection.send(Request::get("/large.bin").bytes());
@@ -103,7 +104,7 @@ pub(crate) fn unread_answers_on_a_unix_socket(path: &Path) {
     stream.read_exact(&mut [0; 1000]).expect("the first bytes");
     wait_for_reset(&stream);
     let mut rest = Vec::new();
-    // Unlike TCP, it leaves what had come before its end.
+    // Unlike TCP, a Unix socket keeps the bytes that arrived before its end.
     let _reset_or_ended = stream.read_to_end(&mut rest);
     assert!(rest.len() < LARGE_BYTES - 1000, "the whole answer");
 }
@@ -112,14 +113,14 @@ pub(crate) fn unread_answers_on_a_unix_socket(path: &Path) {
 #[track_caller]
 pub(crate) fn wait_for_reset(stream: impl AsFd) {
     let patience = Timespec { tv_sec: 3 * PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
-    // Nothing is asked for: an end is told always.
+    // No event is requested, because an end is always reported.
     let mut polled = [PollFd::new(&stream, PollFlags::empty())];
     assert_eq!(poll(&mut polled, Some(&patience)), Ok(1), "it is not cut off");
     let told = polled[0].revents();
     assert!(told.intersects(PollFlags::HUP | PollFlags::ERR), "{told:?}");
 }
 
-/// Who takes a little now and then is no stall, however long it takes.
+/// A client that reads a little now and then does not stall, however long that takes.
 fn slow_but_steady(server: &Server) {
     let mut connection = patient(server);
     connection.send(Request::get("/large.bin").bytes());

@@ -1,5 +1,5 @@
-//! Over HTTP/3. QUIC has an end of its own for a connection on which nobody says anything (RFC 9000
-//! §10.1), which both sides come to by themselves; so some clients show that they are there.
+//! Stalls over HTTP/3. QUIC ends a connection without traffic on its own (RFC 9000 §10.1), without
+//! a message to the peer; so some clients send keep-alive packets.
 
 use super::{LARGE_BYTES, LONG_ROUNDS, Stall, to_half};
 use pinion_tests::client::Broken;
@@ -43,11 +43,11 @@ fn is_home(client: &Http3) {
     assert_eq!(client.try_exchange(&Request::get("/")).expect("an answer").text(), "home");
 }
 
-/// How the connection ends; the code if the server closes it.
+/// Returns how the connection ends, with the code if the server closes it.
 #[track_caller]
 fn end(client: &Http3) -> Result<u64, ConnectionError> {
     let connection = client.quic().connection();
-    // A shut window has 90 seconds.
+    // A closed window has 90 seconds.
     let ended = (0..2).find_map(|_| wait(connection.closed()).ok()).expect("it is still open");
     match ended {
         ConnectionError::ApplicationClosed(close) => Ok(close.error_code.into_inner()),
@@ -69,7 +69,7 @@ fn idle_but_kept_alive(server: &Server) {
     assert_eq!(end(&client), Ok(NO_ERROR));
 }
 
-/// Others on the connection do not hear of it.
+/// Other requests on the connection are not affected.
 fn half_a_head(server: &Server) {
     let client = connect(server);
     let response = client.try_half_head(&Request::get("/")).expect("an answer");
@@ -99,7 +99,7 @@ fn half_a_content_beside_requests(server: &Server) {
     beside_requests(server, |client| client.try_half_content(&to_half("/echo")));
 }
 
-/// What is asked meanwhile gives no more time.
+/// Requests that arrive meanwhile do not extend the deadline.
 fn beside_requests(server: &Server, stop: fn(&Http3) -> Result<Response, Broken>) {
     let client = connect(server);
     thread::scope(|scope| {
@@ -115,7 +115,7 @@ fn beside_requests(server: &Server, stop: fn(&Http3) -> Result<Response, Broken>
     });
 }
 
-/// That the client is there does not excuse it.
+/// Keep-alive packets of the client do not extend the deadline.
 fn shut_windows(server: &Server) {
     let client = kept_alive(server);
     let unread = client.try_begin(&Request::get("/large.bin")).expect("the first bytes");
@@ -123,7 +123,7 @@ fn shut_windows(server: &Server) {
     drop(unread);
 }
 
-/// Nobody knows whether the client is there.
+/// The server does not know whether the client still exists.
 fn shut_windows_and_silence(server: &Server) {
     let client = connect(server);
     let unread = client.try_begin(&Request::get("/large.bin")).expect("the first bytes");
@@ -131,7 +131,7 @@ fn shut_windows_and_silence(server: &Server) {
     drop(unread);
 }
 
-/// Who takes a little now and then is no stall, however long it takes.
+/// A client that reads a little now and then does not stall, however long that takes.
 fn slow_but_steady(server: &Server) {
     let client = connect(server);
     let mut rest = client.try_begin(&Request::get("/large.bin")).expect("the first bytes");
@@ -141,7 +141,7 @@ fn slow_but_steady(server: &Server) {
         let read = wait(rest.read_exact(&mut piece)).expect("in time");
         read.expect("more of the answer");
     }
-    // An answer that is cut has no end, but a reset.
+    // An incomplete response has no end, but a reset.
     wait(rest.read_to_end(LARGE_BYTES)).expect("in time").expect("the rest");
     is_home(&client);
 }

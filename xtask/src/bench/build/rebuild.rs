@@ -1,4 +1,4 @@
-//! What a rebuild costs after one change, how well a build uses two cores, and the memory of a
+//! The cost of a rebuild after one change, the use of two cores by a build, and the memory of a
 //! build of very many files.
 
 use super::super::cost::{self, Cost};
@@ -14,26 +14,26 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-/// A rebuild, without the wait for the disk at its end.
+/// The goal for a rebuild, without the final wait for the disk.
 const REBUILD_GOAL_SECONDS: f64 = 1.0;
-/// What a build on all cores may cost of one on a single core.
+/// The goal for the CPU time of a build on all cores, relative to a single core.
 const CORES_GOAL_RATIO: f64 = 1.1;
-/// How much of all cores' time a build has to use.
+/// The goal for the share of the CPU time of all cores that a build uses.
 const BUSY_GOAL: f64 = 0.9;
-/// Most memory of a build for each file, beside the largest file on each core.
+/// The goal for the memory of a build for each file, besides the largest file on each core.
 const MEMORY_GOAL_BYTES: f64 = 512.0;
 
-/// A build with what it told.
+/// A build with its summary.
 struct Build {
     cost: Cost,
     told: Value,
 }
 
-/// Builds a site of 100 000 files on one core and on all, then again and again after one change.
+/// Builds a site of 100 000 files on one core and on all, then repeatedly after one change.
 pub(super) fn rebuild(pinion: &Path, state: &Path, rounds: usize, run: &mut Run) -> Result<()> {
     let tree = trees::files(state)?;
     let archive = Place::new(state, "rebuild")?;
-    // The first reading of the files is nobody's.
+    // The first reading of the files is not counted.
     archive.build(pinion, &tree, &["--codings", "identity"], Cores::All)?;
     let measured: Vec<Round> = (0..rounds)
         .map(|round| {
@@ -81,19 +81,19 @@ pub(super) fn rebuild(pinion: &Path, state: &Path, rounds: usize, run: &mut Run)
     archive.remove()
 }
 
-/// What one round of [`rebuild`] measures; times are in seconds.
+/// The measurements of one round of [`rebuild`]; times are in seconds.
 struct Round {
-    /// After one change, without the wait for the disk.
+    /// The time after one change, without the wait for the disk.
     rebuild: f64,
-    /// CPU of that.
+    /// The CPU time of that rebuild.
     cpu: f64,
-    /// The same bytes, copied by `cp`.
+    /// The time of copying the same bytes by `cp`.
     copy: f64,
-    /// From nothing, on all cores, without the wait for the disk.
+    /// The time of a build from nothing, on all cores, without the wait for the disk.
     build: f64,
-    /// CPU of that over that of a build on one core.
+    /// The CPU time of that build, relative to a build on one core.
     ratio: f64,
-    /// CPU of that over what the cores have.
+    /// The CPU time of that build, relative to that of all cores.
     busy: f64,
 }
 
@@ -122,7 +122,7 @@ impl Round {
     }
 }
 
-/// Builds a site of a million files and 10 GiB for its memory.
+/// Builds a site of a million files and 10 GiB to measure its memory.
 pub(super) fn memory(pinion: &Path, state: &Path, run: &mut Run) -> Result<()> {
     let (tree, largest) = trees::million(state)?;
     let archive = Place::new(state, "million")?;
@@ -152,7 +152,7 @@ pub(super) fn memory(pinion: &Path, state: &Path, run: &mut Run) -> Result<()> {
     archive.remove()
 }
 
-/// Where an archive goes to, and what a build leaves beside it.
+/// The paths of an archive, and of the files that a build leaves beside it.
 struct Place {
     archive: PathBuf,
     folder: PathBuf,
@@ -166,7 +166,7 @@ impl Place {
         Ok(Self { archive: folder.join("site.pinion"), log: folder.join("log"), folder })
     }
 
-    /// A build with nothing to take over.
+    /// Builds without anything to reuse.
     fn anew(&self, pinion: &Path, tree: &Tree, cores: Cores) -> Result<Build> {
         self.clear()?;
         self.build(pinion, tree, &[], cores)
@@ -185,7 +185,7 @@ impl Place {
         command
     }
 
-    /// The archive, copied and removed again.
+    /// Copies the archive and removes the copy.
     fn copy(&self) -> Result<Cost> {
         let copy = self.folder.join("copy");
         let mut command = Command::new("cp");
@@ -206,12 +206,12 @@ impl Place {
 }
 
 impl Build {
-    /// Without the wait for the disk.
+    /// Returns the seconds without the wait for the disk.
     fn seconds(&self) -> Result<f64> {
         self.told["seconds"].as_f64().context("pinion build tells no time")
     }
 
-    /// All but the file that changed were left alone.
+    /// Checks that only the changed file was read.
     fn check(&self, files: u64) -> Result<()> {
         match self.told["unread_files"].as_u64() {
             Some(unread) if unread == files - 1 => Ok(()),

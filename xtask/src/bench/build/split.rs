@@ -1,7 +1,7 @@
-//! What clients would get of the same contents, by who codes them.
+//! The sizes of the same contents for clients, by the archives that compress them.
 //!
-//! The rules for what is worth a coding differ, so the sums over all contents compare two things at
-//! once: the encoders, and the rules. Here they stand apart.
+//! The rules for compressing a content differ, so the sums over all contents combine two effects:
+//! the encoders, and the rules. This module separates them.
 
 use super::kawipiko::File;
 use anyhow::{Context, Result, bail};
@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// All contents, each counted once.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Split {
-    /// Coded in both archives: what the encoders make of the same bytes.
+    /// Compressed in both archives: the results of the encoders for the same bytes.
     pub(super) both: Part,
-    /// Coded in ours, plain in theirs.
+    /// Compressed only in the archive of Pinion.
     pub(super) ours_only: Part,
     pub(super) theirs_only: Part,
     pub(super) neither: Part,
@@ -23,14 +23,14 @@ pub(super) struct Split {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Part {
     pub(super) contents: u64,
-    /// What clients get from our archive.
+    /// The bytes for clients from the archive of Pinion.
     pub(super) ours_bytes: u64,
     pub(super) theirs_bytes: u64,
 }
 
 impl Split {
-    /// Compares `pinion ls --json` with the files of the other archive. It is an error when one
-    /// has a content that the other has not: then they would not be comparable.
+    /// Compares `pinion ls --json` with the files of the other archive. Returns an error if one has
+    /// a content that the other has not, because they would not be comparable.
     pub(super) fn of(listing: &str, coding: &str, theirs: &BTreeMap<String, File>) -> Result<Self> {
         let listing: Value = serde_json::from_str(listing)?;
         let entries = listing["entries"].as_array().context("pinion ls lists nothing")?;
@@ -51,7 +51,8 @@ impl Split {
         }
     }
 
-    /// Counts one content. Theirs is taken for coded if it has another length than the plain one.
+    /// Counts one content. That of the other archive counts as compressed if its length differs
+    /// from the plain one.
     fn add(&mut self, plain: u64, coded: Option<u64>, theirs: u64) {
         let part = match (coded.is_some(), theirs != plain) {
             (true, true) => &mut self.both,
@@ -64,7 +65,7 @@ impl Split {
         part.theirs_bytes += theirs;
     }
 
-    /// The parts with their names, in the order of the report.
+    /// Returns the parts with their names, in the order of the report.
     pub(super) fn parts(&self) -> [(&'static str, &Part); 4] {
         [
             ("both", &self.both),
@@ -75,7 +76,7 @@ impl Split {
     }
 }
 
-/// Length of the form in a coding.
+/// Returns the length of the form in a coding.
 fn bytes(forms: &Value, coding: &str) -> Option<u64> {
     forms.as_array()?.iter().find(|form| form["coding"] == coding)?["bytes"].as_u64()
 }

@@ -1,5 +1,5 @@
-//! What a request for a Python application costs, with WSGI and with ASGI, beside other servers:
-//! the smallest application, each server with all its processes on one core.
+//! The cost of a request for a Python application, with WSGI and with ASGI, compared with other
+//! servers: the smallest application, each server with all its processes on one core.
 
 use super::setup::{INTERPRETER, Place};
 use crate::bench::figures::{self, Figure};
@@ -19,10 +19,10 @@ use std::process::Command;
 const CONNECTIONS: u32 = 64;
 const SECONDS: u32 = 3;
 
-/// What `wsgi.file_wrapper` gets.
+/// The size of the file for `wsgi.file_wrapper`.
 const FILE_BYTES: usize = 100 << 10;
 
-/// What is loaded: a server, and the path at it.
+/// The cases: a server, and a path on it.
 const CASES: [(&str, ServerKind, &str); 12] = [
     ("file, Pinion", ServerKind::Pinion, "/hello.txt"),
     ("file of 100 KiB, Pinion", ServerKind::Pinion, "/file.bin"),
@@ -38,7 +38,7 @@ const CASES: [(&str, ServerKind, &str); 12] = [
     ("ASGI, uvicorn", ServerKind::Uvicorn, "/"),
 ];
 
-/// CPU of a request over that of another case, and the goal.
+/// The ratio of the CPU time of a request to that of another case, and the goal.
 const RATIOS: [(&str, &str, f64); 9] = [
     ("WSGI, Pinion", "WSGI, fastpysgi", 1.1),
     ("WSGI, Pinion", "WSGI, granian", 0.5),
@@ -61,13 +61,13 @@ enum ServerKind {
     Uvicorn,
 }
 
-/// One load: the CPU time of a request in microseconds, and what the client saw.
+/// One load: the CPU time of a request in microseconds, and the measurement of the client.
 struct Round {
     cpu_us: f64,
     measured: Measured,
 }
 
-/// Measures; the report and the data.
+/// Measures; returns the report and the data.
 pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let peers = workspace::root().join("bench/load/python_peers.txt");
     python::install_packages_to(&peers, &place.file("python-peers"))?;
@@ -207,7 +207,7 @@ fn start(place: &Place, kind: ServerKind) -> Result<Server> {
     })
 }
 
-/// Pinion with one worker and an application for each path.
+/// Returns a Pinion with one worker and an application for each path.
 fn pinion(place: &Place, port: &str) -> Result<Command> {
     let uvloop = place.virtual_environment("with-uvloop", &place.file("python-peers"))?;
     let text = [

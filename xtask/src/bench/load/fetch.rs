@@ -1,6 +1,6 @@
-//! What a request of a script to another server costs, beside what that server takes to answer it,
-//! and how many such requests wait at the same time. Both servers are Pinion, each with one worker
-//! on a core of its own.
+//! The cost of a request of a script to another server, compared with the work of that server, and
+//! the number of such requests that can wait at the same time. Both servers are Pinion, each with
+//! one worker on a core of its own.
 
 use super::programs::{Program, Workshop};
 use super::server::{self, CLIENT_CORE, SERVER_CORE, Server};
@@ -19,21 +19,21 @@ pub(crate) const NAME: &str = "fetch";
 const ROUNDS: usize = 7;
 /// Requests of a round: enough for a second or so.
 const REQUESTS: u32 = 30_000;
-/// Requests before the first round: connections are open and the script is compiled.
+/// Requests before the first round, which open connections and let the script be compiled.
 const WARMING: u32 = 5_000;
-/// How many requests are under way at the same time.
+/// The numbers of requests that are open at the same time.
 const CONCURRENT: [u32; 2] = [1, 32];
-/// The fetcher's CPU time for a request over that of the server that answers.
+/// The goal for the fetcher's CPU time for a request, relative to that of the other server.
 const GOAL_RATIO: f64 = 2.2;
-/// How long the slow server takes to answer, and within how long a thousand requests are answered.
+/// The delay of the slow server, and the goal for the time of a thousand requests to it.
 const SLOW_SECONDS: u32 = 1;
 const SLOW_REQUESTS: u32 = 1000;
 const GOAL_SLOW_SECONDS: f64 = 1.5;
 /// Longer than any of the loads takes.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The site of the server that fetches. No server gets more than 256 connections, so that the slow
-/// one is asked under several addresses.
+/// The site of the server that fetches. No server gets more than 256 connections, so the slow one
+/// is requested at several addresses.
 const FETCHER: &str = r#"
 local function work(total, parts, url)
     local each = total / parts
@@ -63,7 +63,7 @@ pinion.get("/slow", function(req)
 end)
 "#;
 
-/// A server that answers later.
+/// A server whose responses are delayed.
 const SLOW: &str = r#"
 pinion.get("/", function()
     pinion.sleep(SECONDS)
@@ -71,7 +71,7 @@ pinion.get("/", function()
 end)
 "#;
 
-/// Measures over both backends; the report and the data.
+/// Measures over both backends; returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let (mut figures, mut data) = (Vec::new(), Map::new());
@@ -99,7 +99,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     Ok((report, data.into()))
 }
 
-/// The fetcher's CPU time over the server's, round by round.
+/// Returns the ratio of the fetcher's CPU time to the server's, round by round.
 fn ratios(shop: &Workshop, io: &str, concurrent: u32) -> Result<Vec<f64>> {
     let turns = shop.turns(ROUNDS);
     let files = start(shop, io, SERVER_CORE, "files", "small.pinion", "127.0.0.1")?;
@@ -122,7 +122,7 @@ fn ratios(shop: &Workshop, io: &str, concurrent: u32) -> Result<Vec<f64>> {
         .collect()
 }
 
-/// Within how many seconds all requests to the slow server are answered.
+/// Returns the seconds until all requests to the slow server have their responses.
 fn slow(shop: &Workshop, io: &str) -> Result<f64> {
     let script = SLOW.replace("SECONDS", &SLOW_SECONDS.to_string());
     fs::write(shop.file("slow.lua"), script)?;
@@ -139,7 +139,8 @@ fn fetcher(shop: &Workshop, io: &str) -> Result<Server> {
     start(shop, io, CLIENT_CORE, "fetcher", "fetcher.lua", "127.0.0.1")
 }
 
-/// A server with one worker on `core`. Scripts may connect to this machine and take their time.
+/// Starts a server with one worker on `core`. Scripts may connect to this machine and have long
+/// time limits.
 fn start(
     shop: &Workshop,
     io: &str,
@@ -159,7 +160,7 @@ fn start(
     })
 }
 
-/// Requests `path` and waits until it is answered with success.
+/// Requests `path` and waits for a successful response.
 fn ask(address: SocketAddr, path: &str) -> Result<()> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;

@@ -1,5 +1,5 @@
-//! What a request costs and how long it takes at a fixed rate: 10, 50 and 80 % of what the slowest
-//! of the servers can bear. Requests are sent when they are due, whatever the server does.
+//! The cost and the time of a request at a fixed rate: 10, 50 and 80 % of the maximum rate of the
+//! slowest server. Requests are sent when they are due, even if the server is late.
 
 use super::client::{Job, Measured};
 use super::encrypted::PAGE;
@@ -20,13 +20,13 @@ use serde_json::{Map, Value, json};
 pub(crate) const NAME: &str = "fixed-rate";
 
 const ROUNDS: usize = 5;
-/// How long each load lasts.
+/// The duration of each load.
 const SECONDS: u32 = 3;
-/// How long the load lasts that finds out what a server can bear.
+/// The duration of the load that determines the maximum rate of a server.
 const MAXIMUM_SECONDS: u32 = 1;
 const PERCENTS: [u32; 3] = [10, 50, 80];
 
-/// How requests travel.
+/// The protocol of the requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
     Http1,
@@ -54,7 +54,7 @@ impl Way {
         }
     }
 
-    /// Requests of a connection that may be under way at once.
+    /// Returns the requests of a connection that may be open at once.
     fn streams(self) -> u32 {
         match self {
             Self::Http1 | Self::Tls => 1,
@@ -62,7 +62,7 @@ impl Way {
         }
     }
 
-    /// Servers of other projects that are compared.
+    /// Returns the servers of other projects for comparison.
     fn peers(self) -> &'static [Program] {
         match self {
             Self::Http3 => &[Program::CurrentNginx, Program::CurrentH2o],
@@ -87,7 +87,7 @@ impl Way {
         format!("{scheme}://{}{PAGE}", server.address())
     }
 
-    /// As many requests as the server responds to.
+    /// Returns the load with as many requests as the server responds to.
     fn maximum(self, shop: &Workshop, server: &Server) -> Job {
         let (connections, streams, seconds) = (self.connections(), self.streams(), MAXIMUM_SECONDS);
         let url = self.url(server);
@@ -110,7 +110,7 @@ impl Way {
         }
     }
 
-    /// So many requests in a second.
+    /// Runs a load with so many requests in a second.
     fn run(self, shop: &Workshop, server: &Server, rate: f64) -> Result<Measured> {
         let url = self.url(server);
         let each = rate / f64::from(self.connections());
@@ -158,13 +158,13 @@ fn http1(server: &Server, rate: f64) -> Result<Measured> {
     })
 }
 
-/// One load.
+/// The result of one load.
 struct Round {
     cpu_us: f64,
     measured: Measured,
 }
 
-/// A server with its loads.
+/// A server with its results.
 struct Case {
     program: Program,
     label: String,
@@ -172,7 +172,7 @@ struct Case {
     rounds: Vec<Round>,
 }
 
-/// Measures; the report and the data.
+/// Measures; returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let (mut tables, mut figures, mut data) = (String::new(), Vec::new(), Map::new());
@@ -225,7 +225,7 @@ fn start(shop: &Workshop, way: Way) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Requests per second of the slowest server.
+/// Returns the requests per second of the slowest server.
 fn maximum(shop: &Workshop, way: Way, cases: &[Case]) -> Result<f64> {
     let mut slowest = f64::INFINITY;
     for case in cases {
@@ -235,7 +235,7 @@ fn maximum(shop: &Workshop, way: Way, cases: &[Case]) -> Result<f64> {
     Ok(slowest)
 }
 
-/// The spread of a figure of a case.
+/// Returns the spread of a figure of a case.
 fn spread(case: &Case, figure: impl Fn(&Round) -> f64) -> Result<Spread> {
     Spread::of(case.rounds.iter().map(figure)).context("at least one round")
 }
@@ -259,7 +259,7 @@ fn table(way: Way, percent: u32, rate: f64, cases: &[Case]) -> Result<String> {
     Ok(text + "\n")
 }
 
-/// What the rates are measured for.
+/// Returns the figures with goals.
 fn goals(way: Way, percent: u32, cases: &[Case]) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let is_peer = |case: &&Case| !case.program.is_pinion() && !case.program.is_bare();

@@ -1,22 +1,22 @@
-//! What an answer by Lua costs: the part of the table of scenarios that is about it.
+//! The cost of a response by Lua: the part of the table of scenarios for scripts.
 
 use super::programs::{Content, Program};
 use super::scenario::{Ask, BARE, Case, PINION, Scenario, cpu, cpu_without_goal, scenario};
 use super::site::ROWS_BYTES;
 
-/// In the order of the report.
+/// Returns the scenarios in the order of the report.
 pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     vec![hello(seconds), template(seconds)]
 }
 
-/// A case that runs a script.
+/// Returns a case that runs a script.
 pub(crate) fn scripted(label: String, program: Program, content: Content, ask: Ask) -> Case {
     let mut case = Case::new(label, program, ask);
     case.setup.content = content;
     case
 }
 
-/// What every server is asked for that greets by name.
+/// Returns the request for a server that greets by name.
 pub(crate) fn greeting(program: Program) -> Ask {
     let path = if program == Program::Eighties { "/echo?name=you" } else { "/hello/you" };
     Ask { keeps: true, ..Ask::new(path) }
@@ -26,7 +26,8 @@ fn label(program: Program, what: &str) -> String {
     format!("{}, {what}", program.name())
 }
 
-/// A handler that greets, beside a file and beside those of other servers.
+/// Returns a scenario of a handler that greets, compared with a file and with handlers of other
+/// servers.
 fn hello(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     let peers = [Program::Nginx, Program::Eighties];
@@ -59,7 +60,7 @@ fn hello(seconds: u32) -> Scenario {
     )
 }
 
-/// A page of a template, beside the same page as a file.
+/// Returns a scenario of a page of a template, compared with the same page as a file.
 fn template(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for program in PINION.iter().copied() {

@@ -1,8 +1,9 @@
-//! `cargo xtask bench load`: what an answer costs, beside the bare loops and other servers.
+//! `cargo xtask bench load`: the cost of a response, compared with the bare loops and other
+//! servers.
 //!
-//! The measure is CPU time of the server per answered request, with the server on one core and the
-//! load on another. Servers take turns within one run, and only ratios within a round count: the
-//! machine may be slow or shared, it is so for all of them.
+//! The benchmark measures CPU time of the server per request, with the server on one core and the
+//! load on another. Servers take turns within one run, and only ratios within a round count: a slow
+//! or shared machine affects all of them.
 
 mod access;
 mod attack;
@@ -56,7 +57,7 @@ usage: cargo xtask bench load [OPTIONS]
   --name NAME          the run's name [the host's]
   --json               the data on stdout";
 
-/// Measures something that is no load of one kind; the report and the data.
+/// A measurement that is no load of one kind; it returns the report and the data.
 type Part = fn(&Workshop) -> Result<(String, Value)>;
 
 const PARTS: [(&str, Part); 10] = [
@@ -72,7 +73,7 @@ const PARTS: [(&str, Part); 10] = [
     (fixed_rate::NAME, fixed_rate::run),
 ];
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Debug, PartialEq)]
 struct Options {
     only: Vec<String>,
@@ -85,7 +86,7 @@ struct Options {
     json: bool,
 }
 
-/// Measures what the options name and records each scenario as a part of today's run.
+/// Measures the scenarios of the options and records each as a part of today's run.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
     let (mut scenarios, parts) = (options.scenarios()?, options.parts());
@@ -171,7 +172,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Which of the parts that are no scenarios are measured.
+    /// Returns the selected parts that are no scenarios.
     fn parts(&self) -> Vec<&'static (&'static str, Part)> {
         let is_asked = |name: &str| self.only.is_empty() || self.only.iter().any(|it| it == name);
         PARTS.iter().filter(|(name, _)| !self.sweep && is_asked(name)).collect()
@@ -196,7 +197,7 @@ impl Options {
     }
 }
 
-/// A count of at least one.
+/// Parses a count of at least one.
 fn number(text: &str) -> Result<u32> {
     text.parse().ok().filter(|&count| count > 0).with_context(|| format!("not a count: {text}"))
 }

@@ -1,5 +1,5 @@
-//! oha: a thousand clients at once, each with connections of its own kind. It is in no
-//! distribution: a variable or the search path says where it is.
+//! Loads with oha: a thousand clients at once, with persistent connections or one connection for
+//! each request. No distribution has it, so a variable or the search path must name it.
 
 use super::client::Measured;
 use super::server::{self, CLIENT_CORE};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// What oha is to do.
+/// The parameters of a load by oha.
 #[derive(Debug, Clone)]
 pub(crate) struct Crowd {
     pub(crate) program: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct Crowd {
     pub(crate) closes: bool,
 }
 
-/// Where it is, if it is there.
+/// Returns the path of oha, if it is installed.
 pub(crate) fn find() -> Option<PathBuf> {
     std::env::var_os("OHA").map(PathBuf::from).or_else(|| process::find("oha"))
 }
@@ -43,7 +43,7 @@ fn measured(text: &str) -> Option<Measured> {
     let sum = |counts: &[(&String, u64)]| counts.iter().map(|(_, count)| count).sum();
     let mut answers = counts("statusCodeDistribution")?;
     let mut errors = counts("errorDistribution")?;
-    // What was under way when its time was over is nobody's fault.
+    // Requests that were open at the end of the load are no errors.
     errors.retain(|(what, _)| !what.contains("deadline"));
     let requests = sum(&answers);
     answers.retain(|(status, _)| status.as_str() >= "400");

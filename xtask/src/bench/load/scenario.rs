@@ -1,4 +1,4 @@
-//! What is measured and what it must not exceed: the table of scenarios.
+//! The table of scenarios: the measurements and their goals.
 
 use super::programs::{Content, PEERS, Program, Setup};
 use super::site::LARGE_BYTES;
@@ -10,54 +10,54 @@ pub(crate) struct Scenario {
     pub(crate) name: String,
     pub(crate) about: &'static str,
     pub(crate) connections: u32,
-    /// How long each load lasts.
+    /// The duration of each load.
     pub(crate) seconds: u32,
     pub(crate) cases: Vec<Case>,
     pub(crate) comparisons: Vec<Comparison>,
 }
 
-/// One server asked for one thing.
+/// One server with one request.
 pub(crate) struct Case {
     pub(crate) label: String,
     pub(crate) setup: Setup,
     pub(crate) ask: Ask,
 }
 
-/// What is asked for, and what must come.
+/// A request, and the expected response.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     pub(crate) path: &'static str,
     pub(crate) status: u16,
     /// The length of the body where it matters.
     pub(crate) body_bytes: Option<u64>,
-    /// Whether the request says that its sender has the representation already.
+    /// Whether the request is conditional on an entity tag that matches.
     pub(crate) conditional: bool,
-    /// Whether the connection ends after each answer.
+    /// Whether the connection ends after each response.
     pub(crate) closes: bool,
-    /// Whether the request says that the connection stays, for servers that ask to be told.
+    /// Whether the request has `Connection: keep-alive`, for servers that need it.
     pub(crate) keeps: bool,
     pub(crate) pattern: Targets,
     pub(crate) client: Client,
-    /// A flood that goes on meanwhile, as `pinion-flood --list` has it.
+    /// A simultaneous flood, by its name in `pinion-flood --list`.
     pub(crate) flood: Option<&'static str>,
 }
 
-/// Who asks.
+/// The client of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Client {
     /// wrk, over HTTP/1.
     Wrk,
-    /// h2load, so many requests of a connection at once.
+    /// h2load with so many concurrent requests on a connection.
     H2 { streams: u32 },
-    /// Our own, over HTTP/3.
+    /// The project's own client, over HTTP/3.
     H3 { streams: u32 },
-    /// Nobody: connections that agree on keys, and go on with an older session or do not.
+    /// Connections that complete a handshake without a request, resuming an older session or not.
     Handshakes { resumed: bool },
     /// oha, over HTTP/1.
     Oha,
 }
 
-/// Which requests follow one another on a connection.
+/// The sequence of requests on a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Targets {
     One,
@@ -70,19 +70,19 @@ pub(crate) enum Targets {
     Pages,
 }
 
-/// A figure of one case over that of others, in the same round.
+/// The ratio of a figure of one case to that of others, in the same round.
 pub(crate) struct Comparison {
     pub(crate) figure: Figure,
     pub(crate) case: String,
-    /// The one with the best median counts.
+    /// The case with the best median is used.
     pub(crate) with: Vec<String>,
-    /// The goal; `None` where the ratio only informs.
+    /// The goal; `None` if the ratio is only informative.
     pub(crate) limit: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Figure {
-    /// CPU time of the server per answered request.
+    /// CPU time of the server per response.
     Cpu,
     /// CPU time of the client per response, of clients that measure it.
     ClientCpu,
@@ -90,31 +90,31 @@ pub(crate) enum Figure {
     TotalCpu,
     /// Bytes that the client received per response.
     Bytes,
-    /// The time within which half of the answers came.
+    /// The time within which half of the responses arrived.
     P50,
-    /// The time within which 99 of 100 answers came.
+    /// The time within which 99 of 100 responses arrived.
     P99,
 }
 
-/// How many connections most scenarios keep open.
+/// The number of open connections in most scenarios.
 pub(crate) const CONNECTIONS: u32 = 64;
 
 /// The connection counts of the sweep.
 pub(crate) const SWEEP: &[u32] = &[1, 16, 64, 128, 512, 2048, 4096, 10_000, 16_384];
 
-/// So many connections take wrk up to a second to open, which its load must outlast.
+/// wrk needs up to a second to open so many connections, which its load must outlast.
 const OPENED_PER_SECOND: u32 = 4096;
 
 /// A file, and the same without a site.
 pub(crate) const DUMMIES: [(&str, Content); 3] =
     [("file", Content::Small), ("dummy", Content::Dummy), ("empty dummy", Content::DummyEmpty)];
 
-/// What the kernel itself costs: no server can be below it.
+/// The cost of the kernel itself, which no server can undercut.
 pub(crate) const BARE: &[Program] = &[Program::BareEpoll, Program::BareUring];
 
 pub(crate) const PINION: &[Program] = &[Program::PinionEpoll, Program::PinionUring];
 
-/// Everything but the sweep, in the order of the report.
+/// Returns all scenarios except the sweep, in the order of the report.
 pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     let page = Ask::new("/hello.txt");
     let pipelined = Ask { pattern: Targets::Pipelined(16), ..page.clone() };
@@ -158,7 +158,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     scenarios
 }
 
-/// One step of the sweep: every server with so many connections.
+/// Returns one step of the sweep: every server with so many connections.
 pub(crate) fn step(connections: u32, seconds: u32) -> Scenario {
     let seconds = seconds + connections / OPENED_PER_SECOND;
     let page = Ask::new("/hello.txt");
@@ -173,14 +173,15 @@ pub(crate) fn step(connections: u32, seconds: u32) -> Scenario {
     }
 }
 
-/// Every server with the same request, each compared with the bare loop of its kind.
+/// Returns a scenario of every server with the same request, each compared with the bare loop of
+/// its kind.
 fn against_bare(name: &str, about: &'static str, ask: &Ask, limit: f64, seconds: u32) -> Scenario {
     let compare = |program: &Program| beside(Figure::Cpu, program, &[program.bare()], limit);
     let comparisons = PINION.iter().chain(PEERS).map(compare).collect();
     scenario(name, about, seconds, everyone(ask), comparisons)
 }
 
-/// Other answers than a plain file, each held against the plain file.
+/// Returns a scenario of other responses than a plain file, each compared with the plain file.
 fn answers(seconds: u32) -> Scenario {
     let plain = Ask::new("/about.html");
     let asks = [
@@ -210,7 +211,7 @@ fn answers(seconds: u32) -> Scenario {
     )
 }
 
-/// Two workers on the core of one: what sharing the work costs, with the same core to do it.
+/// Returns a scenario of two workers on one core, which shows the cost of sharing the work.
 fn workers(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for program in PINION {
@@ -231,7 +232,7 @@ fn workers(seconds: u32) -> Scenario {
     )
 }
 
-/// Any of many files against always the same one.
+/// Returns a scenario of random files, compared with a single one.
 fn paths(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for program in PINION {
@@ -253,8 +254,8 @@ fn paths(seconds: u32) -> Scenario {
     )
 }
 
-/// A site with many rules, beside the same without. Each row: what is asked for with rules, and
-/// what gives the same answer without.
+/// Returns a scenario of a site with many rules, compared with a site without. Each row has a
+/// request with rules, and one that gives the same response without.
 fn rules(seconds: u32) -> Scenario {
     let page = Ask::new("/hello.txt");
     let missing = Ask { status: 404, ..Ask::new("/nothing") };
@@ -287,7 +288,7 @@ fn rules(seconds: u32) -> Scenario {
     )
 }
 
-/// A file of 100 KiB, held against the best of the other servers.
+/// Returns a scenario of a file of 100 KiB, compared with the best of the other servers.
 fn large(seconds: u32) -> Scenario {
     let ask = Ask { body_bytes: Some(LARGE_BYTES as u64), ..Ask::new("/large/file.bin") };
     let case = |program: &Program| Case::new(program.name().to_owned(), *program, ask.clone());
@@ -302,7 +303,7 @@ fn large(seconds: u32) -> Scenario {
     )
 }
 
-/// A comparison with as many connections as all have that say nothing else.
+/// Returns a scenario with the usual number of connections.
 pub(crate) fn scenario(
     name: &str,
     about: &'static str,
@@ -313,9 +314,9 @@ pub(crate) fn scenario(
     Scenario { name: name.to_owned(), about, connections: CONNECTIONS, seconds, cases, comparisons }
 }
 
-/// Every server asked for the same thing.
+/// Returns every server with the same request.
 fn everyone(ask: &Ask) -> Vec<Case> {
-    // Neighbours in time are compared, so that drift of the machine weighs least.
+    // Consecutive cases are compared, so that drift of the machine has the least effect.
     [Program::BareEpoll, Program::PinionEpoll, Program::BareUring, Program::PinionUring]
         .iter()
         .chain(PEERS)
@@ -327,19 +328,20 @@ pub(crate) fn cpu(case: String, with: String, limit: f64) -> Comparison {
     Comparison { figure: Figure::Cpu, case, with: vec![with], limit: Some(limit) }
 }
 
-/// What only informs.
+/// Returns a comparison that is only informative.
 pub(crate) fn cpu_without_goal(case: String, with: String) -> Comparison {
     Comparison { limit: None, ..cpu(case, with, 0.0) }
 }
 
-/// What a client has to do for each response of a program over HTTP/2 or HTTP/3, compared with the
-/// best of others. It only informs.
+/// Returns comparisons of the client's work for each response of a program over HTTP/2 or HTTP/3,
+/// with the best of others. They are only informative.
 pub(crate) fn client_work(program: &Program, others: &[Program]) -> [Comparison; 3] {
     let compare = |figure| Comparison { limit: None, ..beside(figure, program, others, 0.0) };
     [Figure::ClientCpu, Figure::TotalCpu, Figure::Bytes].map(compare)
 }
 
-/// A program beside the best of others, in a scenario with one case for each. The goal is ours.
+/// Returns a comparison of a program with the best of others, in a scenario with one case for each.
+/// The goal is that of this project.
 pub(crate) fn beside(
     figure: Figure,
     program: &Program,
@@ -354,7 +356,7 @@ pub(crate) fn beside(
     }
 }
 
-/// The CPU time of a request over that of an earlier program of Pinion.
+/// The goal for the CPU time of a request, relative to an earlier program of Pinion.
 const BEFORE_RATIO: f64 = 1.02;
 
 impl Scenario {
@@ -399,7 +401,7 @@ impl Scenario {
 }
 
 impl Case {
-    /// The same by an earlier program.
+    /// Returns the same case with an earlier program.
     fn before(&self) -> Self {
         let setup = Setup { is_before: true, ..self.setup };
         Self { label: format!("{}, before", self.label), setup, ask: self.ask.clone() }
@@ -421,7 +423,7 @@ impl Case {
 }
 
 impl Ask {
-    /// A plain GET that is answered with 200.
+    /// Returns a plain GET whose response has status 200.
     pub(crate) fn new(path: &'static str) -> Self {
         Self {
             path,

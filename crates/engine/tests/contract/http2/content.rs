@@ -1,5 +1,5 @@
-//! The content of requests: what is wanted of it and when its end is told, trailers, its limit,
-//! and the windows that it takes.
+//! The content of requests: wants and the report of the end, trailers, the limit, and the use of
+//! windows.
 
 use std::net::Shutdown;
 use std::time::Duration;
@@ -88,7 +88,7 @@ fn the_end_of_content_needs_no_want() {
     });
 }
 
-/// Asks to send content, as long as it says or of unknown length; the content once it is wanted.
+/// Begins an upload with or without a known length, and sends the content once it is wanted.
 fn upload(http2: &mut Http2, server: &TestServer, path: &str, bytes: u64, says: bool) -> u32 {
     let length = bytes.to_string();
     let fields = [("content-length", length.as_str()), ("expect", "100-continue")];
@@ -96,7 +96,7 @@ fn upload(http2: &mut Http2, server: &TestServer, path: &str, bytes: u64, says: 
     let id = http2.client.request("POST", path, fields, false);
     let is_kept = path.starts_with("/later");
     if is_kept {
-        // What can be sent without anybody's leave comes before the handler wants it.
+        // Content that fits into the initial window arrives before the handler wants it.
         let first = vec![b'x'; bytes.min(1000) as usize];
         http2.client.data(id, &first, first.len() as u64 == bytes);
         http2.seen();
@@ -155,8 +155,8 @@ fn content_is_held_to_the_limit_of_its_handler() {
     });
 }
 
-/// Content that was kept and never wanted holds no window of the connection when its stream is
-/// over, however that came.
+/// Content that was kept and never wanted holds no window of the connection after the end of its
+/// stream, for any reason.
 #[test]
 fn content_that_nobody_read_gives_its_window_back() {
     on_both(|server| {
@@ -182,14 +182,14 @@ fn content_that_nobody_read_gives_its_window_back() {
     });
 }
 
-/// RFC 9113 §5.2: a stream that nobody reads stops at its own window, and leaves that of the
-/// connection to the others.
+/// RFC 9113 §5.2: an unread stream stops at its own window, and leaves that of the connection to
+/// the others.
 #[test]
 fn streams_that_nobody_reads_hold_nobody_up() {
     const WINDOW_BYTES: usize = 65_535;
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
-        // The window of the connection is known behind that.
+        // The client has received all window updates with this response.
         assert_eq!(http2.get("/hello"), "hello world!\n");
         for _ in 0..100 {
             let id = http2.client.request("POST", "/waits", &[], false);
@@ -204,8 +204,8 @@ fn streams_that_nobody_reads_hold_nobody_up() {
     });
 }
 
-/// Some clients read nothing before they have sent all, so the windows stay open for a while behind
-/// a response that came early.
+/// Some clients read nothing before they have sent all, so the windows stay open for a while after
+/// an early response.
 #[test]
 fn a_client_that_is_answered_early_sends_on_for_a_while() {
     on_both(|server| {
@@ -258,7 +258,8 @@ fn a_client_that_leaves_is_reported_to_the_handler() {
     });
 }
 
-/// All requests that wait hear that their client sends no more, each once, and can still respond.
+/// All waiting requests get the event that their client sends no more, each once, and can still
+/// respond.
 #[test]
 fn exchanges_hear_that_their_client_sends_no_more() {
     on_both(|server| {

@@ -1,5 +1,5 @@
-//! A client that writes frames by hand, good and bad ones. Nothing here is taken from the room but
-//! the machine itself.
+//! A client that writes correct and wrong frames without an encoder. It shares no code with the
+//! crate except the tested machine itself.
 
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::{Fatal, RequestStreamEvent, StreamError, UniEvent};
@@ -18,27 +18,27 @@ pub(super) const GOAWAY: u64 = 0x7;
 pub(super) const MAX_PUSH_ID: u64 = 0xd;
 pub(super) const PRIORITY_UPDATE: u64 = 0xf0700;
 pub(super) const PUSH_PRIORITY_UPDATE: u64 = 0xf0701;
-/// A type of frames and streams that nobody defines (RFC 9114 §7.2.8, §6.2.3).
+/// An undefined type of frames and streams (RFC 9114 §7.2.8, §6.2.3).
 pub(super) const UNKNOWN: u64 = 0x21 + 5 * 0x1f;
 
-/// A number (RFC 9000 §16) in the longest form that `bits` ask for.
+/// Returns a number (RFC 9000 §16) in the shortest possible form.
 pub(super) fn number(value: u64) -> Vec<u8> {
     let form = (0..4).find(|form| value < 1 << ((8 << form) - 2)).expect("62 bits");
     let bytes = (value | form << ((8 << form) - 2)).to_be_bytes();
     bytes[8 - (1 << form)..].to_vec()
 }
 
-/// A frame, whatever its payload.
+/// Returns a frame with any payload.
 pub(super) fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     [&front(kind, payload.len() as u64)[..], payload].concat()
 }
 
-/// The header of a frame alone.
+/// Returns only the header of a frame.
 pub(super) fn front(kind: u64, bytes: u64) -> Vec<u8> {
     [number(kind), number(bytes)].concat()
 }
 
-/// A field section of literals (RFC 9204 §4.5.6), without Huffman.
+/// Returns a field section of literals (RFC 9204 §4.5.6), without Huffman coding.
 pub(super) fn section(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut section = vec![0, 0];
     for (name, value) in fields {
@@ -83,7 +83,7 @@ pub(super) fn get() -> Vec<u8> {
     headers(&GET)
 }
 
-/// POST with a `Content-Length`.
+/// Returns a POST with a `Content-Length`.
 pub(super) fn post(length: &str) -> Vec<u8> {
     headers(&[&POST[..], &[("content-length", length)]].concat())
 }
@@ -121,14 +121,14 @@ impl Peer {
         Peer { session, section: FieldSection::new(), now_ms, next: 0 }
     }
 
-    /// The next request stream.
+    /// Opens the next request stream.
     pub(super) fn begin(&mut self) -> RequestStream {
         self.next += 4;
         self.session.begin(self.next - 4, self.now_ms).expect("a stream")
     }
 
-    /// Sends bytes on a request stream and gives what the machine saw in them, each event in a few
-    /// words; nothing may wait that was sent before.
+    /// Sends bytes on a request stream and returns the events of the machine, each in a few words.
+    /// No earlier bytes may be unprocessed.
     pub(super) fn send(&mut self, on: &mut RequestStream, bytes: &[u8], fin: bool) -> Vec<String> {
         let (mut at, mut seen) = (0, Vec::new());
         loop {
@@ -159,7 +159,7 @@ impl Peer {
         }
     }
 
-    /// A whole request stream.
+    /// Sends a whole request stream.
     pub(super) fn request(&mut self, frames: &[&[u8]]) -> Vec<String> {
         let mut stream = self.begin();
         self.send(&mut stream, &frames.concat(), true)
@@ -193,7 +193,7 @@ impl Peer {
         }
     }
 
-    /// Sends bytes on a new control stream, its type in front.
+    /// Sends bytes on a new control stream, after its type.
     pub(super) fn control(&mut self, frames: &[&[u8]]) -> (UniState, Vec<String>) {
         let mut state = UniState::default();
         let seen = self.uni(&mut state, &[b"\0", &frames.concat()[..]].concat(), false);
@@ -201,7 +201,7 @@ impl Peer {
     }
 }
 
-/// What a failure is, in a few words.
+/// Returns an error in a few words.
 pub(super) fn failure(error: &StreamError) -> String {
     match error {
         StreamError::Stream(code) => format!("stream {code:?}"),
@@ -212,7 +212,7 @@ pub(super) fn failure(error: &StreamError) -> String {
     }
 }
 
-/// An event in a few words; those that tell nothing in none.
+/// Returns an event in a few words; `None` for one without information.
 fn words(event: &RequestStreamEvent<'_>) -> Option<String> {
     Some(match *event {
         RequestStreamEvent::NeedMore | RequestStreamEvent::Nothing => return None,

@@ -1,5 +1,5 @@
-//! The output of a program as CGI, FastCGI and SCGI have it: RFC 3875 §6 read from a whole buffer,
-//! line by line; and the events of a reader that is given its input in parts.
+//! The output of a program with CGI, FastCGI and SCGI: RFC 3875 §6 parsed from a whole buffer, line
+//! by line; and the events of a reader that gets its input in parts.
 
 use std::fmt::Debug;
 
@@ -11,7 +11,7 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseEv
 use pinion_http::h1::head::HeadStorage;
 use pinion_http::method::Method;
 
-/// What is known besides the bytes.
+/// The parameters besides the bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     pub(crate) request: SentRequest,
@@ -20,7 +20,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// A GET with the usual limits, over a connection that stays open.
+    /// Returns a GET with the usual limits, over a connection that stays open.
     pub(crate) fn get(end: InputEnd) -> Case {
         let request = SentRequest {
             method: Method::Get,
@@ -31,8 +31,8 @@ impl Case {
         Case { request, limits: ResponseLimits::default(), end }
     }
 
-    /// Bit 0: HEAD. Bits 1 to 2: the end of the input. Bit 3: small limits. Bit 4: the connection
-    /// closes.
+    /// Returns the case of a byte. Bit 0: HEAD. Bits 1 to 2: the end of the input. Bit 3: small
+    /// limits. Bit 4: the connection closes.
     pub(crate) fn of(kind: u8) -> Case {
         let ends = [InputEnd::Closed, InputEnd::Open, InputEnd::Broken, InputEnd::Closed];
         let mut case = Case::get(ends[usize::from(kind >> 1 & 3)]);
@@ -49,7 +49,7 @@ impl Case {
     }
 }
 
-/// The events of a response; pieces of one stream that follow each other are one.
+/// The events of a response; consecutive pieces of one stream are joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Head(Head),
@@ -111,7 +111,7 @@ impl Step {
     }
 }
 
-/// Gives the bytes in parts of `cut`, or at once, and only as much room at a time.
+/// Passes the bytes in parts of `cut`, or at once, with limited space for the output.
 pub(crate) fn run<E: Copy + Debug + PartialEq>(
     end: InputEnd,
     wire: &[u8],
@@ -142,13 +142,13 @@ pub(crate) fn run<E: Copy + Debug + PartialEq>(
     Found { events, ended }
 }
 
-/// What output is, as far as it goes.
+/// The meaning of output so far.
 #[derive(Debug)]
 pub(crate) struct PlainOutput {
     pub(crate) events: Vec<Event>,
-    /// What is wrong with it.
+    /// The error in it.
     pub(crate) error: Option<CgiError>,
-    /// What is wrong if it ends here.
+    /// The error if it ends here.
     pub(crate) error_at_end: Option<CgiError>,
 }
 
@@ -195,11 +195,11 @@ pub(crate) fn plain_output(case: &Case, output: &[u8]) -> PlainOutput {
 enum HeadLines<'a> {
     /// The bytes of the head, and its lines.
     Whole(usize, Vec<&'a [u8]>),
-    /// What is wrong if it ends here.
+    /// The error if it ends here.
     Partial(CgiError),
 }
 
-/// Takes the lines of a head apart, up to the blank one.
+/// Splits the lines of a head, up to the blank one.
 fn head_lines(output: &[u8], max_bytes: usize) -> Result<HeadLines<'_>, CgiError> {
     let mut lines = Vec::new();
     let mut rest = &output[..output.len().min(max_bytes)];
@@ -249,7 +249,7 @@ fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name, value))
 }
 
-/// Says what the lines of a head mean.
+/// Returns the event of the lines of a head.
 fn head_event(lines: &[&[u8]], max: usize) -> Result<Event, CgiError> {
     let mut fields = Vec::new();
     for (position, line) in lines.iter().enumerate() {
@@ -288,7 +288,7 @@ fn head_event(lines: &[&[u8]], max: usize) -> Result<Event, CgiError> {
             (code.filter(|code| *code >= 200).ok_or(CgiError::Status)?, reason.trim_ascii())
         }
         (None, Some(path)) if path.starts_with(b"/") && !path.starts_with(b"//") => {
-            // Which bytes a target may have is not for this reading.
+            // The permitted bytes of a target are checked elsewhere.
             let is_target = pinion_http::target::Target::parse(Method::Get, path).is_ok();
             return match is_target {
                 true => Ok(Event::LocalRedirect(path.to_vec())),

@@ -1,4 +1,4 @@
-//! Frames in any order and cut anywhere, and messages that were written and are read again.
+//! Frames in any order and cut anywhere, and messages that are written and read again.
 
 use pinion_http::websocket::close_frame::CloseFrame;
 use pinion_http::websocket::deflate_offer::DeflateAgreement;
@@ -14,7 +14,7 @@ use proptest::sample::select;
 use super::{FIN, KEY, RSV1, deflate, frame};
 use crate::oracle::websocket::{Event, Rules, check_frames};
 
-/// Content of messages: text, bytes, and what compresses well.
+/// Generates content of messages: text, bytes, and well compressible content.
 fn content() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         "\\PC{0,40}".prop_map(String::into_bytes),
@@ -23,7 +23,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A message in fragments, with a ping between them.
+/// Generates a message in fragments, with a ping between them.
 fn message() -> impl Strategy<Value = Vec<u8>> {
     let first = select(vec![1_u8, 2]);
     (first, any::<bool>(), content(), 1_usize..100, any::<bool>()).prop_map(
@@ -43,7 +43,7 @@ fn message() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Frames that are almost always wrong.
+/// Generates frames that are almost always wrong.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         (any::<u8>(), vec(any::<u8>(), 0..9)).prop_map(|(first, bytes)| frame(first, &bytes)),
@@ -63,7 +63,7 @@ proptest! {
         check_frames(Rules { max_bytes, has_deflate }, &parts.concat(), cut, room);
     }
 
-    /// What the server writes is what it reads, once the frames have masks.
+    /// Messages that the server writes can be read again, once the frames have masks.
     #[test]
     fn written_messages_are_read(
         messages in vec((any::<bool>(), content(), 1_usize..3000), 0..6),
@@ -82,7 +82,7 @@ proptest! {
                 rest = behind;
                 let is_end = rest.is_empty();
                 writer.write_message(&mut out, kind, piece, is_end).expect("it is good");
-                // Between any two frames.
+                // The ping is between any two frames.
                 write_ping(&mut out, b"?");
                 expected.push(Event::Ping(b"?".to_vec()));
                 if is_end {
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// The agreement that follows from an offer.
+/// Returns the agreement that follows from an offer.
 fn agreement(bits: u8) -> DeflateAgreement {
     super::handshakes::agreement(&format!("permessage-deflate; server_max_window_bits={bits}"))
         .expect("it is taken")
@@ -144,7 +144,7 @@ fn messages_are_compressed_if_that_gains_something() {
     let short = written(&mut writer, &[(&[b'a'; 512], true)]);
     assert!(matches!(short[..], [(first, 1..20)] if first == whole | RSV1), "{short:?}");
     assert_eq!(written(&mut writer, &[(&[b'a'; 512], true)]), short, "nothing is remembered");
-    // What cannot be compressed goes as it is.
+    // Incompressible content is sent uncompressed.
     let mut seed = 1_u32;
     let random: Vec<u8> = (0..200_000)
         .map(|_| {
@@ -154,16 +154,16 @@ fn messages_are_compressed_if_that_gains_something() {
         .collect();
     let ascii = written(&mut writer, &[(&random[..600], true)]);
     assert_eq!(ascii, [(whole, 600)]);
-    // Each part of a long message leaves when it is there, and the first one alone has the bit.
+    // Each part of a long message is sent at once, and only the first one has the bit.
     let in_parts = written(&mut writer, &[(&random, false), (&long, true)]);
     let firsts: Vec<u8> = in_parts.iter().map(|head| head.0).collect();
     assert_eq!((firsts[0], firsts[firsts.len() - 1]), (RSV1 | 2, FIN));
     assert!(firsts[1..firsts.len() - 1].iter().all(|first| *first == 0));
-    // Without compression: a frame for each piece.
+    // Without compression there is a frame for each piece.
     let mut writer = WebSocketWriter::new(None);
     let heads = written(&mut writer, &[(&long, false), (b"", false), (b"b", false), (b"", true)]);
     assert_eq!(heads, [(2, 200_000), (0, 1), (FIN, 0)]);
-    // A window that the compressor does not have.
+    // The compressor does not support this window.
     let mut writer = WebSocketWriter::new(Some((agreement(8), DeflatePool::default())));
     assert_eq!(written(&mut writer, &[(&long, true)]), [(whole, 200_000)]);
 }

@@ -1,5 +1,5 @@
-//! The client of `tungstenite`, which has many users, talks with the server's side: messages in
-//! both directions, pings and the closing handshake.
+//! The client of `tungstenite`, which has many users, with the server's side: messages in both
+//! directions, pings and the closing handshake.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Result, Write};
@@ -14,7 +14,7 @@ use tungstenite::protocol::frame::{CloseFrame, Frame};
 use tungstenite::protocol::{Role, WebSocket};
 use tungstenite::{Error, Message};
 
-/// The stream of the client. What it reads comes in small parts.
+/// The stream of the client, which reads in small parts.
 #[derive(Default)]
 struct Pipe {
     to_client: VecDeque<u8>,
@@ -44,9 +44,9 @@ impl Write for Pipe {
 struct Both {
     client: WebSocket<Pipe>,
     server: WebSocketConnection,
-    /// The message that is not complete.
+    /// The incomplete message.
     content: Vec<u8>,
-    /// What the server has received.
+    /// The messages that the server has received.
     received: Vec<(MessageKind, Vec<u8>)>,
     closed: Option<ClosedBy>,
 }
@@ -62,7 +62,7 @@ impl Both {
         }
     }
 
-    /// The server reads what the client has sent, in parts.
+    /// Lets the server read the output of the client, in parts.
     fn serve(&mut self, part_bytes: usize) {
         self.client.flush().expect("it is sent");
         let wire = std::mem::take(&mut self.client.get_mut().to_server);
@@ -189,7 +189,8 @@ fn a_failure_closes() {
     assert_eq!((u16::from(close.code), close.reason.as_str()), (1007, "the text is not UTF-8"));
     assert!(both.server.is_over());
 
-    // Text of the application that is not UTF-8 closes too, and does not end the message.
+    // Text of the application that is not UTF-8 also closes the connection, and does not end the
+    // message.
     let mut both = Both::new();
     both.server_writes(|server, out| {
         server.write(MessageKind::Text, b"\xce", false, out);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the archives of this folder anew, and records what kawipiko's server answers from them.
-# README.md says what each of them is for.
+# Makes the archives of this folder again, and records the responses of kawipiko's server from them.
+# README.md describes the purpose of each of them.
 #
 #   make.sh build FOLDER    kawipiko's archiver and server, into FOLDER
 #   make.sh archives FOLDER the archives, by the archiver in FOLDER
@@ -16,7 +16,7 @@ made=$(cd "$(dirname "$0")" && pwd)
 tests=$(dirname "$made")
 bin=$(mkdir -p "${2:?a folder}" && cd "$2" && pwd)
 
-# The source of kawipiko is under the AGPL: it stays outside of this tree.
+# The source of kawipiko is under the AGPL, so it stays outside of this source tree.
 build() {
     test -d "$bin/kawipiko" || git clone https://github.com/volution/kawipiko "$bin/kawipiko"
     git -C "$bin/kawipiko" checkout --quiet --force "$commit"
@@ -27,7 +27,8 @@ build() {
     done
 }
 
-# Two folders with what no checkout could hold: names that some systems do not have, links.
+# Two folders with files that a checkout could not contain: names that some systems do not allow,
+# links.
 sources() {
     rm -rf "$bin/sources"
     mkdir -p "$bin/sources"
@@ -50,7 +51,7 @@ page() {
 odd() {
     mkdir -p "$1"
     cd "$1"
-    # Which suffixes may be left out, and which index comes first.
+    # Names with suffixes that may be omitted, and several index files.
     for name in htm.htm xhtml.xhtml xht.xht txt.txt dir.html dir/index.html UPPER.HTML; do
         page "$name" "$name"
     done
@@ -59,7 +60,7 @@ odd() {
     file xml/index.xml '<first/>\n'
     file text/_index.txt 'first\n'
     page text/index.htm 'second'
-    # Equal bytes: there, type and status are those of the first file that had them.
+    # Equal bytes: kawipiko uses the type and status of the first file that has them.
     file same/a.css 'a { }\n'
     file same/b.js 'a { }\n'
     page copy/index.html 'copy'
@@ -67,32 +68,32 @@ odd() {
     file empty/a.css ''
     file empty/b.js ''
     file empty/c ''
-    # Pages of whole folders by the beginning of their name, and one that is a folder.
+    # Pages of whole folders by the beginning of their names, and one that is a folder.
     file tiles/200.png '\211PNG\r\n\032\n'
     file tiles/1.png '\211PNG\r\n\032\n1'
     file lost/404.txt 'nothing here\n'
     file lost/twin.txt 'nothing here\n'
     page tree/_200.d/leaf.html 'leaf'
     page tree/real.html 'real'
-    # Names that mean something here and nothing there.
+    # Names with a meaning in Pinion and none in kawipiko.
     file _headers '/*\n  X-A: 1\n'
     page _500.html 'five hundred'
     file page.lua 'return 1\n'
     page page.dyn.html 'dynamic'
     file secret.priv.txt 'not secret\n'
     file pinion.toml 'listen = []\n'
-    # Types that no extension tells, and those that the two tables tell differently.
+    # Types without an extension, and those that differ between the two tables.
     page html 'no extension'
     file bytes '\001\002\003'
     file words 'only words\n'
     for name in a.wasm b.md c.webmanifest d.svg e.mjs f.xml g.json h.ico i.bin j.JSON; do
         file "types/$name" "$name\n"
     done
-    # Names that are escaped in a URL, or not there.
+    # Names that are escaped in a URL, or missing from it.
     for name in 'two words' 'a+b' 'a;b' "it's" '100%%' 'q?a' '%%41'; do
         file "names/$(printf "$name").txt" "$name\n"
     done
-    # What is left out, and links.
+    # Excluded files, and links.
     for name in .hidden a~ '#a' b.log c.tmp d.lock Thumbs.db; do
         file "skipped/$name" 'x\n'
     done
@@ -142,7 +143,7 @@ app() {
 LINES
 }
 
-# Names beyond ASCII. kawipiko cannot redirect to them, so it ends unless it is told not to.
+# Names beyond ASCII. kawipiko cannot redirect to them, so it fails unless a flag prevents that.
 far() {
     mkdir -p "$1"
     cd "$1"
@@ -181,7 +182,7 @@ no-slash   far  --exclude-slash-redirects --include-etag
 TABLE
 }
 
-# One line for each answer. Those of several archives that are the same are one.
+# One line for each response. Equal responses of several archives are joined.
 record() {
     port=18080
     for archive in "$made"/*.cdb; do
@@ -193,7 +194,7 @@ record() {
         until curl --silent --output /dev/null "http://127.0.0.1:$port/"; do sleep 0.1; done
         grep "^${name%%-*}[[:space:]]" "$tests/asked.tsv" | while read -r _ host target; do
             answer "$name" bind "$port" "$host" "$target"
-            # The second address reads paths otherwise, and knows no hosts.
+            # The second address parses paths differently, and knows no hosts.
             case $host$target in -*%*) answer "$name" bind-2 $((port + 1)) - "$target" ;; esac
         done
         kill "$server"
@@ -226,7 +227,7 @@ answer() {
         }'
 }
 
-# The names of archives with the same answer, in front of it.
+# The names of archives with the same response, in front of it.
 merged() {
     awk -F '\t' '
         { name = $1; sub(/^[^\t]*\t/, ""); if (!($0 in names)) order[++rows] = $0 }
