@@ -1,5 +1,5 @@
--- Loaded by every script here: prints what wrk measured as one line that the harness reads.
--- Times are microseconds.
+-- Loaded by every script here: prints the measurements of wrk as one line for the harness. Times
+-- are microseconds.
 done = function(summary, latency)
   local errors = summary.errors
   io.write(string.format(

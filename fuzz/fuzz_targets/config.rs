@@ -1,4 +1,4 @@
-//! A configuration file: faults lie within it, and what has none can be used.
+//! A configuration file: positions of errors are within it, and a file without errors can be used.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| pinion::fuzzing::config(data));

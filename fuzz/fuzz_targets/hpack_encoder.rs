@@ -1,5 +1,5 @@
-//! Field blocks of the responses of one connection of HTTP/2: two decoders read what the plain
-//! encoder has written.
+//! Field blocks of the responses of one connection of HTTP/2: two decoders decode them to the
+//! fields of the plain encoder.
 #![no_main]
 
 #[path = "../../crates/http/tests/wire/oracle/hpack_encoder.rs"]

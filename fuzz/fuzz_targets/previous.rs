@@ -1,4 +1,4 @@
-//! The archive of an earlier release, edited: what a build takes over from it.
+//! An edited archive of an earlier release: the assets that a build keeps from it.
 #![no_main]
 
 #[path = "../../crates/archive/tests/archive/edits.rs"]

@@ -1,5 +1,5 @@
-//! Field sections of the responses of one connection of HTTP/3: a plain decoder reads what the
-//! plain encoder has written.
+//! Field sections of the responses of one connection of HTTP/3: a plain decoder decodes them to the
+//! fields of the plain encoder.
 #![no_main]
 
 #[path = "../../crates/http/tests/wire/oracle/as_http1.rs"]

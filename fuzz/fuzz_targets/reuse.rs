@@ -1,4 +1,4 @@
-//! An older archive and the file of fingerprints beside it, edited: what a build takes from them.
+//! An edited older archive with its edited file of fingerprints: the data that a build reuses.
 #![no_main]
 
 #[path = "../../crates/build/tests/build/reuse_law.rs"]

@@ -1,4 +1,4 @@
-//! Requests of workers to the spawner: what is decoded is encoded to the same bytes.
+//! Requests of workers to the spawner: encoding a decoded request gives the same bytes.
 #![no_main]
 
 #[path = "../../crates/spawner/tests/records/record_law.rs"]

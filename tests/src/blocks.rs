@@ -1,15 +1,15 @@
-//! What documents have their readers do: commands, and files to write.
+//! The commands in documents, and the files to write.
 
-/// Before ` = ` and the text of a configuration among commands.
+/// The mark before ` = ` and the text of a configuration among commands.
 pub const CONFIGURATION: &str = "pinion.toml";
-/// The same of a script.
+/// The same mark for a script.
 pub const SCRIPT: &str = "site.lua";
-/// The same of a file whose path stands behind the language of its block.
+/// The same mark for a file whose path follows the language of its block.
 pub const FILE: &str = "file";
 
-/// The lines of the blocks that are marked as shell, and of other blocks those that are commands by
-/// their look; all without remarks. A block of TOML is a configuration, and one
-/// of Lua a script; one that names a path is that file.
+/// Returns the lines of the blocks that are marked as shell, and those of other blocks that look
+/// like commands; all without remarks. A block of TOML is a configuration, and one of Lua a script;
+/// one with a path is that file.
 #[must_use]
 pub fn fenced_commands(text: &str) -> Vec<String> {
     let mut commands = Vec::new();
@@ -31,7 +31,7 @@ pub fn fenced_commands(text: &str) -> Vec<String> {
         }
         let is_shell = ["sh", "console", "bash", "shell"].contains(&mark);
         let is_prompted = block.lines().any(|line| line.starts_with("$ "));
-        // Behind a prompt stands a command, and what has none is its output.
+        // A line with a prompt is a command, and one without is its output.
         let is_command = |line: &&str| match is_prompted {
             true => line.starts_with("$ "),
             false => is_shell || line.starts_with("cargo ") || line.starts_with("pinion "),
@@ -45,7 +45,7 @@ pub fn fenced_commands(text: &str) -> Vec<String> {
 /// Returns a document with the blocks of its lists at the start of their lines.
 fn unindented(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
-    // The indentation of the block that a line is in.
+    // The indentation of the block of a line.
     let mut block = None;
     for line in text.split_inclusive('\n') {
         let indentation = line.len() - line.trim_start_matches(' ').len();
@@ -87,8 +87,9 @@ pub fn yaml_commands(text: &str) -> Vec<String> {
     lines.filter_map(command).collect()
 }
 
-/// The routes that a script of a document has: methods, and patterns whose parameters have values.
-/// It is read as documents write it: one call in a line, names and patterns between quotes.
+/// Returns the routes of a script of a document: methods, and patterns whose parameters are
+/// replaced by values. The script is parsed in the form of the documents: one call in a line, names
+/// and patterns between quotes.
 #[must_use]
 pub fn routes(script: &str) -> Vec<(String, String)> {
     let mut groups = vec![("pinion", String::new())];
@@ -116,7 +117,7 @@ pub fn routes(script: &str) -> Vec<(String, String)> {
     routes
 }
 
-/// A path that a pattern matches.
+/// Returns a path that a pattern matches.
 fn filled(prefix: &str, pattern: &str) -> String {
     let parts = pattern.split('/').map(|part| match part.as_bytes().first() {
         Some(b':') => SAMPLE,
@@ -126,10 +127,10 @@ fn filled(prefix: &str, pattern: &str) -> String {
     format!("{prefix}{}", parts.collect::<Vec<_>>().join("/"))
 }
 
-/// What stands for `:name` in a path.
+/// The value of `:name` in a path.
 pub const SAMPLE: &str = "you";
 
-/// The lines that stand behind a prompt on a page.
+/// Returns the lines after a prompt on a page.
 #[must_use]
 pub fn shown_commands(page: &str) -> Vec<String> {
     const PROMPT: &str = "<span class=\"prompt\">$ </span>";
@@ -137,7 +138,7 @@ pub fn shown_commands(page: &str) -> Vec<String> {
     lines.map(|line| plain(&without_tags(line))).collect()
 }
 
-/// A command without the remark behind it.
+/// Returns a command without the remark after it.
 fn plain(line: &str) -> String {
     let line = line.trim().trim_start_matches("$ ");
     let line = line.strip_prefix('#').map_or(line, |_| "");
@@ -150,11 +151,11 @@ fn without_tags(text: &str) -> String {
     parts.fold(first, |plain, part| plain + part.split_once('>').map_or("", |(_, rest)| rest))
 }
 
-/// The words of a command as a shell has them: quotes hold one together and go away. Nothing else
-/// of a shell is known, so the documents use nothing else.
+/// Returns the words of a command line as a shell splits them: quotes join words and are removed.
+/// Other syntax of a shell is not supported, so the documents do not use it.
 ///
 /// # Panics
-/// Never: there is always a first word.
+/// Never panics, because there is always a first word.
 #[must_use]
 pub fn words(command: impl AsRef<str>) -> Vec<String> {
     let mut words = vec![String::new()];

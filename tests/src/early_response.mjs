@@ -1,9 +1,9 @@
-// Node's clients send more than is read, and have to see the response that came before.
+// Node's clients send more than the server reads, and must see the response that came before.
 //
 // node early_response.mjs HTTP-URL HTTPS-URL CERTIFICATE
 //
-// Each URL refuses what is sent to it. Over HTTP/1 any length is dropped; over HTTP/2 up to a
-// mebibyte, and then the client is told to stop, which it takes for a response without an error.
+// Each URL refuses the sent content. Over HTTP/1 any length is dropped; over HTTP/2 up to a
+// mebibyte, and then the client is asked to stop, which it treats as a response without an error.
 
 import { readFileSync } from "node:fs";
 import http from "node:http";
@@ -12,13 +12,13 @@ import https from "node:https";
 
 const LARGE = Buffer.alloc(16 << 20, "x");
 const LITTLE = Buffer.alloc(900 << 10, "x");
-// Node ends a stream by itself that keeps more than 10 MB (maxSessionMemory).
+// Node ends a stream on its own that keeps more than 10 MB (maxSessionMemory).
 const MORE = [1_100_000, 4 << 20].map((bytes) => Buffer.alloc(bytes, "x"));
 
 const [plain, encrypted, certificate] = process.argv.slice(2);
 const ca = readFileSync(certificate);
 
-// The whole response, behind all of the content.
+// The whole response, after all of the content.
 function overHttp1(client, url) {
   return new Promise((resolve, reject) => {
     const headers = { "Content-Length": LARGE.length };

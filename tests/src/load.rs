@@ -23,10 +23,10 @@ pub fn write_generation(folder: &Folder, name: &str, generation: u32) {
     }
 }
 
-/// The one generation that an answer is made of.
+/// Returns the generation of a response.
 ///
 /// # Panics
-/// When it is none, or more than one.
+/// Panics if it has none, or more than one.
 #[track_caller]
 pub fn generation_of(response: &Response) -> u32 {
     assert_eq!(response.status, 200, "{response}");
@@ -36,12 +36,12 @@ pub fn generation_of(response: &Response) -> u32 {
     number.parse().expect("a number")
 }
 
-/// Asks without pause, on connections that stay and on fresh ones, until told to stop. Every answer
-/// must be whole, of one generation, and have that generation's tag.
+/// Sends requests without pause, on persistent connections and on new ones, until it is stopped.
+/// Every response must be complete, of one generation, and have that generation's tag.
 #[derive(Debug)]
 pub struct Load {
     stop: AtomicBool,
-    /// The generation of the last answer.
+    /// The generation of the last response.
     latest: AtomicU32,
     answers: AtomicU32,
 }
@@ -50,7 +50,7 @@ impl Load {
     /// Runs `swap` under load.
     ///
     /// # Panics
-    /// When a request fails, or `swap` does.
+    /// Panics if a request or `swap` fails.
     pub fn during(address: SocketAddr, swap: impl FnOnce(&Load)) {
         let load = Load {
             stop: AtomicBool::new(false),
@@ -62,7 +62,7 @@ impl Load {
             let clients: Vec<_> = (0..4)
                 .map(|client| scope.spawn(move || on.client(address, client % 2 == 0)))
                 .collect();
-            // However `swap` ends, the clients must not go on for ever.
+            // However `swap` ends, the clients must stop.
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| swap(&load)));
             load.stop.store(true, Ordering::Relaxed);
             for client in clients {
@@ -92,10 +92,10 @@ impl Load {
         }
     }
 
-    /// Waits until this generation is served, and then for some more answers.
+    /// Waits until this generation is served, and then for some more responses.
     ///
     /// # Panics
-    /// When it never is.
+    /// Panics if it is never served.
     #[track_caller]
     pub fn wait_for_generation(&self, generation: u32) {
         wait_for("the new generation", || {

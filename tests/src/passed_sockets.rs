@@ -3,14 +3,14 @@
 use crate::peers::program;
 use std::process::Command;
 
-/// What `pass_sockets.py` says at its top.
+/// The program that passes the sockets; its head describes it.
 const PASS_SOCKETS: &str = include_str!("pass_sockets.py");
 
-/// A command that runs what its further arguments say, in its own process, with these sockets. Each
-/// is a name, `=` and a kind, as `pass_sockets.py` lists them.
+/// Returns a command that executes its further arguments in its own process, with these sockets.
+/// Each is a name, `=` and a kind, as `pass_sockets.py` lists them.
 ///
 /// # Panics
-/// When Python is not installed.
+/// Panics if Python is not installed.
 #[track_caller]
 pub fn passing<S: AsRef<str>>(sockets: &[S]) -> Command {
     let mut python = program("python3", "python3");

@@ -1,4 +1,4 @@
-//! A way for the datagrams of one client to a server and back, that can be closed.
+//! A relay for the datagrams of one client to a server and back, which can be blocked.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How long until a relay that is over is noticed.
+/// The interval at which a relay checks for its end.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// A relay. It ends when it goes.
+/// A relay. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
     gates: Arc<Gates>,
-    /// What the client has sent, whether it was let through or not.
+    /// The datagrams that the client has sent, forwarded or not.
     sent: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
@@ -26,10 +26,10 @@ struct Gates {
 }
 
 impl Relay {
-    /// An open one in front of this address.
+    /// Creates an open relay in front of this address.
     ///
     /// # Panics
-    /// When there is no port for it.
+    /// Panics if there is no port for it.
     pub fn to(server: SocketAddr) -> Relay {
         let bound = || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
@@ -70,31 +70,31 @@ impl Relay {
         relay
     }
 
-    /// Where a client finds the server.
+    /// Returns the address of the relay.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Lets everything through.
+    /// Forwards all datagrams.
     pub fn open(&self) {
         self.gates.to_server.store(true, Ordering::Relaxed);
         self.gates.to_client.store(true, Ordering::Relaxed);
     }
 
-    /// Lets nothing through any more that comes from the server.
+    /// Blocks datagrams from the server.
     pub fn close_to_client(&self) {
         self.gates.to_client.store(false, Ordering::Relaxed);
     }
 
-    /// Lets nothing through any more that comes from the client.
+    /// Blocks datagrams from the client.
     pub fn close_to_server(&self) {
         self.gates.to_server.store(false, Ordering::Relaxed);
     }
 
-    /// What the client has sent.
+    /// Returns the datagrams that the client has sent.
     ///
     /// # Panics
-    /// When the relay has.
+    /// Panics if the relay has panicked.
     pub fn sent(&self) -> Vec<Vec<u8>> {
         self.sent.lock().expect("no panic under the lock").clone()
     }
@@ -106,11 +106,11 @@ impl Drop for Relay {
     }
 }
 
-/// Every datagram that comes.
+/// Calls `take` for every received datagram.
 fn each(socket: &UdpSocket, is_over: &AtomicBool, mut take: impl FnMut(&[u8], SocketAddr)) {
     let mut buffer = vec![0; 64 * 1024];
     while !is_over.load(Ordering::Relaxed) {
-        // An error: nothing came, or the other side has no socket any more.
+        // On an error nothing was received, or the other side has no socket any more.
         if let Ok((count, from)) = socket.recv_from(&mut buffer) {
             take(&buffer[..count], from);
         }

@@ -1,21 +1,22 @@
-//! Programs to which the kernel refuses some system calls or executable memory, as it does in most
+//! Programs to which the kernel refuses some system calls or executable memory, as in most
 //! containers and under units of systemd.
 
 use crate::peers::{output, program};
 use rustix::io::Errno;
 use std::process::Command;
 
-/// What `refuse_calls.py` says at its top.
+/// The program that refuses calls; its head describes it.
 const REFUSE_CALLS: &str = include_str!("refuse_calls.py");
 
-/// The calls of io_uring: set a ring up, enter it, register things. Numbered alike on all machines.
+/// The calls of io_uring: set up a ring, enter it, register resources. They have the same numbers
+/// on all architectures.
 pub const IO_URING: [u32; 3] = [425, 426, 427];
 
-/// A command that runs what its further arguments say, in its own process. There, and in all that
-/// is started from there, these calls fail with `error`.
+/// Returns a command that executes its further arguments in its own process. There, and in all
+/// processes started from there, these calls fail with `error`.
 ///
 /// # Panics
-/// When Python is not installed.
+/// Panics if Python is not installed.
 #[track_caller]
 pub fn refusing(error: Errno, calls: &[u32]) -> Command {
     let calls: Vec<String> = calls.iter().map(u32::to_string).collect();
@@ -24,23 +25,23 @@ pub fn refusing(error: Errno, calls: &[u32]) -> Command {
     python
 }
 
-/// What `deny_execute.py` says at its top.
+/// The program that denies executable memory; its head describes it.
 const DENY_EXECUTE: &str = include_str!("deny_execute.py");
 
-/// How the kernel refuses executable memory.
+/// The method by which the kernel refuses executable memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
-    /// By `PR_SET_MDWE`, since Linux 6.3.
+    /// `PR_SET_MDWE`, since Linux 6.3.
     Prctl,
-    /// By a filter of system calls, as systemd has it on older kernels.
+    /// A filter of system calls, which systemd uses on older kernels.
     Seccomp,
 }
 
 impl Denial {
-    /// Those that this kernel knows: before Linux 6.3 systemd has the filter alone.
+    /// Returns the methods that this kernel supports: before Linux 6.3 systemd only has the filter.
     ///
     /// # Panics
-    /// When Python is not installed.
+    /// Panics if Python is not installed.
     pub fn known() -> Vec<Denial> {
         let is_known = |denial: &Denial| {
             let [python, rest @ ..] = denial.words();
@@ -55,8 +56,8 @@ impl Denial {
         known
     }
 
-    /// The words of a command that runs what its further arguments say, in its own process, and
-    /// refuses to make memory executable there.
+    /// Returns the words of a command that executes its further arguments in its own process, where
+    /// memory cannot be made executable.
     pub fn words(self) -> [&'static str; 4] {
         let way = match self {
             Denial::Prctl => "prctl",
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_fails_and_the_rest_works() {
-        /// `pidfd_open`, which Python has a function for.
+        /// `pidfd_open`, for which Python has a function.
         const PIDFD_OPEN: u32 = 434;
         let try_it = ["python3", "-c", "import os; os.pidfd_open(os.getpid()); print('opened')"];
         let failed = output(refusing(Errno::NOSYS, &[1000, PIDFD_OPEN]).args(try_it));

@@ -3,10 +3,10 @@
 use crate::peers::{program, stdout};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The values of a setting of a unit, in their order.
+/// Returns the values of a setting of a unit, in their order.
 ///
 /// # Panics
-/// When it has none.
+/// Panics if it has none.
 #[track_caller]
 pub fn settings<'u>(unit: &'u str, name: &str) -> Vec<&'u str> {
     let prefix = format!("{name}=");
@@ -15,11 +15,11 @@ pub fn settings<'u>(unit: &'u str, name: &str) -> Vec<&'u str> {
     found
 }
 
-/// The numbers of all calls that filters of a unit refuse: what the first does not let through, and
-/// what a further one with a tilde takes away.
+/// Returns the numbers of all calls that filters of a unit refuse: the calls that the first filter
+/// does not allow, and those that a further one with a tilde removes.
 ///
 /// # Panics
-/// When a filter does not begin with what it allows.
+/// Panics if a filter does not begin with allowed calls.
 #[track_caller]
 pub fn refused_calls(filters: &[&str]) -> Vec<u32> {
     let (allowing, taking) = filters.split_first().expect("a filter");
@@ -32,7 +32,7 @@ pub fn refused_calls(filters: &[&str]) -> Vec<u32> {
     numbers.into_iter().filter(|(name, _)| !allowed.contains(name)).map(|(_, at)| at).collect()
 }
 
-/// The calls that a filter names, with those of the sets in it.
+/// Returns the calls in a filter, including those of its sets.
 fn calls(filter: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open: Vec<String> = filter.split_whitespace().map(str::to_owned).collect();
@@ -50,7 +50,7 @@ fn calls(filter: &str) -> BTreeSet<String> {
     found
 }
 
-/// The number that each call has on this machine, as the headers of the kernel have it.
+/// Returns the number of each call on this machine, from the headers of the kernel.
 fn numbers() -> BTreeMap<String, u32> {
     let mut cc = program("cc", "gcc");
     let told = stdout(cc.args(["-dM", "-E", "-include", "asm/unistd.h", "-x", "c", "/dev/null"]));
@@ -59,7 +59,7 @@ fn numbers() -> BTreeMap<String, u32> {
         .lines()
         .filter_map(|line| line.strip_prefix("#define __NR")?.split_once(' '))
         .collect();
-    // Some of them are named after another one: `__NR_lseek` is `__NR3264_lseek`.
+    // Some values are another name: `__NR_lseek` is `__NR3264_lseek`.
     let number = |value: &str| {
         let value =
             value.strip_prefix("__NR").and_then(|name| macros.get(name)).map_or(value, |v| v);

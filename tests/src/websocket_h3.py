@@ -74,7 +74,7 @@ async def main():
         settings = client.http.received_settings
         if settings.get(Setting.ENABLE_CONNECT_PROTOCOL) != 1:
             raise SystemExit(f"the server takes no extended CONNECT: {settings}")
-        # Behind the first message, which has the fields of the request.
+        # The output after the first message, which has the fields of the request.
         print("".join(chr(byte) if 32 <= byte < 127 else "." for byte in client.came[-9:]))
 
 

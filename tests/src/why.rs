@@ -1,5 +1,5 @@
-//! `pinion why` beside a running server: it says the status and the headers that the server sends,
-//! and the server itself explains them in the same way.
+//! Compares `pinion why` with a running server: its status and headers must be those that the
+//! server sends, and the server itself must give the same explanation.
 
 use crate::request::Request;
 use crate::response::Response;
@@ -8,35 +8,35 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// Headers that differ from one second to the next.
+/// The header that changes every second.
 const OF_THE_MOMENT: &str = "Date";
 
-/// What a server serves, in the words that `pinion why` takes too.
+/// The source of a server, as arguments of `pinion why`.
 #[derive(Debug)]
 pub struct Served {
     /// The folder or the archive.
     pub source: PathBuf,
-    /// The flags that a folder is built with.
+    /// The flags for building a folder.
     pub flags: Vec<String>,
     /// The control socket of the server.
     pub socket: PathBuf,
 }
 
 impl Served {
-    /// Returns what a server is told so that it has this socket.
+    /// Returns the flags for a server with this socket.
     #[must_use]
     pub fn control_flags(&self) -> [&OsStr; 2] {
         ["--control".as_ref(), self.socket.as_os_str()]
     }
 }
 
-/// Asserts that `pinion why`, given what a server is given, says what the server has sent.
+/// Asserts that `pinion why`, with the same arguments as the server, predicts the response.
 ///
-/// Requests that no URL and no flag of `why` can say are passed over: with a body, in HTTP/1.0,
+/// Requests that a URL and the flags of `why` cannot express are skipped: with a body, in HTTP/1.0,
 /// without exactly one `Host`, and with a target that is no path or has a `#`.
 ///
 /// # Panics
-/// When it says anything else.
+/// Panics if it predicts anything else.
 #[track_caller]
 pub fn assert_explained(served: &Served, request: &Request, response: &Response) {
     let Some(words) = words(request) else { return };
@@ -92,7 +92,7 @@ pub fn lasting(told: &Value) -> Value {
     told
 }
 
-/// Each explanation ends with a step that responds, and each header has a source.
+/// Asserts that each explanation ends with a step that responds, and each header has a source.
 #[track_caller]
 fn assert_told_in_full(told: &Value, arguments: &[&str]) {
     let steps = told["steps"].as_array().expect("steps");
@@ -105,7 +105,7 @@ fn assert_told_in_full(told: &Value, arguments: &[&str]) {
     }
 }
 
-/// The words of a command line for a request.
+/// Returns the words of a command line for a request.
 fn words(request: &Request) -> Option<Vec<String>> {
     let is_plain = request.content().is_empty() && request.body_bytes().is_empty();
     let head = String::from_utf8(request.head_bytes()).ok()?;

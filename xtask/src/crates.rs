@@ -1,6 +1,7 @@
-//! Programs of the Rust world that the tests run, installed below `target/`.
+//! Rust programs that the tests run, installed below `target/`.
 //!
-//! Each is pinned, and so is what it is built of: by the lock that its authors published with it.
+//! Each version is pinned, and so are its dependencies by the lock file that its authors have
+//! published.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result};
@@ -13,12 +14,12 @@ struct Program {
     version: &'static str,
 }
 
-/// Cases of HTTP/2 by those who wrote loona.
+/// Tests of HTTP/2 by the authors of loona.
 const PROGRAMS: &[Program] = &[Program { name: "httpwg-cli", version: "0.2.5" }];
 
-/// Sees to it that the programs are there, in `target/tools/bin`.
+/// Installs the missing programs in `target/tools/bin`.
 pub(crate) fn install() -> Result<()> {
-    // Cargo runs in the root, wherever we do.
+    // Cargo runs in the root, whatever the current folder is.
     let folder = std::path::absolute(workspace::target().join("tools"))?;
     for program in PROGRAMS {
         if !program.is_installed(&folder)? {
@@ -29,8 +30,8 @@ pub(crate) fn install() -> Result<()> {
 }
 
 impl Program {
-    /// Whether cargo has noted that the folder has it, in this version. It notes what it has
-    /// installed last of all, so there is no half of one.
+    /// Returns whether cargo has recorded an installation of this version in the folder. The record
+    /// is written last, so it excludes incomplete installations.
     fn is_installed(&self, folder: &Path) -> Result<bool> {
         let notes = folder.join(".crates.toml");
         if !notes.exists() {
@@ -45,7 +46,7 @@ impl Program {
         println!("  installing {name} {version} into {}", folder.display());
         let mut command = process::cargo(&["install", name, "--locked", "--version", version]);
         command.arg("--quiet").arg("--root").arg(folder);
-        // What the workspace is built with need not be good for a program of others.
+        // The build settings of the workspace may not fit the program of another project.
         command.env_remove("RUSTFLAGS").env_remove("CARGO_TARGET_DIR");
         process::run(&mut command)
     }

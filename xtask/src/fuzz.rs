@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz [TARGET] [--seconds N]`: the fuzz targets, each for a bounded time.
 //!
-//! A run starts from the corpus in the tree and keeps what it learns below `target/`, so that it
-//! changes no file of the project. What it finds is for a person to name and to add.
+//! A run starts from the corpus in the source tree and stores new inputs below `target/`, so that
+//! it changes no file of the project. A person must name and add its findings.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result, bail};
@@ -11,13 +11,13 @@ use std::process::Command;
 const USAGE: &str = "usage: cargo xtask fuzz [TARGET] [--seconds N]";
 /// Long enough to go far beyond the corpus, short enough for a person to wait.
 const DEFAULT_SECONDS: u64 = 60;
-/// One input is a few kilobytes; a parser that takes this long on it can be kept busy by a client.
+/// Most seconds for one input of a few kilobytes: a client could keep a slower parser busy.
 const INPUT_MAX_SECONDS: u64 = 10;
 
-/// The version that is installed when there is none.
+/// The version to install if there is none.
 const CARGO_FUZZ_VERSION: &str = "0.13.2";
 
-/// Runs what the command line asks for.
+/// Runs the targets of the command line.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (target, seconds) = parse(arguments)?;
     let known = targets()?;
@@ -33,15 +33,15 @@ pub(crate) fn all(seconds: u64) -> Result<()> {
     each(&targets()?, seconds)
 }
 
-/// Checks the fuzz package with clippy. It lies outside of the workspace, and libFuzzer itself is
-/// left out: it is C++ and slow to build, and nothing is linked here.
+/// Checks the fuzz package with clippy. It is outside of the workspace, and libFuzzer itself is
+/// omitted: it is C++ and slow to build, and nothing is linked here.
 fn lint() -> Result<()> {
     let mut command = process::cargo(&["clippy", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
     command
         .arg("--target-dir")
         .arg(workspace::target().join("fuzz-lints"))
         .args(["--", "-D", "warnings"])
-        // As cargo-fuzz does: some rooms have an entrance for the fuzzer alone.
+        // cargo-fuzz sets this flag too: some crates have functions for the fuzzer only.
         .env("RUSTFLAGS", "--cfg fuzzing")
         .env("CUSTOM_LIBFUZZER_PATH", "none/libnone.a");
     process::run(&mut command)
@@ -61,7 +61,7 @@ fn parse<'a>(arguments: &[&'a str]) -> Result<(Option<&'a str>, u64)> {
     }
 }
 
-/// The names of all targets, sorted.
+/// Returns the names of all targets, sorted.
 fn targets() -> Result<Vec<String>> {
     let files = workspace::files(&workspace::root().join("fuzz/fuzz_targets"))?;
     Ok(files.iter().filter_map(|file| file.strip_suffix(".rs")).map(str::to_owned).collect())
@@ -93,14 +93,14 @@ fn one(tool: &Path, target: &str, seconds: u64) -> Result<()> {
         .args(["--", "-verbosity=0", "-print_final_stats=1"])
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-timeout={INPUT_MAX_SECONDS}"))
-        .env_remove("CARGO") // else cargo-fuzz would build with the stable toolchain
+        .env_remove("CARGO") // otherwise cargo-fuzz would build with the stable toolchain
         .current_dir(workspace::root());
     process::run(&mut command).with_context(|| {
         format!("{target} found an input, kept in fuzz/artifacts/{target}/; fuzz/README.md says on")
     })
 }
 
-/// Where cargo-fuzz is; installed below `target/` when the machine has none.
+/// Returns the path of cargo-fuzz, after installing it below `target/` if the machine has none.
 fn tool() -> Result<PathBuf> {
     let nightly = Command::new("rustup").args(["run", "nightly", "rustc", "--version"]).output();
     if !nightly.is_ok_and(|output| output.status.success()) {

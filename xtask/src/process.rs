@@ -1,18 +1,18 @@
-//! Running other programs, with a message that can be acted on when one fails.
+//! Runs other programs, with helpful messages for failures.
 
 use crate::workspace;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The cargo that runs us, at the root of the tree.
+/// Returns the cargo that runs this program, at the root of the source tree.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments).current_dir(workspace::root());
     command
 }
 
-/// Runs to the end with our own output; an error names the command.
+/// Runs a command to its end with inherited output; an error names the command.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot start {}", shown(command)))?;
     if !status.success() {
@@ -21,8 +21,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs to the end in silence and gives what it wrote to standard output; an error carries what it
-/// wrote to standard error.
+/// Runs a command to its end and returns its standard output; an error contains its standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     command.stdin(Stdio::null());
     let done = command.output().with_context(|| format!("cannot start {}", shown(command)))?;
@@ -33,7 +32,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-/// The command as one would type it.
+/// Returns the command as text for a shell.
 pub(crate) fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     for argument in command.get_args() {
@@ -45,7 +44,7 @@ pub(crate) fn shown(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Where a program is, if it is installed.
+/// Returns the path of a program, if it is installed.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin"].map(PathBuf::from); // where Debian keeps servers

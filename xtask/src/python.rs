@@ -1,9 +1,9 @@
-//! Programs of the Python world that the tests run, in an environment of their own below `target/`,
-//! and the packages that the applications of tests import.
+//! Python programs that the tests run, in an environment of their own below `target/`, and the
+//! packages that the applications of tests import.
 //!
-//! `tests/requirements.txt` names every package with its version. The environment is made anew when
-//! that file differs from the copy that lies in it since it was made. The same holds for
-//! `tests/python_applications.txt` and `tests/python_sources.txt`.
+//! `tests/requirements.txt` has every package with its version. The environment is created again
+//! when that file differs from the copy in it. The same holds for `tests/python_applications.txt`
+//! and `tests/python_sources.txt`.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result};
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Sees to it that the environment is there and holds what is asked for.
+/// Creates the environment with all required packages, if necessary.
 pub(crate) fn install() -> Result<()> {
     let wanted = workspace::root().join("tests/requirements.txt");
     install_to(&wanted, &workspace::target().join("python"), &["--no-deps"])?;
@@ -19,15 +19,15 @@ pub(crate) fn install() -> Result<()> {
     install_sources()
 }
 
-/// Sees to it that the packages are there that applications import: for the interpreter of the
-/// system, which runs them.
+/// Installs the packages that applications import, for the interpreter of the system, which runs
+/// them.
 fn install_packages() -> Result<()> {
     let wanted = workspace::root().join("tests/python_applications.txt");
     install_packages_to(&wanted, &workspace::target().join("python-applications"))
 }
 
-/// Sees to it that a folder has the packages that the file `wanted` names, for the interpreter of
-/// the system. It is read by whoever may read the folder.
+/// Installs the packages in the file `wanted` into a folder, for the interpreter of the system. The
+/// folder is readable for all its users.
 pub(crate) fn install_packages_to(wanted: &Path, folder: &Path) -> Result<()> {
     if is_current(folder, wanted)? {
         return Ok(());
@@ -51,7 +51,7 @@ pub(crate) fn install_packages_to(wanted: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Sees to it that the sources are there whose suites the tests run, each in a folder of its name.
+/// Downloads the sources whose test suites the tests run, each into a folder of its name.
 fn install_sources() -> Result<()> {
     let wanted = workspace::root().join("tests/python_sources.txt");
     let folder = workspace::target().join("python-sources");
@@ -70,7 +70,7 @@ fn install_sources() -> Result<()> {
             .arg("-r")
             .arg(&wanted),
     )?;
-    // The folders that come beside them are not among them.
+    // The unpacked folders beside them are not in the list.
     let archives = fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
     for archive in archives {
         unpack(&archive.path())?;
@@ -95,7 +95,7 @@ fn unpack(archive: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Sees to it that an environment holds what the file `wanted` names. `flags` are for pip.
+/// Creates an environment with the packages in the file `wanted`. `flags` are for pip.
 pub(crate) fn install_to(wanted: &Path, environment: &Path, flags: &[&str]) -> Result<()> {
     if is_current(environment, wanted)? {
         return Ok(());
@@ -113,13 +113,14 @@ pub(crate) fn install_to(wanted: &Path, environment: &Path, flags: &[&str]) -> R
     Ok(())
 }
 
-/// Whether the environment was made from exactly what is wanted now.
+/// Returns whether the environment was created from the current requirements.
 fn is_current(environment: &Path, wanted: &Path) -> Result<bool> {
     let wanted = fs::read(wanted).with_context(|| wanted.display().to_string())?;
     Ok(fs::read(stamp(environment)).is_ok_and(|made_from| made_from == wanted))
 }
 
-/// The copy of the requirements. It is written last, so half an environment has none.
+/// Returns the path of the copy of the requirements. It is written last, so an incomplete
+/// environment has none.
 fn stamp(environment: &Path) -> PathBuf {
     environment.join("requirements.txt")
 }

@@ -17,29 +17,29 @@ use crate::reply::Reply;
 use crate::socket::{Inlet, Socket};
 use crate::tally::Tally;
 
-/// What every request is, and whether there may be more.
+/// The parameters of all requests, and whether further ones are allowed.
 pub(crate) struct Plan {
     /// The frames of a request.
     pub(crate) request: Vec<u8>,
-    /// Requests of a connection that are under way at once.
+    /// Requests of a connection that are open at once.
     pub(crate) streams: usize,
-    /// Whether the time is over, so that no request is begun any more.
+    /// Whether the time is over, so that no further request is begun.
     pub(crate) is_over: bool,
-    /// Requests of a connection in all.
+    /// Total requests of a connection.
     pub(crate) requests_max: u64,
-    /// Bytes of content behind each request.
+    /// Bytes of content of each request.
     pub(crate) upload_bytes: u64,
     pub(crate) content_bytes: Option<u64>,
 }
 
-/// Requests that do not wait for one another.
+/// The schedule of requests that do not wait for one another.
 struct Pace {
     interval: Duration,
-    /// When the next one is due, once the connection is there.
+    /// The time of the next one, once the connection is open.
     due: Instant,
 }
 
-/// See the module's head.
+/// One connection with its requests.
 pub(crate) struct Client {
     socket: Socket,
     endpoint: Endpoint,
@@ -47,9 +47,9 @@ pub(crate) struct Client {
     quic: Connection,
     server: SocketAddr,
     open: HashMap<StreamId, (Instant, Reply)>,
-    /// Requests that were begun.
+    /// Number of requests that were begun.
     begun: u64,
-    /// Requests whose content is still to be sent, with the bytes that are left of it.
+    /// Requests whose content is not sent completely, with the remaining bytes.
     uploads: Vec<(StreamId, u64)>,
     pace: Option<Pace>,
     is_connected: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Client {
 /// `H3_NO_ERROR` (RFC 9114 §8.1).
 const NO_ERROR: VarInt = VarInt::from_u32(0x100);
 
-/// A control stream with settings that say nothing (RFC 9114 §6.2.1, §7.2.4).
+/// A control stream with empty settings (RFC 9114 §6.2.1, §7.2.4).
 const CONTROL: [u8; 3] = [0, 4, 0];
 
 impl Client {
@@ -98,23 +98,23 @@ impl Client {
         &self.socket
     }
 
-    /// When it is to be looked at, if nothing comes.
+    /// Returns the time at which it needs to run, if nothing arrives.
     pub(crate) fn deadline(&mut self) -> Option<Instant> {
         let due = self.pace.as_ref().filter(|_| self.is_connected && !self.is_lost);
         self.quic.poll_timeout().into_iter().chain(due.map(|pace| pace.due)).min()
     }
 
-    /// Whether nothing is under way and nothing is to come.
+    /// Returns whether no request is open and none will begin.
     pub(crate) fn is_idle(&self) -> bool {
         self.open.is_empty() && (self.is_connected || self.is_lost)
     }
 
-    /// Whether it has begun as many requests as it may, or cannot begin any more.
+    /// Returns whether it has begun as many requests as allowed, or cannot begin any more.
     pub(crate) fn has_begun_all(&self, plan: &Plan) -> bool {
         self.begun >= plan.requests_max || self.is_lost
     }
 
-    /// Takes what has come.
+    /// Processes received datagrams.
     pub(crate) fn receive(&mut self, inlet: &mut Inlet, now: Instant) {
         while self.socket.receive(inlet) {
             let (datagrams, ecn) = inlet.datagrams();
@@ -122,7 +122,7 @@ impl Client {
                 self.outlet.clear();
                 let bytes = BytesMut::from(bytes);
                 let Self { endpoint, server, outlet, .. } = self;
-                // To one address nobody else sends.
+                // All datagrams are from one server.
                 if let Some(DatagramEvent::ConnectionEvent(_, event)) =
                     endpoint.handle(now, *server, None, ecn, bytes, outlet)
                 {
@@ -132,7 +132,7 @@ impl Client {
         }
     }
 
-    /// Looks at deadlines, reads answers, begins requests and sends.
+    /// Handles deadlines, reads responses, begins requests and sends.
     pub(crate) fn drive(&mut self, plan: &Plan, tally: &mut Tally, now: Instant) -> Result<()> {
         if self.deadline().is_some_and(|deadline| deadline <= now) {
             self.quic.handle_timeout(now);
@@ -152,7 +152,7 @@ impl Client {
         self.transmit(now)
     }
 
-    /// Ends the connection; what is under way never came.
+    /// Closes the connection; open requests count as timeouts.
     pub(crate) fn close(mut self, tally: &mut Tally, now: Instant) -> Result<()> {
         let never_connected = !self.is_connected && !self.is_lost;
         tally.timeouts += self.open.len() as u64 + u64::from(never_connected);
@@ -189,7 +189,7 @@ impl Client {
                 self.open.clear();
             }
             Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
-                // Control and QPACK: nothing on them that this client has to know.
+                // The streams for control and QPACK have no data that this client needs.
                 while let Some(id) = self.quic.streams().accept(Dir::Uni) {
                     self.discard(id);
                 }
@@ -233,7 +233,7 @@ impl Client {
         self.open.remove(&id);
     }
 
-    /// Begins as many requests as there may be.
+    /// Begins as many requests as allowed.
     fn begin(&mut self, plan: &Plan, now: Instant) -> Result<()> {
         if plan.is_over || self.has_begun_all(plan) {
             self.pace = None;
@@ -261,7 +261,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends content, as far as the windows of the server and of the path go.
+    /// Sends content, as the windows of the server and of the path allow.
     fn upload(&mut self) {
         static PIECE: [u8; 1 << 16] = [b'x'; 1 << 16];
         let quic = &mut self.quic;
@@ -272,7 +272,7 @@ impl Client {
                 match stream.write(&PIECE[..bytes]) {
                     Ok(taken) => *left -= taken as u64,
                     Err(WriteError::Blocked) => return true,
-                    // The server wants no more of it; its response says why.
+                    // The server has stopped the upload; its response has the reason.
                     Err(_) => return false,
                 }
             }

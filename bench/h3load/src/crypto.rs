@@ -1,4 +1,5 @@
-//! TLS as this client speaks it: the same for every server, so that it is no part of a difference.
+//! The TLS configuration of this client: the same for every server, so that it does not affect
+//! comparisons.
 
 use std::sync::Arc;
 
@@ -10,11 +11,12 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CipherSuite, DigitallySignedStruct, Error, NamedGroup, SignatureScheme};
 
-/// Room for what servers send, which is not to wait for this side.
+/// Receive windows large enough that servers never wait for this side.
 const STREAM_WINDOW_BYTES: u32 = 16 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
-/// With AES-128 and X25519, which every server has and browsers ask for first.
+/// Returns a configuration with AES-128 and X25519, which every server supports and browsers
+/// prefer.
 pub(crate) fn config() -> Result<ClientConfig> {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
@@ -36,7 +38,7 @@ pub(crate) fn config() -> Result<ClientConfig> {
     Ok(config)
 }
 
-/// Takes every certificate: those of the bench sign themselves.
+/// Accepts every certificate, because those of the benchmarks are self-signed.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

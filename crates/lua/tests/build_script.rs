@@ -1,4 +1,4 @@
-//! The script that this package is built by refuses what would be built wrongly.
+//! The build script of this package refuses invalid configurations.
 #![forbid(unsafe_code)]
 
 use std::fs;

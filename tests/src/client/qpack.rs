@@ -1,16 +1,17 @@
-//! Field sections as QPACK has them (RFC 9204 §4.5), without a dynamic table.
+//! Field sections of QPACK (RFC 9204 §4.5), without a dynamic table.
 //!
-//! Written as plain literals, so that a field can be as wrong as a case wants it. What a server may
-//! refer to is the static table alone, because this client leaves it no room for another one.
+//! They are written as plain literals, so that a field can have any error that a case needs. A
+//! server may only refer to the static table, because this client sets the capacity of a dynamic
+//! table to 0.
 
 use loona_hpack::huffman::HuffmanDecoder;
 
 /// Names and values, in their order.
 pub type Section = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A field section of literals, without Huffman codes.
+/// Returns a field section of literals, without Huffman codes.
 pub fn encode<N: AsRef<[u8]>, V: AsRef<[u8]>>(section: &[(N, V)]) -> Vec<u8> {
-    let mut block = vec![0, 0]; // §4.5.1: nothing of the dynamic table is needed
+    let mut block = vec![0, 0]; // §4.5.1: no reference to the dynamic table
     for (name, value) in section {
         integer(&mut block, 0x20, 3, name.as_ref().len());
         block.extend_from_slice(name.as_ref());
@@ -20,10 +21,10 @@ pub fn encode<N: AsRef<[u8]>, V: AsRef<[u8]>>(section: &[(N, V)]) -> Vec<u8> {
     block
 }
 
-/// The fields of a section.
+/// Returns the fields of a section.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns a description of the error.
 pub fn decode(block: &[u8]) -> Result<Section, String> {
     let mut rest = block;
     let (_, required) = read_integer(&mut rest, 8)?;
@@ -52,8 +53,8 @@ pub fn decode(block: &[u8]) -> Result<Section, String> {
     Ok(section)
 }
 
-/// A string whose length is in the last `bits` of its first byte, behind the bit that says whether
-/// it is in Huffman codes (§4.1.2).
+/// Reads a string whose length is in the last `bits` of its first byte, after the bit for Huffman
+/// coding (§4.1.2).
 fn string(rest: &mut &[u8], bits: u32) -> Result<Vec<u8>, String> {
     let (first, bytes) = read_integer(rest, bits)?;
     let (string, behind) = rest.split_at_checked(bytes).ok_or("a string that is cut")?;
@@ -64,7 +65,7 @@ fn string(rest: &mut &[u8], bits: u32) -> Result<Vec<u8>, String> {
     }
 }
 
-/// An integer in the last `bits` of `front`, and bytes behind it (RFC 7541 §5.1).
+/// Writes an integer in the last `bits` of `front`, and bytes after it (RFC 7541 §5.1).
 pub fn integer(out: &mut Vec<u8>, front: u8, bits: u32, number: usize) {
     let most = (1 << bits) - 1;
     let Some(mut rest) = number.checked_sub(most) else {
@@ -79,7 +80,7 @@ pub fn integer(out: &mut Vec<u8>, front: u8, bits: u32, number: usize) {
     out.push(rest as u8);
 }
 
-/// The first byte, and the integer that begins in it.
+/// Returns the first byte, and the integer that begins in it.
 fn read_integer(rest: &mut &[u8], bits: u32) -> Result<(u8, usize), String> {
     let (&first, mut behind) = rest.split_first().ok_or("a section that is cut")?;
     let most = (1 << bits) - 1;
@@ -102,7 +103,7 @@ fn entry(index: usize) -> Result<(&'static str, &'static str), String> {
     STATIC.get(index).copied().ok_or_else(|| format!("no entry {index} in the static table"))
 }
 
-/// Appendix A.
+/// The table of appendix A.
 const STATIC: [(&str, &str); 99] = [
     (":authority", ""),
     (":path", "/"),

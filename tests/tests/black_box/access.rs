@@ -1,6 +1,6 @@
-//! Who may request what of a site, and how often (`[[site.access]]`): passwords, networks, rates,
-//! requests at once, pages of other origins, numbers of requests. For files, scripts and other
-//! servers alike, over each protocol.
+//! Access rules of a site (`[[site.access]]`): passwords, networks, rates, concurrent requests,
+//! pages of other origins, numbers of requests. They apply to files, scripts and other servers
+//! alike, over each protocol.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
@@ -18,8 +18,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// Made by `htpasswd -nbB -C 4` of Apache 2.4 and, with Argon2id, by the program of its reference
-/// implementation. The passwords are `open`, `päss: wörd` and `password`.
+/// Created by `htpasswd -nbB -C 4` of Apache 2.4 and, with Argon2id, by the program of its
+/// reference implementation. The passwords are `open`, `päss: wörd` and `password`.
 const USERS: &str = "\
 ann:$2y$04$sbOc4hgK..xPRVSwN38OlOp3uM7RQLbWx/TM7d.TH76bkRcwE7Iju
 b\u{f6}b:$2y$04$GHlOxn0HfhOUGbf2WLRmne84.UIXXWsp3A86H2amcbtWQfVmethZO
@@ -29,7 +29,7 @@ eve:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1
 const ANN: &str = "Basic YW5uOm9wZW4=";
 const EVE: &str = "Basic ZXZlOnBhc3N3b3Jk";
 
-/// What the script of the site says about a request.
+/// The script of the site, which describes a request.
 const SCRIPT: &str = r#"
 local function said(req)
     return table.concat({ tostring(req.user), tostring(req.id),
@@ -42,7 +42,7 @@ pinion.get("/script", function(req, res)
 end)
 "#;
 
-/// A site with files, a script and another server, and these lines of a configuration.
+/// Creates a site with files, a script and another server, and these lines of a configuration.
 fn site(upstream: &Upstream, lines: &str) -> Folder {
     let folder = Folder::with(
         "access",
@@ -65,7 +65,7 @@ fn site(upstream: &Upstream, lines: &str) -> Folder {
     folder
 }
 
-/// Runs a case over each protocol, over epoll and io_uring in turn.
+/// Runs a case over each protocol, with epoll and io_uring in turn.
 #[track_caller]
 fn each_protocol(folder: &Folder, flags: &[&str], case: impl Fn(&Server)) {
     for (protocol, io) in Protocol::SPOKEN.iter().zip(Io::BOTH.into_iter().cycle()) {
@@ -91,7 +91,7 @@ fn assert_asks_for_a_password(response: &Response) {
 const PASSWORD: &str = "[[site.access]]\npath = \"/admin\"\npassword-file = \"users\"\n\
                         realm = 'The \"staff\"'\n";
 
-/// RFC 7617. Whatever responds for a path, and however it is written.
+/// RFC 7617, for every kind of response and every spelling of a path.
 #[test]
 fn a_password_opens_a_part_of_a_site() {
     let upstream = Upstream::echo();
@@ -151,7 +151,7 @@ fn a_password_opens_a_part_of_a_site() {
     assert_eq!(upstream.connections(), 0, "nothing was forwarded without a password");
 }
 
-/// Neither a password nor what a client says about itself reaches the application.
+/// Neither a password nor a forged identity of the client reaches the application.
 #[test]
 fn other_servers_get_the_user_and_not_the_password() {
     let upstream = Upstream::echo();
@@ -182,7 +182,7 @@ fn other_servers_get_the_user_and_not_the_password() {
         });
         let logged: Value = serde_json::from_str(&logged).expect("JSON");
         assert_eq!((logged["user"].as_str(), logged["status"].as_u64()), (Some("ann"), Some(200)));
-        // Where no password is asked for, the application has its own.
+        // Where no rule requires a password, that of the application is forwarded.
         let head = server.exchange(&forged(with_password("/app", ANN))).text().to_ascii_lowercase();
         assert!(head.contains("\r\nauthorization: basic yw5u"), "{head}");
         assert!(!head.contains("root") && !head.contains("forged"), "{head}");
@@ -212,7 +212,7 @@ fn clients_of_other_networks_are_refused() {
     assert_eq!(upstream.connections(), 0);
 }
 
-/// Networks and limits are about the client that a trusted proxy names.
+/// Networks and limits apply to the client that a trusted proxy names.
 #[test]
 fn a_trusted_proxy_names_the_client() {
     let upstream = Upstream::echo();
@@ -258,10 +258,10 @@ fn a_client_that_sends_too_many_requests_is_told_when_to_come_back() {
     assert_eq!(upstream.connections() / Protocol::SPOKEN.len(), 1);
 }
 
-/// The first half of a response that is held back.
+/// The first half of a delayed response.
 const HELD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\ndo";
 
-/// Holds back the second halves of responses while it is closed.
+/// Delays the second halves of responses while it is closed.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,
@@ -280,7 +280,7 @@ impl Gate {
     }
 }
 
-/// Once a client has its response, its place is free.
+/// When a client has its response, its slot is free.
 #[test]
 fn requests_at_once_count_until_they_end() {
     let gate = Arc::new(Gate::default());
@@ -317,7 +317,7 @@ fn requests_at_once_count_until_they_end() {
             (statuses, open)
         });
         assert_eq!(statuses, (Some((429, 200)), [200, 200]));
-        // The places are free again, on every worker.
+        // The slots are free again, on every worker.
         let is_free = || Some(server.get("/app").status).filter(|status| *status != 429);
         for _ in 0..8 {
             assert_eq!(wait_for("a free place", is_free), 200);
@@ -330,8 +330,8 @@ fn varies_by_origin(response: &Response) -> bool {
     vary.split(',').any(|name| name.trim() == "Origin")
 }
 
-/// Fetch Standard §3.2. Also for a part that needs a password: browsers send none with a preflight
-/// request.
+/// Fetch Standard §3.2. This includes a part that needs a password: browsers send none with a
+/// preflight request.
 #[test]
 fn pages_of_other_origins_are_told_what_they_may() {
     let upstream = Upstream::start(|connection| {
@@ -387,7 +387,7 @@ fn pages_of_other_origins_are_told_what_they_may() {
             assert_eq!(response.status, 204, "{response}");
             assert_eq!(response.field("Access-Control-Allow-Origin"), None);
         }
-        // The page is told that it needs a password, and one that says so gets through.
+        // The page gets the status that requires a password, and a request with one is accepted.
         let request = Request::get("/admin/list.txt").field("Origin", "https://a.test");
         let refused = server.exchange(&request);
         assert_eq!(refused.status, 401);
@@ -397,8 +397,8 @@ fn pages_of_other_origins_are_told_what_they_may() {
     });
 }
 
-/// A browser asks about the path that it requests, before and with the request. The path that a
-/// rewrite leads to is the matter of the site.
+/// A browser's preflight and request are about the path that it requests. The path to which a
+/// rewrite leads is internal to the site.
 #[test]
 fn cors_is_about_the_path_before_a_rewrite() {
     let upstream = Upstream::echo();
@@ -453,7 +453,7 @@ fn nothing_of_an_upload_is_read_without_a_password() {
                 assert_eq!(&begin, b"HTTP/1.1 401", "{target} {bytes} {expects}");
             }
         }
-        // With the password the content is asked for.
+        // With the password the content is requested.
         let mut stream = TcpStream::connect(server.address()).expect("a server");
         let head = format!(
             "PUT /admin/app HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nAuthorization: {ANN}\r\n\
@@ -471,7 +471,7 @@ fn nothing_of_an_upload_is_read_without_a_password() {
     assert_eq!(upstream.heads().len(), 2);
 }
 
-/// A password that was changed is not the password any more, although it was verified just before.
+/// A changed password is no longer accepted, although it was verified just before.
 #[test]
 fn a_reload_takes_passwords_away() {
     let upstream = Upstream::echo();
@@ -492,7 +492,7 @@ fn a_reload_takes_passwords_away() {
         reload("reloaded");
         wait_for("the new file", || Some(status(ANN)).filter(|status| *status == 401));
         assert_eq!(status(EVE), 200);
-        // A file that is wrong changes nothing, and its hashes are not shown.
+        // A malformed file changes nothing, and its hashes are not printed.
         folder.write("users", "eve:x\nann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n");
         reload("users:2: ann: has a SHA-1 hash; only bcrypt and Argon2id are accepted");
         assert_eq!((status(EVE), status(ANN)), (200, 401));
@@ -502,8 +502,8 @@ fn a_reload_takes_passwords_away() {
     });
 }
 
-/// What one client may try is limited, and whoever has a verified password, or comes from another
-/// address, does not notice.
+/// The attempts of one client are limited, and clients with a verified password or another address
+/// are not affected.
 #[test]
 fn a_flood_of_wrong_passwords_disturbs_nobody_else() {
     let upstream = Upstream::echo();
@@ -511,13 +511,13 @@ fn a_flood_of_wrong_passwords_disturbs_nobody_else() {
     each_protocol(&folder, &[], |server| {
         let ask = |value: &str| server.exchange(&with_password("/admin/", value)).status;
         assert_eq!(ask(ANN), 200);
-        // Each of them is another one: `ann:0`, `ann:1` and so on.
+        // The passwords differ: `ann:0`, `ann:1` and so on.
         let wrong = (0..10).flat_map(|tens| (0..10).map(move |ones| format!("{tens}{ones}")));
         let statuses: Vec<u16> = wrong
             .map(|digits| ask(&format!("Basic {}", base64(&format!("ann:{digits}")))))
             .collect();
         let verified = statuses.iter().filter(|status| **status == 401).count();
-        // Some more than at once, if it takes long.
+        // Some more than the initial limit are verified, if that takes long.
         assert!((20..60).contains(&verified), "{statuses:?}");
         assert!(statuses.iter().all(|status| matches!(status, 401 | 429)), "{statuses:?}");
         assert_eq!(statuses.last(), Some(&429));
@@ -537,10 +537,10 @@ fn a_flood_of_wrong_passwords_disturbs_nobody_else() {
     });
 }
 
-/// A user whose password takes about half a second to verify; it is `open`.
+/// A user whose password, `open`, takes about half a second to verify.
 const SLOW: &str = "slow:$2y$13$a6FulujO1a34h3J7DvwrRex72pJ7PlTBiwbcV69./9YwX0SG9wS0S\n";
 
-/// A connection of a client with this address, as a proxy tells it, on which a request is sent.
+/// Opens a connection of a client with this address in a PROXY header, and sends a request.
 fn send_from(server: &Server, address: &str, target: &str, credentials: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).expect("a server");
     let value = base64(credentials);
@@ -558,7 +558,7 @@ fn read_all(mut stream: TcpStream) -> String {
     text
 }
 
-/// What has come on a connection, if something has.
+/// Returns the received bytes of a connection, if there are any.
 fn come_from(mut stream: &TcpStream) -> Option<String> {
     stream.set_nonblocking(true).expect("set");
     let mut bytes = [0; 512];
@@ -582,7 +582,7 @@ fn a_password_that_is_sent_often_is_verified_once() {
     }
 }
 
-/// A hundred passwords wait at most. Whoever comes then is told to come back.
+/// At most a hundred passwords wait. Further clients are asked to retry later.
 #[test]
 fn a_flood_of_many_clients_is_turned_away() {
     let folder = site(&Upstream::echo(), PASSWORD);
@@ -592,7 +592,7 @@ fn a_flood_of_many_clients_is_turned_away() {
         let server = start.flags(&["--workers", "1", "--proxy-protocol", "127.0.0.0/8"]).start();
         let known = send_from(&server, "192.0.2.7", "/admin/", "slow:open");
         assert!(read_all(known).starts_with("HTTP/1.1 200"));
-        // No client has more than four that wait, and these have four each.
+        // No client has more than four waiting passwords, and these have four each.
         let send = |number: u32| {
             let address = format!("198.51.100.{}", number / 4);
             send_from(&server, &address, "/admin/", &format!("slow:{number}"))
@@ -601,15 +601,16 @@ fn a_flood_of_many_clients_is_turned_away() {
         let refused = wait_for("a response", || sent.iter().rev().find_map(come_from));
         assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
         assert!(refused.contains("\r\nRetry-After: 2\r\n"), "{refused}");
-        // The fifth of a client whose turn has not come yet.
+        // The fifth password of a client whose turn has not come yet.
         let fifth = send_from(&server, "198.51.100.20", "/admin/", "slow:another");
         assert!(read_all(fifth).starts_with("HTTP/1.1 429"));
-        // Passwords that were verified before, and paths without one, do not wait.
+        // Verified passwords, and paths without one, do not wait.
         let known = send_from(&server, "192.0.2.7", "/admin/", "slow:open");
         assert!(read_all(known).starts_with("HTTP/1.1 200"));
         assert!(read_all(send_from(&server, "192.0.2.8", "/", "")).starts_with("HTTP/1.1 200"));
         drop(sent);
-        // Those that have left are not verified, so that others have their turn.
+        // Passwords of clients that have disconnected are not verified, so that others have their
+        // turn.
         let answered = || {
             let stream = send_from(&server, "203.0.113.2", "/admin/", "slow:shut");
             Some(read_all(stream)).filter(|text| text.starts_with("HTTP/1.1 401"))
@@ -618,7 +619,7 @@ fn a_flood_of_many_clients_is_turned_away() {
     }
 }
 
-/// Encodes as RFC 4648 §4 has it.
+/// Encodes a text in Base64 (RFC 4648 §4).
 fn base64(text: &str) -> String {
     const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut encoded = String::new();
@@ -633,7 +634,7 @@ fn base64(text: &str) -> String {
     encoded
 }
 
-/// As people do it.
+/// A login with curl.
 #[test]
 fn curl_logs_in() {
     let upstream = Upstream::echo();
@@ -657,7 +658,7 @@ fn curl_logs_in() {
     });
 }
 
-/// `pinion check` finds what is wrong, and `pinion why` says what would be checked.
+/// `pinion check` finds errors in rules, and `pinion why` explains the checks of a request.
 #[test]
 fn what_is_wrong_is_found_and_what_is_right_is_explained() {
     let upstream = Upstream::echo();

@@ -1,5 +1,5 @@
-//! What `pinion build` leaves behind when it is killed or the disk is full, and that the same input
-//! gives the same bytes.
+//! The files that `pinion build` leaves when it is killed or the disk is full, and the
+//! reproducibility of its output.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
@@ -13,18 +13,18 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Pages that take a while to encode, different for each `edition`.
+/// Writes pages that take a while to encode, different for each `edition`.
 fn write_site(folder: &Folder, name: &str, edition: &str) {
     for page in 0..60 {
         let line = |line: u32| format!("<p>{edition}, page {page}, {}</p>\n", line * line * 7919);
         let text: String = (0..400).map(line).collect();
         folder.write(format!("{name}/d{}/page{page}.html", page % 7), text);
     }
-    // Larger than the buffer in front of the disk: written in the middle of a build.
+    // The file is larger than the write buffer, so it is written in the middle of a build.
     folder.write(format!("{name}/noise.bin"), edition.repeat(400_000));
 }
 
-/// Visible names in a folder.
+/// Returns the visible names in a folder.
 fn names(folder: &Folder) -> Vec<String> {
     let entries = fs::read_dir(folder.path()).expect("the folder");
     let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("ASCII");
@@ -58,7 +58,7 @@ fn a_build_that_is_killed_leaves_the_old_archive_or_the_new_one() {
             .stderr(Stdio::null())
             .spawn()
             .expect("pinion starts");
-        // From at once to when it has ended long ago.
+        // The times range from the start of the build to long after its end.
         thread::sleep(whole_build * kill * 5 / (4 * KILLS));
         building.kill().expect("killed, or ended before");
         building.wait().expect("its end");
@@ -69,18 +69,19 @@ fn a_build_that_is_killed_leaves_the_old_archive_or_the_new_one() {
     }
     assert!(survived > 0, "every build was over before it was killed");
     assert!(littered > 0, "no build was killed while it wrote");
-    // What killed builds have left beside the archive is not part of the next one, and goes.
+    // Files that killed builds have left beside the archive are not part of the next one, and are
+    // removed.
     build(&folder.join("site"), &archive, &[]);
     assert!(fs::read(&archive).expect("the archive") == new);
     assert_eq!(drafts(&folder.join("site")), 0);
 }
 
-/// Ctrl-C while a large folder is read: the build ends at the next folder, and the archive that was
-/// there stays.
+/// Ctrl-C while a large folder is read: the build ends at the next folder, and the old archive
+/// stays.
 #[test]
 fn a_signal_ends_a_build_during_its_walk() {
     const FOLDERS: usize = 2000;
-    /// Two calls read a folder.
+    /// A folder is read by two calls.
     const CALLS_BEFORE: usize = 20;
     for signal in [Signal::INT, Signal::TERM] {
         let folder = Folder::with("interrupted", [("site/index.html", "home")]);
@@ -89,7 +90,7 @@ fn a_signal_ends_a_build_during_its_walk() {
         for number in 0..FOLDERS {
             folder.write(format!("site/d{number}/a.css"), "a {}");
         }
-        // Each call takes so long that the signal comes during the walk on any machine.
+        // Each call takes so long that the signal arrives during the walk on any machine.
         let mut strace = program("strace", "strace");
         strace.args(["-f", "-qq", "-o", "calls", "-e", "trace=getdents64"]);
         strace.args(["-e", "inject=getdents64:delay_enter=20000", "sh", "-c"]);
@@ -117,8 +118,8 @@ fn a_signal_ends_a_build_during_its_walk() {
     }
 }
 
-/// `pinion build` with room for so many bytes in a file. Where the signal is ignored a write
-/// beyond them fails, as on a full disk; else it ends the program.
+/// Runs `pinion build` with a limit of bytes in a file. If the signal is ignored, a write beyond
+/// the limit fails, as on a full disk; otherwise it ends the program.
 fn build_with_room(folder: &Folder, bytes: usize, signal_ignored: bool) -> std::process::Output {
     let room = format!("--fsize={bytes}:{bytes}");
     let trap = if signal_ignored { "trap '' XFSZ;" } else { "ulimit -c 0;" };
@@ -146,7 +147,7 @@ fn a_full_disk_leaves_the_old_archive_and_says_why() {
         assert!(said.starts_with("pinion: ") && said.lines().count() == 1, "{said:?}");
         assert!(said.contains("File too large"), "{said:?}");
         assert!(fs::read(folder.join("site.pinion")).expect("a file") == old);
-        // Nor is there what the one before has left, which was killed.
+        // The files of the previous, killed build are removed too.
         assert_eq!(drafts(folder.path()), 0, "litter beside the site and the archive");
 
         let killed = build_with_room(&folder, room, false);
@@ -160,7 +161,7 @@ fn a_full_disk_leaves_the_old_archive_and_says_why() {
     assert_eq!(run(&["verify".as_ref(), folder.join("site.pinion").as_os_str()]).code, Some(0));
 }
 
-/// How many drafts builds that were killed have left in a folder, hidden: of the archive and of its
+/// Returns how many hidden drafts killed builds have left in a folder: of the archive and of its
 /// fingerprints.
 fn drafts(folder: &Path) -> usize {
     let is_draft = |entry: &fs::DirEntry| {
@@ -171,7 +172,7 @@ fn drafts(folder: &Path) -> usize {
     fs::read_dir(folder).expect("the folder").flatten().filter(is_draft).count()
 }
 
-/// The summary of a build of `site` below `folder`.
+/// Returns the summary of a build of `site` below `folder`.
 fn told(folder: &Folder, flags: &[&str]) -> serde_json::Value {
     let mut command = Command::new(pinion());
     command.args(["build", "site", "-o", "site.pinion", "--json"]).args(flags);
@@ -180,7 +181,8 @@ fn told(folder: &Folder, flags: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&ended.stdout).expect("JSON")
 }
 
-/// Sets the times of all files back; when their status changed cannot be set, so it is waited for.
+/// Sets the modification times of all files back; the time of the status change cannot be set, so
+/// it waits.
 fn settle(folder: &Folder) {
     touch(&folder.join("site"), SystemTime::UNIX_EPOCH + Duration::from_secs(1_577_836_800));
     thread::sleep(Duration::from_secs(4));
@@ -213,18 +215,18 @@ fn builds_that_share_fingerprints_and_are_killed_take_over_what_is_true() {
             assert!(number < 2 || ended.success(), "kill {kill}: it fails for the others");
         }
     }
-    // The last edition may be older by now than what counts as changed just now, and known then.
+    // The last edition may be too old by now to count as just changed, and is then known.
     folder.write("site/changing.html", "another one");
     let last = told(&folder, &[]);
     assert_eq!(drafts(folder.path()), 0);
     let anew = told(&folder, &["--no-reuse"]);
     assert_eq!(last["digest"], anew["digest"]);
-    // The kills have cost nothing: all but what changes was known.
+    // The killed builds did not affect the reuse: everything except the changing file was known.
     assert_eq!(last["unread_files"], second["files"], "{last}");
 }
 
-/// Builds `site` onto a file system with so much room; gives the exit status, what was said, and
-/// the names that are there afterwards.
+/// Builds `site` onto a file system of so many bytes; returns the exit status, the output, and the
+/// names that exist afterwards.
 fn build_on_small_disk(folder: &Folder, bytes: usize) -> (i32, String, Vec<String>) {
     const SCRIPT: &str = "mount -t tmpfs -o size=$1 none out || exit 9; \
         \"$0\" build site -o out/site.pinion; echo $?; ls -A out";
@@ -268,14 +270,14 @@ fn a_disk_that_is_all_but_full() {
     assert!(seen.iter().all(|&times| times > 0), "{seen:?}");
 }
 
-/// The archive that this command line makes of `site` below `folder`.
+/// Returns the archive that this command line makes of `site` below `folder`.
 fn archive_of(folder: &Path, before: &[&str], flags: &[&str], epoch: Option<&str>) -> Vec<u8> {
     let out = Folder::new("out");
     let pinion = pinion().to_str().expect("a path in UTF-8");
     let words: Vec<&str> = before.iter().copied().chain([pinion, "build"]).collect();
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).arg(folder.join("site")).arg("-o").arg(out.join("a")).args(flags);
-    // The clock's zone and the language are none of the archive's business.
+    // The time zone and the language must not affect the archive.
     command.env("TZ", format!("Zone{}", flags.len())).env("LC_ALL", "de_DE.UTF-8");
     match epoch {
         Some(epoch) => command.env("SOURCE_DATE_EPOCH", epoch),
@@ -321,7 +323,7 @@ fn the_same_input_gives_the_same_bytes() {
         assert!(again == archive, "other bytes: {what}");
     }
 
-    // The epoch caps times, so touched files make no difference any more.
+    // The epoch limits times, so touched files make no difference any more.
     let capped = archive_of(one.path(), &[], &[], Some("1400000000"));
     touch(&other.join("site"), time + Duration::from_secs(1000));
     assert!(archive_of(other.path(), &[], &[], Some("1400000000")) == capped);

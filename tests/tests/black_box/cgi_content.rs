@@ -1,4 +1,5 @@
-//! Content of requests to CGI scripts: what is stored before a script is started, and what is not.
+//! Content of requests to CGI scripts: the content that is stored before a script is started, and
+//! the content that is not.
 
 use crate::cgi::{mount, scripts};
 use crate::mounts::start;
@@ -11,13 +12,13 @@ use pinion_tests::wait_for;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-/// More clients than scripts may run, and few enough for any limit on open files.
+/// More clients than scripts that may run, and few enough for any limit on open files.
 const SLOW_CLIENTS: usize = 50;
 
-/// Content that is longer than the limit of the tests, and than what stays in memory.
+/// Content that is longer than the limit of the tests, and than the limit of content in memory.
 const LARGE_BYTES: usize = 300_000;
 
-/// Makes a folder with a script that leaves a file when it starts, and responds with its content.
+/// Creates a folder with a script that leaves a file when it starts, and responds with its content.
 fn echo(name: &str) -> Folder {
     let script = "touch \"$STARTED\"\necho Content-Type: text/plain\n\
                   echo \"X-Length: ${CONTENT_LENGTH:-none}\"; echo; exec cat\n";
@@ -43,7 +44,7 @@ fn is_started(folder: &Folder) -> bool {
     fs::remove_file(folder.join("started")).is_ok()
 }
 
-/// A client that is slow with its content takes no process.
+/// A client that sends its content slowly uses no process.
 #[test]
 fn slow_clients_take_no_place_of_a_script() {
     let folder = echo("cgi-slow-clients");
@@ -62,7 +63,7 @@ fn slow_clients_take_no_place_of_a_script() {
             connection.send(first);
             slow.push((connection, content, rest));
         }
-        // What was sent has been read when later connections have their responses.
+        // Earlier input has been read when later connections have their responses.
         for _ in 0..5 {
             assert_eq!(server.get("/run/get").text(), "GET\n");
         }
@@ -137,7 +138,7 @@ fn all_content_is_stored() {
     }
 }
 
-/// With `buffer-uploads = false` scripts get content as it comes, and its end without a length.
+/// With `buffer-uploads = false` scripts get content as it arrives, and its end without a length.
 #[test]
 fn no_content_is_stored() {
     let folder = echo("cgi-streamed");
@@ -179,7 +180,7 @@ fn a_script_that_has_waited_gets_the_end_of_its_input() {
         let (first, rest) = halves(&Request::new("POST", "/run/hold").body(b"content"));
         let mut holding = server.connect();
         holding.send(first);
-        // The only place is taken as soon as the response has begun.
+        // The only process is in use as soon as the response has begun.
         assert!(holding.read_some(1).expect("a response") > 0);
         let mut waiting = server.connect();
         waiting.send(Request::new("POST", "/run/count").chunked(b"", 1).bytes());

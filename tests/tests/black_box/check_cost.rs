@@ -1,15 +1,16 @@
-//! What a check of a configuration costs, in instructions of the processor: each site costs as much
-//! as the one before it, whatever else the machine does.
+//! The cost of a check of a configuration, in instructions of the processor: each site costs as
+//! much as the one before it, independent of the load of the machine.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
 use pinion_tests::peers::{output, program};
 use std::fmt::Write as _;
 
-/// By how many sites the configurations differ; with `PINION_LONG` the largest has a thousand.
+/// The numbers of sites by which the configurations differ; if `PINION_LONG` is set, the largest
+/// has a thousand.
 const STEPS: [usize; 2] = [40, 250];
 
-/// Instructions of a check of so many sites.
+/// Returns the instructions of a check of so many sites.
 fn instructions(sites: usize) -> u64 {
     let folder = Folder::new("check-cost");
     let mut configuration = String::new();
@@ -23,7 +24,7 @@ fn instructions(sites: usize) -> u64 {
     }
     folder.write("pinion.toml", configuration);
     let mut valgrind = program("valgrind", "valgrind");
-    // The test runner adds folders in which libraries would be looked for.
+    // The test runner adds folders to the search path of libraries.
     valgrind.env_remove("LD_LIBRARY_PATH");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     let ended = output(valgrind.arg(pinion()).arg("check").arg(folder.join("pinion.toml")));
@@ -38,12 +39,12 @@ fn instructions(sites: usize) -> u64 {
 fn a_check_is_linear_in_the_number_of_sites() {
     let is_long = std::env::var_os("PINION_LONG").is_some();
     let step = STEPS[usize::from(is_long)];
-    // A small, a larger and a large configuration: one step more, and three of them.
+    // A small, a larger and a large configuration: one step more, and three steps more.
     let sites = [step, 2 * step, 4 * step];
     let [small, larger, large] = sites.map(instructions);
     let (one_step, three_steps) = (larger - small, large - small);
     eprintln!("{small}, {larger}, {large} instructions for {sites:?} sites");
-    // In proportion to the square of the number it would be five times as much.
+    // With quadratic cost the ratio would be five.
     assert!(
         three_steps <= one_step * 7 / 2,
         "{one_step} more instructions for {step} more sites, and {three_steps} for three times as \

@@ -1,4 +1,4 @@
-//! Chromium opens the example site: it must have nothing to complain about.
+//! Chromium opens the example site without complaints.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::browser::{Browser, Encryption, Visit};
@@ -10,14 +10,14 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// A browser may ask for it whenever it likes; what is in it does not matter here.
+/// A browser may request the icon at any time; its content does not matter here.
 const ICON: &str = "<svg xmlns='http://www.w3.org/2000/svg'/>";
 
 fn example() -> PathBuf {
     source_root().join("examples/site")
 }
 
-/// The paths of the example site, each with its media type.
+/// Returns the paths of the example site, each with its media type.
 fn listed() -> Vec<(String, String)> {
     let folder = Folder::new("listed");
     let archive = folder.join("site.pinion");
@@ -52,14 +52,14 @@ fn every_page_of_the_example_site_loads_over_http2_and_http3() {
     }
 }
 
-/// Opens every page; all that is loaded comes by this protocol.
+/// Opens every page, and asserts that all resources are loaded over this protocol.
 #[track_caller]
 fn loads(browser: &mut Browser, server: &Server, protocol: &str) {
     let listed = listed();
     let is_page = |media_type: &str| media_type.starts_with("text/html");
     let pages = listed.iter().filter(|(_, media_type)| is_page(media_type));
     let pages = pages.map(|(path, _)| path.as_str());
-    // Each has several names; these are the ones that links use.
+    // Each page has several names; links use these ones.
     let pages: Vec<&str> =
         pages.filter(|path| !path.ends_with(".html") && !path.ends_with("/index")).collect();
     assert!(pages.contains(&"/") && pages.contains(&"/guide/archives"), "{pages:?}");
@@ -68,7 +68,7 @@ fn loads(browser: &mut Browser, server: &Server, protocol: &str) {
         let visit = browser.visit(&server.url(page));
         assert!(visit.complaints.is_empty(), "{page} {protocol}: {:#?}", visit.complaints);
         is_styled_and_fits(browser, page);
-        // What comes from the browser's own cache has no protocol.
+        // Resources from the browser's own cache have no protocol.
         let by = browser.evaluate(
             "['navigation', 'resource'].flatMap(kind => performance.getEntriesByType(kind))
                 .map(entry => entry.nextHopProtocol).filter(by => by)",
@@ -78,7 +78,7 @@ fn loads(browser: &mut Browser, server: &Server, protocol: &str) {
         loaded.extend(visit.answers.into_iter().map(|answer| answer.url));
     }
     assert_eq!(Vec::from_iter(came_by), [protocol]);
-    // Together the pages use all there is beside them; for icons it asks at its leisure.
+    // The pages together use all other resources; the browser requests icons at any time.
     for (path, media_type) in &listed {
         let is_expected = path.starts_with("/assets/") && !is_page(media_type);
         assert!(!is_expected || loaded.contains(&server.url(path)), "nobody loads {path}");
@@ -91,7 +91,7 @@ fn is_styled_and_fits(browser: &mut Browser, page: &str) {
     fits(browser, page);
 }
 
-/// Nothing makes a narrow or a wide page scroll sideways.
+/// No page scrolls sideways at a narrow or wide width.
 #[track_caller]
 fn fits(browser: &mut Browser, page: &str) {
     for width in [320, 390, 1280] {
@@ -102,8 +102,8 @@ fn fits(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Who records what is said now cannot read it when there are quantum computers (FIPS 203): that
-/// takes both sides, and this one is not ours.
+/// Recorded traffic must stay unreadable for quantum computers (FIPS 203). This needs both sides,
+/// and the client is an independent program.
 #[test]
 fn the_keys_of_http2_and_http3_are_exchanged_with_a_post_quantum_part() {
     let site = Folder::with("keys", [("index.html", "home"), ("favicon.ico", ICON)]);
@@ -120,7 +120,7 @@ fn the_keys_of_http2_and_http3_are_exchanged_with_a_post_quantum_part() {
     });
 }
 
-/// Without this one the others could be blind.
+/// Without this test the others could miss all errors.
 #[test]
 fn what_is_wrong_with_a_page_is_found() {
     let faults = [
@@ -163,7 +163,7 @@ fn the_page_for_what_is_missing_is_complete() {
         for target in ["/nothing", "/guide/nothing/at/all?a=b"] {
             let url = server.url(target);
             let visit = browser.visit(&url);
-            // The status itself is told as an error; nothing else may be.
+            // The status itself is reported as an error; there must be no other complaint.
             let others = visit.complaints.iter();
             let others: Vec<_> =
                 others.filter(|complaint| complaint.url.as_deref() != Some(&url)).collect();
@@ -208,13 +208,13 @@ fn a_page_that_is_opened_again_is_asked_for_and_its_fingerprinted_files_are_not(
         assert_eq!(statuses(&again, &home), [304]);
         let fetched = again.answers.iter().filter(|answer| !answer.from_cache);
         assert!(fetched.clone().all(|answer| answer.url != script), "{:#?}", again.answers);
-        // The script shows what it learns about the connection.
+        // The script displays data about the connection.
         let shown = browser.evaluate("!document.getElementById('arrival').hidden");
         assert_eq!(shown, true);
     });
 }
 
-/// The URL of the one script of the home page.
+/// Returns the URL of the only script of the home page.
 fn script(server: &Server) -> String {
     let page = server.get("/");
     let (_, rest) = page.text().split_once("<script src=\"").expect("a script");
@@ -223,7 +223,7 @@ fn script(server: &Server) -> String {
 
 fn statuses(visit: &Visit, url: &str) -> Vec<u64> {
     let answers = visit.answers.iter().filter(|answer| answer.url == url);
-    // The script of the home page asks for the page it is on, too.
+    // The script of the home page also requests its own page.
     let answers = answers.filter(|answer| answer.purpose != "Fetch");
     answers.map(|answer| answer.status).collect()
 }
@@ -234,7 +234,7 @@ fn the_report_of_a_build_is_a_page_that_needs_nothing_else() {
     let (archive, report) = (site.join("site.pinion"), site.join("report.html"));
     build(&example(), &archive, &["--report", report.to_str().expect("a plain path")]);
     let mut browser = Browser::start();
-    // As it is opened: a file, and no network.
+    // The report is opened as a file, without a network.
     let visit = browser.visit(&format!("file://{}", report.display()));
     assert!(visit.complaints.is_empty(), "{:#?}", visit.complaints);
     assert_eq!(visit.answers.len(), 1, "it loads something: {:?}", visit.answers);

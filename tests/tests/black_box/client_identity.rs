@@ -1,5 +1,5 @@
-//! The client of a request that comes from a trusted proxy: `X-Forwarded-For` and its like, and
-//! `Forwarded` (RFC 7239), from proxies that are trusted and from everybody else.
+//! The client of a request that comes from a trusted proxy: `X-Forwarded-For` and similar fields,
+//! and `Forwarded` (RFC 7239), from trusted proxies and from other clients.
 
 use crate::lua_fetch::Running;
 use crate::proxy_protocol::HaProxy;
@@ -24,7 +24,7 @@ pinion.get("/who", function(req)
 end)
 "#;
 
-/// Who a server of the script says has sent a request with these headers, or the status.
+/// Returns the client of a request with these headers according to a script, or the status.
 #[track_caller]
 fn who(server: &Server, protocol: Protocol, headers: &[(&str, &str)]) -> String {
     let mut client = Client::open(&Peer::new(server.address(), protocol, None));
@@ -43,8 +43,8 @@ const XFF: &str = "X-Forwarded-For";
 const PROTO: &str = "X-Forwarded-Proto";
 const HOST: &str = "X-Forwarded-Host";
 
-/// Only the part of the list that trusted proxies have written is believed, and the rest is not
-/// even read.
+/// Only the part of the list that trusted proxies have written is used, and the rest is not even
+/// parsed.
 #[test]
 fn a_trusted_proxy_names_its_client() {
     let (_folder, script) = script(SCRIPT);
@@ -65,11 +65,11 @@ fn a_trusted_proxy_names_its_client() {
             (&[(XFF, "203.0.113.9"), (PROTO, "https")][..], "203.0.113.9 https a.example"),
             (&[(PROTO, "https")][..], "127.0.0.1 https a.example"),
             (&[(XFF, "203.0.113.9"), (PROTO, "https, http")][..], "203.0.113.9 http a.example"),
-            // Neither another header nor the host is believed unless that was asked for.
+            // Neither another header nor the host is used unless that was configured.
             (&[("Forwarded", "for=1.2.3.4;proto=https")][..], "127.0.0.1 http a.example"),
             (&[("X-Real-IP", "1.2.3.4")][..], "127.0.0.1 http a.example"),
             (&[(XFF, "203.0.113.9"), (HOST, "b.example")][..], "203.0.113.9 http a.example"),
-            // What a trusted proxy writes there has to be an address.
+            // The value of a trusted proxy must be an address.
             (&[(XFF, "203.0.113.9, unknown")][..], "400"),
             (&[(XFF, "203.0.113.9, 10.0.0.2:x")][..], "400"),
             (&[(XFF, "203.0.113.999")][..], "400"),
@@ -86,7 +86,7 @@ fn a_trusted_proxy_names_its_client() {
     }
 }
 
-/// The headers of a client that is no trusted proxy mean nothing, whatever is in them.
+/// The headers of an untrusted client have no effect, whatever their values.
 #[test]
 fn headers_of_others_mean_nothing() {
     let (_folder, script) = script(SCRIPT);
@@ -115,7 +115,7 @@ fn another_header_may_name_the_client() {
     let server = start("cf-connecting-ip");
     let headers = [("CF-Connecting-IP", "203.0.113.9"), (XFF, "1.2.3.4"), (HOST, "b.example:81")];
     assert_eq!(who(&server, Protocol::Http1, &headers), "203.0.113.9 http b.example");
-    // A host that is none is not taken.
+    // An invalid host is ignored.
     let headers = [(HOST, "b.example/path")];
     assert_eq!(who(&server, Protocol::Http1, &headers), "127.0.0.1 http a.example");
     server.stop();
@@ -135,8 +135,8 @@ fn another_header_may_name_the_client() {
     server.stop();
 }
 
-/// The address goes into the access log and to other servers; the scheme decides about redirects,
-/// and the host about the site.
+/// The address is used for the access log and other servers, the scheme for redirects, and the host
+/// for the selection of the site.
 #[test]
 fn the_client_is_the_same_for_the_log_other_servers_redirects_and_sites() {
     let upstream = Upstream::echo();
@@ -168,7 +168,7 @@ fn the_client_is_the_same_for_the_log_other_servers_redirects_and_sites() {
     let proxied = [(XFF, "203.0.113.9"), (PROTO, "https"), (HOST, "a.example")];
     assert_eq!(get(plain, "/", &proxied).text(), "site a");
     assert_eq!(get(plain, "/", &proxied[..2]).text(), "site b");
-    // Who has used TLS to come here is not asked to use it.
+    // A client that has used TLS is not redirected to it.
     assert_eq!(get(redirecting, "/", &proxied[..1]).status, 308);
     assert_eq!(get(redirecting, "/", &proxied[..2]).text(), "site b");
     let head = get(plain, "/api", &proxied[..2]).text().to_owned();
@@ -183,13 +183,14 @@ fn the_client_is_the_same_for_the_log_other_servers_redirects_and_sites() {
     server.stop();
 }
 
-/// The address of a listener without TLS, as its line at the start has it.
+/// Returns the address of a listener without TLS from its line at the start.
 fn listener(line: &str) -> Option<SocketAddr> {
     let url = line.split(' ').find_map(|word| word.strip_prefix("http://"))?;
     url.trim_end_matches(['/', ',']).parse().ok()
 }
 
-/// The most connections of one client do not hold for a trusted proxy, which has many clients.
+/// The limit of connections of one client does not apply to a trusted proxy, which has many
+/// clients.
 #[test]
 fn a_trusted_proxy_may_have_more_connections_than_one_client() {
     let site = Folder::with("identity", [("index.html", "home")]);
@@ -210,10 +211,10 @@ fn a_trusted_proxy_may_have_more_connections_than_one_client() {
     }
 }
 
-/// What clients write of other addresses and schemes.
+/// Forged values of clients.
 const FORGED: [&str; 5] = ["", "1.2.3.4", "10.0.0.1, 127.0.0.1", "unknown", "\"open, quote"];
 
-/// What the script says through a proxy to a client with a forged header.
+/// Returns the output of the script through a proxy for a client with a forged header.
 fn through(proxy: &[&str], url: &str, forged: &str) -> String {
     let mut curl = program("curl", "curl");
     curl.args(["--silent", "--show-error", "--max-time", "30"]).args(proxy);
@@ -224,7 +225,7 @@ fn through(proxy: &[&str], url: &str, forged: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// HAProxy adds a line with the address of its client behind those of the client.
+/// HAProxy adds a line with the address of its client after those of the client.
 #[test]
 fn haproxy_names_its_client_whatever_that_writes() {
     let (_script, script) = script(SCRIPT);
@@ -241,8 +242,8 @@ fn haproxy_names_its_client_whatever_that_writes() {
     server.stop();
 }
 
-/// nginx adds the address of its client to the line of the client, and writes `unix:` for a client
-/// on a Unix socket. Such clients may be proxies that are trusted, too.
+/// nginx appends the address of its client to the line of the client, and writes `unix:` for a
+/// client on a Unix socket. Such clients may be trusted proxies, too.
 #[test]
 fn nginx_names_its_client_whatever_that_writes() {
     let (_script, script) = script(SCRIPT);

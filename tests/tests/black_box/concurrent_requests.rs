@@ -1,5 +1,5 @@
-//! Until when a request counts among those that its client has at once (`max-concurrent-requests`):
-//! until its own response has left or was given up, whatever else its connection carries.
+//! The end of a concurrent request (`max-concurrent-requests`): a request counts until its own
+//! response has been sent or aborted, whatever else is on its connection.
 
 use pinion_tests::client::Client;
 use pinion_tests::folder::Folder;
@@ -10,10 +10,10 @@ use pinion_tests::server::{Server, Start};
 use pinion_tests::upstream::Upstream;
 use pinion_tests::wait_for;
 
-/// More than the kernel takes for a client that does not read.
+/// More than the kernel buffers for a client that does not read.
 const LARGE_BYTES: usize = 24 << 20;
 
-/// How often is looked whether a request has come before another one is sent.
+/// Number of checks for the arrival of a request before another one is sent.
 const LOOKS: usize = 50;
 
 /// A site with a large file, and an application.
@@ -31,7 +31,7 @@ fn site(upstream: &Upstream, max: u32) -> Folder {
     folder
 }
 
-/// Runs a case over protocols, over epoll and io_uring in turn.
+/// Runs a case over protocols, with epoll and io_uring in turn.
 #[track_caller]
 fn each(protocols: &[Protocol], folder: &Folder, case: impl Fn(&Server)) {
     for (protocol, io) in protocols.iter().zip(Io::BOTH.into_iter().cycle()) {
@@ -41,28 +41,28 @@ fn each(protocols: &[Protocol], folder: &Folder, case: impl Fn(&Server)) {
     }
 }
 
-/// Protocols whose connections carry many requests at once.
+/// Protocols whose connections have many concurrent requests.
 const MULTIPLEXED: &[Protocol] = &[Protocol::Http2, Protocol::Http2Clear, Protocol::Http3];
 
 fn status(client: &mut Client, target: &str) -> u16 {
     client.exchange(&Request::get(target)).status
 }
 
-/// Waits until a client may send a request more.
+/// Waits until a client may send another request.
 #[track_caller]
 fn wait_for_a_free_place(client: &mut Client) {
     let is_free = || Some(status(client, "/small.txt")).filter(|status| *status != 429);
     assert_eq!(wait_for("a free place", is_free), 200);
 }
 
-/// Waits until a client may not: what was sent before has come.
+/// Waits until a client may not: its earlier requests have arrived.
 #[track_caller]
 fn wait_until_none_is_free(client: &mut Client) {
     let is_refused = || (status(client, "/small.txt") == 429).then_some(());
     wait_for("no free place", is_refused);
 }
 
-/// A stream that waits for its client does not keep the places of those beside it.
+/// A stream that waits for its client does not occupy the slots of other streams.
 #[test]
 fn a_stream_that_has_ended_frees_its_place_while_others_go_on() {
     let upstream = Upstream::echo();
@@ -77,7 +77,7 @@ fn a_stream_that_has_ended_frees_its_place_while_others_go_on() {
     });
 }
 
-/// RFC 9113 §5.1, RFC 9114 §4.1.1: a reset ends one stream. The others have their places still.
+/// RFC 9113 §5.1, RFC 9114 §4.1.1: a reset ends one stream. The others keep their slots.
 #[test]
 fn a_stream_that_is_reset_frees_its_own_place_only() {
     let upstream = Upstream::echo();
@@ -88,7 +88,7 @@ fn a_stream_that_is_reset_frees_its_own_place_only() {
         let _first = client.begin(&large);
         for _ in 0..2 {
             let second = client.begin(&large);
-            // The first one goes on, whatever has ended beside it.
+            // The first one continues, whichever others have ended.
             wait_until_none_is_free(&mut client);
             client.stop(second);
             wait_for_a_free_place(&mut client);

@@ -1,4 +1,4 @@
-//! What happens on one connection (RFC 9112 §6, §9; RFC 9110 §7.6.1, §9, §10.1.1).
+//! The use and the end of one connection (RFC 9112 §6, §9; RFC 9110 §7.6.1, §9, §10.1.1).
 
 use pinion_tests::client::http2::Http2;
 use pinion_tests::client::{Broken, Connection};
@@ -9,11 +9,11 @@ use pinion_tests::request::Request;
 use std::thread;
 
 const LARGE_BYTES: usize = 3 << 20;
-/// Why a case is not for other versions.
+/// The reason why a case does not run over other versions.
 const HTTP1: &str = "how HTTP/1 uses and ends a connection";
-/// More than the buffers of both ends of a connection take.
+/// More than the buffers of both ends of a connection can hold.
 const MORE_THAN_BUFFERS_BYTES: usize = 16 << 20;
-/// The most content that one request may carry (docs/serving.md, "Limits").
+/// The most content of one request (docs/serving.md, "Limits").
 const BODY_MAX_BYTES: usize = 1 << 20;
 
 fn site() -> Folder {
@@ -22,7 +22,7 @@ fn site() -> Folder {
     folder
 }
 
-/// The connection answers one more request.
+/// Asserts that the connection gets one more response.
 #[track_caller]
 fn stays_open(connection: &mut Connection) {
     let response = connection.exchange(&Request::get("/"));
@@ -165,7 +165,7 @@ fn many_pipelined_requests_wait_for_a_reader_who_does_not_read_yet() {
 fn a_request_may_come_in_any_pieces() {
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         let mut connection = server.connect();
-        let mut bytes = b"\r\n".to_vec(); // RFC 9112 §2.2: an empty line before is borne
+        let mut bytes = b"\r\n".to_vec(); // RFC 9112 §2.2: an empty line before is ignored
         bytes.extend(Request::new("POST", "/nothing").chunked(b"abcdef", 2).bytes());
         bytes.extend(Request::get("/").bytes());
         for byte in bytes {
@@ -215,8 +215,8 @@ fn chunk_extensions_and_trailers_are_dropped_with_the_content() {
 
 #[test]
 fn too_much_content_is_refused_and_the_refusal_arrives() {
-    // RFC 9110 §15.5.14; RFC 9112 §9.6: closing at once would reset the connection under the
-    // answer.
+    // RFC 9110 §15.5.14; RFC 9112 §9.6: closing at once would reset the connection before the
+    // response is read.
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         let mut connection = server.connect();
         let length = BODY_MAX_BYTES + 1;
@@ -227,7 +227,8 @@ fn too_much_content_is_refused_and_the_refusal_arrives() {
         assert!(response.says_close());
         assert_eq!(connection.rest(), b"");
 
-        // Nobody knows how much is in chunks: the answer is out before it turns out to be too much.
+        // The length of chunked content is unknown: the response has been sent before the limit is
+        // exceeded.
         let mut connection = server.connect();
         let request = Request::new("POST", "/").chunked(&vec![b'x'; BODY_MAX_BYTES + 1], 65_536);
         connection.send(request.bytes());
@@ -239,7 +240,7 @@ fn too_much_content_is_refused_and_the_refusal_arrives() {
 
 #[test]
 fn an_expectation_is_answered_by_the_final_answer() {
-    // RFC 9110 §10.1.1: a server may answer at once and then must not wait for the content.
+    // RFC 9110 §10.1.1: a server that responds at once must not wait for the content.
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         for request in [
             Request::new("POST", "/").field("Expect", "100-continue").body(b"content"),
@@ -263,7 +264,7 @@ fn an_expectation_is_answered_by_the_final_answer() {
 
 #[test]
 fn a_client_that_has_finished_sending_gets_its_answers() {
-    // RFC 9112 §9.6: a half-closed connection can still be answered.
+    // RFC 9112 §9.6: a half-closed connection can still get responses.
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         let mut connection = server.connect();
         let requests = ["/", "/large.bin", "/nothing", "/large.bin"].map(Request::get);
@@ -283,7 +284,7 @@ fn a_client_that_has_finished_sending_gets_its_answers() {
 
 #[test]
 fn a_client_of_http2_that_has_finished_sending_gets_its_answer() {
-    // RFC 9293 §3.6, RFC 8446 §6.1: the end of one direction says nothing of the other one.
+    // RFC 9293 §3.6, RFC 8446 §6.1: the end of one direction does not affect the other one.
     let folder = site();
     let content = vec![b'x'; 60_000];
     folder.write("medium.bin", &content);
@@ -304,15 +305,15 @@ fn a_client_of_http2_that_has_finished_sending_gets_its_answer() {
 
 #[test]
 fn what_comes_behind_the_last_request_does_not_cost_its_answer() {
-    // RFC 9112 §9.6; §2.2: some clients send a line end too many.
+    // RFC 9112 §9.6; §2.2: some clients send an additional line end.
     let folder = Folder::new("last");
     let large: Vec<u8> = (0..MORE_THAN_BUFFERS_BYTES).map(|at| (at % 251) as u8).collect();
     folder.write("large.bin", &large);
     Matrix::of(folder.path()).http1_only(HTTP1).run(|server| {
         let request = Request::get("/large.bin");
         for request in [request.clone().field("Connection", "close"), request.http10()] {
-            // While the server still writes, and when it has written all but the client has not
-            // read it.
+            // The end comes while the server still writes, and when it has written all bytes but
+            // the client has not read them.
             for read_before_bytes in [1, MORE_THAN_BUFFERS_BYTES - (100 << 10)] {
                 let mut connection = server.connect();
                 connection.send(request.bytes());
@@ -336,7 +337,7 @@ fn much_that_comes_behind_the_last_request_does_not_reset_its_answer() {
     Matrix::of(folder.path()).http1_only(HTTP1).run(|server| {
         let last = Request::get("/").field("Connection", "close");
         let mut connection = server.connect();
-        // More than one read of the server takes.
+        // More than the server reads at once.
         connection.send([last.bytes().as_slice(), &[b'x'; 60_000]].concat());
         assert_eq!(connection.receive().text(), "home");
         assert_eq!(connection.read_some(1).expect("an orderly end"), 0);
@@ -380,7 +381,7 @@ fn every_form_of_target_is_understood() {
                 Ok(response) => {
                     assert_eq!(response.status, status, "{method} {target}: {response}");
                 }
-                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: for what is malformed the stream may end.
+                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: a malformed request may end its stream.
                 Err(Broken::Reset(0x1 | 0x10e)) => assert_eq!(status, 400, "{method} {target}"),
                 Err(broken) => panic!("{method} {target}: {broken:?}"),
             }
@@ -415,7 +416,7 @@ fn what_is_over_a_limit_is_refused_by_its_own_status() {
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         let target = |bytes: usize| Request::get(&format!("/{}", "x".repeat(bytes - 1)));
         let fields = |count: usize| {
-            // One is Host.
+            // One field is Host.
             (1..count).fold(Request::get("/"), |request, at| request.field(&format!("X-{at}"), "y"))
         };
         let head = |bytes: usize| {
@@ -466,7 +467,8 @@ fn a_head_without_end_is_refused_once_it_is_too_large() {
 
 #[test]
 fn other_versions() {
-    // RFC 9110 §2.5, §15.6.6: a higher minor version is served as ours, another major one is not.
+    // RFC 9110 §2.5, §15.6.6: a higher minor version is served like the server's own, another major
+    // one is refused.
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         for (version, status) in
             [("HTTP/1.2", 200), ("HTTP/1.9", 200), ("HTTP/2.0", 505), ("HTTP/3.0", 505)]
@@ -475,7 +477,7 @@ fn other_versions() {
             connection.send(format!("GET / {version}\r\nHost: x\r\n\r\n"));
             assert_eq!(connection.receive().status, status, "{version}");
         }
-        // RFC 9113 §3.1: an upgrade that is not understood is ignored.
+        // RFC 9113 §3.1: an unsupported upgrade is ignored.
         let upgrade = Request::get("/").field("Connection", "Upgrade, HTTP2-Settings");
         let upgrade =
             upgrade.field("Upgrade", "h2c").field("HTTP2-Settings", "AAMAAABkAAQCAAAAAAIAAAAA");

@@ -17,14 +17,14 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A site, and a folder for the sockets of a session.
+/// Creates a site, and a folder for the sockets of a session.
 fn site() -> Folder {
     let folder = Folder::with("control", [("public/index.html", "home"), ("public/a.txt", "a")]);
     fs::create_dir(folder.join("run")).expect("a folder");
     folder
 }
 
-/// `env` with this folder for the session.
+/// Returns `env` with this folder for the session.
 fn session(folder: &Folder) -> Command {
     let mut env = Command::new("env");
     let mut variable = OsString::from("XDG_RUNTIME_DIR=");
@@ -136,7 +136,7 @@ fn reload_waits_for_the_reload_and_tells_what_came_of_it() {
     let folder = site();
     folder.write("pinion.toml", "[[site]]\npath = \"public\"\nhosts = [\"a.test\"]\n");
     let config = folder.join("pinion.toml");
-    // Each worker loads a version in its own time; with one, all of them have it.
+    // Each worker loads a version at its own time; with one worker, the reload is complete for all.
     let start = Start::site(&config).flags(&["--workers", "1"]);
     let server = start.session(&folder.join("run")).start();
     let page = || server.exchange(&Request::get("/").host("a.test")).text().to_owned();
@@ -149,7 +149,7 @@ fn reload_waits_for_the_reload_and_tells_what_came_of_it() {
             "{}",
             ended.stdout
         );
-        // It is over: nothing has to be waited for.
+        // The reload has completed, so the test need not wait.
         assert_eq!(page(), version);
     }
     // Errors of a site.
@@ -185,7 +185,7 @@ fn reload_waits_for_the_reload_and_tells_what_came_of_it() {
     let document: Value =
         serde_json::from_str(&ask(&folder, &["reload", "--json"]).stdout).expect("a document");
     assert_eq!(document["messages"][0]["level"], json!("error"), "{document}");
-    // What needs a start is a warning, and no failure.
+    // A change that needs a restart is a warning, and no error.
     folder.write(
         "pinion.toml",
         "[[site]]\npath = \"public\"\nhosts = [\"a.test\"]\n[server]\nio = \"epoll\"\n",
@@ -196,7 +196,7 @@ fn reload_waits_for_the_reload_and_tells_what_came_of_it() {
     server.stop();
 }
 
-/// Without a file it is the site and the certificates.
+/// Without a file, the site and the certificates are loaded.
 #[test]
 fn reload_without_a_configuration_loads_the_site_and_the_certificates() {
     let folder = site();
@@ -212,7 +212,7 @@ fn reload_without_a_configuration_loads_the_site_and_the_certificates() {
     server.stop();
 }
 
-/// A script that answers in its own time, and a request to it that has begun.
+/// Starts a script whose response takes some time, and a request to it.
 fn busy(folder: &Folder, grace: u32) -> (Server, UnixStream) {
     folder.write(
         "main.lua",
@@ -236,7 +236,7 @@ fn busy(folder: &Folder, grace: u32) -> (Server, UnixStream) {
     (server, client)
 }
 
-/// Runs a command in the background, and waits until the server has said that it is at it.
+/// Runs a command in the background, and waits until the server has logged its begin.
 fn begin(folder: &Folder, server: &Server, command: &str, word: &str) -> std::process::Child {
     let mut asked = session(folder);
     asked.arg(pinion()).arg(command).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -310,7 +310,7 @@ fn a_second_server_has_a_socket_of_its_own() {
     let servers = told["servers"].as_array().expect("servers").iter();
     let sockets: Vec<_> = servers.map(|server| &server["socket"]).collect();
     assert_eq!(sockets, [&json!(first_socket(&folder)), &json!(own)]);
-    // A command for one of them is for neither.
+    // A command without a selection goes to neither of two servers.
     let ended = ask(&folder, &["stop"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("2 servers run; choose one with --socket"), "{}", ended.stderr);
@@ -338,7 +338,7 @@ fn a_stale_socket_is_replaced_and_a_live_one_respected() {
     let server = serve(&folder).flags(&flags).start();
     let ended = run(&["status", "--socket", flags[1]]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    // What is no socket is not replaced either.
+    // A file that is no socket is not replaced either.
     folder.write("own/file", "mine");
     let file = folder.join("own/file");
     let mut refused = serve(&folder).flags(&["--control", file.to_str().expect("UTF-8")]).begin();
@@ -361,7 +361,7 @@ fn a_folder_that_is_open_to_others_is_refused() {
     assert_eq!(refused.wait().code(), Some(1));
     let expected = "open to other users (mode 0755); it must have mode 0700";
     refused.wait_for_line(0, |line| line.contains(expected));
-    // Where nobody has asked for a socket, the server goes without.
+    // If the socket was not configured, the server starts without it.
     let session = folder.join("run/pinion");
     fs::create_dir(&session).expect("made");
     fs::set_permissions(&session, Permissions::from_mode(0o750)).expect("set");
@@ -379,18 +379,18 @@ fn a_server_without_a_place_for_it_has_no_control_socket() {
         let start = Start::site(&folder.join("public")).flags(flags);
         let start = if flags.is_empty() { start } else { start.session(&folder.join("run")) };
         let server = start.start();
-        // That of its only listener.
+        // The only socket is that of its listener.
         assert_eq!(server.sockets(), 1, "{flags:?}");
         assert!(!folder.join("run/pinion").exists());
         server.stop();
     }
 }
 
-/// Sends bytes, and returns all that comes back until the server ends the connection.
+/// Sends bytes, and returns all received bytes until the server ends the connection.
 fn talk(socket: &Path, bytes: &[u8]) -> String {
     let mut client = UnixStream::connect(socket).expect("connected");
     client.set_read_timeout(Some(PATIENCE)).expect("set");
-    // It may refuse to read all of it.
+    // The server may refuse to read all of it.
     let _reset = client.write_all(bytes);
     let mut answer = String::new();
     let _reset = client.read_to_string(&mut answer);
@@ -412,7 +412,7 @@ fn hostile_clients_are_answered_or_disconnected_and_hold_up_nobody() {
         (b"\0\xff\xfe\n", "this is not a request"),
         (b"{\"version\":2,\"command\":\"status\"}\n", "this server has version 1"),
         (b"{\"version\":1,\"command\":\"fly\"}\n", "unknown variant `fly`"),
-        // Never whole.
+        // The line is incomplete.
         (b"{\"version\":1,\"command\":\"stop\"}", ""),
     ] {
         let answer = talk(&socket, bytes);
@@ -422,14 +422,14 @@ fn hostile_clients_are_answered_or_disconnected_and_hold_up_nobody() {
     let answer = talk(&socket, &vec![b'['; 1 << 20]);
     assert!(answer.contains("longer than 65536 bytes"), "{answer}");
     ask_status();
-    // One that sends requests and takes no response is disconnected, and takes no memory.
+    // A client that sends requests and reads no response is disconnected, and uses no memory.
     let before_bytes = server.memory_bytes("RssAnon");
     let mut greedy = UnixStream::connect(&socket).expect("connected");
     let line = b"{\"version\":1,\"command\":\"status\"}\n".repeat(1000);
     while greedy.write_all(&line).is_ok() {}
     let grown_bytes = server.memory_bytes("RssAnon").saturating_sub(before_bytes);
     assert!(grown_bytes < 1 << 20, "{grown_bytes} bytes");
-    // More than may be connected, and all of them silent.
+    // More clients than may be connected, all of them silent.
     let silent: Vec<_> =
         (0..12).map(|_| UnixStream::connect(&socket).expect("connected")).collect();
     let refused = silent.iter().filter(|client| {
@@ -446,7 +446,7 @@ fn hostile_clients_are_answered_or_disconnected_and_hold_up_nobody() {
     server.stop();
 }
 
-/// Every request gets its response, also from a client that has closed its side for sending.
+/// Every request gets its response, even if the client has closed its side for sending.
 #[test]
 fn requests_sent_before_the_end_of_the_input_are_executed() {
     let folder = site();
@@ -465,7 +465,7 @@ fn requests_sent_before_the_end_of_the_input_are_executed() {
     server.stop();
 }
 
-/// Nobody but root and the user of the server, even if the file lets them.
+/// Only root and the user of the server are accepted, even if the mode of the file allows others.
 #[test]
 fn other_users_are_refused() {
     let folder = site();

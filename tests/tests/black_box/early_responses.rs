@@ -1,5 +1,5 @@
-//! Responses that come before the client has sent all of its request: whatever it does first, real
-//! clients see them (RFC 9112 §9.6, RFC 9113 §8.1).
+//! Responses that arrive before the client has sent all of its request: real clients see them,
+//! whatever they do first (RFC 9112 §9.6, RFC 9113 §8.1).
 
 use pinion_tests::PATIENCE;
 use pinion_tests::browser::Browser;
@@ -14,18 +14,18 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-/// What these say at their tops.
+/// Programs with clients; their heads describe them.
 const PYTHON_CLIENTS: &str = include_str!("../../src/early_response.py");
 const NODE_CLIENTS: &str = include_str!("../../src/early_response.mjs");
 
-/// A server of a static site, whose pages take no content.
+/// Starts a server of a static site, whose pages accept no content.
 fn start(site: &Folder, io: Io) -> Server {
     let way = Way { protocol: Protocol::Http2, io, form: Form::Folder };
     let server = Start::site(site.path()).in_way(way).flags(&["--listen", "127.0.0.1:0"]);
     server.start()
 }
 
-/// Runs clients that print how many responses they saw.
+/// Runs clients that print how many responses they have seen.
 #[track_caller]
 fn see_all(server: &Server, mut client: Command, seen: &str) {
     let plain = format!("http://{}/index.html", server.address_of("http"));
@@ -63,11 +63,10 @@ fn node_sees_a_response_that_comes_early() {
     }
 }
 
-/// Content that is longer than what is dropped before the next request over HTTP/2, and much
-/// longer.
+/// Content that is longer than the dropped amount over HTTP/2, and much longer.
 const LARGE_BYTES: [usize; 2] = [1_100_000, 16 << 20];
 
-/// A site, and files of content for programs that send one.
+/// Creates a site, and files of content for programs that send one.
 fn with_content() -> Folder {
     let folder = Folder::with("early-content", [("site/index.html", "home")]);
     for bytes in LARGE_BYTES {
@@ -76,7 +75,7 @@ fn with_content() -> Folder {
     folder
 }
 
-/// curl's arguments for an upload of which it prints the status of the response.
+/// Returns a curl command for an upload that prints the status of the response.
 fn curl(folder: &Folder, bytes: usize, version: &str, url: &str) -> Command {
     let content = format!("@{}", folder.join(format!("{bytes}.bin")).display());
     let mut curl = program("curl", "curl");
@@ -86,7 +85,7 @@ fn curl(folder: &Folder, bytes: usize, version: &str, url: &str) -> Command {
     curl
 }
 
-/// It is told to stop by RST_STREAM with NO_ERROR (RFC 9113 §8.1).
+/// curl is asked to stop by RST_STREAM with NO_ERROR (RFC 9113 §8.1).
 #[test]
 fn curl_sees_a_response_that_comes_early() {
     let folder = with_content();
@@ -109,7 +108,7 @@ fn curl_sees_a_response_that_comes_early() {
     }
 }
 
-/// It reads nothing before it has sent all.
+/// wget reads nothing before it has sent all.
 #[test]
 fn wget_sees_a_response_that_comes_early() {
     let folder = with_content();
@@ -130,8 +129,8 @@ fn wget_sees_a_response_that_comes_early() {
     }
 }
 
-/// A proxy that is reset before it has read the response says 502, whether it sends the content as
-/// that comes or keeps it first.
+/// A proxy that is reset before it has read the response would respond with 502, whether it
+/// forwards the content at once or stores it first.
 #[test]
 fn the_client_of_a_proxy_sees_a_response_that_comes_early() {
     let folder = with_content();
@@ -153,13 +152,13 @@ fn the_client_of_a_proxy_sees_a_response_that_comes_early() {
     }
 }
 
-/// A server of a folder's site over HTTP/1.
+/// Starts a server of a folder's site over HTTP/1.
 fn start_folder(folder: &Folder, io: Io) -> Server {
     let way = Way { protocol: Protocol::Http1, io, form: Form::Folder };
     Start::site(&folder.join("site")).in_way(way).start()
 }
 
-/// A proxy in front of a server. It ends with the value.
+/// A proxy in front of a server. It ends when the value is dropped.
 struct Nginx {
     process: Child,
     socket: PathBuf,
@@ -214,7 +213,7 @@ const LONG: &[(&str, &str, &str, &[&str])] = &[
     ("early_response.go", include_str!("../../src/early_response.go"), "go", &["run"]),
 ];
 
-/// Their programs are compiled first, and Java is a large package: feature `long`.
+/// The client programs must be compiled, and Java is a large package: feature `long`.
 #[cfg(feature = "long")]
 #[test]
 fn java_and_go_see_a_response_that_comes_early() {
@@ -232,7 +231,7 @@ fn java_and_go_see_a_response_that_comes_early() {
     }
 }
 
-/// A page sends more than a window has, to where no content is taken.
+/// A page sends more than a window allows to a path that accepts no content.
 #[test]
 fn chromium_sees_a_response_that_comes_early() {
     const SEND: &str = "Promise.all([0, 1, 2].map(() =>

@@ -1,4 +1,5 @@
-//! Mounts with FastCGI and SCGI: PHP-FPM, flup, fcgiwrap, and an application that says what it got.
+//! Mounts with FastCGI and SCGI: PHP-FPM, flup, fcgiwrap, and an application that returns the
+//! variables of its requests.
 
 use crate::lua_fetch::Running;
 use pinion_tests::fastcgi::{ABORT_REQUEST, STDERR, STDIN};
@@ -18,7 +19,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// A folder `site` with scripts and files.
+/// Creates a folder `site` with scripts and files.
 fn site(name: &str) -> Folder {
     Folder::with(
         name,
@@ -33,7 +34,7 @@ fn site(name: &str) -> Folder {
     )
 }
 
-/// A server of the folder `site` behind a mount with these lines.
+/// Starts a server of the folder `site` with a mount with these lines.
 fn start(folder: &Folder, io: Io, lines: &str) -> Server {
     let text = format!("[[site]]\npath = \"site\"\nphp = false\n[[site.mount]]\n{lines}");
     folder.write("pinion.toml", text);
@@ -44,7 +45,7 @@ fn mount(socket: &Path) -> String {
     format!("fastcgi = \"unix:{}\"\nroot = \"site\"\n", socket.display())
 }
 
-/// An application that responds with these variables, a line for each, and the content.
+/// Starts an application that responds with these variables, a line for each, and the content.
 fn telling(socket: &Path, names: &'static [&'static str]) -> Application {
     Application::responding(socket, |request: &FastCgiRequest| {
         let lines: String = names.iter().map(|name| format!("{}\n", request.get(name))).collect();
@@ -78,8 +79,8 @@ fn a_path_names_a_script_below_the_root() {
     }
 }
 
-/// What an upload is named, and how its path is written: it is never run, and the source of no
-/// script is sent, also when nothing listens at the socket.
+/// An upload is never run, whatever its name and the spelling of its path, and the source of a
+/// script is never sent, even when no application listens at the socket.
 #[test]
 fn uploads_are_not_run_and_sources_are_not_sent() {
     let folder = site("fastcgi-attacks");
@@ -124,7 +125,7 @@ fn uploads_are_not_run_and_sources_are_not_sent() {
     server.stop();
 }
 
-/// Links are not followed, so that no upload can be one to a file elsewhere.
+/// Links are not followed, so that no upload can be a link to a file elsewhere.
 #[test]
 fn a_link_is_no_script() {
     let folder = site("fastcgi-links");
@@ -139,14 +140,14 @@ fn a_link_is_no_script() {
         assert_eq!(server.get(target).status, 404, "{target}");
     }
     assert_eq!(app.connections(), 0);
-    // A script that comes later is found at once.
+    // A script that is added later is found at once.
     folder.write("site/late.php", "<?php");
     let filename = format!("{}\n", folder.join("site/late.php").display());
     assert_eq!(server.get("/late.php").text(), filename);
     server.stop();
 }
 
-/// A rule about a script holds for every path that the script responds to.
+/// A rule about a script applies to every path to which the script responds.
 #[test]
 fn rules_about_access_hold_for_the_script_that_is_run() {
     let folder = site("fastcgi-access");
@@ -162,7 +163,7 @@ fn rules_about_access_hold_for_the_script_that_is_run() {
     assert_eq!(server.get("/hello.txt").status, 200);
     assert_eq!(app.connections(), 0);
     server.stop();
-    // A front controller takes the path behind it for that of the page.
+    // A front controller uses the path after it as that of the page.
     let lines = mount(&socket)
         + "[[site.access]]\npath = \"/users\"\ndeny = [\"127.0.0.0/8\"]\n\
            [[site.access]]\npath = \"/admin/users\"\ndeny = [\"127.0.0.0/8\"]\n";
@@ -183,7 +184,7 @@ fn rules_about_access_hold_for_the_script_that_is_run() {
     server.stop();
 }
 
-/// The length of content is known to the application, however it came.
+/// The application knows the length of the content, whatever its framing was.
 #[test]
 fn content_without_a_length_is_stored_first() {
     let folder = site("fastcgi-length");
@@ -198,7 +199,7 @@ fn content_without_a_length_is_stored_first() {
     for request in [&sized, &chunked] {
         assert_eq!(server.exchange(request).text(), expected);
     }
-    // With a length there is no limit, and without one there is.
+    // Content with a length has no limit, and content without one has.
     let more = content + "x";
     assert_eq!(server.exchange(&post.clone().chunked(more.as_bytes(), 10_000)).status, 411);
     server.wait_for_line(0, |line| {
@@ -255,7 +256,7 @@ fn what_an_application_writes_to_its_error_stream_is_logged() {
     server.stop();
 }
 
-/// Of the connections of an application each request gets its own; further ones wait.
+/// Each request gets a connection of its own; requests above the limit wait.
 #[test]
 fn requests_beyond_the_connections_of_an_application_wait() {
     let folder = site("fastcgi-bound");
@@ -280,7 +281,7 @@ fn requests_beyond_the_connections_of_an_application_wait() {
     server.stop();
 }
 
-/// A request is forwarded with its identity, and without what a client says of itself.
+/// A request is forwarded with its identity, and without claims of the client about itself.
 #[test]
 fn clients_choose_no_variables_that_applications_trust() {
     let folder = site("fastcgi-variables");
@@ -312,7 +313,8 @@ fn clients_choose_no_variables_that_applications_trust() {
     drop(app);
 }
 
-/// RFC 3875 §6.2.2: the response is that to a GET for another path, with its rules about access.
+/// RFC 3875 §6.2.2: the response is that to a GET for another path, with the access rules of that
+/// path.
 #[test]
 fn a_local_redirect_leads_to_another_path_of_the_site() {
     let folder = site("fastcgi-local");
@@ -334,7 +336,7 @@ fn a_local_redirect_leads_to_another_path_of_the_site() {
         assert_eq!(server.exchange(&post("/index.php?end")).text(), "GET end");
         assert_eq!(server.exchange(&post("/secret.txt")).status, 403);
         assert_eq!(server.exchange(&post("/index.php?/hello.txt")).text(), "hello");
-        // It leads on and on.
+        // A chain of redirects.
         let many = "/index.php?".repeat(11);
         assert_eq!(server.exchange(&post(&format!("{many}end"))).status, 502);
         assert_eq!(server.exchange(&post(&format!("{}end", &many[11..]))).text(), "GET end");
@@ -342,8 +344,7 @@ fn a_local_redirect_leads_to_another_path_of_the_site() {
     }
 }
 
-/// Headers of a response are those of the site where the application sets none, and `Status` is
-/// none of them.
+/// Fields that the application does not set are those of the site, and `Status` is not forwarded.
 #[test]
 fn responses_have_the_status_and_headers_of_the_application() {
     let folder = site("fastcgi-response");
@@ -369,7 +370,7 @@ fn responses_have_the_status_and_headers_of_the_application() {
     }
 }
 
-/// PHP-FPM, which ends its processes when it is told to end.
+/// PHP-FPM, which ends its processes on SIGTERM.
 struct PhpFpm(Child);
 
 impl Drop for PhpFpm {
@@ -394,7 +395,7 @@ fn php_fpm(folder: &Folder) -> PhpFpm {
             socket.display()
         ),
     );
-    // The user of the scripts has to get to them.
+    // The user of the scripts needs access to them.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("set");
     let mut command = program("php-fpm8.2", "php8.2-fpm");
     command.arg("-F").arg("-y").arg(folder.join("fpm.conf"));
@@ -404,7 +405,7 @@ fn php_fpm(folder: &Folder) -> PhpFpm {
     fpm
 }
 
-/// A script that tells what PHP makes of a request.
+/// A script that returns PHP's view of a request.
 const TELLING: &str = r#"<?php
 header('Content-Type: text/plain');
 header('X-Sum: ' . md5(file_get_contents('php://input')));
@@ -446,7 +447,7 @@ fn php_fpm_runs_scripts() {
     }
 }
 
-/// An application in Python behind flup, which is one program for all paths of its mount.
+/// An application in Python with flup, which is one program for all paths of its mount.
 #[test]
 fn flup_responds_over_fastcgi_and_scgi() {
     const APPLICATION: &str = r#"
@@ -487,7 +488,7 @@ server(app, bindAddress=socket).run()
     }
 }
 
-/// Scripts in any language behind fcgiwrap.
+/// Scripts in any language with fcgiwrap.
 #[test]
 fn fcgiwrap_runs_scripts() {
     let folder = site("fcgiwrap");
@@ -513,7 +514,7 @@ fn fcgiwrap_runs_scripts() {
     server.stop();
 }
 
-/// What cannot be meant is an error with its place.
+/// A key without a possible meaning is an error with its position.
 #[test]
 fn wrong_keys_are_found_by_check() {
     let folder = site("fastcgi-check");

@@ -1,4 +1,4 @@
-//! The fields a response brings beside its content.
+//! The fields of a response besides its content.
 
 use pinion_tests::client::Client;
 use pinion_tests::folder::Folder;
@@ -62,7 +62,8 @@ fn fields_that_need_asking_for_are_not_sent() {
         for name in ["Server", "X-Powered-By", "X-XSS-Protection", "Content-Security-Policy"] {
             assert_eq!(response.field(name), None, "{response}");
         }
-        // RFC 6797 §7.2: because an operator says so; RFC 7838: because there is HTTP/3.
+        // RFC 6797 §7.2: the field requires a setting of the operator; RFC 7838: the field requires
+        // HTTP/3.
         assert_eq!(response.field("Strict-Transport-Security"), None);
         assert_eq!(response.field("Alt-Svc"), None);
     });
@@ -133,7 +134,7 @@ fn cache_control_can_be_set() {
 
 #[test]
 fn head_is_get_without_the_content() {
-    // RFC 9110 §9.3.2: the same fields as in the answer to GET.
+    // RFC 9110 §9.3.2: the same fields as in the response to GET.
     explained_ways(&site(), |server| {
         for target in ["/", "/docs/", "/docs", "/a.css", "/nothing"] {
             let (get, head) = (server.get(target), server.exchange(&Request::head(target)));
@@ -149,7 +150,7 @@ fn head_is_get_without_the_content() {
     });
 }
 
-/// RFC 9110 §6.6.1: the date of the answer, not that of the connection or of the server's start.
+/// RFC 9110 §6.6.1: the date of the response, not that of the connection or of the server's start.
 #[test]
 fn each_answer_of_a_connection_has_the_date_of_its_own_second() {
     let site = site();
@@ -161,7 +162,7 @@ fn each_answer_of_a_connection_has_the_date_of_its_own_second() {
         (way, server, client, date)
     };
     let connected: Vec<_> = ways(|_| true).into_iter().map(start).collect();
-    // Whenever in its second the last of them was answered, that is over then.
+    // Whenever in its second the last response was sent, that second is over then.
     thread::sleep(Duration::from_millis(1100));
     for (way, server, mut client, first) in connected {
         eprintln!("{way:?}");
@@ -172,7 +173,8 @@ fn each_answer_of_a_connection_has_the_date_of_its_own_second() {
     }
 }
 
-/// In seconds since 1970. It is that of the moment, but for the second that either clock may be in.
+/// Returns the date of a response in seconds since 1970. It must be the current second, as far as
+/// the two clocks agree.
 #[track_caller]
 fn date_of_answer(client: &mut Client) -> u64 {
     let now = || SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();

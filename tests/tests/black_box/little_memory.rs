@@ -1,5 +1,5 @@
-//! A site with scripts where memory is little: in a control group of 128 MiB the defaults are so
-//! small that clients who take all they can get do not have the server killed, and from 256 MiB on
+//! A site with scripts and little memory: in a control group of 128 MiB the defaults are so small
+//! that clients who use all resources do not cause the server to be killed, and from 256 MiB on
 //! they fit into a quarter.
 
 use pinion_tests::client::Connection;
@@ -20,7 +20,7 @@ const GROUP_BYTES: u64 = 128 << 20;
 /// The least memory of which a quarter is enough, with TLS and HTTP/3 too.
 const ENOUGH_BYTES: u64 = 256 << 20;
 
-/// Takes of everything that scripts may have as much as it gets.
+/// A script whose handlers use as much as possible of each resource.
 const SITE: &str = r#"
 local large = ("x"):rep(2 ^ 19)
 pinion.get("/", function() return "home" end)
@@ -57,7 +57,7 @@ pinion.get("/stream", function(req, res)
 end)
 "#;
 
-/// Requests that take much, several at once.
+/// Targets that use much memory, several at once.
 const GREEDY: &[&str] = &["/hog", "/keep", "/send", "/files", "/read", "/password", "/stream"];
 
 struct Served {
@@ -84,7 +84,7 @@ impl Served {
         Served { server, group, _files: files }
     }
 
-    /// Somebody else is answered, and nothing was killed.
+    /// Asserts that another client gets its response, and nothing was killed.
     #[track_caller]
     fn is_well(&self, after: &str) {
         wait_for(&format!("an answer after {after}"), || {
@@ -96,8 +96,7 @@ impl Served {
         assert_eq!(self.group.kills(), 0, "killed by {after}");
     }
 
-    /// As many clients as there may be wait with half of a request, and scripts allocate without
-    /// end meanwhile.
+    /// As many clients as allowed wait with half of a request, while scripts allocate without end.
     fn take_all_connections(&self) {
         let waiting: Vec<Connection> = (0..1000).filter_map(|_| self.stall(0)).collect();
         thread::scope(|scope| {
@@ -113,7 +112,7 @@ impl Served {
         drop(waiting);
     }
 
-    /// Clients who take what they can get.
+    /// Runs clients that use all available resources.
     fn flood(&self) {
         let stalled: Vec<Connection> = (0..1000).filter_map(|number| self.stall(number)).collect();
         self.is_well("clients that stall");
@@ -139,7 +138,7 @@ impl Served {
         self.is_well(flood.name);
     }
 
-    /// A client that sends half of a request, or never reads its response.
+    /// Opens a client that sends half of a request, or never reads its response.
     fn stall(&self, number: usize) -> Option<Connection> {
         let mut connection = Connection::try_to(self.server.peer()).ok()?;
         let bytes = match number % 3 {
@@ -166,7 +165,7 @@ fn floods_do_not_have_a_site_with_scripts_killed() {
         served.flood();
         let own_bytes = served.server.own_memory_bytes();
         assert!(own_bytes <= bound_bytes, "{own_bytes} of {bound_bytes}");
-        // Passwords have been hashed meanwhile, as hard to guess as elsewhere.
+        // Passwords have been hashed meanwhile, with the usual strength.
         let hashed = served.server.get("/password");
         let stored = hashed.text();
         assert!(stored.starts_with("$argon2id$v=19$m=7168,t=5,p=1$"), "{stored}");
@@ -193,7 +192,7 @@ fn the_bound_is_a_quarter_of_a_container_that_is_large_enough() {
     }
 }
 
-/// Values of these kinds take most memory of the allocator for each byte that a VM counts.
+/// Values of these kinds need the most memory of the allocator for each byte that a VM counts.
 const SMALL_VALUES: &str = r#"
 local held, round = {}, 0
 local make = {
@@ -225,7 +224,7 @@ fn a_vm_full_of_small_values_takes_no_more_than_is_counted_for_it() {
             assert_eq!(server.get(&format!("/fill/{kind}")).status, 500, "{kind}");
         }
         let grown_bytes = server.memory_bytes("RssAnon") - before_bytes;
-        // The VM is full, and a third of it is counted beside what it counts.
+        // The VM is full, and a third of its size is added for the allocator.
         assert!(grown_bytes >= 7 << 20, "{grown_bytes} bytes of {kind}");
         assert!(grown_bytes <= (8 << 20) / 3 * 4, "{grown_bytes} bytes of {kind}");
     }

@@ -1,4 +1,4 @@
-//! The access log: true, complete, and safe to read.
+//! The access log: correct, complete, and safe to read.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
@@ -15,7 +15,8 @@ fn site() -> Folder {
     Folder::with("log", [("site/index.html", "home"), ("site/docs/index.html", "docs")])
 }
 
-/// Runs a case with an access log, in those ways that `narrow` leaves; gives it the log's path.
+/// Runs a case with an access log, in the ways that `narrow` keeps; `case` gets the path of the
+/// log.
 fn with_log_in(
     narrow: impl Fn(Matrix<'_>) -> Matrix<'_>,
     format: &str,
@@ -30,12 +31,12 @@ fn with_log_in(
     });
 }
 
-/// In every way.
+/// Runs a case with an access log in every way.
 fn with_log(format: &str, case: impl Fn(&Server, &Path)) {
     with_log_in(|matrix| matrix, format, case);
 }
 
-/// What the log calls the version that a server speaks.
+/// Returns the version of HTTP in the log for the protocol of the server.
 fn version(server: &Server) -> &'static str {
     match server.protocol() {
         Protocol::Http1 | Protocol::Http1Tls => "HTTP/1.1",
@@ -44,7 +45,7 @@ fn version(server: &Server) -> &'static str {
     }
 }
 
-/// The lines of the log, once there are so many.
+/// Waits until the log has so many lines, and returns them.
 #[track_caller]
 fn lines(path: &Path, count: usize) -> Vec<String> {
     let lines = wait_for("lines in the access log", || {
@@ -56,7 +57,7 @@ fn lines(path: &Path, count: usize) -> Vec<String> {
     lines
 }
 
-/// `peer - - [time] "request" status bytes "referer" "agent"` without the time.
+/// Returns the line `peer - - [time] "request" status bytes "referer" "agent"` without the time.
 #[track_caller]
 fn without_time(line: &str) -> String {
     let (peer, rest) = line.split_once(" - - [").expect("a time");
@@ -91,7 +92,7 @@ fn combined_lines_are_true() {
             &format!("127.0.0.1 \"GET / {last}\" 200 4 \"-\" \"-\""),
         ];
         let expected = expected.map(|line| line.replace("HTTP/1.1", version(server)));
-        // Two workers, so two connections: their lines may be in either order.
+        // Two workers have two connections, so their lines may be in either order.
         let sorted = |mut lines: Vec<String>| {
             lines.sort_unstable();
             lines
@@ -143,13 +144,13 @@ fn what_a_client_sends_cannot_forge_a_line() {
     });
 }
 
-/// Requests that the server refuses, each with the status.
+/// Returns requests that the server refuses, each with the status.
 fn refused() -> Vec<(u16, Vec<u8>)> {
     let fields = "X: y\r\n".repeat(200);
     let long = "x".repeat(9000);
     let text = [
         (400, "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n".to_owned()),
-        // A number beyond any length: the others are those of a request.
+        // The number exceeds any length; the other lengths are possible.
         (413, format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {}0\r\n\r\n", u64::MAX)),
         (414, format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n")),
         (431, format!("GET / HTTP/1.1\r\nHost: x\r\n{fields}\r\n")),
@@ -219,7 +220,7 @@ fn a_head_that_does_not_come_in_time_is_a_line() {
                 let bytes = half.receive().body.len();
                 let line = without_time(&lines(&log, 1)[0]);
                 assert_eq!(line, format!("127.0.0.1 \"-\" 408 {bytes} \"-\" \"-\""));
-                // Where nothing was asked there is nothing to answer, and no line.
+                // Without a request there is no response, and no line.
                 drop(server.connect());
                 server.stop();
                 lines(&log, 1);
@@ -253,7 +254,7 @@ fn an_answer_that_is_cut_off_says_how_much_of_it_has_left() {
         assert_eq!((&found[1]["target"], &found[1]["cut"]), (&"/large.bin".into(), &true.into()));
         let bytes = found[1]["bytes"].as_u64().expect("a number");
         assert!((1..LARGE_BYTES as u64).contains(&bytes), "{bytes}");
-        // A whole one for comparison.
+        // A complete response for comparison.
         assert_eq!(server.get("/large.bin").body.len(), LARGE_BYTES);
         let whole = json(&lines(&log, 3)[2]);
         assert_eq!((&whole["bytes"], &whole["cut"]), (&LARGE_BYTES.into(), &false.into()));
@@ -261,8 +262,8 @@ fn an_answer_that_is_cut_off_says_how_much_of_it_has_left() {
     });
 }
 
-/// Content that is written piece by piece is counted as a whole, also what has left long before its
-/// end.
+/// Content that is written in pieces is counted as a whole, including the pieces that were sent
+/// long before its end.
 #[test]
 fn content_that_comes_in_pieces_counts_as_a_whole() {
     const STREAM: &str = r#"
@@ -354,7 +355,7 @@ fn every_request_of_a_burst_is_a_line_or_counted_as_dropped() {
     );
 }
 
-/// The sum of what stderr says about dropped lines.
+/// Returns the sum of dropped lines that stderr reports.
 fn dropped(server: &Server) -> usize {
     let lines = server.lines().into_iter().filter(|line| line.contains("dropped"));
     let number = |line: String| {

@@ -1,6 +1,6 @@
-//! Uploads over a long path, with real clients. Packets go in turns, so that round trips are
-//! counted: what a client may send in one is what its windows allow. Feature `long`, because it
-//! mostly waits.
+//! Uploads over a path with a long delay, with real clients. Packets travel in turns, so that round
+//! trips are counted: the windows of a client determine how much it may send in one. Feature
+//! `long`, because the test mostly waits.
 
 use pinion_tests::PATIENCE;
 use pinion_tests::body::noise;
@@ -26,7 +26,7 @@ pinion.post("/upload", { body = 2^25 }, function(req)
 end)
 "#;
 
-/// What `h3_client.py` says at its top.
+/// The client script; its head describes it.
 const H3_CLIENT: &str = include_str!("../../src/h3_client.py");
 
 fn site() -> Folder {
@@ -38,7 +38,7 @@ fn site() -> Folder {
     folder
 }
 
-/// A server on its side of the path, and the port that it has there.
+/// Starts a server on its side of the path; returns it with its port there.
 #[track_caller]
 fn start(folder: &Folder, path: &LongPath, io: Io, protocol: Protocol) -> (Server, String) {
     let flag = if protocol == Protocol::Http3 { "--quic" } else { "--listen" };
@@ -53,7 +53,7 @@ fn start(folder: &Folder, path: &LongPath, io: Io, protocol: Protocol) -> (Serve
     (server, port)
 }
 
-/// Round trips that an upload takes.
+/// Returns the round trips of an upload.
 #[track_caller]
 fn upload(folder: &Folder, path: &mut LongPath, mut client: Command, words: &[&str]) -> u32 {
     path.round_trips();
@@ -84,11 +84,11 @@ fn aioquic(folder: &Folder, path: &mut LongPath, port: &str, scenario: &str) -> 
     upload(folder, path, client, &["-c", H3_CLIENT, scenario, port, &files])
 }
 
-/// Versions that curl speaks without TLS.
+/// Versions that curl supports without TLS.
 const CURL_VERSIONS: [&str; 2] = ["--http1.1", "--http2-prior-knowledge"];
 
 /// A window of 64 KiB would take 128 round trips, one of 32 KiB twice as many. Slow start of the
-/// client and the growth of the windows take some; over HTTP/1 there is slow start alone.
+/// client and the growth of the windows take some; over HTTP/1 there is only slow start.
 #[test]
 fn uploads_take_few_round_trips_over_every_protocol() {
     let folder = site();
@@ -103,12 +103,12 @@ fn uploads_take_few_round_trips_over_every_protocol() {
         server.stop();
         let counts = format!("HTTP/1 {http1}, HTTP/2 {http2}, HTTP/3 {http3}");
         eprintln!("{io:?}: {counts}");
-        // A client that is held up for long sends in more turns.
+        // A client that is delayed for long sends in more turns.
         assert!(http1.max(http2).max(http3) < 96, "{io:?}: {counts}");
     }
 }
 
-/// Packets are lost, late, and late by different times; the seed decides which.
+/// Packets are lost, delayed, and delayed by different times; the seed decides which.
 #[test]
 fn uploads_arrive_over_a_path_that_loses_packets() {
     let folder = site();
@@ -126,12 +126,11 @@ fn uploads_arrive_over_a_path_that_loses_packets() {
     }
 }
 
-/// An upload holds nobody up: small requests take few round trips beside it, on other connections
-/// and on its own.
+/// An upload delays no other request: small requests take few round trips meanwhile, on other
+/// connections and on the same one.
 #[test]
 fn small_requests_are_answered_beside_an_upload() {
-    /// Two are needed on a new connection. curl needs some time to start, in which the upload goes
-    /// on.
+    /// A new connection needs two. curl needs some time to start, in which the upload continues.
     const TRIPS_MAX: u32 = 24;
     let folder = site();
     let small = noise(1000);

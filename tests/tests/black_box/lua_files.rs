@@ -1,4 +1,4 @@
-//! Files that scripts read, write and send: below folders that the operator names, and nowhere
+//! Files that scripts read, write and send: below folders that the operator configures, and nowhere
 //! else.
 
 use pinion_tests::body::{decoded, noise};
@@ -73,7 +73,8 @@ end)
 pinion.get("/", function() return "here" end)
 "#;
 
-/// More than any buffer on the way has room for, of which nothing can be moved or left out.
+/// More than any buffer on the way can hold, with content in which moved or missing parts are
+/// detected.
 const LARGE_BYTES: usize = 5 << 20;
 
 /// A script, and two folders for it.
@@ -83,7 +84,7 @@ struct Site {
 }
 
 impl Site {
-    /// Gives a file a time long ago: one that has just changed has no entity tag.
+    /// Sets a modification time long ago, because a file that has just changed has no entity tag.
     fn has_changed_long_ago(&self, path: &str) {
         let file = fs::File::options().write(true).open(self.folder.join(path));
         let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
@@ -91,7 +92,7 @@ impl Site {
     }
 
     fn new() -> Self {
-        // What both Luas have.
+        // The script must run in both versions of Lua.
         let script = format!("local unpack = unpack or table.unpack\n{SCRIPT}");
         let files = [
             ("site.lua", script.as_str()),
@@ -142,7 +143,7 @@ fn scripts_read_and_write_below_their_folders() {
         let from = server.lines().len();
         assert_eq!(server.get("/wrong").status, 500);
         server.wait_for_line(from, |line| line.contains("site.lua:") && line.contains("\"form\""));
-        // What is read counts.
+        // Read data counts as memory.
         assert_eq!(server.get("/hoard").status, 500);
         server.wait_for_line(from, |line| line.contains("used up its memory"));
         assert_eq!(server.get("/read/data/small.txt").text(), "small");
@@ -207,7 +208,7 @@ fn a_file_that_the_client_has_is_not_sent_again() {
             (304, vec![("If-Modified-Since", date)]),
             (200, vec![("If-None-Match", "\"other\"")]),
             (200, vec![("If-Modified-Since", early)]),
-            // The tag says more than the date.
+            // The entity tag has precedence over the date.
             (200, vec![("If-None-Match", "\"other\""), ("If-Modified-Since", date)]),
         ] {
             let asked = fields
@@ -233,15 +234,15 @@ fn a_file_is_compressed_for_who_likes_it() {
         let asked = Request::get("/send/data/long.txt").field("Accept-Encoding", "gzip");
         let answer = server.exchange(&asked);
         assert_eq!(answer.field("Content-Encoding"), Some("gzip"));
-        // RFC 9110 §8.8.1: other bytes than those of the file, whose tag is a strong one.
+        // RFC 9110 §8.8.1: the bytes differ from those of the file, whose tag is a strong one.
         assert!(answer.field("ETag").is_some_and(|tag| tag.starts_with("W/")));
         assert!(answer.body.len() < text.len() / 10, "{} bytes", answer.body.len());
         assert!(decoded(&answer) == text.as_bytes());
     });
 }
 
-/// A reader that takes nothing for as long as others are answered gets all of it, and the server
-/// does not read ahead meanwhile.
+/// A client that reads nothing while others get their responses still gets the whole file, and the
+/// server does not read ahead meanwhile.
 #[test]
 fn a_slow_reader_holds_nobody_up_and_gets_all() {
     let site = Site::new();
@@ -274,7 +275,7 @@ fn without_the_flag_there_are_no_files() {
     let answer = server.get("/why/data/small.txt");
     assert!(answer.text().contains("--lua-folder NAME=PATH"), "{answer}");
     assert!(server.get("/write/data/small.txt").text().contains("--lua-folder"));
-    // No other request would find one: it is the operator who has to hear of that.
+    // No request can succeed, so the operator must be informed.
     assert_eq!(server.get("/send/data/small.txt").status, 500);
     server.wait_for_line(0, |line| line.contains("name one with --lua-folder NAME=PATH"));
     server.stop();

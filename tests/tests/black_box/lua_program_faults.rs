@@ -1,5 +1,5 @@
-//! Programs of scripts when something goes wrong around them: clients that leave at any time, the
-//! process that starts programs hangs or is killed, programs that are gone at a reload.
+//! Failures around programs of scripts: clients that disconnect at any time, a process that starts
+//! programs which hangs or is killed, programs that are missing after a reload.
 
 use pinion_tests::client::Client;
 use pinion_tests::folder::Folder;
@@ -16,7 +16,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Routes that run a program named by the request, each at another time.
+/// Routes that run a program with the code of the request, each at another stage of the request.
 const ROUTES: &str = r#"
 local function run(req)
     local process, why = pinion.process.run("sh", { "-c", req.query.code },
@@ -63,7 +63,7 @@ fn unique(number: u32) -> String {
     format!("{}.{number}", 2_000_000 + std::process::id())
 }
 
-/// All children of a process, also zombies.
+/// Returns all children of a process, including zombies.
 pub(crate) fn children(process: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("a process").flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
@@ -73,7 +73,7 @@ pub(crate) fn children(process: u32) -> Vec<u32> {
     numbers.collect()
 }
 
-/// The process that starts the programs of a server: its only child.
+/// Returns the process that starts the programs of a server: its only child.
 pub(crate) fn spawner(server: &Server) -> u32 {
     match children(server.id())[..] {
         [spawner] => spawner,
@@ -86,7 +86,7 @@ fn send(process: u32, signal: Signal) {
     kill_process(pid, signal).expect("sent");
 }
 
-/// Stops a process, and lets it go on when the test ends, however that is.
+/// Stops a process, and continues it when the test ends in any way.
 struct Stopped(u32);
 
 impl Stopped {
@@ -110,7 +110,7 @@ fn ask(client: &mut TcpStream, target: &str) {
     write!(client, "GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
 }
 
-/// A client of HTTP/1 that sends no more before its handler runs a program, however it does so.
+/// A client of HTTP/1 ends its input in one of several ways before its handler runs a program.
 #[test]
 fn a_program_does_not_run_for_a_client_that_has_left_before() {
     for io in Io::BOTH {
@@ -123,7 +123,7 @@ fn a_program_does_not_run_for_a_client_that_has_left_before() {
             get("/run"),
             get("/later"),
             get("/gathered"),
-            // The second request begins behind the end of what its client sends.
+            // The second request begins after the end of its client's input.
             format!("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n{}", get("/run")),
             format!(
                 "POST /read?timeout=600&code={code} HTTP/1.1\r\nHost: a\r\n\
@@ -147,7 +147,7 @@ fn a_program_does_not_run_for_a_client_that_has_left_before() {
     }
 }
 
-/// A client of HTTP/2 that is killed closes its connection and resets no stream.
+/// A client of HTTP/2 that is killed closes its connection without resetting a stream.
 #[test]
 fn a_program_ends_with_a_client_that_is_killed() {
     for io in Io::BOTH {
@@ -168,8 +168,8 @@ fn a_program_ends_with_a_client_that_is_killed() {
     }
 }
 
-/// Clients of every protocol that leave while a program is silent, and while it waits for them to
-/// take its output.
+/// Clients of every protocol disconnect while a program is silent, and while it waits for them to
+/// read its output.
 #[test]
 fn a_program_ends_with_a_connection_that_is_closed() {
     in_every_way_with(ROUTES, &[&SHELL[..], &["--lua-time", "600"]].concat(), |server| {
@@ -186,8 +186,8 @@ fn a_program_ends_with_a_connection_that_is_closed() {
     });
 }
 
-/// Programs that take their time to stop count as running, so that clients which come and leave do
-/// not take the programs of all workers.
+/// Programs that stop slowly count as running, so that clients which connect and disconnect cannot
+/// use up the programs of all workers.
 #[test]
 fn programs_that_stop_slowly_count_as_running() {
     const MAX: usize = 64;
@@ -207,14 +207,14 @@ fn programs_that_stop_slowly_count_as_running() {
     wait_for("a program", || (server.get(&echo).text() == "a\n").then_some(()));
 }
 
-/// The process that starts programs is killed: what runs ends with a reason and nothing of it is
-/// left, the log says so once, and everything else goes on.
+/// The process that starts programs is killed: running programs end with a reason and leave no
+/// process, the log reports it once, and everything else continues.
 #[test]
 fn a_killed_spawner_leaves_nothing_and_is_logged_once() {
     for io in Io::BOTH {
         let (_folder, server) = served(&["--io", io.as_str(), "--workers", "2"]);
         let sleep = unique(5);
-        // One that detaches itself does not end with its parent.
+        // A program that detaches itself does not end with its parent.
         let code = format!("setsid sh -c 'setsid sleep {sleep} & exit' & sleep {sleep}");
         let mut client = connect(&server);
         ask(&mut client, &format!("/run?timeout=600&code={}", percent_encoded(&code)));
@@ -232,9 +232,9 @@ fn a_killed_spawner_leaves_nothing_and_is_logged_once() {
         let mut answer = [0; 4096];
         let bytes = client.read(&mut answer).expect("an answer");
         let answer = String::from_utf8_lossy(&answer[..bytes]);
-        // It may hear of the end of its connection first.
+        // The program may receive the end of its connection first.
         assert!(answer.contains("sh: the ") && answer.contains("starts programs"), "{answer}");
-        // Also a worker that has run no program before says so.
+        // A worker that has run no program before reports it too.
         let echo = format!("/run?code={}", percent_encoded("echo a"));
         for _ in 0..20 {
             assert_eq!(server.get(&echo).text(), format!("not started: sh: {gone}"));
@@ -246,8 +246,8 @@ fn a_killed_spawner_leaves_nothing_and_is_logged_once() {
     }
 }
 
-/// The process that starts programs hangs: no worker waits for it, also while a reload does, and
-/// what runs goes on. When it goes on, so do programs.
+/// The process that starts programs hangs: no worker waits for it, not even during a reload, and
+/// running programs continue. When it continues, programs can be started again.
 #[test]
 fn a_spawner_that_hangs_holds_up_nothing_else() {
     let site = r#"
@@ -276,7 +276,7 @@ fn a_spawner_that_hangs_holds_up_nothing_else() {
     let server = Start::configured(&folder.join("pinion.toml")).start();
     let mut yes = connect(&server);
     ask(&mut yes, "/yes");
-    // More than waits anywhere on the way.
+    // More than all buffers on the way can hold.
     let mut read_on = || {
         let mut piece = vec![0; 4 << 20];
         yes.read_exact(&mut piece).expect("more of the output");
@@ -285,22 +285,23 @@ fn a_spawner_that_hangs_holds_up_nothing_else() {
     let stopped = Stopped::new(spawner(&server));
     configured("\"it=/bin/sh\", \"cat=/bin/cat\"");
     server.signal(Signal::HUP);
-    // More requests than the socket of the worker takes: the others wait.
+    // More requests than fit into the socket of the worker: the others wait.
     let before = server.sockets();
     let mut clients: Vec<TcpStream> = (0..50).map(|_| connect(&server)).collect();
     clients.iter_mut().for_each(|client| ask(client, "/long"));
     assert_eq!(server.get("/hello").text(), "hello");
-    // Those that wait have no sockets for their programs.
+    // Waiting requests have no sockets for their programs.
     let more = server.sockets() - before;
     assert!(more < clients.len() * 3 / 2, "{more} sockets for {} clients", clients.len());
-    // One that has left is to be stopped, which the spawner does not hear of either.
+    // The program of a client that has disconnected must be stopped, which the spawner does not
+    // receive either.
     drop(clients.remove(0));
     for _ in 0..3 {
         assert_eq!(server.get("/hello").text(), "hello");
         read_on();
     }
-    // Those for which there was no room are told so, while the spawner still hangs.
-    // The worker may have read their requests in any order.
+    // Requests above the limit get an error while the spawner still hangs. The worker may have read
+    // the requests in any order.
     let answer = wait_for("the first answer", || {
         clients.iter_mut().find_map(|client| {
             client.set_nonblocking(true).expect("a socket");
@@ -322,7 +323,7 @@ fn a_spawner_that_hangs_holds_up_nothing_else() {
     wait_for("a program", || (server.get("/long").text() == "ran\n").then_some(()));
 }
 
-/// Each version of a site brings programs of its own, and takes those of the version before away.
+/// Each version of a site adds its own programs, and removes those of the previous version.
 #[test]
 fn a_reload_does_not_need_programs_of_earlier_versions() {
     let handler = r#"pinion.get("/", function()
@@ -343,7 +344,7 @@ fn a_reload_does_not_need_programs_of_earlier_versions() {
     release(0);
     let server = Start::configured(&folder.join("pinion.toml")).start();
     assert_eq!(server.get("/").text(), "0\n");
-    // More than a table has rows.
+    // More than the rows of a table.
     for number in 1..70 {
         fs::remove_file(folder.join(format!("it-{}", number - 1))).expect("removed");
         release(number);

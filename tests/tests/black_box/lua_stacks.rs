@@ -1,12 +1,11 @@
-//! Paths in the messages and stacks of scripts: each is that of a file of the site, as the folder
-//! was named to the server, and nothing is shown of the parts of the server that are written in
-//! Lua.
+//! Paths in the messages and stacks of scripts: each is that of a file of the site, relative to the
+//! folder in the arguments of the server, and the Lua code of the server itself is not shown.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::server::{Server, Start, run};
 use std::path::Path;
 
-/// The line of each error is not told here: the stacks have it.
+/// The positions of the errors are not listed here, because the stacks have them.
 const MAIN: &str = r#"
 local shop = require("lib.shop")
 local function fails() error("in a function") end
@@ -39,7 +38,7 @@ pinion.get("/endless", function() while true do end end)
 
 const SHOP: &str = "local shop = {}\nfunction shop.fails() error('in a module') end\nreturn shop\n";
 
-/// Below a folder with its content beside the code, or without.
+/// Creates a site below a folder, with its content in a folder beside the code, or without one.
 fn site(folder: &Folder, name: &str, content: &str) {
     for (path, text) in [
         ("main.lua".to_owned(), MAIN),
@@ -53,7 +52,7 @@ fn site(folder: &Folder, name: &str, content: &str) {
     }
 }
 
-/// The paths that a line of the log has in front of the number of a line.
+/// Returns the paths in a line of the log that precede a line number.
 fn paths(line: &str) -> Vec<&str> {
     let words = line.split([' ', '\t', '<', '>', '(', ')', '"']);
     let numbered = words.filter_map(|word| {
@@ -64,8 +63,7 @@ fn paths(line: &str) -> Vec<&str> {
     numbered.collect()
 }
 
-/// The lines of the log from one of them on, as the script of a request has them: what the request
-/// is answered is there too.
+/// Returns the lines of the log about a request of a script, after waiting for all marks.
 fn told(server: &Server, target: &str, marks: &[&str]) -> Vec<String> {
     let from = server.lines().len();
     server.get(target);
@@ -75,7 +73,7 @@ fn told(server: &Server, target: &str, marks: &[&str]) -> Vec<String> {
     server.lines().split_off(from)
 }
 
-/// Whether all paths of some lines are those of files below a folder.
+/// Asserts that all paths of some lines are those of files below a folder.
 #[track_caller]
 fn are_of_site(lines: &[String], folder: &Path) {
     for line in lines {
@@ -93,7 +91,7 @@ fn are_of_site(lines: &[String], folder: &Path) {
 
 #[test]
 fn the_paths_of_messages_and_stacks_are_files_of_the_site() {
-    // Lua itself cuts a long name off at its front.
+    // Lua itself cuts off the front of a long name.
     let long = format!("a-long-name-{}", "x".repeat(60));
     for (name, content) in [("s", "public_html/"), (&*long, ""), (&*long, "public_html/")] {
         let folder = Folder::new("stacks");
@@ -138,7 +136,7 @@ fn the_paths_of_messages_and_stacks_are_files_of_the_site() {
     }
 }
 
-/// What ends a start, a check, a build and a reload has the same paths.
+/// Errors of a start, a check, a build and a reload have the same paths.
 #[test]
 fn what_is_wrong_before_a_request_has_the_same_paths() {
     for (file, text, line) in [

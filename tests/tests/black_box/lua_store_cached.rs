@@ -1,5 +1,5 @@
-//! `pinion.store.cached` and `fragment`: what scripts and pages keep until something changes that
-//! it was made of.
+//! `pinion.store.cached` and `fragment`: values that scripts and pages keep until some data changes
+//! from which they were made.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -123,18 +123,18 @@ fn a_value_is_made_again_when_what_it_has_read_changes() {
         for _ in 0..3 {
             assert_eq!(site.text("/list"), "a b, made 1");
         }
-        // Another key.
+        // Another key changes.
         site.redis(&["SET", "other", "x"]);
         assert_eq!(site.text("/list"), "a b, made 1");
         site.redis(&["RPUSH", "list", "c"]);
         assert_eq!(site.text("/list"), "a b c, made 2");
         site.redis(&["FLUSHALL"]);
         assert_eq!(site.text("/list"), ", made 3");
-        // A key that is not there, and comes.
+        // A missing key is created.
         assert_eq!((site.text("/missing"), site.text("/missing")).1, "nil, made 4");
         site.redis(&["SET", "missing", "there", "PX", "100"]);
         assert_eq!(site.text("/missing"), "there, made 5");
-        // It goes by itself, and so does a field.
+        // The key expires, and so does a field.
         wait_for("the end of the key", || (site.text("/missing") == "nil, made 6").then_some(()));
         site.redis(&["HSET", "hash", "field", "x", "other", "y"]);
         site.redis(&["HPEXPIRE", "hash", "100", "FIELDS", "1", "field"]);
@@ -182,14 +182,14 @@ fn values_within_others_are_a_part_of_them() {
 }
 
 /// A change while the value is made is not missed, and neither the end of a request nor its limit
-/// leaves anything open.
+/// leaves a lock.
 #[test]
 fn a_value_that_was_changed_while_it_was_made_is_made_again() {
     let site = Site::start(Io::BOTH[0], &[("main.lua", SCRIPT)]);
     std::thread::scope(|scope| {
         let first = scope.spawn(|| site.text("/waiting"));
         site.server.wait_for_line(0, |line| line.contains("it waits"));
-        // Meanwhile others are made, but not kept.
+        // Meanwhile other values are made, but not kept.
         assert_eq!(site.text("/missing"), "nil, made 2");
         assert_eq!(site.text("/missing"), "nil, made 3");
         site.redis(&["MSET", "waited-for", "new", "go on", "yes"]);
@@ -284,7 +284,7 @@ fn a_part_of_a_page_is_rendered_again_when_what_it_shows_changes() {
         site.redis(&["LPOP", "list"]);
         shown(3, "<li>b</li>", 2);
         shown(4, "<li>b</li>", 2);
-        // In blocks that run at the same time.
+        // The values are made in blocks that run at the same time.
         site.redis(&["MSET", "first", "1", "second", "2"]);
         for _ in 0..2 {
             let text = site.text("/waiting");
@@ -292,7 +292,7 @@ fn a_part_of_a_page_is_rendered_again_when_what_it_shows_changes() {
         }
         site.redis(&["SET", "second", "3"]);
         assert!(site.text("/waiting").contains("<p>1\n<p>3\n"));
-        // More than is sent at once otherwise.
+        // The value is larger than a single piece of a response.
         for _ in 0..2 {
             let text = site.text("/long");
             assert!(text.len() > 100_000 && text.ends_with("19999 20000 none\nbehind\n"));

@@ -1,5 +1,5 @@
-//! `[[site.mount]]`: what of a request and its response is changed on the way, and which requests
-//! are forwarded.
+//! `[[site.mount]]`: the changes of a request and its response, and the selection of forwarded
+//! requests.
 
 use crate::lua_fetch_tls::s_server;
 use pinion_tests::folder::Folder;
@@ -11,7 +11,7 @@ use pinion_tests::tls::{Pair, key_hash};
 use pinion_tests::upstream::Upstream;
 use rustix::process::Signal;
 
-/// A server of a site with these lines, behind files of a folder.
+/// Starts a server of a site with these lines, and files of a folder.
 pub(crate) fn start(folder: &Folder, io: Io, lines: &str) -> Server {
     let site = "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n";
     folder.write("p.toml", format!("{site}{lines}"));
@@ -63,7 +63,7 @@ fn each_path_has_its_mount() {
     }
 }
 
-/// What the upstream server says of its own paths leads back to those of the mount.
+/// Paths of the upstream server in a response are translated to those of the mount.
 #[test]
 fn the_upstream_server_can_have_another_path() {
     let upstream = Upstream::start(|connection| {
@@ -241,7 +241,7 @@ fn the_host_is_that_of_the_policy() {
     server.stop();
 }
 
-/// Nothing but the right certificate is accepted, and no key switches that off.
+/// Only the correct certificate is accepted, and no key disables the check.
 #[test]
 fn servers_with_https_are_verified() {
     let folder = site("mount-tls");
@@ -272,7 +272,7 @@ fn servers_with_https_are_verified() {
             ("/pinned", 200, ""),
             ("/unpinned", 502, "matches no pin"),
         ] {
-            // The log has the first of several errors alone.
+            // The log only has the first of several errors.
             let server = start(&folder, io, &lines.concat());
             assert_eq!(server.get(path).status, status, "{path}");
             let lines = server.last_words();
@@ -283,7 +283,7 @@ fn servers_with_https_are_verified() {
     }
 }
 
-/// A reload brings mounts to a site that had none, to a server that had none, and takes them away.
+/// A reload adds mounts to a site and a server that had none, and removes them.
 #[test]
 fn mounts_come_and_go_with_a_reload() {
     let folder = site("mount-reload");
@@ -308,7 +308,7 @@ fn mounts_come_and_go_with_a_reload() {
     }
 }
 
-/// A mount comes before files, however a client spells its path.
+/// A mount has precedence over files, however a client spells its path.
 #[test]
 fn no_spelling_of_a_path_leads_past_its_mount() {
     const HIDDEN: &str = "a file below a mount";
@@ -358,7 +358,7 @@ pub(crate) fn reload(server: &Server) {
     server.wait_for_line(from, |line| line.contains("1 new, 1 removed"));
 }
 
-/// All that a command has said.
+/// Returns the whole output of a command.
 fn told(ended: &Ended) -> String {
     format!("{}{}", ended.stdout, ended.stderr)
 }
@@ -376,7 +376,7 @@ fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
     let place = folder.join("public/_redirects:2:1: ");
     let place = place.to_str().expect("text");
     let is_told = |line: &str| line.contains(place) && line.contains("leaves nothing for");
-    // At a reload the previous version stays.
+    // A reload keeps the previous version.
     let server = Start::site(&folder.join("p.toml")).start();
     folder.write("public/_redirects", rules);
     let from = server.lines().len();
@@ -389,7 +389,7 @@ fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
         assert_ne!(ended.code, Some(0), "{arguments:?}");
         assert!(told(&ended).lines().any(is_told), "{arguments:?}: {}", told(&ended));
     }
-    // The short form on a command line, and an archive.
+    // The short form on a command line, and an archive, give the same error.
     let public = folder.join("public");
     let public = public.to_str().expect("text");
     let ended = run(&["serve", public, "--proxy", &upstream.url(), "--listen", "127.0.0.1:0"]);
@@ -405,7 +405,7 @@ fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
     }
     // With another path there is no contradiction, and neither is there without the rule.
     let below = site.replace("proxy = \"", "proxy = \"/api=");
-    // Nothing runs the PHP script of the folder then.
+    // No program runs the PHP script of the folder then.
     folder.write("p.toml", below + "php = false\n");
     assert_eq!(run(&["check", file]).code, Some(0));
     folder.write("public/_redirects", "/* /index.html 200 Language=de\n/docs/* /index.html 200\n");
@@ -414,7 +414,8 @@ fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
     assert!(!told(&ended).contains("leaves nothing for"), "{}", told(&ended));
 }
 
-/// Contradictions have their file, line and column; the start and `pinion check` find the same.
+/// Contradictions are reported with file, line and column; the start and `pinion check` report the
+/// same.
 #[test]
 fn contradictions_are_found_with_their_place() {
     let folder = site("mount-faults");
@@ -486,7 +487,7 @@ fn why_names_the_mount_and_its_servers() {
     assert!(why("/file.php").contains("200"), "a file comes first");
 }
 
-/// The same over HTTP/2 and HTTP/3, for what is buffered and what is balanced, too.
+/// The responses are the same over HTTP/2 and HTTP/3, also with buffering and balancing.
 #[test]
 fn mounts_respond_over_every_protocol() {
     let folder = site("mount-protocols");

@@ -1,4 +1,4 @@
-//! The packages that `cargo xtask dist` has made, unpacked as docs/installing.md says.
+//! The packages of `cargo xtask dist`, unpacked as docs/installing.md describes.
 
 use pinion_tests::binary::{profile_folder, source_root};
 use pinion_tests::folder::Folder;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is in every package.
+/// The files in every package.
 const FILES: [&str; 19] = [
     "bin/pinion",
     "lib/systemd/system/pinion-apps.service",
@@ -36,7 +36,7 @@ fn dist() -> PathBuf {
     target.parent().expect("a profile's folder lies in the target folder").join("packages")
 }
 
-/// The packages for this machine, each with whether its program is static.
+/// Returns the packages for this machine, each with whether its program is static.
 fn packages() -> [(PathBuf, bool); 2] {
     let manifest = fs::read_to_string(source_root().join("Cargo.toml")).expect("the workspace");
     let version = manifest.lines().find_map(|line| line.strip_prefix("version = "));
@@ -84,7 +84,7 @@ fn everything_is_where_it_is_installed() {
         let version = String::from_utf8(said(&["version"])).expect("text");
         assert!(version.contains("\nmade of "), "{version}");
         assert!(version.contains("\ncompiled by rustc 1."), "{version}");
-        // A page for each verb, and those of the program and of its file.
+        // There is a page for each verb, and one each for the program and its file.
         let verbs = String::from_utf8(said(&["--help"])).expect("text");
         let verbs = verbs.lines().skip_while(|line| *line != "Commands:").skip(1);
         let verbs = verbs.take_while(|line| !line.is_empty());
@@ -119,11 +119,11 @@ fn the_program_needs_and_names_nothing_of_this_machine() {
     }
 }
 
-/// The most memory of an idle release with one worker, its own and shared pages together
+/// The most memory of an idle release with one worker, private and shared pages together
 /// (docs/benchmarking.md, "Memory").
 const IDLE_MAX_BYTES: u64 = 8 << 20;
 
-/// What starts a program without any of our settings.
+/// Returns a command that starts a program without environment variables.
 fn program_alone() -> Command {
     let mut env = program("env", "coreutils");
     env.arg("--ignore-environment");

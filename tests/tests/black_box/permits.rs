@@ -18,11 +18,11 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Connections that the server may have.
+/// The limit of connections of the server.
 const PERMITS: usize = 48;
-/// Requests of others, each on a new connection.
+/// Requests of other clients, each on a new connection.
 const NEWCOMERS: usize = 20;
-/// Where the client connects from that holds connections.
+/// The address of the client that holds connections.
 const HOLDER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// A server with every kind of listener.
@@ -55,7 +55,7 @@ impl Served {
     }
 
     fn is_answered(&self, protocol: Protocol) {
-        // A newcomer of QUIC that finds no permit is refused, and one over TCP waits.
+        // A new QUIC connection without a permit is refused, and one over TCP waits.
         let response = wait_for("a response for a newcomer", || {
             let mut client = Client::try_open(&self.peer(protocol)).ok()?;
             client.try_exchange(&Request::get("/")).ok()
@@ -67,14 +67,14 @@ impl Served {
 /// A way to hold a connection.
 struct Holding {
     name: &'static str,
-    /// Opens a connection; `None` when the server does not take it.
+    /// Opens a connection; returns `None` if the server does not accept it.
     open: fn(&Served) -> Option<Held>,
 }
 
-/// What keeps a connection open, and closes it when it is dropped.
+/// A value that keeps a connection open until it is dropped.
 type Held = Box<dyn Any>;
 
-/// A connection of HTTP/1 over which these bytes were sent.
+/// Opens a connection of HTTP/1 and sends these bytes.
 fn with_bytes(served: &Served, bytes: &[u8]) -> Option<Held> {
     let peer = served.peer(Protocol::Http1).reached_from(HOLDER);
     let mut connection = Connection::try_to(&peer).ok()?;
@@ -82,7 +82,7 @@ fn with_bytes(served: &Served, bytes: &[u8]) -> Option<Held> {
     Some(Box::new(connection))
 }
 
-/// A connection over which a request was answered.
+/// Opens a connection and sends a request over it.
 fn idle(served: &Served, protocol: Protocol) -> Option<Held> {
     let mut client = Client::try_open(&served.peer(protocol).reached_from(HOLDER)).ok()?;
     let response = client.try_exchange(&Request::get("/")).ok()?;
@@ -119,8 +119,8 @@ const HOLDINGS: [Holding; 10] = [
     },
 ];
 
-/// Whatever a client does with more connections than the server may have, each request of others is
-/// answered, and an idle connection of another client stays open.
+/// Whatever a client does with more connections than the server's limit, each request of others
+/// gets its response, and an idle connection of another client stays open.
 #[test]
 fn a_client_that_holds_all_permits_loses_connections_to_others() {
     let permits = PERMITS.to_string();
@@ -145,7 +145,7 @@ fn a_client_that_holds_all_permits_loses_connections_to_others() {
     }
 }
 
-/// Of several clients none holds most of the connections, whatever they hold together.
+/// None of several clients holds the most connections, whatever they hold together.
 #[test]
 fn clients_that_hold_all_permits_together_lose_connections_to_others() {
     const HOLDERS: [Ipv4Addr; 3] =
@@ -171,15 +171,15 @@ fn clients_that_hold_all_permits_together_lose_connections_to_others() {
     }
 }
 
-/// A connection behind its last response is of no use to its client: none between two requests is
-/// closed before it, however many of those another client holds.
+/// A connection after its last response is useless for its client: no idle connection is closed
+/// before it, however many idle ones another client has.
 #[test]
 fn connections_behind_their_last_response_are_closed_first() {
     const IDLE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
     const LINGERING: usize = 8;
-    // With these, and as many newcomers as there are lingering, permits run short.
+    // With these connections, and as many new ones as there are lingering, permits run short.
     const IDLERS: usize = 30;
-    // The server drops no more than a mebibyte before another request.
+    // The server drops at most a mebibyte before another request.
     const UPLOAD: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000000\r\n\r\n";
     let permits = PERMITS.to_string();
     for io in Io::BOTH {
@@ -208,7 +208,7 @@ fn connections_behind_their_last_response_are_closed_first() {
             (0..PERMITS - IDLERS - LINGERING / 2).map(|_| Client::open(&peer)).collect();
         are_answered(&mut newcomers);
         are_answered(&mut idlers);
-        // Some of the others have lost theirs.
+        // Some of the others have lost their connections.
         wait_for("the end of a connection behind its last response", || {
             lingering.iter().find(|connection| connection.stream().write_all(b"x").is_err())
         });
@@ -216,7 +216,8 @@ fn connections_behind_their_last_response_are_closed_first() {
     }
 }
 
-/// `--max-connections-per-client`: over all protocols and workers, and for one client only.
+/// `--max-connections-per-client` applies to all protocols and workers together, and to each client
+/// separately.
 #[test]
 fn a_client_holds_as_many_connections_as_it_may() {
     const MAX: usize = 5;
@@ -234,7 +235,7 @@ fn a_client_holds_as_many_connections_as_it_may() {
         for number in 0..MAX {
             served.is_answered(protocols[number % protocols.len()]);
         }
-        // The end of a connection of QUIC takes some round trips.
+        // The end of a QUIC connection takes some round trips.
         held.pop();
         wait_for("room for one more", || idle(&served, Protocol::Http1));
         served.server.stop();
@@ -246,14 +247,14 @@ fn an_idle_connection_of_http3_is_closed_after_the_keep_alive_timeout() {
     let served = Served::start(Io::Uring, &["--keep-alive-timeout", "1"]);
     let client = Http3::try_open(&served.peer(Protocol::Http3)).expect("a connection");
     assert_eq!(client.try_exchange(&Request::get("/")).expect("a response").text(), "home");
-    // H3_NO_ERROR (RFC 9114 §8.1): the server has closed it, and the client has not given up.
+    // H3_NO_ERROR (RFC 9114 §8.1): the server has closed it, and the client has not timed out.
     let why = quic::wait(client.quic().connection().closed()).expect("an end");
     let is_closed = |close: &ApplicationClose| close.error_code.into_inner() == 0x100;
     assert!(matches!(&why, ConnectionError::ApplicationClosed(close) if is_closed(close)), "{why}");
     served.server.stop();
 }
 
-/// A server behind a load balancer keeps connections longer than the load balancer does.
+/// A server behind a load balancer should keep connections longer than the load balancer does.
 #[test]
 fn the_keep_alive_timeout_is_what_the_flag_says() {
     for io in Io::BOTH {

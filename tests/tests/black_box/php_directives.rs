@@ -1,5 +1,5 @@
-//! The keys of `[[site]]` beside PHP: what each does to a file that is served as it is now, to the
-//! response of a script, and to that of the front controller.
+//! The keys of `[[site]]` together with PHP: the effect of each on a live file, on the response of
+//! a script, and on that of the front controller.
 
 use crate::php::{configured, site, user_flags, user_key};
 use pinion_tests::binary::source_root;
@@ -11,23 +11,23 @@ use pinion_tests::wait_for;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Says which script responds, with the status that the query asks for.
+/// A script that responds with its name, and with the status in the query.
 const SCRIPT: &str = "<?php http_response_code((int)($_GET['status'] ?? 200));\n\
     header('Cache-Control: no-store'); echo basename(__FILE__);";
 
-/// A file, a script, and a path that neither of them has.
+/// A file, a script, and a path of neither.
 const TARGETS: [(&str, &str); 3] =
     [("/a.txt", "a file"), ("/tool.php", "tool.php"), ("/pretty", "index.php")];
 
-/// What shows the effect of a key of `[[site]]`.
+/// The test that shows the effect of a key of `[[site]]`.
 enum ShownBy {
     /// A test of this file.
     Here,
     /// A test of another file, which has this text.
     Other(&'static str, &'static str),
-    /// An error: it has no effect beside PHP.
+    /// An error: the key has no effect together with PHP.
     Refused,
-    /// It is about the archive, which has only the rules and the pages for errors of such a site,
+    /// The key is about the archive, which only has the rules and the error pages of such a site,
     /// or about scripts in Lua.
     NotAboutFiles,
 }
@@ -90,7 +90,7 @@ const KEYS: [(&str, ShownBy); 51] = {
     ]
 };
 
-/// Keys that no response depends on.
+/// Keys without an effect on responses.
 const OF_BUILDS: [&str; 2] = ["keep-going", "jobs"];
 
 #[test]
@@ -117,12 +117,12 @@ fn application(name: &str, files: &[(&str, &str)]) -> Folder {
     site(name, &[&own[..], files].concat())
 }
 
-/// A server with these keys of its site, and tables behind them.
+/// Starts a server with these keys of its site, and tables after them.
 fn start(folder: &Folder, keys: &str) -> Server {
     configured(folder, &format!("{}{keys}", user_key())).start()
 }
 
-/// Asks for all three, each of which responds.
+/// Requests all three targets, and asserts that each responds.
 #[track_caller]
 fn all_of(server: &Server, check: impl Fn(&str, &Response)) {
     for (target, content) in TARGETS {
@@ -188,7 +188,7 @@ fn redirects_come_before_what_they_are_for() {
     server.stop();
 }
 
-/// Keys that change the headers of responses. `Cache-Control` is what only the script knows.
+/// Keys that change the headers of responses. `Cache-Control` of a script is not changed.
 #[test]
 fn headers_of_the_site_are_on_all_responses() {
     let headers = "/*\n  X-All: yes\n  Cache-Control: max-age=9\n/tool.php\n  X-Own: tool\n\
@@ -233,7 +233,7 @@ fn headers_of_the_site_are_on_all_responses() {
     server.stop();
 }
 
-/// Made by `htpasswd -nbB -C 4`, for the password `open`.
+/// Created by `htpasswd -nbB -C 4`, for the password `open`.
 const USERS: &str = "ann:$2y$04$sbOc4hgK..xPRVSwN38OlOp3uM7RQLbWx/TM7d.TH76bkRcwE7Iju\n";
 
 /// Passwords, networks, rates and other origins.
@@ -286,7 +286,8 @@ fn rules_about_access_hold_for_all_responses() {
     server.stop();
 }
 
-/// The pages of the site are for errors of the server. Those of a script are its own.
+/// The pages of the site are for errors of the server. Errors of a script have the script's own
+/// pages.
 #[test]
 fn pages_for_errors_are_those_of_the_site_or_of_the_script() {
     let folder = application(
@@ -359,7 +360,7 @@ fn hosts_and_logs_are_those_of_each_site() {
     server.stop();
 }
 
-/// Files are compressed as they are sent; what a script writes is sent as it is.
+/// Files are compressed while they are sent; the output of a script is sent unchanged.
 #[test]
 fn text_of_files_is_compressed_and_that_of_scripts_is_not() {
     let large = "text ".repeat(1000);
@@ -377,7 +378,7 @@ fn text_of_files_is_compressed_and_that_of_scripts_is_not() {
     server.stop();
 }
 
-/// Which files are there, and by which paths.
+/// The existing files, and their paths.
 #[test]
 fn names_and_short_paths() {
     let folder = application(
@@ -398,7 +399,7 @@ fn names_and_short_paths() {
         ("/page", 200, "index.php"),
         ("/dir/", 200, "dir"),
         ("/left.txt", 404, ""),
-        // Leaving a script out of the files does not keep it from being run.
+        // A script that is excluded from the files can still be run.
         ("/left.php", 200, "left.php"),
         ("/app.log", 200, "log"),
     ] {
@@ -415,7 +416,7 @@ fn names_and_short_paths() {
     }
     server.stop();
     let server = start(&folder, "index = false\nslash-redirects = false\nclean-urls = false\n");
-    // What the folder has for it is the script; without that, the front controller responds.
+    // The folder only has the script for the path; without it, the front controller responds.
     for (target, content) in [
         ("/dir/", "index.php"),
         ("/dir", "index.php"),
@@ -425,7 +426,7 @@ fn names_and_short_paths() {
         assert_eq!(server.get(target).text(), content, "{target}");
     }
     server.stop();
-    // Other files than live ones are those of the archive, with all that it has.
+    // Files that are not live are served from the archive, with all of its features.
     fs::create_dir(folder.join("public/media")).expect("a folder");
     let server = start(&folder, "live = [\"media\"]\n");
     for (target, content) in [("/page", "page"), ("/dir/", "dir"), ("/pretty", "index.php")] {
@@ -436,7 +437,7 @@ fn names_and_short_paths() {
     server.stop();
 }
 
-/// What would respond in the place of scripts is an error, and a mount for a path is not.
+/// A setting that would respond in place of scripts is an error, and a mount for a path is not.
 #[test]
 fn keys_beside_which_no_script_would_respond_are_errors() {
     let folder = application("php-refused-keys", &[]);

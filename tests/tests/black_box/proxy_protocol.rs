@@ -1,5 +1,5 @@
-//! The PROXY protocol as curl and HAProxy send it: the address of their client is the one that
-//! scripts and the access log see.
+//! The PROXY protocol with curl and HAProxy: scripts and the access log get the address of their
+//! client.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 
 const SCRIPT: &str = r#"pinion.get("/peer", function(req) return tostring(req.peer) end)"#;
 
-/// A server of the script that trusts these proxies, over TCP, TLS and a Unix socket.
+/// Starts a server of the script that trusts these proxies, over TCP, TLS and a Unix socket.
 fn start(io: Io, script: &Path, folder: &Folder, proxies: &str, flags: &[&str]) -> Server {
     let unix = format!("unix:{}", folder.join("pinion.sock").display());
     let log = folder.join("access.log");
@@ -26,7 +26,7 @@ fn start(io: Io, script: &Path, folder: &Folder, proxies: &str, flags: &[&str]) 
     start.flags(&["--access-log", &log]).flags(flags).start()
 }
 
-/// What curl gets at a URL: the content, or the number of its error.
+/// Returns the content that curl gets for a URL, or its error code.
 fn curl(arguments: &[&str], url: &str) -> Result<String, i32> {
     let mut curl = program("curl", "curl");
     curl.args(["--silent", "--fail", "--insecure", "--max-time", "30"]).args(arguments).arg(url);
@@ -37,7 +37,7 @@ fn curl(arguments: &[&str], url: &str) -> Result<String, i32> {
     }
 }
 
-/// Where the addresses in the header are those of the socket, whoever has written it is believed.
+/// The header of curl has the addresses of the socket itself, so it is accepted from any peer.
 #[test]
 fn curl_is_a_proxy_of_version_1() {
     const HEADER: &str = "--haproxy-protocol";
@@ -60,7 +60,7 @@ fn curl_is_a_proxy_of_version_1() {
             assert_eq!(curl(&proxied, url).as_deref(), Ok("127.0.0.7"), "{version} {url} {io:?}");
             assert!(curl(&from, url).is_err(), "without a header: {version} {url} {io:?}");
         }
-        // Clients of the Unix socket are not trusted: they have no header.
+        // Clients of the Unix socket are not trusted: they send no header.
         let socket = folder.join("pinion.sock").display().to_string();
         let unix = ["--unix-socket", &socket];
         assert_eq!(curl(&unix, &http).as_deref(), Ok("nil"), "over {io:?}");
@@ -74,7 +74,7 @@ fn curl_is_a_proxy_of_version_1() {
     }
 }
 
-/// HAProxy, until the value goes.
+/// HAProxy, until the value is dropped.
 pub(crate) struct HaProxy(Child);
 
 impl Drop for HaProxy {
@@ -91,7 +91,7 @@ impl HaProxy {
             "defaults\ntimeout connect 9s\ntimeout client 9s\ntimeout server 9s\n".to_owned();
         let (mut listeners, mut ports) = (Vec::new(), Vec::new());
         for (number, (mode, server)) in servers.iter().enumerate() {
-            // It listens on a socket of ours, so nobody else has its port.
+            // HAProxy inherits a bound socket, so no other program can use its port.
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
             rustix::io::fcntl_setfd(&listener, rustix::io::FdFlags::empty()).expect("inherited");
             let socket = listener.as_raw_fd();
@@ -113,7 +113,7 @@ fn haproxy_tells_its_client() {
     let (_script, script) = script(SCRIPT);
     for io in Io::BOTH {
         let folder = Folder::new("proxy-protocol");
-        // Over HTTP/2 it sends the scheme https: it is trusted by its own address.
+        // Over HTTP/2 it sends the scheme https, and is trusted because of its own address.
         let trusted = ["--proxy-protocol", "unix", "--trusted-proxy", "127.0.0.1"];
         let server = start(io, &script, &folder, "127.0.0.1", &trusted);
         let (http, https) = (server.address_of("http"), server.address_of("https"));

@@ -1,5 +1,5 @@
-//! REDbot, a linter of HTTP resources, on every one of the example site, over both backends: it
-//! asks with and without conditions, ranges and codings, and compares what it gets.
+//! REDbot, a linter of HTTP resources, on all paths of the example site, over both backends: it
+//! sends requests with and without conditions, ranges and codings, and compares the responses.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::folder::Folder;
@@ -9,16 +9,16 @@ use pinion_tests::server::{Server, Start, build, run};
 use serde_json::Value;
 use std::thread;
 
-/// What `lint_resources.py` says at its top.
+/// The program that runs REDbot; its head describes it.
 const LINT_RESOURCES: &str = include_str!("../../src/lint_resources.py");
 
-/// Warnings that are no fault, and why.
+/// Warnings that are no errors, and the reasons.
 const BORNE: [(&str, &str); 2] = [
     ("STORE_PUBLIC_UNNECESSARY", "`public` is for caches in front of a site behind a password"),
     ("RANGE_CL_FULL", "it asks for 96 bytes, and a smaller file is answered with all it has"),
 ];
 
-/// Every path of the example site, and some that it does not have.
+/// Returns every path of the example site, and some missing ones.
 fn targets(archive: &Folder) -> Vec<String> {
     let path = archive.join("site.pinion");
     build(&source_root().join("examples/site"), &path, &[]);
@@ -35,7 +35,7 @@ fn redbot_finds_no_fault_in_the_example_site() {
     let folder = Folder::new("redbot");
     let targets = targets(&folder);
     assert!(targets.iter().any(|target| target == "/assets/style.css"), "{targets:?}");
-    // Both at once: REDbot waits more than it works.
+    // Both run at once, because REDbot waits more than it works.
     thread::scope(|scope| {
         for io in Io::BOTH {
             let (targets, archive) = (&targets, folder.join("site.pinion"));
@@ -51,7 +51,7 @@ fn redbot_finds_no_fault_in_the_example_site() {
     });
 }
 
-/// What REDbot finds out about each target: a HAR document by its URL.
+/// Returns the findings of REDbot about each target: a HAR document by its URL.
 #[track_caller]
 fn look_at(server: &Server, targets: &[String]) -> Value {
     let mut python = python_program("python3");
@@ -76,7 +76,7 @@ fn has_no_fault(target: &str, report: &Value) {
     }
 }
 
-/// A note, and the notes on requests that were made because of it.
+/// Checks a note, and the notes on requests that were made because of it.
 #[track_caller]
 fn judge(target: &str, note: &Value) {
     let (level, name) = (note["level"].as_str(), note["note_id"].as_str().unwrap_or_default());

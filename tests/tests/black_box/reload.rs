@@ -1,4 +1,4 @@
-//! Reloads that cannot succeed: each is told, harms nothing, and the next one works.
+//! Failing reloads: each is reported, has no effect, and the next one succeeds.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-/// Builds an archive whose home page is `text`, in place of whatever has its name.
+/// Builds an archive whose home page is `text`, in place of any file with its name.
 fn publish(folder: &Folder, text: &str) {
     folder.write("site/index.html", text);
     let archive = folder.join("site.pinion");
@@ -22,7 +22,7 @@ fn publish(folder: &Folder, text: &str) {
     build(&folder.join("site"), &archive, &[]);
 }
 
-/// Puts something else where the archive was, and gives the words that name it.
+/// Replaces the archive by something else, and returns the text of the error about it.
 type Replace = fn(&Path) -> &'static str;
 
 const REPLACEMENTS: [Replace; 5] = [
@@ -76,7 +76,7 @@ fn what_takes_the_name_of_the_archive_and_is_none_is_told_and_what_was_there_sta
     }
 }
 
-/// The next archive, whose page is `text`.
+/// Publishes an archive whose page is `text`, and waits until it is served.
 #[track_caller]
 fn is_taken_up(server: &Server, folder: &Folder, text: &str) {
     publish(folder, text);

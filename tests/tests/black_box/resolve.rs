@@ -9,12 +9,12 @@ use pinion_tests::server::Server;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// A site in which every file's content is its own path.
+/// Returns a site in which the content of every file is its own path.
 fn site(files: &[&str]) -> Folder {
     Folder::with("resolve", files.iter().map(|path| (*path, *path)))
 }
 
-/// Asks for each target and compares the file that answers, and its `Content-Location`.
+/// Requests each target and compares the file in the response, and its `Content-Location`.
 #[track_caller]
 fn answers(server: &Server, expected: &[(&str, &str, Option<&str>)]) {
     let mut connection = server.client();
@@ -85,7 +85,7 @@ fn the_order_is_exact_file_then_index_then_clean_url() {
                 ("/style.css", "style.css", None),
             ],
         );
-        // The archive keeps them under keys that no request can name.
+        // The archive has them at keys that no request can name.
         has_status(server, 400, &["file:/_headers"]);
         has_status(server, 404, &["/file:/_headers", "//file:/_headers"]);
         has_status(
@@ -144,7 +144,8 @@ fn the_nearest_not_found_page_answers_with_404() {
             let response = server.get(target);
             assert_eq!((response.status, response.text()), (404, page), "GET {target}");
             assert_eq!(response.field("Content-Type"), Some("text/html; charset=utf-8"));
-            // RFC 9110 §13.2.1, §14.2: preconditions and ranges are for what would be a 2xx.
+            // RFC 9110 §13.2.1, §14.2: preconditions and ranges only apply to responses that would
+            // be 2xx.
             let request =
                 Request::get(target).field("If-None-Match", "*").field("Range", "bytes=0-1");
             let conditional = server.exchange(&request);
@@ -234,7 +235,7 @@ fn dot_segments_are_removed_once_and_never_lead_above_the_root() {
                     "/.%2E/.%2e/etc/passwd",
                 ],
             );
-            // Decoded once: what is left is a name that nobody has.
+            // The path is decoded once, and the result matches no file.
             has_status(server, 404, &["/%252e%252e/about", "/.../about"]);
         },
     );

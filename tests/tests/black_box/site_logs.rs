@@ -1,4 +1,4 @@
-//! Access logs of single sites, beside that of the server.
+//! Access logs of single sites, in addition to that of the server.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 const SITES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Sites a to d, of which each answers for the host of its name.
+/// Creates sites a to d, each for the host of its name.
 fn sites(name: &str) -> Folder {
     let folder = Folder::new(name);
     for site in SITES {
@@ -19,7 +19,7 @@ fn sites(name: &str) -> Folder {
     folder
 }
 
-/// A configuration with these keys for each site, and more.
+/// Returns a configuration with these keys for each site, and additional lines.
 fn configuration(keys: [&str; 4], more: &str) -> String {
     let site = |(site, keys): (&str, &str)| {
         format!("[[site]]\npath = \"{site}\"\nhosts = [\"{site}.test\"]\n{keys}\n")
@@ -36,7 +36,7 @@ const OWN: [&str; 4] = [
 ];
 const OF_SERVER: &str = "[log]\naccess = \"server.log\"\n";
 
-/// Asks each site, and for a host of none.
+/// Sends requests to each site, and to an unknown host.
 fn ask_all(server: &Server, target: &str) {
     for site in SITES {
         let response = server.exchange(&Request::get(target).host(&format!("{site}.test")));
@@ -46,7 +46,7 @@ fn ask_all(server: &Server, target: &str) {
     assert_eq!(response.status, 421);
 }
 
-/// The lines of a log, once there are so many that name a target.
+/// Waits until a log has so many lines with a target, and returns them.
 #[track_caller]
 fn lines(path: &Path, target: &str, count: usize) -> Vec<String> {
     let lines = wait_for("lines in the log", || {
@@ -59,7 +59,7 @@ fn lines(path: &Path, target: &str, count: usize) -> Vec<String> {
     lines
 }
 
-/// How often a file is open.
+/// Returns how often a file is open.
 fn open_count(server: &Server, path: &Path) -> usize {
     let path = path.to_str().expect("text");
     server.open_files().iter().filter(|file| **file == path).count()
@@ -77,7 +77,7 @@ fn each_site_writes_to_its_own_log() {
     for (line, host) in shared.iter().zip(["b.test ", "c.test "]) {
         assert!(shared.iter().any(|line| line.starts_with(host)), "{line}");
     }
-    // What has no log of its own, and what no site answers.
+    // Requests to sites without a log of their own, and to no site.
     let of_server = lines(&folder.join("server.log"), "/?first", 2);
     assert!(of_server.iter().any(|line| line.contains("\" 421 ")), "{of_server:?}");
     assert_eq!(open_count(&server, &folder.join("shared.log")), 1);
@@ -95,7 +95,7 @@ fn each_site_writes_to_its_own_log() {
         lines(&folder.join(name), "/?second", count);
         lines(&folder.join(format!("{name}.1")), "/?first", count);
     }
-    // No site is loaded again for it.
+    // No site is loaded again for this.
     let told = server.lines();
     assert!(told.iter().all(|line| !line.contains("reloaded")), "{told:?}");
     server.stop();
@@ -112,7 +112,7 @@ fn a_reload_takes_up_other_logs() {
     folder.write("pinion.toml", configuration(others, OF_SERVER));
     server.signal(Signal::HUP);
     server.wait_for_line(0, |line| line.contains("pinion.toml: "));
-    // The worker has it from its next turn on.
+    // The worker has the log from its next pass on.
     wait_for("the log of d", || {
         server.exchange(&Request::get("/").host("d.test"));
         folder.join("d.log").metadata().is_ok_and(|log| log.len() > 0).then_some(())
@@ -163,7 +163,7 @@ fn a_log_that_cannot_be_opened_is_told_with_its_site() {
         assert_eq!(ended.code, Some(code), "{keys:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(said), "{keys:?}: {}", ended.stderr);
     }
-    // The check looks at folders, as for the log of the server.
+    // The check examines folders, as for the log of the server.
     folder.write("pinion.toml", configuration(["access-log = \"folder\"", "", "", ""], ""));
     let file = folder.join("pinion.toml");
     let ended = run(&["check".as_ref(), file.as_os_str()]);

@@ -1,6 +1,5 @@
-//! Readers that take a little at a time get all of it. No clock says how slow they are: the server
-//! cannot be rid of the answer before the reader has taken most of it, so that it has to wait again
-//! and again.
+//! Clients that read slowly get the whole response. No clock determines their speed: the server
+//! cannot finish the response before the client has read most of it, so it has to wait repeatedly.
 
 use pinion_tests::body::noise;
 use pinion_tests::client::Client;
@@ -20,14 +19,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What a reader takes at a time.
+/// Bytes that a client reads at a time.
 const PIECE_BYTES: usize = 1 << 10;
 
-/// What the kernel keeps for a reader: little, but a few segments of the loopback interface, below
+/// The receive buffer of the kernel: small, but a few segments of the loopback interface, below
 /// which TCP itself waits.
 const RECEIVE_BYTES: usize = 256 << 10;
 
-/// Far more than the kernel keeps for a connection whose reader is slow.
+/// Returns far more bytes than the kernel buffers for a connection with a slow reader.
 fn large_bytes() -> usize {
     let limits = fs::read_to_string("/proc/sys/net/ipv4/tcp_wmem").expect("its limits");
     let most = limits.split_whitespace().last().expect("the largest");
@@ -39,12 +38,12 @@ fn start(site: &Folder, protocol: Protocol, io: Io) -> Server {
     Start::site(site.path()).in_way(way).flags(&["--workers", "1"]).start()
 }
 
-/// Stands between a client and a server, and takes what the server sends as a slow client does: the
-/// kernel keeps as little as it can, and from some moment on a piece is taken each second.
+/// A relay between a client and a server that reads like a slow client: the kernel buffers as
+/// little as possible, and after some time one piece is read each second.
 struct Narrow {
     address: SocketAddr,
     is_slow: Arc<AtomicBool>,
-    /// How many pieces have been taken since it is.
+    /// The number of pieces that were read since then.
     pieces: Arc<AtomicUsize>,
 }
 
@@ -76,8 +75,8 @@ impl Narrow {
     }
 }
 
-/// A connection for which the kernel keeps as little as it can. It must know before it connects,
-/// because it never takes back what it has offered.
+/// Connects with the smallest possible receive buffer. Its size must be set before the connection,
+/// because the kernel never reduces an offered window.
 fn with_little_room(server: SocketAddr) -> io::Result<TcpStream> {
     let socket = rustix::net::socket_with(
         AddressFamily::INET,
@@ -90,7 +89,8 @@ fn with_little_room(server: SocketAddr) -> io::Result<TcpStream> {
     Ok(TcpStream::from(socket))
 }
 
-/// 5 KiB at 1 KiB/s, as no server may find too slow. All at once, because each takes its seconds.
+/// 5 KiB at 1 KiB/s, which no server may treat as too slow. All run at once, because each takes
+/// some seconds.
 #[test]
 fn a_reader_that_takes_a_piece_each_second_gets_it_all() {
     let site = Folder::new("slow-readers");
@@ -117,12 +117,12 @@ fn a_reader_that_takes_a_piece_each_second_gets_it_all() {
     });
 }
 
-/// The last answer of a connection is the kernel's business long before a slow client has it, and a
-/// client of HTTP/2 speaks while it reads: a connection that was closed would answer with a reset,
-/// and the kernel would drop the rest.
+/// The last response of a connection is in the kernel's buffers long before a slow client has read
+/// it, and a client of HTTP/2 sends frames while it reads: a closed connection would reset, and the
+/// kernel would drop the rest.
 #[test]
 fn over_http2_the_last_answer_arrives_at_who_speaks_while_it_reads() {
-    // As PIECE_BYTES, but so that it is over in some seconds.
+    // Like PIECE_BYTES, but larger, so that the test ends after some seconds.
     const PIECE_BYTES: usize = 8 << 10;
     const PAUSE: Duration = Duration::from_millis(200);
     let (site, content) = (Folder::new("slow-readers"), noise(12 * PIECE_BYTES));
@@ -143,7 +143,7 @@ fn over_http2_the_last_answer_arrives_at_who_speaks_while_it_reads() {
                         Ok(bytes) => came.extend_from_slice(&piece[..bytes]),
                         Err(error) => panic!("{io:?}: {error} behind {} bytes", came.len()),
                     }
-                    // It may have closed its side by now.
+                    // The server may have closed its side by now.
                     let _ = stream.write_all(&[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
                     thread::sleep(PAUSE);
                 }
@@ -154,7 +154,8 @@ fn over_http2_the_last_answer_arrives_at_who_speaks_while_it_reads() {
     });
 }
 
-/// What a client of HTTP/2 begins with that lets all of a content come at once (RFC 9113 §3.4, §6).
+/// Returns the first bytes of an HTTP/2 client whose windows allow a whole content at once (RFC
+/// 9113 §3.4, §6).
 fn asks_for_all(path: &[u8]) -> Vec<u8> {
     let window = 0x7fff_0000_u32.to_be_bytes();
     let settings = [&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4][..], &window].concat();
@@ -165,7 +166,7 @@ fn asks_for_all(path: &[u8]) -> Vec<u8> {
     [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings, &opened, &head].concat()
 }
 
-/// The content in all DATA frames.
+/// Returns the content of all DATA frames.
 fn content_of(mut frames: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     while let [a, b, c, kind, _, _, _, _, _, rest @ ..] = frames {
@@ -199,8 +200,8 @@ fn over_http1_a_reader_with_little_room_gets_it_all() {
     }
 }
 
-/// The window opens when something has been taken, and never to more than a piece: the client sees
-/// to it that nothing more comes.
+/// The window is opened after each read, and never by more than a piece, so the client limits the
+/// received bytes.
 #[test]
 fn over_http2_a_reader_with_a_small_window_gets_it_all() {
     let site = Folder::new("slow-readers");

@@ -1,12 +1,12 @@
-//! Requests that two servers could read differently (RFC 9112 §11.2). Behind each of them stands a
-//! second request; it must never be answered.
+//! Requests that two servers could parse differently (RFC 9112 §11.2). A second request follows
+//! each of them, and must never get a response.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
 use pinion_tests::server::Server;
 
-/// Why none of this is for other versions.
+/// The reason why these cases only run over HTTP/1.
 const FRAMING: &str = "where HTTP/1 ends a request, and what it lets stand in a line";
 const SMUGGLED: &str = "GET /smuggled.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -14,13 +14,14 @@ fn site() -> Folder {
     Folder::with("smuggling", [("index.html", "home"), ("smuggled.txt", "smuggled")])
 }
 
-/// A request with these field lines beside `Host`, and what follows its blank line.
+/// Returns a request with these field lines besides `Host`, and the bytes after its blank line.
 fn with(lines: &str, body: &str) -> Vec<u8> {
     format!("POST / HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n\r\n{body}").into_bytes()
 }
 
-/// The bytes get `status`, then the end: nothing behind them is answered. Sent at once, and again
-/// with the last byte alone, so that the parser meets them whole and in two parts.
+/// Asserts that the bytes get `status`, then the end, without a response to later bytes. They are
+/// sent at once, and again with the last byte alone, so that the parser gets them whole and in two
+/// parts.
 #[track_caller]
 fn is_refused(server: &Server, status: u16, bytes: &[u8]) {
     let bytes = [bytes, SMUGGLED.as_bytes()].concat();
@@ -71,7 +72,7 @@ fn a_length_that_could_be_read_twice_is_refused() {
 
 #[test]
 fn a_transfer_coding_that_could_be_read_twice_is_refused() {
-    // RFC 9112 §6.1, §6.3 no. 4: 501 for a coding that is not known, 400 where the end is unclear.
+    // RFC 9112 §6.1, §6.3 no. 4: 501 for an unknown coding, 400 if the end is unclear.
     Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         for (status, lines) in [
             (400, "Transfer-Encoding: chunked, chunked"),
@@ -134,7 +135,7 @@ fn a_field_line_that_could_be_read_twice_is_refused() {
 
 #[test]
 fn a_host_that_could_be_read_twice_is_refused() {
-    // RFC 9112 §3.2: exactly one, and a valid one, whatever the form of the target.
+    // RFC 9112 §3.2: exactly one valid Host, whatever the form of the target.
     Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         for host in [
             "X: y",
@@ -210,7 +211,7 @@ fn a_request_line_that_could_be_read_twice_is_refused() {
 
 #[test]
 fn a_chunk_that_could_be_read_twice_ends_the_connection() {
-    // RFC 9112 §7.1. The head was right, so it is answered; then nothing more is.
+    // RFC 9112 §7.1. The head was correct, so it gets a response, but nothing after it does.
     Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         let long_line = format!("1;{}\r\na\r\n0\r\n\r\n", "x".repeat(300));
         for body in [
@@ -248,7 +249,7 @@ fn a_chunk_that_could_be_read_twice_ends_the_connection() {
 
 #[test]
 fn what_is_meant_for_a_tunnel_is_no_request() {
-    // RFC 9110 §9.3.6: a client may send it before it knows that there is no tunnel.
+    // RFC 9110 §9.3.6: a client may send bytes before it knows that there is no tunnel.
     Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         is_refused(server, 501, b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n");
     });
@@ -271,7 +272,7 @@ fn content_that_looks_like_a_request_is_content() {
 #[test]
 fn other_protocols_are_refused() {
     Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
-        // RFC 8446 §4.1.2: TLS has no place here.
+        // RFC 8446 §4.1.2: a TLS handshake is no valid request.
         for (bytes, statuses) in [
             (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".as_slice(), [400, 400]),
             (b"SSH-2.0-OpenSSH_9.2\r\n", [400, 400]),
@@ -283,8 +284,8 @@ fn other_protocols_are_refused() {
             assert!(statuses.contains(&response.status), "{}: {response}", bytes.escape_ascii());
             connection.expect_close();
         }
-        // RFC 9113 §3.2: over TLS both sides say beforehand that it is HTTP/2, and here they have
-        // said that it is not.
+        // RFC 9113 §3.2: over TLS both sides negotiate HTTP/2 by ALPN, and here they have
+        // negotiated HTTP/1.1.
         if server.protocol().is_encrypted() {
             let mut connection = server.connect();
             connection.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");

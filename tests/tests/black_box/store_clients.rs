@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// What a client does: each step fails loudly.
+/// The steps of a client, each of which raises an error if it fails.
 const REDIS_PY: &str = r"
 import sys, redis
 for protocol in (2, 3):
@@ -72,7 +72,7 @@ for (const RESP of [2, 3]) {
 console.log('ok');
 ";
 
-/// A server with a store, and the port of the store.
+/// Starts a server with a store; returns it with the port of the store.
 fn start(folder: &Folder, io: Io, flags: &[&str]) -> (Server, u16) {
     folder.write("site/index.html", "a site");
     let flags = [&["--io", io.as_str(), "--store", "127.0.0.1:0"], flags].concat();
@@ -81,7 +81,7 @@ fn start(folder: &Folder, io: Io, flags: &[&str]) -> (Server, u16) {
     (server, port)
 }
 
-/// The port in the line of a start that begins like this.
+/// Returns the port in the line of a start that begins like this.
 fn listening_port(server: &Server, begin: &str) -> u16 {
     let lines = server.lines();
     let line = lines.iter().find(|line| line.starts_with(begin)).expect(begin);
@@ -95,7 +95,7 @@ fn cli(port: u16) -> Command {
     command
 }
 
-/// What redis-cli says to a command.
+/// Returns the output of redis-cli for a command.
 fn says(command: &mut Command, words: &str) -> String {
     String::from_utf8(stdout(command.args(words.split(' ')))).expect("text").trim().to_owned()
 }
@@ -113,7 +113,7 @@ fn redis_cli_and_redis_benchmark_find_a_server() {
         let benchmark = benchmark.args(["-p", &port.to_string(), "-q", "-n", "20000", "-P", "16"]);
         let report = String::from_utf8(stdout(benchmark.args(["-t", "set,get,incr"])));
         assert!(report.expect("text").contains("GET: "));
-        // The site is there, too.
+        // The site is served, too.
         assert_eq!(server.get("/").text(), "a site");
         server.stop();
     }
@@ -218,7 +218,7 @@ fn a_store_that_others_can_reach_needs_a_password() {
     assert!(ended.stderr.contains("the file has to have one line"), "{}", ended.stderr);
 }
 
-/// A page can make a browser send a request to any port: its lines are no commands.
+/// A page can make a browser send a request to any port; its lines are not executed as commands.
 #[test]
 fn requests_of_browsers_are_refused() {
     let folder = Folder::new("store-browser");

@@ -1,4 +1,4 @@
-//! `buffer-uploads`: a server is asked when all content of a request is there.
+//! `buffer-uploads`: a request is forwarded when all of its content has arrived.
 
 use crate::mounts::{reload, site, start};
 use pinion_tests::body::noise;
@@ -6,7 +6,7 @@ use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::upstream::Upstream;
 
-/// Larger than what stays in memory.
+/// More than stays in memory.
 const LARGE_BYTES: usize = 300_000;
 
 /// Responds with the framing of a request and a figure of its content.
@@ -50,7 +50,7 @@ fn the_server_gets_the_whole_content_with_its_length() {
     }
 }
 
-/// A client that is slow takes no connection.
+/// A slow client uses no connection to the server.
 #[test]
 fn the_server_is_asked_when_all_content_is_there() {
     let folder = site("stored-slow");
@@ -61,14 +61,14 @@ fn the_server_is_asked_when_all_content_is_there() {
         let server = start(&folder, io, &lines);
         let mut slow = server.connect();
         slow.send("POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab");
-        // What was sent has been read when a later connection has its response.
+        // Earlier input has been read when a later connection has its response.
         for _ in 0..5 {
             assert_eq!(server.get("/").text(), "home");
         }
         assert_eq!(upstream.connections(), 0);
         slow.send("cde");
         assert_eq!(slow.receive().text(), "5 none 495");
-        // One that leaves was never seen.
+        // The server never saw the request of a client that disconnected.
         let mut leaving = server.connect();
         leaving.send("POST /left HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab");
         drop(leaving);
@@ -112,7 +112,7 @@ fn larger_content_is_refused() {
     }
 }
 
-/// The content is there for the next server when one is down.
+/// The stored content can be sent to the next server when one is down.
 #[test]
 fn stored_content_goes_to_another_server() {
     let folder = site("stored-next");

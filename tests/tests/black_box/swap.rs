@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// Puts another archive under the name, as a deployment does: `pinion build` renames.
+/// Replaces the archive like a deployment: `pinion build` renames.
 fn publish_archive(folder: &Folder, generation: u32) {
     write_generation(folder, "next", generation);
     build(&folder.join("next"), &folder.join("site.pinion"), &[]);
@@ -29,7 +29,7 @@ fn start(io: Io, site: &Path, flags: &[&str]) -> Server {
     Start::serve(&[site]).flags(&["--io", io.as_str()]).flags(flags).start()
 }
 
-/// Swaps under load, and sees to it that nothing of the old generations stays behind.
+/// Swaps under load, and asserts that nothing of the old generations stays open.
 fn swaps(folder: &Folder, site: &str, flags: &[&str], publish: fn(&Folder, u32), reload: bool) {
     for io in Io::BOTH {
         publish(folder, 1);
@@ -51,7 +51,7 @@ fn swaps(folder: &Folder, site: &str, flags: &[&str], publish: fn(&Folder, u32),
     }
 }
 
-/// Archives and files of the site that the server holds open.
+/// Returns the archives and files of the site that the server has open.
 fn open_contents(server: &Server) -> Vec<String> {
     let is_content = |path: &String| path.starts_with("/memfd:") || path.contains("-swap/");
     server.open_files().into_iter().filter(is_content).collect()
@@ -92,7 +92,7 @@ fn a_file_of_a_watched_folder_is_replaced_under_load() {
         let server = start(io, &folder.join("site"), &flags);
         Load::during(server.address(), |load| {
             for generation in 2..=4 {
-                // Each file by a rename; a large one that is written in place is another test.
+                // Each file is replaced by a rename; another test writes a large one in place.
                 write_generation(&folder, "next", generation);
                 for (path, _) in FILES {
                     let (from, to) = (format!("next{path}"), format!("site{path}"));
@@ -117,7 +117,7 @@ fn a_reload_that_fails_leaves_what_was_there_and_later_ones_succeed() {
             server.signal(Signal::HUP);
             server.wait_for_line(0, |line| line.contains("cannot reload"));
             load.wait_for_generation(1);
-            // A build replaces archives alone.
+            // A build only replaces archives.
             fs::remove_file(folder.join("site.pinion")).expect("removed");
             publish_archive(&folder, 2);
             server.signal(Signal::HUP);
@@ -127,14 +127,15 @@ fn a_reload_that_fails_leaves_what_was_there_and_later_ones_succeed() {
     }
 }
 
-/// Asks for everything until every path has been answered with `status`.
+/// Sends requests until every path has responded with `status`.
 #[track_caller]
 fn wait_until_all_are(server: &Server, status: u16) {
     wait_for("answers after the truncation", || {
         let all = FILES.iter().all(|(path, _)| {
             let mut connection = server.connect();
             connection.send(Request::get(path).bytes());
-            // An answer that was begun from lost pages is cut off; that is right, and not the end.
+            // A response that was begun from lost pages is correctly cut off, but is not yet the
+            // expected one.
             connection.try_receive(false).is_ok_and(|response| response.status == status)
         });
         all.then_some(())
@@ -155,7 +156,7 @@ fn a_truncated_archive_costs_its_answers_and_never_the_server() {
             for (target, bytes) in FILES {
                 let mut connection = server.connect();
                 connection.send(Request::get(target).bytes());
-                // What comes is the whole content, a refusal, or visibly cut off: never zeros.
+                // The response is the whole content, an error, or visibly cut off: never zeros.
                 if let Ok(response) = connection.try_receive(false) {
                     let whole = response.status == 200 && response.body.len() == bytes / 8 * 8;
                     assert!(whole || response.status == 500, "{response}");
@@ -189,7 +190,7 @@ fn a_copy_in_memory_is_not_touched_by_truncation() {
 
 #[test]
 fn a_large_file_of_a_folder_that_changes_costs_its_own_answers_alone() {
-    // More of them than the server can guard one by one.
+    // More files than the server can guard one by one.
     const LARGE_FILES: u32 = 80;
     const LARGE_BYTES: u64 = (1 << 20) + 4096;
     let folder = Folder::with("large", [("index.html", "home")]);

@@ -16,7 +16,7 @@ fn serve(files: &Folder, pair: &Pair) -> Server {
     Start::site(&files.join("site")).tls(pair).start()
 }
 
-/// A file with both certificates, for a client that takes either.
+/// Writes a file with both certificates, for a client that accepts either.
 fn both(files: &Folder, pairs: [&Pair; 2]) -> std::path::PathBuf {
     let read = |pair: &Pair| fs::read(&pair.cert).expect("a certificate");
     files.write("both.pem", [read(pairs[0]), read(pairs[1])].concat());
@@ -58,8 +58,8 @@ fn changed_files_are_taken_up_without_being_asked_and_no_request_fails() {
     server.stop();
 }
 
-/// How `live/` of certbot and `..data` of Kubernetes change: a link leads to another file, or to
-/// another folder, from one moment to the next.
+/// `live/` of certbot and `..data` of Kubernetes change like this: a link is switched to another
+/// file, or to another folder.
 #[test]
 fn links_that_lead_somewhere_else_are_followed_without_being_asked() {
     let files = Folder::new("links");
@@ -112,7 +112,7 @@ fn a_pair_that_comes_to_be_unusable_by_itself_leaves_what_was_there() {
     );
     assert!(told.starts_with(&expected), "{told}");
     assert!(is_trusted(&server, &kept));
-    // Its other half comes, nobody asks, and nothing is said twice.
+    // The other half of the pair is reloaded automatically, and each message is printed once.
     fs::copy(&other.cert, &served.cert).expect("copied");
     server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
     assert!(is_trusted(&server, &other.cert));
@@ -150,7 +150,7 @@ fn a_pair_that_cannot_be_used_leaves_what_was_there() {
     server.stop();
 }
 
-/// Whoever has put the files right again learns that they are.
+/// The log reports when the files are valid again.
 #[test]
 fn files_that_come_back_unchanged_are_said_to_be_right_again() {
     let files = Folder::new("restored");
@@ -193,7 +193,7 @@ fn a_configuration_brings_other_certificates() {
     server.signal(Signal::HUP);
     server.wait_for_line(said, |line| line.contains("two.crt: valid until"));
     assert!(got("a.test", &one) && got("b.test", &two));
-    // One that is not there: all stay.
+    // A missing certificate: all certificates stay.
     write(&["none"]);
     let said = server.lines().len();
     server.signal(Signal::HUP);
@@ -204,7 +204,7 @@ fn a_configuration_brings_other_certificates() {
     server.stop();
 }
 
-/// The key of a self-signed one and its place are settings of a start.
+/// The key and the folder of a self-signed certificate are settings that need a restart.
 #[test]
 fn that_no_certificate_is_left_is_told_and_the_last_ones_stay() {
     let files = Folder::with("none-left", [("site/index.html", "home")]);
@@ -221,7 +221,7 @@ fn that_no_certificate_is_left_is_told_and_the_last_ones_stay() {
         server.signal(Signal::HUP);
         server.wait_for_line(said, restart);
         assert!(is_trusted(&server, &pair.cert));
-        // With one again there is nothing to wait for.
+        // With a certificate again there is nothing to wait for.
         files.write("pinion.toml", format!("{listen}{certificate}"));
         let said = server.lines().len();
         server.signal(Signal::HUP);

@@ -1,5 +1,5 @@
-//! What openssl's client and the server agree on: sessions that go on, protocols, certificates of
-//! clients.
+//! The negotiation between openssl's client and the server: resumed sessions, protocols,
+//! certificates of clients.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -33,7 +33,8 @@ fn a_session_goes_on_at_every_worker() {
     }
 }
 
-/// What openssl offers by itself has AES-256 first; a client without instructions for AES does not.
+/// The default offer of openssl begins with AES-256; that of a client without instructions for AES
+/// does not.
 #[test]
 fn the_order_of_cipher_suites_tells_which_one_suits() {
     const SHORT: &str = "TLS_AES_128_GCM_SHA256";
@@ -96,7 +97,7 @@ fn protocols_are_agreed_on() {
     default.stop();
     let none = told(&[]);
     assert!(none.contains("No ALPN negotiated") && none.contains("HTTP/1.1 200"), "{none}");
-    // RFC 7301 §3.2: nothing in common ends the handshake.
+    // RFC 7301 §3.2: without a common protocol the handshake fails.
     let other = told(&["-alpn", "h3"]);
     assert!(other.contains("no application protocol"), "{other}");
     server.stop();
@@ -122,7 +123,7 @@ fn a_listener_with_authorities_refuses_strangers() {
     server.stop();
 }
 
-/// Each connection proves who the client is: a certificate may have ended since the last one.
+/// Each connection needs the certificate of the client, which may have expired since the last one.
 #[test]
 fn a_listener_with_authorities_gives_no_sessions() {
     let files = Folder::new("no-sessions");
@@ -141,7 +142,7 @@ fn a_listener_with_authorities_gives_no_sessions() {
         let first = ask(&["-sess_out", &session]);
         assert!(first.contains("HTTP/1.1 200"), "{first}");
         assert!(!first.contains("session ticket"), "{first}");
-        // Without a ticket openssl writes no session of TLS 1.3 at all.
+        // Without a ticket openssl writes no session of TLS 1.3.
         if std::path::Path::new(&session).exists() {
             let again = ask(&["-sess_in", &session]);
             assert!(again.contains("New, TLSv1.") && again.contains("HTTP/1.1 200"), "{again}");
@@ -150,7 +151,7 @@ fn a_listener_with_authorities_gives_no_sessions() {
     server.stop();
 }
 
-/// Keys of tickets have nothing to do with certificates.
+/// Keys of tickets are independent of certificates.
 #[test]
 fn a_session_goes_on_after_the_certificate_was_renewed() {
     let files = Folder::new("renewed");

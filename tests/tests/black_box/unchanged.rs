@@ -1,4 +1,4 @@
-//! A build after a build opens no file that has not changed: told by the kernel, not by the build.
+//! A second build opens no file that has not changed, according to the kernel.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::server::build;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// Hears of every file in a folder that is opened.
+/// Watches a folder for opened files.
 struct Opened(OwnedFd);
 
 impl Opened {
@@ -21,7 +21,7 @@ impl Opened {
         Opened(watch)
     }
 
-    /// The names of the files since the last call, each once.
+    /// Returns the names of the files that were opened since the last call, each once.
     fn files(&self) -> Vec<String> {
         let mut space = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(&self.0, &mut space);
@@ -43,8 +43,8 @@ impl Opened {
     }
 }
 
-/// What was written in the last seconds could be written once more without a trace: a build does
-/// not trust what it has seen of it. Only time lets a file settle.
+/// A file that was written in the last seconds could be changed once more without a trace, so a
+/// build reads it again. The test waits until the file is old enough.
 fn let_settle() {
     thread::sleep(Duration::from_secs(4));
 }
@@ -66,10 +66,10 @@ fn only_what_has_changed_is_opened() {
     opened.files();
     build(&site, &archive, &[]);
     assert_eq!(opened.files(), ["b.css"]);
-    // Another archive, with nothing beside it to know them by.
+    // Another archive, without a file of fingerprints.
     build(&site, &folder.join("other.pinion"), &[]);
     assert_eq!(opened.files(), ["a.html", "b.css", "c.png"]);
-    // Beside the one that is named to take from there is something.
+    // The archive that is named for reuse has a file of fingerprints.
     let_settle();
     let last = archive.to_str().expect("UTF-8");
     build(&site, &archive, &[]);

@@ -1,4 +1,5 @@
-//! Unix sockets: whose file is whose, who may connect, and what is said when one cannot be had.
+//! Unix sockets: the owner of a file, the clients that may connect, and the messages when a socket
+//! cannot be created.
 
 use pinion_tests::client::ask_unix;
 use pinion_tests::folder::Folder;
@@ -31,7 +32,7 @@ fn start(io: Io, folder: &Folder, socket: &Path) -> Server {
     start.flags(&["--listen", &address(socket)]).start()
 }
 
-/// A start that should fail.
+/// Runs a start that should fail.
 fn refused(folder: &Folder, listen: &[&str]) -> Ended {
     let site = folder.join("site").display().to_string();
     let flags = listen.iter().flat_map(|address| ["--listen", *address]);
@@ -39,7 +40,7 @@ fn refused(folder: &Folder, listen: &[&str]) -> Ended {
     run(&arguments)
 }
 
-/// Whether the home page comes by it.
+/// Asserts that the home page is served over the socket.
 #[track_caller]
 fn answers(socket: &Path) {
     let answer = ask_unix(socket, "x");
@@ -73,7 +74,7 @@ fn a_stopping_server_leaves_the_socket_of_another_one_alone() {
     }
 }
 
-/// One that drains has closed its socket already; its successor replaces the file at once.
+/// A draining server has closed its socket already; its successor replaces the file at once.
 #[test]
 fn a_server_that_drains_leaves_the_socket_of_its_successor_alone() {
     for io in Io::BOTH {
@@ -95,7 +96,7 @@ fn a_server_that_drains_leaves_the_socket_of_its_successor_alone() {
     }
 }
 
-/// A proxy mostly runs as another user.
+/// A proxy usually runs as another user.
 #[test]
 fn everybody_may_connect_who_can_reach_the_file() {
     for io in Io::BOTH {
@@ -104,7 +105,7 @@ fn everybody_may_connect_who_can_reach_the_file() {
         let server = start(io, &folder, &socket);
         let mode = fs::metadata(&socket).expect("a file").permissions().mode();
         assert_eq!(mode & 0o7777, 0o666, "{mode:o}");
-        // And nothing else has become writable by that.
+        // No other file has become writable by this.
         let log = folder.join("access.log");
         let other = Start::site(&folder.join("site"))
             .flags(&["--listen", &address(&folder.join("d.sock")), "--access-log"])
@@ -117,7 +118,7 @@ fn everybody_may_connect_who_can_reach_the_file() {
     }
 }
 
-/// A socket that somebody listens on and does not accept from, with as many clients as it can hold.
+/// Creates a listening socket that accepts no connections, with a full queue of clients.
 fn busy(path: &Path) -> (OwnedFd, Vec<OwnedFd>) {
     let unix = || {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -186,7 +187,7 @@ fn a_start_that_fails_leaves_no_file_behind() {
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("192.0.2.1:1"), "{}", ended.stderr);
     assert!(!socket.exists());
-    // The addresses are taken, then the site cannot be built.
+    // The addresses are bound, then the site cannot be built.
     symlink("nothing", folder.join("site/dangling.html")).expect("a link");
     let ended = refused(&folder, &[&listen]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);

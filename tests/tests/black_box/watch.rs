@@ -1,5 +1,5 @@
-//! What `--watch` takes up by itself, and what it leaves alone. How a new state is taken up over
-//! both ways to talk to the kernel is in `swap.rs`; here it is about who notices what.
+//! The changes that `--watch` reloads automatically, and those that it ignores. `swap.rs` tests the
+//! switch to a new version over both backends; this module tests the detection.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::server::{Server, Start, build};
@@ -22,7 +22,7 @@ fn wait_for_text(server: &Server, target: &str, text: &str) {
     wait_for(&what, || (server.get(target).body == text.as_bytes()).then_some(()));
 }
 
-/// Writes a file beside, and renames it over the other one.
+/// Writes a file beside another one, and renames it over that.
 fn replace(folder: &Folder, path: &str, text: &str) {
     folder.write("replacement", text);
     fs::rename(folder.join("replacement"), folder.join(path)).expect("replaced");
@@ -54,7 +54,7 @@ fn what_links_lead_to_is_watched() {
     wait_for_text(&server, "/folder/deep/er/page.html", "deep 1");
     folder.write("out/folder/deep/er/page.html", "deep 2");
     wait_for_text(&server, "/folder/deep/er/page.html", "deep 2");
-    // A hidden folder is left out; by the name of the link it is not.
+    // A hidden folder is excluded; by the name of the link it is included.
     folder.write("site/.parts/part.html", "part 2");
     wait_for_text(&server, "/parts/part.html", "part 2");
     server.stop();
@@ -82,8 +82,8 @@ fn what_links_lead_to_that_are_made_later_is_watched() {
         replace(&folder, file, "4444");
         wait_for_text(&server, url, "4444");
     }
-    // Away with it, and back to what is in it: nothing is watched that is not needed, and nothing
-    // is lost that is.
+    // The link is removed, and the file is served from the folder again: unneeded folders are not
+    // watched, and needed ones are.
     fs::remove_file(folder.join("site/folder")).expect("removed");
     wait_for("no page", || (server.get("/folder/page.html").status == 404).then_some(()));
     folder.write("out/file.html", "55555");
@@ -153,7 +153,7 @@ fn rules_beside_the_folder_are_watched() {
 #[test]
 fn a_folder_that_is_moved_away_and_back_is_watched_still() {
     let folder = Folder::with("moved", [("site/index.html", "1"), ("out/file.html", "1")]);
-    // A link into the folder around the site has that one watched as well.
+    // With a link into the folder around the site, that folder is watched as well.
     symlink("../file.html", folder.join("site/file.html")).expect("a link");
     folder.write("file.html", "1");
     let server = watched(&folder.join("site"), &[]);
@@ -168,7 +168,7 @@ fn a_folder_that_is_moved_away_and_back_is_watched_still() {
     server.stop();
 }
 
-/// How often a server has built its folder anew.
+/// Returns how often a server has rebuilt its folder.
 fn reloads(server: &Server) -> usize {
     server.lines().iter().filter(|line| line.starts_with("reloaded ")).count()
 }
@@ -182,8 +182,8 @@ fn what_is_left_out_of_the_site_starts_no_build() {
     let log = folder.join("site/access.log");
     let log = log.to_str().expect("a path");
     let server = watched(&folder.join("site"), &["--exclude", "drafts", "--access-log", log]);
-    // Notices take their time. By when this server has taken up a change that came after them, the
-    // other one has had as much.
+    // Notifications take time. When this server has reloaded a later change, the other one has had
+    // the same time.
     let clock = watched(&folder.join("clock"), &[]);
     let nothings: [&dyn Fn(); 4] = [
         &|| {
@@ -241,30 +241,31 @@ fn what_is_no_part_of_a_dynamic_site_starts_no_build() {
     clock.stop();
 }
 
-/// The pages of a site that a generator writes again and again.
+/// A site whose pages a generator writes repeatedly.
 struct Generator {
     folder: Folder,
 }
 
 impl Generator {
     const PAGES: usize = 30;
-    /// A site has shrunk that has fewer than half of its pages, so pages in the first half are in
-    /// whatever is served instead of one.
+    /// A site counts as shrunk if fewer than half of its pages are left, so every served version
+    /// has the pages in the first half.
     const FIRST_HALF: usize = Self::PAGES / 2 - 1;
 
     fn write(&self, version: &str, page: usize) {
         self.folder.write(format!("site/page{page}.html"), format!("{version} of {page}"));
     }
 
-    /// As generators do: removes all of the site, waits, and writes a page after the other. Returns
-    /// the longest time without a change, which is longer than was asked for on a busy machine.
+    /// Rewrites the site like a generator: removes all of it, waits, and writes one page after the
+    /// other. Returns the longest time without a change, which exceeds the requested one on a busy
+    /// machine.
     fn write_anew(&self, version: &str, pause: Duration) -> Duration {
         let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
         let mut changed = || {
             longest = longest.max(last.elapsed());
             last = Instant::now();
         };
-        // What is left in between has the first pages.
+        // An incomplete site still has the first pages.
         for page in (0..Self::PAGES).rev() {
             fs::remove_file(self.folder.join(format!("site/page{page}.html"))).expect("removed");
             changed();
@@ -280,12 +281,12 @@ impl Generator {
 }
 
 /// A site that has lost most of its pages is not served before nothing has changed for two seconds,
-/// however long the rest is in coming, and however that time lies to the time of a load: after the
-/// first pause the new pages come while the server waits for more, and after the last one they go
-/// on coming when the wait of the server for the first of them would be over.
+/// however long the rest takes, and whenever a load happens: after the first pause the new pages
+/// are written while the server waits for more, and after the last one they are still being written
+/// when the server's wait for the first of them would end.
 #[test]
 fn a_site_that_is_written_anew_is_served_as_it_was_until_it_is_complete() {
-    /// Shorter than the two seconds by more than the clocks of two threads differ.
+    /// Below the two seconds by more than the difference between the clocks of two threads.
     const QUIET_MAX: Duration = Duration::from_millis(1900);
     let generator = Generator { folder: Folder::new("generator") };
     (0..Generator::PAGES).for_each(|page| generator.write("version 0", page));
@@ -293,7 +294,7 @@ fn a_site_that_is_written_anew_is_served_as_it_was_until_it_is_complete() {
     let last = format!("/page{}", Generator::PAGES - 1);
     let mut round = 0;
     for pause in [400, 600, 1500].map(Duration::from_millis) {
-        // Until the machine lets the generator keep its times.
+        // The test repeats until the machine keeps the times of the generator.
         loop {
             round += 1;
             let version = format!("version {round}");
@@ -321,7 +322,7 @@ fn a_site_that_is_written_anew_is_served_as_it_was_until_it_is_complete() {
             }
         }
     }
-    // What is gone for good is gone, and the server says so.
+    // Pages that were removed for good disappear, and the server logs it.
     for page in 1..Generator::PAGES {
         let path = generator.folder.join(format!("site/page{page}.html"));
         fs::remove_file(path).expect("removed");
@@ -333,14 +334,15 @@ fn a_site_that_is_written_anew_is_served_as_it_was_until_it_is_complete() {
     server.stop();
 }
 
-/// Of a site that is not watched no change is noticed, so it is loaded a second time before a
-/// version is served that has lost most of its pages.
+/// Changes of an unwatched site are not detected, so it is loaded a second time before a version is
+/// served that has lost most of its pages.
 #[test]
 fn a_site_that_is_not_watched_and_shrinks_is_loaded_twice() {
     let folder = Folder::with("shrinks", [("site/index.html", "0")]);
     let server = Start::site(&folder.join("site")).start();
     let mut version = 0;
-    // Until the machine is fast enough for a change within the two seconds between the loads.
+    // The test repeats until the machine is fast enough for a change within the two seconds between
+    // the loads.
     loop {
         version += 1;
         let began = Instant::now();
@@ -358,7 +360,7 @@ fn a_site_that_is_not_watched_and_shrinks_is_loaded_twice() {
     server.stop();
 }
 
-/// It is told once that it is gone, and once that it is back.
+/// The log reports once that the site is missing, and once that it is back.
 #[test]
 fn a_site_that_disappears_is_served_as_it_was_until_it_is_back() {
     let folder = Folder::with("gone", [("site/index.html", "home")]);
@@ -393,13 +395,13 @@ fn watched_alone(site: &Path) -> Server {
     Start::site(site).flags(&["--watch"]).start()
 }
 
-/// A new link has the site built once more when it is watched, about which nothing is printed.
+/// A new link causes a second build of a watched site, about which nothing is printed.
 #[test]
 fn one_change_is_reported_once() {
     let files = [("site/index.html", "home"), ("out/a.html", "a"), ("clock/index.html", "0")];
     let folder = Folder::with("once", files);
     let server = watched(&folder.join("site"), &[]);
-    // When this server has taken up changes that came later, the other one has had the time too.
+    // When this server has reloaded later changes, the other one has had the time too.
     let clock = watched(&folder.join("clock"), &[]);
     let mut ticks = 0;
     let mut wait = || {
@@ -419,7 +421,7 @@ fn one_change_is_reported_once() {
     server.wait_for_line(0, |line| line.contains("b.html: broken symbolic link"));
     wait();
     assert_eq!(count("cannot reload"), 1, "{:?}", server.lines());
-    // The same error after the next change is told again.
+    // The same error after the next change is reported again.
     folder.write("site/index.html", "changed");
     wait_for("the second report", || (count("cannot reload") == 2).then_some(()));
     server.stop();

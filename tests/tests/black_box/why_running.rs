@@ -1,6 +1,6 @@
-//! `pinion why` of a running server: it explains what it serves, not what is on the disk. That the
-//! explanation is the same as without a server is compared for every case of the resolution tests
-//! (`Matrix::explained`).
+//! `pinion why` of a running server: it explains the served version, not the files on the disk.
+//! Every case of the resolution tests (`Matrix::explained`) compares the explanation with that
+//! without a server.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
@@ -26,7 +26,7 @@ fn serve<S: AsRef<OsStr>>(folder: &Folder, source: &Path, flags: &[S]) -> Server
     Start::site(source).flags(&control).flags(flags).start()
 }
 
-/// Asks the server behind the socket.
+/// Requests an explanation from the server at the socket.
 fn ask(folder: &Folder, words: &[&str]) -> Ended {
     let socket = socket(folder);
     let socket = socket.to_str().expect("UTF-8");
@@ -50,7 +50,7 @@ fn of_disk(source: &Path, words: &[&str]) -> Value {
     document(&run(&[&["why", source][..], words, &["--json"]].concat()))
 }
 
-/// Which step responds, with the text of its rule.
+/// Returns the last step, with the text of its rule.
 fn last_step(told: &Value) -> (&str, &str) {
     let last = told["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
     (last["name"].as_str().expect("a name"), last["rule"]["text"].as_str().unwrap_or_default())
@@ -101,7 +101,7 @@ fn a_server_explains_the_version_that_it_serves() {
     }
 }
 
-/// People see the same as without a server, and the listener.
+/// The text is the same as without a server, and has the listener in addition.
 #[test]
 fn the_text_is_that_without_a_server() {
     let folder = Folder::with("why-text", [("site/a.html", "a"), ("site/_redirects", "/b /a\n")]);
@@ -176,7 +176,7 @@ fn a_server_explains_its_listeners_hosts_and_scripts() {
     server.stop();
 }
 
-/// A listener that redirects, and what the server does not redirect.
+/// A listener that redirects, and the requests that it does not redirect.
 #[test]
 fn a_server_explains_its_redirect_to_https() {
     let challenge = ".well-known/acme-challenge";
@@ -217,8 +217,8 @@ fn a_server_explains_its_redirect_to_https() {
     server.stop();
 }
 
-/// Errors that are not about the request: an archive that was truncated, a large file of a folder
-/// that has changed.
+/// Errors that do not depend on the request: an archive that was truncated, a large file of a
+/// folder that has changed.
 #[test]
 fn a_server_explains_what_it_cannot_serve_any_more() {
     let folder = Folder::new("why-damage");
@@ -239,7 +239,7 @@ fn a_server_explains_what_it_cannot_serve_any_more() {
     let bytes = fs::metadata(&archive).expect("an archive").len();
     let file = fs::OpenOptions::new().write(true).open(&archive).expect("opened");
     file.set_len(bytes / 2).expect("truncated");
-    // The server looks once a second, and when a page is missing.
+    // The server checks once a second, and when a page is missing.
     pinion_tests::wait_for("the damage", || (server.get("/").status == 500).then_some(()));
     let told = of_server(&folder, &["/"]);
     assert_eq!((last_step(&told).0, &told["status"]), ("damage", &json!(500)), "{told}");
@@ -294,7 +294,7 @@ fn errors_say_what_to_do() {
     assert!(ended.stderr.contains("takes requests of at most 65536 bytes"), "{}", ended.stderr);
     let told: Value = serde_json::from_str(&ask(&folder, &[&long, "--json"]).stdout).expect("JSON");
     assert!(told["error"].as_str().is_some_and(|error| error.contains("65536")), "{told}");
-    // Longer than any request line that the server takes, but a request to explain.
+    // The target is longer than any request line that the server accepts, but can be explained.
     let told = of_server(&folder, &[&long[..60_000]]);
     assert_eq!((last_step(&told).0, &told["status"]), ("request", &json!(414)));
     server.stop();
@@ -307,7 +307,7 @@ fn errors_say_what_to_do() {
     server.stop();
 }
 
-/// A server from before this command does not know it.
+/// An older server does not know this command.
 #[test]
 fn a_server_of_an_older_version_is_named() {
     let folder = Folder::new("why-older");
@@ -341,7 +341,8 @@ fn a_server_of_an_older_version_is_named() {
     server.join().expect("it has answered");
 }
 
-/// An explanation runs beside the other commands, and one whose client has left harms nobody.
+/// An explanation does not delay other commands, and one whose client has disconnected has no
+/// effect.
 #[test]
 fn explanations_hold_up_no_other_command() {
     let folder = Folder::new("why-slow");
@@ -353,7 +354,7 @@ fn explanations_hold_up_no_other_command() {
     );
     let server = serve::<&str>(&folder, &folder.join("main.lua"), &[]);
     let request = json!({"version": 1, "command": "why", "request": {"url": "/"}});
-    // Another command that comes later has its response first.
+    // A later command gets its response first.
     let mut client = UnixStream::connect(socket(&folder)).expect("connected");
     writeln!(client, "{request}").expect("sent");
     control(&folder, "reopen-logs");
@@ -362,18 +363,18 @@ fn explanations_hold_up_no_other_command() {
     assert_eq!(early.kind(), ErrorKind::WouldBlock);
     for _ in 0..20 {
         let mut client = UnixStream::connect(socket(&folder)).expect("connected");
-        // It is answered or refused, and gone before that.
+        // The client disconnects before its request is answered or refused.
         let _sent = writeln!(client, "{request}");
         client.shutdown(Shutdown::Both).expect("closed");
         control(&folder, "reopen-logs");
     }
-    // Only the last one may come too early for the threads of the others.
+    // Only the last one may arrive before the threads of the others have ended.
     let told = pinion_tests::wait_for("an explanation", || {
         let ended = ask(&folder, &["/", "--json"]);
         (ended.code == Some(0)).then(|| document(&ended))
     });
     assert_eq!(last_step(&told).0, "route");
-    // Pipelined requests have their responses in order.
+    // Pipelined requests get their responses in order.
     let mut client = UnixStream::connect(socket(&folder)).expect("connected");
     let status = json!({"version": 1, "command": "status"});
     write!(client, "{request}\n{status}\n{request}\n").expect("sent");

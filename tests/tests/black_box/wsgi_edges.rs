@@ -1,6 +1,6 @@
-//! Corners of WSGI, and those that it shares with ASGI, in which other servers and frameworks have
-//! had faults, as their change logs and issues tell. Each is a request, byte by byte, and parts of
-//! what the client receives.
+//! Edge cases of WSGI, and those that it shares with ASGI, in which other servers and frameworks
+//! have had bugs according to their change logs and issues. Each case is a request, byte by byte,
+//! and parts of the response.
 
 use crate::mounts::{site, start};
 use pinion_tests::folder::Folder;
@@ -102,15 +102,15 @@ def lines(environ, start_response):
     return [repr(environ['wsgi.input'].readlines()).encode()]
 "#;
 
-/// The end of what the client receives.
+/// The end of the response of a client.
 const END: &str = "<end>";
 
-/// A request, its content, and parts of the response; those behind a `!` are not there.
+/// A request, its content, and parts of the response; those after a `!` must be absent.
 pub(crate) type Row<'a> = (&'a str, &'a str, &'a [&'a str]);
 
-/// Both interfaces: what of a request reaches an application, and how it is refused.
+/// Cases of both interfaces: the data of a request for an application, and refused requests.
 pub(crate) const REQUESTS: [Row<'_>; 17] = [
-    // Segments that go up are refused in all their spellings, as is a NUL.
+    // Segments that lead upwards are refused in all spellings, and so is a NUL.
     ("GET /run/a%2F%2e%2E/b", "", &["400 "]),
     ("GET /run/%00", "", &["400 "]),
     ("GET /run/a\\b", "", &["400 "]),
@@ -118,15 +118,15 @@ pub(crate) const REQUESTS: [Row<'_>; 17] = [
     ("GET /run/x HTTP/1.1\nHost: a\nHost: b", "", &["400 "]),
     ("CONNECT /run/x", "", &["400 "]),
     ("TRACE /run/x", "", &["405 "]),
-    // The server itself is meant.
+    // The target is the server itself.
     ("OPTIONS *", "", &["204 ", "Allow: "]),
-    // Lengths and codings that two programs could read in two ways.
+    // Lengths and codings that two programs could interpret differently.
     ("POST /run/reads\nContent-Length: +3", "abc", &["400 ", "!read"]),
     ("POST /run/reads\nContent-Length: 3\nContent-Length: 3", "abc", &["400 ", "!read"]),
     ("POST /run/reads\nContent-Length: 3\nTransfer-Encoding: chunked", "abc", &["400 ", "!read"]),
     ("POST /run/reads\nTransfer-Encoding: gzip, chunked", "0\r\n\r\n", &["501 ", "!read"]),
     ("POST /run/reads\nExpect: something", "", &["417 ", "!read"]),
-    // Content may come with any method.
+    // Content is allowed with any method.
     ("GET /run/reads\nContent-Length: 3", "abc", &["200 ", "read 3"]),
     ("DELETE /run/reads\nContent-Length: 3", "abc", &["200 ", "read 3"]),
     (
@@ -138,7 +138,7 @@ pub(crate) const REQUESTS: [Row<'_>; 17] = [
 ];
 
 const ROWS: [Row<'_>; 47] = [
-    // PEP 3333: decoded once, what is not ASCII as Latin-1.
+    // PEP 3333: the path is decoded once, with non-ASCII bytes as Latin-1.
     ("GET /run/a%2Fb%252F/%C3%A4", "", &["\nPATH_INFO=/a/b%2F/\u{e4}\n", "\nSCRIPT_NAME=/run\n"]),
     ("GET /run/a%2Fb?%ff=%00&a=%2F+", "", &["\nREQUEST_URI=/run/a%2Fb?%ff=%00&a=%2F+\n"]),
     ("GET /run/x?%ff=%00&a=%2F+", "", &["\nQUERY_STRING=%ff=%00&a=%2F+\n"]),
@@ -154,7 +154,7 @@ const ROWS: [Row<'_>; 47] = [
     ),
     ("GET /run/x\nHost: [::1]:8080", "", &["\nSERVER_NAME=[::1]\n", "\nSERVER_PORT=8080\n"]),
     ("GET /run/x HTTP/1.0", "", &["\nSERVER_PROTOCOL=HTTP/1.0\n", "!HTTP_HOST"]),
-    // Fields in several lines, and fields that could be taken for others.
+    // Fields in several lines, and fields that could be mistaken for others.
     (
         "GET /run/x\nCookie: a=1\nCookie: b=2\nX-A: 1\nx-a: 2\nX-Empty:",
         "",
@@ -181,14 +181,14 @@ const ROWS: [Row<'_>; 47] = [
         &["[b'a\\n', b'b']"],
     ),
     ("POST /run/reads\nContent-Length: 3", "abcmore", &["read 3 0<end>"]),
-    // Content that a response does not have, and its length.
+    // Content of responses that must have none, and its length.
     ("HEAD /run/content", "", &["200 ", "\nContent-Length: 10\r\n", "\r\n\r\n<end>"]),
     ("HEAD /run/pieces", "", &["200 ", "!Content-Length", "\r\n\r\n<end>"]),
     ("GET /run/status?204", "", &["204 ", "!Content-Length", "!chunked", "\r\n\r\n<end>"]),
     ("GET /run/status?304+Not+Modified", "", &["304 ", "!Content-Length", "\r\n\r\n<end>"]),
     ("GET /run/status?205+x", "", &["205 ", "\nContent-Length: 0\r\n", "\r\n\r\n<end>"]),
     ("GET /run/nothing", "", &["200 ", "\nContent-Length: 0\r\n", "\r\n\r\n<end>"]),
-    // An empty piece is no end of the content.
+    // An empty piece does not end the content.
     ("GET /run/pieces", "", &["\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n<end>"]),
     ("GET /run/pieces HTTP/1.0", "", &["!Transfer-Encoding", "\r\n\r\nab<end>"]),
     ("GET /run/later", "", &["202 ", "\r\n\r\n1\r\nx\r\n0\r\n\r\n<end>"]),
@@ -216,11 +216,11 @@ const ROWS: [Row<'_>; 47] = [
     ("GET /run/lengths?4", "", &["200 ", "\nContent-Length: 4\r\n", "\r\n\r\n1234<end>"]),
     ("GET /run/returns?tuple", "", &["\r\n\r\nab<end>"]),
     ("GET /run/returns?set", "", &["\r\n\r\na<end>"]),
-    // What was sent before a fault comes, and the response does not look whole.
+    // Bytes that were sent before an error arrive, and the response does not look complete.
     ("GET /run/cut", "", &["200 ", "\r\n\r\n5\r\nfirst\r\n<end>"]),
     ("GET /run/cut?99", "", &["200 ", "\nContent-Length: 99\r\n", "\r\n\r\nfirst<end>"]),
     ("GET /run/cut HTTP/1.0", "", &["!<end>"]),
-    // Faults of the application: never a part of the response.
+    // Errors of the application are never a part of the response.
     ("GET /run/fails", "", &["500 "]),
     ("GET /run/twice", "", &["500 "]),
     ("GET /run/lengths?6", "", &["500 ", "!12345"]),
@@ -228,7 +228,7 @@ const ROWS: [Row<'_>; 47] = [
     ("GET /run/lengths?x", "", &["500 ", "!12345"]),
     ("GET /run/lengths?-1", "", &["500 ", "!12345"]),
     ("GET /run/status?", "", &["500 "]),
-    // The application has not read, and the client waits: no interim response.
+    // The application has not read, and the client waits: there is no interim response.
     (
         "POST /run/status?401+Unauthorized\nExpect: 100-continue\nContent-Length: 5",
         "",
@@ -247,7 +247,7 @@ const ROWS: [Row<'_>; 47] = [
     ),
 ];
 
-/// Faults that differ in the query alone.
+/// Errors that only differ in the query.
 const FAULTS: [&str; 14] = [
     "status?2000",
     "status?20",
@@ -284,7 +284,7 @@ pub(crate) fn check(server: &Server, (head, content, parts): Row<'_>) {
     connection.send(bytes(head, content));
     let text = match connection.try_rest() {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned() + END,
-        // It is cut off.
+        // The response is cut off.
         Err(_) => String::new(),
     };
     for part in parts {
@@ -295,7 +295,7 @@ pub(crate) fn check(server: &Server, (head, content, parts): Row<'_>) {
     }
 }
 
-/// A mount at `/run` of the application.
+/// Returns a mount of the application at `/run`.
 pub(crate) fn mount(folder: &Folder, interface: &str) -> String {
     let path = folder.join("app");
     let user = if geteuid().is_root() { "python-user = \"nobody\"\n" } else { "" };
@@ -321,12 +321,12 @@ fn corners_of_wsgi() {
             check(&server, row);
         }
         check_faults(&server, &FAULTS);
-        // Whether calls were quick so far or not, and the server has much to do or not.
+        // The result must not depend on the speed of earlier calls and the load of the server.
         for _ in 0..30 {
             server.get("/run/nothing");
             check(&server, ("GET /run/cut", "", &["\r\n\r\n5\r\nfirst\r\n<end>"]));
         }
-        // Responses without content leave nothing behind them.
+        // No bytes follow responses without content.
         let requests = ["status?204", "status?304", "nothing", "fields", "pieces", "content"];
         check_pipelined(&server, &requests, "\r\n\r\nfirst last<end>");
         check_waiting(&server, "\r\n\r\nread 5 0<end>");
@@ -334,7 +334,7 @@ fn corners_of_wsgi() {
     }
 }
 
-/// Sends requests with both methods at once; the last response is whole.
+/// Sends requests with both methods at once, and checks that the last response is complete.
 #[track_caller]
 pub(crate) fn check_pipelined(server: &Server, paths: &[&str], end: &str) {
     let mut connection = server.connect();
@@ -351,7 +351,7 @@ pub(crate) fn check_pipelined(server: &Server, paths: &[&str], end: &str) {
     assert!(text.ends_with(end), "{text}");
 }
 
-/// A client that waits for the interim response before it sends its content.
+/// Checks a client that waits for the interim response before it sends its content.
 #[track_caller]
 pub(crate) fn check_waiting(server: &Server, end: &str) {
     for framing in ["Content-Length: 5", "Transfer-Encoding: chunked"] {

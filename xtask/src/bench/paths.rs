@@ -1,11 +1,11 @@
 //! `cargo xtask bench paths`: files over paths with a round trip, a rate and loss, over each
-//! version of HTTP, beside the current nginx and Caddy.
+//! version of HTTP, compared with the current nginx and Caddy.
 //!
-//! Pinion stands there twice, with CUBIC and with BBR. Then two transfers share a path.
+//! Pinion is measured twice, with CUBIC and with BBR. Then two transfers share a path.
 //!
 //! Server and clients are in network namespaces of their own, with `tests/src/long_path.py` between
 //! them. The clients are curl and h2load, and `bench/h3load` over HTTP/3. TCP has the windows of
-//! Reno, as which CUBIC behaves on such paths (RFC 9438, section 4.3).
+//! Reno, which are those of CUBIC on such paths (RFC 9438, section 4.3).
 
 mod sharing;
 
@@ -28,21 +28,21 @@ usage: cargo xtask bench paths [OPTIONS]
   --rounds N     how often each file is sent [1]
   --name NAME    the run's name [the host's]";
 
-/// Where Pinion with its default settings is.
+/// The port of Pinion with its default settings.
 const PINION_PORT: u16 = 8443;
 
 const ROUND_TRIPS_MS: [&str; 2] = ["16", "50"];
 const LOSSES_PER_MILLE: [&str; 3] = ["0", "10", "30"];
 const RATES_MBIT: [&str; 2] = ["10", "100"];
 
-/// After so long a transfer is ended, and what has come counts.
+/// The time after which a transfer is ended, so that the received bytes count.
 const TRANSFER_MAX_SECONDS: u32 = 20;
-/// So long h3load begins requests: it waits ten seconds longer for responses.
+/// The time in which h3load begins requests: it waits ten seconds longer for responses.
 const H3LOAD_SECONDS: u32 = TRANSFER_MAX_SECONDS - 10;
 
-/// Files by their bytes.
+/// Files with their sizes.
 const FILES: [(&str, usize); 2] = [("1m.bin", 1 << 20), ("10m.bin", 10 << 20)];
-/// A file of which a transfer never comes to the end.
+/// A file whose transfer never ends in time.
 const ENDLESS: (&str, u64) = ("endless.bin", 1 << 30);
 const SMALL: &str = "small.txt";
 const SMALL_FILES: &str = "100";
@@ -66,7 +66,7 @@ impl Version {
     }
 }
 
-/// A server that files come from.
+/// A server of the files.
 struct Sender {
     name: &'static str,
     port: u16,
@@ -74,7 +74,7 @@ struct Sender {
     _program: Ended,
 }
 
-/// What one sender did over one path, in each round.
+/// The measurements of one sender over one path, in each round.
 #[derive(Debug, Default)]
 struct Transfers {
     /// Mbit/s of each of [`FILES`].
@@ -167,7 +167,7 @@ fn start(path: &LongPath, pinion: &Path, folder: &Path) -> Result<Vec<Sender>> {
         start_pinion(path, pinion, folder, ("Pinion", PINION_PORT, "cubic"))?,
         start_pinion(path, pinion, folder, ("Pinion with BBR", 8543, "bbr"))?,
     ];
-    // The key stands in a file with its certificate.
+    // The file of the key also has its certificate.
     let pair = ["crt", "pem"].map(|end| state.join(format!("tls/self-signed-p256.{end}")));
     let [certificate, key] = pair.map(|file| file.display().to_string());
     let site = site.display();
@@ -213,14 +213,14 @@ fn start(path: &LongPath, pinion: &Path, folder: &Path) -> Result<Vec<Sender>> {
     Ok(senders)
 }
 
-/// The state folder of the server at a port.
+/// Returns the state folder of the server at a port.
 fn state(folder: &Path, port: u16) -> Result<PathBuf> {
     let state = folder.join(format!("state-{port}"));
     fs::create_dir_all(&state)?;
     Ok(state)
 }
 
-/// Starts Pinion under a name, at a port, with a congestion control.
+/// Starts Pinion with a name, a port and a congestion control.
 fn start_pinion(
     path: &LongPath,
     pinion: &Path,
@@ -237,7 +237,7 @@ fn start_pinion(
     let stderr = served.stderr.take();
     let _program = Ended(served);
     line(stderr, |line| line == "ready").context("pinion")?;
-    // TCP is the same with either.
+    // TCP is the same with both.
     let versions: &[Version] = match congestion {
         "bbr" => &[Version::Http3],
         _ => &Version::ALL,
@@ -271,7 +271,7 @@ fn curl(path: &LongPath, port: u16, file: &str, version: Version) -> Result<Comm
     Ok(curl)
 }
 
-/// Mbit/s of one file.
+/// Returns the Mbit/s of one file.
 fn goodput(
     path: &LongPath,
     port: u16,
@@ -290,7 +290,7 @@ fn goodput(
     let mut curl = curl(path, port, file, version)?;
     curl.args(["--max-time", &TRANSFER_MAX_SECONDS.to_string()]);
     curl.args(["--write-out", "%{size_download} %{time_total}"]);
-    // It fails when its time is over, and prints what has come all the same.
+    // curl fails at its time limit, and still prints the received bytes.
     let output = curl.output().context("curl")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let (bytes, seconds) = text.split_once(' ').context("what curl has measured")?;
@@ -305,7 +305,7 @@ fn h3load(path: &LongPath, port: u16, file: &str, more: [&str; 4]) -> Result<Val
     serde_json::from_str(&text).with_context(|| format!("h3load did not report:\n{text}"))
 }
 
-/// Seconds until the last of the small files has come.
+/// Returns the seconds until the last of the small files has arrived.
 fn small_files(path: &LongPath, port: u16, version: Version) -> Result<f64> {
     let began = Instant::now();
     if version == Version::Http3 {
@@ -319,9 +319,9 @@ fn small_files(path: &LongPath, port: u16, version: Version) -> Result<f64> {
         _ => ["-c", "1", "-m", SMALL_FILES, "--npn-list=h2"],
     });
     load.arg(format!("https://{SERVER}:{port}/{SMALL}"));
-    // If its time is over, that is what it took.
+    // If the time limit is reached, it counts as the result.
     load.output().context("h2load")?;
-    // What was lost of the end of one connection is no matter of the next one.
+    // Lost packets at the end of one connection must not affect the next one.
     let seconds = began.elapsed().as_secs_f64();
     thread::sleep(Duration::from_millis(100));
     Ok(seconds)
@@ -351,7 +351,8 @@ fn table(cell: &str, measured: &Measured) -> String {
     text + "\n"
 }
 
-/// HTTP/3 beside our HTTP/2 where packets are lost, and beside that of nginx.
+/// Returns the goals: HTTP/3 compared with Pinion's HTTP/2 where packets are lost, and with that of
+/// nginx.
 fn goals(cell: &str, (rtt, loss): (&str, &str), measured: &Measured) -> Vec<Figure> {
     let of = |name: &str, version: Version| {
         let found = measured.iter().find(|(own, of, _)| *own == name && *of == version);

@@ -1,6 +1,6 @@
-//! `cargo xtask bench scale`: what an archive of very many files takes: bytes, memory of its
-//! build, and time until a server that was started just now has answered from it, beside the same
-//! of a small site, of a script, and of verbs that print something.
+//! `cargo xtask bench scale`: the cost of an archive of very many files: bytes, memory of its
+//! build, and the time from the start of a server to its first response from it, compared with a
+//! small site, a script, and verbs that print something.
 
 use super::figures::{self, Figure};
 use super::runs::Run;
@@ -21,15 +21,15 @@ usage: cargo xtask bench scale [OPTIONS]
   --rounds N     how often the server is started [15]
   --name NAME    the run's name [the host's]";
 
-/// How many bytes 1 000 000 notes may take.
+/// The goal for the size of 1 000 000 notes.
 const NOTES_GOAL_MB: f64 = 300.0;
-/// How long a server may take from its start to its first answer.
+/// The goal for the time from the start of a server to its first response.
 const START_GOAL_MS: f64 = 10.0;
-/// The same where a script starts first.
+/// The same goal if a script starts first.
 const SCRIPT_START_GOAL_MS: f64 = 20.0;
-/// How long a verb may take that prints something and ends.
+/// The goal for the time of a verb that prints something and ends.
 const VERB_GOAL_MS: f64 = 10.0;
-/// What an archive may take beside its bodies, in bytes for each path.
+/// The goal for the bytes of an archive besides its bodies, for each path.
 const PATH_GOAL_BYTES: f64 = 256.0;
 
 /// An archive that was built.
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Builds a site with the codings that are the default.
+/// Builds a site with the default codings.
 fn build(pinion: &Path, state: &Path, tree: &Tree) -> Result<Archive> {
     let path = state.join(format!("scale-{}.pinion", tree.files));
     let mut command = Command::new(pinion);
@@ -106,7 +106,7 @@ fn build(pinion: &Path, state: &Path, tree: &Tree) -> Result<Archive> {
 }
 
 impl Archive {
-    /// Bytes for each path beside the bodies.
+    /// Returns the bytes for each path besides the bodies.
     fn each(&self) -> f64 {
         (self.bytes - self.body_bytes) as f64 / self.paths as f64
     }
@@ -133,8 +133,8 @@ fn markdown(figures: &[Figure], rounds: usize) -> String {
     )
 }
 
-/// The memory of a server's own, after its first answer and after many: what an index costs that is
-/// no file.
+/// Returns the anonymous memory of a server after its first response and after many: the part of
+/// the cost of an index that is not a mapped file.
 fn own_bytes(pinion: &Path, archive: &Path) -> Result<[u64; 2]> {
     const LOOK_UPS: u64 = 10_000;
     let (server, _) = Started::start(pinion, archive, &note(0))?;
@@ -145,12 +145,13 @@ fn own_bytes(pinion: &Path, archive: &Path) -> Result<[u64; 2]> {
     Ok([at_first, server.own_bytes()?])
 }
 
-/// The path of some note, another one for each number up to many.
+/// Returns the path of a note, a different one for each of many numbers.
 fn note(number: u64) -> String {
     format!("/{:03}/{:03}.json", number * 67 % 1000, number * 389 / 1000 % 1000)
 }
 
-/// Milliseconds of small starts, each with its goal: a site of a few files, one script, and verbs.
+/// Measures the milliseconds of small starts, each with its goal: a site of a few files, one
+/// script, and verbs.
 fn small_starts(
     pinion: &Path,
     state: &Path,
@@ -191,11 +192,12 @@ fn small_starts(
     Ok(starts)
 }
 
-/// Milliseconds from the start of a server to its first answer.
+/// Measures the milliseconds from the start of a server to its first response.
 fn starts(pinion: &Path, archive: &Path, rounds: usize) -> Result<Spread> {
     let times: Result<Vec<f64>> = (0..rounds as u64)
         .map(|round| {
-            // Another file each time: the pages of one alone would always be warm.
+            // The file differs each time, because the pages of a single one would always be in the
+            // cache.
             let (_server, took) = Started::start(pinion, archive, &note(round * 1031))?;
             Ok(took.as_secs_f64() * 1e3)
         })

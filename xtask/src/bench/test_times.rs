@@ -1,4 +1,4 @@
-//! `cargo xtask bench tests`: how long the tests take, in a fresh clone, once everything is built,
+//! `cargo xtask bench tests`: the time of the tests in a fresh clone, after everything is built,
 //! and after a change in one crate.
 
 use super::figures::{self, Figure};
@@ -12,11 +12,11 @@ use std::process::Command;
 
 const USAGE: &str = "usage: cargo xtask bench tests [--part whole|quick] [--name NAME]";
 
-/// Minutes that the tests may take in a fresh clone with an empty target folder.
+/// The goal in minutes for the tests in a fresh clone with an empty target folder.
 const FRESH_GOAL_MINUTES: f64 = 20.0;
-/// Minutes that they may take when everything is built.
+/// The goal in minutes when everything is built.
 const WARM_GOAL_MINUTES: f64 = 12.0;
-/// A crate that changes, and the minutes that `--quick` may take then.
+/// A crate that changes, and the goal in minutes for `--quick` then.
 const QUICK: [(&str, &str, f64); 5] = [
     ("site", "a change in site, --quick: minutes", 3.0),
     ("lua", "a change in lua, --quick: minutes", 3.0),
@@ -25,7 +25,7 @@ const QUICK: [(&str, &str, f64); 5] = [
     ("engine", "a change in engine, --quick: minutes", 6.0),
 ];
 
-/// What is measured: parts of a run, each of which is recorded by itself.
+/// The parts of a run, each of which is recorded separately.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     /// A fresh clone, and once more when everything is built.
@@ -34,7 +34,7 @@ enum Part {
     Quick,
 }
 
-/// Measures and records both parts, or the one that is named.
+/// Measures and records both parts, or the given one.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (mut name, mut parts) = (None, &[Part::Whole, Part::Quick][..]);
     for pair in arguments.chunks(2) {
@@ -86,7 +86,7 @@ fn whole(clone: &Path) -> Result<(&'static str, String, Value)> {
 fn quick(clone: &Path) -> Result<(&'static str, String, Value)> {
     let (mut figures, mut data) = (Vec::new(), Vec::new());
     for (folder, name, goal) in QUICK {
-        // What the change before has built is another state of its crate.
+        // The build of the previous change has another state of its crate.
         for step in ["lints", "build"] {
             chore(clone, &["test", "--only", step])?;
         }
@@ -106,7 +106,7 @@ fn minutes(steps: &Value) -> f64 {
     seconds(steps) / 60.0
 }
 
-/// Runs a chore of the clone, as a person would there.
+/// Runs an xtask task in the clone, as a person would.
 fn chore(clone: &Path, words: &[&str]) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.arg("xtask").args(words).current_dir(clone).env_remove("CARGO_TARGET_DIR");
@@ -121,7 +121,7 @@ fn tested(clone: &Path, words: &[&str], times: &str) -> Result<Value> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Changes what a crate compiles to: a constant more in its map.
+/// Changes the compiled code of a crate by adding a constant to its `lib.rs`.
 fn change(path: &Path) -> Result<()> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let changed =

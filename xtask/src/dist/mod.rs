@@ -1,8 +1,8 @@
-//! `cargo xtask dist [--static]`: a package to install from, `target/packages/pinion-….tar.gz`.
+//! `cargo xtask dist [--static]`: builds an installable package, `target/packages/pinion-….tar.gz`.
 //!
-//! It is laid out as it is installed: unpacked into `/usr/local`, everything is where it belongs.
-//! `--static` links the C library into the program, so that it runs where there is none, as in an
-//! image of a container that is empty otherwise.
+//! Its layout is that of an installation: unpacked into `/usr/local`, every file is at its place.
+//! `--static` links the C library into the program, so that it runs without one, as in an otherwise
+//! empty container image.
 
 mod licences;
 mod package;
@@ -18,13 +18,13 @@ use std::process::Command;
 
 const USAGE: &str = "usage: cargo xtask dist [--static]";
 
-/// Where the program is installed.
+/// The path of the program.
 const PROGRAM: &str = "bin/pinion";
 
-/// Where documents are installed.
+/// The folder of documents.
 const DOCUMENTS: &str = "share/doc/pinion";
 
-/// Files of the tree that are in every package, and where.
+/// Files of the source tree in every package, with their folders.
 const FILES: [(&str, &str); 10] = [
     ("packaging/pinion.service", "lib/systemd/system"),
     ("packaging/pinion.socket", "lib/systemd/system"),
@@ -38,14 +38,14 @@ const FILES: [(&str, &str); 10] = [
     ("SECURITY.md", DOCUMENTS),
 ];
 
-/// What a shell completes with, and where it looks for that.
+/// The completions of shells, with their paths.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/pinion"),
     ("fish", "share/fish/vendor_completions.d/pinion.fish"),
     ("zsh", "share/zsh/site-functions/_pinion"),
 ];
 
-/// Makes the package that the command line asks for.
+/// Builds the package of the command line.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let is_static = match arguments {
         [] => false,
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Makes a package and gives the program in it.
+/// Builds a package and returns the path of the program in it.
 pub(crate) fn make(is_static: bool) -> Result<PathBuf> {
     let parts = Program::read()?;
     let host = program::host()?;
@@ -73,12 +73,12 @@ pub(crate) fn make(is_static: bool) -> Result<PathBuf> {
     Ok(folder.join(name).join(PROGRAM))
 }
 
-/// The digests of all packages that are there.
+/// Returns the digests of all packages.
 pub(crate) fn sums() -> Result<Vec<u8>> {
     read(&folder().join(package::SUMS))
 }
 
-/// Where packages are made.
+/// Returns the folder of packages.
 fn folder() -> PathBuf {
     workspace::target().join("packages")
 }
@@ -104,7 +104,8 @@ fn fill(package: &Package, binary: &Path, parts: &Program, is_static: bool) -> R
     licences::write(package, DOCUMENTS, parts, is_static)
 }
 
-/// All pages of the manual with their sections: that of the program, and what it says to see also.
+/// Returns all pages of the manual with their sections: that of the program, and those to which it
+/// refers.
 fn pages(program: &[u8]) -> Vec<(String, String)> {
     let page = String::from_utf8_lossy(program).replace("\\-", "-").replace("\\fR", "");
     let words = page.split([' ', '\n', ',']).map(|word| word.trim_start_matches("\\fB"));
@@ -115,7 +116,7 @@ fn pages(program: &[u8]) -> Vec<(String, String)> {
     [("pinion".to_owned(), "1".to_owned())].into_iter().chain(named).collect()
 }
 
-/// What the program writes.
+/// Returns the output of the program.
 fn said(binary: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
     Ok(process::output(Command::new(binary).args(arguments))?.into_bytes())
 }

@@ -1,5 +1,5 @@
-//! The interpreters of Python that the tests of the process of applications run with: `python3` and
-//! `pypy3` of Debian always, and those that the variable `PINION_PYTHONS` names.
+//! The interpreters of Python for the tests of the process of applications: always `python3` and
+//! `pypy3` of Debian, and those in the variable `PINION_PYTHONS`.
 
 use super::Step;
 use crate::nextest::{self, Selection};
@@ -8,22 +8,23 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
 
-/// Names further interpreters by their paths, with colons between them.
+/// The variable with further interpreters: their paths, separated by colons.
 const VARIABLE: &str = "PINION_PYTHONS";
-/// The interpreters of the system, as `crates/python/tests/program.rs` has them.
+/// The interpreters of the system, as in `crates/python/tests/program.rs`.
 const OF_SYSTEM: [&str; 2] = ["/usr/bin/python3", "/usr/bin/pypy3"];
-/// Prints the name and the version of an interpreter, with a `t` behind a free-threaded one.
+/// Prints the name and the version of an interpreter, with a `t` after the version of a
+/// free-threaded one.
 const VERSION: &str = "import sys, sysconfig; print(sys.implementation.name, \
     sys.version.split()[0] + 't' * bool(sysconfig.get_config_var('Py_GIL_DISABLED')), end='')";
 
-/// The tests with each of the interpreters, and a list of them.
+/// The step that runs the tests with each of the interpreters, and lists them.
 pub(super) const STEP: Step = Step { name: "pythons", run: test };
 
-/// Returns the interpreters that the variable names. It is required, since what is tested depends
-/// on it: nothing says which versions a machine has.
+/// Returns the interpreters in the variable. It is required, because the test depends on it: the
+/// versions on a machine are not known otherwise.
 ///
 /// # Errors
-/// What is to be set, and why; or which interpreter does not run.
+/// Returns the reason why the variable must be set, or which interpreter does not run.
 pub(super) fn require() -> Result<Vec<String>> {
     let value = std::env::var(VARIABLE).unwrap_or_default();
     let paths = named(&value)?;

@@ -1,4 +1,4 @@
-//! Links in our documents lead somewhere.
+//! Rule: links in documents have existing targets.
 
 use super::Rule;
 use super::project::{File, Finding, Project};
@@ -17,7 +17,7 @@ fn links(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// Link targets with their lines, code left out.
+/// Returns link targets with their lines, except in code.
 fn targets(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -39,7 +39,7 @@ fn targets(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// What is wrong with a link, if anything.
+/// Returns the error of a link, if there is one.
 fn broken(project: &Project, file: &File, target: &str) -> Option<String> {
     if target.contains("://") {
         return None;
@@ -70,7 +70,7 @@ fn resolve(from: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// The anchor a heading gets.
+/// Returns the anchor of a heading.
 fn slug(heading: &str) -> String {
     let kept = |c: &char| c.is_alphanumeric() || *c == ' ' || *c == '-' || *c == '_';
     let text: String = heading.trim_start_matches('#').trim().chars().filter(kept).collect();

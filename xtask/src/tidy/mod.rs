@@ -1,8 +1,8 @@
-//! `cargo xtask tidy`: the house rules that neither rustfmt nor clippy knows.
+//! `cargo xtask tidy`: the project rules that neither rustfmt nor clippy checks.
 //!
-//! A rule is one row of [`RULES`]. It looks at the whole project and names what is wrong. Beside
-//! each rule lies its canary, a tiny project that breaks the rule and nothing else; a rule that
-//! does not find it is itself broken, and every run checks that first.
+//! A rule is one row of [`RULES`]. It checks the whole project and reports violations. Each rule
+//! has a canary, a tiny project that breaks only this rule; a rule that does not find it is itself
+//! broken, and every run checks that first.
 
 mod cycles;
 mod decisions;
@@ -25,12 +25,12 @@ use crate::workspace;
 use anyhow::{Result, bail};
 use project::{Finding, Project};
 
-/// One house rule.
+/// One project rule.
 struct Rule {
-    /// Short, as printed with each finding.
+    /// A short name, printed with each finding.
     name: &'static str,
     check: fn(&Project) -> Vec<Finding>,
-    /// Makes a project that breaks this rule.
+    /// Returns a project that breaks this rule.
     canary: fn() -> Project,
 }
 
@@ -60,7 +60,7 @@ const RULES: &[Rule] = &[
     phrases::PHRASES,
 ];
 
-/// Checks the tree that this program was built from.
+/// Checks the source tree from which this program was built.
 pub(crate) fn run() -> Result<()> {
     for rule in RULES {
         if (rule.check)(&(rule.canary)()).is_empty() {
@@ -82,7 +82,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Prints the largest circle of files that depend on each other, for each crate, and figures about
+/// Prints the largest cycle of files that depend on each other, for each crate, and figures about
 /// the language of the code.
 pub(crate) fn report() -> Result<()> {
     let project = Project::read(&workspace::root())?;

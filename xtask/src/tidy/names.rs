@@ -1,11 +1,11 @@
-//! A file's name says what is in it.
+//! Rule: the name of a file describes its contents.
 
 use super::Rule;
 use super::project::{Finding, Project};
 
 pub(super) const VAGUE: Rule = Rule { name: "vague names", check: vague, canary: vague_file };
 
-/// Names that fit everything and so say nothing.
+/// Names that fit any contents and therefore describe none.
 const VAGUE_NAMES: &[&str] =
     &["common", "helper", "helpers", "misc", "shared_utils", "util", "utils"];
 

@@ -1,4 +1,4 @@
-//! What comments must say, and what must not be left behind.
+//! Rules about required comments, and about leftovers.
 
 use super::Rule;
 use super::project::{File, Finding, Project};
@@ -8,7 +8,7 @@ pub(super) const LEFTOVERS: Rule = Rule { name: "leftovers", check: leftovers, c
 pub(super) const LIMITS: Rule = Rule { name: "limits", check: limits, canary: bare_limit };
 pub(super) const EXCUSES: Rule = Rule { name: "excuses", check: excuses, canary: bare_excuse };
 
-/// Notes to oneself belong into an issue before the change lands.
+/// Such notes belong into an issue before the change is merged.
 const NOTES: &[&str] = &["TODO", "FIXME", "XXX", "HACK"];
 const MACROS: &[&str] = &["dbg!", "todo!", "unimplemented!"];
 
@@ -36,7 +36,7 @@ fn leftovers(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// A limit without its reason is a magic number; tests of limits may have theirs.
+/// A limit without its reason is a magic number; tests of limits may have their own.
 fn limits(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     let is_home = |file: &File| file.path.ends_with("/limits.rs") && !file.is_test();
@@ -52,7 +52,7 @@ fn limits(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// A lint that is switched off says why: `reason = "…"`, or a comment beside or above it.
+/// A disabled lint needs a reason: `reason = "…"`, or a comment beside or above it.
 fn excuses(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in project.rust() {
@@ -74,7 +74,8 @@ fn excuses(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// The comment right above the line of an offset, attributes left out; empty if there is none.
+/// Returns the comment right above the line of an offset, without attributes; empty if there is
+/// none.
 fn above(source: &Source, offset: usize) -> &str {
     let line = source.line(offset);
     let code: Vec<&str> = source.code.lines().take(line - 1).collect();

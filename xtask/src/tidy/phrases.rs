@@ -1,4 +1,5 @@
-//! Documents and messages are written in plain English: these phrases have made them hard to read.
+//! Rule: documents and messages are written in plain English. These phrases have made them hard to
+//! read.
 
 use super::Rule;
 use super::project::{File, Finding, PACKAGING, Project};
@@ -6,7 +7,7 @@ use super::source::positions;
 
 pub(super) const PHRASES: Rule = Rule { name: "phrases", check: phrases, canary: riddle };
 
-/// A phrase, in small letters, and what to write instead.
+/// A phrase in lower case, and its replacement.
 const AVOIDED: &[(&str, &str)] = &[
     ("whoever", "name the client, the reader or the program"),
     ("nobody", "name who does not: no client, no other program"),
@@ -29,8 +30,8 @@ const AVOIDED: &[(&str, &str)] = &[
     ("work beside", "background work, in parallel with"),
 ];
 
-/// Looks at documents and pages, at the files of packages, and at the strings of the crates, which
-/// are messages. A phrase may go on in the next line.
+/// Checks documents and pages, the files of packages, and the strings of the crates, which are
+/// messages. A phrase may continue in the next line.
 fn phrases(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &project.files {
@@ -47,7 +48,7 @@ fn phrases(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// What users of the project read in a file, with the line breaks in place.
+/// Returns the texts for users in a file, with the line breaks at their positions.
 fn prose(file: &File) -> Option<String> {
     let is_of_crate = file.path.starts_with("crates/") && !file.is_test();
     if let Some(source) = &file.rust {
@@ -69,7 +70,7 @@ fn without_comments(text: &str) -> String {
     lines.map(|line| if is_comment(line) { "\n" } else { line }).collect()
 }
 
-/// A text in small letters with one space between its words; its paragraphs are apart.
+/// A text in lower case with one space between its words; its paragraphs are separated.
 struct Folded {
     text: String,
     /// The line of each byte, counted from 1.
@@ -82,7 +83,7 @@ impl Folded {
         let (mut line, mut breaks, mut is_after_space) = (1, 0, true);
         let mut rest = prose.chars().peekable();
         while let Some(c) = rest.next() {
-            // In a literal the text goes on behind a backslash at the end of a line.
+            // In a literal the text continues after a backslash at the end of a line.
             if c.is_whitespace() || (c == '\\' && rest.peek() == Some(&'\n')) {
                 let is_break = c == '\n';
                 (line, breaks) = (line + usize::from(is_break), breaks + usize::from(is_break));

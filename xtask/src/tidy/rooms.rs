@@ -1,12 +1,13 @@
-//! Imports go down only, systems differ only in the engine's backends, a `lib.rs` is a map.
+//! Rules: imports only go to lower layers, only the engine's backends depend on the system, and a
+//! `lib.rs` is a map.
 
 use super::Rule;
 use super::project::{Finding, Project};
 
-/// The table of rooms is the law, and this file is where it stands.
+/// The file with the table of crates, which defines the layers.
 const TABLE: &str = "docs/ARCHITECTURE.md";
 
-/// The one place that may ask which system it is built for.
+/// The only folder whose code may depend on the target system.
 const BACKENDS: &str = "crates/engine/src/backend";
 
 pub(super) const IMPORTS: Rule = Rule { name: "imports", check: imports, canary: unlisted_import };
@@ -21,7 +22,7 @@ struct Room<'a> {
     line: usize,
 }
 
-/// Compares what cargo knows with the table.
+/// Compares cargo's dependencies with the table.
 fn imports(project: &Project) -> Vec<Finding> {
     let Some(table) = project.file(TABLE) else {
         let needed = !project.packages.is_empty();

@@ -1,4 +1,4 @@
-//! A small site with one of everything, and everything a reader can say about an archive.
+//! A small site with one of every kind of data, and a description of everything in an archive.
 
 use std::io::Cursor;
 
@@ -72,7 +72,7 @@ pub(crate) const KEYS: [&[u8]; 9] = [
     b"/big.bin",
 ];
 
-/// One of everything.
+/// Returns an archive with one of every kind.
 pub(crate) fn site() -> Vec<u8> {
     let mut w = writer();
     let html = shared(&mut w, "text/html; charset=utf-8");
@@ -126,10 +126,11 @@ pub(crate) fn site() -> Vec<u8> {
 pub(crate) const CODE: [(&str, &str); 3] =
     [("//lib/db.lua", "return {}\n"), ("//main.lua", "x = 1\n"), ("/a.dyn.html", "")];
 
-/// What [`site`] has not: pages of errors, assets of earlier releases, and code.
+/// Returns an archive with the data that [`site`] lacks: error pages, assets of earlier releases,
+/// and code.
 pub(crate) fn later_site() -> Vec<u8> {
     let mut w = writer();
-    // The type that tags are made of here.
+    // The type whose tags are used here.
     let plain = shared(&mut w, "type");
     let packed = body(&mut w, b"\x1f\x8bpacked");
     for (status, content) in [(400, &b"four"[..]), (503, b"a page of five hundred"), (599, b"")] {
@@ -151,7 +152,7 @@ pub(crate) fn later_site() -> Vec<u8> {
     finish(w)
 }
 
-/// Adds a rule for fields with all that it can have, and one for everything.
+/// Adds a rule for fields with all possible parts, and one for every path.
 fn add_field_rules(w: &mut MemoryWriter) {
     let parts = [
         PatternPart::Literal(b"/tiles/"),
@@ -182,7 +183,7 @@ fn add_field_rules(w: &mut MemoryWriter) {
     w.shared_by_rules(&changed, plain).expect("well-formed");
 }
 
-/// Everything about the rules for fields of an archive, and which blocks they have changed.
+/// Describes the rules for fields of an archive, and the blocks that they have changed.
 pub(crate) fn field_rules_of(archive: &Archive<'_>) -> Vec<String> {
     let said = |rule: FieldRule<'_>| {
         let parts: Vec<_> = rule.pattern().parts().collect();
@@ -197,12 +198,12 @@ pub(crate) fn field_rules_of(archive: &Archive<'_>) -> Vec<String> {
     archive.field_rules().iter().map(said).chain([plain]).collect()
 }
 
-/// Fields and content of the page of a status.
+/// Returns fields and content of the page of a status.
 pub(crate) fn error_page_of(archive: &Archive<'_>, status: u16) -> Option<(Vec<u8>, Vec<u8>)> {
     archive.error_page(status).map(|page| (page.shared.full.to_vec(), page.body.to_vec()))
 }
 
-/// Paths and ages of the assets of earlier releases.
+/// Returns paths and ages of the assets of earlier releases.
 pub(crate) fn previous_of(archive: &Archive<'_>) -> Result<Vec<(Vec<u8>, u16)>, Damage> {
     Ok(archive.previous()?.iter().map(|(path, age)| (path.to_vec(), age)).collect())
 }
@@ -210,13 +211,13 @@ pub(crate) fn previous_of(archive: &Archive<'_>) -> Result<Vec<(Vec<u8>, u16)>, 
 /// Path and content of a file of code.
 pub(crate) type CodeFile = (Vec<u8>, Vec<u8>);
 
-/// All of the code.
+/// Returns all of the code.
 pub(crate) fn code_of(archive: &Archive<'_>) -> Result<Vec<CodeFile>, Damage> {
     let code = archive.code()?;
     Ok(code.iter().map(|(path, content)| (path.to_vec(), content.to_vec())).collect())
 }
 
-/// Rules of [`site`]: one that is walked and one that is looked up.
+/// Rules of [`site`]: one that is tried in order and one that is looked up.
 pub(crate) const RULES: &[NewRule<'static>] = &[
     NewRule {
         force: true,
@@ -235,7 +236,7 @@ pub(crate) const RULES: &[NewRule<'static>] = &[
     },
 ];
 
-/// Everything about the rules of an archive.
+/// Describes the rules of an archive.
 pub(crate) fn rules_of(archive: &Archive<'_>) -> Vec<String> {
     let said = |rule: Rule<'_>| {
         let flags = (rule.number(), rule.status(), rule.is_forced(), rule.keeps_query());
@@ -247,7 +248,7 @@ pub(crate) fn rules_of(archive: &Archive<'_>) -> Vec<String> {
     archive.rules().iter().map(said).collect()
 }
 
-/// Everything an archive says about one key, without what it borrows from.
+/// The description of one key in an archive, without borrowed data.
 pub(crate) type Said = Result<Option<Description>, Damage>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -307,7 +308,7 @@ pub(crate) fn describe(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Descr
     })
 }
 
-/// What an archive of [`site`] says about every key, a path without an entry, and paths that get a
+/// Describes every key of an archive of [`site`], a path without an entry, and paths that get a
 /// fallback page.
 pub(crate) fn everything(archive: &Archive<'_>) -> Vec<Said> {
     let mut said: Vec<Said> = KEYS.iter().map(|key| look_up(archive, key)).collect();
@@ -324,7 +325,7 @@ pub(crate) fn everything_in(layout: &Layout, bytes: &[u8]) -> Vec<Said> {
     everything(&layout.view(bytes))
 }
 
-/// What `verify` says.
+/// Returns whether `verify` finds no damage.
 pub(crate) fn is_sound(bytes: &[u8]) -> bool {
     verify(bytes, &mut |_, _| {}).expect("opens").is_sound()
 }

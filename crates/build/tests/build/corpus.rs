@@ -1,12 +1,12 @@
-//! Corpora of the fuzzer, on the stable toolchain.
+//! Replays corpora of the fuzzer with the stable toolchain.
 
 use std::fs;
 use std::path::Path;
 
 use crate::{extract_law, import_law};
 
-/// Every input of a fuzz target, through what the target checks; some of them come to something,
-/// and some do not.
+/// Runs the check of a fuzz target with every stored input; some of them must be accepted, and some
+/// refused.
 #[track_caller]
 fn replay(target: &str, check: fn(&[u8]) -> bool) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);

@@ -1,4 +1,5 @@
-//! Archives become folders again: the same archive is built of them, and nothing else is touched.
+//! Archives are extracted to folders: the same archive can be built from a folder, and no other
+//! files are changed.
 
 use std::fs;
 use std::io::Cursor;
@@ -40,7 +41,7 @@ fn the_example_comes_back() {
         let out = Cursor::new(Vec::new());
         pinion_build::build(source, &options, out, &()).expect("an archive").out.into_inner()
     };
-    // A checkout may be younger than the time that tests run at.
+    // A checkout may be newer than the time at which tests run.
     let copy = Folder::new();
     copy_all(&example, &example, &copy);
     let bytes = build(copy.path());
@@ -62,7 +63,7 @@ fn copy_all(root: &Path, from: &Path, to: &Folder) {
     }
 }
 
-/// None, and two that differ.
+/// No time, and two that differ.
 const TIMES: [u64; 3] = [0, 1_000_000_000, 1_000_000_001];
 
 #[test]
@@ -129,8 +130,8 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// Pages for what is missing and of errors come back under another name of the same meaning.
-    /// So the archive may have another order, but it answers the same.
+    /// Fallback and error pages are extracted with an equivalent name. So the order in the archive
+    /// may change, but the responses are the same.
     #[test]
     fn any_special_pages_come_back(
         files in prop::collection::btree_map(
@@ -157,7 +158,7 @@ proptest! {
     }
 }
 
-/// The page for what is missing may have the content of a `404.html` and be another file.
+/// The fallback page may have the content of a `404.html` and be another file.
 #[test]
 fn a_page_for_what_is_missing_that_is_like_another_comes_back() {
     for (name, modified) in [("_404.txt", 1), ("_404.html", 2), ("_404.html", 1)] {
@@ -170,13 +171,13 @@ fn a_page_for_what_is_missing_that_is_like_another_comes_back() {
         extracted(&site.bytes, out.path(), false).expect("a folder");
         assert_eq!(built(&out).entries, site.entries, "{name} of {modified}");
     }
-    // The same file under both, with fields of one path.
+    // The same file has both keys, with fields of one path.
     let folder = Folder::with(&[("404.html", "missing")]);
     folder.file("_headers", "/404.html\n  Content-Type: a/b\n");
     comes_back(&folder);
 }
 
-/// An archive with one small page under each of these keys.
+/// Returns an archive with one small page at each of these keys.
 fn pages(keys: &[&[u8]]) -> Vec<u8> {
     let mut writer = Writer::new(Cursor::new(Vec::new())).expect("memory");
     let shared = NewShared {

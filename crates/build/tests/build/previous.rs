@@ -1,4 +1,4 @@
-//! Assets of earlier releases, whatever their archives hold.
+//! Assets of earlier releases, with any contents of their archives.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::previous_law;
 
-/// The corpus of the fuzzer, on the stable toolchain.
+/// Replays the corpus of the fuzzer with the stable toolchain.
 #[test]
 fn whatever_an_earlier_archive_holds() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/previous");

@@ -1,4 +1,4 @@
-//! Which files become resources.
+//! The selection of files that become resources.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -51,7 +51,7 @@ fn a_folder_below_itself_is_entered_once() {
     folder.link("a/self", ".");
     folder.link("root", folder.path());
     let site = built(&folder);
-    // `root` is the source itself, so it is above; `a/b/up` is `a`.
+    // `root` is the source itself, so it is an ancestor; `a/b/up` is `a`.
     assert_eq!(site.keys(), ["/a/b/x.css"]);
     let looped = |path: &str| Warning::FolderLoop(path.into());
     assert_eq!(site.summary.warnings, [looped("a/b/up"), looped("a/self"), looped("root")]);
@@ -114,7 +114,7 @@ fn paths_through_repeated_links_are_bounded() {
         let told = format!("links lead to the same folders by more than {REPEATED_FOLDERS_MAX}");
         assert!(error.to_string().contains(&told), "{error}");
     }
-    // As many as a site has now and then are followed.
+    // A usual number of links is followed.
     let folder = Folder::with(&[("shared/a/b/x.css", "x")]);
     for number in 0..300 {
         folder.link(&format!("v{number}/shared"), "../shared");
@@ -122,7 +122,7 @@ fn paths_through_repeated_links_are_bounded() {
     assert_eq!(built(&folder).keys().len(), 301);
 }
 
-/// Counts how often it is asked whether to give up, and does at some time.
+/// Counts the checks for cancellation, and cancels at one of them.
 struct GivesUp {
     asked: AtomicUsize,
     at: usize,
@@ -138,7 +138,7 @@ impl Progress for GivesUp {
     }
 }
 
-/// Between folders, and within one that has many names.
+/// The build is cancelled between folders, and within one that has many names.
 #[test]
 fn a_build_is_given_up_during_its_walk() {
     let folder = Folder::new();
@@ -188,13 +188,14 @@ fn everything_that_is_no_file_is_named() {
     assert_eq!(site.summary.problems.len(), 6);
 }
 
-/// Tests may run as root, who may read everything. But nobody can open a path that is too long: the
-/// folder below the link has one, although its own is short enough.
+/// Tests may run as root, which can read everything. But a path that is too long cannot be opened:
+/// the folder below the link has one, although its own path is short enough.
 #[test]
 fn unreadable_files_and_folders_are_named() {
     let folder = Folder::with(&[("good.css", "good")]);
     let name = "n".repeat(250);
-    // Below the system's 4096 bytes; above them together with the name of the link's folder.
+    // The path is below the system's limit of 4096 bytes, and above it together with the name of
+    // the link's folder.
     let deep = vec![name.as_str(); 16].join("/");
     let elsewhere = Folder::new();
     elsewhere.file(format!("{deep}/x.css"), "x");
@@ -229,7 +230,7 @@ fn an_empty_folder_is_a_site_without_pages() {
     assert_eq!(site.summary.folders, 3);
 }
 
-/// What Hugo makes of a tag, and what Emacs leaves behind.
+/// Names that Hugo makes of a tag, and that Emacs leaves behind.
 #[test]
 fn names_with_a_number_sign_are_published() {
     let folder = Folder::with(&[
@@ -269,7 +270,7 @@ fn names_that_are_left_out_can_be_asked_for() {
     };
     assert_eq!(paths(&site.summary.skipped), [".nojekyll", "main.lua~"]);
     assert_eq!(paths(&site.summary.special), ["b/d.priv.tmp"]);
-    // An archive of it becomes the same folder again, and says what it takes to build it.
+    // Extracting the archive gives the same folder again, and the flags for building it.
     let out = Folder::new();
     let layout = pinion_archive::Layout::open(&site.bytes).unwrap();
     let archive = layout.view(&site.bytes);
@@ -322,7 +323,7 @@ fn what_is_left_out_is_in_the_summary() {
     assert_eq!(paths(&site.summary.code), ["a/menu.dyn.html", "app.lua"]);
 }
 
-/// What was to stay private must not become public by a slip of the pen.
+/// A typing error in a pattern must not publish private files.
 #[test]
 fn a_pattern_that_leaves_nothing_out_is_told() {
     let folder = Folder::with(&[("drafts/a.html", ""), ("index.html", ""), ("x.psd", "")]);
@@ -339,12 +340,12 @@ fn a_bad_pattern_fails_before_anything_is_read() {
     assert!(matches!(built_with(&folder, &options), Err(BuildError::Glob { .. })));
 }
 
-/// A tree as it is put on the disk.
+/// A tree of files for the disk.
 #[derive(Clone, Debug)]
 enum Node {
     File,
     Folder(BTreeMap<&'static [u8], Node>),
-    /// To a folder outside with one file, `o`.
+    /// A link to a folder outside with one file, `o`.
     Link,
 }
 
@@ -392,7 +393,7 @@ fn put(folder: &Folder, outside: &Folder, prefix: &[u8], tree: &BTreeMap<&'stati
     }
 }
 
-/// The keys of the site: every path whose components all are part of it, sorted as a whole.
+/// Collects the keys of the site: every path whose components are all included, sorted as a whole.
 fn expected(prefix: &[u8], tree: &BTreeMap<&'static [u8], Node>, keys: &mut Vec<Vec<u8>>) {
     let left_out: [&[u8]; 5] = [b".git", b"x.log", b"y~", b"_HEADERS", b"m.priv.css"];
     for (name, node) in tree.iter().filter(|(name, _)| !left_out.contains(name)) {

@@ -1,4 +1,4 @@
-// Reads an array of texts from stdin and writes what Netlify's parsers make of each as a file:
+// Reads an array of texts from stdin and writes the result of Netlify's parsers for each as a file:
 // node netlify.mjs MODULES redirects|headers
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

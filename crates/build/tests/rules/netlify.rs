@@ -1,4 +1,4 @@
-//! The parsers that Netlify publishes, run by node (`tests/package.json` names their versions).
+//! The parsers that Netlify publishes, executed by node (`tests/package.json` has their versions).
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// What the parser says about each text as a file: `{rules, errors}`. Rules of `_headers` tell
-/// which of `paths` they match.
+/// Returns the result of the parser for each text as a file: `{rules, errors}`. Rules of `_headers`
+/// have the matching ones of `paths`.
 #[track_caller]
 pub(crate) fn parse(kind: &str, texts: &[String], paths: &[&str]) -> Vec<Value> {
     let modules = modules();
@@ -27,7 +27,8 @@ pub(crate) fn parse(kind: &str, texts: &[String], paths: &[&str]) -> Vec<Value> 
     results
 }
 
-/// Where `cargo xtask test --only needs` puts them: beside the folders of cargo's profiles.
+/// Returns the folder in which `cargo xtask test --only needs` installs them, beside the folders of
+/// cargo's profiles.
 fn modules() -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let target = test.ancestors().nth(3).expect("tests lie in target/PROFILE/deps");

@@ -1,5 +1,5 @@
-//! A small DNS server on loopback, over UDP and TCP, that says what a test wants. It has its own
-//! encoder (RFC 1035 §4.1), so that the resolver is not tested with itself.
+//! A small DNS server on loopback, over UDP and TCP, with responses that a test determines. It has
+//! its own encoder (RFC 1035 §4.1), so that the resolver is not tested with itself.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -26,10 +26,10 @@ pub(crate) struct Question {
     pub(crate) is_tcp: bool,
 }
 
-/// What the server does with a question.
+/// The reaction of the server to a question.
 pub(crate) enum Response {
     Message(Message),
-    /// Datagrams as they are; over TCP only the first one, with its length.
+    /// Datagrams that are sent unchanged; over TCP only the first one, with its length.
     Raw(Vec<Vec<u8>>),
     Silence,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Message {
     pub(crate) code: u8,
     pub(crate) is_truncated: bool,
     pub(crate) answers: Vec<Record>,
-    /// The SOA record of a negative response, by its TTL.
+    /// The TTL of the SOA record in a negative response.
     pub(crate) negative_ttl: Option<u32>,
 }
 
@@ -58,12 +58,12 @@ impl Message {
         Response::Message(Self { code, ..Self::default() })
     }
 
-    /// A response without answers that may be kept for a time (RFC 2308 §2).
+    /// Returns a response without answers that may be cached for a time (RFC 2308 §2).
     pub(crate) fn absent(code: u8, negative_ttl: u32) -> Response {
         Response::Message(Self { code, negative_ttl: Some(negative_ttl), ..Self::default() })
     }
 
-    /// The addresses of the family that is asked for.
+    /// Returns the addresses of the requested family.
     pub(crate) fn addresses(question: &Question, ttl: u32, addresses: &[&str]) -> Response {
         let records = addresses.iter().map(|text| Record::address(&question.name, ttl, text));
         let answers: Vec<Record> = records.filter(|record| record.kind == question.kind).collect();
@@ -73,7 +73,7 @@ impl Message {
 
     pub(crate) fn encode(&self, question: &Question) -> Vec<u8> {
         let mut bytes = question.id.to_be_bytes().to_vec();
-        // A response to a query that recursion was desired for, and is available.
+        // The flags of a response to a query with recursion desired and available.
         bytes.extend([0x81 | if self.is_truncated { 2 } else { 0 }, 0x80 | self.code]);
         let authorities = u16::from(self.negative_ttl.is_some());
         let answers = u16::try_from(self.answers.len()).expect("few records");
@@ -226,7 +226,7 @@ fn serve_tcp(
     });
 }
 
-/// Answers one question of a TCP connection, behind its length (RFC 1035 §4.2.2).
+/// Answers one question of a TCP connection, which has its length in front (RFC 1035 §4.2.2).
 fn exchange(
     mut stream: &TcpStream,
     answer: &(impl Fn(&[u8], bool) -> Vec<Vec<u8>> + ?Sized),
@@ -261,7 +261,7 @@ impl Gate {
     }
 }
 
-/// A server whose answers wait for its gate.
+/// Starts a server whose answers wait for its gate.
 pub(crate) fn gated() -> (DnsServer, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
     let inside = Arc::clone(&gate);

@@ -1,4 +1,4 @@
-//! A resolver with files of its own, and what a test reads of its answers.
+//! A resolver with files of its own, and the parts of its answers that tests check.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ impl Folder {
 
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
-        // Replaced as a whole, as system tools do it.
+        // The file is replaced as a whole, as system tools do.
         fs::write(self.0.join("new"), text).expect("a file");
         fs::rename(self.0.join("new"), &path).expect("a file");
         path

@@ -1,4 +1,5 @@
-//! Laws that need a run of their own: bad servers beside good ones, and the end in every stage.
+//! Laws that need a run of their own: failing servers together with good ones, and the end at every
+//! stage.
 
 use pinion_client::connection_pool::PoolSettings;
 use pinion_engine::backend::sim::{Faults, Random};
@@ -12,11 +13,11 @@ use crate::{CONNECTIONS_MAX, Run, content_of, each_seed};
 const SEEDS: u64 = 40;
 /// Requests to good servers in one run.
 const REQUESTS: u64 = 20;
-/// Simulated milliseconds within which all ends when nothing is wanted any more: what is left of a
-/// response may be read for a second.
+/// Simulated milliseconds within which everything ends when the application has closed all
+/// requests: the rest of a response may be read for a second.
 const END_MAX_MS: u64 = 3000;
 
-/// Servers whose responses come whatever else happens.
+/// Servers whose responses always arrive.
 const GOOD: [Behaviour; 9] = [
     Behaviour::Length,
     Behaviour::Chunked,
@@ -33,7 +34,8 @@ fn pool() -> PoolSettings {
     PoolSettings { connections_per_key_max: CONNECTIONS_MAX, ..PoolSettings::default() }
 }
 
-/// A kernel that is slow, short of everything and out of order, and breaks nothing by itself.
+/// Returns faults of a kernel that is slow, short of resources and out of order, but breaks no
+/// connection.
 fn slow_kernel(random: &mut Random) -> Faults {
     Faults { broken: 0, connect: 0, ..crate::faults(random) }
 }
@@ -47,7 +49,7 @@ fn good_beside_bad<const READINESS: bool>(seed: u64) {
     let mut asked = Vec::new();
     for number in 0..2 * REQUESTS {
         let behaviour = if number % 2 == 0 { *random.pick(&GOOD) } else { bad };
-        // The good ones are few enough for their pools, so that none waits for another.
+        // The good requests are few enough for their pools, so that none waits for another.
         let host = (number / 2) as u8 + 1;
         asked.push(if behaviour == bad {
             Asked::get(number, bad)
@@ -73,8 +75,7 @@ fn good_beside_bad<const READINESS: bool>(seed: u64) {
     }
 }
 
-/// Servers that refuse, hang, stop in the middle or send nonsense do not change what becomes of
-/// requests to others.
+/// Servers that refuse, hang, stop in the middle or send nonsense do not affect requests to others.
 #[test]
 fn faults_of_one_server_do_not_affect_the_others() {
     each_seed(SEEDS, |seed| {
@@ -83,12 +84,12 @@ fn faults_of_one_server_do_not_affect_the_others() {
     });
 }
 
-/// Lets requests to servers of one kind come so far, and ends them.
+/// Runs requests to servers of one kind for so many passes, and ends them.
 fn end_after<const READINESS: bool>(behaviour: Behaviour, passes: u64) {
     let mut random = Random::new(passes);
     let faults = slow_kernel(&mut random);
     let mut run = Run::<READINESS>::new(passes, Some(faults), pool());
-    // More than may have a connection, so that some wait.
+    // The requests exceed the limit of connections, so that some wait.
     for number in 0..CONNECTIONS_MAX as u64 + 2 {
         run.ask(Asked { behaviour, host: 1, ..Asked::draw(number, &mut random) });
     }
@@ -111,8 +112,7 @@ fn end_after<const READINESS: bool>(behaviour: Behaviour, passes: u64) {
     assert!(run.servers.keys().all(|client| run.network.is_closed(*client)));
 }
 
-/// Whatever stage requests are in when they end, neither a connection nor a timer nor a buffer is
-/// left of them.
+/// Whatever stage requests are at when they end, no connection, timer or buffer of them is left.
 #[test]
 fn the_end_in_every_stage_leaves_nothing_behind() {
     for behaviour in Behaviour::ALL {

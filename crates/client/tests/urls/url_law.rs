@@ -1,14 +1,13 @@
-//! Targets of connections against a second reader of URLs: what the fuzz target `client_url`
-//! checks. Two programs that read different hosts in one URL are how a check of URLs is evaded, so
-//! what is a target here has to be the same target for a reader of the URL Standard.
+//! Targets of connections compared with a second reader of URLs: the checks of the fuzz target
+//! `client_url`. Two programs that read different hosts in one URL make it possible to evade a
+//! check of URLs, so a target here must be the same as that of a reader of the URL Standard.
 
 use std::net::IpAddr;
 
 use pinion_client::address_policy::AddressPolicy;
 use pinion_client::target::{ConnectEndpoint, ConnectTarget};
 
-/// Panics when a URL is read in another way than the URL Standard has it. Returns whether it is a
-/// target.
+/// Panics if the result differs from that of the URL Standard. Returns whether the URL is a target.
 pub(crate) fn check(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let Ok((target, rest)) = ConnectTarget::from_url(text) else { return false };

@@ -1,5 +1,5 @@
-//! The same contract over HTTP/3: the handlers are those of HTTP/1, QUIC is quinn's, and what a
-//! client writes on its streams is written here.
+//! The same contract over HTTP/3: the handlers are those of HTTP/1, QUIC is quinn's, and the frames
+//! of the client are made here.
 
 mod closing;
 mod content;
@@ -26,7 +26,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::support::TestServer;
 
-/// What the servers of all tests show.
+/// The certificate of the servers of all tests.
 static CERTIFIED: LazyLock<CertifiedKey<KeyPair>> =
     LazyLock::new(|| generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate"));
 
@@ -36,7 +36,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     runtime.worker_threads(1).enable_all().build().expect("a runtime")
 });
 
-/// A listening address of QUIC.
+/// Binds a listener of QUIC and returns its address.
 pub(crate) fn listener(workers: usize) -> (QuicListener, SocketAddr) {
     let sockets = bind_udp((Ipv4Addr::LOCALHOST, 0).into(), workers).expect("bind");
     let address = local_address(&sockets[0]).expect("an address");
@@ -52,13 +52,14 @@ pub(crate) fn listener(workers: usize) -> (QuicListener, SocketAddr) {
     (QuicListener { sockets, settings, config }, address)
 }
 
-/// Waits, with a patience of ten seconds.
+/// Waits for a future, at most ten seconds.
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     let patient = async { tokio::time::timeout(Duration::from_secs(10), future).await };
     RUNTIME.block_on(patient).expect("in time")
 }
 
-/// Runs a future where connections are driven: what it does without waiting leaves together.
+/// Runs a future on the thread that drives connections: data that it sends without waiting is sent
+/// together.
 pub(crate) fn at_once<F>(future: F) -> F::Output
 where
     F: Future<Output: Send> + Send + 'static,
@@ -66,13 +67,13 @@ where
     wait(RUNTIME.spawn(future)).expect("no panic")
 }
 
-/// A frame (RFC 9114 §7.1) of less than 64 bytes.
+/// Returns a frame (RFC 9114 §7.1) of less than 64 bytes.
 pub(crate) fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     assert!(kind < 64 && payload.len() < 64, "integers of one byte");
     [&[kind, payload.len() as u8], payload].concat()
 }
 
-/// The head of a request, in literals and names of the static table (RFC 9204 §4.5).
+/// Returns the head of a request, with literals and names of the static table (RFC 9204 §4.5).
 pub(crate) fn head(method: u8, path: &str) -> Vec<u8> {
     let mut section = vec![0, 0, 0xc0 | method, 0xc0 | SCHEME, 0x50, 1, b'a', 0x51];
     section.push(path.len() as u8);
@@ -80,12 +81,12 @@ pub(crate) fn head(method: u8, path: &str) -> Vec<u8> {
     frame(0x1, &section)
 }
 
-/// Places in the static table (RFC 9204 §A).
+/// Indices in the static table (RFC 9204 §A).
 pub(crate) const GET: u8 = 17;
 pub(crate) const POST: u8 = 20;
 const SCHEME: u8 = 23;
 
-/// A client's handshake begins.
+/// Begins the handshake of a client.
 pub(crate) fn connecting(server: SocketAddr) -> (Endpoint, Connecting) {
     let mut roots = RootCertStore::empty();
     roots.add(CERTIFIED.cert.der().clone()).expect("a certificate");
@@ -123,14 +124,14 @@ impl Http3 {
         Http3 { connection, _endpoint: endpoint, _control: control }
     }
 
-    /// Opens a request stream and writes the first bytes of it.
+    /// Opens a request stream and writes its first bytes.
     pub(crate) fn open(&self, bytes: &[u8]) -> (SendStream, RecvStream) {
         let (mut sender, receiver) = wait(self.connection.open_bi()).expect("open");
         wait(sender.write_all(bytes)).expect("written");
         (sender, receiver)
     }
 
-    /// All that a path answers, in its frames.
+    /// Returns the whole response of a path, in its frames.
     pub(crate) fn get(&self, path: &str) -> Vec<u8> {
         let (mut sender, mut receiver) = self.open(&head(GET, path));
         sender.finish().expect("open");

@@ -30,7 +30,7 @@ use pinion_engine::server::Io;
 use pinion_engine::settings::WorkerSettings;
 use support::{BIG_BYTES, TestServer, big, connect, read_response};
 
-/// Every test runs over both system interfaces.
+/// Runs a test over both backends.
 pub(crate) fn on_both(test: impl Fn(TestServer)) {
     for io in [Io::Epoll, Io::Uring] {
         eprintln!("over {io:?}");
@@ -89,7 +89,7 @@ fn a_large_mapped_body_arrives_whole_even_to_a_slow_reader() {
         let (_, body) = read_response(&mut stream);
         assert_eq!(body.len(), BIG_BYTES);
         assert!(body == expected);
-        // Two at once, so that one waits behind the other.
+        // Two requests are sent at once, so that one waits for the other.
         stream.write_all(&b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2)).unwrap();
         assert!(read_response(&mut stream).1 == expected);
         assert!(read_response(&mut stream).1 == expected);
@@ -139,7 +139,8 @@ fn an_http_1_0_client_gets_a_stream_until_close() {
     });
 }
 
-/// The head of a request that waits with its two bytes of content until it is told to go on.
+/// Returns the head of a request that waits for `100 Continue` before it sends its two bytes of
+/// content.
 fn asking(path: &str) -> Vec<u8> {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
         .into_bytes()
@@ -154,7 +155,8 @@ fn continue_is_sent_only_when_the_body_is_wanted() {
         assert_eq!(head, "HTTP/1.1 100 Continue\r\n\r\n");
         stream.write_all(b"ok").unwrap();
         assert_eq!(read_response(&mut stream).1, b"ok");
-        // Refused without reading: no 100, and the connection ends (RFC 9110 §10.1.1).
+        // The request is refused without reading: there is no 100, and the connection ends (RFC
+        // 9110 §10.1.1).
         stream.write_all(&asking("/hello")).unwrap();
         let (head, _) = read_response(&mut stream);
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
@@ -237,7 +239,7 @@ fn patience_may_be_endless() {
         assert_eq!(read_response(&mut stream).1, b"at last\n");
         let mut stream = connect(server.raw);
         stream.write_all(b"patience").unwrap();
-        // Bytes that come together would be one word for the handler.
+        // Bytes that arrive together would be one event for the handler.
         std::thread::sleep(Duration::from_millis(50));
         stream.write_all(b" rewarded").unwrap();
         let mut echoed = [0; 9];
@@ -259,7 +261,7 @@ fn an_aborted_or_short_answer_never_looks_complete() {
     });
 }
 
-/// What was written goes out, and the end of the content does not.
+/// The written bytes are sent, and the end of the content is not.
 #[test]
 fn an_answer_that_is_cut_short_has_what_was_written() {
     on_both(|server| {
@@ -267,7 +269,7 @@ fn an_answer_that_is_cut_short_has_what_was_written() {
             let mut stream = server.connect();
             stream.write_all(request.as_bytes()).unwrap();
             let mut received = Vec::new();
-            // The connection ends as it does behind any last response.
+            // The connection ends as after any last response.
             stream.read_to_end(&mut received).unwrap();
             String::from_utf8(received).unwrap()
         };
@@ -276,7 +278,8 @@ fn an_answer_that_is_cut_short_has_what_was_written() {
         assert!(answer.ends_with("\r\n\r\nonly this, to be cut"), "{answer}");
         let answer = received("GET /cut-chunks HTTP/1.1\r\nHost: a\r\n\r\n");
         assert!(answer.ends_with("\r\n\r\nb\r\n, to be cut\r\n"), "{answer}");
-        // Where the end of the connection is the end of the content, it must not end so.
+        // If the end of the connection is the end of the content, it must not end in an orderly
+        // way.
         let mut stream = server.connect();
         stream.write_all(b"GET /cut-chunks HTTP/1.0\r\n\r\n").unwrap();
         let ended = stream.read_to_end(&mut Vec::new());
@@ -323,7 +326,7 @@ fn a_panic_leaves_the_connections_of_other_workers_alone() {
     for io in [Io::Epoll, Io::Uring] {
         let server = TestServer::start_workers(io, WorkerSettings::default(), 2);
         let hello = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
-        // So many that balance gives both workers some.
+        // So many connections that the kernel distributes some to both workers.
         let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
         for client in &mut clients {
             client.write_all(hello).unwrap();
@@ -386,14 +389,15 @@ fn an_upgraded_connection_and_a_raw_listener_are_byte_streams() {
     });
 }
 
-/// A request that waits hears that its client sends no more, and can still respond (RFC 9112 §9.6).
+/// A waiting request gets the event that its client sends no more, and can still respond (RFC 9112
+/// §9.6).
 #[test]
 fn an_exchange_hears_that_its_client_sends_no_more() {
     on_both(|server| {
         for request in [
             "GET /until-input-end HTTP/1.1\r\nHost: a\r\n\r\n",
             "GET /until-input-end HTTP/1.0\r\n\r\n",
-            // It begins when the end of what its client sends is known.
+            // The request begins when the end of its client's input is already known.
             "GET /posted HTTP/1.1\r\nHost: a\r\n\r\n\
              GET /until-input-end HTTP/1.1\r\nHost: a\r\n\r\n",
         ] {

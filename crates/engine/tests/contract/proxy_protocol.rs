@@ -1,4 +1,4 @@
-//! The header of the PROXY protocol on real sockets: the address that the application sees, and
+//! The header of the PROXY protocol over real sockets: the address that the application gets, and
 //! connections that break the rules of a listener.
 
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ const LINE: &[u8] = b"PROXY TCP4 192.0.2.1 192.0.2.2 5000 80\r\n";
 /// The same client in version 2.
 const BINARY: &[u8] =
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc0\0\x02\x02\x13\x88\0\x50";
-/// A proxy that speaks for itself.
+/// The header of a proxy's own connection.
 const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
 
 /// Responds with the address of the client, and whether the socket is a Unix socket.
@@ -101,10 +101,10 @@ fn on_both(sources: fn(Option<SocketAddr>) -> bool, test: impl Fn(&Served)) {
     }
 }
 
-/// What comes back until the connection ends, in whatever way.
+/// Returns all received bytes until the connection ends in any way.
 fn response(mut stream: impl Read + Write, parts: &[&[u8]]) -> String {
     for part in parts {
-        // The server may have ended it already.
+        // The server may already have closed it.
         let _ = stream.write_all(part);
     }
     let mut came = Vec::new();
@@ -177,7 +177,7 @@ fn a_trusted_proxy_without_a_header_is_cut_off_without_a_response() {
                 assert_eq!(response(connect(served.at), &[bytes]), "");
                 assert_eq!(response(served.unix(), &[bytes]), "");
             }
-            // One that ends before its header does.
+            // A connection that ends within its header.
             let mut stream = connect(served.at);
             stream.write_all(&LINE[..20]).expect("send");
             stream.shutdown(Shutdown::Write).expect("ended");
@@ -186,7 +186,7 @@ fn a_trusted_proxy_without_a_header_is_cut_off_without_a_response() {
     );
 }
 
-/// A header of anybody else is never believed: it is no request.
+/// The header of an untrusted peer is never used: it is no valid request.
 #[test]
 fn others_are_served_with_their_own_address_and_refused_with_a_header() {
     on_both(
@@ -207,7 +207,8 @@ fn others_are_served_with_their_own_address_and_refused_with_a_header() {
     );
 }
 
-/// One client more than fits is closed, and its place is free when another one of it has ended.
+/// A connection above the limit is closed, and its slot is free when another one of its client has
+/// ended.
 #[test]
 fn connections_are_counted_for_the_client_in_the_header() {
     for io in [Io::Epoll, Io::Uring] {
@@ -222,7 +223,7 @@ fn connections_are_counted_for_the_client_in_the_header() {
         for stream in &mut streams {
             assert!(read_response(stream).0.starts_with("HTTP/1.1 200 "));
         }
-        // Connections that have not told their client count for nobody.
+        // Connections without a header count for no client.
         let silent: Vec<TcpStream> = (0..4).map(|_| connect(served.at)).collect();
         assert_eq!(response(open(BINARY), &[]), "", "over {io:?}");
         drop(streams);

@@ -1,4 +1,4 @@
-//! What handlers hear when the server stops.
+//! The events of handlers when the server stops.
 
 use std::io::{Read, Write};
 use std::sync::mpsc::TryRecvError;
@@ -41,7 +41,7 @@ fn what_begins_when_the_server_stops_can_ask() {
         let mut stream = server.connect();
         stream.write_all(get).unwrap();
         assert_eq!(read_response(&mut stream).1, b"serving\n");
-        // A newcomer has a moment to speak.
+        // A new connection has some time to send its request.
         let mut newcomer = server.connect();
         while server.control.connections() < 2 {
             std::thread::yield_now();

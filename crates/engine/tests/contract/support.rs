@@ -31,24 +31,24 @@ use crate::ends::OpenExchanges;
 use crate::http3;
 pub(crate) use crate::plain::{connect, read_response};
 
-/// Bytes of the file behind `/big`.
+/// Bytes of the file of `/big`.
 pub(crate) const BIG_BYTES: usize = 3 * 1024 * 1024 + 17;
 
 /// Bytes of content that `/upload` allows.
 pub(crate) const UPLOAD_MAX_BYTES: u64 = 3 << 20;
 
-/// The content of `/big`.
+/// Returns the content of `/big`.
 pub(crate) fn big() -> Vec<u8> {
     (0..BIG_BYTES).map(|at| (at / 7 % 251) as u8).collect()
 }
 
-/// The content of `/coded`, which is compressed as it goes out.
+/// The content of `/coded`, which is compressed while it is sent.
 pub(crate) const CODED: &[u8] = &[b'c'; 5000];
 
-/// What many answers share.
+/// The shared bytes of many responses.
 pub(crate) const SHARED: Bytes = Bytes::from_static(b"shared");
 
-/// A file in memory.
+/// Creates a file in memory.
 fn memfd(content: &[u8]) -> File {
     let memfd = rustix::fs::memfd_create("content", rustix::fs::MemfdFlags::CLOEXEC);
     let mut file = File::from(memfd.expect("memfd"));
@@ -56,7 +56,7 @@ fn memfd(content: &[u8]) -> File {
     file
 }
 
-/// What a test handler does with its exchange.
+/// The state of a test handler for its exchange.
 #[derive(Default)]
 enum Job {
     #[default]
@@ -65,7 +65,7 @@ enum Job {
     Fill(u64),
     /// Counts content.
     Count(u64),
-    /// Wants the content once a thread has posted.
+    /// Wants the content after a posted message.
     Later {
         max: u64,
     },
@@ -75,7 +75,7 @@ enum Job {
     UntilInputEnd,
 }
 
-/// Handlers for tests; what each does is kept by the address of its exchange.
+/// The handlers of the tests; their states are stored by the addresses of their exchanges.
 pub(crate) struct Handlers {
     poster: Poster,
     big: Arc<Mapping>,
@@ -151,7 +151,7 @@ impl Handlers {
             }
             b"/forever" => exchange.wait(None),
             b"/panic" => {
-                // Others connect meanwhile.
+                // Other clients connect meanwhile.
                 std::thread::sleep(Duration::from_millis(100));
                 panic!("a handler panics");
             }
@@ -159,7 +159,7 @@ impl Handlers {
         }
     }
 
-    /// Handlers with an answer that is complete.
+    /// Handles paths with a complete response.
     fn answer_at_once(&self, path: &[u8], exchange: &mut Exchange<'_>) {
         match path {
             b"/hello" => exchange.prepared(&answer(b"hello world!\n"), None),
@@ -184,7 +184,7 @@ impl Handlers {
         }
     }
 
-    /// Handlers whose answer is not what they announced, or cannot be.
+    /// Handles paths whose response differs from its announcement, or is invalid.
     fn write_wrongly(&mut self, path: &[u8], exchange: &mut Exchange<'_>) {
         exchange.wait(None);
         let length = match path {
@@ -219,7 +219,7 @@ impl Handlers {
         assert_eq!(room, ContentRoom::Gone);
     }
 
-    /// Handlers that write files and shared bytes.
+    /// Handles paths that send files and shared bytes.
     fn write_pieces(&mut self, path: &[u8], exchange: &mut Exchange<'_>) {
         let none = || std::iter::empty::<Field<'_>>();
         exchange.wait(None);
@@ -239,13 +239,13 @@ impl Handlers {
         if path == b"/pieces" {
             return exchange.end(none());
         }
-        // It is as long as was promised while the promise is made.
+        // The file still has the promised length when the head is written.
         if path == b"/shrinks" {
             file.set_len(BIG_BYTES as u64 - 1).expect("a file of ours");
         }
     }
 
-    /// Handlers that count the content they get.
+    /// Handles paths that count the received content.
     fn begin_counting(&mut self, path: &[u8], exchange: &mut Exchange<'_>) {
         *self.job(exchange) = Job::Count(0);
         exchange.wait(None);
@@ -272,7 +272,7 @@ impl Handlers {
         exchange.want(1000);
     }
 
-    /// The count goes out in chunks, with the trailers that came in.
+    /// Sends the count in chunks, with the received trailers.
     fn body_end(&mut self, trailers: &Fields<'_>, exchange: &mut Exchange<'_>) {
         if let Job::Count(count) = self.job(exchange) {
             let text = format!("{count} bytes");
@@ -359,7 +359,7 @@ impl App for Handlers {
                     exchange.end(std::iter::empty::<Field<'_>>());
                 }
             }
-            // The engine answers.
+            // The engine responds.
             Event::Refused(_) => {}
             Event::Gone(why) => {
                 let _ = self.gone.send(why);
@@ -430,19 +430,19 @@ impl App for Handlers {
 
 /// A server that stops when it is dropped.
 pub(crate) struct TestServer {
-    /// Where it speaks HTTP.
+    /// The address of the HTTP listener.
     pub(crate) http: SocketAddr,
-    /// Where it speaks bytes.
+    /// The address of the byte stream listener.
     pub(crate) raw: SocketAddr,
-    /// Where it speaks QUIC.
+    /// The address of the QUIC listener.
     pub(crate) quic: SocketAddr,
-    /// Ends it.
+    /// Stops the server.
     pub(crate) control: Control,
-    /// Why exchanges ended early.
+    /// The causes of exchanges that ended early.
     pub(crate) gone: std::sync::mpsc::Receiver<Gone>,
-    /// Connections that ended for the work their clients made.
+    /// Connections that were closed as floods.
     pub(crate) floods: std::sync::mpsc::Receiver<Address>,
-    /// Where exchanges wait that were asked to, in the order of their requests.
+    /// The addresses of waiting exchanges, in the order of their requests.
     pub(crate) waiting: std::sync::mpsc::Receiver<Address>,
     poster: Poster,
     thread: Option<JoinHandle<()>>,
@@ -460,7 +460,7 @@ impl TestServer {
         Self::start_on(io, settings, workers, Arc::new(http))
     }
 
-    /// Starts workers on `io` that speak HTTP on a socket.
+    /// Starts workers on `io` with this socket for HTTP.
     pub(crate) fn start_on(
         io: Io,
         settings: WorkerSettings,
@@ -509,12 +509,12 @@ impl TestServer {
         }
     }
 
-    /// A connection to the HTTP listener.
+    /// Connects to the HTTP listener.
     pub(crate) fn connect(&self) -> TcpStream {
         connect(self.http)
     }
 
-    /// Where the next exchange waits that was asked to.
+    /// Returns the address of the next waiting exchange.
     pub(crate) fn next_waiting(&self) -> Address {
         self.waiting.recv_timeout(Duration::from_secs(10)).expect("an exchange that waits")
     }
@@ -524,7 +524,7 @@ impl TestServer {
         self.poster.post(to, Box::new(text)).expect("room in the inbox");
     }
 
-    /// Sends bytes on a fresh connection, ends our side and reads until the server closes.
+    /// Sends bytes on a new connection, ends the sending side and reads until the server closes.
     pub(crate) fn exchange(&self, request: &[u8]) -> Vec<u8> {
         let mut stream = self.connect();
         stream.write_all(request).expect("send");

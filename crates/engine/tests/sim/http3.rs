@@ -1,6 +1,6 @@
 //! A simulated client of HTTP/3: several requests at once, content in pieces, small windows,
-//! streams that are reset or stopped, another address, and every manner of leaving. The
-//! [strict client](client) checks each frame; the model of `ask` says what each stream must get.
+//! streams that are reset or stopped, another address, and every way to leave. The [strict
+//! client](client) checks each frame; the model of `ask` has the expected response of each stream.
 
 pub(crate) mod client;
 mod stories;
@@ -22,47 +22,48 @@ use crate::http2::request;
 use crate::scenario::pace;
 use client::{Client, End, INTERNAL_ERROR, NO_ERROR, transport};
 
-/// When content comes that never does.
+/// A time for content that is never reached.
 const NEVER_MS: u64 = u64::MAX;
-/// How often a client sends a PING that has nothing else to send and whose address changes.
+/// The interval of PINGs of a client that has nothing else to send and whose address changes.
 const KEEP_ALIVE_MS: u64 = 1_000;
-/// Milliseconds after which a connection is closed whose client goes on with QUIC and does nothing
-/// else: what it may be waited for, one after the other.
+/// Milliseconds after which a connection is closed whose client only keeps QUIC alive: the sum of
+/// all deadlines that can follow each other.
 const SILENCE_MS: u64 =
     HEAD_TIMEOUT_MS + BODY_TIMEOUT_MS + 2 * SEND_STALL_MS + WINDOW_STALL_MS + IDLE_TIMEOUT_MS;
 /// Milliseconds after which a connection is closed whose client has vanished: the timeout of QUIC,
 /// which begins anew with the first PING, and the time for which QUIC keeps a closed connection.
 const VANISHED_MS: u64 = 2 * IDLE_TIMEOUT_MS;
 
-/// What a client does.
+/// The behaviour of a client.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) starts_after_ms: u64,
-    /// No chance loses or damages its datagrams.
+    /// Whether its datagrams are neither lost nor damaged.
     pub(crate) protected: bool,
-    /// Decides what is random in its QUIC.
+    /// The seed and the settings of its QUIC.
     pub(crate) quic: SimulatedClient,
     pub(crate) requests: Vec<Request>,
     /// Requests that are open at once.
     pub(crate) at_once: usize,
-    /// Sends content a byte at a time, each so many milliseconds after the last, and goes on behind
-    /// the response; with [`NEVER_MS`] none of it.
+    /// Sends content byte by byte with so many milliseconds between them, and continues after the
+    /// response; with [`NEVER_MS`] none of it.
     pub(crate) content_gap_ms: Option<u64>,
     /// Bytes that the server may send on a stream before they are read.
     pub(crate) window_bytes: u32,
-    /// Resets, and stops, one in so many thousand of the streams it looks at.
+    /// Resets per thousand checks of a stream; likewise for stops.
     pub(crate) resets_per_mille: u32,
     pub(crate) stops_per_mille: u32,
-    /// Milliseconds after which it has another address, if ever.
+    /// Milliseconds after which its address changes, if ever.
     pub(crate) rebinds_after_ms: Option<u64>,
     pub(crate) pace: Pace,
     pub(crate) ending: Ending,
-    /// Whatever it does, its connection is closed so many milliseconds after it has begun.
+    /// The connection must be closed so many milliseconds after its begin, whatever the client
+    /// does.
     pub(crate) closed_within_ms: Option<u64>,
 }
 
 impl Plan {
-    /// A plan of chance.
+    /// Returns a random plan.
     pub(crate) fn draw(random: &mut Random, id: u64) -> Plan {
         let pace = pace(random);
         let requests = (0..random.between(1, 12)).map(|n| request(random, id + n)).collect();
@@ -95,7 +96,7 @@ impl Plan {
         }
     }
 
-    /// A client that behaves, and whose datagrams all arrive.
+    /// Returns a client that behaves well, and whose datagrams all arrive.
     pub(crate) fn canary(random: &mut Random, id: u64) -> Plan {
         Plan {
             protected: true,
@@ -113,49 +114,49 @@ struct Asked {
     stream: u64,
     request: usize,
     asked_at_ms: u64,
-    /// When the next of its content comes.
+    /// The time of its next content.
     content_at_ms: u64,
     /// Bytes of its content that were sent.
     sent: usize,
     expected: Expected,
-    /// Bytes of the response's content that were held against it.
+    /// Bytes of the response's content that were compared already.
     checked: usize,
-    /// The date of the response was looked at.
+    /// Whether the date of the response was checked.
     is_dated: bool,
 }
 
-/// What the run says about the laws that hold for a client.
+/// Parameters of a run for the laws of a client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expectations {
-    /// Nothing but the client keeps a response from it.
+    /// Whether a response can be missing only because of the client.
     pub(crate) calm: bool,
-    /// Datagrams may be lost so often that a deadline passes.
+    /// Whether datagrams may be lost so often that a deadline passes.
     pub(crate) lossy: bool,
 }
 
 /// A client in a run.
 pub(crate) struct Actor {
     pub(crate) plan: Plan,
-    /// Until when its pace makes it wait.
+    /// The end of the pause between its actions.
     next_ms: Option<u64>,
-    /// When QUIC has to act, in milliseconds.
+    /// The time of the next action of QUIC, in milliseconds.
     quic_at_ms: Option<u64>,
     rebinds_at_ms: Option<u64>,
-    /// When content comes that does not yet.
+    /// The time at which delayed content arrives.
     content_at_ms: Option<u64>,
-    /// When it has begun to connect, and when its connection ended.
+    /// The times of the begin and the end of its connection.
     began_at_ms: u64,
     lost_at_ms: Option<u64>,
     client: Option<Client>,
-    /// From where it has connected.
+    /// The address from which it has connected.
     pub(crate) address: Option<SocketAddr>,
     asked: Vec<Asked>,
     sent_bytes: usize,
     read_bytes: usize,
     acted_at_ms: u64,
-    /// Nothing was left to be read when it last looked.
+    /// Whether there was nothing left to read at its last read.
     has_read: bool,
-    /// It has closed its connection, and goes on with QUIC for a while.
+    /// Whether it has closed its connection, and continues with QUIC for a while.
     is_closing: bool,
     is_gone: bool,
     is_frozen: bool,
@@ -184,7 +185,7 @@ impl Actor {
         }
     }
 
-    /// When it does something by itself.
+    /// Returns the time of its next action without an event.
     pub(crate) fn wakes_at_ms(&self, network: &Network) -> Option<u64> {
         if self.is_gone || self.is_frozen {
             return None;
@@ -194,10 +195,10 @@ impl Actor {
         all.into_iter().flatten().min()
     }
 
-    /// Does what it can do now. QUIC acts at once, and the client as its pace says.
+    /// Performs the actions that are possible now. QUIC acts at once, and the client at its pace.
     ///
     /// # Errors
-    /// The law that the server broke.
+    /// Returns the law that the server broke.
     pub(crate) fn act(&mut self, network: &Network, random: &mut Random) -> Result<(), String> {
         let now_ms = network.now().monotonic_ms;
         if self.is_gone || self.is_frozen {
@@ -223,8 +224,8 @@ impl Actor {
         let idle = Duration::from_millis(IDLE_TIMEOUT_MS);
         let mut transport = transport(*window_bytes, idle);
         if self.plan.rebinds_after_ms.is_some() {
-            // A server learns of a new address by what comes from there: from a client that only
-            // waits, nothing else would (RFC 9000 §10.1.2).
+            // A server learns of a new address by datagrams from it: a client that only waits would
+            // send none (RFC 9000 §10.1.2).
             transport.keep_alive_interval(Some(Duration::from_millis(KEEP_ALIVE_MS)));
         }
         let mut client = Client::connect(network, peer, quic, transport);
@@ -292,7 +293,7 @@ impl Actor {
         Ok(count > 0)
     }
 
-    /// Holds what has come against the model.
+    /// Compares the received data with the model.
     fn look(&mut self, client: &Client, network: &Network) -> Result<(), String> {
         for asked in &mut self.asked {
             let request = &self.plan.requests[asked.request];
@@ -308,7 +309,8 @@ impl Actor {
                 }
             }
             if stream.status.is_some_and(|status| status != expected.status) {
-                // A page of the engine; whether it may say that is looked at in the end.
+                // The response is a page of the engine; the end of the run checks whether it is
+                // allowed.
                 continue;
             }
             let new = &stream.content[asked.checked..];
@@ -332,7 +334,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Begins requests while fewer are open than the plan says.
+    /// Begins requests while fewer are open than in the plan.
     fn ask(&mut self, client: &mut Client, network: &Network, random: &mut Random) {
         let is_leaving = !client.goaways.is_empty();
         let now_ms = network.now().monotonic_ms;
@@ -373,7 +375,7 @@ impl Actor {
         }
     }
 
-    /// Resets some streams, and wants no more of some responses.
+    /// Resets some streams, and stops some responses.
     fn end_some(&self, client: &mut Client, random: &mut Random) {
         for asked in &self.asked {
             if client.streams[&asked.stream].end.is_some() {
@@ -387,7 +389,7 @@ impl Actor {
         }
     }
 
-    /// A piece of content on each stream that has some left.
+    /// Sends a piece of content on each stream that has some left.
     fn send_content(&mut self, client: &mut Client, now_ms: u64, random: &mut Random) {
         for asked in &mut self.asked {
             let request = &self.plan.requests[asked.request];
@@ -428,7 +430,7 @@ impl Actor {
         most.min(self.plan.pace.send_bytes)
     }
 
-    /// All requests have been made, or no more can be, and have their responses.
+    /// Returns whether all possible requests were sent and have their responses.
     fn is_done(&self, client: &Client) -> bool {
         let is_leaving = !client.goaways.is_empty();
         let has_asked = self.asked.len() == self.plan.requests.len() || is_leaving;
@@ -437,8 +439,8 @@ impl Actor {
 
     fn leave_if_done(&mut self, client: &mut Client, network: &Network) {
         if self.is_closing || client.lost.is_some() {
-            // QUIC goes on until it may forget the connection (RFC 9000 §10.2), and what it has
-            // received is read.
+            // QUIC continues until it may forget the connection (RFC 9000 §10.2), and all received
+            // data is read.
             let has_read = self.is_closing || self.has_read || !client.is_connected();
             if client.is_over() && has_read {
                 self.is_gone = true;
@@ -467,22 +469,22 @@ impl Actor {
         self.is_closing = true;
     }
 
-    /// Whether it will do nothing more by itself that the run should wait for.
+    /// Returns whether it has no further actions that the run should wait for.
     pub(crate) fn is_over(&self) -> bool {
         self.is_gone || self.client.is_some() && !self.plan.ending.is_fair()
     }
 
-    /// Responses that came whole.
+    /// Returns the number of complete responses.
     pub(crate) fn whole(&self) -> u64 {
         let Some(client) = &self.client else { return 0 };
         let whole = |asked: &&Asked| client.streams[&asked.stream].end == Some(End::Whole);
         self.asked.iter().filter(whole).count() as u64
     }
 
-    /// Whether the server has kept its connection for too long; it has it still.
+    /// Checks whether the server has kept its connection for too long.
     ///
     /// # Errors
-    /// For how long.
+    /// Returns for how long.
     pub(crate) fn check_silence(&self, network: &Network, slack_ms: u64) -> Result<(), String> {
         let has_vanished = self.is_gone || self.is_frozen || self.is_closing;
         let most_ms = if has_vanished { VANISHED_MS } else { SILENCE_MS };
@@ -493,10 +495,10 @@ impl Actor {
         Ok(())
     }
 
-    /// The laws over a whole run.
+    /// Checks the laws over a whole run.
     ///
     /// # Errors
-    /// The law that was broken.
+    /// Returns the law that was broken.
     pub(crate) fn check(&self, expectations: Expectations) -> Result<(), String> {
         let Some(client) = &self.client else { return Ok(()) };
         let open_ms = self.lost_at_ms.map(|at| at - self.began_at_ms);
@@ -541,7 +543,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Where it is, for a message.
+    /// Describes the state, for a message.
     pub(crate) fn state(&self) -> String {
         let Some(client) = &self.client else { return "\n  HTTP/3, not begun".to_owned() };
         let open = self.asked.iter().filter(|asked| {
@@ -563,7 +565,7 @@ impl Actor {
     }
 }
 
-/// All requests have their responses that the server looks at.
+/// Returns whether all requests that the server accepts have their responses.
 fn is_answered(client: &Client) -> bool {
     let is_over =
         |(id, stream): (&u64, &client::Stream)| stream.end.is_some() || !client.is_accepted(*id);

@@ -1,15 +1,13 @@
-//! The laws of a gateway, checked when a run is over.
+//! The laws of a gateway, checked at the end of a run.
 //!
-//! 1. A client gets the response that its upstream server has sent, the whole of it; or a response
-//!    of the gateway itself, if nothing was passed on; or a response that shows that it is not
-//!    whole, because its connection is reset in the middle. It never gets a response that looks
-//!    whole and is another one.
-//! 2. A request is sent once, unless it is safe and has no content, and no byte of a response has
-//!    come.
-//! 3. A server gets the request of the client, the whole of it, or one that shows that it is not
-//!    whole.
+//! 1. A client gets the complete response of its upstream server; or a response of the gateway
+//!    itself, if nothing was forwarded; or a visibly incomplete response, because its connection is
+//!    reset in the middle. It never gets another response that looks complete.
+//! 2. A request is sent once, unless it is safe and without content, and no byte of a response has
+//!    arrived.
+//! 3. A server gets the complete request of the client, or one that is visibly incomplete.
 //! 4. A client whose servers do not fail gets its responses, whatever happens to the others.
-//! 5. A server is left out exactly if a request has failed because of it.
+//! 5. A server is out of use exactly if a request has failed because of it.
 
 use pinion_engine::backend::sim::Read;
 use pinion_gateway::proxy::Ended;
@@ -21,17 +19,17 @@ use crate::records::Spoken;
 use crate::run::{FAILING, HEALTHY, Report};
 use crate::upstream::{Attempt, Way};
 
-/// Bytes of a message that a complaint shows.
+/// Bytes of a message that an error shows.
 const SHOWN_BYTES: usize = 300;
 
-/// An attempt, and the server that it was made with.
+/// An attempt, and its server.
 type Tried<'r> = (usize, &'r Attempt);
 
-/// Checks a run. `is_exact` says that the kernel has broken nothing by itself, so that everything
-/// that happens has its reason in what a server or a client did.
+/// Checks a run. `is_exact` says that the kernel has caused no faults, so that every event has its
+/// reason in the behaviour of a server or a client.
 ///
 /// # Errors
-/// The law that was broken.
+/// Returns the law that was broken.
 pub(crate) fn check(report: &Report, is_exact: bool) -> Result<(), String> {
     for (request, outcome) in report.results() {
         let tried = tried(report, request);
@@ -47,10 +45,10 @@ pub(crate) fn check(report: &Report, is_exact: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks which servers are left out, if one client alone has sent requests to those that fail.
+/// Checks which servers are out of use, if only one client has sent requests to the failing ones.
 ///
 /// # Errors
-/// Others are.
+/// Returns an error if they differ from the expected ones.
 pub(crate) fn check_health(report: &Report) -> Result<(), String> {
     let mut out = vec![false; report.out.len()];
     for (request, _) in report.clients.iter().flat_map(Actor::results) {
@@ -60,30 +58,30 @@ pub(crate) fn check_health(report: &Report) -> Result<(), String> {
         let is_open = |response: Reading| response.has_all_content && response.end.is_none();
         let has_gone = matches!(ended, Some(Ended::Gone { .. }));
         if has_gone && tried.last().is_some_and(|(_, attempt)| is_open(attempt.response())) {
-            // The client had all content and has left while the application failed: it depends on
-            // the order of the two whether the request has failed.
+            // The client had all content and has disconnected while the application failed: the
+            // order of the two events determines whether the request has failed.
             return Ok(());
         }
         for (index, (server, _)) in tried.iter().enumerate() {
             let is_last = index + 1 == tried.len();
-            // A kept connection that was dead says nothing about its server.
+            // A closed kept connection says nothing about its server.
             let is_kept = tried.get(index + 1).is_some_and(|(next, _)| next == server);
             if let Some(out) = out.get_mut(*server).filter(|_| !is_kept) {
-                // A request that succeeds brings a server back.
+                // A successful request makes a server usable again.
                 *out = !is_last || has_failed;
             }
         }
     }
-    // One server alone is used whatever happens.
+    // A single server is always used.
     if report.out.len() > 1 && out != report.out {
         return Err(format!("servers that are out: {:?}, and not {out:?}", report.out));
     }
     Ok(())
 }
 
-/// Whether the response before this one was aborted although its client had all of it, as that of
-/// an application that dies between its content and its end: then the connection is cut on which
-/// the client has sent this request already.
+/// Returns whether the response before this one was aborted although its client had all of it, for
+/// example because an application ended between its content and its end: then the connection is
+/// closed on which the client has sent this request already.
 fn is_behind_aborted(report: &Report, request: &Request) -> bool {
     let is_cut = |results: Vec<(&Request, &Outcome)>| {
         results.windows(2).any(|pair| {
@@ -116,7 +114,7 @@ fn tried<'r>(report: &'r Report, request: &Request) -> Vec<Tried<'r>> {
     attempts
 }
 
-/// Returns what a client has, and what its servers had and have sent.
+/// Describes the data of a client, and the input and output of its servers.
 fn shown(outcome: &Outcome, tried: &[Tried<'_>]) -> String {
     let mut lines = format!("{outcome:?}");
     for (server, attempt) in tried {
@@ -152,7 +150,7 @@ fn check_attempts(
     Ok(())
 }
 
-/// The request that has reached a server.
+/// Checks the request that has reached a server.
 fn check_request(
     request: &Request,
     outcome: &Outcome,
@@ -217,7 +215,7 @@ fn check_outcome(
     if outcome.has_left {
         return Ok(());
     }
-    // RFC 9112, section 8: a response that says where it ends is visibly not whole.
+    // RFC 9112, section 8: a response with framing is visibly incomplete.
     let is_framed = |message: &Message| {
         let names = ["Content-Length", "Transfer-Encoding"];
         names.iter().any(|name| message.field(name).is_some())
@@ -240,7 +238,7 @@ fn check_outcome(
     Ok(())
 }
 
-/// A response of the gateway itself.
+/// Checks a response of the gateway itself.
 fn check_own(own: &Message, last: Option<&Attempt>, is_exact: bool) -> Result<(), String> {
     let status = own.status();
     if !is_exact {
@@ -262,7 +260,7 @@ fn check_own(own: &Message, last: Option<&Attempt>, is_exact: bool) -> Result<()
 fn check_interims(request: &Request, outcome: &Outcome, last: &Attempt) -> Result<(), String> {
     let meant = last.response().interims;
     let link = |one: &Message| {
-        // That of HTTP/2 counts them.
+        // The client of HTTP/2 only counts them.
         let value = if request.is_http2 { None } else { one.field("Link") };
         value.map(str::to_owned)
     };
@@ -277,7 +275,7 @@ fn check_interims(request: &Request, outcome: &Outcome, last: &Attempt) -> Resul
     if is_right { Ok(()) } else { Err(format!("interim responses {came:?}, and not {passed:?}")) }
 }
 
-/// What has come of the final response.
+/// Checks the received part of the final response.
 fn check_message(
     request: &Request,
     outcome: &Outcome,
@@ -313,7 +311,7 @@ fn check_message(
     Ok(())
 }
 
-/// Whether lines of fields are the same; their names are in lower case in HTTP/2.
+/// Returns whether field lines are the same; their names are in lower case in HTTP/2.
 fn are_same(one: &[FieldLine], two: &[FieldLine]) -> bool {
     let is_same = |((name, value), (other, same)): (&FieldLine, &FieldLine)| {
         name.eq_ignore_ascii_case(other) && value == same
@@ -321,7 +319,7 @@ fn are_same(one: &[FieldLine], two: &[FieldLine]) -> bool {
     one.len() == two.len() && one.iter().zip(two).all(is_same)
 }
 
-/// What the gateway says about the end of a request fits what the client has.
+/// Checks that the gateway's record of the end of a request agrees with the client's data.
 fn check_end(
     report: &Report,
     request: &Request,
@@ -350,7 +348,7 @@ fn check_end(
 /// Checks that the requests to the server that does not fail have their responses.
 ///
 /// # Errors
-/// One has not.
+/// Returns a request without one.
 pub(crate) fn check_healthy(report: &Report) -> Result<(), String> {
     for (request, outcome) in report.results() {
         let is_answered = outcome.reading.end.is_some()

@@ -1,12 +1,12 @@
-//! A reader of HTTP/1 messages (RFC 9112) that is as simple as it can be. It says what bytes mean
-//! for clients and for servers, and has nothing in common with the parsers of the gateway.
+//! A reader of HTTP/1 messages (RFC 9112) that is as simple as possible. It returns the meaning of
+//! bytes for clients and for servers, and shares no code with the parsers of the gateway.
 
 use std::fmt;
 
 /// A field name and its value.
 pub(crate) type FieldLine = (String, String);
 
-/// A head, and what is known of what follows it.
+/// A head, and the data after it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) start: String,
@@ -49,18 +49,18 @@ impl Message {
 pub(crate) struct Reading {
     /// Responses with a status of 1xx.
     pub(crate) interims: Vec<Message>,
-    /// The head, with as much content as there is.
+    /// The head, with as much content as has arrived.
     pub(crate) message: Option<Message>,
-    /// Where the message ends, if it is whole.
+    /// The end of the message, if it is complete.
     pub(crate) end: Option<usize>,
-    /// All content is there that the head announces, or there is none: for a client of HTTP it is
-    /// whole, also if its server has not said that it ends.
+    /// Whether all announced content has arrived, or there is none: for a client of HTTP the
+    /// message is complete, even if its server has not sent the end.
     pub(crate) has_all_content: bool,
-    /// It is malformed.
+    /// Whether it is malformed.
     pub(crate) is_malformed: bool,
 }
 
-/// What follows a head.
+/// The framing of the data after a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Length(usize),
@@ -69,7 +69,7 @@ enum Framing {
     UntilEnd,
 }
 
-/// Reads a response. `has_ended` says that the connection has ended in an orderly way.
+/// Reads a response. `has_ended` says whether the connection has ended in an orderly way.
 pub(crate) fn read_response(bytes: &[u8], method: &str, has_ended: bool) -> Reading {
     let mut reading = Reading::default();
     let mut at = 0;
@@ -112,13 +112,13 @@ pub(crate) fn read_request(bytes: &[u8]) -> Reading {
     }
 }
 
-/// Returns a line and where the next one begins.
+/// Returns a line and the offset of the next one.
 fn line(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
     Some((&bytes[..end], end + 2))
 }
 
-/// Reads lines of fields up to the empty one.
+/// Reads field lines up to the empty one.
 fn read_fields(bytes: &[u8]) -> Result<Option<(Vec<FieldLine>, usize)>, ()> {
     let (mut fields, mut at) = (Vec::new(), 0);
     while let Some((text, used)) = line(&bytes[at..]) {

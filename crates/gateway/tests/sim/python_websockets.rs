@@ -13,13 +13,13 @@ use crate::python_worker::{
 const REQUEST: &[u8] = b"GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-/// Passes within which everything that can happen has happened.
+/// Passes within which all possible events have happened.
 const PASSES: usize = 20;
-/// Content that a process may send before the server gives it room.
+/// The initial window of the content of a process.
 const INITIAL_ROOM_BYTES: usize = 256 * 1024;
-/// Messages that together have that much, each with its byte of flags.
+/// Messages that fill it together, each with its byte of flags.
 const MESSAGES: usize = 16;
-/// After so long without a sign of the client a ping is sent, in milliseconds.
+/// Milliseconds without data from the client after which a ping is sent.
 const PING_MS: u64 = 20_000;
 
 struct Stage<const READINESS: bool> {
@@ -29,14 +29,14 @@ struct Stage<const READINESS: bool> {
     link: Link,
     /// The number of the request.
     number: u32,
-    /// What has come from the server to the process.
+    /// The frames from the server to the process.
     frames: Vec<ServerFrame>,
-    /// What has come to the client.
+    /// The bytes that the client has received.
     received: Vec<u8>,
 }
 
 impl<const READINESS: bool> Stage<READINESS> {
-    /// Has a client ask for a WebSocket, and a process get the request.
+    /// Lets a client request a WebSocket, and a process receive the request.
     fn asked(window_bytes: usize) -> Self {
         let settings = WorkerSettings { outgoing: 64, ..WorkerSettings::default() };
         let network = Network::new(1, Faults::default(), settings.listeners.len());
@@ -67,7 +67,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         frame(ACCEPT, self.number, b"101 Switching Protocols\n")
     }
 
-    /// The process sends all of these bytes.
+    /// Sends all of these bytes from the process.
     fn send(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         for _ in 0..1000 {
@@ -99,7 +99,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         self.passes();
     }
 
-    /// The client reads what has come, and returns what came behind that.
+    /// Lets the client read all received bytes, and returns the next result.
     fn read(&mut self) -> Read {
         for _ in 0..1000 {
             match self.network.read(self.client, usize::MAX, &mut self.received) {
@@ -114,13 +114,14 @@ impl<const READINESS: bool> Stage<READINESS> {
         self.frames.iter().filter(|one| one.kind == kind).count()
     }
 
-    /// Returns messages that need all the room that a process has at first.
+    /// Returns messages that fill the initial window of a process.
     fn messages(&self) -> Vec<u8> {
         let bytes = INITIAL_ROOM_BYTES / MESSAGES - 1;
         frame(MESSAGE, self.number, &[&[1], &vec![7; bytes][..]].concat()).repeat(MESSAGES)
     }
 
-    /// The client and the process leave, and the server stops: everything is given back.
+    /// Disconnects the client and the process, stops the server, and asserts that everything is
+    /// freed.
     fn ends(mut self) {
         self.network.leave(self.client);
         self.passes();
@@ -142,8 +143,8 @@ impl<const READINESS: bool> Stage<READINESS> {
     }
 }
 
-/// A process may send as much as it has room for before the connection of the client is switched,
-/// and waits then: it has room again when the client has taken that.
+/// A process may send as much as its window allows before the connection of the client is switched,
+/// and waits then: the window opens again when the client has read the messages.
 fn room<const READINESS: bool>() {
     let mut stage = Stage::<READINESS>::asked(1 << 20);
     stage.send(&[stage.acceptance(), stage.messages()].concat());
@@ -162,8 +163,8 @@ fn a_process_has_room_from_the_start_of_a_websocket() {
 }
 
 /// A client that has not read for a while, and then reads everything and sends nothing, gets a ping
-/// and has as much time to respond as any. With readiness the socket takes all that is sent, so the
-/// ping is on its way while the client does not read, and its time has begun.
+/// and the usual time for its pong. With readiness the socket accepts all bytes, so the ping is on
+/// its way while the client does not read, and its time has begun.
 fn ping<const READINESS: bool>(stalled_ms: u64) {
     let mut stage = Stage::<READINESS>::asked(16 * 1024);
     stage.send(&stage.acceptance());
@@ -181,11 +182,11 @@ fn ping<const READINESS: bool>(stalled_ms: u64) {
     let late_ms = if READINESS { stalled_ms.saturating_sub(PING_MS) } else { 0 };
     stage.wait(PING_MS * 3 / 4 - late_ms);
     assert_eq!(stage.read(), Read::Nothing, "after {stalled_ms} ms the pong has time");
-    // A pong whose mask changes nothing.
+    // A pong with a zero mask.
     stage.network.send(stage.client, &[0x8a, 0x80, 0, 0, 0, 0]);
     stage.wait(PING_MS * 3 / 4);
     assert_eq!(stage.read(), Read::Nothing, "it goes on after the pong");
-    // Without another one it does not.
+    // Without another pong the connection ends.
     stage.wait(2 * PING_MS + 1000);
     assert_eq!(stage.read(), Read::Reset);
     assert_eq!(stage.count(GONE), 1);
@@ -200,8 +201,8 @@ fn a_ping_after_a_stall_has_time_for_its_pong() {
     }
 }
 
-/// An application that accepts a WebSocket after the server has begun to stop hears of the stop, as
-/// does the client (RFC 6455 §7.4.1).
+/// An application that accepts a WebSocket after the server has begun to stop gets the event of the
+/// stop, and the client gets the closing frame (RFC 6455 §7.4.1).
 fn stop<const READINESS: bool>() {
     let mut stage = Stage::<READINESS>::asked(64 * 1024);
     stage.worker.drain();
@@ -224,7 +225,7 @@ fn a_websocket_that_is_accepted_late_hears_of_the_stop() {
     stop::<false>();
 }
 
-/// A client that leaves before the application accepts is gone for it.
+/// When a client disconnects before the application accepts, the application gets the event.
 fn leaves<const READINESS: bool>(resets: bool) {
     let mut stage = Stage::<READINESS>::asked(64 * 1024);
     if resets {

@@ -1,5 +1,5 @@
 //! One run: clients, a worker with the gateway, and upstream servers take turns until all clients
-//! are gone and all that the worker held is given back.
+//! have gone and the worker has freed everything.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,38 +23,38 @@ use crate::http2_client::Http2Client;
 use crate::records::Spoken;
 use crate::upstream::{Behaviour, Shape, Upstream};
 
-/// How long an upstream server may be silent, in milliseconds.
+/// The timeout of a silent upstream server, in milliseconds.
 const TIMEOUT_MS: u64 = 2_000;
 /// Simulated milliseconds after which nothing may be left of a run.
 const RUN_MAX_MS: u64 = 10 * 60 * 1000;
-/// Unused connections to an application that are kept, if some are.
+/// Unused connections to an application that are kept, if any are.
 const KEPT_CONNECTIONS: usize = 4;
 /// Most content without a length of a request to an application.
 const UNKNOWN_LENGTH_MAX_BYTES: u64 = 1 << 20;
 /// The port of the first server.
 pub(crate) const BASE_PORT: u16 = 8000;
-/// The mount whose servers fail.
+/// The mount with failing servers.
 pub(crate) const FAILING: &str = "failing";
-/// The mount whose server does not.
+/// The mount with a server that does not fail.
 pub(crate) const HEALTHY: &str = "healthy";
 
-/// What happens in a run.
+/// The parameters of a run.
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) faults: Faults,
-    /// How often clients and servers send and read less than they could, per mille.
+    /// How often clients and servers send and read less than possible, per mille.
     pub(crate) pieces: u32,
     pub(crate) clients: Vec<Actor>,
     pub(crate) http2_clients: Vec<Http2Client>,
-    /// What the servers of [`FAILING`] do with their first requests.
+    /// The behaviours of the servers of [`FAILING`] with their first requests.
     pub(crate) servers: Vec<Vec<Behaviour>>,
-    /// What the servers of [`FAILING`] speak.
+    /// The protocol of the servers of [`FAILING`].
     pub(crate) spoken: Spoken,
-    /// Bytes of content that are stored before a server is asked.
+    /// Bytes of content that are stored before the request is forwarded.
     pub(crate) stored_upload_max_bytes: Option<u64>,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub(crate) struct Report {
     pub(crate) digest: u64,
     /// Fallible operations of the kernel.
@@ -62,10 +62,10 @@ pub(crate) struct Report {
     pub(crate) clients: Vec<Actor>,
     pub(crate) http2_clients: Vec<Http2Client>,
     pub(crate) servers: Vec<Upstream>,
-    /// Servers of [`FAILING`] that are not used any more.
+    /// Whether each server of [`FAILING`] is out of use.
     pub(crate) out: Vec<bool>,
     pub(crate) ended: HashMap<String, Ended>,
-    /// Content is stored before a server is asked.
+    /// Whether content is stored before the request is forwarded.
     pub(crate) is_stored: bool,
 }
 
@@ -80,18 +80,18 @@ struct Run<const READINESS: bool> {
 }
 
 impl Report {
-    /// Returns all requests and what has become of them.
+    /// Returns all requests with their outcomes.
     pub(crate) fn results(&self) -> impl Iterator<Item = (&Request, &Outcome)> {
         let http2 = self.http2_clients.iter().flat_map(Http2Client::results);
         self.clients.iter().flat_map(Actor::results).chain(http2)
     }
 }
 
-/// Runs a plan in one form of the kernel. Whether anything is held at its end is checked here, the
-/// rest by [`laws`](crate::laws).
+/// Runs a plan in one form of the kernel. This checks that nothing is held at the end, and
+/// [`laws`](crate::laws) checks the rest.
 ///
 /// # Errors
-/// The law that was broken.
+/// Returns the law that was broken.
 pub(crate) fn run<const READINESS: bool>(plan: Plan) -> Result<Report, String> {
     let is_stored = plan.stored_upload_max_bytes.is_some();
     let mut run = Run::<READINESS>::new(plan)?;
@@ -114,7 +114,7 @@ pub(crate) fn run<const READINESS: bool>(plan: Plan) -> Result<Report, String> {
 /// Runs a plan in either form of the kernel.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns the same errors as [`run`].
 pub(crate) fn run_over(readiness: bool, plan: Plan) -> Result<Report, String> {
     if readiness { run::<true>(plan) } else { run::<false>(plan) }
 }
@@ -198,7 +198,7 @@ impl<const READINESS: bool> Run<READINESS> {
         Ok(())
     }
 
-    /// Clients and servers do what they can do now.
+    /// Performs the actions of clients and servers that are possible now.
     fn act(&mut self) -> Result<bool, String> {
         let Self { network, random, pieces, clients, http2_clients, servers, .. } = self;
         let mut has_moved = false;

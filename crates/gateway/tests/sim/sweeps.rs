@@ -1,4 +1,4 @@
-//! A server that fails behind every byte of its response, and behind every byte of a request.
+//! A server that fails after every byte of its response, and after every byte of a request.
 
 use std::ops::RangeInclusive;
 
@@ -23,7 +23,7 @@ const FORWARDED_MAX_BYTES: usize = 300;
 /// More bytes than a request has as variables.
 const VARIABLES_MAX_BYTES: usize = 900;
 
-/// A server, and what the client asks it for first.
+/// A server, and the first request of the client to it.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     spoken: Spoken,
@@ -31,11 +31,11 @@ struct Case {
     method: &'static str,
     content: Content,
     is_http10: bool,
-    /// The client speaks HTTP/2, and has other requests on the same connection.
+    /// Whether the client uses HTTP/2, with other requests on the same connection.
     is_http2: bool,
-    /// The connection has served another request before.
+    /// Whether the connection has served another request before.
     is_reused: bool,
-    /// How many servers there are.
+    /// The number of servers.
     servers: usize,
     reads_bytes: Option<usize>,
     window_bytes: Option<usize>,
@@ -78,7 +78,7 @@ impl Case {
         }
     }
 
-    /// Runs it in both forms of the kernel, with `PINION_LONG` with several seeds.
+    /// Runs it in both forms of the kernel, with several seeds if `PINION_LONG` is set.
     fn check(&self, seed: u64) {
         let is_long = std::env::var_os("PINION_LONG").is_some();
         let seeds = if is_long { LONG_SEEDS } else { 1 };
@@ -92,7 +92,7 @@ impl Case {
         let report = run_over(readiness, self.plan(seed));
         let checked = report.and_then(|report| {
             laws::check(&report, true)?;
-            // A server that has read nothing does not know for what it was tried.
+            // A server that has read nothing does not know the request that was tried.
             if self.reads_bytes != Some(0) && !self.is_http2 {
                 laws::check_health(&report)?;
             }
@@ -104,8 +104,8 @@ impl Case {
     }
 }
 
-/// A kernel that is slow, short of everything and out of order now and then, and breaks nothing by
-/// itself.
+/// Returns faults of a kernel that is sometimes slow, short of resources and out of order, but
+/// breaks no connection.
 fn slow_kernel(seed: u64) -> Faults {
     if seed.is_multiple_of(2) {
         return Faults::default();
@@ -123,8 +123,8 @@ fn slow_kernel(seed: u64) -> Faults {
     }
 }
 
-/// Calls this for every `step`th byte in a range, beginning with another one each time; for each of
-/// them with `PINION_LONG`.
+/// Calls this for every `step`th byte in a range, with a different start each time; for every byte
+/// if `PINION_LONG` is set.
 fn every(step: usize, bytes: RangeInclusive<usize>, offset: u64, call: impl FnMut(usize)) {
     let is_long = std::env::var_os("PINION_LONG").is_some();
     let step = if is_long { 1 } else { step };
@@ -170,7 +170,7 @@ fn sweep_responses(spoken: Spoken, step: usize) {
     }
 }
 
-/// A server that responds before it has the whole request, or not at all.
+/// Responses that a server sends before it has the whole request, or failures without one.
 const EARLY: [(Shape, Option<(usize, Way)>); 12] = [
     (Shape::LengthClose, Some((0, Way::End))),
     (Shape::LengthClose, Some((0, Way::Leave))),
@@ -204,7 +204,7 @@ fn sweep_requests(spoken: Spoken, max_bytes: usize, step: usize) {
         [("OPTIONS", Content::None), ("PUT", Content::Length(30)), ("POST", Content::Chunked(30))];
     for (method, content) in requests {
         for (shape, failure) in EARLY {
-            // A server that responds has to know to what.
+            // A server needs the request line to respond.
             let is_mute = failure.is_some_and(|(bytes, _)| bytes == 0);
             let first = if is_mute { 0 } else { LINE_BYTES };
             every(step, first..=max_bytes, seed, |at| {

@@ -1,4 +1,4 @@
-//! Content: limits, and what the reader says about itself.
+//! Content: limits, and the state that the reader reports.
 
 use pinion_http::h1::body::{BodyReader, BodyStep};
 use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, TRAILER_MAX_BYTES};
@@ -7,7 +7,7 @@ use pinion_http::request::Framing;
 
 const PLENTY: u64 = 1 << 40;
 
-/// The last step of reading all of it, and how many bytes of content there were.
+/// Returns the result of the last step of reading everything, and the number of content bytes.
 fn read(framing: Framing, content_max: u64, wire: &[u8]) -> Result<(bool, usize), Refusal> {
     let mut reader = BodyReader::new(framing, content_max);
     let (mut at, mut content) = (0, 0);
@@ -51,7 +51,7 @@ fn data_is_handed_on_as_it_comes() {
     assert!(reader.is_at_end());
 }
 
-/// What frames the content needs no room, and the end comes with the last byte of the content.
+/// Framing needs no space for output, and the end is reported with the last byte of the content.
 #[test]
 fn only_content_needs_room() {
     let mut reader = BodyReader::new(Framing::Chunked, PLENTY);
@@ -71,7 +71,7 @@ fn only_content_needs_room() {
     assert_eq!(reader.step(b"GET", 0), Ok((0, BodyStep::End(b""))));
 }
 
-/// A trailer section is left in the input until it is whole, and comes in one piece.
+/// A trailer section is left in the input until it is complete, and is reported in one piece.
 #[test]
 fn trailers_come_in_one_piece() {
     let section = b"Sum: 7\r\nSign: x\r\n\r\n";
@@ -90,21 +90,21 @@ fn trailers_come_in_one_piece() {
 #[test]
 fn chunk_line_limit() {
     let line = |bytes: usize| {
-        // ";x" and the size and the CRLF take five.
+        // ";x" and the size and the CRLF take five bytes.
         format!("1;x{}\r\n.\r\n0\r\n\r\n", "x".repeat(bytes - 5)).into_bytes()
     };
     let most = line(CHUNK_LINE_MAX_BYTES);
     assert_eq!(read(Framing::Chunked, PLENTY, &most), Ok((true, 1)));
     let more = line(CHUNK_LINE_MAX_BYTES + 1);
     assert_eq!(read(Framing::Chunked, PLENTY, &more), Err(Refusal::Chunk));
-    // Leading zeros end there too.
+    // Leading zeros are limited too.
     assert_eq!(read(Framing::Chunked, PLENTY, &[b'0'; 300]), Err(Refusal::Chunk));
 }
 
 #[test]
 fn trailer_limit() {
     let trailer = |bytes: usize| {
-        // The name, the colon, its CRLF and the blank line take six.
+        // The name, the colon, its CRLF and the blank line take six bytes.
         format!("0\r\nX:{}\r\n\r\n", "x".repeat(bytes - 6)).into_bytes()
     };
     let most = trailer(TRAILER_MAX_BYTES);
@@ -121,12 +121,12 @@ fn content_limit() {
     let ten = b"5\r\nhello\r\n5\r\nworld\r\n0\r\n\r\n";
     assert_eq!(read(Framing::Chunked, 10, ten), Ok((true, 10)));
     assert_eq!(read(Framing::Chunked, 9, ten), Err(Refusal::ContentTooLarge));
-    // It is refused at the size, before the data.
+    // The content is refused at the size, before the data.
     assert_eq!(read(Framing::Chunked, 9, b"a\r\n"), Err(Refusal::ContentTooLarge));
     assert_eq!(read(Framing::Chunked, 0, b"0\r\n\r\n"), Ok((true, 0)));
 }
 
-/// A length is known before, and may be allowed by who wants the content.
+/// A length is known at the start, and the reader of the content may allow it.
 #[test]
 fn a_length_over_the_limit() {
     let mut reader = BodyReader::new(Framing::Length(11), 10);
@@ -139,7 +139,7 @@ fn a_length_over_the_limit() {
     assert_eq!(reader.step(b"6\r\n", PLENTY), Err(Refusal::ContentTooLarge));
 }
 
-/// One byte of content in every chunk with as many bytes of extensions as fit: they are charged.
+/// Every chunk has one byte of content and as many bytes of extensions as fit: they are counted.
 #[test]
 fn extensions_count_as_content() {
     let chunk = format!("1;{}\r\n.\r\n", "x".repeat(200));

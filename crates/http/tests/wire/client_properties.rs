@@ -1,5 +1,5 @@
-//! Properties of the client side of HTTP/1: responses made of the pieces that matter, each given to
-//! the oracle's check; and requests that are written and then read by the server side.
+//! Properties of the client side of HTTP/1: responses built from important pieces, each checked by
+//! the oracle; and written requests that the server side parses.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use pinion_http::request::Framing;
 
 use crate::oracle::h1_response;
 
-/// Pieces of responses, good and bad.
+/// Pieces of responses, correct and wrong.
 pub(crate) const RESPONSE_PIECES: &[&str] = &[
     "HTTP/1.1 200 OK\r\n",
     "HTTP/1.0 200 OK\r\n",
@@ -67,7 +67,7 @@ pub(crate) const RESPONSE_PIECES: &[&str] = &[
     ";x",
 ];
 
-/// A good response: interim ones, head, content, trailers.
+/// Generates a correct response: interim ones, head, content, trailers.
 pub(crate) fn good_response() -> impl Strategy<Value = Vec<u8>> {
     let interim = select(vec!["100 Continue", "102", "103 Early Hints\r\nLink: </a>; rel=x"]);
     let line = select(vec!["200 OK", "200", "206 ", "204 x", "304 x", "404 \u{e9}", "999 x"]);
@@ -161,14 +161,14 @@ proptest! {
         check(kind, cut, &[b"HTTP/1.1 200 ", wire.as_slice()].concat());
     }
 
-    /// What a client writes, a server reads as the same request.
+    /// A server parses the request that a client has written.
     #[test]
     fn a_written_request_is_read_as_it_was(request in request()) {
         request.check();
     }
 
-    /// A request with something in one part that could end the part is refused, or read as one
-    /// request with these parts and no others.
+    /// A request with a text in one part that could end the part is refused, or parsed as one
+    /// request with exactly these parts.
     #[test]
     fn no_part_of_a_request_makes_another_one(
         request in request(),
@@ -198,7 +198,7 @@ proptest! {
     }
 }
 
-/// What could end a part of a request, or begin another one, and what is harmless.
+/// Texts that could end a part of a request, or begin another one, and harmless ones.
 const SPOILING: &[&str] = &[
     "\r\n",
     "\n",
@@ -220,7 +220,7 @@ const SPOILING: &[&str] = &[
     "\r\n\r\nGET /admin HTTP/1.1\r\nHost: b\r\n\r\n",
 ];
 
-/// A request, owned.
+/// A request with owned parts.
 #[derive(Clone, Debug)]
 struct Request {
     method: Vec<u8>,
@@ -267,13 +267,13 @@ fn fields(fields: &[(Vec<u8>, Vec<u8>)]) -> impl Iterator<Item = Field<'_>> + Cl
     fields.iter().map(|(name, value)| Field { name, value })
 }
 
-/// Fields as a recipient has them.
+/// Returns fields as a recipient gets them.
 fn trimmed(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     fields.iter().map(|(name, value)| (name.clone(), value.trim_ascii().to_vec())).collect()
 }
 
 impl Request {
-    /// The bytes of the request, `None` if it is refused.
+    /// Returns the bytes of the request, `None` if it is refused.
     fn written(&self) -> Option<Vec<u8>> {
         let bytes: usize = self.pieces.iter().map(Vec::len).sum();
         let content = match self.is_chunked {
@@ -309,7 +309,7 @@ impl Request {
         Some(out)
     }
 
-    /// Whether it has a name that a request cannot have; random names are seldom one.
+    /// Returns whether it has a name that a request cannot have; random names rarely are.
     fn has_reserved_name(&self) -> bool {
         use pinion_http::h1::client::request_writer::reserved_field;
         let is_reserved = |(name, _): &(Vec<u8>, Vec<u8>)| reserved_field(name).is_some();
@@ -332,7 +332,7 @@ impl Request {
         }
     }
 
-    /// The server side reads this request, and nothing behind it.
+    /// Asserts that the server side parses this request, and nothing after it.
     fn check_written(&self, written: &[u8]) {
         let mut storage = HeadStorage::new();
         let parsed = parse(written, 0, &mut storage, &Limits::default());

@@ -105,7 +105,7 @@ fn content_ranges() {
     }
 }
 
-/// RFC 9112 §9.3, and what the old Keep-Alive field looked like.
+/// RFC 9112 §9.3, and the old Keep-Alive field.
 #[test]
 fn connection_fields() {
     for (connection, lines) in [
@@ -198,7 +198,7 @@ fn fields_of_this_machine_are_left_out() {
     assert_eq!(out, switching);
 }
 
-/// What is written in chunks is read back by the reader.
+/// The reader decodes chunks that the encoder has written.
 #[test]
 fn chunks_are_read_back() {
     use pinion_http::h1::body::{BodyReader, BodyStep};

@@ -1,5 +1,5 @@
-//! FastCGI: the rules of the specification one by one, and the limits. Each response is also held
-//! against the oracle, whole and in parts; each request is read by the plain reader here.
+//! FastCGI: the rules of the specification one by one, and the limits. Each response is also
+//! compared with the oracle, whole and in parts; each request is read by the simple reader here.
 
 use pinion_http::cgi::error::CgiError;
 use pinion_http::cgi::event::GatewayEvent;
@@ -23,7 +23,7 @@ use crate::oracle::gateway_output::{Case, Ended, Event, Found};
 
 const CUT: usize = 7;
 
-/// A record as an application sends it (§3.3).
+/// Returns a record of an application (§3.3).
 pub(crate) fn record(kind: u8, id: u16, content: &[u8], padding: u8) -> Vec<u8> {
     let [id_1, id_0] = id.to_be_bytes();
     let [length_1, length_0] = u16::try_from(content.len()).expect("16 bits").to_be_bytes();
@@ -41,14 +41,14 @@ pub(crate) fn stderr(content: &[u8]) -> Vec<u8> {
     record(7, 1, content, 0)
 }
 
-/// The end of a request (§5.5).
+/// Returns the end of a request (§5.5).
 pub(crate) fn end_request(app_status: u32, protocol_status: u8) -> Vec<u8> {
     let mut body = app_status.to_be_bytes().to_vec();
     body.extend_from_slice(&[protocol_status, 0, 0, 0]);
     record(3, 1, &body, 0)
 }
 
-/// A response over a connection that stays open.
+/// Reads a response over a connection that stays open.
 fn open(records: &[Vec<u8>]) -> Found<Error> {
     check_case(&Case::get(InputEnd::Open), &records.concat(), CUT)
 }
@@ -95,7 +95,7 @@ fn a_response() {
     assert_eq!(found.ended, Ended::End(Persistence::Close), "it was not asked to keep it");
 }
 
-/// §5.5: padding belongs to the record, and what follows the response is left alone.
+/// §5.5: padding belongs to the record, and the bytes after the response are not consumed.
 #[test]
 fn the_end_is_behind_its_padding() {
     let end = record(3, 1, &[0; 8], 3);
@@ -111,12 +111,13 @@ fn the_end_is_behind_its_padding() {
     assert_eq!(reader.app_status(), Some(0));
     let step = reader.step(&wire[used..], InputEnd::Open, u64::MAX, &mut storage).unwrap();
     assert_eq!(step.used, 0, "nothing is used behind the end");
-    // Without all of its padding the end has not come.
+    // Without all of its padding the end is incomplete.
     let found = open(&[page(), record(3, 1, &[0; 8], 3)[..17].to_vec()]);
     assert_eq!(found.ended, Ended::NeedMore);
 }
 
-/// A connection that ends before the end of the request was cut, also behind the end of the output.
+/// A connection that ends before the end of the request is incomplete, even after the end of the
+/// output.
 #[test]
 fn a_response_that_is_cut_is_never_whole() {
     let records = [page(), stdout(b""), stderr(b"x"), stderr(b""), end_request(0, 0)];
@@ -146,7 +147,7 @@ fn records_that_cannot_be() {
         assert_eq!(error(&[wrong]), Some(Error::RequestId { id }));
         assert_eq!(error(&[page(), record(3, id, &[0; 8], 0)]), Some(Error::RequestId { id }));
     }
-    // Those that only a server sends, and those that do not exist.
+    // Types that only a server sends, and unknown ones.
     for kind in [0, 1, 2, 4, 5, 8, 9, 12, 255] {
         assert_eq!(error(&[record(kind, 1, b"x", 0)]), Some(Error::RecordType { kind }));
         assert_eq!(error(&[record(kind, 0, b"x", 0)]), Some(Error::RecordType { kind }));
@@ -164,11 +165,11 @@ fn streams_end_once() {
     let again = stdout(b"x");
     assert_eq!(error(&[page(), empty.clone(), again]), Some(Error::StreamEnded));
     assert_eq!(error(&[stderr(b""), stderr(b"x")]), Some(Error::StreamEnded));
-    // An empty record behind the end says nothing new.
+    // An empty record after the end changes nothing.
     let records = [page(), empty.clone(), stderr(b"late"), empty, end_request(0, 0)];
     let found = open(&records);
     assert_eq!((found.stderr(), found.ended), (b"late".to_vec(), REUSE));
-    // What follows the end of the request is of no request.
+    // Bytes after the end of the request belong to no request.
     let wire = [page(), end_request(0, 0), page()];
     assert_eq!(open(&wire).ended, REUSE);
 }
@@ -190,7 +191,7 @@ fn protocol_statuses() {
         let end = record(3, 1, &vec![0; bytes], 0);
         assert_eq!(error(&[page(), end]), Some(Error::EndRequest), "{bytes}");
     }
-    // What the application exits with changes nothing.
+    // The exit status of the application has no effect.
     assert_eq!(open(&[page(), end_request(255, 0)]).ended, REUSE);
 }
 
@@ -219,7 +220,7 @@ fn redirects_on_the_server() {
     assert_eq!(found.ended, REUSE, "what follows is read, and the connection can be used");
 }
 
-/// §5.3: the error stream comes in between, and has a limit.
+/// §5.3: the error stream is interleaved, and has a limit.
 #[test]
 fn the_error_stream() {
     let records = [
@@ -244,7 +245,7 @@ fn limits_of_the_error_stream() {
     let found = check_case(&Case::get(InputEnd::Open), &wire, 4096);
     assert_eq!(found.stderr().len() as u64, STDERR_MAX_BYTES);
     assert_eq!((found.content(), found.ended), (b"hello".to_vec(), REUSE));
-    // The rest is read and dropped, but not without end.
+    // The rest is read and dropped, but not without a limit.
     let records = (STDERR_READ_MAX_BYTES / text.len() as u64) as usize;
     let read = |records: usize| {
         let mut reader = FastCgiReader::new(Case::get(InputEnd::Open).request, &Default::default());
@@ -263,7 +264,7 @@ fn limits_of_the_error_stream() {
     assert_eq!(read(records + 1), Err(Error::StderrTooLarge));
 }
 
-/// §4.1, §4.2: records of management answer what was not asked, and are ignored a few times.
+/// §4.1, §4.2: management records respond to no request of the server, and are ignored a few times.
 #[test]
 fn records_of_management() {
     let values = record(10, 0, b"\x0f\x01FCGI_MPXS_CONNS0", 6);
@@ -277,7 +278,7 @@ fn records_of_management() {
     assert_eq!(error(&[ends]), Some(Error::TooManyRecords));
 }
 
-/// Content waits for room, and the error stream does not.
+/// Content waits for space, and the error stream does not.
 #[test]
 fn content_waits_for_room() {
     let wire = [stdout(b"X: y\n\nhello"), stderr(b"x"), end_request(0, 0)].concat();
@@ -297,7 +298,7 @@ fn content_waits_for_room() {
     assert!(matches!(step.event, GatewayEvent::Stderr(b"x")));
 }
 
-/// A request as an application reads it.
+/// A request parsed like in an application.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReadRequest {
     /// Role and flags.
@@ -308,8 +309,8 @@ pub(crate) struct ReadRequest {
     pub(crate) is_aborted: bool,
 }
 
-/// Reads a request from the specification (§3.3, §3.4, §5.1 to §5.4): all records are whole and
-/// padded to 8 bytes, in their order.
+/// Reads a request according to the specification (§3.3, §3.4, §5.1 to §5.4): all records are
+/// complete and padded to 8 bytes, in their order.
 pub(crate) fn read_request(mut wire: &[u8]) -> ReadRequest {
     let mut request = ReadRequest::default();
     let (mut params, mut state) = (Vec::new(), 0);
@@ -351,7 +352,7 @@ pub(crate) fn read_request(mut wire: &[u8]) -> ReadRequest {
     request
 }
 
-/// A length of one or four bytes (§3.4).
+/// Reads a length of one or four bytes (§3.4).
 fn take_length(rest: &mut &[u8]) -> usize {
     if rest[0] < 128 {
         let length = usize::from(rest[0]);
@@ -432,7 +433,7 @@ fn variables_that_are_refused() {
     assert_eq!(refused(b"B", &vec![b'x'; most + 1]), Some(VariableError::TooLarge));
 }
 
-/// §5.3: content in records, and the end of its stream behind the last byte.
+/// §5.3: content in records, and the end of its stream after the last byte.
 #[test]
 fn content_with_a_length() {
     for bytes in [1, 7, 8, 9, RECORD_CONTENT_MAX_BYTES, RECORD_CONTENT_MAX_BYTES + 1, 200_000] {
@@ -484,7 +485,7 @@ fn content_of_an_unknown_length() {
     assert!(written.request.close);
 }
 
-/// Content that is sent from where it is has the same bytes around it.
+/// Content that is sent without copying has the same bytes around it.
 #[test]
 fn framed_pieces() {
     let content: Vec<u8> = (0..150_001u32).map(|at| at as u8).collect();
@@ -505,7 +506,7 @@ fn framed_pieces() {
     assert!(copied == framed && written.content.is_complete());
 }
 
-/// §5.4: a request whose client has left. Its connection is not used again.
+/// §5.4: a request whose client has disconnected. Its connection is not used again.
 #[test]
 fn aborted_requests() {
     let (mut out, mut written) = write(&[], RequestContent::Length(5)).unwrap();

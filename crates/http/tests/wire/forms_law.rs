@@ -1,5 +1,5 @@
-//! The law of the compressed forms: HPACK and QPACK say what HTTP/1 says, field by field. Tests of
-//! other rooms use this file too.
+//! The law of the compressed forms: HPACK and QPACK have the same fields as HTTP/1. Tests of other
+//! crates use this file too.
 
 use pinion_http::field::Fields;
 use pinion_http::h1::encode::{self, ConnectionFields};
@@ -12,7 +12,8 @@ use pinion_http::{hpack, qpack};
 /// Name and value.
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
-/// The lines of a head of HTTP/1 as a section has them: small names, values trimmed.
+/// Returns the lines of a head of HTTP/1 as fields of a section: names in lower case, values
+/// trimmed.
 pub(crate) fn parsed(lines: &[u8]) -> Vec<Pair> {
     let pair = |line: &[u8]| {
         let (name, value) = line.split_at(line.iter().position(|&byte| byte == b':')?);
@@ -22,7 +23,7 @@ pub(crate) fn parsed(lines: &[u8]) -> Vec<Pair> {
     lines.split(|&byte| byte == b'\n').filter_map(|line| pair(line.strip_suffix(b"\r")?)).collect()
 }
 
-/// The fields of a block of HPACK that uses no table.
+/// Returns the fields of a block of HPACK that uses no table.
 pub(crate) fn of_hpack(block: &[u8]) -> (Vec<Pair>, Fit) {
     let mut section = FieldSection::new();
     let mut decoder = Decoder::new(4096);
@@ -31,7 +32,7 @@ pub(crate) fn of_hpack(block: &[u8]) -> (Vec<Pair>, Fit) {
     (pairs(section.fields()), fit)
 }
 
-/// The fields of a section of QPACK, prefix included.
+/// Returns the fields of a section of QPACK, prefix included.
 pub(crate) fn of_qpack(encoded: &[u8]) -> (Vec<Pair>, Fit) {
     let mut section = FieldSection::new();
     let fit = qpack::decoder::decode(encoded, &mut section, &Limits::default());
@@ -43,8 +44,8 @@ pub(crate) fn pairs(fields: Fields<'_>) -> Vec<Pair> {
     fields.iter().map(|field| (field.name.to_vec(), field.value.to_vec())).collect()
 }
 
-/// The forms of some fields are of one meaning, as far as a section may be long; and they are
-/// there.
+/// Checks that all forms of some fields are present and have the same fields, as far as a section
+/// may be long.
 #[allow(dead_code, reason = "not every room has shared fields")]
 pub(crate) fn check_fields(fields: &SharedFields<'_>) {
     let said = parsed(fields.h1);
@@ -55,7 +56,7 @@ pub(crate) fn check_fields(fields: &SharedFields<'_>) {
     }
 }
 
-/// An answer has the same fields in every version of HTTP.
+/// Checks that a response has the same fields in every version of HTTP.
 #[allow(dead_code, reason = "not every room has answers")]
 pub(crate) fn check_answer(answer: &Prepared<'_>) {
     let mut h1 = Vec::new();

@@ -1,4 +1,4 @@
-//! Request heads that are good, too large, or come in parts.
+//! Request heads that are correct, too large, or arrive in parts.
 
 use pinion_http::field::KnownField;
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
@@ -49,7 +49,7 @@ fn a_browsers_request() {
     });
 }
 
-/// RFC 9112 §3.2.2: the authority of an absolute target wins over Host.
+/// RFC 9112 §3.2.2: the authority of an absolute target has precedence over Host.
 #[test]
 fn authority_of_an_absolute_target() {
     with("GET http://b:1/x HTTP/1.1\r\nHost: a\r\n\r\n", |head, _| {
@@ -103,7 +103,7 @@ fn framings() {
     }
 }
 
-/// RFC 9110 §10.1.1: nobody waits for 100 without content, nor in HTTP/1.0.
+/// RFC 9110 §10.1.1: without content, or in HTTP/1.0, no client waits for 100.
 #[test]
 fn expect_continue() {
     for (version, fields, expected) in [
@@ -135,7 +135,7 @@ fn empty_lines_before_the_request() {
     assert_eq!(parse_all(b"\r\n\r\n\r", 0, &limits), Ok(None));
 }
 
-/// RFC 9110 §2.5, and the fields of such a request are all there.
+/// RFC 9110 §2.5: such a request has all of its fields.
 #[test]
 fn later_minor_versions() {
     let text = "POST /x HTTP/1.7\r\nHost: a\r\nTransfer-Encoding: chunked\r\nX: y\r\n\r\n";
@@ -152,7 +152,7 @@ fn later_minor_versions() {
     }
 }
 
-/// Byte by byte, with the hint passed on, any good head is read at its last byte and not before.
+/// Byte by byte, with the hint passed on, a correct head is parsed at its last byte and not before.
 #[test]
 fn byte_by_byte() {
     let text = b"\r\nGET /index.html HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n";
@@ -171,7 +171,7 @@ fn byte_by_byte() {
     assert_eq!(parse_all(text, hint, &limits), Ok(Some(text.len())));
 }
 
-/// A target of `target_bytes` and fields up to `head_bytes` in all.
+/// Returns a head with a target of `target_bytes` and `head_bytes` in total.
 fn sized(target_bytes: usize, head_bytes: usize) -> Vec<u8> {
     let start = format!("GET /{} HTTP/1.1\r\nHost: a\r\nX: ", "t".repeat(target_bytes - 1));
     let padding = head_bytes - start.len() - 4;
@@ -185,7 +185,7 @@ fn head_limit() {
     assert_eq!(parse_all(&most, 0, &limits), Ok(Some(HEAD_MAX_BYTES)));
     let more = sized(1, HEAD_MAX_BYTES + 1);
     assert_eq!(parse_all(&more, 0, &limits), Err(Refusal::HeadTooLarge));
-    // Refused as soon as it cannot fit any more, whole or not, resumed or not.
+    // The head is refused as soon as it exceeds the limit, complete or not, resumed or not.
     assert_eq!(parse_all(&more[..HEAD_MAX_BYTES], 0, &limits), Err(Refusal::HeadTooLarge));
     assert_eq!(parse_all(&more[..HEAD_MAX_BYTES], 100, &limits), Err(Refusal::HeadTooLarge));
     assert_eq!(parse_all(&more[..HEAD_MAX_BYTES - 1], 0, &limits), Ok(None));
@@ -202,12 +202,12 @@ fn target_limit() {
     assert_eq!(parse_all(&most, 0, &limits), Ok(Some(most.len())));
     let more = sized(TARGET_MAX_BYTES + 1, TARGET_MAX_BYTES + 100);
     assert_eq!(parse_all(&more, 0, &limits), Err(Refusal::TargetTooLong));
-    // "GET " and the target: the next byte is one too many.
+    // "GET " and the target: the next byte exceeds the limit.
     let refused_at = 4 + TARGET_MAX_BYTES + 1;
     assert_eq!(parse_all(&more[..refused_at - 1], 0, &limits), Ok(None));
     assert_eq!(parse_all(&more[..refused_at], 0, &limits), Err(Refusal::TargetTooLong));
     assert_eq!(parse_all(&more[..refused_at], 9, &limits), Err(Refusal::TargetTooLong));
-    // An endless target is a long target, whatever else is wrong with it.
+    // An endless target is refused as too long, whatever other errors it has.
     let endless = [b"GET /", [b'a'; 9000].as_slice(), b"\x01"].concat();
     assert_eq!(parse_all(&endless, 0, &limits), Err(Refusal::TargetTooLong));
     let small = Limits { target_bytes: 10, ..limits };
@@ -235,15 +235,15 @@ fn field_limit() {
     let small = Limits { fields: 3, ..limits };
     assert!(parse_all(&lines(3), 0, &small).is_ok());
     assert_eq!(parse_all(&lines(4), 0, &small), Err(Refusal::TooManyFields));
-    // The limit cannot be raised above what the storage holds.
+    // The limit cannot exceed the capacity of the storage.
     let large = Limits { fields: usize::MAX, ..limits };
     assert_eq!(parse_all(&lines(FIELDS_MAX + 1), 0, &large), Err(Refusal::TooManyFields));
     let later = String::from_utf8(lines(4)).unwrap().replace("HTTP/1.1", "HTTP/1.3");
     assert_eq!(parse_all(later.as_bytes(), 0, &small), Err(Refusal::TooManyFields));
 }
 
-/// A drip costs linear work: a resumed call never hands the head to the parser again before the
-/// blank line, which shows in what it does not notice.
+/// Slow input costs linear work: a resumed call does not parse the head again before the blank
+/// line, so it does not detect some errors.
 #[test]
 fn resumed_calls_only_look_for_the_end() {
     let limits = Limits::default();
@@ -252,6 +252,6 @@ fn resumed_calls_only_look_for_the_end() {
     assert_eq!(parse_all(bad, 16, &limits), Ok(None));
     let whole = [bad.as_slice(), b"\r\n"].concat();
     assert_eq!(parse_all(&whole, bad.len(), &limits), Err(Refusal::FieldLine));
-    // But what makes the end unfindable is noticed at once.
+    // An error that hides the end of the head is detected at once.
     assert_eq!(parse_all(b"GET / HTTP/1.1\r\nX: y\n", 16, &limits), Err(Refusal::LineEnd));
 }

@@ -20,7 +20,7 @@ use crate::oracle::python_frames::{Event, Found, Head, check, check_frames, fram
 
 const CUT: usize = 7;
 
-/// A frame `RESPONSE`.
+/// Returns a frame `RESPONSE`.
 fn response(request: u32, head: &[u8], content: &[u8]) -> Vec<u8> {
     let head_bytes = u32::try_from(head.len()).expect("32 bits").to_le_bytes();
     frame(17, request, &[&head_bytes, head, content].concat())
@@ -30,7 +30,7 @@ fn ready() -> Vec<u8> {
     frame(16, 0, b"{}")
 }
 
-/// What is found behind `READY`.
+/// Returns the result for frames after `READY`.
 fn frames(frames: &[Vec<u8>]) -> Found {
     let wire = [ready(), frames.concat()].concat();
     let mut found = check_frames(&ResponseLimits::default(), &wire, CUT);
@@ -186,7 +186,7 @@ fn frames_that_no_process_sends() {
     assert_eq!(Error::Kind { kind: 7 }.to_string().split(' ').next_back(), Some("7"));
 }
 
-/// A frame that comes in pieces is collected as it comes, whatever length it announces.
+/// A frame that arrives in pieces is collected as it arrives, whatever length it announces.
 #[test]
 fn a_reader_holds_no_more_than_has_come() {
     let mut reader = ChildFrameReader::new(&ResponseLimits::default());
@@ -208,7 +208,7 @@ fn a_reader_holds_no_more_than_has_come() {
     assert_eq!(bytes, 65536);
 }
 
-/// Gives the head of a whole response to `check`.
+/// Passes the head of a whole response to `check`.
 fn with_head(text: &[u8], check: impl FnOnce(&ChildFrame<'_>)) {
     let mut reader = ChildFrameReader::new(&ResponseLimits::default());
     let mut storage = HeadStorage::new();
@@ -304,7 +304,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Frames are read one by one however they are cut, also where the last one is cut off.
+    /// Frames are read one by one, however they are cut, even if the last one is incomplete.
     #[test]
     fn frames_however_they_are_cut(
         frames in vec(any_frame(), 0..8),
@@ -322,7 +322,7 @@ proptest! {
         check_frames(&limits, &wire, cut);
     }
 
-    /// Frames with bytes that were changed are read as they are, or refused.
+    /// Frames with changed bytes are read, or refused.
     #[test]
     fn frames_with_faults(
         frames in vec(any_frame(), 1..5),
@@ -342,7 +342,7 @@ proptest! {
         check(&bytes);
     }
 
-    /// Kinds and lengths that are small, so that more than the first header is looked at.
+    /// Kinds and lengths are small, so that more than the first header is processed.
     #[test]
     fn any_small_numbers(
         headers in vec((15..30_u8, 0..3_u8, 0..20_u8), 0..8),
@@ -357,7 +357,7 @@ proptest! {
     }
 }
 
-/// The frames about files in both directions.
+/// The frames for files, in both directions.
 #[test]
 fn files() {
     let part = [7_u64.to_le_bytes(), u64::MAX.to_le_bytes()].concat();

@@ -1,4 +1,4 @@
-//! Scopes of ASGI requests, read by Python itself, which computes what it must find.
+//! Scopes of ASGI requests, decoded by Python itself, which computes the expected ones.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// Reads a line of JSON with the cases, and the frames that were made of them.
+/// The program that reads a line of JSON with the cases, and the frames that were made of them.
 const READER: &str = r#"
 import json, marshal, struct, sys
 
@@ -77,7 +77,7 @@ for scope, case in zip(scopes, cases):
         assert sys.implementation.name != "cpython" or sys.intern((key + " ")[:-1]) is key
 "#;
 
-/// A scope as a test makes it.
+/// The data of a scope.
 #[derive(Clone, Debug)]
 struct Case {
     version: Version,
@@ -114,7 +114,7 @@ impl Case {
         scope.write(self.authority.as_deref(), fields, environ)
     }
 
-    /// What [`READER`] computes the scope of.
+    /// Returns the data from which [`READER`] computes the scope.
     fn describe(&self) -> String {
         let list = |values: &mut dyn Iterator<Item = String>| {
             format!("[{}]", values.collect::<Vec<_>>().join(","))
@@ -224,7 +224,8 @@ fn python_reads_scopes() {
         let case = any_case().new_tree(&mut runner).expect("a case").current();
         let mut environ = Environ::default();
         case.write(&mut environ).expect("the scope is short");
-        // The same request comes several times, so that later ones refer to values of earlier ones.
+        // The same request is repeated several times, so that later ones refer to values of earlier
+        // ones.
         for _ in 0..1 + number % 4 {
             assert_eq!(batch.add(1, BatchedContent::Streamed, &environ), Ok(()));
             cases.push(case.describe());
@@ -245,7 +246,7 @@ fn python_reads_scopes() {
         let mut stdin = child.stdin.take().expect("a pipe");
         let status = thread::scope(|scope| {
             scope.spawn(|| {
-                // It ends early if it finds something else.
+                // The interpreter ends early if the result differs.
                 let _ = stdin.write_all(&input);
                 drop(stdin);
             });
@@ -255,7 +256,7 @@ fn python_reads_scopes() {
     }
 }
 
-/// However long it is, a scope that is not refused fits into a batch with its content.
+/// An accepted scope of any length fits into a batch with its content.
 #[test]
 fn a_scope_has_a_limit() {
     let case = |bytes: usize| Case {

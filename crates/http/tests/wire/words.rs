@@ -1,4 +1,4 @@
-//! What the machines of HTTP/2 and HTTP/3 have seen, in a few words.
+//! Formats the events of HTTP/2 and HTTP/3 connections in a few words.
 
 use pinion_http::binary_head::refused_request;
 use pinion_http::field::Fields;

@@ -1,4 +1,4 @@
-//! A worker on a simulated network that keeps what is posted to it.
+//! A worker on a simulated network that keeps the messages posted to it.
 
 use std::cell::RefCell;
 use std::mem;
@@ -14,7 +14,7 @@ use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::Stepped;
 use pinion_jobs::job_queue::JobOwner;
 
-/// The worker, which reads its inbox when it is told to.
+/// The worker, which reads its inbox on request.
 pub(crate) struct InboxWorker {
     network: Network,
     worker: Stepped<true, InboxApp>,

@@ -1,4 +1,4 @@
-//! Archives that no archiver has made: each fault has its name.
+//! Archives that no archiver would create: each fault has its error.
 
 use pinion_kawipiko::{Archive, Damage, KawipikoField};
 
@@ -40,7 +40,7 @@ fn the_schema_decides() {
     }
 }
 
-/// What is wrong with the only reference of an archive.
+/// Returns the error about the only reference of an archive.
 fn wrong(mut records: Records) -> String {
     records.push(schema());
     let file = database(&records);

@@ -1,12 +1,12 @@
-//! Strings, of which LuaJIT has each only once: whatever strings somebody sends, each is found
-//! among the others after a few of them.
+//! Strings, which LuaJIT stores only once: whatever strings a client sends, each is found after
+//! comparing a few others.
 
 use super::vm::{longest_chain, open};
 
-/// Strings of a chain that are looked at before all bytes of each count.
+/// The length of a chain from which on all bytes of each string are hashed.
 const CHAIN_MAX: usize = 80;
 
-/// LuaJIT looks at four places of a string first. These strings agree there.
+/// LuaJIT hashes four positions of a string first. These strings are equal there.
 #[test]
 fn strings_that_agree_where_luajit_looks_do_not_collide() {
     for bytes in [32, 64, 200, 1000] {
@@ -14,7 +14,8 @@ fn strings_that_agree_where_luajit_looks_do_not_collide() {
         let kept = lua.create_table().expect("a table");
         for number in 0..100_000_u32 {
             let mut text = vec![b'x'; bytes];
-            // Not in the first or the last four bytes, nor around a half or a quarter.
+            // The difference is neither in the first or the last four bytes, nor around a half or a
+            // quarter.
             let at = bytes * 3 / 4 - 2;
             text[at - 2..at + 3].copy_from_slice(format!("{number:05x}").as_bytes());
             kept.raw_push(lua.create_string(text).expect("a string")).expect("kept");
@@ -24,7 +25,7 @@ fn strings_that_agree_where_luajit_looks_do_not_collide() {
     }
 }
 
-/// Texts with a counter, as names and numbers are.
+/// Texts with a counter, as in names and numbers.
 #[test]
 fn short_strings_do_not_collide() {
     let lua = open();

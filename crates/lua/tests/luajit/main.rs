@@ -1,4 +1,5 @@
-//! What the patches of `crates/luajit` change in LuaJIT. Without them this program does not link.
+//! The changes that the patches of `crates/luajit` make to LuaJIT. Without them this program does
+//! not link.
 #![cfg(feature = "luajit")]
 
 mod hash_of_keys;

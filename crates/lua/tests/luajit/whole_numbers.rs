@@ -1,4 +1,4 @@
-//! Numbers as text: whole ones up to 2^53 in full, all others as Lua 5.1 writes them.
+//! Numbers as text: whole ones up to 2^53 in full, all others in the format of Lua 5.1.
 
 use super::vm::{open, traces};
 
@@ -21,7 +21,7 @@ fn whole_numbers_have_all_their_digits_in_every_way_to_text() {
         (0.0, "0"),
         (-0.0, "-0"),
         (1e15, "1000000000000000"),
-        // What LuaJIT writes.
+        // The format of LuaJIT.
         (9_007_199_254_740_994.0, "9.007199254741e+15"),
         (1e100, "1e+100"),
         (100_000_000_000_000.5, "1e+14"),

@@ -1,4 +1,5 @@
-//! Patterns as scripts use them, beside Lua's own: what the fuzz target checks, over its corpus.
+//! Patterns as scripts use them, compared with Lua's own: replays the corpus through the check of
+//! the fuzz target.
 
 mod oracle;
 

@@ -1,18 +1,18 @@
-//! What Lua's own functions make of a pattern, ours do; and ours come to an end.
+//! The pattern functions give the same results as Lua's own, and always terminate.
 
 use mlua::{Function, Lua, LuaString};
 use pinion_lua::pattern::{StepsLeft, install};
 
-/// Steps that an input may take: more than most comparisons below need. One that takes them all
-/// proves no more with many times as many, and a fuzzer learns to make many such.
+/// The limit of steps of an input: more than most comparisons below need. An input that exceeds it
+/// proves no more with a far higher limit, and a fuzzer would learn to make many such inputs.
 const STEPS: u64 = 100_000;
 
-/// With more ways to try, Lua itself would not come to an end.
+/// With more possible matches, Lua itself would not terminate.
 const COMPARED_MAX_TRIES: usize = 10_000;
-/// Bytes of a subject that is compared, for the same reason.
+/// The most bytes of a compared subject, for the same reason.
 const COMPARED_MAX_BYTES: usize = 64;
 
-/// What each function gives, or says is wrong.
+/// Code that returns the result of each function, or its error.
 const ALL_ANSWERS: &str = r#"
     local subject, pattern, replacement = ...
     local lines = {}
@@ -47,8 +47,8 @@ struct Vms {
 thread_local! {
     static VMS: Vms = {
         let of = |lua: Lua| {
-            // The compiler keeps its buffer by an address that lies outside of it, which
-            // LeakSanitizer takes for a leak.
+            // The compiler keeps its buffer by an address outside of it, which LeakSanitizer
+            // reports as a leak.
             lua.load("if jit then jit.off() end").exec().expect("interpreted");
             let function = lua.load(ALL_ANSWERS).set_name("=case").into_function();
             (lua, function.expect("code"))
@@ -59,8 +59,8 @@ thread_local! {
     };
 }
 
-/// The first line is the pattern, the second one what its matches are replaced by, the rest the
-/// subject. Says whether Lua itself was asked too.
+/// Checks an input. The first line is the pattern, the second one the replacement, the rest the
+/// subject. Returns whether it was compared with Lua itself.
 pub(crate) fn check(data: &[u8]) -> bool {
     let mut lines = data.splitn(3, |byte| *byte == b'\n');
     let (Some(pattern), Some(replacement), Some(subject)) =
@@ -85,8 +85,8 @@ pub(crate) fn check(data: &[u8]) -> bool {
     })
 }
 
-/// Whether a search has few ways: it begins at any byte, and each repetition ends at any byte
-/// behind the one before.
+/// Returns whether a search has few possible matches: it begins at any byte, and each repetition
+/// ends at any byte after the previous one.
 fn has_few_tries(bytes: usize, repetitions: usize) -> bool {
     let tries = (1..=repetitions + 1).try_fold(1, |tries, n| {
         Some(tries * (bytes + n) / n).filter(|tries| *tries <= COMPARED_MAX_TRIES)
@@ -94,7 +94,8 @@ fn has_few_tries(bytes: usize, repetitions: usize) -> bool {
     tries.is_some()
 }
 
-/// Lua leaves a capture open where it has no use for it; nothing else may differ.
+/// Asserts that two results differ only by design: Lua accepts an unfinished capture where it does
+/// not need it.
 fn differ_by_design(own: &[u8], theirs: &[u8]) {
     let [own, theirs] = [own, theirs].map(|answer| answer.escape_ascii().to_string());
     for (own, theirs) in own.split("\\n").zip(theirs.split("\\n")) {

@@ -1,4 +1,4 @@
-//! Scripts in a simulated worker, under virtual time: what one seed decides happens again
+//! Scripts in a simulated worker with virtual time: one seed determines a run and repeats it
 //! (docs/simulator.md).
 
 mod counting;

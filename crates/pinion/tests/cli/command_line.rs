@@ -49,14 +49,14 @@ fn what_serve_cannot_serve_is_exit_2_with_a_way_out() {
     ] {
         run(&folder, arguments).refused(2, hint);
     }
-    // Nothing is left behind of the address before it.
+    // The first address is not bound any more.
     folder.write("public/index.html", "x");
     let told = "--listen fd:web: there is no socket from a service manager (LISTEN_PID and \
                 LISTEN_FDS are not set); start the server by a socket unit or give an address to \
                 bind, like 8080";
     run(&folder, "serve public --listen unix:a.sock --listen fd:web").refused(2, told);
     assert!(!folder.join("a.sock").exists());
-    // And no certificate is made for listeners of which one cannot listen.
+    // No certificate is created for listeners of which one cannot listen.
     let same = "serve public --listen 127.0.0.1:1 --tls 127.0.0.1:1 --state state";
     run(&folder, same).refused(2, "name the same address; give one of them another port");
     assert!(!folder.join("state").exists());
@@ -85,7 +85,7 @@ fn flags_of_a_build_mean_nothing_for_an_archive() {
     run(&folder, "serve site.pinion --codings br").refused(2, "give it to `pinion build`");
 }
 
-/// Every page of the manual: the program, its verbs, its file.
+/// Returns the names of all pages of the manual: the program, its verbs, its file.
 fn pages(folder: &Folder) -> Vec<String> {
     let files = ["pinion", "pinion.toml"].map(str::to_owned);
     files.into_iter().chain(verbs(folder)).collect()
@@ -112,7 +112,7 @@ fn a_shell_completes_flags_and_their_values() {
         assert_eq!((script.code, script.stderr.as_str()), (0, ""));
         assert!(script.text().contains(hint), "{shell}");
     }
-    // bash itself, as it does when somebody presses the tabulator.
+    // bash completes the words itself, as after the tab key.
     folder.write("pinion.bash", &run(&folder, "completions bash").stdout);
     let complete = |words: &str| {
         let ask = format!(

@@ -1,4 +1,4 @@
-//! `pinion extract`: a folder again, and the same archive of it.
+//! `pinion extract`: extracts a folder, from which the same archive can be built.
 
 use crate::folder::Folder;
 use crate::program::{build_site, members, run};
@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// Every file below a folder with its content and its time of modification in seconds.
+/// Returns every file below a folder with its content and its time of modification in seconds.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>, u64)> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -100,7 +100,7 @@ fn a_folder_with_something_in_it_is_kept() {
     assert_eq!(files(&folder.join("empty")), files(&folder.join("site")));
 }
 
-/// What lies in the folder may be a trap.
+/// The target folder may contain malicious links.
 #[test]
 fn no_link_is_followed() {
     let folder = Folder::with_site();

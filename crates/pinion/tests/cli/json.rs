@@ -1,10 +1,11 @@
-//! With `--json` stdout is exactly one JSON document, whatever happens.
+//! With `--json` stdout is exactly one JSON document in all cases.
 
 use crate::folder::Folder;
 use crate::program::{Run, build_site, members, run};
 use std::os::unix::fs::symlink;
 
-/// Failed with this code: the document says why, in the words of the line on stderr.
+/// Asserts that the program failed with this code, and that the document has the same reason as the
+/// line on stderr.
 #[track_caller]
 fn failed(run: &Run, code: i32, expected: &[&str]) {
     assert_eq!(run.code, code, "{}", run.stderr);
@@ -62,11 +63,11 @@ fn a_wrong_command_line_is_a_document() {
     ] {
         failed(&run(&folder, arguments), 2, &["error"]);
     }
-    // Behind two dashes it is the name of a file.
+    // After two dashes it is the name of a file.
     run(&folder, "ls -- --json").refused(1, "--json does not exist; give the path of an archive");
 }
 
-/// One bit flipped anywhere in an archive: damage shows early, late or not at all.
+/// One bit is flipped anywhere in an archive: the damage is detected early, late or not at all.
 #[test]
 fn damage_anywhere_leaves_one_document() {
     let folder = Folder::with_site();

@@ -16,19 +16,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Server {
     child: Child,
     lines: Receiver<String>,
-    /// What stands behind `listening`, in that order.
+    /// The URLs in the lines that begin with `listening`, in that order.
     pub(crate) urls: Vec<String>,
-    /// The lines before.
+    /// The lines before them.
     pub(crate) start: Vec<String>,
 }
 
 impl Server {
-    /// Starts `pinion serve` on a port of the kernel's choice and waits until it listens.
+    /// Starts `pinion serve` on a port that the kernel chooses and waits until it listens.
     pub(crate) fn start(folder: &Folder, arguments: &str) -> Self {
         Self::start_with(folder, &format!("{arguments} --listen 127.0.0.1:0"), 1)
     }
 
-    /// Starts it with listeners of the test's choice.
+    /// Starts it with the given listeners.
     pub(crate) fn start_with(folder: &Folder, arguments: &str, listeners: usize) -> Self {
         Self::start_as(folder, &format!("serve --workers 2 {arguments}"), listeners)
     }
@@ -72,7 +72,7 @@ impl Server {
         panic!("no {hint:?} among {heard:?}");
     }
 
-    /// Sends SIGTERM and waits for the end: exit code and stdout.
+    /// Sends SIGTERM and waits for the end; returns exit code and stdout.
     pub(crate) fn stop(mut self) -> (Option<i32>, String) {
         self.signal(Signal::TERM);
         let mut stdout = String::new();
@@ -86,17 +86,17 @@ impl Server {
         url.trim_end_matches('/')
     }
 
-    /// One GET on a connection of its own.
+    /// Sends one GET on a connection of its own.
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.try_get(path).expect("an answer")
     }
 
-    /// One GET with more field lines.
+    /// Sends one GET with additional field lines.
     pub(crate) fn get_with(&self, path: &str, fields: &str) -> Answer {
         self.ask(path, fields).expect("an answer")
     }
 
-    /// One GET that the server may give up by closing the connection.
+    /// Sends one GET, to which the server may react by closing the connection.
     pub(crate) fn try_get(&self, path: &str) -> Option<Answer> {
         self.ask(path, "")
     }
@@ -111,7 +111,7 @@ impl Server {
         Answer::split(&bytes)
     }
 
-    /// Asks again and again until the answer is the wanted one.
+    /// Repeats a request until it gets the wanted response.
     #[track_caller]
     pub(crate) fn gets(&self, path: &str, wanted: impl Fn(&Answer) -> bool) {
         let began = Instant::now();
@@ -128,13 +128,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended already when the test went well.
+        // The process has ended already if the test was successful.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
 
-/// An answer, taken apart.
+/// A parsed response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -157,7 +157,7 @@ impl Answer {
     }
 }
 
-/// Sends a request that ends the connection, and reads its answer.
+/// Sends a request that ends the connection, and reads its response.
 pub(crate) fn exchange(stream: &mut (impl Read + Write), request: &str) -> Answer {
     stream.write_all(request.as_bytes()).expect("sent");
     let mut bytes = Vec::new();
@@ -165,7 +165,7 @@ pub(crate) fn exchange(stream: &mut (impl Read + Write), request: &str) -> Answe
     Answer::split(&bytes).expect("a head")
 }
 
-/// The lines of stderr as they come.
+/// Returns the lines of stderr as they arrive.
 fn follow(stderr: ChildStderr) -> Receiver<String> {
     let (sender, lines) = channel();
     thread::spawn(move || {

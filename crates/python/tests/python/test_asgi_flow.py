@@ -191,7 +191,7 @@ class AsgiFlow(unittest.TestCase):
         number = self.link.start('/held', 'POST', content=None)
         self.assertEqual(self.wanted(number), 65536)
         self.link.send(CONTENT, number, b'x' * 60000)
-        # It has received them. Half of what may wait is asked for at once.
+        # It has received them. Half of the limit is requested at once.
         self.assertEqual(self.wanted(number), 60000)
         for size in (30000, 30000):
             self.link.send(CONTENT, number, b'y' * size)

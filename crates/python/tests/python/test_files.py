@@ -136,7 +136,7 @@ class FilesTest(unittest.TestCase):
                 self.assertNotIn(FILE, [frame.kind for frame in response.frames])
             small = link.finish(link.start('/small'))
             self.assertEqual([frame.kind for frame in small.frames], [RESPONSE])
-            # A file with less than was announced is no whole response.
+            # A response from a file that is shorter than announced is incomplete.
             response = link.finish(link.start('/open/1000000'))
             self.assertNotIn(response.frames[-1].kind, (END, FILE, RESPONSE))
             link.finish(link.start('/open', method='HEAD'))
@@ -151,7 +151,7 @@ class FilesTest(unittest.TestCase):
                 number = link.start('/open')
                 while link.frame().kind != WANT_CHANNEL:
                     pass
-                # There is none.
+                # There is no file.
                 link.send(FILES)
                 self.assertEqual(link.finish(number).content, CONTENT)
                 number = link.start('/open')
@@ -163,13 +163,13 @@ class FilesTest(unittest.TestCase):
                 self.assertEqual([frame.kind for frame in link.finish(number).frames], [HEAD, FILE])
                 take(channel)
                 self.assertEqual(self.sent(link, channel, '/open')[1], CONTENT)
-                # One that is lost is replaced.
+                # A lost channel is replaced.
                 channel.close()
                 self.assertEqual(link.finish(link.start('/open')).content, CONTENT)
                 number = link.start('/open')
                 while link.frame().kind != WANT_CHANNEL:
                     pass
-                # The client leaves meanwhile.
+                # The client disconnects meanwhile.
                 link.send(GONE, number)
                 self.assertEqual(link.finish(number).last.kind, END)
 
@@ -205,7 +205,8 @@ class FilesTest(unittest.TestCase):
                 while link.frame().kind != WANT_CHANNEL:
                     pass
                 child.stop()
-                # All of it fits into the first room, and the process may be gone before more comes.
+                # All of it fits into the initial window, and the process may have ended before more
+                # arrives.
                 self.assertEqual(link.finish(number, room=False).content, CONTENT)
                 self.assertEqual(child.wait(), 0)
 
@@ -218,7 +219,7 @@ class FilesTest(unittest.TestCase):
                 response = link.finish(link.start('/open'))
                 kinds = [frame.kind for frame in response.frames]
             self.assertEqual(response.content, CONTENT)
-            # What was sent is there.
+            # The sent data has arrived.
             self.assertGreater(take(channel)[0], 0)
             self.assertEqual(child.process.poll(), None)
 

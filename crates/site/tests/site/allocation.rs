@@ -1,4 +1,5 @@
-//! No answer takes memory: not a hit, not a miss, not an error.
+//! No response allocates memory, neither for an existing path, nor for a missing one, nor for an
+//! error.
 
 use std::alloc::{GlobalAlloc, Layout as AllocLayout, System};
 use std::cell::Cell;
@@ -22,7 +23,7 @@ use crate::interpreter::{Rule, Site};
 use crate::rules;
 use crate::site::{Maker, NOW, archive, get, resource};
 
-/// The system's allocator, counting the calls of each thread.
+/// The system's allocator, which counts the calls of each thread.
 struct Counting;
 
 thread_local! {
@@ -30,17 +31,18 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that is ending has no counter any more, and no test in it.
+    // A thread that is ending has no counter any more, and runs no test.
     let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a
-// thread-local number that needs neither memory nor a destructor.
+// SAFETY: every call is passed to the system's allocator unchanged; counting uses a thread-local
+// number that needs neither memory nor a destructor.
 unsafe impl GlobalAlloc for Counting {
-    // SAFETY: asks of its caller what the trait asks; so do the two below.
+    // SAFETY: the requirements for callers are those of the trait; the same holds for the two
+    // methods below.
     unsafe fn alloc(&self, layout: AllocLayout) -> *mut u8 {
         count();
-        // SAFETY: the caller's promise about `layout` is the one the system asks for.
+        // SAFETY: the caller's promise about `layout` is the one that the system requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -94,7 +96,7 @@ fn no_answer_takes_memory() {
     assert_eq!(CALLS.get() - before, 1, "the allocator counts");
 }
 
-/// The pages of a site for errors are there already.
+/// The error pages of a site are in memory already.
 #[test]
 fn no_page_of_an_error_takes_memory() {
     let mut m = Maker::new();
@@ -107,7 +109,7 @@ fn no_page_of_an_error_takes_memory() {
     assert_no_memory(&m.finish(), &requests.map(str::to_owned));
 }
 
-/// Rules of every kind, the longest paths and queries among the requests.
+/// Rules of every kind, with the longest paths and queries among the requests.
 #[test]
 fn no_rule_takes_memory() {
     let rule = |from: &str, query: &[(&str, &str)], to: &str, status| Rule {
@@ -152,7 +154,7 @@ fn no_rule_takes_memory() {
     assert_no_memory(&rules::archive(&site), &requests);
 }
 
-/// Fields that rules change for paths that nobody knows before.
+/// Fields that rules change for unknown paths.
 #[test]
 fn no_rule_for_fields_takes_memory() {
     let mut m = Maker::new();
@@ -230,8 +232,8 @@ fn assert_no_memory(bytes: &[u8], requests: &[String]) {
     }
 }
 
-/// Once a section and the table are there, requests of HTTP/2 and HTTP/3 take no memory, whatever
-/// they put into the table, and neither does one that is over the limits.
+/// Once a section and the table exist, requests of HTTP/2 and HTTP/3 allocate no memory, whatever
+/// they add to the table, even if they exceed the limits.
 #[test]
 fn no_section_takes_memory() {
     let mut section = FieldSection::new();
@@ -244,7 +246,7 @@ fn no_section_takes_memory() {
         (0..200u8).map(|n| [kept(n, n % 120), vec![0x82, 0xbe]].concat()).collect();
     let too_many = [0x82].repeat(1000);
     let too_large = kept(b'x', 126).repeat(500);
-    // The table is at its fullest when all of its entries are empty.
+    // The table has the most entries when all of them are empty.
     for _ in 0..200 {
         decoder.decode(&[0x40, 0, 0], &mut section, &limits).expect("well-formed");
     }
@@ -265,8 +267,8 @@ fn no_section_takes_memory() {
     assert_eq!(CALLS.get() - before, 1, "the allocator counts");
 }
 
-/// Once a connection of HTTP/3 is warm, its requests take no memory: a priority that comes ahead, a
-/// head, content, what is passed over, and the frames of an answer.
+/// Once a connection of HTTP/3 is warm, its requests allocate no memory: an early priority, a head,
+/// content, skipped frames, and the frames of a response.
 #[test]
 fn no_request_stream_takes_memory() {
     let mut section = FieldSection::new();
@@ -274,12 +276,13 @@ fn no_request_stream_takes_memory() {
     let mut control = UniState::default();
     session.uni(&mut control, b"\0", false, 0).expect("a control stream");
     session.uni(&mut control, b"\x04\0", false, 0).expect("SETTINGS");
-    // A request of the static table, five bytes of content, a frame of no meaning.
+    // A request with fields of the static table, five bytes of content, and a frame without
+    // meaning.
     let request = b"\x01\x08\0\0\xd4\xd7\xc1\x50\x01a\0\x05hello\x21\x02xx";
     let mut out = Vec::with_capacity(100);
     let mut before = 0;
     for round in 0..50u16 {
-        // The first one is what warms the connection.
+        // The first request warms the connection up.
         if round == 1 {
             before = CALLS.get();
         }

@@ -1,4 +1,5 @@
-//! What the system refuses: each failure is reported with its stage, and the spawner goes on.
+//! Operations that the system refuses: each failure is reported with its stage, and the spawner
+//! continues.
 
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
@@ -46,7 +47,7 @@ pub(crate) fn failures_name_their_stage() {
     };
     failed(1, "text", StartStage::Exec, libc::ENOEXEC);
     if count == 5 {
-        // Its interpreter is not inside.
+        // The interpreter is not inside of the new root.
         failed(2, "rootless", StartStage::Exec, libc::ENOENT);
     }
     drop(folder);
@@ -91,7 +92,7 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
         }
         assert_eq!(descriptors(spawner), open, "{allowed}");
     }
-    // Of two sockets only the first one has a number left: it is not taken for both.
+    // Only the first of two sockets gets a free descriptor, and is not used for both.
     limit(Some(first + 1));
     let (_input, program_input) = stream_sockets().expect("sockets");
     let (_output, program_output) = stream_sockets().expect("sockets");
@@ -125,7 +126,8 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
 
 pub(crate) fn a_lack_of_processes_is_reported() {
     if is_root() {
-        // Root is free of the limit. This process has one thread, so it becomes another user.
+        // The limit does not apply to root. This process has one thread, so it can become another
+        // user.
         let (uid, gid) = (Uid::from_raw(65534), Gid::from_raw(65534));
         set_thread_groups(&[]).expect("groups");
         set_thread_res_gid(gid, gid, gid).expect("a group");
@@ -154,7 +156,7 @@ pub(crate) fn cgroups_that_kill_are_not_used() {
     let path = Path::new("/sys/fs/cgroup/unified");
     let path = if path.exists() { path } else { Path::new("/sys/fs/cgroup") };
     let path = path.join(format!("pinion-test-{}", std::process::id()));
-    // Where this process may not make cgroups, the spawner uses none.
+    // If this process may not create cgroups, the spawner uses none.
     let is_delegated = fs::create_dir(&path).is_ok()
         && rustix::fs::setxattr(&path, "user.delegate", b"1", XattrFlags::empty()).is_ok()
         && fs::write(path.join("cgroup.kill"), "1").is_ok()
@@ -179,7 +181,7 @@ pub(crate) fn cgroups_that_kill_are_not_used() {
 /// The text of a program that is shared with the black-box tests.
 const REFUSE_CALLS: &str = include_str!("../../../../tests/src/refuse_calls.py");
 
-/// Runs a scenario to which the kernel refuses some calls, and returns what it prints.
+/// Runs a scenario in which the kernel refuses some calls, and returns its output.
 fn refused(calls: &[libc::c_long], errno: i32, scenario: &str) -> String {
     let calls: Vec<String> = calls.iter().map(ToString::to_string).collect();
     let mut command = Command::new("python3");
@@ -192,7 +194,7 @@ fn refused(calls: &[libc::c_long], errno: i32, scenario: &str) -> String {
     text
 }
 
-/// Starts a program with all settings that need system calls, and prints the answer.
+/// Starts a program with all settings that need system calls, and prints the reply.
 pub(crate) fn try_start(_: &[String]) {
     let mut server = Server::with(vec![with_settings()]);
     let _stream = server.start(1, "sh", &["true"]);
@@ -223,7 +225,7 @@ pub(crate) fn refused_calls_are_reported() {
         failed(libc::SYS_setresgid, StartStage::Group);
         failed(libc::SYS_setresuid, StartStage::User);
     }
-    // Without these the spawner does its work in another way.
+    // Without these calls the spawner uses alternatives.
     let optional = [libc::SYS_clone3, libc::SYS_mkdirat, libc::SYS_pidfd_open];
     let exited = SpawnerReply::Exited { id: 1, status: 0 };
     for call in optional {
@@ -231,7 +233,7 @@ pub(crate) fn refused_calls_are_reported() {
     }
 }
 
-/// Forks a spawner and prints what comes of it.
+/// Forks a spawner and prints the result.
 pub(crate) fn try_fork(_: &[String]) {
     let table = StartTable { starts: vec![shell()] };
     match Spawner::fork(&table, CgroupUse::IfDelegated, || ()) {

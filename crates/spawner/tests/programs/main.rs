@@ -1,8 +1,8 @@
 //! The spawner with real programs.
 //!
-//! A process forks the spawner before it has threads, so these tests have a main of their own
-//! instead of the harness of the standard library, which runs tests on threads. It understands what
-//! cargo and nextest call it with; each test is a process of its own.
+//! A process forks the spawner before it has threads, so these tests have a main function of their
+//! own instead of the harness of the standard library, which runs tests on threads. It accepts the
+//! arguments of cargo and nextest; each test is a process of its own.
 
 mod cgi_scripts;
 mod death;
@@ -18,7 +18,7 @@ mod watch;
 use std::process::{Command, ExitCode};
 use std::{env, panic};
 
-/// A test: its name, and what it does.
+/// A test: its name and its function.
 type Test = (&'static str, fn());
 
 /// A program of a test, with its arguments.

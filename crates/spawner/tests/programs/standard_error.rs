@@ -1,4 +1,4 @@
-//! What programs write to standard error.
+//! The standard error of programs.
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -29,7 +29,7 @@ pub(crate) fn a_flood_is_bounded_and_blocks_nothing() {
     wait_for_line(&mut flood);
     let long = "head -c 1000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo end";
     assert_eq!(server.output(2, "sh", &[long]), "end\n");
-    // It is read on and on: a pipe holds far fewer lines.
+    // Standard error is read continuously, because a pipe holds far fewer lines.
     let mut read = server.shell(3, "yes counted | head -n 1000000 >&2; echo");
     server.worker.started(3);
     wait_for_line(&mut read);
@@ -58,14 +58,14 @@ pub(crate) fn a_pipe_that_is_not_read_blocks_nothing() {
     drop(writer);
     let mut text = String::new();
     reader.read_to_string(&mut text).expect("text");
-    // What a pipe takes are whole lines.
+    // Only whole lines are written to a full pipe.
     assert!(text.ends_with('\n'), "{text}");
     assert!(text.lines().all(|line| line.starts_with("pinion: sh[")), "{text}");
 }
 
 pub(crate) fn a_socket_that_is_not_read_blocks_nothing() {
     let (_reader, writer) = UnixStream::pair().expect("sockets");
-    // The shortest lines fill it before the rate of lines is reached.
+    // The shortest lines fill the pipe before the limit of the line rate is reached.
     flood_an_unread_log(writer.as_raw_fd());
 }
 

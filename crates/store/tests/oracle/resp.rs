@@ -10,14 +10,14 @@ const NOW_MS: u64 = 1_700_000_000_000;
 /// Longer numbers make strings of many megabytes, which only shows how fast memory is.
 const DIGITS_MAX: usize = 5;
 
-/// The first two bytes say how the others are cut; these are what a client sends.
+/// Checks the input of a client. The first two bytes determine the cuts of the others.
 pub(crate) fn check(data: &[u8]) {
     let Some((&[first, second], sent)) = data.split_first_chunk() else { return };
     if sent.split(|byte| !byte.is_ascii_digit()).any(|digits| digits.len() > DIGITS_MAX) {
         return;
     }
     let whole = replies(sent, |_| sent.len());
-    // What `CLIENT LIST` and `CLIENT INFO` say of the last command depends on the cuts.
+    // The last command in `CLIENT LIST` and `CLIENT INFO` depends on the cuts.
     let is_about_clients = sent.windows(6).any(|word| word.eq_ignore_ascii_case(b"client"));
     let (step, change) = (usize::from(first % 64) + 1, usize::from(second % 8));
     for (step, change) in [(1, 0), (step, change)] {

@@ -1,5 +1,5 @@
-//! As long as a set of keys that were read is current, the commands that have read them have the
-//! same replies.
+//! As long as a set of read keys is current, the commands that have read them give the same
+//! replies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::generator::{Request, requests};
 
 const START_MS: u64 = 1_700_000_000_000;
 
-/// Random conversations for each group, unless `PROPTEST_CASES` says otherwise.
+/// Random conversations for each group, unless `PROPTEST_CASES` sets another number.
 const CASES: u32 = 300;
 
-/// What was read, with the reply of then.
+/// A command with its reply and the keys that it has read.
 struct Read {
     request: Request,
     reply: Vec<u8>,
@@ -50,7 +50,7 @@ fn execute(
     bytes.collect::<Vec<_>>().concat()
 }
 
-/// Adds to the counts how many commands were read again, by name.
+/// Counts the commands that were repeated, by name.
 fn check(requests: &[(Request, u64)], counts: &mut BTreeMap<String, u32>) -> TestCaseResult {
     let store = Arc::new(Store::new(Settings::default(), [7; 24], START_MS));
     let (mut client, mut checker) =
@@ -142,7 +142,7 @@ fn what_depends_on_more_than_keys_is_never_current() {
         execute(&store, &mut client, text(words), START_MS);
         assert_eq!(client.recorded_reads().is_some(), is_stable, "{words:?}");
     }
-    // A transaction reads what the recorder does not see.
+    // The recorder does not see the reads of a transaction.
     assert!(client.record_reads(&store));
     drop(client.transaction());
     assert!(client.recorded_reads().is_none());

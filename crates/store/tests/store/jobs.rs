@@ -29,7 +29,7 @@ fn text(output: &ReplyOutput) -> String {
     String::from_utf8_lossy(&bytes).trim_end().replace("\r\n", " ")
 }
 
-/// Sends lines. Returns the replies that come at once, and the job that the client waits for then.
+/// Sends lines. Returns the immediate replies, and the job for which the client waits then.
 fn send(store: &Store, client: &mut Client, lines: &str) -> (String, Option<Job>) {
     let mut output = ReplyOutput::default();
     let lines = lines.replace('\n', "\r\n") + "\r\n";
@@ -55,7 +55,7 @@ fn job(store: &Store, client: &mut Client, line: &str) -> Job {
     job.unwrap_or_else(|| panic!("{line}: no job"))
 }
 
-/// Hands the result of a job back. Returns the replies from that of the job on.
+/// Passes the result of a job to the client. Returns the replies from that of the job on.
 fn finish(store: &Store, client: &mut Client, job: Job) -> String {
     let mut finished = job.run(store, NOW_MS);
     let mut output = finished.take_output();
@@ -63,7 +63,7 @@ fn finish(store: &Store, client: &mut Client, job: Job) -> String {
     text(&output)
 }
 
-/// Makes a set of numbers, of which no command is a job.
+/// Creates a set of numbers by commands that are not jobs.
 fn fill(store: &Store, client: &mut Client, key: &str, count: usize) {
     let numbers: Vec<_> = (0..count).map(|number| format!("member:{number}")).collect();
     for part in numbers.chunks(100) {
@@ -105,20 +105,21 @@ fn other_clients_go_on_while_a_job_has_a_shard() {
 
     let members = job(&store, &mut first, "SMEMBERS large");
     let locked = members.lock(&store, NOW_MS);
-    // What is in other shards is there, also for a transaction.
+    // Values in other shards are available, also for a transaction.
     assert_eq!(say(&store, &mut second, &format!("GET {elsewhere}")), "$1 2");
     let transaction = format!("MULTI\nINCR {elsewhere}\nEXEC");
     assert_eq!(say(&store, &mut second, &transaction), "+OK +QUEUED *1 :3");
-    // The same shard: commands wait, and those behind them, too; replies before are there at once.
+    // Commands for the same shard wait, and so do those after them; replies to earlier ones are
+    // sent at once.
     let lines = format!("GET {elsewhere}\nGET {same}\nINCR {same}\nPING");
     let (replies, waiting) = send(&store, &mut second, &lines);
     assert_eq!(replies, "$1 3");
     let waiting = waiting.expect("a job");
     let (replies, none) = send(&store, &mut second, &format!("GET {elsewhere}"));
     assert!(replies.is_empty() && none.is_none(), "{replies}");
-    // Nothing of a command is executed if one of its shards is not free.
+    // No part of a command is executed if one of its shards is not free.
     let both = job(&store, &mut third, &format!("MSET {elsewhere} 5 {same} 5"));
-    // Upkeep leaves the shard out.
+    // Maintenance skips the shard.
     let mut cursor = ExpiryCursor::default();
     while !store.remove_expired(&mut cursor, 100, NOW_MS) {}
     let mut fields = store.remove_expired_fields(0, NOW_MS);
@@ -145,12 +146,12 @@ fn a_transaction_with_much_work_is_one_job() {
     let replies = finish(&store, &mut client, job);
     assert!(replies.starts_with("*3 *4097 "), "{}", &replies[..40]);
     assert!(replies.ends_with("+OK +OK"));
-    // What the transaction has changed of the client stays, and its keys are not watched any more.
+    // The changes of the client by the transaction stay, and its keys are not watched any more.
     assert_eq!(say(&store, &mut client, "GET a\nSELECT 0\nDEL large"), "$1 1 +OK :1");
     assert_eq!(say(&store, &mut client, "MULTI\nPING\nEXEC"), "+OK +QUEUED *1 +PONG");
 }
 
-/// What a command does within a transaction can make the work of the next one larger.
+/// A command within a transaction can increase the work of the next one.
 #[test]
 fn a_transaction_counts_what_its_commands_write() {
     let store = store();
@@ -180,7 +181,7 @@ fn a_transaction_with_a_watched_key_of_a_busy_shard_waits() {
     let exec = job(&store, &mut second, "EXEC");
     drop(locked);
     assert_eq!(finish(&store, &mut second, exec), "*1 +PONG");
-    // Keys of a busy shard are forgotten later.
+    // Watched keys of a busy shard are removed later.
     let mut third = client(&store);
     say(&store, &mut third, &format!("WATCH {same}"));
     let mut first = client(&store);
@@ -201,7 +202,7 @@ fn a_client_that_is_gone_leaves_its_job() {
     let rename = job(&store, &mut gone, "SUNIONSTORE to large");
     gone.disconnect(&store);
     rename.run(&store, NOW_MS).abandon(&store);
-    // One that was not taken is not executed.
+    // A job that was not fetched is not executed.
     let mut gone = client(&store);
     let mut output = ReplyOutput::default();
     gone.receive(&store, b"SUNIONSTORE other large\r\n", NOW_MS, &mut output);
@@ -213,8 +214,7 @@ fn a_client_that_is_gone_leaves_its_job() {
     assert_eq!(list.matches("id=").count(), 1, "{list}");
 }
 
-/// What a job occupies is counted until it has ended, in whichever order that and the end of its
-/// client come.
+/// The memory of a job is counted until it has ended, in whichever order it and its client end.
 #[test]
 fn the_memory_of_a_job_is_counted_until_it_ends() {
     let store = store();
@@ -239,7 +239,7 @@ fn the_memory_of_a_job_is_counted_until_it_ends() {
             job.run(&store, NOW_MS).abandon(&store);
         }
     }
-    // One that was not taken is not executed.
+    // A job that was not fetched is not executed.
     let mut client = client(&store);
     client.receive(
         &store,
@@ -251,7 +251,7 @@ fn the_memory_of_a_job_is_counted_until_it_ends() {
     assert!(is_counted());
     client.disconnect(&store);
     assert_eq!(store.clients_memory_bytes(), 0);
-    // A transaction that is executed.
+    // A transaction is executed.
     let mut client = self::client(&store);
     let transaction = format!("MULTI\n{command}\nSTRLEN a");
     assert_eq!(send(&store, &mut client, &transaction).0, "+OK +QUEUED +QUEUED");
@@ -354,7 +354,7 @@ fn all_commands_on_large_values_are_jobs() {
         assert!(job.is_some(), "{line}: {}", &replies[..replies.len().min(40)]);
         client.disconnect(&store);
     }
-    // Those that look at a part of a large value are not.
+    // Commands that only read a part of a large value are no jobs.
     for line in [
         "LRANGE list 5000 5010",
         "LPOP list",
@@ -403,7 +403,7 @@ fn a_command_with_many_or_long_arguments_is_a_job_that_keeps_its_bytes() {
     client.receive(&store, &[end, b"STRLEN a\r\n"].concat(), NOW_MS, &mut output);
     let job = client.take_job().expect("a job");
     assert_eq!(finish(&store, &mut client, job), format!("+OK :{}", long.len()));
-    // In a transaction, it is queued without being copied.
+    // In a transaction, the command is queued without being copied.
     say(&store, &mut client, "MULTI");
     client.receive(&store, begin, NOW_MS, &mut output);
     client.receive(&store, &[end, b"STRLEN a\r\nPING\r\n"].concat(), NOW_MS, &mut output);
@@ -416,8 +416,8 @@ fn a_command_with_many_or_long_arguments_is_a_job_that_keeps_its_bytes() {
     assert_eq!(finish(&store, &mut client, job), ":1");
 }
 
-/// A job that waits is started before others that came later and need its shards, and beside those
-/// that need none of them.
+/// A waiting job is started before later ones that need its shards, and together with those that
+/// need none of them.
 #[test]
 fn the_queue_starts_what_needs_no_shard_of_another_job() {
     let store = store().with_work_max(0);
@@ -454,7 +454,7 @@ fn the_queue_starts_what_needs_no_shard_of_another_job() {
     assert_eq!([start(&mut queue), start(&mut queue)], [Some("all"), None]);
 }
 
-/// A page is looked at while no job has its shard: it waits in the queue as jobs do.
+/// A page is read while no job has its shard: the read waits in the queue like a job.
 #[test]
 fn a_look_waits_for_the_job_that_has_the_shard() {
     let store = store();

@@ -1,8 +1,8 @@
-//! What is refused, and where.
+//! Refused pages, and the positions of their errors.
 
 use crate::site::compiled;
 
-/// A page that is refused at a line, with some words.
+/// Asserts that a page is refused at a line, with some words.
 fn refused(text: &str, line: u32, words: &str) {
     let files =
         [("/p.dyn.html", text), ("/deep", "\n<?lu x = 1 ?>"), ("/loop", "\n<?include loop ?>")];
@@ -99,7 +99,7 @@ fn syntax() {
     refused("<?lu return 1\n| x\n ?>", 2, "`return`");
 }
 
-/// An empty value without quotes would take the next attribute for its own.
+/// An empty value without quotes would use the next attribute as its value.
 #[test]
 fn attributes_without_quotes() {
     refused("\n<a href=#[[x]] class=menu>", 2, "quotes around it");
@@ -147,7 +147,7 @@ fn layouts() {
     assert!(with(&format!("<?layout l ?>{slot}{slot}"), "<?yield a ?>").contains("a second slot"));
 }
 
-/// A slot stands where the layout puts it: before the code that follows it there.
+/// A slot is at its position in the layout: before the code that follows it there.
 #[test]
 fn variables_that_a_slot_cannot_use() {
     let layout = "<title><?yield a ?></title><?yield ?>";
@@ -163,7 +163,7 @@ fn variables_that_a_slot_cannot_use() {
         let problem = with(page).unwrap_err();
         assert!(problem.what.starts_with("the slot `a` cannot use the variable"), "{problem}");
     }
-    // The layout has the slot behind the text.
+    // The layout has the slot after the text.
     let behind = [("/p.dyn.html", page), ("/l", "<?yield ?><title><?yield a ?></title>")];
     assert_eq!(compiled(&behind).map(|_| ()), Ok(()));
     for fine in [

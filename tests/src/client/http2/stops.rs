@@ -1,4 +1,4 @@
-//! Clients that stop in the middle, and what the server says of it.
+//! Clients that stop in the middle, and the frames that the server sends about it.
 
 use super::{ACK, DATA, END_STREAM, Frame, GOAWAY, HEADERS, Http2, PING, frame, malformed, number};
 use crate::client::Broken;
@@ -8,22 +8,22 @@ use std::thread;
 use std::time::Duration;
 
 impl Http2 {
-    /// Sends a request without content, and does not wait for its answer.
+    /// Sends a request without content, and does not wait for its response.
     ///
     /// # Errors
-    /// The server does not speak first.
+    /// Returns an error if the server does not send its settings first.
     pub fn try_send(&mut self, request: &Request) -> Result<(), Broken> {
         self.open(request).map(|_| ())
     }
 
-    /// Sends the frame with the head of a request up to its middle.
+    /// Sends the first half of the HEADERS frame of a request.
     pub fn send_half_frame(&mut self, request: &Request) {
         let block = self.next_block(request);
         let whole = frame(HEADERS, END_STREAM, self.next_stream, &block);
         self.send_if_open(&whole[..whole.len() / 2]);
     }
 
-    /// Sends the first frame with the head of a request, and none that continues it (§6.10).
+    /// Sends the first frame with the head of a request, without its continuation (§6.10).
     pub fn send_first_frame(&mut self, request: &Request) {
         let block = self.next_block(request);
         self.send_if_open(&frame(HEADERS, END_STREAM, self.next_stream, &block[..block.len() / 2]));
@@ -35,10 +35,10 @@ impl Http2 {
         self.encoder.encode(fields)
     }
 
-    /// Sends a request with the first half of its content, and reads the answer.
+    /// Sends a request with the first half of its content, and reads the response.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is none.
     #[track_caller]
     pub fn try_half_content(&mut self, request: &Request) -> Result<Response, Broken> {
         let exchange = self.open(request)?;
@@ -47,11 +47,11 @@ impl Http2 {
         self.receive(exchange)
     }
 
-    /// Asks so many times whether the server is there, without a request, and waits for what it
-    /// says. Each time comes in pieces of so many bytes, which the server reads one by one.
+    /// Sends so many PING frames without a request, and waits for their acknowledgements. Each is
+    /// sent in pieces of so many bytes, which the server reads one by one.
     ///
     /// # Errors
-    /// It leaves, or the connection has ended.
+    /// Returns an error if the server closes, or the connection has ended.
     pub fn try_pings(&mut self, times: usize, piece_bytes: usize) -> Result<(), Broken> {
         let ping = ping();
         for _ in 0..times {
@@ -65,15 +65,16 @@ impl Http2 {
         self.try_pongs(times)
     }
 
-    /// Begins to ask whether the server is there.
+    /// Sends the first part of a PING frame.
     pub fn begin_ping(&mut self) {
         self.send_if_open(&ping()[..HALF_PING_BYTES]);
     }
 
-    /// Asks the rest, begins to ask again with the same bytes, and waits for what the server says.
+    /// Sends the rest of the frame and the first part of another one with the same bytes, and waits
+    /// for the acknowledgement.
     ///
     /// # Errors
-    /// It leaves, or the connection has ended.
+    /// Returns an error if the server closes, or the connection has ended.
     pub fn try_ping_and_half(&mut self) -> Result<(), Broken> {
         let mut rest = ping();
         rest.rotate_left(HALF_PING_BYTES);
@@ -94,11 +95,11 @@ impl Http2 {
         Ok(())
     }
 
-    /// Reads to an orderly end of the connection, and opens no window meanwhile. With which code of
-    /// GOAWAY the server leaves (§6.8), the last of them if it says several.
+    /// Reads to an orderly end of the connection, and opens no window meanwhile. Returns the code
+    /// of the last GOAWAY (§6.8).
     ///
     /// # Errors
-    /// It does not say one, or breaks off.
+    /// Returns an error if there is none, or the connection breaks.
     pub fn try_end(&mut self) -> Result<u32, Broken> {
         let mut said = None;
         loop {
@@ -112,14 +113,14 @@ impl Http2 {
     }
 }
 
-/// Not even its first nine bytes, which say what comes.
+/// Less than the nine bytes of a frame header.
 const HALF_PING_BYTES: usize = 8;
 
 fn ping() -> Vec<u8> {
     frame(PING, 0, 0, b"is there")
 }
 
-/// Of GOAWAY (§6.8).
+/// Returns the error code of a GOAWAY (§6.8).
 fn code(frame: &Frame) -> Result<u32, Broken> {
     number(frame.payload.get(4..8).ok_or_else(|| malformed("§6.8: GOAWAY"))?)
 }

@@ -9,20 +9,20 @@ use crate::response::Response;
 use quinn::{Connection, VarInt};
 
 impl Http3 {
-    /// Sends the head of a request up to the middle of its frame, and reads the answer.
+    /// Sends the head of a request up to the middle of its frame, and reads the response.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is none.
     #[track_caller]
     pub fn try_half_head(&self, request: &Request) -> Result<Response, Broken> {
         let whole = head(request);
         self.try_without_end(whole[..whole.len() / 2].to_vec())
     }
 
-    /// The same with a whole head, and its content up to the middle of a frame.
+    /// Does the same with a whole head, and the content up to the middle of a frame.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// Returns the reason why there is no response.
     #[track_caller]
     pub fn try_half_content(&self, request: &Request) -> Result<Response, Broken> {
         let content = frame(kind::DATA, request.content());
@@ -41,7 +41,7 @@ impl Http3 {
     }
 }
 
-/// Sends bytes of a request, and nothing behind them before its answer is there.
+/// Sends bytes of a request, and nothing more before the response has arrived.
 async fn stop(connection: &Connection, bytes: &[u8], answer: &mut Answer) -> Result<(), Broken> {
     let opened = connection.open_bi().await;
     let (mut sender, mut receiver) = opened.map_err(|error| lost(error, answer))?;

@@ -1,4 +1,4 @@
-//! Messages that documents quote, beside what to do about them: the program has these words.
+//! Messages that documents quote together with a remedy: the program must contain their words.
 
 use super::documents;
 use pinion_tests::binary::source_root;
@@ -9,17 +9,17 @@ use std::path::Path;
 /// The first column of tables of messages.
 const HEADS: [&str; 2] = ["| Message |", "| Symptom |"];
 
-/// What the system adds to messages.
+/// Texts of the system in messages.
 const OF_THE_SYSTEM: [&str; 2] = ["No such file or directory", "Permission denied"];
 
-/// Where a quoted message leaves something out at its end.
+/// The mark of an omission at the end of a quoted message.
 const CUT: &str = "…";
 
-/// The texts of the program. Each is the parts between its holes, which values and other texts
-/// fill: `cannot listen on {address}: {why}`.
+/// The texts of the program. Each consists of the parts between its placeholders, for which values
+/// and other texts are inserted: `cannot listen on {address}: {why}`.
 struct Texts(Vec<Vec<String>>);
 
-/// A message, as far as it was explained: by its text, and whether it is cut at its end.
+/// The known results for parts of a message: by the text, and whether it is cut at its end.
 type Explained<'m> = HashMap<(&'m str, bool), bool>;
 
 impl Texts {
@@ -28,7 +28,7 @@ impl Texts {
         collect(&source_root().join("crates"), &mut texts);
         texts.sort_unstable();
         texts.dedup();
-        // A document leaves out the file or the program in front; advice is added to other texts.
+        // A document omits the file or the program at the front; advice is added to other texts.
         let rests: Vec<String> = texts.iter().filter_map(|text| rest(text)).collect();
         Self::of(texts.iter().chain(&rests))
     }
@@ -39,13 +39,14 @@ impl Texts {
         Self(parts.chain(joints).collect())
     }
 
-    /// Whether texts of the program, with values in their holes, make this message.
+    /// Returns whether texts of the program, with values in their placeholders, can form this
+    /// message.
     fn explain(&self, message: &str) -> bool {
         let (shown, is_cut) = match message.strip_suffix(CUT) {
             Some(shown) => (shown.trim_end(), true),
             None => (message, false),
         };
-        // Only some of them have a word of it.
+        // Only some texts share a word with it.
         let may_be_cut_in = |part: &String| {
             let ends = part.char_indices().map(|(at, _)| at).skip(1);
             shown.contains(&**part) || ends.into_iter().any(|end| shown.ends_with(&part[..end]))
@@ -63,7 +64,7 @@ impl Texts {
         if let Some(&is_explained) = known.get(&(text, is_cut)) {
             return is_explained;
         }
-        // Not by itself, in a text that begins with a hole.
+        // A text that begins with a placeholder must not be explained by itself.
         known.insert((text, is_cut), false);
         let is_value = !text.trim().contains(' ') || OF_THE_SYSTEM.contains(&text);
         let is_explained = is_value
@@ -80,8 +81,8 @@ impl Texts {
         is_explained
     }
 
-    /// Whether a text is a hole with the first part behind it, and so on to the last part. One that
-    /// is cut ends in any of them, if enough letters were `seen` before or are in that part.
+    /// Returns whether a text is a value with the first part after it, and so on to the last part.
+    /// A cut text may end in any of them, if enough letters were `seen` before or are in that part.
     fn fits<'m>(
         &self,
         parts: &[String],
@@ -93,7 +94,7 @@ impl Texts {
         let mut ends = text.match_indices(&**part).map(|(at, found)| (at, at + found.len()));
         let is_whole = ends.any(|(hole, end)| {
             let rest = &text[end..];
-            // Nothing stands in a hole as well.
+            // The value of a placeholder may be empty as well.
             (hole == 0 || self.explains(&text[..hole], false, known))
                 && (rest.is_empty() || !behind.is_empty())
                 && self.fits(behind, rest, seen.map(|seen| seen + letters(part)), known)
@@ -107,14 +108,14 @@ impl Texts {
     }
 }
 
-/// Letters of a text that are its own: with a word or two it would explain everything.
+/// The least letters of a text itself: a text of a word or two would explain every message.
 const LETTERS_MIN: usize = 8;
 
 fn letters(text: &str) -> usize {
     text.chars().filter(|character| character.is_alphabetic()).count()
 }
 
-/// What two texts are joined by.
+/// The separators between two joined texts.
 const JOINTS: [&str; 4] = [": ", "; ", ", ", ", found "];
 
 fn says_something(parts: &[String]) -> bool {
@@ -124,14 +125,14 @@ fn says_something(parts: &[String]) -> bool {
     is_clear && sum >= LETTERS_MIN
 }
 
-/// A text without the hole in front of a colon, or without what joins it to others.
+/// Returns a text without the placeholder in front of a colon, or without its separator.
 fn rest(text: &str) -> Option<String> {
     let behind = text.strip_prefix('{').and_then(|text| text.split_once('}')?.1.strip_prefix(": "));
     let joined = || ["; ", "pinion: "].iter().find_map(|front| text.strip_prefix(front));
     behind.or_else(joined).map(str::to_owned)
 }
 
-/// The parts of a text between its holes: `{name}`, with `{{` for a brace.
+/// Returns the parts of a text between its placeholders: `{name}`, with `{{` for a brace.
 fn parts(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut rest = text;
@@ -152,7 +153,7 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-/// The texts of all sources below a folder but those of tests.
+/// Collects the texts of all sources below a folder except those of tests.
 fn collect(folder: &Path, texts: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
         let path = entry.path();
@@ -165,7 +166,7 @@ fn collect(folder: &Path, texts: &mut Vec<String>) {
     }
 }
 
-/// The string literals of a source file, up to its tests.
+/// Collects the string literals of a source file, up to its tests.
 fn literals(source: &str, texts: &mut Vec<String>) {
     let source = source.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut rest = source;
@@ -185,13 +186,14 @@ fn literals(source: &str, texts: &mut Vec<String>) {
     }
 }
 
-/// The text of a raw literal, and what is behind it.
+/// Returns the text of a raw literal, and the rest after it.
 fn raw(rest: &str) -> (String, &str) {
     let (text, behind) = rest.split_once("\"#").unwrap_or((rest, ""));
     (text.to_owned(), behind)
 }
 
-/// The text of a literal, and what is behind it. At the end of a line a backslash joins the next.
+/// Returns the text of a literal, and the rest after it. A backslash at the end of a line joins the
+/// next one.
 fn quoted(rest: &str) -> (String, &str) {
     let mut text = String::new();
     let mut characters = rest.chars();
@@ -209,7 +211,7 @@ fn quoted(rest: &str) -> (String, &str) {
     (text, characters.as_str())
 }
 
-/// The messages in the first column of the tables of a document that have one for messages.
+/// Returns the messages in the first column of the tables of a document that have one for messages.
 fn quoted_messages(document: &str) -> Vec<&str> {
     let mut messages = Vec::new();
     let mut is_table = false;
@@ -242,7 +244,7 @@ fn messages_in_documents_are_those_of_the_program() {
     assert!(found >= 25, "only {found} messages: have the tables other heads?");
 }
 
-/// Without this one the other could be blind.
+/// Without this test the other could miss all errors.
 #[test]
 fn messages_that_the_program_does_not_have_are_found() {
     let source = r#"

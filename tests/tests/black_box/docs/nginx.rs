@@ -7,7 +7,7 @@ use pinion_tests::peers::{output, program};
 use pinion_tests::tls::Pair;
 use std::fs;
 
-/// What a block takes for granted: other blocks of its document define it.
+/// Names that a block uses, and their definitions, which are in other blocks of its document.
 const DEFINED: [(&str, &str, &str); 2] = [
     ("http://pinion", "upstream pinion", "upstream pinion { server 127.0.0.1:8080; }\n"),
     (
@@ -17,11 +17,11 @@ const DEFINED: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Of the package `libnginx-mod-stream`.
+/// The module is part of the package `libnginx-mod-stream`.
 const STREAM_MODULE: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
 
-/// Has nginx check a block, and returns what it finds wrong. Files and ports of the system are
-/// those of the folder.
+/// Lets nginx check a block; returns the error. Files and ports of the system are replaced by those
+/// of the folder.
 fn wrong(block: &str) -> Option<String> {
     let folder = Folder::new("nginx");
     let pair = Pair::new(&folder, "made", &["example.org"]);
@@ -53,7 +53,7 @@ fn wrong(block: &str) -> Option<String> {
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {path}/{kind};\n"));
     let temporary = temporary.concat();
-    // TCP connections that are passed on are the matter of a module.
+    // Forwarding TCP connections needs a module.
     let text = if http.starts_with("stream ") {
         format!("load_module {STREAM_MODULE};\npid {path}/pid;\nevents {{}}\n{http}")
     } else {
@@ -80,7 +80,7 @@ fn nginx_accepts_every_block_for_it() {
     assert!(found >= 6, "only {found} blocks: are they still marked as nginx?");
 }
 
-/// Without this one the other could be blind.
+/// Without this test the other could miss all errors.
 #[test]
 fn nginx_refuses_a_block_with_a_mistake() {
     let said = wrong("server {\n    lisen 80;\n}\n").expect("a mistake");

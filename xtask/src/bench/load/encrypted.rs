@@ -1,4 +1,4 @@
-//! What TLS and HTTP/2 cost: the part of the table of scenarios that is about them.
+//! The cost of TLS and HTTP/2: the part of the table of scenarios for them.
 
 use super::keys::Key;
 use super::programs::Program;
@@ -8,7 +8,7 @@ use super::scenario::{
 };
 use super::site::{HUGE_BYTES, MEDIUM_BYTES};
 
-/// In the order of the report.
+/// Returns the scenarios in the order of the report.
 pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     vec![
         streams(seconds),
@@ -23,11 +23,11 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     ]
 }
 
-/// The servers of other projects that are compared over TLS.
+/// The servers of other projects in comparisons over TLS.
 const TLS_PEERS: &[Program] =
     &[Program::Nginx, Program::H2o, Program::CurrentNginx, Program::CurrentH2o];
 
-/// Those of them that send a small file over HTTP/2.
+/// Those of them that can send a small file over HTTP/2.
 const H2_PEERS: &[Program] = &[
     Program::Nginx,
     Program::H2o,
@@ -50,7 +50,7 @@ pub(crate) fn encrypted(label: String, program: Program, key: Key, ask: Ask) -> 
     case
 }
 
-/// Many streams on few connections.
+/// Returns a scenario of many streams on few connections.
 fn streams(seconds: u32) -> Scenario {
     let case =
         |program: &Program| encrypted(program.name().to_owned(), *program, Key::P256, h2(32));
@@ -68,7 +68,7 @@ fn streams(seconds: u32) -> Scenario {
     }
 }
 
-/// Many files over HTTP/2, whose fields differ.
+/// Returns a scenario of many files over HTTP/2 with different fields.
 fn pages(seconds: u32) -> Scenario {
     let ask = Ask { pattern: Targets::Pages, ..h2(32) };
     let case =
@@ -84,7 +84,7 @@ fn pages(seconds: u32) -> Scenario {
     }
 }
 
-/// A file of medium size, over HTTP/1.1 and HTTP/2.
+/// Returns a scenario of a file of medium size, over HTTP/1.1 and HTTP/2.
 fn medium(seconds: u32) -> Scenario {
     const FILE: &str = "/large/medium.bin";
     let label = |program: Program, how: &str| format!("{}, {how}", program.name());
@@ -108,7 +108,8 @@ fn medium(seconds: u32) -> Scenario {
     }
 }
 
-/// One request after the other: what somebody waits for who has the server for himself.
+/// Returns a scenario of one request after the other: the response time of an otherwise idle
+/// server.
 fn alone(seconds: u32) -> Scenario {
     let case = |program: &Program| encrypted(program.name().to_owned(), *program, Key::P256, h2(1));
     let against = |program: &Program| beside(Figure::P50, program, &[Program::H2o], 1.0);
@@ -122,7 +123,7 @@ fn alone(seconds: u32) -> Scenario {
     }
 }
 
-/// HTTP/1 over TLS, beside nginx and beside ours without TLS.
+/// Returns a scenario of HTTP/1 over TLS, compared with nginx and with Pinion without TLS.
 fn keep_alive(seconds: u32) -> Scenario {
     let label = |program: Program, how: &str| format!("{}, {how}", program.name());
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
@@ -152,7 +153,7 @@ fn keep_alive(seconds: u32) -> Scenario {
     }
 }
 
-/// Handshakes alone, whole ones and resumed ones.
+/// Returns a scenario of handshakes without requests, full ones and resumed ones.
 fn handshakes(seconds: u32) -> Scenario {
     let label = |program: Program, what: &str| format!("{}, {what}", program.name());
     let ask = |resumed| Ask { client: Client::Handshakes { resumed }, ..Ask::new(PAGE) };
@@ -189,7 +190,7 @@ fn handshakes(seconds: u32) -> Scenario {
     }
 }
 
-/// A file of 10 MiB.
+/// Returns a scenario of a file of 10 MiB.
 fn huge(seconds: u32) -> Scenario {
     let label = |program: Program, how: &str| format!("{}, {how}", program.name());
     let plain = Ask { body_bytes: Some(HUGE_BYTES as u64), ..Ask::new("/large/huge.bin") };
@@ -216,7 +217,7 @@ fn huge(seconds: u32) -> Scenario {
     }
 }
 
-/// oha's three cases, of which none may fail.
+/// Returns a scenario with oha's three cases, in which no request may fail.
 fn crowd(seconds: u32) -> Scenario {
     let keep = Ask { client: Client::Oha, ..Ask::new(PAGE) };
     let close = Ask { closes: true, ..keep.clone() };
@@ -237,7 +238,7 @@ fn crowd(seconds: u32) -> Scenario {
     }
 }
 
-/// A file beside the same bytes without a site.
+/// Returns a scenario of a file, compared with the same bytes without a site.
 fn dummy(seconds: u32) -> Scenario {
     let ways = [
         ("HTTP/1.1", None, Ask::new(PAGE)),

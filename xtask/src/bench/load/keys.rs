@@ -1,25 +1,25 @@
-//! Certificates that all servers of a comparison have, made anew for each run by openssl.
+//! Certificates for all servers of a comparison, created for each run by openssl.
 
 use crate::process;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What kind of key a certificate has.
+/// The kind of the key of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     P256,
     Rsa2048,
 }
 
-/// The files of a certificate that signs itself.
+/// The files of a self-signed certificate.
 pub(crate) struct Pair {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
 }
 
 impl Key {
-    /// Where [`make`] has put them.
+    /// Returns the files that [`make`] has created.
     pub(crate) fn pair(self, state: &Path) -> Pair {
         let name = match self {
             Self::P256 => "p256",
@@ -30,7 +30,7 @@ impl Key {
     }
 }
 
-/// Makes both below `state`.
+/// Creates both kinds below `state`.
 pub(crate) fn make(state: &Path) -> Result<()> {
     let kinds: [(Key, &[&str]); 2] = [
         (Key::P256, &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]),
@@ -41,7 +41,7 @@ pub(crate) fn make(state: &Path) -> Result<()> {
         let mut command = Command::new("openssl");
         command.args(["req", "-x509", "-noenc", "-days", "30", "-subj", "/CN=localhost"]);
         command.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]).args(kind);
-        // Attackers look at what they are given, and take no authority for a server.
+        // The attackers verify certificates, and do not accept that of an authority for a server.
         command.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
         command.arg("-keyout").arg(pair.key).arg("-out").arg(pair.certificate);
         process::output(&mut command)?;

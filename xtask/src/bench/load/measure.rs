@@ -1,4 +1,4 @@
-//! Running one scenario: servers take turns, round after round.
+//! Runs one scenario: servers take turns, round after round.
 
 use super::attack::Attack;
 use super::client::{Job, Measured};
@@ -21,13 +21,13 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-/// What a scenario gave.
+/// The results of a scenario.
 pub(crate) struct Results {
     pub(crate) cases: Vec<CaseResult>,
     pub(crate) ratios: Vec<Ratio>,
-    /// The cases of Pinion with the number of requests that failed, of which there must be none.
+    /// The cases of Pinion with their numbers of failed requests, which must be 0.
     pub(crate) failures: Vec<(String, u64)>,
-    /// What was left out, and why.
+    /// The omitted cases, with the reasons.
     pub(crate) notes: Vec<String>,
 }
 
@@ -41,8 +41,7 @@ pub(crate) struct CaseResult {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
     pub(crate) measured: Measured,
-    /// Microseconds of the server's CPU time for each answered request; no end of them when none
-    /// was answered.
+    /// Microseconds of the server's CPU time for each response; infinite if there was none.
     pub(crate) cpu: f64,
 }
 
@@ -78,7 +77,7 @@ impl Round {
         self.measured.client.map(ClientTime::share)
     }
 
-    /// The microseconds in which so many answers came; no end of them when none came.
+    /// Returns a time within which so many responses arrived; infinite if there was none.
     fn within(&self, microseconds: u64) -> f64 {
         if self.measured.requests > 0 { microseconds.max(1) as f64 } else { f64::INFINITY }
     }
@@ -88,7 +87,7 @@ impl Round {
 pub(crate) struct Ratio {
     pub(crate) figure: Figure,
     pub(crate) case: String,
-    /// The case it is held against: the best of those that could be measured.
+    /// The case of the comparison: the best of those that could be measured.
     pub(crate) with: String,
     pub(crate) limit: Option<f64>,
     pub(crate) spread: Spread,
@@ -98,17 +97,17 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
-    /// Whether the goal is met, if there is one and the ratio counts.
+    /// Returns whether the goal is met, if there is one and the ratio counts.
     pub(crate) fn met(&self) -> Option<bool> {
         self.limit.filter(|_| !self.is_client_busy).map(|limit| self.spread.median <= limit)
     }
 }
 
-/// The part of its core that a client may use. One that uses more is itself what limits the
-/// requests per second, and what responses wait for.
+/// The share of its core that a client may use. With more, the client itself limits the requests
+/// per second, and delays the responses.
 const CLIENT_SHARE_MAX: f64 = 0.9;
 
-/// How long a server has to come to rest before and after a load is charged to it.
+/// Pause of a server before and after a measured load.
 const REST: Duration = Duration::from_millis(50);
 
 /// Runs `scenario` for so many rounds.
@@ -129,7 +128,8 @@ pub(crate) fn run(shop: &Workshop, scenario: &Scenario, rounds: usize) -> Result
         .collect();
     for round in 0..rounds {
         let mut order: Vec<usize> = (0..ready.len()).collect();
-        // There and back: whoever follows a hot neighbour in one round precedes it in the next.
+        // The order is reversed in every second round, so that each case follows and precedes its
+        // neighbours.
         if round % 2 == 1 {
             order.reverse();
         }
@@ -154,7 +154,7 @@ impl CaseResult {
             .map_or_else(String::new, |last| format!("{} {:.2}", self.label, last.cpu))
     }
 
-    /// How many requests broke, took too long or were refused where they should not be.
+    /// Returns how many requests failed, timed out or were refused unexpectedly.
     fn failures(&self, ask: &Ask) -> u64 {
         let refused = |measured: &Measured| if ask.status < 400 { measured.refusals } else { 0 };
         let failed = |round: &Round| {
@@ -165,7 +165,7 @@ impl CaseResult {
         self.rounds.iter().map(failed).sum()
     }
 
-    /// The spread of a figure over the rounds; `None` where a round has none.
+    /// Returns the spread of a figure over the rounds; `None` if a round has none.
     pub(crate) fn spread(&self, figure: impl Fn(&Round) -> Option<f64>) -> Option<Spread> {
         let figures: Option<Vec<f64>> = self.rounds.iter().map(figure).collect();
         Spread::of(figures?)
@@ -178,7 +178,7 @@ impl CaseResult {
     }
 }
 
-/// Starts each server that the scenario needs, once.
+/// Starts each server of the scenario once.
 fn start(
     shop: &Workshop,
     scenario: &Scenario,
@@ -202,7 +202,7 @@ fn start(
     Ok(servers)
 }
 
-/// The load for a case, or why it is left out.
+/// Returns the load for a case, or the reason why it is omitted.
 fn load(
     shop: &Workshop,
     scenario: &Scenario,
@@ -238,7 +238,7 @@ fn load(
     Ok(job.map(|job| Job::Flooded(Box::new(job), attack)))
 }
 
-/// What the client of a case is to do, or why it cannot.
+/// Returns the parameters of the client of a case, or the reason why it cannot run.
 fn job(
     shop: &Workshop,
     scenario: &Scenario,
@@ -301,7 +301,7 @@ fn job(
     }))
 }
 
-/// A file with the URLs of the small pages of a server.
+/// Writes a file with the URLs of the small pages of a server.
 fn page_urls(shop: &Workshop, server: &Server) -> Result<PathBuf> {
     let address = server.address();
     let urls: String =
@@ -311,7 +311,7 @@ fn page_urls(shop: &Workshop, server: &Server) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// How a server's answer differs from what is to be measured.
+/// Returns how a server's response differs from the expected one.
 fn mismatch(case: &Case, server: &Server, fields: &[String]) -> Result<Option<String>> {
     let (ask, address) = (&case.ask, server.address());
     let http2 = matches!(ask.client, Client::H2 { .. });
@@ -326,7 +326,7 @@ fn mismatch(case: &Case, server: &Server, fields: &[String]) -> Result<Option<St
     Ok(wrong.then(|| format!("{} has another length", ask.path)))
 }
 
-/// One load on one server.
+/// Runs one load on one server.
 fn once(server: &Server, job: &Job) -> Result<Round> {
     thread::sleep(REST);
     let before = server.cpu()?;
@@ -336,7 +336,8 @@ fn once(server: &Server, job: &Job) -> Result<Round> {
     Ok(Round::of(measured, nanoseconds))
 }
 
-/// A comparison, round by round, with the best of the run; `None` if there is nothing to compare.
+/// Compares two cases round by round, with the best of the run; returns `None` if there is nothing
+/// to compare.
 fn ratio(comparison: &Comparison, cases: &[CaseResult]) -> Option<Ratio> {
     let find = |label: &String| cases.iter().find(|case| case.label == *label);
     let figures = |case: &CaseResult| -> Option<Vec<f64>> {

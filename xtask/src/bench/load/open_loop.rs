@@ -1,5 +1,5 @@
-//! Requests at a fixed rate, whatever the server does (an open loop): each has a time at which it
-//! is due, and its latency counts from then, so a server that stalls is not asked less.
+//! Requests at a fixed rate, whatever the server does (an open loop): each has a due time from
+//! which its latency counts, so a stalled server does not get fewer requests.
 //!
 //! The requests are all the same, and so are the lengths of the responses. One thread on the core
 //! of clients sends and receives without ever sleeping.
@@ -34,12 +34,12 @@ pub(crate) struct Latencies {
     pub(crate) p999: f64,
 }
 
-/// How long the last responses may take.
+/// The time limit of the last responses.
 const END: Duration = Duration::from_secs(5);
 
 /// Runs one load to its end.
 pub(crate) fn run(load: &OpenLoop<'_>) -> Result<Latencies> {
-    // In a thread of its own, since only that is to stay on the core.
+    // The load runs in a thread of its own, because only that is bound to the core.
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             stay_on_core()?;
@@ -57,7 +57,7 @@ fn stay_on_core() -> Result<()> {
     Ok(())
 }
 
-/// A connection with the times at which its requests were due that have no response yet.
+/// A connection with the due times of its requests that have no response yet.
 struct Connection {
     stream: TcpStream,
     due: VecDeque<Instant>,
@@ -71,7 +71,7 @@ fn send_all(load: &OpenLoop<'_>) -> Result<Latencies> {
         let mut stream = TcpStream::connect(load.address)?;
         stream.set_nodelay(true)?;
         stream.write_all(load.request)?;
-        // It is small, so it comes at once.
+        // The response is small, so it arrives at once.
         response_bytes = stream.read(&mut [0; 1 << 16])?;
         stream.set_nonblocking(true)?;
         connections.push(Connection { stream, due: VecDeque::new(), received_bytes: 0 });
@@ -100,7 +100,7 @@ fn send_all(load: &OpenLoop<'_>) -> Result<Latencies> {
     Ok(Latencies { requests: count, p50: at(0.5), p99: at(0.99), p999: at(0.999) })
 }
 
-/// Takes what has come.
+/// Reads the available bytes.
 fn receive(
     connection: &mut Connection,
     response_bytes: usize,
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// A server that sends back what it receives.
+    /// Starts a server that sends back its input.
     #[test]
     fn each_request_has_its_latency() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

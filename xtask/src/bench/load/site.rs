@@ -1,11 +1,11 @@
-//! What all servers serve: made once, below the build folder.
+//! The content that all servers serve: created once, below the build folder.
 
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The page of the small site, under every name: what differs is only the way to it.
+/// The page of the small site, at every path: only the paths differ.
 const PAGE: &str = "hello world!\n";
 
 /// The size of the large file.
@@ -14,7 +14,7 @@ pub(crate) const LARGE_BYTES: usize = 100 * 1024;
 /// The size of the very large one.
 pub(crate) const HUGE_BYTES: usize = 10 * 1024 * 1024;
 
-/// The size of the file that floods ask for; see `tests/src/floods`.
+/// The size of the file that floods request; see `tests/src/floods`.
 const FLOODED_BYTES: usize = 3 * 1024 * 1024;
 
 /// The size of the page that has many values.
@@ -29,14 +29,13 @@ pub(crate) const MEDIUM_BYTES: usize = 15 * 1024;
 /// Small files of the small site that are requested one after the other.
 const PAGES: usize = 1000;
 
-/// The addresses of these files.
+/// Returns the paths of these files.
 pub(crate) fn page_paths() -> impl Iterator<Item = String> {
     (0..PAGES).map(|number| format!("/pages/{number:03}.txt"))
 }
 
-/// The small site below `state`: the page as a plain file, under a clean address, as the index, of
-/// a folder too, and as the page for what is not there; and the large
-/// files.
+/// Creates the small site below `state`: the page as a plain file, at a clean URL, as the index,
+/// also of a folder, and as the fallback page; and the large files.
 pub(crate) fn small(state: &Path) -> Result<PathBuf> {
     let root = state.join("site");
     fs::create_dir_all(root.join("guide"))?;
@@ -59,8 +58,8 @@ pub(crate) fn small(state: &Path) -> Result<PathBuf> {
     Ok(root)
 }
 
-/// A file of rules: so many paths, and then so many patterns, that lead to the page. Each is a
-/// rewrite, so that the answer is the one that the page itself gives.
+/// Creates a file of rules: so many paths, and then so many patterns, that lead to the page. Each
+/// is a rewrite, so that the response is that of the page itself.
 pub(crate) fn rules(state: &Path) -> Result<PathBuf> {
     const PATHS: usize = 2000;
     const PATTERNS: usize = 100;
@@ -76,7 +75,7 @@ pub(crate) fn rules(state: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// A handler in Lua that greets.
+/// Creates a handler in Lua that greets.
 pub(crate) fn script(state: &Path) -> Result<PathBuf> {
     let text = "pinion.get(\"/hello/:name\", function(req, res)\n    \
                 res:write(\"Hi, \", req.params.name, \"!\\n\")\nend)\n";
@@ -85,7 +84,7 @@ pub(crate) fn script(state: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Pages of templates with 200 values in them, one text again and again or 200 others for each
+/// Creates pages of templates with 200 values in them, one text repeatedly or 200 others for each
 /// request, and the first of them as a file.
 pub(crate) fn pages(state: &Path) -> Result<PathBuf> {
     const ROWS: usize = 200;
@@ -97,13 +96,13 @@ pub(crate) fn pages(state: &Path) -> Result<PathBuf> {
     };
     let bare = row(NAME, 0).len();
     let page = |value: &dyn Fn(usize) -> String| -> String {
-        // What does not divide goes into the last ones.
+        // The remainder of the division is added to the last ones.
         let (each, more) = (ROWS_BYTES / ROWS - bare, ROWS_BYTES % ROWS);
         (0..ROWS).map(|at| row(&value(at), each + usize::from(at < more))).collect()
     };
     fs::write(root.join("plain.html"), page(&|_| NAME.to_owned()))?;
     fs::write(root.join("rows.dyn.html"), page(&|_| "#[[query.name]]".to_owned()))?;
-    // As long as the one name, and more of them than a server could remember.
+    // The names are as long as the single one, and more than a server could remember.
     let names = "local names = {}\nfor at = 0, 0xfff do\n    \
                  names[at] = (\"%03x\"):format(at)\nend\nreturn names\n";
     fs::write(root.join("names.lua"), names)?;
@@ -114,8 +113,8 @@ pub(crate) fn pages(state: &Path) -> Result<PathBuf> {
     Ok(root)
 }
 
-/// Many small files below `state`, made only once, with a list of their addresses and a list that
-/// has the first of them alone.
+/// Many small files below `state`, created only once, with a list of their paths and a list of only
+/// the first of them.
 pub(crate) struct Many {
     pub(crate) root: PathBuf,
     pub(crate) all: PathBuf,
@@ -128,7 +127,7 @@ pub(crate) fn many(state: &Path) -> Result<Many> {
         all: state.join("many.paths"),
         hot: state.join("hot.paths"),
     };
-    // The lists are written last: where they are, the files are.
+    // The lists are written last: if they exist, the files do.
     if many.all.exists() && many.hot.exists() {
         return Ok(many);
     }
@@ -151,7 +150,7 @@ pub(crate) fn many(state: &Path) -> Result<Many> {
     Ok(many)
 }
 
-/// Bytes that no coding makes smaller, the same every time.
+/// Returns incompressible bytes, the same every time.
 fn noise(count: usize) -> Vec<u8> {
     let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
     let next = || {

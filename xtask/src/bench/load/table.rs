@@ -8,10 +8,10 @@ use std::fmt::Write;
 /// One figure of a round.
 struct Column {
     name: &'static str,
-    /// Returns `None` where the client of a case does not measure it.
+    /// Returns `None` if the client of a case does not measure it.
     figure: fn(&Round) -> Option<f64>,
     decimals: usize,
-    /// Whether it says something about the server only if the client was not busy.
+    /// Whether the figure is only valid if the client was not busy.
     needs_calm_client: bool,
 }
 
@@ -23,11 +23,11 @@ const CLIENT: [Column; 4] = [
     Column::new("client's core %", 0, |round| Some(100.0 * round.client_share()?)),
 ];
 
-/// How many answers came in a second.
+/// The responses per second.
 const RATE: [Column; 1] =
     [Column::of_calm("requests/s", |round| Some(round.measured.requests_per_second()))];
 
-/// How long they took, in microseconds.
+/// The response times in microseconds.
 const LATENCIES: [Column; 6] = [
     Column::of_calm("p50 µs", |round| Some(round.measured.p50 as f64)),
     Column::of_calm("p75", |round| Some(round.measured.p75 as f64)),
@@ -55,11 +55,11 @@ impl Column {
     }
 }
 
-/// Explains the brackets.
+/// The explanation of the brackets.
 const BUSY_CLIENT: &str = "Figures in brackets do not count: the client used at least 90 % of its \
                            core, so it is itself what limited them.";
 
-/// Markdown: the goals, then what each server did, then what was left out.
+/// Returns Markdown: the goals, then the measurements of each server, then the omitted cases.
 pub(crate) fn markdown(scenario: &Scenario, results: &Results) -> String {
     let rounds = results.cases.iter().map(|case| case.rounds.len()).max().unwrap_or(0);
     let mut text = format!(
@@ -93,7 +93,7 @@ pub(crate) fn markdown(scenario: &Scenario, results: &Results) -> String {
     text
 }
 
-/// The scenario as data: every round of every case.
+/// Returns the scenario as data: every round of every case.
 pub(crate) fn data(scenario: &Scenario, results: &Results) -> Value {
     let round = |round: &Round| {
         let mut data = round.measured.data();
@@ -128,8 +128,8 @@ fn goal(ratio: &Ratio) -> String {
     format!("| {figure} | {} | {} | {spread} | {limit} | {verdict} |\n", ratio.case, ratio.with)
 }
 
-/// One row for all cases of Pinion, naming those that failed. Where none ran, none did without
-/// failures.
+/// Returns one row for all cases of Pinion, naming those that failed. Without any measured case, it
+/// reports that.
 fn failures(cases: &[(String, u64)], rounds: usize) -> String {
     if cases.is_empty() || rounds == 0 {
         return "| failures | pinion | | | none | not measured |\n".to_owned();
@@ -151,8 +151,9 @@ fn verdict(met: Option<bool>) -> &'static str {
     }
 }
 
-/// What is shown of each case behind its CPU time; medians over the rounds. For pipelined requests
-/// wrk works out percentiles from a wrong interval (see `wrk.rs`), so there they are left out.
+/// Returns the columns after the CPU time of each case; medians over the rounds. For pipelined
+/// requests wrk calculates percentiles from a wrong interval (see `wrk.rs`), so there they are
+/// omitted.
 fn columns(scenario: &Scenario) -> Vec<&'static Column> {
     let pipelined = |case: &Case| matches!(case.ask.pattern, Targets::Pipelined(_));
     let latencies = if scenario.cases.iter().any(pipelined) { &[] } else { &LATENCIES[..] };

@@ -1,9 +1,9 @@
-//! wrk: HTTP/1 over connections that stay open or do not, plain or over TLS.
+//! Loads with wrk: HTTP/1 over persistent or other connections, plain or over TLS.
 //!
-//! wrk asks again as soon as it is answered, so a server that stalls is asked less while it does.
-//! It makes up for that: an answer that took several times the mean interval of its connection also
-//! counts as the ones that were not asked for meanwhile. With pipelining that interval is too short
-//! by the depth, and the percentiles mean nothing.
+//! wrk sends the next request as soon as it has a response, so a stalled server gets fewer requests
+//! meanwhile. wrk compensates for that: a response that took several times the mean interval of its
+//! connection also counts for the requests that were not sent meanwhile. With pipelining that
+//! interval is too short by the depth, and the percentiles are meaningless.
 
 use super::client::Measured;
 use super::server::{self, CLIENT_CORE};
@@ -11,29 +11,29 @@ use crate::{process, workspace};
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// What wrk is to do.
+/// The parameters of a load by wrk.
 #[derive(Debug, Clone)]
 pub(crate) struct Load {
     pub(crate) connections: u32,
     pub(crate) seconds: u32,
     pub(crate) url: String,
-    /// Fields that each request carries beside `Host`.
+    /// Fields of each request besides `Host`.
     pub(crate) fields: Vec<String>,
     pub(crate) pattern: Pattern,
 }
 
-/// Which requests are sent, and how.
+/// The sequence of requests.
 #[derive(Debug, Clone)]
 pub(crate) enum Pattern {
-    /// The same one, a connection's next one after the answer.
+    /// The same request, one after the response to the other.
     Plain,
-    /// So many in one write.
+    /// So many requests in one write.
     Pipelined(u32),
     /// A random line of a file as the target.
     Paths(PathBuf),
 }
 
-/// How long an answer may take before wrk counts it as a timeout.
+/// The response time after which wrk counts a timeout.
 const TIMEOUT_SECONDS: u32 = 10;
 
 /// Runs one load to its end.

@@ -1,5 +1,5 @@
-//! Two transfers over one path at once: what is left of it for TCP beside each congestion control
-//! of HTTP/3.
+//! Two transfers over one path at once: the share that each congestion control of HTTP/3 leaves to
+//! TCP.
 
 use super::{
     ENDLESS, H3LOAD_SECONDS, PINION_PORT, TRANSFER_MAX_SECONDS, Version, curl, h3load, start_pinion,
@@ -13,7 +13,7 @@ use std::thread;
 /// Milliseconds of the round trip, Mbit/s, and milliseconds of the queue of each path.
 const PATHS: [[&str; 3]; 3] = [["50", "20", "10"], ["50", "20", "100"], ["50", "20", "250"]];
 
-/// A transfer by a congestion control: HTTP/1.1 by that of the kernel.
+/// A transfer with a congestion control: HTTP/1.1 uses that of the kernel.
 #[derive(Clone, Copy)]
 struct Transfer {
     name: &'static str,
@@ -50,7 +50,7 @@ pub(super) fn measure(pinion: &Path, folder: &Path) -> Result<(String, Value)> {
     Ok((report, data.into()))
 }
 
-/// Mbit/s of two transfers that begin at once.
+/// Returns the Mbit/s of two transfers that begin at once.
 fn goodputs(
     path: &LongPath,
     pinion: &Path,
@@ -76,7 +76,7 @@ fn goodputs(
     })
 }
 
-/// What has come of a file that is too long.
+/// Returns the received bytes of an endless file.
 fn received_bytes(path: &LongPath, port: u16, version: Version) -> Result<u64> {
     if version == Version::Http3 {
         let report = h3load(path, port, ENDLESS.0, ["-m", "1", "-n", "1"])?;
@@ -86,7 +86,7 @@ fn received_bytes(path: &LongPath, port: u16, version: Version) -> Result<u64> {
     let mut curl = curl(path, port, ENDLESS.0, version)?;
     curl.args(["--max-time", &TRANSFER_MAX_SECONDS.to_string()]);
     curl.args(["--write-out", "%{size_download}"]);
-    // It fails when its time is over, and prints what has come all the same.
+    // curl fails at its time limit, and still prints the received bytes.
     let output = curl.output().context("curl")?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().parse()?)
 }

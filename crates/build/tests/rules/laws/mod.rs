@@ -1,4 +1,4 @@
-//! What holds for any bytes in a rules file, one law for each fuzz target.
+//! The laws of any bytes in a rules file, one for each fuzz target.
 
 pub(crate) mod headers;
 mod place;

@@ -1,10 +1,10 @@
-//! Where errors may stand.
+//! The law of the positions of errors.
 
 use std::path::Path;
 
 use pinion_build::RuleError;
 
-/// An error stands in its file, at a character or just behind the last one.
+/// Asserts that an error has a position in its file, at a character or just after the last one.
 pub(crate) fn has_place(error: &RuleError, file: &Path, text: &[u8]) {
     assert_eq!(error.file, file);
     assert!(!error.expected.is_empty());

@@ -1,4 +1,4 @@
-//! Whoever asks for much over HTTP/3 keeps those waiting least who ask for little.
+//! A client with many requests over HTTP/3 delays clients with few requests as little as possible.
 
 use pinion_engine::server::Io;
 

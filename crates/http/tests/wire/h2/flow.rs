@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use super::peer::*;
 
-/// Bytes that every window begins with (RFC 9113 §6.9.2).
+/// The initial size of every window (RFC 9113 §6.9.2).
 const FIRST: i64 = 65_535;
-/// Bytes that a stream window has at most.
+/// The maximum size of a stream window.
 const MOST: i64 = 2 << 20;
 
 /// RFC 9113 §6.9.1: "The sender MUST NOT send a flow-controlled frame with a length that exceeds
@@ -24,7 +24,7 @@ fn room_is_the_smallest_window() {
     assert_eq!((peer.content(1), peer.content(1), peer.content(1)), (16_384, 3616, 0));
     assert_eq!(peer.session.room(3), 16_384);
     assert_eq!(peer.content(3) + peer.content(3) + peer.content(5) + peer.content(5), 40_000);
-    // 65535 are those of the connection (§6.9.2).
+    // Of these, 65535 are those of the connection (§6.9.2).
     assert_eq!((peer.content(7), peer.session.room(7)), (5535, 0));
     assert_eq!(peer.session.next_ready(), None);
     assert_eq!(peer.send(&window_update(0, 10)), ["opened"]);
@@ -32,12 +32,12 @@ fn room_is_the_smallest_window() {
     assert!(peer.send(&window_update(0, 10)).is_empty());
     assert_eq!(peer.send(&window_update(1, 5)), ["opened"]);
     assert_eq!(peer.session.room(1), 5);
-    // Larger frames, when the client says so.
+    // The frames are larger after the client has allowed it.
     peer.send(
         &[settings(&[(5, 40_000)]), window_update(0, 1 << 20), window_update(3, 1 << 20)].concat(),
     );
     assert_eq!(peer.session.room(3), 40_000);
-    // None for a stream that is not open for content.
+    // A stream that is not open for content has no window.
     assert_eq!(peer.session.room(9), 0);
     assert!(peer.session.data(3, 0, true, &mut peer.out));
     assert_eq!(peer.session.room(3), 0);
@@ -77,7 +77,7 @@ fn first_window_changes() {
     assert_eq!(peer.session.room(1), 0);
     assert_eq!(peer.send(&window_update(1, 1)), ["opened"]);
     assert_eq!(peer.session.room(1), 1);
-    // In one frame only what stands last counts, and a new stream begins with it.
+    // In one frame only the last value counts, and it applies to a new stream.
     assert!(peer.send(&settings(&[(4, 0), (4, 9_999)])).is_empty());
     assert_eq!((peer.session.room(1), peer.session.room(3)), (0, 9_999));
     assert_eq!(peer.send(&settings(&[(4, 10_001)])), ["opened"]);
@@ -88,7 +88,7 @@ fn first_window_changes() {
     assert_eq!(peer.send(&settings(&[(4, 10_002)])), ["fatal FlowControlError"]);
 }
 
-/// RFC 9113 §6.9.1: more content than a window has, padding counted.
+/// RFC 9113 §6.9.1: more content than a window allows, including padding.
 #[test]
 fn content_beyond_a_window() {
     let mut peer = Peer::open();
@@ -105,7 +105,7 @@ fn content_beyond_a_window() {
     assert_eq!(peer.send(&data(3, PADDED, &padded)), ["reset 3 FlowControlError by us"]);
 }
 
-/// Content that nobody reads closes the window of its stream, and never that of the connection.
+/// Unread content closes the window of its stream, and never that of the connection.
 #[test]
 fn streams_that_nobody_reads_leave_the_connection_open() {
     let mut peer = Peer::open();
@@ -126,7 +126,7 @@ fn streams_that_nobody_reads_leave_the_connection_open() {
     }
 }
 
-/// What is consumed may come again, in few frames.
+/// Consumed content opens the window again, in few frames.
 #[test]
 fn consumed_content_opens_the_window() {
     let mut peer = Peer::open();
@@ -146,7 +146,7 @@ fn consumed_content_opens_the_window() {
     }
     peer.session.consumed(1, 45_000, &mut peer.out);
     assert_eq!(peer.sent(), ["WINDOW_UPDATE 1 45000"]);
-    // 30 000 are still to come behind that, and may.
+    // The remaining 30 000 bytes still fit into the window.
     assert!(peer.ask(&[content(), content()].concat()).is_empty());
     peer.session.consumed(1, 30_000, &mut peer.out);
     assert!(peer.sent().is_empty());
@@ -158,7 +158,7 @@ fn consumed_content_opens_the_window() {
     assert!(peer.sent().is_empty(), "nothing comes any more");
 }
 
-/// An upload that fits in little more than a frame is not worth a PING.
+/// An upload of little more than a frame is not worth a PING.
 #[test]
 fn no_round_trip_is_measured_for_a_form() {
     let mut peer = Peer::open();
@@ -167,7 +167,7 @@ fn no_round_trip_is_measured_for_a_form() {
     assert!(peer.ask(&data(1, END_STREAM, &[0; 6384])).is_empty());
 }
 
-/// Sends content for as long as the windows allow, and returns how much that was.
+/// Sends content for as long as the windows allow, and returns its length.
 fn send_window(peer: &mut Peer, account: &mut Account) -> i64 {
     let mut bytes = 0;
     let mut left = account.granted - account.used;
@@ -185,8 +185,8 @@ fn send_window(peer: &mut Peer, account: &mut Account) -> i64 {
     bytes
 }
 
-/// A client that sends a whole window in each round trip has a larger one, up to the limit, and the
-/// default when memory is short. One that is slower than its window keeps it.
+/// The window grows, up to the limit, for a client that sends a whole window in each round trip,
+/// and is the default when memory is short. The window of a slower client does not grow.
 #[test]
 fn a_window_grows_to_what_a_round_trip_carries() {
     let mut peer = Peer::open();
@@ -204,7 +204,7 @@ fn a_window_grows_to_what_a_round_trip_carries() {
     peer.session.shrink_windows();
     let after = [(); 4].map(|()| send_window(&mut peer, &mut account));
     assert!(after[3] <= FIRST, "{after:?}");
-    // Small parts for each round trip.
+    // Small parts in each round trip.
     let mut peer = Peer::open();
     peer.send(&post(1));
     let mut account = Account { granted: FIRST, used: 0 };
@@ -220,8 +220,9 @@ fn a_window_grows_to_what_a_round_trip_carries() {
     }
 }
 
-/// Round trips in which a client sends `upload` bytes, as many in each as its congestion window
-/// allows, which begins with `first` and doubles. With `peer` it keeps to the windows of that, too.
+/// Returns the round trips in which a client sends `upload` bytes, as many in each as its
+/// congestion window allows, which begins with `first` and doubles. With `peer` it also keeps to
+/// the windows of that peer.
 fn trips(upload: i64, first: i64, frame_bytes: i64, mut peer: Option<&mut Peer>) -> u32 {
     let (mut account, mut congestion, mut trips) = (Account { granted: FIRST, used: 0 }, first, 0);
     let mut is_measured = false;
@@ -252,9 +253,9 @@ fn trips(upload: i64, first: i64, frame_bytes: i64, mut peer: Option<&mut Peer>)
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// However fast TCP begins (with ten segments by RFC 6928), and wherever within a burst a round
-    /// trip begins to be measured: a few round trips later the window does not hold a client back
-    /// that sends all it may in each.
+    /// Whatever the initial window of TCP is (ten segments by RFC 6928), and wherever within a
+    /// burst the measurement of a round trip begins: a few round trips later the window does not
+    /// limit a client that sends all it may in each.
     #[test]
     fn bursts_open_the_window(first in 10_000..200_000i64, frame_bytes in 1_000..=16_384i64) {
         const UPLOAD: i64 = 16 << 20;
@@ -266,7 +267,7 @@ proptest! {
     }
 }
 
-/// What a reference knows of one direction of a stream.
+/// The reference data for one direction of a stream.
 #[derive(Default)]
 struct Account {
     granted: i64,
@@ -275,13 +276,13 @@ struct Account {
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// The client sends as much as it may, up to so much, with padding.
+    /// The client sends as much as allowed, up to so much, with padding.
     Upload {
         stream: usize,
         bytes: usize,
         padding: u8,
     },
-    /// The application consumes some of what came.
+    /// The application consumes some of the received content.
     Consume {
         stream: usize,
         bytes: i64,
@@ -290,7 +291,7 @@ enum Act {
     RoundTrip,
     /// Memory is short.
     Shrink,
-    /// The server sends what there is room for.
+    /// The server sends as much as the windows allow.
     Download,
     Grant {
         stream: Option<usize>,
@@ -320,7 +321,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// A client that keeps to the rules, and the windows as both sides must know them.
+/// A client that keeps to the rules, and the windows that both sides must know.
 struct Model {
     peer: Peer,
     ids: [u32; 4],
@@ -328,9 +329,9 @@ struct Model {
     first_window: i64,
     up: BTreeMap<u32, Account>,
     down: BTreeMap<u32, Account>,
-    /// Bytes that came and were not consumed.
+    /// Received bytes that were not consumed.
     unread: BTreeMap<u32, i64>,
-    /// Bytes that a stream window may have by now.
+    /// The current maximum of a stream window.
     window: i64,
 }
 
@@ -354,7 +355,7 @@ impl Model {
         model
     }
 
-    /// Another stream in this place.
+    /// Replaces a stream by a new one.
     fn renew(&mut self, place: usize) {
         let id = self.next_id;
         self.next_id += 2;
@@ -427,7 +428,7 @@ impl Model {
         }
     }
 
-    /// Reads what was written into the accounts, and holds them against the laws.
+    /// Adds the written frames to the accounts, and checks the laws.
     fn read(&mut self) {
         let out = std::mem::take(&mut self.peer.out);
         for frame in frames(&out) {
@@ -446,14 +447,14 @@ impl Model {
             }
         }
         // Nothing is stuck: the connection is open whatever is read, and so is a stream of which
-        // all was read. What came and may come is bounded.
+        // everything was read. Received and allowed bytes are bounded.
         let left = |account: &Account| account.granted - account.used;
         assert!(left(&self.up[&0]) >= 75_000, "the connection's window is lost");
         for id in self.ids {
             let (may_come, unread) = (left(&self.up[&id]), self.unread[&id]);
             assert!(unread > 0 || may_come >= FIRST / 2, "stream {id} is stuck");
             assert!(may_come + unread <= self.window, "too much is granted");
-            // And who may send does.
+            // The server sends when it may.
             let room = left(&self.down[&0]).min(left(&self.down[&id])).clamp(0, 16_384);
             assert_eq!(self.peer.session.room(id) as i64, room);
         }

@@ -1,4 +1,4 @@
-//! What fields say (RFC 9113 §8).
+//! The meaning of fields (RFC 9113 §8).
 
 use pinion_http::binary_head::{Rejected, of_section};
 use pinion_http::h2::event::Event;
@@ -22,7 +22,7 @@ fn with<R>(
     with_extended(false, fields, end, f)
 }
 
-/// The same where an extended CONNECT was announced, or not.
+/// Does the same with extended CONNECT enabled or not.
 fn with_extended<R>(
     extended: bool,
     fields: &[(&str, &str)],
@@ -41,7 +41,7 @@ fn rejected(fields: &[(&str, &str)]) -> Option<Rejected> {
     rejected
 }
 
-/// GET with these fields in the place of its own, or behind them.
+/// Returns a GET with these fields, in place of its own ones or after them.
 fn get_with<'f>(changes: &[(&'f str, &'f str)]) -> Vec<(&'f str, &'f str)> {
     let mut fields: Vec<(&str, &str)> = GET.to_vec();
     for change in changes {
@@ -77,7 +77,7 @@ fn a_browsers_request() {
         assert_eq!(head.fields.len(), 4);
         let encoding = pinion_http::field::KnownField::AcceptEncoding;
         assert_eq!(head.value(encoding), Some(&b"gzip, br"[..]));
-        // RFC 9113 §8.2.3: crumbs are one line again.
+        // RFC 9113 §8.2.3: the parts of a cookie are joined again.
         assert_eq!(head.fields.all(b"Cookie").collect::<Vec<_>>(), [b"a=1; b=2"]);
         assert_eq!(head.framing, Framing::None);
         assert!(head.keep_alive && !head.expect_continue);
@@ -97,7 +97,7 @@ fn pseudo_fields() {
             _ => MALFORMED,
         };
         assert_eq!(rejected(&fields), expected, "without {}", field.0);
-        // Behind a field, or twice.
+        // The field is after an ordinary one, or repeated.
         fields.push(("x", "y"));
         fields.push(*field);
         assert_eq!(rejected(&fields), MALFORMED);
@@ -143,8 +143,8 @@ fn fields_of_the_connection() {
     assert_eq!(rejected(&get_with(&[("te", "Trailers"), ("keep-alives", "x")])), None);
 }
 
-/// RFC 9113 §8.3.1: `:path` is not empty, and `*` for OPTIONS alone. What HTTP/1 answers with a
-/// status is answered.
+/// RFC 9113 §8.3.1: `:path` is not empty, and `*` is only for OPTIONS. Errors that have a status in
+/// HTTP/1 get that response.
 #[test]
 fn targets() {
     assert_eq!(rejected(&get_with(&[(":path", "")])), MALFORMED);
@@ -245,7 +245,7 @@ fn extended_connect() {
     }
     // An authority of a URL needs no port, as that of an ordinary CONNECT does.
     assert_eq!(rejected(&[TUNNEL[0], TUNNEL[4]]), refused(Refusal::Target));
-    // RFC 8441 §3: only a client that was told so may use it.
+    // RFC 8441 §3: a client may use it only after the server has announced it.
     assert_eq!(super::heads::rejected(&TUNNEL), MALFORMED);
 }
 
@@ -257,12 +257,12 @@ fn a_tunnel_has_no_trailers() {
     assert_eq!(peer.send(&headers(1, 0, &TUNNEL)), ["head 1 CONNECT /chat"]);
     let seen = peer.send(&[data(1, 0, b"x"), headers(1, END_STREAM, &[("sum", "7")])].concat());
     assert_eq!(seen, ["data 1 x", "reset 1 ProtocolError by us"]);
-    // The place of the stream is taken by one that may have them.
+    // The slot of the stream is used by one that may have trailers.
     peer.send(&[post(3), data(3, 0, b"x")].concat());
     assert_eq!(peer.send(&headers(3, END_STREAM, &[("sum", "7")])), ["trailers 3 sum=7"]);
 }
 
-/// A tunnel whose one side has ended goes on in the other direction (RFC 8441 §5).
+/// A tunnel of which one side has ended continues in the other direction (RFC 8441 §5).
 #[test]
 fn each_side_of_a_tunnel_ends_by_itself() {
     let settings = SessionSettings { extended_connect: true, ..SessionSettings::default() };
@@ -351,7 +351,7 @@ fn framings() {
 }
 
 /// RFC 9113 §8.1.1: "Malformed requests or responses that are detected MUST be treated as a stream
-/// error (Section 5.4.2) of type PROTOCOL_ERROR." What is refused is answered.
+/// error (Section 5.4.2) of type PROTOCOL_ERROR." Refused requests get a response.
 #[test]
 fn on_a_connection() {
     let mut peer = Peer::open();
@@ -397,7 +397,7 @@ fn content_is_as_long_as_announced() {
         assert_eq!(seen.last().unwrap() == malformed[0], !good, "{bytes} {seen:?}");
         assert_eq!(peer.sent().len(), usize::from(!good));
     }
-    // None of it is told that does not fit.
+    // Content that exceeds the length is not passed on.
     let mut peer = Peer::open();
     peer.send(&begin("3"));
     assert_eq!(peer.send(&data(1, END_STREAM, b"abcd")), malformed);
@@ -427,7 +427,7 @@ fn trailers() {
     assert_eq!(run(END_STREAM, &many), ["reset 1 EnhanceYourCalm by us"]);
 }
 
-/// Everything of a head is there while its event is.
+/// All parts of a head are available during its event.
 #[test]
 fn a_head_is_what_the_event_has() {
     let mut peer = Peer::open();

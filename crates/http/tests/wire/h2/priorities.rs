@@ -14,7 +14,7 @@ fn update(stream: u32, value: &str) -> Vec<u8> {
     frame(PRIORITY_UPDATE, 0, 0, &[&stream.to_be_bytes()[..], value.as_bytes()].concat())
 }
 
-/// The streams of the next frames of content, a byte in each.
+/// Returns the streams of the next frames of content, with a byte in each.
 fn turns(peer: &mut Peer, count: usize) -> Vec<u32> {
     let mut turns = Vec::new();
     for _ in 0..count {
@@ -50,7 +50,7 @@ fn the_field_of_a_request() {
     peer.session.set_ready(5, false);
     assert_eq!(turns(&mut peer, 1), [11]);
     peer.session.reset(11, pinion_http::h2::frame::ErrorCode::Cancel, &mut peer.out);
-    // 3 and 7 take turns, and so does 9, which is not incremental.
+    // Streams 3 and 7 take turns, and so does 9, which is not incremental.
     assert_eq!(turns(&mut peer, 6), [3, 7, 9, 3, 7, 9]);
     for stream in [3, 7, 9] {
         peer.session.set_ready(stream, false);
@@ -63,8 +63,8 @@ fn the_field_of_a_request() {
     assert_eq!(turns(&mut peer, 1), [1]);
 }
 
-/// Non-incremental answers are sent one after the other (RFC 9218 §10), and one without room holds
-/// nobody up.
+/// Non-incremental responses are sent one after the other (RFC 9218 §10), and one with a closed
+/// window delays no other.
 #[test]
 fn one_after_the_other() {
     let mut peer = open(&[get(1), get(3), get(5)]);
@@ -77,7 +77,7 @@ fn one_after_the_other() {
     assert_eq!(turns(&mut peer, 9), [3]);
 }
 
-/// RFC 9218 §7.1: PRIORITY_UPDATE for streams that are open, to come, or gone.
+/// RFC 9218 §7.1: PRIORITY_UPDATE for streams that are open, not yet open, or closed.
 #[test]
 fn updates() {
     let mut peer = open(&[get(1), get(3)]);
@@ -85,11 +85,11 @@ fn updates() {
     assert_eq!(turns(&mut peer, 1), [3]);
     peer.send(&update(3, "u=7"));
     assert_eq!(turns(&mut peer, 1), [1]);
-    // What came ahead wins over the field, and the last of it counts.
+    // An earlier update has precedence over the field, and the last update counts.
     peer.send(&[update(5, "u=2"), with_priority(5, &["u=6"])].concat());
     peer.begin(5);
     assert_eq!(turns(&mut peer, 1), [5]);
-    // 7 is left out, 9 has waited.
+    // Stream 7 is skipped, and 9 has waited.
     peer.send(&[update(7, "u=0"), get(9)].concat());
     peer.begin(9);
     peer.send(&reset(5, 8));
@@ -97,7 +97,7 @@ fn updates() {
     peer.answer_all(&[1, 3]);
     assert_eq!(turns(&mut peer, 1), [9]);
     assert!(peer.send(&[update(1, "u=0"), update(7, "u=0")].concat()).is_empty());
-    // An application may know better.
+    // An application may set another priority.
     peer.session.set_priority(9, Priority { urgency: 1, incremental: true });
 }
 

@@ -28,7 +28,7 @@ fn the_field() {
     let lines = [("priority", "u=6"), ("priority", "i")];
     peer.send(&mut stream, &headers(&[&GET[..], &lines].concat()), true);
     assert_eq!(said(&stream), (6, true));
-    // A request that is refused is answered in its order too.
+    // Responses to refused requests are sent in their order too.
     let mut stream = peer.begin();
     let refused = [("priority", "u=0"), ("content-length", "x")];
     peer.send(&mut stream, &headers(&[&GET[..], &refused].concat()), true);
@@ -36,7 +36,7 @@ fn the_field() {
 }
 
 /// RFC 9218 §7: a frame may come "before the stream that it references is open"; the last one
-/// counts, and more than the field does.
+/// counts, and has precedence over the field.
 #[test]
 fn a_frame_ahead_of_its_stream() {
     let mut peer = Peer::new();
@@ -50,7 +50,7 @@ fn a_frame_ahead_of_its_stream() {
     }
 }
 
-/// A frame between the beginning of a stream and its head, and one behind the head.
+/// A frame between the beginning of a stream and its head, and one after the head.
 #[test]
 fn a_frame_for_an_open_stream() {
     let mut peer = Peer::new();
@@ -85,7 +85,8 @@ fn streams_that_cannot_be() {
     }
 }
 
-/// What is kept ahead of streams is counted, and its room is that of those to come.
+/// Priorities kept for future streams are counted, with the limit of the streams that may be
+/// opened.
 #[test]
 fn nothing_is_left_behind() {
     let mut peer = Peer::new();
@@ -95,7 +96,7 @@ fn nothing_is_left_behind() {
         let updates = (0..100).flat_map(|n| priority_update(4 * (100 * round + n), "u=1"));
         assert!(peer.uni(&mut state, &updates.collect::<Vec<u8>>(), false).is_empty());
         bytes.push(peer.session.memory_bytes());
-        // The last one says that the others are over.
+        // This stream shows that the others have ended.
         peer.session.begin(4 * (100 * round + 99), peer.now_ms).unwrap();
     }
     assert!(bytes[0] > 100 * 8);

@@ -1,4 +1,4 @@
-//! What is written.
+//! The frames that a server writes.
 
 use pinion_http::field::Field;
 use pinion_http::h3::send;
@@ -61,7 +61,7 @@ fn headers_of_content() {
     }
 }
 
-/// The next frame.
+/// Removes the next frame from the front.
 fn take<'a>(rest: &mut &'a [u8]) -> Option<(u64, &'a [u8])> {
     let mut next = || {
         let form = rest.first()? >> 6;

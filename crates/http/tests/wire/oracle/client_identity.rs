@@ -1,5 +1,5 @@
-//! Who sends a request that has come through proxies, read from the whole list: addresses by the
-//! standard library, `Forwarded` character by character.
+//! The client of a request that has come through proxies, read from the whole list: addresses by
+//! the standard library, `Forwarded` character by character.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -7,10 +7,10 @@ use pinion_http::client_identity::{ClientField, ClientIdentityError, identify};
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 
-/// The client that the chain of [`check`] has.
+/// The client at the end of the chain of [`check`].
 const CLIENT: &str = "203.0.113.7";
 
-/// Trusted are 10.0.0.0/8, ::1 and Unix sockets.
+/// Returns whether a peer is trusted: 10.0.0.0/8, ::1 and Unix sockets.
 fn trusts(peer: Option<SocketAddr>) -> bool {
     match peer.map(|peer| peer.ip()) {
         None => true,
@@ -19,9 +19,9 @@ fn trusts(peer: Option<SocketAddr>) -> bool {
     }
 }
 
-/// The first byte says which field it is, the others are the values of its lines. Compares what is
-/// found with a plain reading; and checks that nothing that a client writes matters as soon as
-/// trusted proxies have added their own lines behind it.
+/// Checks an input. The first byte selects the field, the others are the values of its lines.
+/// Compares the result with a simple parser, and checks that the values of a client have no effect
+/// once trusted proxies have added their own lines after them.
 pub(crate) fn check(data: &[u8]) {
     let Some((kind, values)) = data.split_first() else { return };
     let (field, name) = match kind % 2 {
@@ -57,10 +57,10 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// A client, and whether its connection is encrypted as far as that was said.
+/// A client, and whether its connection is encrypted, if that is known.
 type Found = (Option<SocketAddr>, Option<bool>);
 
-/// What the parser finds; `None` if the lines are none of a request.
+/// Returns the result of the parser; `None` if the lines are invalid in a request.
 fn identity(
     name: &str,
     lines: &[&[u8]],
@@ -79,7 +79,7 @@ fn identity(
     Some(found.map(|identity| (identity.peer, identity.is_secured)))
 }
 
-/// Goes on from the peer to the left. `None` is what cannot be read.
+/// Evaluates the hops from the peer to the left. `None` is an unreadable hop.
 fn walk(
     peer: SocketAddr,
     hops: impl DoubleEndedIterator<Item = Option<(Option<SocketAddr>, Option<bool>)>>,
@@ -118,7 +118,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// `192.0.2.1`, `192.0.2.1:80`, `[::1]`, `[::1]:80`, and `_hidden` for a port.
+/// Parses `192.0.2.1`, `192.0.2.1:80`, `[::1]`, `[::1]:80`, and `_hidden` for a port.
 fn address(text: &str) -> Option<SocketAddr> {
     if text.contains('%') {
         return None;
@@ -183,7 +183,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_allowed)
 }
 
-/// The parts between separators that stand outside of quotes, without white space around them.
+/// Returns the parts between separators outside of quotes, without white space around them.
 fn split(bytes: &[u8], separator: char) -> Vec<String> {
     let mut parts = vec![String::new()];
     let (mut is_quoted, mut is_escaped) = (false, false);

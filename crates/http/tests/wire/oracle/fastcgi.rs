@@ -1,6 +1,5 @@
-//! Responses over FastCGI: whole records from one buffer, one after the other (§3.3, §5 of the
-//! specification). The output in them is for
-//! [`gateway_output`](super::gateway_output).
+//! Responses over FastCGI: complete records from one buffer, one after the other (§3.3, §5 of the
+//! specification). [`gateway_output`](super::gateway_output) parses the output in them.
 
 use pinion_http::cgi::error::CgiError;
 use pinion_http::fastcgi::error::FastCgiError;
@@ -10,15 +9,16 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence};
 
 use super::gateway_output::{Case, Ended, Event, Found, PlainOutput, Step, plain_output, run};
 
-/// The first byte chooses the request, the limits and how the input ends, see [`Case`]; the second
-/// how it is cut and how much room there is at a time. The rest is what an application sends.
+/// Checks an input. The first byte selects the request, the limits and the end of the input, see
+/// [`Case`]; the second one determines the cuts and the space for output. The rest is the bytes of
+/// an application.
 pub(crate) fn check(data: &[u8]) {
     let [kind, cut, wire @ ..] = data else { return };
     check_case(&Case::of(*kind), wire, usize::from(*cut));
 }
 
-/// Panics when the reader reads the records otherwise than one by one, or in parts otherwise than
-/// at once.
+/// Panics if the result of the reader differs from that of reading record by record, or depends on
+/// the cuts.
 pub(crate) fn check_case(case: &Case, wire: &[u8], cut: usize) -> Found<FastCgiError> {
     let read = |cut| {
         let mut reader = FastCgiReader::new(case.request, &case.limits);
@@ -39,7 +39,7 @@ pub(crate) fn check_case(case: &Case, wire: &[u8], cut: usize) -> Found<FastCgiE
     found
 }
 
-/// What the records of a response have said.
+/// The data in the records of a response.
 #[derive(Default)]
 struct Records {
     stdout: Vec<u8>,
@@ -148,7 +148,7 @@ impl Records {
         error.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Adds an event; what is of the same stream as the last one becomes a part of it.
+    /// Adds an event; data of the same stream as the last one is appended to it.
     fn push(&mut self, event: Event) {
         match (event, self.events.last_mut()) {
             (Event::Content(bytes) | Event::Stderr(bytes), _) if bytes.is_empty() => {}

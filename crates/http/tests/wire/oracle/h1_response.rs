@@ -1,5 +1,5 @@
-//! Responses: RFC 9112 §4 to §7 read from a whole buffer, line by line, with every violation of a
-//! head collected. What is accepted must also be what `httparse` makes of the bytes.
+//! Responses: RFC 9112 §4 to §7 parsed from a whole buffer, line by line, with every violation of a
+//! head collected. For accepted responses, the result must also be the same as that of `httparse`.
 
 use std::collections::HashSet;
 
@@ -18,15 +18,15 @@ use pinion_http::version::Version;
 
 use super::content_lines::{is_extensions, is_field_line, line_at};
 
-/// The first byte chooses the request, the limits and how the input ends, see [`Case`]; the second
-/// how the rest is cut and how much room there is at a time. The rest is the wire.
+/// Checks an input. The first byte selects the request, the limits and the end of the input, see
+/// [`Case`]; the second one determines the cuts and the space for output. The rest is the response.
 pub(crate) fn check(data: &[u8]) {
     let [kind, cut, wire @ ..] = data else { return };
     check_case(&Case::of(*kind), wire, usize::from(*cut));
 }
 
-/// Panics when the parser reads the bytes otherwise than the grammar, or in parts otherwise than at
-/// once.
+/// Panics if the parser reads the bytes differently from the grammar, or if the result depends on
+/// the cuts.
 pub(crate) fn check_case(case: &Case, wire: &[u8], cut: usize) -> Found {
     let found = run(case, wire, 0);
     for cut in [cut, 1] {
@@ -40,7 +40,7 @@ pub(crate) fn check_case(case: &Case, wire: &[u8], cut: usize) -> Found {
     found
 }
 
-/// What is known besides the bytes.
+/// The parameters besides the bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     pub(crate) request: SentRequest,
@@ -49,7 +49,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// A GET with the usual limits.
+    /// Returns a GET with the usual limits.
     pub(crate) fn get(end: InputEnd) -> Case {
         let request = SentRequest {
             method: Method::Get,
@@ -60,8 +60,8 @@ impl Case {
         Case { request, limits: ResponseLimits::default(), end }
     }
 
-    /// Bits 0 to 1: GET, HEAD, CONNECT, GET with `Upgrade`. Bits 2 to 3: the end of the input. Bit
-    /// 4: `Connection: close` was sent. Bit 5: small limits.
+    /// Returns the case of a byte. Bits 0 to 1: GET, HEAD, CONNECT, GET with `Upgrade`. Bits 2 to
+    /// 3: the end of the input. Bit 4: `Connection: close` was sent. Bit 5: small limits.
     pub(crate) fn of(kind: u8) -> Case {
         let ends = [InputEnd::Closed, InputEnd::Open, InputEnd::Broken, InputEnd::Closed];
         let mut case = Case::get(ends[usize::from(kind >> 2 & 3)]);
@@ -82,12 +82,12 @@ impl Case {
     }
 }
 
-/// What a head says.
+/// The content of a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// Where it begins.
+    /// The offset of its first byte.
     pub(crate) at: usize,
-    /// Where it ends.
+    /// The offset of its end.
     pub(crate) end: usize,
     pub(crate) is_1_0: bool,
     pub(crate) status: u16,
@@ -97,7 +97,7 @@ pub(crate) struct Head {
     pub(crate) keep_alive: bool,
 }
 
-/// How far a response was read.
+/// The result of reading a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     NeedMore,
@@ -111,7 +111,7 @@ pub(crate) struct Found {
     pub(crate) head: Option<Head>,
     pub(crate) content: Vec<u8>,
     pub(crate) trailers: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Where reading stopped; 0 after an error.
+    /// The offset at which reading stopped; 0 after an error.
     pub(crate) used: usize,
     pub(crate) ended: Ended,
 }
@@ -123,9 +123,9 @@ impl Found {
     }
 }
 
-/// Gives the parser `cut` more bytes at a time (0: all at once), and room for as many when it asks
-/// for that. It learns of the end of the input after the last byte, or with it if all comes at
-/// once.
+/// Passes `cut` more bytes at a time to the parser (0: all at once), and space for as many when it
+/// needs space. The parser gets the end of the input after the last byte, or with it if all bytes
+/// come at once.
 pub(crate) fn run(case: &Case, wire: &[u8], cut: usize) -> Found {
     let mut parser = ResponseParser::new(case.request, &case.limits);
     let mut found = Found::new(Ended::NeedMore);
@@ -134,7 +134,7 @@ pub(crate) fn run(case: &Case, wire: &[u8], cut: usize) -> Found {
     let sip = if cut == 0 { u64::MAX } else { cut as u64 };
     let mut room = sip;
     loop {
-        // Nothing may stay in the storage between two steps.
+        // No data may stay in the storage between two steps.
         let mut storage = HeadStorage::new();
         let at = found.used;
         let step = match parser.step(&wire[at..arrived], end, room, &mut storage) {
@@ -205,7 +205,7 @@ fn compare(found: &Found, expected: &Reading, wire: &[u8]) {
     if let (Ended::Error(error), false) = (&found.ended, wrong.is_empty()) {
         assert!(wrong.contains(error), "{error:?}, expected one of {wrong:?}");
         assert_eq!(found.interim, expected.interim);
-        // Content before what is wrong, as far as the line that it is in.
+        // The content before the error, up to the line that contains it.
         assert_eq!(found.content, expected.content);
         return;
     }
@@ -213,7 +213,7 @@ fn compare(found: &Found, expected: &Reading, wire: &[u8]) {
     if let Ended::Error(error) = found.ended
         && matches!(error, ResponseError::Chunk | ResponseError::Trailer)
     {
-        // It may be refused before the end of its line, but not if it could have become content.
+        // A line may be refused before its end, but not if it could still have become valid.
         assert_eq!(found.content, expected.content);
         for completion in COMPLETIONS {
             let line = [&wire[*stopped..], completion].concat();
@@ -228,16 +228,17 @@ fn compare(found: &Found, expected: &Reading, wire: &[u8]) {
     assert_eq!(found, expected);
 }
 
-/// Ends that make a chunk line, or a trailer section, of many a beginning.
+/// Ends that complete many beginnings to a chunk line, or a trailer section.
 const COMPLETIONS: [&[u8]; 7] =
     [b"\r\n\r\n", b"\n\r\n", b"\r\n", b"\n", b"0\r\n\r\n", b"\"\r\n\r\n", b"a:\r\n\r\n"];
 
-/// What the grammar says.
+/// The result according to the grammar.
 struct Reading {
     found: Found,
-    /// All that is wrong at the place where reading stopped. If nothing is, `found` says it all.
+    /// All errors at the offset where reading stopped. If there are none, `found` is the whole
+    /// result.
     wrong: HashSet<ResponseError>,
-    /// Where a chunk line, or a trailer section, begins that is not whole.
+    /// The offset of an incomplete chunk line or trailer section.
     stopped: usize,
 }
 
@@ -286,7 +287,7 @@ fn read(case: &Case, wire: &[u8]) -> Reading {
     }
 }
 
-/// The head that begins there, if it is whole.
+/// Returns the head at an offset, if it is complete.
 fn head_at(
     case: &Case,
     wire: &[u8],
@@ -489,7 +490,7 @@ fn content(
     }
 }
 
-/// RFC 9112 §7.1: whether the content is whole.
+/// RFC 9112 §7.1: returns whether the content is complete.
 fn chunked(case: &Case, wire: &[u8], reading: &mut Reading) -> bool {
     let Reading { found, wrong, stopped } = reading;
     let (mut extension_bytes, mut charged) = (0, 0u64);
@@ -513,7 +514,7 @@ fn chunked(case: &Case, wire: &[u8], reading: &mut Reading) -> bool {
         if extension_bytes > max_bytes {
             wrong.insert(ResponseError::ChunkExtensionsTooLarge { max_bytes });
         }
-        // No more is announced than a number of 64 bits can count, extensions included.
+        // The announced total never exceeds a number of 64 bits, extensions included.
         let total = charged.checked_add(size.saturating_add(line_extension_bytes));
         charged = total.unwrap_or(u64::MAX);
         let max_bytes = case.limits.content_bytes;
@@ -546,7 +547,7 @@ fn chunked(case: &Case, wire: &[u8], reading: &mut Reading) -> bool {
     }
 }
 
-/// The size and the length of the chunk line at the front, if it is whole.
+/// Returns the size and the length of the chunk line at the front, if it is complete.
 fn chunk_line(rest: &[u8]) -> Result<Option<(u64, usize)>, ()> {
     let Some(line) = line_at(rest, 0) else {
         return if rest.len() > CHUNK_LINE_MAX_BYTES { Err(()) } else { Ok(None) };
@@ -560,7 +561,7 @@ fn chunk_line(rest: &[u8]) -> Result<Option<(u64, usize)>, ()> {
     Ok(Some((size, line.len() + 2)))
 }
 
-/// *( field-line CRLF ) CRLF
+/// Reads *( field-line CRLF ) CRLF.
 fn trailers(wire: &[u8], reading: &mut Reading) -> bool {
     let Reading { found, wrong, stopped } = reading;
     *stopped = found.used;
@@ -586,7 +587,7 @@ fn trailers(wire: &[u8], reading: &mut Reading) -> bool {
     }
 }
 
-/// The length of the section, if it is whole.
+/// Returns the length of the section, if it is complete.
 fn trailer_section(section: &[u8]) -> Result<Option<usize>, Vec<ResponseError>> {
     let mut at = 0;
     loop {
@@ -594,7 +595,7 @@ fn trailer_section(section: &[u8]) -> Result<Option<usize>, Vec<ResponseError>> 
         let end = line.map_or(section.len(), |line| at + line.len() + 2);
         let mut errors = Vec::new();
         if end > TRAILER_MAX_BYTES {
-            // A line that is both too long and broken is refused for what comes first.
+            // A line that is both too long and malformed is refused for the first of the two.
             errors.extend([ResponseError::TrailersTooLarge, ResponseError::Trailer]);
         }
         if line.is_some_and(|line| !line.is_empty() && !is_field_line(line)) {
@@ -611,7 +612,7 @@ fn trailer_section(section: &[u8]) -> Result<Option<usize>, Vec<ResponseError>> 
     }
 }
 
-/// Two parsers that take the same bytes for different responses are how responses are split.
+/// Two parsers that read the same bytes as different responses make response splitting possible.
 fn compare_with_httparse(input: &[u8], found: &Head) {
     let mut lines = [httparse::EMPTY_HEADER; 200];
     let mut response = httparse::Response::new(&mut lines);
@@ -619,7 +620,7 @@ fn compare_with_httparse(input: &[u8], found: &Head) {
     assert_eq!(parsed, Ok(httparse::Status::Complete(found.end - found.at)));
     assert_eq!(response.version, Some(u8::from(!found.is_1_0)));
     assert_eq!(response.code, Some(found.status));
-    // It gives no reason phrase that is not ASCII.
+    // httparse returns no reason phrase that is not ASCII.
     let reason = if found.reason.is_ascii() { found.reason.as_slice() } else { b"" };
     assert_eq!(response.reason.map(str::as_bytes), Some(reason));
     let fields = response.headers.iter();

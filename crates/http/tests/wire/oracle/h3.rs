@@ -1,6 +1,6 @@
-//! Streams of HTTP/3: bytes cut in any way give the same events. Those of a request are the ones of
-//! a plain reading of all frames from one buffer (RFC 9114 §4.1, §7.1); those of unidirectional
-//! streams keep the connection within its memory.
+//! Streams of HTTP/3: bytes cut in any way give the same events. Those of a request are equal to
+//! the result of a simple reader of all frames from one buffer (RFC 9114 §4.1, §7.1); those of
+//! unidirectional streams keep the connection within its memory limit.
 
 use pinion_http::binary_head;
 use pinion_http::field::Fields;
@@ -17,10 +17,10 @@ use pinion_http::version::Version;
 
 use super::extended_connect;
 
-/// What happened, in words; content of several events in a row is put together.
+/// The events in words; consecutive content is joined.
 type Seen = Vec<String>;
 
-/// The first byte says what the stream is and how its bytes are cut. Gives what happened.
+/// Checks a stream. The first byte determines its kind and the cuts. Returns the events.
 pub(crate) fn check(data: &[u8]) -> Seen {
     let [how, bytes @ ..] = data else { return Vec::new() };
     let (fin, cut) = (how & 2 != 0, usize::from(how >> 2) + 1);
@@ -36,7 +36,7 @@ pub(crate) fn check(data: &[u8]) -> Seen {
     }
 }
 
-/// The parts of a stream, the last of which ends it.
+/// Returns the parts of a stream, the last of which ends it.
 fn parts(bytes: &[u8], cut: usize, fin: bool) -> Vec<(&[u8], bool)> {
     let mut parts: Vec<_> =
         bytes.chunks(cut.min(bytes.len()).max(1)).map(|part| (part, false)).collect();
@@ -106,9 +106,9 @@ fn content(seen: &mut Seen, bytes: &[u8]) {
     }
 }
 
-/// Why a message is over.
+/// The reason why reading a message stopped.
 enum Over {
-    /// Nothing more is there, and the stream has not ended.
+    /// There are no more bytes, and the stream has not ended.
     Waits,
     Fails(StreamError),
 }
@@ -121,7 +121,7 @@ fn fatal(code: ErrorCode) -> Over {
     Over::Fails(StreamError::Connection(code.into()))
 }
 
-/// All of a stream, read from one buffer.
+/// Reads a whole stream from one buffer.
 fn plain(bytes: &[u8], fin: bool) -> Seen {
     let mut seen = Seen::new();
     if let Err(Over::Fails(error)) = message(bytes, fin, &mut seen) {
@@ -163,7 +163,7 @@ fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
                     return Err(stream(ErrorCode::ExcessiveLoad));
                 }
                 let front = rest.get(..BLOCK_MAX_BYTES).ok_or_else(truncated)?;
-                // All that is asked for here is that it does not matter where the front was cut.
+                // The only requirement here is that the result does not depend on the cut.
                 long(front, seen)?;
                 head = true;
             }
@@ -205,7 +205,7 @@ fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
     Ok(())
 }
 
-/// The head of a message; gives what it announces, and whether it is for a tunnel.
+/// Reads the head of a message; returns the announced length, and whether it opens a tunnel.
 fn begin(
     end: bool,
     section: &FieldSection,
@@ -229,7 +229,7 @@ fn begin(
     }
 }
 
-/// A head over the limit.
+/// Reads a head over the limit.
 fn long(front: &[u8], seen: &mut Seen) -> Result<(), Over> {
     use pinion_http::hpack::CompressionError::Truncated;
     let mut section = FieldSection::new();
@@ -243,7 +243,7 @@ fn long(front: &[u8], seen: &mut Seen) -> Result<(), Over> {
     Ok(())
 }
 
-/// Trailers.
+/// Reads trailers.
 fn end_of_content(
     announced: Option<u64>,
     section: &mut FieldSection,
@@ -267,7 +267,7 @@ fn trailers_in_words(fields: &Fields<'_>, keep: fn(&[u8]) -> bool) -> String {
     format!("trailers {:?}", kept.collect::<Vec<_>>())
 }
 
-/// RFC 9000 §16.
+/// Reads an integer (RFC 9000 §16).
 fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let first = *bytes.get(*at)?;
     let length = [1, 2, 4, 8][usize::from(first / 64)];

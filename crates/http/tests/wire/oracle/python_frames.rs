@@ -1,4 +1,4 @@
-//! The frames of a Python process: whole frames from one buffer, one after the other, and heads
+//! The frames of a Python process: complete frames from one buffer, one after the other, and heads
 //! line by line.
 
 use pinion_http::cgi::error::CgiError;
@@ -10,7 +10,7 @@ use pinion_http::python::error::ChildFrameError;
 use pinion_http::python::frame::ChildFrameKind;
 use pinion_http::python::frame_reader::ChildFrameReader;
 
-/// What a frame has said, or a part of one.
+/// The data of a frame, or of a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Ready(String),
@@ -25,7 +25,7 @@ pub(crate) enum Event {
         error: CgiError,
         is_end: bool,
     },
-    /// Content; pieces of one request that follow each other are one.
+    /// Content; consecutive pieces of one request are joined.
     Content(u32, Vec<u8>),
     /// A response in one frame is complete.
     WholeEnd(u32),
@@ -37,7 +37,7 @@ pub(crate) enum Event {
     GivenBack(Vec<u32>),
     Accept(u32, FieldList),
     /// A piece of a message: whether it is binary, the bytes that count, and whether it is the last
-    /// one. Pieces that follow each other are one.
+    /// one. Consecutive pieces are joined.
     Message(u32, bool, Vec<u8>, u32, bool),
     Close(u32, u16, Vec<u8>),
     File(u32, u64, u64),
@@ -54,15 +54,16 @@ pub(crate) struct Head {
     pub(crate) content_length: Option<u64>,
 }
 
-/// The events, and what the end of the connection behind them is.
+/// The events, and the error at the end of the connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) events: Vec<Event>,
     pub(crate) error: Option<ChildFrameError>,
 }
 
-/// The first byte chooses the limits (bit 0: small ones) and whether `READY` is put before the
-/// frames (bit 1); the second one says how they are cut. The rest is what a process sends.
+/// Checks an input. The first byte selects the limits (bit 0: small ones) and whether `READY` is
+/// put before the frames (bit 1); the second one determines the cuts. The rest is the output of a
+/// process.
 pub(crate) fn check(data: &[u8]) {
     let [kind, cut, wire @ ..] = data else { return };
     let mut limits = ResponseLimits::default();
@@ -74,15 +75,15 @@ pub(crate) fn check(data: &[u8]) {
     check_frames(&limits, &[&ready, wire].concat(), usize::from(*cut));
 }
 
-/// Makes a frame.
+/// Returns a frame.
 pub(crate) fn frame(kind: u32, request: u32, content: &[u8]) -> Vec<u8> {
     let bytes = u32::try_from(content.len()).expect("32 bits");
     let header = [kind, request, bytes].map(u32::to_le_bytes).concat();
     [&header, content].concat()
 }
 
-/// Panics when the reader reads the frames otherwise than one by one, or in parts otherwise than
-/// at once.
+/// Panics if the result of the reader differs from that of reading frame by frame, or depends on
+/// the cuts.
 pub(crate) fn check_frames(limits: &ResponseLimits, wire: &[u8], cut: usize) -> Found {
     let found = read(limits, wire, wire.len());
     for cut in [cut.max(1), 1] {
@@ -217,7 +218,7 @@ fn push_message(
     }
 }
 
-/// The number at the front, and what follows it.
+/// Returns the number at the front, and the rest.
 fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (front, rest) = bytes.split_first_chunk()?;
     Some((u32::from_le_bytes(*front), rest))
@@ -358,7 +359,7 @@ fn too_large(limits: &ResponseLimits, request: u32, is_end: bool) -> Event {
     Event::MalformedHead { request, error, is_end }
 }
 
-/// Reads a whole response of which `body` is there.
+/// Reads a whole response of which the part `body` has arrived.
 fn plain_response(
     limits: &ResponseLimits,
     request: u32,
@@ -460,7 +461,7 @@ fn plain_fields(limits: &ResponseLimits, text: &[u8]) -> Result<FieldList, CgiEr
     if rest.is_empty() { Ok(fields) } else { Err(CgiError::HeadIncomplete) }
 }
 
-/// Leaves out the fields of the connection.
+/// Removes connection-specific fields.
 fn allowed(fields: FieldList) -> FieldList {
     let lower = |name: &[u8]| String::from_utf8_lossy(name).to_ascii_lowercase();
     let connection = fields.iter().filter(|field| lower(&field.0) == "connection");

@@ -1,5 +1,5 @@
-//! A plain reading of RFC 9204 §4.5 where no dynamic table has any size, and of what may come on
-//! the two streams beside.
+//! A simple reader of RFC 9204 §4.5 without a dynamic table, and of the permitted input on the two
+//! streams of QPACK.
 
 use loona_hpack::huffman::HuffmanDecoder;
 use pinion_http::limits::Limits;
@@ -10,11 +10,11 @@ use pinion_http::section::{FieldSection, Fit};
 
 use super::as_http1::{Pair, within};
 
-/// Panics when section or streams are read in another way than the plain one.
+/// Panics if the result for the section or the streams differs from the simple one.
 pub(crate) fn check(data: &[u8]) {
     let mut section = FieldSection::new();
     let expected = plain(data);
-    // Small limits change how much of a section is there, and nothing else.
+    // Small limits only change how many fields of a section are kept.
     let small = Limits { fields: 3, head_bytes: 60, ..Limits::default() };
     for limits in [Limits::default(), small] {
         let fit = decoder::decode(data, &mut section, &limits);
@@ -54,7 +54,7 @@ fn plain(data: &[u8]) -> Option<Vec<Pair>> {
     Some(fields)
 }
 
-/// RFC 7541 §5.1, with the limit of nine bytes behind the first.
+/// RFC 7541 §5.1, with the limit of nine bytes after the first.
 pub(crate) fn integer(data: &[u8], at: &mut usize, prefix: u32, bits_max: u32) -> Option<u128> {
     let mask = (1u128 << prefix) - 1;
     let mut value = u128::from(*data.get(*at)?) & mask;
@@ -70,7 +70,7 @@ pub(crate) fn integer(data: &[u8], at: &mut usize, prefix: u32, bits_max: u32) -
         }
         *at += length;
     }
-    // Numbers that nobody looks at may have one more than 62 bits.
+    // Numbers that are ignored may have one more than 62 bits.
     (bits_max == 62 || value < 1 << bits_max).then_some(value)
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn string(data: &[u8], at: &mut usize, prefix: u32) -> Option<Vec<u8>
     if is_coded { HuffmanDecoder::new().decode(text).ok() } else { Some(text.to_vec()) }
 }
 
-/// A row of RFC 9204 Appendix A, asked of the room itself: this reading has no list of its own.
+/// A row of RFC 9204 Appendix A, taken from the crate itself: this reader has no list of its own.
 pub(crate) fn row(number: u128) -> Option<Pair> {
     let number = u8::try_from(number).ok().filter(|&number| number < 99)?;
     let mut one = encode::PREFIX.to_vec();
@@ -96,7 +96,7 @@ pub(crate) fn row(number: u128) -> Option<Pair> {
     Some((field.name.to_vec(), field.value.to_vec()))
 }
 
-/// RFC 9204 §4.3, §4.4: one instruction of each stream is legal, wherever the bytes are cut.
+/// RFC 9204 §4.3, §4.4: one instruction of each stream is valid, wherever the bytes are cut.
 fn check_streams(data: &[u8]) {
     assert_eq!(encoder_stream(data), data.iter().all(|&byte| byte == 0b0010_0000));
     let mut at = 0;

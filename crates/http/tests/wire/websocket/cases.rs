@@ -1,4 +1,4 @@
-//! What clients send, right and wrong, in the order of the cases of Autobahn's suite.
+//! Correct and wrong input of clients, in the order of the cases of Autobahn's suite.
 
 use pinion_http::websocket::error::WebSocketError as Error;
 use pinion_http::websocket::frame::MessageKind::{Binary, Text};
@@ -20,13 +20,13 @@ fn found(has_deflate: bool, frames: &[Vec<u8>]) -> Found {
     check_frames(Rules { max_bytes: 1 << 17, has_deflate }, &frames.concat(), 7, 11)
 }
 
-/// All frames are good, and this is what they say.
+/// Asserts that all frames are correct and give these events.
 fn check_events(frames: &[Vec<u8>], events: &[Event]) {
     let found = found(false, frames);
     assert_eq!((&found.events[..], found.error), (events, None), "{frames:x?}");
 }
 
-/// Something is wrong behind so many events.
+/// Asserts that there is an error after so many events.
 fn check_error(frames: &[Vec<u8>], events: usize, error: Error, code: u16) {
     for has_deflate in [false, true] {
         let found = found(has_deflate, frames);
@@ -40,7 +40,7 @@ fn message(kind: u8, content: &[u8]) -> Event {
     Event::Message(if kind == TEXT { Text } else { Binary }, content.to_vec())
 }
 
-/// Cases 1: each form of length, and around it.
+/// Cases 1: each form of length, and the values around its limits.
 #[test]
 fn messages_of_all_lengths() {
     for bytes in [0, 1, 125, 126, 127, 128, 65535, 65536, 1 << 17] {
@@ -126,7 +126,7 @@ fn fragments_are_one_message() {
     }
 }
 
-/// Cases 6: UTF-8, which fails with the first byte that is wrong.
+/// Cases 6: UTF-8, which fails with the first wrong byte.
 #[test]
 fn text_is_utf8() {
     let good = "Hello-µ@ßöäüàá-UTF-8!! κόσμε 𐍈 \u{10ffff} \u{0}".as_bytes();
@@ -146,14 +146,14 @@ fn text_is_utf8() {
         b"\xce\xce",
         b"\xe1\xbd\x61",
     ] {
-        // The message is not complete.
+        // The message is incomplete.
         let frames = [frame(TEXT, good), frame(CONTINUATION, wrong)];
         check_text_error(&frames);
         let (last, before) = wrong.split_last().expect("it has bytes");
         let rest = found(false, &[frame(TEXT, before)]);
         assert_eq!(rest.error, None, "{wrong:x?} fails with its last byte only");
         check_text_error(&[frame(TEXT, before), frame(CONTINUATION, &[*last])]);
-        // Neither is the frame.
+        // The frame is incomplete, too.
         let mut frame = frame(FIN | TEXT, &[wrong, good].concat());
         frame.truncate(6 + wrong.len());
         check_text_error(&[frame]);
@@ -167,14 +167,14 @@ fn text_is_utf8() {
     assert_eq!(Error::Text.code(), 1007);
 }
 
-/// The text fails.
+/// Asserts that the text fails.
 fn check_text_error(frames: &[Vec<u8>]) {
     let found = found(false, frames);
     assert_eq!((found.events, found.error), (vec![], Some(Error::Text)), "{frames:x?}");
     assert_eq!(failure(MESSAGE_MAX_BYTES, &frames.concat()), Some(Error::Text));
 }
 
-/// What the reader itself says.
+/// Returns the error of the reader itself.
 fn failure(max_bytes: u64, wire: &[u8]) -> Option<Error> {
     let mut reader = WebSocketReader::new(max_bytes, None);
     let (mut content, mut rest) = (Vec::new(), wire);
@@ -187,7 +187,7 @@ fn failure(max_bytes: u64, wire: &[u8]) -> Option<Error> {
     }
 }
 
-/// Cases 7: the frame that closes.
+/// Cases 7: the closing frame.
 #[test]
 fn codes_and_reasons_of_closing() {
     let close =
@@ -212,7 +212,7 @@ fn codes_and_reasons_of_closing() {
     check_events(&frames, &[Event::Close(1000, String::new())]);
 }
 
-/// Frames without a mask, and lengths in more bytes than they need (RFC 6455 §5.1, §5.2).
+/// Frames without a mask, and lengths with more bytes than necessary (RFC 6455 §5.1, §5.2).
 #[test]
 fn malformed_heads() {
     check_error(&[b"\x81\x05Hello".to_vec()], 0, Error::NotMasked, 1002);
@@ -230,8 +230,8 @@ fn malformed_heads() {
     }
 }
 
-/// Cases 9 and 12: a message of the limit comes, and one more byte fails: before it comes, or when
-/// it comes out of the decompressor.
+/// Cases 9 and 12: a message of the maximum length is accepted, and one more byte fails: before it
+/// is received, or when it is decompressed.
 #[test]
 fn messages_have_a_limit() {
     let head = |first: u8, bytes: u64| [&[first, 0xff], &bytes.to_be_bytes()[..], &KEY].concat();
@@ -270,9 +270,9 @@ fn compressed_messages() {
             vec![frame(RSV1 | TEXT, &[0xf2, 0x48, 0xcd]), frame(FIN, &[0xc9, 0xc9, 7, 0])],
             vec![hello.clone()],
         ),
-        // A block that is not compressed.
+        // An uncompressed block.
         (vec![frame(text, b"\0\x05\0\xfa\xffHello\0")], vec![hello.clone()]),
-        // A block that says that it is the last one.
+        // A block with the flag of the last one.
         (vec![frame(text, &[0xf3, 0x48, 0xcd, 0xc9, 0xc9, 7, 0, 0])], vec![hello.clone()]),
         // Two blocks.
         (
@@ -304,8 +304,8 @@ fn compressed_messages() {
     assert_eq!(Error::Compression.code(), 1007);
 }
 
-/// A frame of a compressed message is read to its end before the next one, however little room
-/// there is: what is wrong in it is wrong first.
+/// A frame of a compressed message is read to its end before the next one, however small the space
+/// for output is: the first error is reported first.
 #[test]
 fn what_is_wrong_first_does_not_depend_on_room() {
     let malformed = frame(RSV1 | TEXT, &[0xd2, 0x40, 0x40]);
