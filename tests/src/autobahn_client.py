@@ -120,7 +120,8 @@ class Fuzzer(WebSocketClientProtocol):
         self.later(PATIENCE_SECONDS, self._fail_connection)
 
     def closeAfter(self, delay):
-        # Cases that expect nothing end by this. The others end once they have what they expect.
+        # Cases that expect nothing end after this time. The others end once they have the expected
+        # data.
         expected = self.case.expected
         expects = any(expected.values()) or not expected
         self.later(PATIENCE_SECONDS if expects else delay, self.sendClose)

@@ -1,4 +1,4 @@
-//! Certificates made by openssl as they are needed, and its client.
+//! Certificates that openssl makes on demand, and its client.
 
 use crate::folder::Folder;
 use crate::peers::{output, program, stdout};
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Kinds of keys that are served, as `openssl genpkey` has them.
+/// The supported kinds of keys, as arguments of `openssl genpkey`.
 pub const KEYS: [&[&str]; 6] = [
     &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
     &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"],
@@ -18,7 +18,7 @@ pub const KEYS: [&[&str]; 6] = [
     &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:3072"],
 ];
 
-/// A curve that OpenSSL has and TLS has not.
+/// A curve that OpenSSL supports and TLS does not.
 pub const UNKNOWN_CURVE: &[&str] = &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1"];
 
 /// A certificate and its key, as files.
@@ -31,19 +31,19 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// A self-signed one for these hosts, with a key of the first kind of [`KEYS`].
+    /// Makes a self-signed one for these hosts, with a key of the first kind of [`KEYS`].
     #[track_caller]
     pub fn new(folder: &Folder, name: &str, hosts: &[&str]) -> Pair {
         Pair::with_key(folder, name, hosts, KEYS[0])
     }
 
-    /// A self-signed one with a key of this kind.
+    /// Makes a self-signed one with a key of this kind.
     #[track_caller]
     pub fn with_key(folder: &Folder, name: &str, hosts: &[&str], kind: &[&str]) -> Pair {
         Pair::made(folder, name, hosts, kind, &["-days", "2"])
     }
 
-    /// A self-signed one for these hosts, with further arguments of `openssl req`.
+    /// Makes a self-signed one for these hosts, with further arguments of `openssl req`.
     #[track_caller]
     pub fn with_arguments(folder: &Folder, name: &str, hosts: &[&str], more: &[&str]) -> Pair {
         Pair::made(folder, name, hosts, KEYS[0], more)
@@ -60,7 +60,7 @@ impl Pair {
         pair
     }
 
-    /// One whose time is over.
+    /// Makes an expired one.
     #[track_caller]
     pub fn expired(folder: &Folder, name: &str) -> Pair {
         let pair = Pair::at(folder, name);
@@ -85,7 +85,7 @@ impl Pair {
         pair
     }
 
-    /// One that this one vouches for, as an authority does for its clients, and for these hosts.
+    /// Makes one for these hosts that this pair signs, as an authority does for its clients.
     #[track_caller]
     pub fn vouch(&self, folder: &Folder, name: &str, hosts: &[&str]) -> Pair {
         let names = match hosts {
@@ -95,7 +95,7 @@ impl Pair {
         self.sign(folder, name, &format!("basicConstraints = CA:FALSE\n{names}"))
     }
 
-    /// One that this one lets vouch for others, as a root does with those that sign day by day.
+    /// Makes an intermediate authority that this pair signs.
     #[track_caller]
     pub fn intermediate(&self, folder: &Folder, name: &str) -> Pair {
         self.sign(folder, name, "basicConstraints = critical, CA:TRUE\n")
@@ -117,11 +117,10 @@ impl Pair {
         pair
     }
 
-    /// The same with the certificate of the one that vouches for it behind its own, in a file of
-    /// their own.
+    /// Returns the same pair, whose file has the certificate of the issuer after its own.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// Panics if it cannot be written.
     #[must_use]
     pub fn chained(&self, issuer: &Pair) -> Pair {
         let chain = self.cert.with_extension("chain");
@@ -130,10 +129,10 @@ impl Pair {
         Pair { cert: chain, key: self.key.clone() }
     }
 
-    /// Puts another pair under the names of this one, as a renewal does.
+    /// Replaces the files of this pair by those of another one, as a renewal does.
     ///
     /// # Panics
-    /// When it cannot.
+    /// Panics if it cannot.
     pub fn become_like(&self, other: &Pair) {
         for (to, from) in [(&self.key, &other.key), (&self.cert, &other.cert)] {
             let new = to.with_extension("new");
@@ -142,13 +141,13 @@ impl Pair {
         }
     }
 
-    /// The two as flags.
+    /// Returns the two as flags.
     pub fn flags(&self) -> [String; 4] {
         let text = |path: &Path| path.display().to_string();
         ["--cert".to_owned(), text(&self.cert), "--key".to_owned(), text(&self.key)]
     }
 
-    /// Both in the file of the certificate.
+    /// Writes both into one file.
     pub fn bundled(&self) -> PathBuf {
         let bundle = self.cert.with_extension("bundle");
         let read = |path: &Path| fs::read(path).expect("a file");
@@ -162,12 +161,12 @@ impl Pair {
     }
 }
 
-/// Hosts as a certificate names them.
+/// Returns hosts in the format of a certificate.
 fn alternatives(hosts: &[&str]) -> String {
     hosts.iter().map(|host| format!("DNS:{host}")).collect::<Vec<_>>().join(",")
 }
 
-/// The hash of a certificate's public key as browsers take it: SHA-256, in base64.
+/// Returns the hash of a certificate's public key for browsers: SHA-256, in base64.
 #[track_caller]
 pub fn key_hash(certificate: &Path) -> String {
     const PIPE: &str = "openssl x509 -pubkey -noout -in \"$0\" | openssl pkey -pubin -outform der |
@@ -178,7 +177,7 @@ pub fn key_hash(certificate: &Path) -> String {
     hash
 }
 
-/// An openssl command.
+/// Returns an openssl command.
 #[track_caller]
 pub fn openssl(command: &str) -> Command {
     let mut openssl = program("openssl", "openssl");
@@ -186,12 +185,13 @@ pub fn openssl(command: &str) -> Command {
     openssl
 }
 
-/// What openssl's client tells about a connection on which it asks for `/` of `host`.
+/// Returns the output of openssl's client about a connection on which it requests `/` of `host`.
 #[track_caller]
 pub fn s_client(folder: &Folder, address: SocketAddr, host: &str, flags: &[&str]) -> String {
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     folder.write("request", request);
-    // It closes when its input ends, unless it is told not to: then the server's end counts.
+    // The client closes at the end of its input by default; with the flag it waits for the server's
+    // end.
     let mut shell = program("sh", "dash");
     shell.args(["-c", "request=$1; shift; exec openssl s_client \"$@\" <\"$request\"", "sh"]);
     shell.arg(folder.join("request")).args(["-ign_eof", "-servername", host, "-connect"]);
@@ -200,11 +200,10 @@ pub fn s_client(folder: &Folder, address: SocketAddr, host: &str, flags: &[&str]
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// curl's answer to `https://HOST/PATH`, with the certificates of `trusted`; what it says if there
-/// is none.
+/// Returns curl's response to `https://HOST/PATH`, with the certificates of `trusted`.
 ///
 /// # Errors
-/// curl's own words.
+/// Returns the error of curl.
 #[track_caller]
 pub fn curl(
     server: &Server,

@@ -1,7 +1,7 @@
-// A server that is killed and stopped while requests come, as Go has it: PORT NOTES.
+// A server in Go that is killed and stopped while requests arrive: PORT NOTES.
 //
-// GET /page/ID/BYTES responds with the ID, again and again, up to so many bytes. POST /do/ID appends
-// the ID to the file NOTES before it responds with the length of what has come.
+// GET /page/ID/BYTES responds with the ID, repeated up to so many bytes. POST /do/ID appends the ID
+// to the file NOTES before it responds with the length of the received content.
 package main
 
 import (

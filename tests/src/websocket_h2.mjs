@@ -1,8 +1,8 @@
-// Speaks WebSocket over a stream of HTTP/2 with the application in websocket.mjs (RFC 8441).
+// Uses WebSocket over a stream of HTTP/2 with the application in websocket.mjs (RFC 8441).
 //
 // node websocket_h2.mjs PORT
 //
-// It prints what came back.
+// It prints the received message.
 
 import http2 from "node:http2";
 

@@ -1,4 +1,4 @@
-//! ASGI frameworks behave as gunicorn's grid of them says: an application of each (Django with
+//! ASGI frameworks behave as in gunicorn's compatibility tests: an application of each (Django with
 //! Channels, FastAPI, Starlette, Quart, Litestar, BlackSheep), and the same checks for all.
 //!
 //! The applications and the checks are those of gunicorn's sources, served by Pinion.
@@ -26,11 +26,11 @@ const FRAMEWORKS: [(&str, &str); 6] = [
 /// Checks for each framework.
 const CHECKS: usize = 74;
 
-/// The one that does not pass, with gunicorn either: the suite itself skips it. An application
-/// responds with the status 100, which is no status of a response.
+/// The skipped check, which does not pass with gunicorn either: an application responds with the
+/// status 100, which is no status of a response.
 const SKIPPED: &str = "HTTP 100 Continue cannot be a final response per RFC 7231";
 
-/// Tells the suite at which ports the applications are, whose own are fixed.
+/// A plugin that sets the ports of the applications, which are fixed in the suite.
 const PORTS: &str = "
 import os, sys
 
@@ -58,13 +58,13 @@ async def finish(request):
 app = Starlette(routes=[Route('/start', start), Route('/finish', finish)])
 "#;
 
-/// Copies a file, or a folder with all in it.
+/// Copies a file, or a folder with its contents.
 fn copy(from: &Path, to: &Path) {
     let mut copy = Command::new("cp");
     assert!(output(copy.arg("-r").arg(from).arg(to)).status.success(), "{}", from.display());
 }
 
-/// A folder that other users may read, with a virtual environment that has all packages.
+/// Creates a folder that other users may read, with a virtual environment that has all packages.
 fn folder_with_environment(name: &str) -> Folder {
     let folder = Folder::new(name);
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("permissions");
@@ -86,7 +86,7 @@ fn serve(folder: &Folder, code: &str, application: &str) -> Server {
         .start()
 }
 
-/// gunicorn's own result is 438 of 444: it counts what it skips.
+/// gunicorn's own result is 438 of 444, including skipped checks.
 #[test]
 fn all_checks_pass_with_all_frameworks() {
     let folder = folder_with_environment("asgi-frameworks");
@@ -100,7 +100,7 @@ fn all_checks_pass_with_all_frameworks() {
     let ports = servers.iter().map(|(name, server)| format!("{name}={} ", server.address().port()));
     let mut pytest = python_program("python");
     pytest.args(["-m", "pytest", "-p", "grid_ports", "-p", "no:cacheprovider", "-q", "-rsfE"]);
-    // It times what it checks; the next test has no clock.
+    // This module measures times; the next test uses no clock.
     pytest.args(["--skip-docker-check", "--ignore", "tests/test_background_tasks.py", "tests"]);
     pytest.current_dir(folder.join("grid")).env("PYTHONPATH", folder.join("plugin"));
     pytest.env("GRID_PORTS", ports.collect::<String>());
@@ -122,7 +122,7 @@ fn all_checks_pass_with_all_frameworks() {
     }
 }
 
-/// A task that runs after the response does not hold up its connection.
+/// A task that runs after the response does not delay its connection.
 #[test]
 fn the_next_request_does_not_wait_for_a_background_task() {
     let folder = folder_with_environment("asgi-background");

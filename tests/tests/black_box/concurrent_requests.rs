@@ -96,8 +96,8 @@ fn a_stream_that_is_reset_frees_its_own_place_only() {
     });
 }
 
-/// A client that leaves frees its place, wherever its request is: in the hands of an application
-/// that has said nothing, within its response, or within that of a file.
+/// A client that disconnects frees its slot, wherever its request is: waiting for an application,
+/// within its response, or within that of a file.
 #[test]
 fn a_client_that_leaves_frees_its_place() {
     let upstream = Upstream::start(|connection| {
@@ -106,7 +106,7 @@ fn a_client_that_leaves_frees_its_place() {
                 connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4096\r\n\r\n");
                 connection.send([b'x'; 2048]);
             }
-            // Until the proxy closes the connection.
+            // The application waits until the proxy closes the connection.
             connection.request();
         }
     });
@@ -117,7 +117,7 @@ fn a_client_that_leaves_frees_its_place() {
             drop(wait_for("no free place", || {
                 let mut client = Client::with_little_room(server);
                 let open = client.begin(&Request::get(target));
-                // A look that comes before the request has the place itself: the request is
+                // A check that arrives before the request occupies the slot itself: the request is
                 // refused, and another client tries it.
                 let is_held = (0..LOOKS).any(|_| status(&mut other, "/small.txt") == 429);
                 is_held.then_some((open, client))
@@ -127,8 +127,8 @@ fn a_client_that_leaves_frees_its_place() {
     });
 }
 
-/// RFC 9112 §9.3: requests of a connection of HTTP/1 are one behind the other, so they are never
-/// more than one at once. Its place is free as soon as the client has the response.
+/// RFC 9112 §9.3: requests of a connection of HTTP/1 are processed one after the other, so they are
+/// never concurrent. The slot is free as soon as the client has the response.
 #[test]
 fn a_connection_of_http1_has_one_request_at_once() {
     let upstream = Upstream::echo();

@@ -1,5 +1,5 @@
-//! Live folders (docs/live-folders.md): files that are served as they are when they are requested,
-//! with the responses that files of an archive have.
+//! Live folders (docs/live-folders.md): files that are read for each request, with the same
+//! responses as files of an archive.
 
 use pinion_tests::body::{decoded, noise};
 use pinion_tests::folder::Folder;
@@ -37,7 +37,7 @@ fn live_unexplained(site: &Folder, case: impl Fn(&Server)) {
     matrix.build(&["--live", "media"]).run(case);
 }
 
-/// Runs a case over each protocol and both ways to talk to the kernel, beside `pinion why`.
+/// Runs a case over each protocol and both backends, together with `pinion why`.
 #[track_caller]
 fn live(site: &Folder, case: impl Fn(&Server)) {
     let matrix = Matrix::of(site.path()).folder_only("a live folder is one of a folder");
@@ -145,7 +145,7 @@ fn text_is_compressed_as_it_is_sent() {
     write_at(&folder, "media/too-large.svg", text.repeat(200), 0);
     write_at(&folder, "media/short.txt", "short", 0);
     write_at(&folder, "media/a.png", &text, 0);
-    // A coding is chosen behind what `pinion why` explains.
+    // A coding is selected after the steps that `pinion why` explains.
     live_unexplained(&folder, |server| {
         let asked = |target: &str| Request::get(target).field("Accept-Encoding", "gzip");
         for (target, content) in
@@ -229,7 +229,7 @@ fn the_whole_site_can_be_live() {
     });
 }
 
-/// Uploads of an application lie beside its site, and sites of archives and other servers have no
+/// Uploads of an application are beside its site, and sites of archives and other servers have no
 /// folder.
 #[test]
 fn a_folder_anywhere_has_a_path_in_urls() {
@@ -263,7 +263,7 @@ fn a_folder_anywhere_has_a_path_in_urls() {
         ] {
             assert_eq!(server.get(target).text(), expected, "{path} {target}");
         }
-        // What the server has itself is not for another one.
+        // Requests for existing files are not forwarded to another server.
         let posted = server.exchange(&Request::new("POST", "/media/a.txt").body(b"x"));
         assert_eq!(posted.status, 405);
         let posted = server.exchange(&Request::new("POST", "/media/new.txt").body(b"x"));
@@ -344,7 +344,7 @@ fn live_folders_that_cannot_be_are_found_by_a_check_and_at_the_start() {
     }
 }
 
-/// A site with code keeps it, and its live folders lie where its content does.
+/// A site with code keeps it, and its live folders are where its content is.
 #[test]
 fn a_dynamic_site_has_live_folders_in_its_content() {
     let folder = Folder::with(
@@ -377,7 +377,7 @@ fn a_dynamic_site_has_live_folders_in_its_content() {
     }
 }
 
-/// What a client of a live file that is compressed has at the end is whole, over each protocol.
+/// The response with a compressed live file is complete at its end, over each protocol.
 #[test]
 fn open_files_are_closed_behind_their_responses() {
     let folder = site("live-descriptors");

@@ -1,5 +1,5 @@
-//! Documents for contributors refer to files of the tree, and nothing refers to a document outside
-//! of it.
+//! Rules: documents for contributors refer to files of the source tree, and nothing refers to a
+//! document outside of it.
 
 use super::Rule;
 use super::project::{Finding, Project};
@@ -49,11 +49,12 @@ fn exists(project: &Project, path: &str) -> bool {
     })
 }
 
-/// What precedes the number of a section of the design, which is not part of the tree.
+/// The text in front of the number of a section of the design, which is not part of the source
+/// tree.
 const SECTION: &str = "design \u{a7}";
 
-/// Finds references to sections of the design: `docs/ARCHITECTURE.md` and the decisions have what
-/// holds.
+/// Finds references to sections of the design: `docs/ARCHITECTURE.md` and the decisions are
+/// authoritative.
 fn outside_documents(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &project.files {

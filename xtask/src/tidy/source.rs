@@ -1,11 +1,11 @@
-//! A Rust file split into what the compiler reads and what people read.
+//! A Rust file split into code for the compiler and text for people.
 //!
-//! Not a parser: just enough to never take a word in a string or a comment for code.
+//! This is no parser: it only needs to distinguish words in strings and comments from code.
 
 use std::ops::Range;
 
-/// Two views of one file, each as long as the file, with line breaks in place: an offset or a line
-/// number means the same in both and in the text.
+/// Two views of one file, each as long as the file, with line breaks at their positions: an offset
+/// or a line number means the same in both and in the text.
 pub(crate) struct Source {
     /// Comments and the insides of literals are blank.
     pub(crate) code: String,
@@ -30,18 +30,18 @@ impl Source {
         source
     }
 
-    /// Whether an offset lies in a `#[cfg(test)]` module.
+    /// Returns whether an offset is in a `#[cfg(test)]` module.
     pub(crate) fn is_test(&self, offset: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&offset))
     }
 
-    /// The line of an offset, counted from 1.
+    /// Returns the line of an offset, counted from 1.
     pub(crate) fn line(&self, offset: usize) -> usize {
         self.code.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    /// Returns the insides of literals outside of tests and the quotes around them, everything else
-    /// blank; `text` is what the source was made of.
+    /// Returns the insides of literals outside of tests and the quotes around them, with everything
+    /// else blank; `text` is the source file.
     pub(crate) fn literals(&self, text: &str) -> String {
         let views = self.code.bytes().zip(self.comments.bytes());
         let bytes = text.bytes().zip(views).enumerate().map(|(at, (byte, (code, comment)))| {
@@ -52,12 +52,12 @@ impl Source {
         String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
     }
 
-    /// Offsets at which `word` stands alone in the code.
+    /// Returns the offsets of `word` as a whole word in the code.
     pub(crate) fn words<'a>(&'a self, word: &'a str) -> impl Iterator<Item = usize> + 'a {
         positions(&self.code, word)
     }
 
-    /// Functions outside of test modules, in the order of the file.
+    /// Returns the functions outside of test modules, in the order of the file.
     pub(crate) fn functions(&self) -> Vec<Function<'_>> {
         let mut found = Vec::new();
         for offset in self.words("fn").filter(|offset| !self.is_test(*offset)) {
@@ -70,7 +70,7 @@ impl Source {
         found
     }
 
-    /// The next `{…}` after `from` that is not inside brackets, unless a `;` comes first.
+    /// Returns the next `{…}` after `from` that is not inside brackets, unless a `;` comes first.
     fn body(&self, from: usize) -> Option<Range<usize>> {
         let mut depth = 0usize;
         for (index, byte) in self.code.bytes().enumerate().skip(from) {
@@ -85,7 +85,7 @@ impl Source {
         None
     }
 
-    /// The offset behind the brace that closes the one at `open`.
+    /// Returns the offset after the brace that closes the one at `open`.
     fn closing(&self, open: usize) -> Option<usize> {
         let mut depth = 0usize;
         for (index, byte) in self.code.bytes().enumerate().skip(open) {
@@ -107,7 +107,7 @@ impl Source {
     }
 }
 
-/// Offsets at which `word` stands in `text` with no letter, digit or `_` on either side.
+/// Returns the offsets of `word` in `text` without a letter, digit or `_` on either side.
 pub(crate) fn positions<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(word).map(|(offset, _)| offset).filter(move |offset| {
         let before = text[..*offset].chars().next_back();
@@ -165,7 +165,8 @@ impl<'a> Splitter<'a> {
         length
     }
 
-    /// A literal after `prefix` bytes: its first and last byte stay, to show that it is there.
+    /// Processes a literal after `prefix` bytes: its first and last byte stay, to show that it is
+    /// there.
     fn literal(&mut self, prefix: usize, length: usize) -> usize {
         self.keep(prefix);
         let (first, last) = (self.at + prefix, self.at + prefix + length - 1);
@@ -175,7 +176,7 @@ impl<'a> Splitter<'a> {
         prefix + length
     }
 
-    /// An identifier, a number, or the prefix of a literal.
+    /// Processes an identifier, a number, or the prefix of a literal.
     fn word(&mut self) -> usize {
         let rest = self.rest();
         let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
@@ -219,7 +220,7 @@ fn string(text: &str) -> usize {
     quoted(text, '"')
 }
 
-/// A character literal, or only the quote when it starts a lifetime or a label.
+/// Processes a character literal, or only the quote when it starts a lifetime or a label.
 fn character(text: &str) -> usize {
     let mut inside = text[1..].chars();
     match (inside.next(), inside.next()) {

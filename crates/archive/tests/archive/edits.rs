@@ -1,17 +1,18 @@
-//! Edits of an archive as inputs of the fuzzer tell them, and its checks made right again.
+//! Edits of an archive from inputs of the fuzzer, and the correction of its checksums.
 
 use pinion_archive::SectionKind;
 use pinion_archive::layout::{DigestRow, FileHeader, HEADER_PAGE_BYTES, RecordHeader, SectionRow};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Where an edit counts from the end of the header page, else from the section of that kind.
+/// An edit with this bit counts from the end of the header page, otherwise from the section of that
+/// kind.
 const FROM_PAGE: u8 = 0x80;
 
-/// An edit is four bytes: where to count from (a kind: the start of that section; a kind that the
-/// archive has not: the start of the file; [`FROM_PAGE`]: the end of the header page), two bytes of
-/// place, one that is combined with the byte there. Counted so, an input stays what its name says
-/// when the sections come in another order.
+/// Applies edits of four bytes each: the base (a kind: the start of that section; a kind that the
+/// archive does not have: the start of the file; [`FROM_PAGE`]: the end of the header page), two
+/// bytes of offset, and one that is combined with the byte there. With these bases, the meaning of
+/// an input does not change when the order of sections changes.
 pub(crate) fn edit(whole: &[u8], edits: &[u8]) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     for edit in edits.chunks_exact(4) {
@@ -33,8 +34,8 @@ fn section_start(whole: &[u8], kind: u8) -> Option<usize> {
     rows.find(|row| row.kind.get() == u32::from(kind)).map(|row| row.offset.get() as usize)
 }
 
-/// Makes every check right again that covers bytes which can be found, in the order in which a
-/// reader comes to them. What leads nowhere stays as it is.
+/// Corrects every checksum whose bytes can be found, in the order in which a reader checks them.
+/// Invalid offsets stay unchanged.
 pub(crate) fn reseal(bytes: &mut [u8]) {
     let Ok((header, table)) = FileHeader::read_from_prefix(bytes) else { return };
     let count = (header.sections.get() as usize).min(table.len() / size_of::<SectionRow>());
@@ -65,7 +66,7 @@ pub(crate) fn reseal(bytes: &mut [u8]) {
     }
 }
 
-/// The digests of the bodies, before that of their section.
+/// Corrects the digests of the bodies, before that of their section.
 fn reseal_bodies(bytes: &mut [u8], count: usize) {
     for number in 0..count {
         let place = size_of::<FileHeader>() + number * size_of::<SectionRow>();
@@ -84,7 +85,7 @@ fn reseal_bodies(bytes: &mut [u8], count: usize) {
     }
 }
 
-/// Structures of `length` bytes, each with its check in the last 8.
+/// Corrects structures of `length` bytes, each with its checksum in the last 8.
 fn reseal_tails(structures: &mut [u8], offset: u64, length: usize) {
     for (number, structure) in structures.chunks_exact_mut(length).enumerate() {
         let place = offset + (number * length) as u64;

@@ -1,4 +1,4 @@
-//! Looking into archives: inspect, ls, cat, verify.
+//! The verbs that read archives: inspect, ls, cat, verify.
 
 use crate::folder::Folder;
 use crate::program::{Run, build_site, members, run};
@@ -129,8 +129,8 @@ fn verify_names_what_is_damaged() {
     assert_eq!((json.code, &json.json()["sound"]), (1, &false.into()));
 }
 
-/// The digest that names an archive: three verbs say the same one, and another build of the same
-/// files too.
+/// The digest of an archive: three verbs print the same one, and another build of the same files
+/// has it too.
 #[test]
 fn the_digest_names_the_content() {
     let folder = archive();
@@ -165,7 +165,7 @@ fn what_is_no_archive_is_exit_1_and_named() {
     }
 }
 
-/// What stands in an archive and is no path: rules, fallbacks, variants.
+/// The contents of an archive that are no paths: rules, fallback pages, variants.
 #[test]
 fn rules_fallbacks_and_variants_are_shown() {
     let folder = Folder::new();

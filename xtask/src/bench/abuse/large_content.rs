@@ -1,5 +1,5 @@
-//! Content that keeps one function of C busy: a client posts it again and again while another one
-//! waits for its pages. `tests/tests/black_box/lua_large_input.rs` counts what the other one gets.
+//! Content that keeps one C function busy: a client posts it repeatedly while another one waits for
+//! its pages. `tests/tests/black_box/lua_large_input.rs` counts the responses of the other client.
 
 use super::super::started::Started;
 use super::victim;
@@ -21,7 +21,7 @@ pub(super) const CONTENTS: [Content; 2] = [
     Content { name: "a megabyte of literals for load", path: "/chunk", text: literals },
 ];
 
-/// What works on them.
+/// The handlers that process it.
 pub(super) const HANDLERS: &str = "\
 pinion.post(\"/list\", function(req)
   return tostring(#table.concat(req:limit(2^25):json(), \",\"))
@@ -45,8 +45,8 @@ fn literals() -> String {
     format!("return {{{}}}", literals.join(","))
 }
 
-/// Ratios of the time that a victim waits beside this content over its usual time, and both times.
-/// The limits are those of every site: each request comes to its end or to a limit.
+/// Returns the ratios of the time that a victim waits during this load to its usual time, and both
+/// times. The limits are those of every site: each request is completed or reaches a limit.
 pub(super) fn measure(
     pinion: &Path,
     site: &Path,
@@ -70,7 +70,7 @@ pub(super) fn measure(
                 }
                 Ok(())
             });
-            // At least one of them is there from its beginning to its end.
+            // At least one of the requests lasts from the beginning to the end.
             let is_going_on = || ended.load(Ordering::Relaxed) < 2 && !posts.is_finished();
             let abused = victim(&server, is_going_on);
             is_done.store(true, Ordering::Relaxed);

@@ -1,8 +1,9 @@
-//! A file, a CGI script and an application with FastCGI, each behind Pinion and behind nginx, and a
-//! WSGI application of Pinion, with one and with five processes: so many requests over so many
+//! A file, a CGI script and an application with FastCGI, each served by Pinion and by nginx, and a
+//! WSGI application of Pinion, with one and with five processes: a number of requests over several
 //! connections, on all cores.
 //!
-//! It repeats a comparison of 2017: a server in C with an application in Python, slowcgi and flup.
+//! This repeats a comparison of 2017: a server in C with an application in Python, slowcgi and
+//! flup.
 
 use super::setup::{Place, Scripts};
 use crate::bench::figures::{self, Figure};
@@ -21,7 +22,7 @@ const CONNECTIONS: u32 = 100;
 /// at the same time.
 const CHILDREN: [u32; 2] = [1, 5];
 
-/// What is requested: its name and its path.
+/// The targets: their names and paths.
 const TARGETS: [(&str, &str); 4] = [
     ("file", "/hello.txt"),
     ("CGI", "/cgi-bin/hello"),
@@ -31,17 +32,17 @@ const TARGETS: [(&str, &str); 4] = [
 /// The target that nginx does not serve.
 const OWN_TARGET: usize = 3;
 
-/// The requests per second with CGI over those of fcgiwrap behind nginx.
+/// The goal for the requests per second with CGI, relative to those of fcgiwrap with nginx.
 const GOAL_CGI: f64 = 2.0;
-/// The same with FastCGI over nginx.
+/// The same goal with FastCGI, relative to nginx.
 const GOAL_FASTCGI: f64 = 1.0;
-/// The slowest response of the application over the median.
+/// The goal for the slowest response of the application, relative to the median.
 const GOAL_SLOWEST: f64 = 10.0;
 
-/// One row: what is requested, with how many processes, of whom.
+/// One row: the target, the number of processes, and the server.
 type Row = (usize, u32, &'static str);
 
-/// Measures; the report and the data.
+/// Measures; returns the report and the data.
 pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let rows = measured(place, rounds)?;
     let (mut table, mut data) = (String::new(), Map::new());
@@ -77,7 +78,7 @@ fn spread(rounds: &[Measured], of: impl Fn(&Measured) -> f64) -> Result<Spread> 
     Spread::of(rounds.iter().map(of)).context("at least one round")
 }
 
-/// The ratios that have goals.
+/// Returns the ratios that have goals.
 fn compared(rows: &BTreeMap<Row, Vec<Measured>>) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for children in CHILDREN {

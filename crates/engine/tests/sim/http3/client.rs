@@ -1,5 +1,5 @@
-//! A client that holds the server to RFC 9114, on a QUIC connection of quinn-proto over the
-//! simulated network. What it is sent out of order, malformed or behind an end is an error.
+//! A client that checks that the server obeys RFC 9114, on a QUIC connection of quinn-proto over
+//! the simulated network. Frames out of order, malformed ones, and those after an end are errors.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use quinn_proto::{
 /// Bytes of the stream that a client reads at once.
 const CHUNK_BYTES: usize = 4096;
 
-/// What the client sends on its control stream: its type, and SETTINGS without a setting.
+/// The control stream of the client: its type, and SETTINGS without a setting.
 const CONTROL: &[u8] = &[0x0, 0x4, 0x0];
 
 /// Codes of errors (RFC 9114 §8.1).
@@ -55,27 +55,27 @@ pub(crate) enum End {
 pub(crate) struct Stream {
     pub(crate) interim: Vec<u16>,
     pub(crate) status: Option<u16>,
-    /// Of the final head.
+    /// The fields of the final head.
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) content: Vec<u8>,
     pub(crate) trailers: Option<Vec<(String, String)>>,
     pub(crate) end: Option<End>,
-    /// All of the request has been given to QUIC.
+    /// Whether all of the request has been passed to QUIC.
     pub(crate) sent_end: bool,
-    /// Bytes that QUIC has not taken.
+    /// Bytes that QUIC has not accepted.
     out: Vec<u8>,
-    /// The stream ends behind `out`.
+    /// Whether the stream ends after `out`.
     ends: bool,
     is_head_only: bool,
-    /// The server wants no more of the request (RFC 9114 §4.1.1).
+    /// Whether the server has stopped the request (RFC 9114 §4.1.1).
     is_told_to_stop: bool,
-    /// Bytes of frames that are not whole.
+    /// Bytes of incomplete frames.
     input: Vec<u8>,
-    /// Bytes that are missing of the frame of content that comes.
+    /// Missing bytes of the current frame of content.
     data_left: u64,
 }
 
-/// See the module's head.
+/// A connection of a client.
 pub(crate) struct Client {
     pub(crate) peer: SimPeer,
     pub(crate) streams: BTreeMap<u64, Stream>,
@@ -87,11 +87,11 @@ pub(crate) struct Client {
     handle: ConnectionHandle,
     pub(crate) connection: Connection,
     is_connected: bool,
-    /// The control stream of the server, and what has come of it.
+    /// The control stream of the server, and its unprocessed bytes.
     control: Option<(StreamId, Vec<u8>)>,
     has_settings: bool,
     section: FieldSection,
-    /// The stream that was read first the last time; others have their turn.
+    /// The stream that was read first the last time; the next time, another one is.
     turn: u64,
     /// A stream that is not read.
     pub(crate) unread: Option<u64>,
@@ -131,10 +131,10 @@ impl Client {
         self.is_connected
     }
 
-    /// Takes the datagrams that have arrived, and acts upon them.
+    /// Processes the datagrams that have arrived.
     ///
     /// # Errors
-    /// The law that the server broke.
+    /// Returns the law that the server broke.
     pub(crate) fn receive(&mut self, network: &Network) -> Lawful {
         let now = network.instant();
         let server = network.server_address();
@@ -151,7 +151,7 @@ impl Client {
                     self.endpoint.ignore(incoming);
                     return Err("the server begins a connection".to_owned());
                 }
-                // A datagram that was damaged, or that came too late.
+                // A datagram that was damaged, or that arrived too late.
                 Some(DatagramEvent::Response(transmit)) => {
                     network.send_datagram(self.peer, transmit.ecn, &out[..transmit.size]);
                 }
@@ -164,7 +164,7 @@ impl Client {
         self.events()
     }
 
-    /// Sends what there is to send.
+    /// Sends all pending datagrams.
     pub(crate) fn transmit(&mut self, network: &Network) {
         let now = network.instant();
         let mut bytes = Vec::new();
@@ -231,14 +231,14 @@ impl Client {
         Ok(())
     }
 
-    /// The server wants no more of a request.
+    /// Records that the server has stopped a request.
     fn stopped(&mut self, id: StreamId, code: u64) -> Lawful {
         let stream = self.streams.get_mut(&u64::from(id)).ok_or("a stream that must not stop")?;
         stream.is_told_to_stop = true;
         stream.out.clear();
         let is_error = !matches!(stream.end, Some(End::Left)) && code != NO_ERROR;
         let _already = self.connection.send_stream(id).reset(VarInt::from_u32(REQUEST_CANCELLED));
-        // A response that is given up is reset as well.
+        // An aborted response is reset as well.
         let is_whole = stream.end == Some(End::Whole);
         require(!is_error || !is_whole, "an error behind a complete response")
     }
@@ -288,8 +288,7 @@ impl Client {
         Ok(())
     }
 
-    /// Begins a request, if the server permits one more stream; `fields` stand behind the
-    /// pseudo-fields.
+    /// Begins a request, if the server permits another stream; `fields` follow the pseudo-fields.
     pub(crate) fn request(
         &mut self,
         method: &str,
@@ -306,14 +305,14 @@ impl Client {
         Some(id.into())
     }
 
-    /// Returns whether a stream takes more of its request now.
+    /// Returns whether a stream accepts more of its request now.
     pub(crate) fn takes_content(&self, id: u64) -> bool {
         let stream = &self.streams[&id];
         let is_over = stream.end.is_some() || stream.is_told_to_stop || stream.ends;
         !is_over && stream.out.is_empty()
     }
 
-    /// Returns whether the server wants no more of a request.
+    /// Returns whether the server has stopped a request.
     pub(crate) fn is_told_to_stop(&self, id: u64) -> bool {
         self.streams[&id].is_told_to_stop
     }
@@ -328,14 +327,14 @@ impl Client {
         stream.ends = ends;
     }
 
-    /// Ends the content with fields behind it.
+    /// Ends the content with trailers.
     pub(crate) fn trailers(&mut self, id: u64, fields: &[(&str, &str)]) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         headers(&mut stream.out, fields.iter());
         stream.ends = true;
     }
 
-    /// Ends a stream that is not over, in both directions.
+    /// Ends a stream that has not ended, in both directions.
     pub(crate) fn leave_stream(&mut self, id: u64) {
         let code = VarInt::from_u32(REQUEST_CANCELLED);
         let Some(stream) = self.streams.get_mut(&id) else { return };
@@ -348,7 +347,7 @@ impl Client {
         }
     }
 
-    /// Wants no more of a response, but goes on sending the request.
+    /// Stops a response, but continues to send the request.
     pub(crate) fn stop_response(&mut self, id: u64) {
         let code = VarInt::from_u32(REQUEST_CANCELLED);
         let Some(stream) = self.streams.get_mut(&id) else { return };
@@ -385,7 +384,7 @@ impl Client {
         written
     }
 
-    /// Whether all that was to be sent is with QUIC.
+    /// Returns whether all bytes have been passed to QUIC.
     pub(crate) fn has_written_all(&self) -> bool {
         self.streams.values().all(|stream| stream.out.is_empty())
     }
@@ -393,7 +392,7 @@ impl Client {
     /// Reads up to `most` bytes of responses, and returns how many there were.
     ///
     /// # Errors
-    /// The law that the server broke.
+    /// Returns the law that the server broke.
     pub(crate) fn read(&mut self, most: usize) -> Lawful<usize> {
         let mut left = most;
         let open = self.streams.iter().filter(|(_, stream)| stream.end.is_none());
@@ -442,26 +441,26 @@ impl Client {
         self.connection.close(network.instant(), VarInt::from_u32(NO_ERROR as u32), Bytes::new());
     }
 
-    /// Whether QUIC has nothing more to do for it.
+    /// Returns whether QUIC has completed the end of the connection.
     pub(crate) fn is_over(&self) -> bool {
         self.connection.is_drained()
     }
 
-    /// Whether the server looks at a request.
+    /// Returns whether the server accepts a request.
     pub(crate) fn is_accepted(&self, id: u64) -> bool {
         self.goaways.last().is_none_or(|first| id < *first)
     }
 }
 
 impl Stream {
-    /// The last value of a field of the final head.
+    /// Returns the last value of a field of the final head.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Takes bytes of the response.
+    /// Processes bytes of the response.
     fn take(&mut self, mut bytes: &[u8], section: &mut FieldSection) -> Lawful {
-        // Most of it is content, which is not copied twice.
+        // Most bytes are content, which is not copied twice.
         if self.input.is_empty() {
             bytes = self.take_data(bytes);
         }
@@ -494,7 +493,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes content of the frame that comes, and returns what is behind it.
+    /// Consumes content of the current frame, and returns the rest.
     fn take_data<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let now = self.data_left.min(bytes.len() as u64) as usize;
         self.content.extend_from_slice(&bytes[..now]);
@@ -532,7 +531,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The response says that it is complete.
+    /// Records that the response is complete.
     fn whole(&mut self) -> Lawful {
         self.end = Some(End::Whole);
         require(self.status.is_some(), "RFC 9114 §4.1: an end without a head")?;
@@ -559,14 +558,14 @@ fn headers<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = &'f (&'f str, &'f
     });
 }
 
-/// Returns the type and the payload of the frame at the front, and what is behind it.
+/// Returns the type and the payload of the frame at the front, and the rest.
 fn whole_frame(mut rest: &[u8]) -> Option<(u64, &[u8], &[u8])> {
     let kind = varint::read(&mut rest)?;
     let length = varint::read(&mut rest)? as usize;
     Some((kind, rest.get(..length)?, &rest[length..]))
 }
 
-/// Whether a type of frames is reserved to be ignored (RFC 9114 §7.2.8).
+/// Returns whether a type of frames is reserved to be ignored (RFC 9114 §7.2.8).
 fn is_reserved(kind: u64) -> bool {
     kind >= 0x21 && (kind - 0x21).is_multiple_of(0x1f)
 }

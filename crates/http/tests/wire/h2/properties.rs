@@ -1,4 +1,4 @@
-//! Bytes of any kind: connections made of the frames that matter, spoiled, and cut anywhere.
+//! Bytes of any kind: connections made of important frames, damaged, and cut anywhere.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::sample::{Index, select};
 use super::peer::*;
 use crate::oracle;
 
-/// A frame that a client may send, and often may not.
+/// Generates a frame that a client may send, or often may not.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let stream = select(vec![0, 1, 1, 3, 3, 5, 7, 9, 11, 2, 1 << 31 | 1]);
     let small = vec(any::<u8>(), 0..20);
@@ -38,7 +38,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Mostly a request.
+/// Generates the fields of a request in most cases.
 fn any_fields() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
     let more = select(vec![
         ("content-length", "1000"),
@@ -57,7 +57,8 @@ fn any_fields() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
     (base, vec(more, 0..2)).prop_map(|(base, more)| [base, more].concat())
 }
 
-/// What a client does that keeps to the rules; `which` is one of the streams it has not ended.
+/// An action of a client that keeps to the rules; `which` is one of the streams that it has not
+/// ended.
 #[derive(Clone, Debug)]
 enum Act {
     Request { fields: Vec<(&'static str, &'static str)>, end: bool, cut: usize },
@@ -93,7 +94,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The acts as bytes.
+/// Returns the actions as bytes.
 fn written(acts: &[Act]) -> Vec<u8> {
     let (mut bytes, mut open, mut next) = (Vec::new(), Vec::new(), 1);
     for act in acts {
@@ -142,7 +143,7 @@ fn written(acts: &[Act]) -> Vec<u8> {
 }
 
 proptest! {
-    /// A client that keeps to the rules of the connection is never told that it broke them.
+    /// A client that keeps to the rules of the connection never gets a connection error.
     #[test]
     fn good_connections(acts in vec(act(), 0..60), how in any::<u8>()) {
         let bytes = written(&acts);

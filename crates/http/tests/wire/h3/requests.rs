@@ -27,7 +27,7 @@ fn messages() {
     let mut stream = peer.begin();
     assert_eq!(peer.send(&mut stream, &get(), false), ["head GET /"]);
     assert_eq!(peer.send(&mut stream, b"", true), ["end"]);
-    // What comes behind the end is nothing.
+    // Bytes after the end are ignored.
     assert!(peer.send(&mut stream, &data(b"x"), false).is_empty());
 }
 
@@ -88,7 +88,7 @@ fn unknown_frames() {
     let (head, sum) = (headers(&POST), headers(&[("x", "y")]));
     let all = [&long[..], &short, &head, &short, &data(b"x"), &long, &sum, &long, &short];
     assert_eq!(peer.request(&all), ["head POST /", "data x", "trailers x=y", "end"]);
-    // Of any length, and nothing of it is kept.
+    // Such frames have any length, and are not stored.
     let mut stream = peer.begin();
     assert!(peer.send(&mut stream, &front(UNKNOWN, (1 << 62) - 1), false).is_empty());
     for _ in 0..100 {
@@ -132,7 +132,7 @@ fn no_request() {
 }
 
 /// RFC 9114 §4.1.2: "Malformed requests [...] MUST be treated as a stream error of type
-/// H3_MESSAGE_ERROR"; what fields are malformed is tested with HTTP/2, which has the same reader.
+/// H3_MESSAGE_ERROR". The tests of HTTP/2, which has the same parser, cover all malformed fields.
 #[test]
 fn malformed_messages() {
     let mut peer = Peer::new();
@@ -167,11 +167,11 @@ fn content_length() {
     assert_eq!(peer.request(&[&post("0")]), ["head POST / end"]);
     assert_eq!(peer.request(&[&post("0"), &data(b"")]), [head, "end"]);
     assert_eq!(peer.request(&[&post("0"), &data(b"a")]), [head, MALFORMED]);
-    // What is announced is enough to know.
+    // The announced length is sufficient for the error.
     let mut stream = peer.begin();
     let seen = peer.send(&mut stream, &[post("3"), front(DATA, 4)].concat(), false);
     assert_eq!(seen, [head, MALFORMED]);
-    // The end comes late.
+    // The end arrives late.
     let mut stream = peer.begin();
     assert_eq!(peer.send(&mut stream, &post("3"), false), [head]);
     assert_eq!(peer.send(&mut stream, b"", true), [MALFORMED]);
@@ -190,7 +190,7 @@ fn unreadable_sections() {
     }
 }
 
-/// Requests that HTTP/1 answers with a status are answered here too, and their content still comes.
+/// Requests that get a status over HTTP/1 get it here too, and their content is still received.
 #[test]
 fn refusals() {
     let mut peer = Peer::new();
@@ -209,7 +209,7 @@ fn refusals() {
     );
 }
 
-/// A head over the limit is refused once its front has come; the rest is passed over.
+/// A head over the limit is refused once its first part has arrived; the rest is skipped.
 #[test]
 fn a_head_longer_than_any() {
     let mut peer = Peer::new();
@@ -226,11 +226,11 @@ fn a_head_longer_than_any() {
     assert!(peer.send(&mut stream, &head[INPUT_MAX_BYTES..], false).is_empty());
     assert_eq!(peer.send(&mut stream, &data(b"abc"), true), ["data abc", "end"]);
     assert_eq!(peer.session.memory_bytes(), 0);
-    // It is still to be readable.
+    // The head must still be decodable.
     let bad = [&front_of(BLOCK_MAX_BYTES + 1)[..], b"\0\0\xff\x24"].concat();
     let bad = [&bad[..], &[0; BLOCK_MAX_BYTES]].concat();
     assert_eq!(peer.request(&[&bad])[0], "fatal QpackDecompressionFailed");
-    // In trailers nobody is left to be told.
+    // For trailers, the response can no longer have an error status.
     let mut stream = peer.begin();
     let seen = peer.send(&mut stream, &[headers(&POST), front_of(1 << 40)].concat(), false);
     assert_eq!(seen, ["head POST /", "stream ExcessiveLoad"]);
@@ -249,7 +249,7 @@ fn the_longest_frame() {
     let codes = "1111111111111110000".repeat(9600);
     let byte = |bits: &[u8]| bits.iter().fold(0, |value, bit| value << 1 | (bit - b'0'));
     let codes: Vec<u8> = codes.as_bytes().chunks(8).map(byte).collect();
-    // Its length: Huffman, 127 and the rest in groups of seven bits.
+    // The length of the value: Huffman, 127 and the rest in groups of seven bits.
     let rest = codes.len() - 127;
     payload.extend_from_slice(&[0x21, b'x', 0xff, rest as u8 | 0x80]);
     payload.extend_from_slice(&[(rest >> 7) as u8 | 0x80, (rest >> 14) as u8]);
@@ -265,14 +265,14 @@ fn the_longest_frame() {
     assert_eq!(seen, ["refused 431", "end"]);
 }
 
-/// RFC 9114 §5.2: streams that GOAWAY has excluded are not looked at.
+/// RFC 9114 §5.2: streams that GOAWAY has excluded are not processed.
 #[test]
 fn streams_behind_go_away() {
     let mut peer = Peer::new();
     let mut out = Vec::new();
     peer.request(&[&get()]);
     peer.session.go_away(&mut out);
-    // 2^62-4 first: those on their way still count.
+    // 2^62-4 comes first: requests that are on their way still count.
     assert_eq!(out, [&[7, 8][..], &[0xff; 7], &[0xfc]].concat());
     assert_eq!(peer.request(&[&get()]), ["head GET / end"]);
     out.clear();
@@ -280,7 +280,7 @@ fn streams_behind_go_away() {
     assert_eq!(out, [7, 1, 8]);
     let rejected = peer.session.begin(8, 0).map(|_| ()).unwrap_err();
     assert_eq!(failure(&rejected), "stream RequestRejected");
-    // A third one would say nothing new.
+    // A third one would have no new information.
     out.clear();
     peer.session.go_away(&mut out);
     assert!(out.is_empty());

@@ -1,4 +1,4 @@
-//! Content: the chunked grammar of RFC 9112 §7.1 read from a whole buffer, line by line.
+//! Content: the chunked grammar of RFC 9112 §7.1 parsed from a whole buffer, line by line.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use pinion_http::request::Framing;
 
 use super::content_lines::{is_extensions, is_field_line, line_at};
 
-/// The first byte chooses the framing (0: chunked, 1: chunked with little allowed, else the
-/// length), the second how the rest is cut and how much room there is at a time; the rest is the
-/// wire.
+/// Checks an input. The first byte selects the framing (0: chunked, 1: chunked with a small limit,
+/// otherwise the length), the second one determines the cuts and the space for output; the rest is
+/// the body.
 pub(crate) fn check(data: &[u8]) {
     let [framing, cut, wire @ ..] = data else { return };
     match framing {
@@ -34,7 +34,7 @@ fn check_length(length: u64, wire: &[u8], cut: usize) {
 
 fn check_chunked(content_max: u64, wire: &[u8], cut: usize) {
     let found = run(Framing::Chunked, content_max, wire, cut);
-    // However it is cut, byte for byte the same.
+    // The result does not depend on the cuts.
     assert_eq!(found, run(Framing::Chunked, content_max, wire, 0));
     match (found.ended, read(wire, content_max)) {
         (Ok(true), Reading::Complete { content, bytes, trailers }) => {
@@ -61,8 +61,8 @@ fn check_chunked(content_max: u64, wire: &[u8], cut: usize) {
     }
 }
 
-/// The section is handed over as it came, and the fields in it are those of its lines, without the
-/// forbidden ones.
+/// Checks that the section is passed on unchanged, and that its fields are those of its lines,
+/// without the forbidden ones.
 fn check_trailers(found: &[u8], section: &[u8]) {
     assert_eq!(found, section);
     let lines: Vec<_> =
@@ -85,7 +85,7 @@ fn check_trailers(found: &[u8], section: &[u8]) {
     assert_eq!(fields.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
-/// Ends that make a body of many a beginning.
+/// Ends that complete many beginnings to a body.
 const COMPLETIONS: [&[u8]; 10] = [
     b"\r\n\r\n",
     b"\n\r\n",
@@ -105,12 +105,12 @@ struct Found {
     consumed: usize,
     /// The trailer section, once the end was reached.
     section: Vec<u8>,
-    /// Whether the end was reached; an error when the bytes were refused.
+    /// Whether the end was reached; an error if the bytes were refused.
     ended: Result<bool, Refusal>,
 }
 
-/// Feeds the reader `cut` more bytes at a time (0: all at once), as a connection would, and gives
-/// room for as many bytes of content at a time, when it asks for that.
+/// Passes `cut` more bytes at a time to the reader (0: all at once), as a connection would, and
+/// provides space for as many bytes of content at a time, when it needs space.
 fn run(framing: Framing, content_max: u64, wire: &[u8], cut: usize) -> Found {
     let mut reader = BodyReader::new(framing, content_max);
     let mut found =
@@ -148,7 +148,7 @@ fn run(framing: Framing, content_max: u64, wire: &[u8], cut: usize) -> Found {
                 }
             }
             Err(refusal) => {
-                // Where exactly it stopped is nobody's business: the connection closes.
+                // The offset does not matter, because the connection is closed.
                 found.consumed = 0;
                 found.ended = Err(refusal);
                 return found;
@@ -159,12 +159,12 @@ fn run(framing: Framing, content_max: u64, wire: &[u8], cut: usize) -> Found {
 
 #[derive(Debug)]
 enum Reading {
-    /// `trailers`: where the section begins, if it has begun.
+    /// `trailers`: the offset of the section, if it has begun.
     Incomplete {
         content: Vec<u8>,
         trailers: Option<usize>,
     },
-    /// `trailers`: where the section begins; `bytes`: where it ends.
+    /// `trailers`: the offset of the section; `bytes`: the offset of its end.
     Complete {
         content: Vec<u8>,
         trailers: usize,
@@ -216,7 +216,7 @@ fn read(wire: &[u8], content_max: u64) -> Reading {
     }
 }
 
-/// *( field-line CRLF ) CRLF
+/// Reads *( field-line CRLF ) CRLF.
 fn trailers(wire: &[u8], start: usize, content: Vec<u8>) -> Reading {
     let mut at = start;
     loop {
@@ -230,7 +230,7 @@ fn trailers(wire: &[u8], start: usize, content: Vec<u8>) -> Reading {
             Some(line) if !line.is_empty() && !is_field_line(line) => {
                 wrong.insert(400);
             }
-            // A line that is both too long and broken is refused for what comes first.
+            // A line that is both too long and malformed is refused for the first of the two.
             None if !wrong.is_empty() => {
                 wrong.insert(400);
             }

@@ -1,8 +1,8 @@
-//! The field sections of the responses of one connection of HTTP/3, read by a plain decoder with a
-//! table, whose instructions and acknowledgements come and go at any time.
+//! The field sections of the responses of one connection of HTTP/3, read by a simple decoder with a
+//! table, whose instructions and acknowledgements arrive at any time.
 //!
-//! The first byte says how large the table may be. The others are steps: a byte says which, the
-//! bytes behind it what is responded with.
+//! The first byte determines the maximum size of the table. The others are steps: a byte selects
+//! the kind, and the bytes after it are the response.
 
 use std::collections::VecDeque;
 
@@ -17,11 +17,12 @@ use pinion_http::section::FieldSection;
 use super::qpack::{integer, row, string};
 use super::responses::{Fields, TailBytes, with_answer};
 
-/// What the encoder of a connection may occupy, with sections on their way and instructions.
+/// The most memory of the encoder of a connection, including sections and instructions on their
+/// way.
 const MEMORY_MAX_BYTES: usize = 12 * 1024;
 
-/// Panics when a section has other fields than the plain one, or refers to an entry that the peer
-/// may not have.
+/// Panics if a section has other fields than the plain one, or refers to an entry that the peer may
+/// not have.
 pub(crate) fn check(data: &[u8]) {
     let Some((&size, data)) = data.split_first() else { return };
     let capacity_max = u64::from(size) * 64;
@@ -30,7 +31,7 @@ pub(crate) fn check(data: &[u8]) {
     while let Some(step) = bytes.next() {
         connection.step(step, &mut || bytes.next().unwrap_or_default());
     }
-    // The peer hears the rest, and then no section is on its way.
+    // The peer receives the rest, and then no section is on its way.
     connection.deliver(usize::MAX);
     while !connection.peer.unacknowledged.is_empty() {
         connection.acknowledge(0);
@@ -42,22 +43,22 @@ struct Connection {
     session: Session,
     decoder_stream: UniState,
     peer: Peer,
-    /// Instructions that were sent and have not come.
+    /// Instructions that were sent and have not arrived.
     on_their_way: VecDeque<u8>,
     second: i64,
     stream: u64,
 }
 
-/// The table of the peer and what it has yet to say.
+/// The table of the peer, and its pending acknowledgements.
 struct Peer {
     capacity_max: u64,
     capacity: usize,
     /// The oldest first.
     entries: VecDeque<(Vec<u8>, Vec<u8>)>,
     inserted: u64,
-    /// Entries that were not acknowledged.
+    /// The number of entries that were not acknowledged.
     unsaid: u64,
-    /// The front of an instruction.
+    /// The bytes of an incomplete instruction.
     instructions: Vec<u8>,
     /// Sections that refer to entries, with the numbers of these, from 1.
     unacknowledged: Vec<(u64, Vec<u64>)>,
@@ -143,7 +144,7 @@ impl Connection {
         assert_eq!(self.peer.decode(self.stream, section), expected, "{section:02x?}");
     }
 
-    /// So many bytes of instructions come.
+    /// Delivers so many bytes of instructions.
     fn deliver(&mut self, bytes: usize) {
         let bytes = bytes.min(self.on_their_way.len());
         let come = self.on_their_way.drain(..bytes);
@@ -205,14 +206,14 @@ impl Peer {
         self.entries.iter().map(|(name, value)| name.len() + value.len() + 32).sum()
     }
 
-    /// The entry with this number, from 1.
+    /// Returns the entry with this number, from 1.
     fn entry(&self, number: u64) -> (Vec<u8>, Vec<u8>) {
         let removed = self.inserted - self.entries.len() as u64;
         let position = number.checked_sub(removed + 1).expect("an entry that is not removed");
         self.entries[position as usize].clone()
     }
 
-    /// Executes all instructions that have come whole (RFC 9204 §4.3).
+    /// Executes all complete instructions (RFC 9204 §4.3).
     fn execute(&mut self) {
         let data = std::mem::take(&mut self.instructions);
         let mut start = 0;
@@ -250,7 +251,8 @@ impl Peer {
         self.unsaid += 1;
         while self.size() > self.capacity {
             let removed = self.inserted - self.entries.len() as u64 + 1;
-            // RFC 9204 §2.1.1: neither unacknowledged itself nor referred to by what is.
+            // RFC 9204 §2.1.1: a removed entry is acknowledged, and no unacknowledged section
+            // refers to it.
             assert!(removed <= self.inserted - self.unsaid, "entry {removed} is not acknowledged");
             let refers = |(_, entries): &(u64, Vec<u64>)| entries.contains(&removed);
             assert!(!self.unacknowledged.iter().any(refers), "entry {removed} is in use");
@@ -286,7 +288,7 @@ impl Peer {
                 }
             });
         }
-        // RFC 9204 §2.1.2: as much as is referred to, and no more.
+        // RFC 9204 §2.1.2: the count is exactly that of the referenced entries.
         assert_eq!(entries.iter().max().copied().unwrap_or(0), required);
         if required > 0 {
             self.unacknowledged.push((stream, entries));
