@@ -26,7 +26,7 @@ def app(environ, start_response):
 
 
 async def send_events(send):
-    # Not above: the WSGI application does without its memory.
+    # The import is not at the top: the WSGI application does without its memory.
     import asyncio
     fields = [(b'content-type', b'text/event-stream')]
     await send({'type': 'http.response.start', 'status': 200, 'headers': fields})

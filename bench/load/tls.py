@@ -119,11 +119,11 @@ def hold(port, count):
 
 HEADERS, SETTINGS, PING, GOAWAY = 1, 4, 6, 7
 END_STREAM_AND_HEADERS, ACK = 5, 1
-# Requests that are open at once: what all servers allow.
+# The requests that are open at the same time: a number that all servers allow.
 STREAMS = 100
 # :method GET, :scheme https, :authority and :path as literals (RFC 7541, section 6.2.2).
 HEAD = b"\x82\x87\x01\x09localhost\x04\x0a/hello.txt"
-# A literal that goes into the table, with a value of 4000 bytes, and three names of it.
+# A literal that enters the table, with a value of 4000 bytes, and three references to it.
 ENTRY = b"\x40\x01x\x7f\xa1\x1e" + b"y" * 4000
 ENTRIES = b"\xbe" * 3
 
@@ -139,7 +139,7 @@ def begin_requests(connection):
     for at in range(STREAMS):
         fields = HEAD + (ENTRIES if at else ENTRY)
         said += frame(HEADERS, END_STREAM_AND_HEADERS, 2 * at + 1, fields)
-    # It is acknowledged behind all of them.
+    # The acknowledgement follows all of them.
     said += frame(PING, 0, 0, b"heads...")
     try:
         connection.sendall(said)

@@ -8,18 +8,18 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The folder that is the root for whoever is started in it.
+/// A folder that is the root directory of the programs that are started in it.
 #[derive(Debug)]
 pub struct EmptyRoot {
     folder: Folder,
 }
 
 impl EmptyRoot {
-    /// One with the program under test at `path`, and the libraries that it needs; a static one
-    /// needs none.
+    /// Makes a root with the program under test at `path`, and the libraries that it needs; a
+    /// static program needs none.
     ///
     /// # Panics
-    /// When something cannot be copied.
+    /// Panics if a file cannot be copied.
     pub fn with_program(path: &str) -> EmptyRoot {
         let root = EmptyRoot { folder: Folder::new("empty-root") };
         root.copy(pinion(), path);
@@ -31,7 +31,7 @@ impl EmptyRoot {
         root
     }
 
-    /// Where something of the new root is in the old one.
+    /// Returns the path of a file of the new root in the old one.
     pub fn outside(&self, path: &str) -> std::path::PathBuf {
         self.folder.join(path.trim_start_matches('/'))
     }
@@ -39,15 +39,15 @@ impl EmptyRoot {
     /// Copies a file into it.
     ///
     /// # Panics
-    /// When that fails.
+    /// Panics if a file cannot be copied.
     pub fn copy(&self, from: &Path, path: &str) {
         let to = self.outside(path);
         fs::create_dir_all(to.parent().expect("a file has a folder")).expect("its folders");
         fs::copy(from, &to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
     }
 
-    /// A command that runs what its further arguments say, in its own process, as `user`. Those who
-    /// are not root can be no other user here: they run it as themselves.
+    /// Returns a command that executes its further arguments in its own process, as `user`. A test
+    /// that does not run as root cannot change its user: the command keeps the user.
     pub fn runner(&self, user: &str) -> Command {
         if rustix::process::geteuid().is_root() {
             let mut chroot = program("chroot", "coreutils");

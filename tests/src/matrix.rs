@@ -1,10 +1,10 @@
-//! One case in the ways a site can be served: over both ways to talk to the kernel, from a folder
-//! and from an archive, over each protocol.
+//! A case in each of the ways to serve a site: over both interfaces of the kernel, from a folder
+//! and from an archive, and over each protocol.
 //!
-//! Plain HTTP/1 is tried in all four corners of the first two. Each other protocol has one corner
-//! for a case, another one for another case, so that over all cases it has seen every corner; the
-//! cases of `one_meaning.rs` try everything with everything. `PINION_WAYS` says otherwise: `full`,
-//! or protocols such as `h1s,h2`, which then are tried in every corner.
+//! Plain HTTP/1 is tested in all four corners of the first two. Each other protocol has one corner
+//! for a case, and another one for another case, so that all cases together cover every corner; the
+//! cases of `one_meaning.rs` test every combination. `PINION_WAYS` changes this: `full`, or
+//! protocols such as `h1s,h2`, which are then tested in every corner.
 
 use crate::folder::Folder;
 use crate::protocol::Protocol;
@@ -12,10 +12,10 @@ use crate::server::{Server, Start, build};
 use crate::why::Served;
 use std::path::Path;
 
-/// Says which ways are tried.
+/// The variable that selects the tested ways.
 const OVERRIDE: &str = "PINION_WAYS";
 
-/// How the server talks to the kernel.
+/// The interface of the kernel that the server uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
     /// `--io epoll`
@@ -37,7 +37,7 @@ impl Io {
     }
 }
 
-/// What the server is given.
+/// The form of the site that the server gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A folder, built as the server starts.
@@ -46,18 +46,18 @@ pub enum Form {
     Archive,
 }
 
-/// One way to serve a site.
+/// A way to serve a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// What the server speaks.
+    /// The protocol of the server.
     pub protocol: Protocol,
-    /// How the server talks to the kernel.
+    /// The interface of the kernel that the server uses.
     pub io: Io,
-    /// What the server is given.
+    /// The form of the site that the server gets.
     pub form: Form,
 }
 
-/// Where cases run, whatever they speak.
+/// The corners in which cases run, for any protocol.
 const CORNERS: [(Io, Form); 4] = [
     (Io::Epoll, Form::Folder),
     (Io::Epoll, Form::Archive),
@@ -103,8 +103,8 @@ impl<'a> Matrix<'a> {
         Matrix { serve, ..self }
     }
 
-    /// From an archive alone, because of `_why`: the case has nothing to do with how the site
-    /// came to be, or cannot be had from a folder.
+    /// Serves from an archive alone, for the reason `_why`: the case does not depend on the
+    /// creation of the site, or is impossible with a folder.
     #[must_use]
     pub fn archive_only(self, _why: &str) -> Matrix<'a> {
         Matrix { forms: &[Form::Archive], ..self }
@@ -134,15 +134,15 @@ impl<'a> Matrix<'a> {
         Matrix { speaks, ..self }
     }
 
-    /// Over every protocol in every corner, plain HTTP/1 first: its answers are the measure of the
-    /// others.
+    /// Tests every protocol in every corner, plain HTTP/1 first: the responses of the others are
+    /// compared with its responses.
     #[must_use]
     pub fn full(self) -> Matrix<'a> {
         Matrix { is_full: true, ..self }
     }
 
-    /// Compares each response over plain HTTP/1 with what `pinion why` says, for a folder and for
-    /// an archive, and with what the server itself explains.
+    /// Compares each response over plain HTTP/1 with the output of `pinion why`, for a folder and
+    /// for an archive, and with the explanation of the server itself.
     #[must_use]
     pub fn explained(self) -> Matrix<'a> {
         Matrix { is_explained: true, ..self }
@@ -209,7 +209,7 @@ impl<'a> Matrix<'a> {
                 Form::Archive => (&*archive, &[][..]),
             };
             let mut start = Start::site(source).flags(flags).flags(self.serve);
-            // How the server talks to the kernel makes no difference.
+            // The interface of the kernel makes no difference.
             let is_explained =
                 self.is_explained && way.protocol == Protocol::Http1 && way.io == Io::Epoll;
             let served = is_explained.then(|| Served {

@@ -1,4 +1,4 @@
-//! A service manager's end of a notify socket (sd_notify(3)): what a server reports of itself.
+//! A service manager's end of a notify socket (sd_notify(3)): it receives the reports of a server.
 
 use crate::PATIENCE;
 use crate::folder::Folder;
@@ -15,14 +15,14 @@ const MESSAGE_MAX_BYTES: usize = 4096;
 #[derive(Debug)]
 pub struct NotifySocket {
     socket: UnixDatagram,
-    /// As `NOTIFY_SOCKET` names it.
+    /// The name in `NOTIFY_SOCKET`.
     name: String,
-    /// Where it is, if it has a path.
+    /// The folder of the socket, if it has a path.
     _folder: Option<Folder>,
 }
 
 impl NotifySocket {
-    /// One with a path.
+    /// Makes a socket with a path.
     pub fn at_path() -> NotifySocket {
         let folder = Folder::new("notify");
         let path = folder.join("notify");
@@ -30,7 +30,7 @@ impl NotifySocket {
         NotifySocket::new(socket, path.display().to_string(), Some(folder))
     }
 
-    /// One with an abstract name, which no file has (unix(7)).
+    /// Makes a socket with an abstract name, which no file has (unix(7)).
     pub fn with_abstract_name() -> NotifySocket {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -50,7 +50,7 @@ impl NotifySocket {
         &self.name
     }
 
-    /// A command that runs what its further arguments say, in its own process, for this manager.
+    /// Returns a command that executes its further arguments in its own process, for this manager.
     #[track_caller]
     pub fn runner(&self) -> Command {
         let mut env = program("env", "coreutils");
@@ -58,7 +58,8 @@ impl NotifySocket {
         env
     }
 
-    /// As [`Self::runner`], with a time limit after which the manager would restart the server.
+    /// Returns a command like [`Self::runner`], with a time limit after which the manager would
+    /// restart the server.
     #[track_caller]
     pub fn runner_with_watchdog(&self, limit_us: u32) -> Command {
         let mut shell = program("sh", "dash");
@@ -71,7 +72,7 @@ impl NotifySocket {
     /// The lines of the next message.
     ///
     /// # Panics
-    /// When none comes.
+    /// Panics if no message comes.
     #[track_caller]
     pub fn message(&self) -> Vec<String> {
         let mut buffer = [0; MESSAGE_MAX_BYTES];

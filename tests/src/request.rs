@@ -1,13 +1,13 @@
 //! Requests, as bytes of HTTP/1 and as field sections of HTTP/2 and HTTP/3.
 
-/// A request that is right in every way unless told otherwise: HTTP/1.1, with `Host`.
+/// A request that is correct in every way unless a method changes it: HTTP/1.1, with `Host`.
 #[derive(Clone, Debug)]
 pub struct Request {
     method: String,
     target: String,
     version: &'static str,
     fields: Vec<(String, String)>,
-    /// As HTTP/1 has it: with its framing.
+    /// The bytes of the body in HTTP/1, with their framing.
     body: Vec<u8>,
     content: Vec<u8>,
 }
@@ -35,41 +35,41 @@ impl Request {
         Request::new("HEAD", target)
     }
 
-    /// The same with another method.
+    /// Returns the request with another method.
     #[must_use]
     pub fn method(mut self, method: &str) -> Request {
         method.clone_into(&mut self.method);
         self
     }
 
-    /// The same with one more field.
+    /// Returns the request with one more field.
     #[must_use]
     pub fn field(mut self, name: &str, value: impl AsRef<str>) -> Request {
         self.fields.push((name.to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// The same for another host.
+    /// Returns the request for another host.
     #[must_use]
     pub fn host(self, host: &str) -> Request {
         self.hostless().field("Host", host)
     }
 
-    /// The same without `Host`.
+    /// Returns the request without `Host`.
     #[must_use]
     pub fn hostless(mut self) -> Request {
         self.fields.retain(|(name, _)| name != "Host");
         self
     }
 
-    /// The same in HTTP/1.0.
+    /// Returns the request in HTTP/1.0.
     #[must_use]
     pub fn http10(mut self) -> Request {
         self.version = "HTTP/1.0";
         self
     }
 
-    /// The same with a body of known length.
+    /// Returns the request with a body of known length.
     #[must_use]
     pub fn body(self, body: &[u8]) -> Request {
         let mut request = self.field("Content-Length", body.len().to_string());
@@ -78,7 +78,7 @@ impl Request {
         request
     }
 
-    /// The same with a body in chunks of at most `chunk_bytes`.
+    /// Returns the request with a body in chunks of at most `chunk_bytes`.
     #[must_use]
     pub fn chunked(self, body: &[u8], chunk_bytes: usize) -> Request {
         let mut request = self.field("Transfer-Encoding", "chunked");
@@ -92,7 +92,7 @@ impl Request {
         request
     }
 
-    /// Whether the answer has no body whatever it says.
+    /// Returns whether the response never has a body.
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
@@ -107,7 +107,7 @@ impl Request {
         bytes.into_bytes()
     }
 
-    /// The bytes behind the blank line.
+    /// Returns the bytes after the blank line.
     pub fn body_bytes(&self) -> &[u8] {
         &self.body
     }
@@ -117,11 +117,11 @@ impl Request {
         &self.content
     }
 
-    /// Its field section over HTTP/2 and HTTP/3, with names in lower case and without what is about
-    /// the connection (RFC 9113 §8.2, §8.3.1, RFC 9114 §4.3.1).
+    /// Returns the field section over HTTP/2 and HTTP/3, with names in lower case and without the
+    /// fields about the connection (RFC 9113 §8.2, §8.3.1, RFC 9114 §4.3.1).
     ///
     /// # Panics
-    /// When it is one of HTTP/1.0.
+    /// Panics if the request is one of HTTP/1.0.
     #[track_caller]
     pub fn section(&self, scheme: &str) -> Vec<(String, String)> {
         const OF_HTTP1: [&str; 6] =
@@ -172,7 +172,7 @@ impl Request {
         section
     }
 
-    /// All of its bytes.
+    /// Returns all bytes of the request.
     pub fn bytes(&self) -> Vec<u8> {
         [self.head_bytes().as_slice(), &self.body].concat()
     }

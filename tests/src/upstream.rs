@@ -1,5 +1,4 @@
-//! A server of HTTP/1.1 that requests are forwarded to, and that does what a test wants with them,
-//! down to the byte.
+//! A server of HTTP/1.1 that requests are forwarded to. A test controls each byte of it.
 
 use crate::PATIENCE;
 use crate::held_port::HeldPort;
@@ -9,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::{self, JoinHandle};
 
-/// A server on a port of its own. It takes connections until the test ends, or it is
-/// [killed](Upstream::kill). The port stays its own after that.
+/// A server on a port of its own. It accepts connections until the test ends, or until it is
+/// [killed](Upstream::kill). It keeps the port after that.
 pub struct Upstream {
     port: HeldPort,
     serve: Arc<dyn Fn(&mut Accepted) + Send + Sync>,
@@ -19,7 +18,7 @@ pub struct Upstream {
     notes: Arc<AtomicUsize>,
     /// Changes when it is killed.
     life: Arc<AtomicUsize>,
-    /// What was accepted in this life.
+    /// The connections that were accepted since the last start.
     accepted: Arc<Mutex<Vec<Weak<TcpStream>>>>,
     /// Accepts connections.
     acceptor: Option<JoinHandle<()>>,
@@ -29,7 +28,7 @@ pub struct Upstream {
 #[derive(Debug)]
 pub struct Accepted {
     stream: Arc<TcpStream>,
-    /// What has come and was not used yet.
+    /// The received bytes that were not used yet.
     input: Vec<u8>,
     heads: Arc<Mutex<Vec<String>>>,
     notes: Arc<AtomicUsize>,
@@ -39,7 +38,7 @@ impl Upstream {
     /// Starts one whose connections are served by `serve`, each on a thread.
     ///
     /// # Panics
-    /// When there is no port for it.
+    /// Panics if there is no free port.
     pub fn start(serve: impl Fn(&mut Accepted) + Send + Sync + 'static) -> Upstream {
         let port = HeldPort::take();
         let listener = TcpListener::bind(port.address()).expect("its port");
@@ -85,7 +84,7 @@ impl Upstream {
     /// Ends it as a process that is killed ends: all its connections, and then nothing listens.
     ///
     /// # Panics
-    /// When it was killed before.
+    /// Panics if it was killed before.
     pub fn kill(&mut self) {
         let accepted = self.accepted.clone();
         let mut all = accepted.lock().expect("no panic under the lock");
@@ -103,7 +102,7 @@ impl Upstream {
     /// Has it listen at its old address again.
     ///
     /// # Panics
-    /// When it is alive.
+    /// Panics if it is running.
     pub fn restart(&mut self) {
         let listener = TcpListener::bind(self.port.address()).expect("its old port");
         self.accept(listener);
@@ -138,7 +137,7 @@ impl Upstream {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// How often a connection has [noted](Accepted::note) something.
+    /// Returns the number of [notes](Accepted::note) of all connections.
     pub fn notes(&self) -> usize {
         self.notes.load(Ordering::Relaxed)
     }
@@ -221,12 +220,12 @@ impl Accepted {
         self.send([head.as_bytes(), content].concat());
     }
 
-    /// Sends no more, but goes on to read.
+    /// Sends no more, but continues to read.
     pub fn finish(&mut self) {
         let _left = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// Waits for the end of what the proxy sends.
+    /// Waits for the end of the bytes of the proxy.
     pub fn wait_for_end(&mut self) {
         while self.read().is_some() {}
     }

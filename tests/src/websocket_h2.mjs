@@ -37,7 +37,7 @@ session.on("remoteSettings", (settings) => {
   });
   stream.on("end", () => {
     const all = Buffer.concat(came);
-    // Behind the first message, which has the fields of the request.
+    // The message follows the first message, which has the fields of the request.
     console.log(all.subarray(-9).toString("latin1").replace(/[^ -~]/g, "."));
     stream.end();
     session.close();

@@ -1,5 +1,6 @@
-//! `cargo xtask fingerprints`: what public tools write, and which of it they give a hash of its
-//! content. The build is held against these lists (crates/build/tests/fingerprints).
+//! `cargo xtask fingerprints`: the files that public tools write, and which of them have names with
+//! a hash of their content. The build is compared with these lists
+//! (crates/build/tests/fingerprints).
 
 use crate::nextest::{self, Selection};
 use crate::{node, process, python, workspace};
@@ -15,7 +16,7 @@ pub(crate) fn renew() -> Result<()> {
     make(&lists())
 }
 
-/// Has the tools write their sites again, and holds the build against them.
+/// Has the tools write their sites again, and compares the build with them.
 pub(crate) fn test() -> Result<()> {
     let out = workspace::target().join("fingerprints/lists");
     make(&out)?;
@@ -23,7 +24,7 @@ pub(crate) fn test() -> Result<()> {
     process::run(nextest::command(selection).env("PINION_FINGERPRINT_LISTS", out))
 }
 
-/// Where the lists lie, and what makes them.
+/// Returns the folder of the lists and of the sources that produce them.
 fn lists() -> PathBuf {
     workspace::root().join("crates/build/tests/fingerprints")
 }
@@ -34,8 +35,8 @@ fn make(out: &Path) -> Result<()> {
     process::run(command.arg(lists().join("make.py")).arg(node_folder).arg(out))
 }
 
-/// Sees to it that the tools are there: the packages of the Node world in the first folder, those
-/// of the Python world in the second one. The black-box tests of generators run them too.
+/// Installs the tools that are missing: the packages of Node in the first folder, and those of
+/// Python in the second one. The black-box tests of generators run them too.
 pub(crate) fn install() -> Result<(PathBuf, PathBuf)> {
     let (lists, tools) = (lists(), workspace::target().join("fingerprints"));
     let (node_folder, environment) = (tools.join("node"), tools.join("python"));

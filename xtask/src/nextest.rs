@@ -8,8 +8,9 @@ use std::process::Command;
 /// The feature of the tests that take minutes.
 pub(crate) const LONG: &str = "pinion-tests/long";
 
-/// What is selected for one run. Every selection starts from the whole workspace: cargo unifies the
-/// features of what is built together, so a smaller one would build its dependencies again.
+/// The selection of the tests of one run. Every selection starts from the whole workspace: cargo
+/// unifies the features of packages that are built together, so a smaller selection would build its
+/// dependencies again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Selection<'a> {
     /// Arguments of cargo: packages that are left out, features, targets.
@@ -22,7 +23,7 @@ pub(crate) struct Selection<'a> {
 
 /// The command that builds and runs the selected tests.
 pub(crate) fn command(selection: Selection<'_>) -> Command {
-    // Cargo finds subcommands in PATH; this one is called by its path and told its own name.
+    // Cargo finds subcommands in PATH; this one is called by its path and gets its own name.
     let mut command = Command::new(workspace::target().join("python/bin/cargo-nextest"));
     command.current_dir(workspace::root());
     // Cargo has just built it; without this each test process would compare it with the sources.

@@ -41,7 +41,8 @@ fn a_library_with_jitter_entropy_is_refused_by_name() {
     }
 }
 
-/// What this program was linked with seeds its generator without the processor's jitter.
+/// The library that this program was linked with seeds its generator without the processor's
+/// jitter.
 #[test]
 fn this_build_has_no_jitter_entropy() {
     assert!(aws_lc_rs::try_fips_cpu_jitter_entropy().is_err());

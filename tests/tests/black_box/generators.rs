@@ -55,8 +55,8 @@ impl Project {
         Self { folder, output }
     }
 
-    /// Runs the commands of the section in their order, and asks each server and the archive at the
-    /// end for what the project has.
+    /// Runs the commands of the section in their order, and requests the files of the project from
+    /// each server, and at the end from the archive.
     fn follows(&self, generator: &str) {
         let page = page();
         let (mut generated, mut served, mut built) = (0, 0, 0);
@@ -105,7 +105,7 @@ impl Project {
             _ => panic!("nobody knows how to run {words:?}"),
         };
         command.args(rest).current_dir(self.folder.path());
-        // Nothing is kept outside of the project, and nobody is told that it runs.
+        // Nothing is stored outside of the project, and no telemetry is sent.
         command.env("HOME", self.folder.path()).env("ASTRO_TELEMETRY_DISABLED", "1");
         command.env("NO_MKDOCS_2_WARNING", "1");
         stdout(&mut command);

@@ -1,5 +1,5 @@
-//! Clients that post what keeps a single function of C busy for as long as they like, if it is not
-//! seeded, split or charged for: others are served by the same worker meanwhile.
+//! Clients post input that keeps a single function of C busy for as long as they like, if the
+//! function is not seeded, split or charged: the same worker serves others meanwhile.
 
 use pinion_tests::body::colliding_numbers;
 use pinion_tests::folder::Folder;
@@ -44,7 +44,8 @@ const LITERALS: usize = 200_000;
 /// Requests that a victim completes beside each attack.
 const VICTIM_REQUESTS: usize = 6;
 
-/// A path, what is posted there, and the response where everything may take as long as it likes.
+/// Returns the attacks: a path, the posted content, and the response when the limits allow
+/// everything.
 fn attacks() -> [(&'static str, String, String); 4] {
     let joined = |items: &mut dyn Iterator<Item = String>| items.collect::<Vec<_>>().join(",");
     let numbers = colliding_numbers().take(KEYS / 2).map(|key| format!("{key:.16}"));
@@ -65,7 +66,7 @@ fn attacks() -> [(&'static str, String, String); 4] {
     ]
 }
 
-/// With the limits that every site has, and with such that let each attack come to its end.
+/// The limits that every site has, and limits that let each attack reach its end.
 const LIMITS: [&[&str]; 2] = [
     &[],
     &["--lua-cpu", "60000", "--lua-time", "60", "--lua-memory", "512", "--lua-vm-memory", "1024"],

@@ -14,10 +14,10 @@ use std::path::Path;
 /// The user that PHP runs as if the server is root's, and its number.
 const USER: (&str, u32) = ("www-data", 33);
 
-/// What is in a script and in none of its responses.
+/// A text in a script that is in none of its responses.
 const SECRET: &str = "secret-of-the-source";
 
-/// Says what a script was asked for.
+/// The script shows the parts of its request.
 pub(crate) const ECHO: &str = "<?php // secret-of-the-source\n\
     echo 'ran ', basename(__FILE__), ' ', $_SERVER['SCRIPT_NAME'], ' ', \
     $_SERVER['PATH_INFO'] ?? 'none', ' ', $_SERVER['QUERY_STRING'], ' ', posix_geteuid();\n";
@@ -32,7 +32,7 @@ pub(crate) fn user_flags() -> &'static [&'static str] {
     if geteuid().is_root() { &["--php-user", USER.0] } else { &[] }
 }
 
-/// The same in a file.
+/// Returns the same setting as a line of a configuration.
 pub(crate) fn user_key() -> &'static str {
     if geteuid().is_root() { "php-user = \"www-data\"\n" } else { "" }
 }
@@ -115,7 +115,7 @@ fn an_index_php_is_all_that_an_application_needs() {
     server.stop();
 }
 
-/// What `pinion check`, `pinion why` and `pinion status` say.
+/// `pinion check`, `pinion why` and `pinion status` show PHP.
 #[test]
 fn php_is_shown_where_people_look_for_it() {
     let folder = site("php-shown", &[("index.php", ECHO), ("a.css", "css")]);
@@ -178,7 +178,7 @@ fn a_real_application_works() {
     assert!(entry.text().contains("Ada &lt;") && entry.text().contains("Hello &amp; all"));
     let (_, rest) = entry.text().split_once("<img src=\"").expect("a picture");
     let picture = rest.split('"').next().expect("its path").to_owned();
-    // It is served at once.
+    // The new picture is served at once.
     let response = server.get(&picture);
     assert_eq!((response.status, &response.body[..]), (200, &png[..]), "{response}");
     assert_eq!(response.field("Content-Type"), Some("image/png"));
@@ -266,7 +266,7 @@ fn nothing_is_run_or_shown_that_is_no_script() {
         assert!(!text.contains("ran "), "{target} was run: {response}{text}");
         assert!(!text.contains(SECRET), "{target} shows its source: {response}{text}");
     }
-    // A picture is one, whatever it says.
+    // A picture is served as one, for any content.
     let response = server.get("/wp-content/uploads/x.jpg");
     assert_eq!(response.field("Content-Type"), Some("image/jpeg"), "{response}");
     assert_eq!(response.body, image.as_bytes());
@@ -321,7 +321,8 @@ fn a_fatal_error_is_logged_and_not_shown() {
     let script = "<?php missing_function_of_a_test();";
     let folder = site("php-fatal", &[("index.php", script)]);
     let server = start(&folder, &[]);
-    // PHP says nothing about caches, as a response of Pinion has to, so this one is read as it is.
+    // PHP sends no fields about caches, which a response of Pinion must have, so this one is read
+    // without that check.
     let mut connection = server.connect();
     connection.send("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     let response = String::from_utf8(connection.rest()).expect("text");
@@ -392,7 +393,7 @@ fn without_php_scripts_are_left_out() {
         line.contains("1 script whose source is not published: index.php")
     });
     server.stop();
-    // Who wants to publish sources says so.
+    // A user who wants to publish sources has to set it explicitly.
     let flags = ["--no-php", "--include", "*.php"];
     let server = Start::site(&folder.join("public")).flags(&flags).start();
     assert_eq!(server.get("/index.php").text(), ECHO);

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const SITE: &str = "/usr/share/doc/python3.11/html";
-/// Fast levels: how small the forms become is not what is tested here.
+/// The fast levels: the sizes of the representations are not tested here.
 const FLAGS: &[&str] = &["--codings", "gzip:1,br:2,zstd:1"];
 const CODINGS: [&str; 4] = ["identity", "gzip", "br", "zstd"];
 /// Types that every coding makes smaller.
@@ -44,7 +44,7 @@ fn site_files() -> BTreeMap<String, PathBuf> {
     files
 }
 
-/// Whether the name keeps a file out of a site (docs of `pinion build`).
+/// Returns whether the name keeps a file out of a site (docs of `pinion build`).
 fn is_hidden(key: &str) -> bool {
     key.rsplit('/').next().is_some_and(|name| name.starts_with('.'))
 }
@@ -53,12 +53,12 @@ fn accepting(request: Request, coding: &str) -> Request {
     request.field("Accept-Encoding", coding)
 }
 
-/// What a client may rely on from one answer to the next: all but the time.
+/// Returns the fields on which a client may rely from one response to the next: all but the time.
 fn lasting_fields(response: &Response) -> Vec<&(String, String)> {
     response.fields.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("Date")).collect()
 }
 
-/// Fetches one file in every coding, and HEAD of each; gives the codings it came in.
+/// Fetches one file in every coding, and HEAD of each; returns the codings of the responses.
 fn check_file(client: &mut Client, key: &str, content: &[u8]) -> BTreeSet<&'static str> {
     let (mut came_in, mut tags, mut types) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
     for coding in CODINGS {
@@ -88,7 +88,7 @@ fn check_file(client: &mut Client, key: &str, content: &[u8]) -> BTreeSet<&'stat
     came_in
 }
 
-/// Whether a file must have every coding.
+/// Returns whether a file must have every coding.
 fn must_be_coded(form: Form, path: &Path, content: &[u8]) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     let is_text = extension.is_some_and(|extension| TEXT.contains(&extension));
@@ -116,8 +116,9 @@ fn check_site(server: &Server, form: Form, files: &BTreeMap<String, PathBuf>, st
     assert!(served > 1000 / step && coded > 900 / step, "{served} files, {coded} of them coded");
 }
 
-/// What kawipiko's archiver makes of the site at its default levels, gzip 6 and brotli 6: bytes a
-/// client gets of all files, of each million plain ones. `cargo xtask bench build` measures it.
+/// The sizes that kawipiko's archiver reaches for the site at its default levels, gzip 6 and brotli
+/// 6: the bytes that a client gets for all files, per million uncompressed bytes. `cargo xtask
+/// bench build` measures them.
 const PEER: [(&str, u64); 2] = [("gzip", 190_930), ("br", 170_261)];
 
 #[test]

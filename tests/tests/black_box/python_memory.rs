@@ -1,5 +1,5 @@
-//! Content of any size goes through Python applications in constant memory, up and down at the same
-//! time.
+//! Content of any size passes through Python applications in constant memory, in both directions at
+//! the same time.
 
 use crate::mounts::site;
 use pinion_tests::folder::Folder;
@@ -13,14 +13,14 @@ use std::thread;
 
 const PIECE_BYTES: usize = 1 << 20;
 
-/// How many pieces go up and come down: 100 MiB.
+/// The number of pieces that are sent and received: 100 MiB.
 const PIECES: usize = 100;
 
 /// By so much the peak may grow, in bytes: far less than the content, and more than the buffers of
 /// a request.
 const GROWTH_MAX_BYTES: u64 = 6 << 20;
 
-/// Both applications send back what they receive, or tell their own peak.
+/// Both applications send back the received content, or report their own peak of memory.
 const APPLICATION: &str = r"
 import re
 

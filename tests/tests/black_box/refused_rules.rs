@@ -36,7 +36,7 @@ fn site() -> Folder {
     )
 }
 
-/// Requests for something in a folder that are refused whatever carries them, with the status.
+/// Returns requests for a file in a folder that are refused over every protocol, with the status.
 fn refused(folder: &str) -> Vec<(u16, Request)> {
     let path = |name: &str| format!("/{folder}/{name}");
     let get = || Request::get(&path("a"));
@@ -77,7 +77,8 @@ fn a_refused_request_has_the_rules_for_its_path() {
     });
 }
 
-/// What only HTTP/1 can send. Each has the path if nothing that has not come could change it.
+/// Heads that only HTTP/1 can send. The rules for the path apply if no missing byte could change
+/// the path.
 #[test]
 fn a_head_that_cannot_be_read_has_the_rules_for_the_path_it_shows() {
     let site = site();
@@ -100,11 +101,11 @@ fn a_head_that_cannot_be_read_has_the_rules_for_the_path_it_shows() {
                 ("tiles", 505, "GET /tiles/a HTTP/9.9\r\nHost: x\r\n\r\n".to_owned()),
                 ("none", 400, "nonsense\r\n\r\n".to_owned()),
                 ("none", 400, "GET /tiles/\"a HTTP/1.1\r\nHost: x\r\n\r\n".to_owned()),
-                // Who knows how it goes on?
+                // The path may continue.
                 ("none", 408, "GET /tiles/a".to_owned()),
                 ("none", 414, format!("GET /tiles/{long} HTTP/1.1\r\nHost: x\r\n\r\n")),
             ];
-            // All at once, since some are waited for.
+            // All of them are sent at the same time, since some have to time out.
             let connections = cases.each_ref().map(|(_, _, bytes)| {
                 let mut connection = server.connect();
                 connection.send_if_open(bytes);
@@ -119,7 +120,7 @@ fn a_head_that_cannot_be_read_has_the_rules_for_the_path_it_shows() {
     );
 }
 
-/// The host says whose rules they are; without one that can be read, those of the rest apply.
+/// The host selects the rules; without a readable host, those for all other hosts apply.
 #[test]
 fn the_rules_are_those_of_the_site_of_the_host() {
     for way in ways(|_| true) {

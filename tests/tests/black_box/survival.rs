@@ -1,5 +1,5 @@
-//! What the system or an operator may do to a server that must not be its end: docs/reliability.md
-//! lists it.
+//! Actions of the system or of an operator that must not end a server: docs/reliability.md lists
+//! them.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::empty_root::EmptyRoot;
@@ -77,13 +77,14 @@ fn signals_of_other_servers_do_no_harm() {
         fs::read_to_string(&log).ok()?.contains("/?after").then_some(())
     });
     assert!(!fs::read_to_string(&rotated).expect("the old log").contains("/?after"));
-    // It reopens the log and nothing else.
+    // The signal only reopens the log.
     assert!(!server.lines().iter().any(|line| line.starts_with("reloaded")));
     server.stop();
 }
 
-/// However many threads a start gets, it serves or says why not. The limit counts all processes of
-/// a user, so this is one who has no other, as far as the test may become somebody else.
+/// With any limit on threads, a start either serves or reports the reason for its failure. The
+/// limit counts all processes of a user, so the test uses a user without other processes, as far as
+/// it may change its user.
 #[test]
 fn a_limit_on_threads_ends_no_start_by_a_signal() {
     let root = EmptyRoot::with_program("/pinion");

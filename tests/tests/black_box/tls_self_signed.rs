@@ -17,7 +17,7 @@ fn serve(site: &Folder, state: &Path, flags: &[&str]) -> Server {
     start.flags(flags).start()
 }
 
-/// The file and the fingerprint that it tells.
+/// Returns the file and the fingerprint in the log.
 fn told(server: &Server) -> (PathBuf, String) {
     let line = server.wait_for_line(0, |line| line.starts_with("self-signed certificate "));
     let rest = line.trim_start_matches("self-signed certificate ");
@@ -90,7 +90,7 @@ fn one_that_ends_soon_is_made_anew() {
     let server = serve(&site, state.path(), &[]);
     let (file, first) = told(&server);
     server.stop();
-    // One that is valid for two days takes its place.
+    // A certificate that is valid for two days replaces it.
     let short = pinion_tests::tls::Pair::new(&state, "short", &["localhost"]);
     fs::copy(short.bundled(), file.with_extension("pem")).expect("copied");
     let server = serve(&site, state.path(), &[]);
@@ -145,7 +145,7 @@ fn renews_a_short_one(server: Server, state: &Folder) {
         (until.status.success() && !last.ends_with(&first)).then_some(())
     };
     wait_for("a certificate that is good for long", is_new);
-    // Whoever trusts the new one is served, with no start in between.
+    // A client that trusts the new certificate is served, without a restart in between.
     wait_for("an answer", || curl(&server, "localhost", "/", &file, &[]).ok());
     let trusts_short = curl(&server, "localhost", "/", &short.cert, &[]);
     assert!(trusts_short.is_err(), "{trusts_short:?}");
@@ -175,7 +175,8 @@ fn what_is_wrong_with_the_state_folder_is_one_line() {
     assert_eq!((ended.code, ended.stderr), (Some(1), why));
 }
 
-/// Without `--state` the service manager says where, then the session, then the home.
+/// Without `--state` the folder is that of the service manager, then that of the session, then that
+/// of the home folder.
 #[test]
 fn the_state_folder_is_found() {
     let (site, state) = (site(), Folder::new("found"));

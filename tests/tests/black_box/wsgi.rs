@@ -178,7 +178,7 @@ fn an_application_gets_the_request() {
         assert_eq!(server.exchange(&request.chunked(&content, 10_000)).status, 411);
         let head = server.exchange(&Request::head("/run/"));
         assert_eq!((head.status, head.body.len()), (200, 0));
-        // PEP 3333 lets a server leave out what is empty, but applications rely on it.
+        // PEP 3333 lets a server omit empty variables, but applications rely on them.
         let text = server.get("/run").text().to_owned();
         let expected = "REQUEST_METHOD=GET\nSCRIPT_NAME=/run\nPATH_INFO=\nQUERY_STRING=\n";
         assert!(text.starts_with(expected), "{text}");
@@ -351,7 +351,7 @@ fn many_clients_share_processes() {
     }
 }
 
-/// Sends these requests at once, each over a connection of its own.
+/// Sends these requests at the same time, each over a connection of its own.
 fn send_all(server: &Server, requests: &[Request]) -> Vec<Connection> {
     let mut connections: Vec<Connection> = requests.iter().map(|_| server.connect()).collect();
     for (connection, request) in connections.iter_mut().zip(requests) {
@@ -376,8 +376,8 @@ fn executed(file: &Path) -> Vec<String> {
     lines
 }
 
-/// What waits behind a long request in a process goes to another one, and nothing is executed
-/// twice.
+/// Requests that wait for a long request in a process are moved to another one, and none is
+/// executed twice.
 #[test]
 fn a_long_request_holds_no_other_up() {
     let folder = application("wsgi-holds");
@@ -405,8 +405,8 @@ fn a_long_request_holds_no_other_up() {
     }
 }
 
-/// A process that dies takes little with it: most of what it has not started was given back
-/// before. What has failed was not executed.
+/// A process that dies loses few requests: most of those that it has not started were returned
+/// before. None of the failed requests was executed.
 #[test]
 fn a_process_dies_with_the_request_that_it_executes() {
     let folder = application("wsgi-dies-alone");
@@ -420,7 +420,7 @@ fn a_process_dies_with_the_request_that_it_executes() {
         let statuses: Vec<u16> =
             connections.iter_mut().map(|connection| connection.receive().status).collect();
         assert!(statuses.iter().all(|status| matches!(status, 200 | 502)), "{statuses:?}");
-        // A request that came to the process right before its end is lost.
+        // A request that reached the process right before its end is lost.
         let failed = statuses.iter().filter(|status| **status == 502).count();
         assert!(failed < 10, "{statuses:?}");
         assert_eq!(statuses.first(), Some(&502));
@@ -432,7 +432,7 @@ fn a_process_dies_with_the_request_that_it_executes() {
     }
 }
 
-/// A request over its time is given up, and the log says where it is.
+/// A request that exceeds its time is cancelled, and the log shows its stack.
 #[test]
 fn a_request_over_its_time_shows_its_stack() {
     let folder = application("wsgi-hangs");

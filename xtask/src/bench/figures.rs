@@ -1,4 +1,4 @@
-//! Single figures and what they may be, as a table.
+//! Single figures and their goals, as a table.
 
 use super::statistics::Spread;
 use std::borrow::Cow;
@@ -46,7 +46,7 @@ impl Figure {
     }
 }
 
-/// One line for each figure.
+/// Returns a table with one line for each figure.
 pub(super) fn table(figures: &[Figure]) -> String {
     let mut text = String::from("| Figure | | goal | |\n|---|---|---|---|\n");
     for figure in figures {

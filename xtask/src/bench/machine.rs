@@ -1,4 +1,4 @@
-//! What a measurement ran on: a figure without its machine says nothing.
+//! The machine of a measurement: a figure without its machine is meaningless.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result};
@@ -22,7 +22,7 @@ pub(crate) fn facts() -> Result<Value> {
     }))
 }
 
-/// The commit that is measured; `+` behind it says that the tree held other changes.
+/// Returns the measured commit; a `+` at its end means that the tree had other changes.
 pub(crate) fn commit() -> Result<String> {
     let git = |arguments: &[&str]| {
         process::output(Command::new("git").args(arguments).current_dir(workspace::root()))

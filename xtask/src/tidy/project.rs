@@ -1,4 +1,4 @@
-//! What the rules look at: the text files of the tree and the packages cargo knows.
+//! The subject of the rules: the text files of the tree and the packages that cargo knows.
 
 use super::source::Source;
 use crate::{process, workspace};
@@ -16,7 +16,7 @@ pub(crate) struct Project {
     pub(crate) paths: Vec<String>,
 }
 
-/// One text file.
+/// A text file.
 pub(crate) struct File {
     /// Relative to the root, with `/`.
     pub(crate) path: String,
@@ -25,11 +25,11 @@ pub(crate) struct File {
     pub(crate) rust: Option<Source>,
 }
 
-/// One package of the workspace, or beside it.
+/// A package of the workspace, or a separate one in the tree.
 pub(crate) struct Package {
-    /// `http` for `pinion-http`: the room's name.
+    /// The name of the crate in the tree: `http` for `pinion-http`.
     pub(crate) room: String,
-    /// Rooms this one imports, of any kind (normal, build, dev).
+    /// The crates that this one imports, of any kind (normal, build, dev).
     pub(crate) imports: Vec<String>,
     /// The first file of each library, binary, test, bench and example.
     pub(crate) roots: Vec<String>,
@@ -44,7 +44,8 @@ pub(crate) struct Finding {
     what: String,
 }
 
-/// Text files we write by hand; other kinds are data. All files of [`PACKAGING`] are text, too.
+/// The text files that people write by hand; other kinds are data. All files of [`PACKAGING`] are
+/// text, too.
 const TEXT: &[&str] =
     &["c", "css", "html", "js", "json", "lua", "md", "py", "rs", "sh", "svg", "toml", "yml"];
 
@@ -106,7 +107,7 @@ impl File {
         extension(&self.path)
     }
 
-    /// Whether the file holds nothing but tests.
+    /// Returns whether the file contains only tests.
     pub(crate) fn is_test(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or(&self.path);
         self.path.split('/').any(|part| part == "tests")
@@ -115,7 +116,7 @@ impl File {
             || self.path.starts_with("fuzz/")
     }
 
-    /// Whether a program wrote the file: it says so in its first lines.
+    /// Returns whether a program wrote the file, which its first lines state.
     pub(crate) fn is_generated(&self) -> bool {
         self.text.lines().take(5).any(|line| line.contains("@generated"))
     }
@@ -169,7 +170,7 @@ fn package_of(root: &Path, package: &Value) -> Package {
             .iter()
             .filter(|dependency| local(dependency))
             .map(|dependency| room(&text(&dependency["name"])))
-            // A room whose tests need a feature of it names itself.
+            // A crate whose tests need a feature of it names itself.
             .filter(|import| *import != name)
             .collect(),
         room: name,

@@ -1,10 +1,11 @@
-//! `unsafe` lives in few named places, and each site says why it is sound.
+//! `unsafe` is allowed in few named places, and each use has an argument for its soundness.
 
 use super::Rule;
 use super::project::{File, Finding, Project};
 use super::source::Source;
 
-/// The rooms that may hold unsafe code. Tests may too: a counting allocator is unsafe by nature.
+/// The crates and files that may contain unsafe code. Tests may too: a counting allocator is unsafe
+/// by nature.
 const UNSAFE_HOMES: &[&str] = &[
     "crates/engine/",
     "crates/lua/src/budget.rs",
@@ -19,7 +20,7 @@ const UNSAFE_HOMES: &[&str] = &[
     "crates/store/src/prefetch.rs",
 ];
 
-/// How many lines of one statement may stand between the argument and the word.
+/// The number of lines of a statement that may be between the argument and the keyword.
 const STATEMENT_LINES: usize = 6;
 
 pub(super) const HOMES: Rule = Rule { name: "unsafe homes", check: homes, canary: unsafe_outside };
@@ -30,7 +31,7 @@ fn homes(project: &Project) -> Vec<Finding> {
     let at_home = |path: &str| UNSAFE_HOMES.iter().any(|home| path.starts_with(home));
     let mut findings = Vec::new();
     for (file, source) in project.rust().filter(|(file, _)| !at_home(&file.path)) {
-        // A room with a home in one of its files cannot forbid it there.
+        // A crate that may have it in one of its files cannot forbid it in the whole crate.
         let has_home = UNSAFE_HOMES.iter().any(|home| is_in_room_of(home, &file.path));
         let word = if has_home { "#![deny(unsafe_code)]" } else { "#![forbid(unsafe_code)]" };
         if is_root(&file.path) && !source.code.contains(word) {
@@ -44,7 +45,7 @@ fn homes(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// Whether a file is in the source folder of a room that has this home.
+/// Returns whether a file is in the source folder of the crate that has this file.
 fn is_in_room_of(home: &str, file: &str) -> bool {
     let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
     home.ends_with(".rs") && folder(home).is_some_and(|home| folder(file) == Some(home))
@@ -89,8 +90,8 @@ impl<'a> Lines<'a> {
         Self { code: source.code.lines().collect(), comments: source.comments.lines().collect() }
     }
 
-    /// Whether the statement on `line` (from 1) carries its argument: on the line itself, or in the
-    /// comment above the statement.
+    /// Returns whether the statement on `line` (from 1) has its argument: on the line itself, or in
+    /// the comment above the statement.
     fn argued(&self, line: usize) -> bool {
         let speaks = |index: usize| {
             let comment = self.comments[index];

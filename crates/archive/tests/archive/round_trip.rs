@@ -1,4 +1,4 @@
-//! What goes in comes out.
+//! The written entries are read back unchanged.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -270,8 +270,8 @@ fn two_entries_for_one_path_are_named() {
     }
 }
 
-/// Paths whose hashes with seed 0 all lie in the first twentieth of the table would make one long
-/// row of full buckets.
+/// Paths whose hashes with seed 0 are all in the first twentieth of the table would result in one
+/// long row of full buckets.
 #[test]
 fn paths_chosen_to_collide_get_another_seed() {
     let paths: Vec<String> = (0..)

@@ -15,7 +15,7 @@ use crate::netlify;
 /// Lines in one run of node, which takes longer to start than to parse them.
 const LINES: usize = 3000;
 
-/// What we refuse and Netlify's parser does not: docs/rules.md says why.
+/// The lines that Pinion refuses and Netlify's parser accepts: docs/rules.md has the reasons.
 const REFUSED: [&str; 14] = [
     "a path that begins with / or ./, or a URL",
     "a path without ?",
@@ -107,7 +107,8 @@ fn same(line: &str, ours: &Redirect, theirs: &Value) {
     assert_eq!(filled(&ours.target, &names), target, "{line:?}");
 }
 
-/// Relative rules are ours: what they leave as it is written means a path of the root here.
+/// Returns a rule with a path of the root. Only Pinion has relative rules: a path that stays as it
+/// is written means a path of the root here.
 fn absolute(path: &str) -> &str {
     match path.strip_prefix('.') {
         Some(below) if below.starts_with('/') => below,

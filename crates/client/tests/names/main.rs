@@ -113,7 +113,7 @@ fn silence_ends_with_the_timeout() {
     assert!(server.questions().len() >= 2);
 }
 
-/// One family that is not answered does not hold the other one back.
+/// A family without a response does not delay the other one.
 #[test]
 fn a_family_is_reported_when_it_is_known() {
     let server = DnsServer::start(|question| match question.kind {
@@ -427,7 +427,7 @@ fn callers_of_the_same_name_share_its_lookup() {
         assert_eq!(addresses(&wait(receiver), Ipv6), ["2001:db8::1"]);
     }
     let mut questions = server.questions();
-    // A question may be sent again before it is answered, but none for each caller.
+    // A query may be sent again before it has a response, but not once for each caller.
     questions.dedup();
     assert_eq!(questions, ["A a.example udp", "AAAA a.example udp"]);
 }
@@ -482,7 +482,7 @@ fn a_callback_may_panic_and_may_resolve_again() {
     assert_eq!(addresses(&fixture.resolve("a.example"), Ipv4).len(), 2);
 }
 
-/// The files of this system can be read, whatever they are.
+/// The files of this system can be read, with any content.
 #[test]
 fn the_files_of_the_system_are_read() {
     let settings = ResolverSettings::default();

@@ -1,5 +1,5 @@
-//! Who is taken, and when, on real sockets over each backend: never more clients than there are
-//! places, and always somebody while a place is free.
+//! Which clients are accepted, and when, on real sockets over each backend: there are never more
+//! clients than places, and no client waits while a place is free.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -25,8 +25,8 @@ fn there_are_never_more_connections_than_places_and_nobody_waits_for_ever() {
     for io in BOTH {
         let settings = WorkerSettings { connections: PLACES, ..WorkerSettings::default() };
         let server = TestServer::start_workers(io, settings, 3);
-        // Clients of the byte stream that were answered and have not begun to leave. Connections of
-        // HTTP are closed for newcomers once their response has left.
+        // The clients of the byte stream that have got a response and have not begun to leave.
+        // Connections of HTTP are closed for new clients once their response is sent.
         let inside = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for number in 0..CLIENTS {
@@ -51,7 +51,8 @@ fn there_are_never_more_connections_than_places_and_nobody_waits_for_ever() {
     }
 }
 
-/// One worker may hear of the clients of both listeners and have a place for one of them.
+/// A worker may get notified about the clients of both listeners and have a place for only one of
+/// them.
 #[test]
 fn a_free_place_is_found_by_whoever_waits_at_another_listener() {
     const ROUNDS: usize = 200;

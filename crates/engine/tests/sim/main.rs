@@ -1,5 +1,5 @@
 //! The engine on a simulated kernel with simulated clients: one seed decides a whole run
-//! (docs/simulator.md says how to run, repeat and extend it).
+//! (docs/simulator.md explains how to run, repeat and extend it).
 
 mod ask;
 mod chores;
@@ -38,7 +38,7 @@ const SWEEP_STEP: usize = 4;
 /// Failing seeds after which a run gives up.
 const COMPLAINTS_MAX: usize = 10;
 
-/// Runs something and says which law was broken, whoever watched over it.
+/// Executes a run and returns the broken law, whichever check has found it.
 fn outcome(run: impl FnOnce() -> Result<Summary, String>) -> Result<Summary, String> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -63,7 +63,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")))
 }
 
-/// Every seed keeps all laws. `PINION_SIM_SEED` picks one, `PINION_SIM_SEEDS` says how many.
+/// Every seed keeps all laws. `PINION_SIM_SEED` selects one, `PINION_SIM_SEEDS` sets their number.
 #[test]
 fn seeds() {
     if let Some(seed) = number("PINION_SIM_SEED") {
@@ -95,7 +95,7 @@ fn seeds() {
     assert!(is_used, "a simulation without an answer shows nothing");
 }
 
-/// What the runs of many seeds came to.
+/// The sums of the runs of many seeds.
 #[derive(Default)]
 struct Totals {
     answers: u64,
@@ -106,7 +106,7 @@ struct Totals {
 
 impl Totals {
     /// Adds the run of a seed, and returns whether enough of them have failed: one mistake often
-    /// shows in many seeds, and a few of them are enough to see what they share.
+    /// fails many seeds, and a few of them are enough to see their common cause.
     fn add(&mut self, seed: u64, outcome: Result<Summary, String>) -> bool {
         match outcome {
             Ok(summary) => {
@@ -141,7 +141,7 @@ fn sweep(readiness: bool) {
         (false, true) => (1, SWEEP_STEP),
         (false, false) => (2, SWEEP_STEP),
     };
-    // One operation, to see the run of a complaint.
+    // A variable selects one operation, in order to repeat the run of a reported failure.
     let first = number("PINION_SIM_FAIL_AT").unwrap_or(first);
     for fail_at in (first..).step_by(step) {
         let faults = Faults { fail_at: Some(fail_at), ..Faults::default() };

@@ -1,7 +1,7 @@
 //! Frames as bytes (RFC 9113 §4.1, §6), and field blocks of literals (RFC 7541 §6.2.2). Nothing
-//! here is taken from what it tests.
+//! here is taken from the tested code.
 
-/// What every client sends first.
+/// The bytes that every client sends first.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A setting.
@@ -31,7 +31,7 @@ pub(crate) mod flag {
     pub(crate) const END_HEADERS: u8 = 4;
 }
 
-/// A frame that came.
+/// A received frame.
 #[derive(Debug)]
 pub(crate) struct Frame<'a> {
     pub(crate) kind: u8,
@@ -54,7 +54,7 @@ impl<'a> Frame<'a> {
         self.flags & flag != 0
     }
 
-    /// The number that stands in the payload at `at`.
+    /// Returns the number in the payload at `at`.
     pub(crate) fn number(&self, at: usize) -> Result<u32, String> {
         let four = self.payload.get(at..at + 4).and_then(|four| four.first_chunk());
         four.map(|four| u32::from_be_bytes(*four)).ok_or_else(|| "too short".to_owned())

@@ -1,9 +1,9 @@
 //! Processes that keep the protocol or break it, drawn from a seed: any frames in any order, cut at
 //! any byte, and ends of their connections.
 //!
-//! 1. A client gets one response to each request: what its process has sent, if that is whole; or a
-//!    response of the gateway itself; or its connection is reset. It never gets a response that
-//!    looks whole and is not.
+//! 1. 1. A client gets one response to each request: the response of its process, if that is
+//!    complete; or a response of the gateway itself; or its connection is reset. It never gets a
+//!    response that looks complete and is not.
 //! 2. Requests to processes that keep the protocol are responded to.
 //! 3. At the end nothing is held: no request, no place of a process, no connection, no buffer.
 
@@ -29,21 +29,21 @@ const SEEDS: u64 = 300;
 const REQUESTS_OF_RUN: u64 = 16;
 /// Simulated milliseconds after which nothing may be left of a run.
 const RUN_MAX_MS: u64 = 10 * 60 * 1000;
-/// Most bytes of content that a process sends: less than it has room for.
+/// The most bytes of content that a process sends: fewer than its buffer can contain.
 const CONTENT_MAX_BYTES: usize = 200_000;
 /// Most bytes of content in a frame.
 const PIECE_MAX_BYTES: usize = 64 * 1024;
 /// A field of responses of processes.
 const OF_PROCESS: &str = "x-id";
 
-/// How much of the protocol processes keep.
+/// How well processes follow the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manners {
     Good,
     Bad,
 }
 
-/// What the frames about a request mean.
+/// The meaning of the frames about a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Meaning {
     has_head: bool,
@@ -51,7 +51,7 @@ struct Meaning {
     length: Option<usize>,
     content: Vec<u8>,
     is_whole: bool,
-    /// A frame has come that may not come, or the request is over.
+    /// A frame has come that is not allowed, or the request is complete.
     is_over: bool,
 }
 
@@ -94,8 +94,8 @@ impl Meaning {
         }
     }
 
-    /// Adds content. For its client a response is whole when all is there that the head announces,
-    /// also if more of it is on the way, which the gateway refuses.
+    /// Adds content. For its client a response is complete when it has all content that the head
+    /// announces, also if more of it is on the way, which the gateway refuses.
     fn content(&mut self, content: &[u8]) {
         let free = self.length.map_or(usize::MAX, |length| length - self.content.len());
         self.content.extend_from_slice(&content[..content.len().min(free)]);
@@ -113,11 +113,11 @@ impl Meaning {
 /// Kinds and contents of frames, by the connection and the number of the request there.
 type SentFrames = HashMap<(u32, u32), Vec<(u32, Vec<u8>)>>;
 
-/// A process of a run: it has one connection after the other.
+/// A process of a run. It has one connection at a time.
 struct Process {
     manners: Manners,
     link: Option<Link>,
-    /// What is to be sent, each part with the request that it is about.
+    /// The frames to send, each part with its request.
     output: Vec<u8>,
     /// Connections before this one.
     generation: u32,
@@ -125,7 +125,7 @@ struct Process {
     sent: SentFrames,
     /// Under which numbers each request has come, by its target.
     numbers: HashMap<String, Vec<(u32, u32)>>,
-    /// It closes its connection when all is sent.
+    /// It closes its connection when everything is sent.
     closes: bool,
 }
 
@@ -143,8 +143,8 @@ impl Process {
         sent.push((kind, content.to_vec()));
     }
 
-    /// Returns what it has sent for a request. The server ignores frames that it has read before it
-    /// has sent the request, so the first ones may be none.
+    /// Returns the meanings of the frames that it has sent for a request. The server ignores frames
+    /// that it has read before it has sent the request, so the first ones may have no effect.
     fn meanings(&self, target: &str) -> Vec<Meaning> {
         let numbers = self.numbers.get(target).into_iter().flatten();
         let sent = numbers.filter_map(|number| self.sent.get(number));
@@ -216,7 +216,7 @@ impl Process {
         self.closes |= random.chance(200);
     }
 
-    /// Does what it can do now. Returns whether that was anything.
+    /// Performs all possible actions. Returns whether there was any.
     fn act(&mut self, network: &Network, random: &mut Random, pieces: u32) -> bool {
         let Some(mut link) = self.link.take() else { return false };
         let frames = link.frames(network);

@@ -1,10 +1,11 @@
-//! What applications behind FastCGI and SCGI read and write, as simple as it can be. It says what
-//! bytes mean for them, and has nothing in common with the readers and writers of the gateway.
+//! The records that applications read and write over FastCGI and SCGI, in the simplest form. The
+//! module defines the meaning of bytes for applications, and shares nothing with the readers and
+//! writers of the gateway.
 
 use crate::message::{FieldLine, Message, Reading, read_request, read_response};
 use crate::upstream::Shape;
 
-/// What an upstream server speaks.
+/// The protocol of an upstream server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spoken {
     Http,
@@ -36,11 +37,12 @@ impl Spoken {
     pub(crate) const APPLICATIONS: [Self; 3] =
         [Self::FastCgi { is_kept: true }, Self::FastCgi { is_kept: false }, Self::Scgi];
 
-    /// Whether a response ends the connection.
+    /// Returns whether a response ends the connection.
     pub(crate) fn closes(self, shape: Shape) -> bool {
         match self {
             Self::Http => shape.closes(),
-            // One kind of response of an application does, although it was asked to keep it.
+            // One shape of a response ends the connection, although the application was asked to
+            // keep it.
             Self::FastCgi { is_kept: true } => shape == Shape::UntilClose,
             Self::FastCgi { is_kept: false } | Self::Scgi => true,
         }
@@ -76,7 +78,7 @@ impl Spoken {
         }
     }
 
-    /// Returns what no response goes on with. There are several kinds of it.
+    /// Returns bytes that cannot continue any response. There are several kinds of them.
     pub(crate) fn garbage(self, number: usize) -> Vec<u8> {
         if !matches!(self, Self::FastCgi { .. }) {
             return b"\0\xff garbage\r\n\r\n".to_vec();
@@ -96,7 +98,7 @@ impl Spoken {
             4 => with(1, STDIN),
             5 => with(1, 12),
             6 => record(GET_VALUES_RESULT, 1, b"", 0),
-            // Streams that go on behind their end.
+            // These streams continue after their end.
             7 => [record(STDOUT, 1, b"", 9), with(0, 1)].concat(),
             8 => [record(STDERR, 1, b"", 0), record(STDERR, 1, b"x", 0)].concat(),
             // Ends of a request that are none.
@@ -177,13 +179,13 @@ fn records(shape: Shape, output: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A record, perhaps with less content than it is to have.
+/// A record, possibly with less content than its header announces.
 struct Record<'b> {
     kind: u8,
     id: u16,
     content: &'b [u8],
     content_bytes: usize,
-    /// Where the next one begins, if this one is whole.
+    /// The position of the next record, if this one is complete.
     end: Option<usize>,
 }
 
@@ -349,7 +351,7 @@ fn read_record_response(bytes: &[u8], method: &str) -> Reading {
     read_document(&output, method, ended)
 }
 
-/// Reads a response of RFC 3875 §6. `ended` is where it has ended, if it has.
+/// Reads a response of RFC 3875 §6. `ended` is the position of its end, if it has one.
 fn read_document(output: &[u8], method: &str, ended: Option<usize>) -> Reading {
     let reading = Reading::default();
     let (mut fields, mut at) = (Vec::new(), 0);

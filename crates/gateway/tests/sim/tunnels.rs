@@ -1,5 +1,5 @@
 //! Connections over HTTP/1 that were switched to another protocol (RFC 9110 §7.8): each side gets
-//! the bytes of the other, and learns how the other one has ended.
+//! the bytes of the other one, and learns how the other one has ended.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ const SWITCH: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\
 /// Passes within which everything that can happen has happened.
 const PASSES: usize = 20;
 
-/// One of the two sides of a tunnel.
+/// A side of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Client,
@@ -87,7 +87,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         }
     }
 
-    /// Returns what has come on one side, and what came behind that.
+    /// Returns the bytes that one side has received, and the event that followed them.
     fn came(&self, side: Side) -> (Vec<u8>, Read) {
         let mut bytes = Vec::new();
         loop {
@@ -130,7 +130,7 @@ fn a_reset_of_either_side_is_a_reset_for_the_other() {
     }
 }
 
-/// Behind the end of one side the other one may go on.
+/// After the end of one side the other one may continue.
 fn end<const READINESS: bool>(from: Side, to: Side) {
     let mut stage = Stage::<READINESS>::opened();
     stage.network.send(stage.of(from), b"last");

@@ -9,7 +9,7 @@ use pinion_http::hpack::encode;
 
 use crate::oracle;
 
-/// An integer behind the bits of a representation.
+/// Writes an integer after the bits of a representation.
 fn integer(flags: u8, prefix: u32, value: usize) -> Vec<u8> {
     let mask = (1usize << prefix) - 1;
     if value < mask {
@@ -28,7 +28,7 @@ fn integer(flags: u8, prefix: u32, value: usize) -> Vec<u8> {
 /// A string as it is, or in code where that is shorter; `flags` and `prefix` are of QPACK's names.
 fn literal(flags: u8, prefix: u32, text: &[u8], coded: bool) -> Vec<u8> {
     if coded && prefix == 7 {
-        // The value of a field whose name is one letter: three bytes stand before it.
+        // The result is the value of a field whose name is one letter: three bytes precede it.
         let mut out = Vec::new();
         encode::field(&mut out, b"x", text);
         return out.split_off(3);
@@ -46,7 +46,8 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Indices: mostly those that are there, a few that may not be, which would end the connection.
+/// Returns indices: mostly existing ones, and a few that may not exist, which would end the
+/// connection.
 fn index() -> impl Strategy<Value = usize> {
     let wild = prop_oneof![62..75usize, select(vec![0, 127, 128, 200, 1 << 31])];
     prop_oneof![30 => 1..62usize, 30 => 62..66usize, 1 => wild]
@@ -66,7 +67,7 @@ fn hpack_field() -> impl Strategy<Value = Vec<u8>> {
                 .map(|(text, coded)| literal(0, 7, &text, coded));
             [vec![flags], name, value].concat()
         });
-    // One of 64 bytes, as the table counts: such entries fill it exactly.
+    // An entry has 64 bytes, as the table counts: such entries fill it exactly.
     let exact = any::<u8>().prop_map(|byte| [&[0x40, 1, byte, 31][..], &[byte; 31]].concat());
     prop_oneof![
         4 => index().prop_map(|index| integer(0x80, 7, index)),
@@ -76,7 +77,7 @@ fn hpack_field() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// What fills the table of a connection, so that there is something to refer to.
+/// Returns a block that fills the table of a connection, so that there are entries to refer to.
 fn first_block() -> Vec<u8> {
     (b'a'..b'k').flat_map(|byte| [0x40, 1, byte, 1, byte]).collect()
 }

@@ -1,7 +1,7 @@
-//! The wire machines and decisions of the room, from outside.
+//! Tests of the wire machines and decisions of the crate, from outside.
 //!
-//! `oracle/` has a second, plain and slow reading of everything a peer can send, each file with
-//! one `check(bytes)` that compares the room with it. The properties here, the replay of the fuzz
+//! `oracle/` has a second, plain and slow reader of everything that a peer can send, each file with
+//! one `check(bytes)` that compares the crate with it. The properties here, the replay of the fuzz
 //! corpora and the fuzz targets themselves (`/fuzz`) all call the same checks.
 
 mod blocks;

@@ -1,5 +1,5 @@
-//! One limit for all: a request that HTTP/1 takes is taken compressed, and one that is refused
-//! there is refused here with the same status.
+//! All protocols have the same limits: a request that HTTP/1 accepts is accepted in compressed
+//! form, and one that HTTP/1 refuses is refused here with the same status.
 
 use pinion_http::binary_head::{self, Rejected};
 use pinion_http::field::KnownField;
@@ -36,8 +36,9 @@ impl Asked {
         Asked { method, path, host: (true, false), fields: fields.into_iter().collect() }
     }
 
-    /// One line for the host, and one for all cookies in a row (RFC 9113 §8.2.3); only an empty one
-    /// has a line of its own, since there would be white space at the end.
+    /// Returns the head in HTTP/1: one line for the host, and one line for all consecutive cookies
+    /// (RFC 9113 §8.2.3). Only an empty cookie has a line of its own, since there would be white
+    /// space at the end.
     fn in_http1(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\nhost: {HOST}", self.method, self.path);
         let mut last = "";
@@ -129,7 +130,7 @@ proptest! {
         let least = |most: usize, less: i32| most.saturating_add_signed(-less as isize);
         let limits = Limits {
             head_bytes: least(text.len(), bytes),
-            // The one for the host is there whatever comes first.
+            // The line for the host is there in every case.
             fields: least(count, lines).max(1),
             target_bytes: least(asked.path.len(), target),
             ..Limits::default()
@@ -163,13 +164,13 @@ fn the_limits_of_a_listener() {
         let path = format!("/{}", "p".repeat(path - 1));
         assert_eq!(both(&Asked { path, ..lines(1) }), status);
     }
-    // What stands in the request line comes first.
+    // The parts of the request line are checked first.
     let path = format!("/{}", "p".repeat(9000));
     assert_eq!(both(&Asked { path: path.clone(), ..lines(FIELDS_MAX + 1) }), 414);
     assert_eq!(both(&Asked { path, method: "M".repeat(33), ..lines(FIELDS_MAX + 1) }), 501);
 }
 
-/// RFC 9113 §8.2.3, RFC 9114 §4.2.1: as many cookies as go on a line, which is one line.
+/// RFC 9113 §8.2.3, RFC 9114 §4.2.1: any number of cookies that fit is one line.
 #[test]
 fn cookies_in_crumbs() {
     let limits = Limits::default();
@@ -196,8 +197,8 @@ fn cookies_in_crumbs() {
     assert_eq!(of(most + 1).statuses(&limits), [431; 2]);
 }
 
-/// RFC 9113 §8.2.1: no white space at the ends of a value, nor of a cookie that is put behind
-/// another one.
+/// RFC 9113 §8.2.1: there is no white space at the ends of a value, nor of a cookie that is
+/// appended to another one.
 #[test]
 fn cookies_with_white_space_are_malformed() {
     let mut section = FieldSection::new();
@@ -208,7 +209,7 @@ fn cookies_with_white_space_are_malformed() {
             hpack::encode::field(&mut block, name.as_bytes(), value.as_bytes());
         }
         for value in values {
-            // As it is: who writes takes white space away.
+            // The value is written unchanged: an encoder removes white space.
             block.extend([0x0f, 0x11, value.len() as u8]);
             block.extend_from_slice(value.as_bytes());
         }
@@ -218,7 +219,7 @@ fn cookies_with_white_space_are_malformed() {
     }
 }
 
-/// Those of HTTP/1 as well.
+/// Trailers have the limits of HTTP/1 as well.
 #[test]
 fn trailers() {
     let mut section = FieldSection::new();

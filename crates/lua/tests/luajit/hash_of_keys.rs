@@ -1,5 +1,5 @@
-//! Numbers and objects as keys of tables: no set of keys that somebody chooses makes long chains,
-//! and the interpreter, compiled code and the functions of C find the same keys.
+//! Numbers and objects as keys of tables: no set of keys that an attacker chooses results in long
+//! chains, and the interpreter, compiled code and the functions of C find the same keys.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -8,7 +8,7 @@ use mlua::{Function, Lua, Table, Value};
 
 use super::vm::{jit, lookup_steps, open, traces};
 
-/// As many keys as a request with 16 MiB of JSON can bring.
+/// The number of keys that a request with 16 MiB of JSON can contain.
 const MANY: usize = 1_000_000;
 
 /// Nodes that a lookup may look at on average. With chance alone it is 1.5 when a table is full,
@@ -17,7 +17,7 @@ const MANY: usize = 1_000_000;
 /// collide on purpose need thousands.
 const STEPS_PER_KEY_MAX: usize = 64;
 
-/// The hash of a number in LuaJIT without our patch, which anybody can compute.
+/// Returns the hash of a number in LuaJIT without Pinion's patch, which an attacker can compute.
 fn unseeded_hash(key: f64) -> u32 {
     let (mut low, mut high) = (key.to_bits() as u32, (key.to_bits() >> 32) as u32);
     high <<= 1;
@@ -100,7 +100,7 @@ fn numbers_in_patterns_do_not_collide() {
     }
 }
 
-/// Objects lie in memory one behind the other, so their addresses are a pattern as well.
+/// Objects are in memory one after the other, so their addresses are a pattern as well.
 #[test]
 fn objects_do_not_collide() {
     let code = "local made, keys = ..., {}
@@ -138,7 +138,7 @@ const KINDS: [(&str, &str); 12] = [
     ("numbers as text", "tostring(n)"),
 ];
 
-/// What finds a key, and what sets one, has to compute the same hash.
+/// All code that finds a key, and all code that sets one, has to compute the same hash.
 #[test]
 fn whatever_sets_a_key_everything_finds_it() {
     let code = r#"
@@ -181,7 +181,7 @@ fn whatever_sets_a_key_everything_finds_it() {
             let function: Function = functions.get(name).expect(name);
             function.call::<Option<i64>>((table, keys)).expect(kind).unwrap_or_default()
         };
-        // What has made the keys may be compiled, and be collected meanwhile.
+        // The code that created the keys may be compiled, and be collected meanwhile.
         lua.gc_collect().expect("collected");
         lua.gc_stop();
         let before = traces(&lua);
@@ -240,7 +240,7 @@ fn constant_keys_are_found_in_whatever_table() {
     }
 }
 
-/// Zero has two forms, and what is no number is no key.
+/// Zero has two forms, and NaN is no key.
 #[test]
 fn zero_is_one_key_and_nan_is_none() {
     let lua = open();

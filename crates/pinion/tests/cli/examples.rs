@@ -1,5 +1,5 @@
-//! The end of the help and of the manual page of every verb: the examples work in a folder that has
-//! what they name, builds first, and each verb has the sections that it needs.
+//! The end of the help and of the manual page of every verb: the examples work in a folder with the
+//! files that they name, builds run first, and each verb has the sections that it needs.
 
 use crate::folder::Folder;
 use crate::program::{run, verbs};
@@ -14,7 +14,7 @@ const OLD: &str =
 /// Verbs that need a running server.
 const CONTROL: [&str; 5] = ["status", "reload", "stop", "drain", "reopen-logs"];
 
-/// Makes what the examples name and do not make themselves.
+/// Creates the files that the examples name and do not create themselves.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("public/index.html", "<h1>home</h1>");
@@ -75,7 +75,7 @@ fn succeeds(folder: &Folder, example: &str) {
 #[test]
 fn the_examples_of_every_verb_work() {
     let folder = folder();
-    // What an example takes another one has made: builds come first.
+    // An example may use a file that another one has made: builds come first.
     let mut verbs = verbs(&folder);
     verbs.sort_by_key(|verb| verb != "build");
     for verb in verbs {

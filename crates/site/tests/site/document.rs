@@ -9,7 +9,7 @@ use crate::rules::{archive, ask, said};
 
 const DOCUMENT: &str = include_str!("../../../../docs/resolution.md");
 
-/// The lines of a block behind a sentence.
+/// Returns the lines of the block that follows a sentence.
 fn block(behind: &str) -> Vec<&'static str> {
     let (_, text) = DOCUMENT.split_once(behind).expect("a sentence of that name");
     let (_, text) = text.split_once("```text\n").expect("a block");
@@ -66,7 +66,7 @@ fn site() -> (Site, BTreeMap<String, String>) {
     (Site { pages, rules, fallbacks, single_page: true, ..Site::default() }, files)
 }
 
-/// The request of a row: target, perhaps with a host in front, and what kind it is.
+/// Returns the request of a row: its target, possibly with a host, and its kind.
 fn request(cell: &str) -> Request {
     let (target, kind) = cell.trim_start_matches('`').split_once('`').expect("a target");
     let (host, target) = match target.strip_prefix("http://") {
@@ -85,7 +85,7 @@ fn request(cell: &str) -> Request {
     }
 }
 
-/// The answer in the words of the table.
+/// Returns the response in the words of the table.
 fn in_words(answer: &Answer, files: &BTreeMap<String, String>) -> String {
     match answer {
         Answer::Page(status, key) => format!("{status} {}", files[key]),

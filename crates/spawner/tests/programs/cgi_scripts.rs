@@ -68,7 +68,7 @@ pub(crate) fn a_script_has_its_folder_and_its_variables() {
     for expected in ["REQUEST_METHOD=GET", "HTTP_X_A=1=2", "x", "OWN=yes"] {
         assert!(lines.contains(&expected), "{expected}: {output_of_one}");
     }
-    // What the row says is not for the worker to change.
+    // The worker cannot change variables that the row sets.
     for expected in ["FIXED=row", "REMOTE_USER=row"] {
         assert!(lines.contains(&expected), "{expected}: {output_of_one}");
     }
@@ -76,8 +76,8 @@ pub(crate) fn a_script_has_its_folder_and_its_variables() {
     assert_eq!(output(&mut server, 3, "b/c/two", ""), format!("{path}/b/c\n"));
 }
 
-/// Without a socket for its input a script finds the end of it, and closes its output when it says
-/// so.
+/// A script that has no socket for its input finds the end of the input, and may close its output
+/// when it is done.
 pub(crate) fn a_script_without_input_can_close_its_output() {
     let folder = Folder::new("cgi");
     write(&folder.0.join("closes"), "#!/bin/sh\ncat; echo done; exec >&-; exec sleep 1000\n");
@@ -210,7 +210,7 @@ pub(crate) fn scripts_are_for_rows_of_cgi() {
     assert_eq!(rejection(&mut server, 1, wrong), Reason::Script);
     let wrong = server.request(2, "cgi", &[]);
     assert_eq!(rejection(&mut server, 2, wrong), Reason::Script);
-    // A client chooses no options of a script, whatever the row says.
+    // A client chooses no options of a script, for any row.
     let wrong = StartRequest { script, ..server.request(3, "cgi", &["-s"]) };
     assert_eq!(rejection(&mut server, 3, wrong), Reason::Arguments);
     let wrong = request(&server, 4, "two", "");

@@ -20,7 +20,7 @@ use rustix::process::Pid;
 
 use crate::watch::{self, wait_until};
 
-/// Where standard error of this process goes, and with it the log of the spawner.
+/// The file for standard error of this process, and with it for the log of the spawner.
 static LOG: OnceLock<PathBuf> = OnceLock::new();
 
 /// A variable that all programs of this process have.
@@ -62,7 +62,7 @@ pub(crate) fn row(name: &str, program: &str) -> ProgramStart {
     let mut start = ProgramStart::new(name, program);
     let (tag, value) = tag();
     start.environment = vec![("PATH".into(), "/usr/bin:/bin".into()), (tag.into(), value.into())];
-    // Short enough to wait for, long enough for what obeys.
+    // The time is short enough to wait for, and long enough for a program that obeys.
     start.grace_ms = 100;
     start
 }
@@ -124,7 +124,7 @@ impl Server {
         self.start(id, "sh", &[script])
     }
 
-    /// Runs a script to its end and returns what it has written to standard output.
+    /// Runs a script to its end and returns its standard output.
     pub(crate) fn output(&mut self, id: u64, name: &str, arguments: &[&str]) -> String {
         let mut stream = self.start(id, name, arguments);
         self.worker.started(id);
@@ -159,13 +159,13 @@ impl Worker {
         stream
     }
 
-    /// Waits for the next answer.
+    /// Waits for the next reply.
     #[track_caller]
     pub(crate) fn answer(&mut self) -> SpawnerReply {
         self.try_answer().expect("the connection is open")
     }
 
-    /// Waits for the next answer, or `None` at the end of the connection.
+    /// Waits for the next reply, and returns `None` at the end of the connection.
     #[track_caller]
     pub(crate) fn try_answer(&mut self) -> Option<SpawnerReply> {
         while self.answers.is_empty() {
@@ -185,7 +185,7 @@ impl Worker {
         self.answers.pop_front()
     }
 
-    /// Waits for the answer that a program was started, and returns its process.
+    /// Waits for the reply that a program was started, and returns its process.
     #[track_caller]
     pub(crate) fn started(&mut self, expected: u64) -> i32 {
         match self.answer() {
@@ -249,7 +249,7 @@ pub(crate) fn redirect_standard_error(descriptor: i32) {
     assert_eq!(redirected, libc::STDERR_FILENO);
 }
 
-/// What the spawner has logged.
+/// Returns the log of the spawner.
 pub(crate) fn log() -> String {
     LOG.get().map_or_else(String::new, |path| fs::read_to_string(path).expect("the log"))
 }
@@ -260,7 +260,7 @@ pub(crate) fn wait_for_log(text: &str) {
     wait_until(text, || log().contains(text));
 }
 
-/// Prints what went to standard error of a test that has failed.
+/// Prints standard error of a failed test.
 pub(crate) fn print_log(name: &str) {
     println!("--- {name}\n{}", log());
     std::io::stdout().flush().expect("standard output");
@@ -292,7 +292,7 @@ impl Drop for Folder {
     }
 }
 
-/// Whether this process is root.
+/// Returns whether this process is root.
 pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").expect("/proc").uid() == 0
 }

@@ -1,4 +1,5 @@
-//! What documents have other programs do to files and streams: openssl converts, curl reads events.
+//! The work that documents have other programs do with files and streams: openssl converts files,
+//! and curl reads events.
 
 use super::Reader;
 use pinion_tests::binary::source_root;
@@ -10,7 +11,7 @@ use pinion_tests::wait_for;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-/// The file that has what a client has read of a stream.
+/// The file with the events that a client has read of a stream.
 const STREAMED: &str = "streamed";
 
 impl Reader {
@@ -61,8 +62,8 @@ impl Reader {
         });
     }
 
-    /// Waits for the end of the clients of a server that has stopped: the document shows what they
-    /// have read.
+    /// Waits for the end of the clients of a stopped server: the document shows the events that
+    /// they have read.
     pub(super) fn ends_streams(&mut self) {
         for mut stream in self.streams.drain(..) {
             let ended = wait_for("the end of a stream", || stream.try_wait().expect("its state"));
@@ -104,7 +105,7 @@ impl Reader {
         let text = fs::read_to_string(source_root().join("packaging/pinion.logrotate"));
         let text = text.expect("the configuration");
         self.folder.write("logrotate.conf", &text);
-        // It reads no file that others may write.
+        // logrotate reads no file that others may write.
         let conf = self.folder.join("logrotate.conf");
         fs::set_permissions(&conf, fs::Permissions::from_mode(0o644)).expect("its owner");
         let mut logrotate = program("logrotate", "logrotate");

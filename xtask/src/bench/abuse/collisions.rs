@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-/// What the ratios are called.
+/// The name of the ratios.
 pub(super) const NAME: &str = "numbers that collide without a seed";
 
 /// Keys of the table: some 10 MB of JSON.
 pub(super) const KEYS: usize = 500_000;
 
-/// What makes the table.
+/// The handler that creates the table.
 pub(super) const HANDLER: &str = "\
 pinion.post(\"/keys\", function(req)
   local keys, count = {}, 0

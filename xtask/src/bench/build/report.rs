@@ -6,7 +6,8 @@ use crate::bench::statistics::Spread;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Markdown: the goals, what each program took, and where sizes differ.
+/// Returns the report in Markdown: the goals, the costs of each program, and the differences of
+/// sizes.
 pub(super) fn markdown(site: &Site, cases: &[Case]) -> String {
     let rounds = cases.iter().map(|case| case.ours.len()).max().unwrap_or(0);
     let mut text = format!(
@@ -130,7 +131,7 @@ fn split_data(split: &Split) -> Value {
     Value::Object(split.parts().into_iter().map(part).collect())
 }
 
-/// Ours over theirs, round by round.
+/// Returns the figure of Pinion divided by that of the other program, round by round.
 fn ratio(case: &Case, figure: fn(&Made) -> f64) -> Option<Spread> {
     Spread::of(case.ours.iter().zip(&case.theirs).map(|(own, other)| figure(own) / figure(other)))
 }

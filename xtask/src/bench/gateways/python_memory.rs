@@ -1,5 +1,5 @@
-//! What Python applications take of memory: beside the bare interpreter with the same application
-//! imported, over a million requests, and while 100 MiB go up and down.
+//! The memory of Python applications: compared with the plain interpreter with the same application
+//! imported, during a million requests, and during 100 MiB of content in both directions.
 
 use super::setup::{INTERPRETER, Place};
 use crate::bench::cost;
@@ -15,18 +15,18 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// Requests after which everything is there that a server needs.
+/// After these requests everything that a server needs is in memory.
 const WARMING: u32 = 200_000;
 const REQUESTS: u32 = 1_000_000;
 const CONNECTIONS: u32 = 64;
 const MIB: f64 = 1024.0 * 1024.0;
 const CONTENT_BYTES: usize = 100 << 20;
 
-/// All processes of Pinion may have so much more than the interpreter alone.
+/// The memory that all processes of Pinion may use beyond that of the interpreter alone.
 const GOAL_MIB: f64 = 4.0;
 /// The memory after the requests over that before them.
 const GOAL_GROWTH: f64 = 1.02;
-/// By so much the most that was ever used may grow while content goes up and down.
+/// The peak of the memory may grow by this amount during the transfer of content.
 const GOAL_CONTENT_MIB: f64 = 4.0;
 
 /// Measures; the report and the data.
@@ -74,8 +74,8 @@ fn growth(over: f64) -> Figure {
     Figure { shown: format!("{over:.3}"), ..figure }
 }
 
-/// The memory of an interpreter that has imported the application, and what of it is not of files,
-/// in MiB.
+/// Returns the memory of an interpreter that has imported the application, and the part of it that
+/// is not of files, in MiB.
 fn bare_mib(place: &Place) -> Result<(f64, f64)> {
     let program = "import python_hello, sys; print(flush=True); sys.stdin.read()";
     let mut command = Command::new(INTERPRETER);

@@ -34,12 +34,12 @@ const OWN_TARGET: usize = 3;
 
 /// The goal for the requests per second with CGI, relative to those of fcgiwrap with nginx.
 const GOAL_CGI: f64 = 2.0;
-/// The same goal with FastCGI, relative to nginx.
+/// The goal for the requests per second with FastCGI, relative to nginx.
 const GOAL_FASTCGI: f64 = 1.0;
 /// The goal for the slowest response of the application, relative to the median.
 const GOAL_SLOWEST: f64 = 10.0;
 
-/// One row: the target, the number of processes, and the server.
+/// A row of the table: the target, the number of processes, and the server.
 type Row = (usize, u32, &'static str);
 
 /// Measures; returns the report and the data.

@@ -1,8 +1,8 @@
 //! A flood beside a load: `pinion-flood`, the attackers of the tests.
 //!
 //! There are two cores, and one of them is the server's, so attackers share the other one with the
-//! client that is measured. They run as `SCHED_IDLE`: whenever the client has something to do it
-//! takes the core from them at once, and what it has to wait for is the server.
+//! measured client. They run as `SCHED_IDLE`: whenever the client has work to do, it gets the core
+//! at once, and it waits for nothing but the server.
 
 use super::client::Ends;
 use super::server::{self, CLIENT_CORE};
@@ -14,23 +14,23 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// What attackers are to do.
+/// The work of attackers.
 #[derive(Debug, Clone)]
 pub(crate) struct Attack {
     pub(crate) program: PathBuf,
-    /// As `pinion-flood --list` has it.
+    /// The name of the flood in `pinion-flood --list`.
     pub(crate) flood: &'static str,
     pub(crate) server: SocketAddr,
     pub(crate) certificate: PathBuf,
-    /// How long the load beside lasts.
+    /// The duration of the load that runs at the same time.
     pub(crate) seconds: u32,
 }
 
-/// How much longer a flood lasts than the load: the time that the load may take to begin and to
-/// end. It ends by itself, so that its connections are over before the next load.
+/// The additional time of a flood after the load: the time that the load may need to begin and to
+/// end. The flood ends on its own, so that its connections are closed before the next load.
 const MARGIN_SECONDS: u32 = 2;
 
-/// A flood that goes on.
+/// A running flood.
 pub(crate) struct Running {
     child: Child,
     said: BufReader<ChildStdout>,
@@ -77,7 +77,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

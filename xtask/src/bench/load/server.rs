@@ -11,18 +11,18 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where servers run, all of them, one of them busy at a time.
+/// The core of all servers, of which one is busy at a time.
 pub(crate) const SERVER_CORE: u32 = 0;
-/// Where the load is made.
+/// The core of the clients.
 pub(crate) const CLIENT_CORE: u32 = 1;
 
-/// How long a server may take until it accepts.
+/// The time that a server may need until it accepts connections.
 const START: Duration = Duration::from_secs(60);
 
-/// How long it may take to end when it is asked to.
+/// The time that a server may need for its end after the request to stop.
 const END: Duration = Duration::from_secs(2);
 
-/// Raises the descriptor limit as far as it goes: 16 384 connections need it on both sides.
+/// Raises the descriptor limit to its maximum: 16 384 connections need it on both sides.
 const WITH_DESCRIPTORS: &str = r#"ulimit -n "$(ulimit -Hn)"; exec taskset -c "$0" "$@""#;
 
 /// A running server; it ends when this is dropped.
@@ -32,8 +32,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts what `command` makes of a free port and waits until it accepts. What it says goes to
-    /// `log`.
+    /// Starts the command that `command` returns for a free port, and waits until it accepts
+    /// connections. Its output is written to `log`.
     pub(crate) fn start(log: &Path, command: impl FnOnce(u16) -> Result<Command>) -> Result<Self> {
         let port = free_port()?;
         let mut command = command(port)?;
@@ -56,7 +56,7 @@ impl Server {
         Reading::of(self.child.id())
     }
 
-    /// It and everything that it has started.
+    /// Returns the process of the server and all of its descendants.
     pub(crate) fn processes(&self) -> Result<Vec<u32>> {
         cpu::family(self.child.id())
     }
@@ -84,7 +84,7 @@ impl Drop for Server {
         while began.elapsed() < END && matches!(self.child.try_wait(), Ok(None)) {
             thread::sleep(Duration::from_millis(20));
         }
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -19,7 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask bench peers [--update]
   --update   replaces what is installed by what Debian testing has now";
 
-/// What the packages of PyPI need.
+/// The Debian packages that the packages of PyPI need.
 const NEEDS: &[Need] = &[
     Need { package: "python3", proof: Proof::Program("python3") },
     // Debian packs the module apart from Python itself.
@@ -38,8 +38,8 @@ pub(crate) enum Peer {
 
 const ALL: [Peer; 5] = [Peer::Nginx, Peer::Caddy, Peer::H2o, Peer::Haproxy, Peer::Lighttpd];
 
-/// Installs what is missing, checks that each program is the release that was installed, and prints
-/// the versions.
+/// Installs the missing programs, checks that each program is the installed release, and prints the
+/// versions.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let update = match arguments {
         [] => false,
@@ -97,8 +97,8 @@ impl Peer {
     }
 
     /// Runs the program and returns its version in one line, or `None` for h2o when no variable
-    /// names it. Fails when the program is of another version than its package, or lacks what it is
-    /// compared for.
+    /// names it. Fails when the program is of another version than its package, or lacks the
+    /// compared feature.
     fn check(self) -> Result<Option<String>> {
         let name = self.name();
         let program = match self.program() {
@@ -132,7 +132,8 @@ impl Peer {
         Ok(Some(summary))
     }
 
-    /// Returns what it prints when it was built with HTTP/3, or with HTTP/2 if it has no HTTP/3.
+    /// Returns the text that it prints when it was built with HTTP/3, or with HTTP/2 if it has no
+    /// HTTP/3.
     fn feature(self) -> Option<&'static str> {
         match self {
             // Every build has it.

@@ -72,7 +72,7 @@ fn too_long_a_frame() {
     for kind in [DATA, HEADERS, SETTINGS, CONTINUATION, PRIORITY_UPDATE, 0x42] {
         let long = frame(kind, 0, u32::from(kind < 2), &[0; 16_385]);
         assert_eq!(fatal(&long), "FRAME_SIZE_ERROR", "{kind}");
-        // It is told by the header.
+        // The header is enough to detect it.
         let mut peer = Peer::open();
         assert_eq!(peer.send(&long[..9]), ["fatal FrameSizeError"]);
     }
@@ -99,7 +99,7 @@ fn wrong_lengths() {
         (GOAWAY, 0, 0, 0),
         (WINDOW_UPDATE, 0, 0, 3),
         (WINDOW_UPDATE, 0, 1, 5),
-        // What a flag announces is not there.
+        // The part that a flag announces is missing.
         (DATA, PADDED, 1, 0),
         (HEADERS, PADDED | END_HEADERS, 3, 0),
         (HEADERS, WITH_PRIORITY | END_HEADERS, 3, 4),
@@ -159,7 +159,7 @@ fn no_push() {
     assert_eq!(fatal(&[get(1), promise].concat()), "PROTOCOL_ERROR");
 }
 
-/// RFC 9113 §6.1, §6.2: padding as long as what it is in.
+/// RFC 9113 §6.1, §6.2: padding that is as long as its frame.
 #[test]
 fn padding() {
     for (kind, flags) in [(DATA, PADDED), (HEADERS, PADDED | END_HEADERS)] {
@@ -270,8 +270,8 @@ fn compression() {
     assert_eq!(fatal(&frame(HEADERS, END_HEADERS, 1, &[0x40, 0xff])), "COMPRESSION_ERROR");
 }
 
-/// RFC 9113 §6.8: what the client says when it leaves. That it does is its own affair, whatever the
-/// code (§7): what it says behind is heard until it has gone.
+/// RFC 9113 §6.8: a client announces that it leaves. Its leaving has no effect, for any code (§7):
+/// its later frames are read until it has closed the connection.
 #[test]
 fn the_client_leaves() {
     let mut peer = Peer::open();

@@ -51,7 +51,7 @@ fn any_control() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// How a stream is cut: no bit that says what it is.
+/// Returns how a stream is cut. No bit selects the kind of stream.
 fn how(cut: u8, fin: bool, uni: bool) -> u8 {
     cut << 2 | u8::from(fin) << 1 | u8::from(uni)
 }
@@ -66,7 +66,7 @@ fn spoil(bytes: &mut [u8], changes: &[(Index, u8)]) {
 }
 
 proptest! {
-    /// A client that keeps to the rules is never told that it broke them.
+    /// A client that keeps to the rules gets no error for a violation.
     #[test]
     fn good_requests(
         parts in vec(0..3000usize, 0..10),

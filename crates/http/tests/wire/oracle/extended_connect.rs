@@ -6,7 +6,7 @@ use pinion_http::field::Fields;
 use pinion_http::method::Method;
 use pinion_http::request::{Framing, RequestHead, TunnelProtocol};
 
-/// Holds what was made of fields, pseudo-fields among them, against the rules.
+/// Compares the result for fields, pseudo-fields among them, with the rules.
 pub(crate) fn check(fields: &Fields<'_>, head: &Result<RequestHead<'_>, Rejected>) {
     let all = |name: &[u8]| -> Vec<Vec<u8>> {
         let named = fields.iter().filter(|field| field.name == name);

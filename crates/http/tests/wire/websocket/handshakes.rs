@@ -42,12 +42,12 @@ fn with<R>(changes: &[&str], check: impl FnOnce(&RequestHead<'_>) -> R) -> R {
     }
 }
 
-/// Whether it is a request for a WebSocket.
+/// Returns whether the request with these changes is one for a WebSocket.
 fn outcome(changes: &[&str]) -> Result<bool, Refusal> {
     with(changes, |head| WebSocketRequest::of(head).map(|request| request.is_some()))
 }
 
-/// What the server agrees to.
+/// Returns the agreement of the server for an offer.
 pub(super) fn agreement(offer: &str) -> Option<DeflateAgreement> {
     let line = ["Sec-WebSocket-Extensions: ", offer].concat();
     with(&[&line], |head| {
@@ -208,6 +208,6 @@ fn extended_connects() {
         of("websocket", &[version, ("sec-websocket-protocol", "a b")]),
         Err(Refusal::Subprotocols)
     );
-    // What is between the ends of a connection is not of HTTP/2.
+    // Fields between the two ends of a connection do not belong to HTTP/2.
     assert_eq!(of("websocket", &[version, ("sec-websocket-key", "x")]), Ok(true));
 }

@@ -1,4 +1,4 @@
-//! A page of the store, beside a file of nginx and one of our own.
+//! A page of the store, compared with a file of nginx and a file of Pinion.
 
 use crate::bench::figures::{self, Figure};
 use crate::bench::load::programs::Workshop;
@@ -16,11 +16,11 @@ const ROUNDS: usize = 7;
 const SECONDS: u32 = 2;
 const CONNECTIONS: u32 = 100;
 const PIPELINED: u32 = 16;
-/// The page of nginx that says that it works.
+/// The page of nginx that shows that it works.
 const PAGE_BYTES: usize = 615;
 const LONG_PAGE_BYTES: usize = 16 * 1024;
 
-/// What is loaded: a server, and the path at it.
+/// The measured cases: a server, and the path on it.
 const CASES: [(&str, usize, &str); 8] = [
     ("a file, nginx", 0, "/page.html"),
     ("a file, Pinion", 1, "/page.html"),
@@ -170,7 +170,7 @@ fn pinion(shop: &Workshop, state: &Path, pages: [&[u8]; 2]) -> Result<Server> {
     Ok(server)
 }
 
-/// The example, and its page without what it keeps.
+/// Starts a server with the example, and with its page without the cached fragment.
 fn front_page(shop: &Workshop, state: &Path) -> Result<Server> {
     const KEPT: &str = "fragment(\"front page\", ";
     const EACH_TIME: &str = "(function(_, render) render() end)(\"\", ";
