@@ -1,8 +1,8 @@
-// Java's client sends more than is read, and has to see the response that came before.
+// Java's client sends more than the server reads, and has to see the response that came before.
 //
 // java EarlyResponse.java HTTP-URL HTTPS-URL CERTIFICATE
 //
-// Each URL refuses what is sent to it. Over HTTP/1 any length is dropped; over HTTP/2 up to a
+// Each URL refuses the sent content. Over HTTP/1 any length is dropped; over HTTP/2 up to a
 // mebibyte.
 
 import java.io.FileInputStream;

@@ -11,7 +11,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// An empty one; `name` tells whose it is.
+    /// Makes an empty folder; `name` is a part of its name.
     pub fn new(name: &str) -> Folder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -20,7 +20,7 @@ impl Folder {
         Folder { path }
     }
 
-    /// One with these files: path below the folder, content.
+    /// Makes a folder with these files: the path below the folder, and the content.
     pub fn with<'a>(name: &str, files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Folder {
         let folder = Folder::new(name);
         for (path, content) in files {
@@ -29,7 +29,7 @@ impl Folder {
         folder
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -39,7 +39,7 @@ impl Folder {
         self.path.join(path)
     }
 
-    /// Writes a file, and the folders it lies in.
+    /// Writes a file, and makes the folders in its path.
     pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
         let path = self.path.join(path);
         fs::create_dir_all(path.parent().expect("a file has a folder")).expect("its folders");

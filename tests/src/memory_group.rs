@@ -22,7 +22,7 @@ enum Version {
     Two,
 }
 
-/// Where they are mounted.
+/// The paths at which they are mounted.
 const MOUNT_ONE: &str = "/sys/fs/cgroup/memory";
 const MOUNT_TWO: &str = "/sys/fs/cgroup";
 
@@ -30,7 +30,7 @@ impl MemoryGroup {
     /// Makes a group.
     ///
     /// # Panics
-    /// When the system allows none; with what to do.
+    /// Panics if the system does not allow a control group; the message has the remedy.
     #[must_use]
     pub fn new(bytes: u64) -> MemoryGroup {
         Self::try_new(bytes).unwrap_or_else(|error| {
@@ -71,7 +71,7 @@ impl MemoryGroup {
         Ok(group)
     }
 
-    /// Returns what runs a program in the group, in its own process.
+    /// Returns a command that executes its arguments in the group, in its own process.
     #[must_use]
     pub fn runner(&self) -> Command {
         let mut shell = Command::new("sh");
@@ -84,7 +84,7 @@ impl MemoryGroup {
     /// Returns how many processes of the group the kernel has killed because it was full.
     ///
     /// # Panics
-    /// When the kernel does not count them.
+    /// Panics if the kernel does not count them.
     #[must_use]
     pub fn kills(&self) -> u64 {
         let file = match self.version {

@@ -1,7 +1,7 @@
 //! Programs of the Go world that the tests run, built into folders of their own below `target/`.
 //!
-//! A `go.mod` and a `go.sum` name every module with its version and its hash. A folder is made anew
-//! when what is wanted differs from the note that lies in it since it was made.
+//! A `go.mod` and a `go.sum` name every module with its version and its hash. A folder is made
+//! again when the wanted programs differ from the note in it.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result};
@@ -16,13 +16,13 @@ const PROGRAMS: &[&str] =
 /// The beginning of programs of this project: their source is `main.go` in a folder of their name.
 const OWN: &str = "pinion.invalid/tests/";
 
-/// Sees to it that the programs are there, in `target/go/bin`.
+/// Installs the missing programs, in `target/go/bin`.
 pub(crate) fn install() -> Result<()> {
     install_to(&workspace::root().join("tests"), PROGRAMS, &workspace::target().join("go"))
 }
 
-/// Sees to it that the packages `programs`, whose modules are named in the folder `named`, are
-/// there as programs, in `bin` below `folder`.
+/// Installs the packages `programs`, whose modules are named in the folder `named`, as programs in
+/// `bin` below `folder`, unless they exist.
 pub(crate) fn install_to(named: &Path, programs: &[&str], folder: &Path) -> Result<()> {
     // Go takes no relative path for where it installs.
     let folder = std::path::absolute(folder)?;
@@ -51,8 +51,8 @@ pub(crate) fn install_to(named: &Path, programs: &[&str], folder: &Path) -> Resu
     Ok(())
 }
 
-/// Builds in `folder` what is wanted and leaves everything else that Go writes in `work`, so that
-/// the home folder stays as it is.
+/// Returns the command that builds the programs in `folder`; Go leaves all of its other files in
+/// `work`, so that the home folder is unchanged.
 fn build(programs: &[&str], folder: &Path, work: &Path) -> Command {
     let mut command = Command::new("go");
     command.arg("install").args(programs).current_dir(folder);
@@ -60,7 +60,7 @@ fn build(programs: &[&str], folder: &Path, work: &Path) -> Command {
     command.env("GOPATH", work).env("GOCACHE", work.join("cache"));
     // Go protects the sources of modules from writing; without this they could not be removed.
     command.env("GOFLAGS", "-modcacherw");
-    // A program of Go alone needs no C compiler, and only the Go that is there.
+    // A program in Go alone needs no C compiler, and only the installed version of Go.
     command.env("CGO_ENABLED", "0").env("GOTOOLCHAIN", "local").env("GOWORK", "off");
     command
 }
@@ -72,7 +72,7 @@ fn files(programs: &[&str]) -> Vec<String> {
     ["go.mod", "go.sum"].map(str::to_owned).into_iter().chain(sources).collect()
 }
 
-/// All that decides what is installed, as one text.
+/// Returns everything that determines the installed programs, as one text.
 fn wanted(named: &Path, programs: &[&str]) -> Result<String> {
     let mut text = programs.join("\n");
     for name in files(programs) {

@@ -55,7 +55,7 @@ pub(crate) fn mount(folder: &Folder, keys: &str) -> String {
     format!("[[site.mount]]\npath = \"/run\"\ncgi = {path:?}\n{}{keys}", user())
 }
 
-/// What a script of this name does: it shows its variables.
+/// The script of this name: it shows its variables.
 const ENVIRONMENT: (&str, &str) = ("env", "echo Content-Type: text/plain\necho\nenv\n");
 
 #[test]
@@ -194,7 +194,7 @@ fn wrong_output_is_status_502_and_a_line_of_the_log() {
         ("dos", "dos: its first line ends with CR LF"),
         ("no-program", "is no program: begin it with a line such as #!/bin/sh"),
     ];
-    // Each script and cause has its line at once, so that a repair can be seen.
+    // Each script and cause has its line immediately, so that a repair can be seen.
     for io in Io::BOTH {
         let server = start(&folder, io, &mount(&folder, ""));
         for (name, line) in cases {
@@ -316,13 +316,14 @@ fn content_that_is_not_read_and_output_that_comes_first() {
     }
 }
 
-/// All output arrives, whatever of it is in the socket when the script ends.
+/// All output arrives, including the part that is in the socket when the script ends.
 #[test]
 fn output_of_any_size_is_whole() {
     let script =
         "cat; echo Content-Type: text/plain; echo; exec head -c \"$QUERY_STRING\" /dev/zero\n";
     let folder = scripts("cgi-sizes", &[("zeros", script)]);
-    // Around the sizes of a read, of what is taken from a script, and of the buffer of a socket.
+    // The sizes are near those of a read, of the data that is taken from a script at a time, and of
+    // the buffer of a socket.
     let sizes = [8 * 1024, 64 * 1024, 208 * 1024].into_iter();
     let sizes = sizes.flat_map(|size| size - 40..size + 40).step_by(13).chain([0, 1, 300_000]);
     for io in Io::BOTH {
@@ -339,7 +340,8 @@ fn output_of_any_size_is_whole() {
     }
 }
 
-/// What a script leaves does not keep a client waiting, and a script may go on without its output.
+/// A process that a script leaves behind does not delay a client, and a script may continue without
+/// its output.
 #[test]
 fn processes_that_stay_keep_no_client_waiting() {
     let mark = format!("4{}", std::process::id());

@@ -1,6 +1,5 @@
-//! Many CGI scripts one after the other leave nothing behind: a million of them with `cargo xtask
-//! test --long`, or as many as the variable `PINION_CGI_RUNS` says. They are counted and never
-//! timed.
+//! Many CGI scripts, one after the other, leave nothing behind: a million of them with `cargo xtask
+//! test --long`, or the number in the variable `PINION_CGI_RUNS`. They are counted and never timed.
 
 use crate::cgi::scripts;
 use crate::lua_program_faults::{children, spawner};
@@ -25,19 +24,19 @@ const RUNS: usize = if cfg!(feature = "long") { 1_000_000 } else { 4_000 };
 const FIRST_RUNS: usize = 1_000;
 /// Clients, each with one request at a time.
 const CLIENTS: usize = 4;
-/// One in so many requests has content.
+/// One of this number of requests has content.
 const CONTENT_STEP: usize = 16;
-/// One in so many clients leaves when it has sent its request.
+/// One of this number of clients leaves after its request.
 const LEAVING_STEP: usize = 64;
 /// Scripts that run at the same time, those included whose clients have left.
 const RUNNING_MAX: usize = 8;
 /// The beginning of the names of the control groups that the spawner keeps for further programs.
 const GROUP: &str = "pinion-programs-";
-/// Memory that a process may have more behind the runs than before them, in bytes. What allocators
-/// keep is less; in a million runs, five bytes of each would be more.
+/// The memory that a process may use after the runs beyond that before them, in bytes. Allocators
+/// keep less; in a million runs, five bytes of each would be more.
 const MORE_MEMORY_BYTES: u64 = 4 << 20;
 
-/// A program without libraries, which is there in any root directory: it takes its input, and
+/// A program without libraries, which works in any root directory: it reads its input, and
 /// responds.
 const PROGRAM: &str = "#include <unistd.h>\n\
     static const char text[] = \"Content-Type: text/plain\\n\\nok\\n\";\n\
@@ -47,7 +46,7 @@ const PROGRAM: &str = "#include <unistd.h>\n\
         return write(1, text, sizeof text - 1) != sizeof text - 1;\n\
     }\n";
 
-/// What a server holds.
+/// The resources of a server.
 #[derive(Debug)]
 struct Held {
     files: usize,

@@ -104,8 +104,8 @@ fn if_unmodified_since_fails_when_it_was_modified() {
 
 #[test]
 fn preconditions_have_an_order() {
-    // §13.2.2: If-Match before If-Unmodified-Since, If-None-Match before If-Modified-Since, and
-    // what fails first decides.
+    // §13.2.2: If-Match is evaluated before If-Unmodified-Since, and If-None-Match before
+    // If-Modified-Since; the first condition that fails decides.
     explained_ways(&site(), |server| {
         let tag = &tag(server);
         gives(server, 200, &[("If-Match", tag), ("If-Unmodified-Since", EARLIER)]);
@@ -155,7 +155,7 @@ fn a_tag_stands_for_one_coding_alone() {
 
 #[test]
 fn preconditions_are_for_what_would_succeed() {
-    // §13.2.1: a server ignores them when the answer without them would be neither 2xx nor 412.
+    // §13.2.1: a server ignores them when the response without them would be neither 2xx nor 412.
     explained_ways(&site(), |server| {
         for (method, target, status) in
             [("GET", "/nothing", 404), ("DELETE", "/page", 405), ("GET", "/page/", 308)]

@@ -1,5 +1,5 @@
-//! httpbin, a real application that shows what it gets and responds in every way it is asked for:
-//! the same requests go to the server and to gunicorn, and the responses are compared.
+//! httpbin, a real application that shows its request and responds in every requested way: the same
+//! requests are sent to the server and to gunicorn, and the responses are compared.
 
 use crate::python_applications::{FLASK, application, folder_with};
 use pinion_tests::client::{Broken, Connection};
@@ -22,8 +22,8 @@ const PACKAGES: [&str; 6] =
 /// own version.
 const VERSIONED: [&str; 2] = ["_cffi_backend.", "httpbin-"];
 
-/// Requests, one a line: method, target, fields behind bars, content behind an arrow. Both servers
-/// respond alike.
+/// The requests, one per line: method, target, fields after bars, content after an arrow. Both
+/// servers respond alike.
 const REQUESTS: &str = r#"
 GET /anything?a=1
 POST /anything > x
@@ -195,7 +195,7 @@ const OWN: [(&str, u16, &str); 9] = [
     ("TRACE /anything", 405, ""),
     // RFC 3986 §2: no such characters in a target.
     ("GET /anything?x=\"<>^`{|}", 400, ""),
-    // No status of HTTP; gunicorn sends what it gets.
+    // HTTP has no such status; gunicorn sends the status of the application.
     ("GET /status/600", 500, ""),
     ("GET /status/999", 500, ""),
     // A final response cannot have such a status.
@@ -242,7 +242,7 @@ impl Gunicorn {
             let (_, rest) = line.split_once("Listening at: http://")?;
             Some(rest.split(' ').next()?.parse().expect("an address"))
         });
-        // What it writes later is read, so that it never waits for that.
+        // The later output is read, so that the process never waits for that.
         std::thread::spawn(move || lines.for_each(drop));
         Self { process, address: address.expect("an address") }
     }
@@ -301,7 +301,7 @@ impl Asked {
     }
 }
 
-/// What is compared of a response.
+/// Returns the compared parts of a response.
 fn compared(mut response: Response) -> (u16, Vec<(String, String)>, Vec<u8>) {
     let is_own = |name: &str| FIELDS_OF_SERVERS.iter().any(|own| own.eq_ignore_ascii_case(name));
     let mut fields: Vec<(String, String)> = Vec::new();

@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-/// Responds with what it knows of the request and of its environment.
+/// Responds with values of the request and of its environment.
 const APPLICATION: &str = "import os\n\
     import helper\n\
     def app(environ, start_response):\n\
@@ -83,7 +83,7 @@ fn an_application_of_unit_gets_its_requests() {
     gets(&server, "/static/a.css", "a{}");
     gets(&server, "/x/y", " /x/y False it's \"own\" helper");
     gets(&server, "/api/x", "/api /x True api helper");
-    // A file that comes later is there at once, as in Unit.
+    // A later file is served immediately, as in Unit.
     folder.write("shop/static/later.css", "b{}");
     gets(&server, "/static/later.css", "b{}");
     server.stop();

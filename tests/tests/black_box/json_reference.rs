@@ -1,5 +1,5 @@
-//! docs/reference/json.md against real output: each member that a command writes is in its table,
-//! with the type that it has, and each member of a table is written.
+//! docs/reference/json.md is compared with real output: each member that a command writes is in its
+//! table, with the type that it has, and each member of a table is written.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::folder::Folder;
@@ -70,7 +70,7 @@ impl Reference {
         }
     }
 
-    /// Whether a value has a type of a row.
+    /// Returns whether a value has a type of a row.
     fn fits(
         &self,
         table: &str,
@@ -139,7 +139,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// What commands for a running server write, with their tables.
+/// Returns the output of the commands for a running server, with their tables.
 fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
     folder.write(
         "served/main.lua",
@@ -242,7 +242,7 @@ fn every_member_is_in_the_reference() {
         let ended = run(&arguments);
         let document: Value = serde_json::from_str(&ended.stdout)
             .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", ended.stdout));
-        // The command line tests have what there is beside an error.
+        // The tests of the command line cover the other members beside an error.
         if let Some(error) = document.get("error") {
             assert!(error.is_string(), "{arguments:?}: {document}");
             continue;

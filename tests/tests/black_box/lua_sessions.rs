@@ -68,7 +68,7 @@ impl Site {
         String::from_utf8(stdout(&mut command)).expect("text").trim().to_owned()
     }
 
-    /// Sends a request on a connection of its own, which comes to any of the workers.
+    /// Sends a request on a connection of its own, which is accepted by any of the workers.
     fn get(&self, target: &str, cookie: &str) -> Response {
         self.server.exchange(&Request::get(target).field("Cookie", format!("session={cookie}")))
     }
@@ -80,7 +80,7 @@ impl Site {
         self.server.exchange(&request.body(form.as_bytes()))
     }
 
-    /// What several connections read, and so both workers.
+    /// Returns the user that several connections read, and thus both workers.
     #[track_caller]
     fn user(&self, cookie: &str) -> String {
         let users: Vec<_> = (0..6).map(|_| self.get("/read", cookie)).collect();

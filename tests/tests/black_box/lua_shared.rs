@@ -1,4 +1,4 @@
-//! What all workers of a script share: files that are made once, and counters.
+//! The parts that all workers of a script share: files that are created once, and counters.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -32,7 +32,7 @@ fn files() -> Folder {
     Folder::with("shared", [("site.lua", SCRIPT), ("data/taken", "before")])
 }
 
-/// Runs something on several threads at once, with the number of each.
+/// Runs a function on several threads at the same time, with the number of each.
 fn at_once(threads: usize, run: impl Fn(usize) + Sync) {
     std::thread::scope(|scope| {
         for number in 0..threads {

@@ -1,8 +1,8 @@
 //! Black-box tests: the real program, started and asked as its users do. Each module is one
 //! subject.
 //!
-//! They are one program because linking is what a test program costs most. The feature `long` adds
-//! the modules that take minutes, for `cargo xtask test --long`.
+//! They are one program because linking is the most expensive part of a test program. The feature
+//! `long` adds the modules that need minutes, for `cargo xtask test --long`.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -48,7 +48,7 @@ struct Clients<'s> {
     failed: Mutex<Vec<String>>,
 }
 
-/// Says that something is over when it is dropped.
+/// Sets a flag when it is dropped.
 struct Over<'f>(&'f AtomicBool);
 
 impl Drop for Over<'_> {
@@ -89,7 +89,7 @@ impl Clients<'_> {
         }
     }
 
-    /// Waits until requests that begin now are answered.
+    /// Waits until requests that begin after the call have got responses.
     fn wait_for_more(&self) {
         let before = self.answered.load(Ordering::Relaxed);
         wait_for("responses", || {
@@ -118,7 +118,7 @@ fn php_that_is_killed_is_started_again() {
         });
         clients.wait_for_more();
     });
-    // One for each process that is killed, and those that waited for the last one.
+    // There is one failure for each killed process, and those that waited for the last one.
     assert!(failed.len() <= 2 * Clients::COUNT, "{failed:?}");
     server.stop();
     assert!(masters(session.path()).is_empty());
@@ -185,7 +185,7 @@ fn each_server_has_its_own_private_folder() {
     first.stop();
     assert_eq!(private_folders(session.path()).len(), 1);
     assert_eq!(second.get("/").status, 200);
-    // What a killed server leaves is removed by the next one.
+    // The next server removes the files that a killed server leaves.
     let mut second = second;
     second.signal(Signal::KILL);
     second.wait();

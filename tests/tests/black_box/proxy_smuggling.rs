@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What no server must see: the content of the requests below.
+/// A text that no server must receive as a request: the content of the requests below.
 const HIDDEN: &str = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 /// Servers that print their port, and respond to `/seen` with the paths of all requests.
@@ -211,7 +211,7 @@ impl Application {
     }
 }
 
-/// Sends every request on a connection of its own and waits for what comes.
+/// Sends every request on a connection of its own and waits for the response or the end.
 fn send_all(server: &Server) {
     for request in requests().iter().filter(|request| !is_pipelined(request)) {
         let mut connection: Connection = server.connect();
@@ -237,7 +237,8 @@ fn no_application_sees_a_hidden_request() {
         // A request of another client comes over the same connections.
         assert_eq!(server.get("/other").status, 200, "{name}");
         let seen = application.seen();
-        // Those that have one meaning alone have arrived, so the others could have.
+        // The requests with only one meaning have arrived, so the others could have arrived as
+        // well.
         let arrived = seen.matches("/first").count();
         assert!(seen.contains("/other") && arrived >= 8, "{name}: {arrived} in {seen}");
         assert!(!seen.contains("/smuggled"), "{name}: {seen}");

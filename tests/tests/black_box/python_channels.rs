@@ -20,7 +20,7 @@ const FILE_BYTES: usize = 24 << 20;
 const DESCRIPTORS: u64 = 1024;
 const FILES: usize = DESCRIPTORS as usize / 64;
 
-/// A process that does what the path of a request says. The query names a file.
+/// A process whose actions the path of a request selects. The query names a file.
 const PROCESS: &str = r#"#!/usr/bin/python3
 import array, marshal, os, socket, struct, sys, threading, time
 
@@ -177,8 +177,8 @@ fn a_process_hears_when_enough_files_are_being_sent() {
     }
 }
 
-/// What is sent by a channel beside descriptors that belong to responses costs the channel, and the
-/// request that it was for: the server reads no more of it, and goes on.
+/// A process that sends anything by a channel except descriptors of responses loses the channel,
+/// and the request of it: the server reads no more of the channel, and continues.
 #[test]
 fn a_process_that_misuses_its_channel_loses_it() {
     let folder = site("python-channels");

@@ -32,7 +32,7 @@ fn ranged(server: &Server, target: &str, range: &str) -> Response {
     server.exchange(&Request::get(target).field("Range", range))
 }
 
-/// The range is answered with 206 and just these bytes.
+/// Checks that the response to the range is a 206 with exactly these bytes.
 #[track_caller]
 fn gives(server: &Server, target: &str, total: usize, range: &str, expected: Range<usize>) {
     let response = ranged(server, target, range);
@@ -204,7 +204,7 @@ fn if_range_wants_a_strong_match() {
         {
             assert_eq!(status(other), 200, "If-Range: {other}");
         }
-        // A date is strong once it lies a second behind that of the answer (§8.8.2.2).
+        // A date is strong once it is a second before that of the response (§8.8.2.2).
         pinion_tests::wait_for("a second", || (status(&modified) == 206).then_some(()));
         let unsatisfiable = Request::get("/page.txt").field("Range", "bytes=5000-");
         assert_eq!(server.exchange(&unsatisfiable.field("If-Range", "\"x\"")).status, 200);

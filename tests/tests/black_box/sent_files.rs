@@ -23,7 +23,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// What no response may have in it.
+/// A text that no response may contain.
 const SECRET: &str = "a secret that nobody may read";
 
 /// Content that is sent from an open file.
@@ -47,7 +47,7 @@ const ACCEL: &str = "#!/bin/sh\n\
     echo\n\
     echo 'content of the script'\n";
 
-/// One that names the file of `X-Sendfile` as its `PATH_INFO`.
+/// A script that names the file of `X-Sendfile` as its `PATH_INFO`.
 const SENDFILE: &str = "#!/bin/sh\n\
     echo 'Status: 200 Fine'\n\
     echo \"X-Sendfile: $PATH_INFO\"\n\
@@ -105,7 +105,7 @@ fn start(folder: &Folder, io: Io) -> Server {
     Start::site(&folder.join("p.toml")).flags(&["--io", io.as_str()]).start()
 }
 
-/// An application behind FastCGI that responds with these lines of fields, and a secret as content.
+/// An application with FastCGI that responds with these lines of fields, and a secret as content.
 struct Naming {
     lines: Arc<Mutex<String>>,
     _application: Application,
@@ -130,7 +130,7 @@ impl Naming {
     }
 }
 
-/// Neither of the fields by which files are named reaches a client.
+/// Checks that neither of the fields that name files reaches a client.
 #[track_caller]
 fn assert_hidden(response: &Response) {
     for name in ["X-Sendfile", "X-Accel-Redirect"] {
@@ -225,7 +225,7 @@ fn part_of_a_file(client: &mut Client, target: &str, tag: &str) {
     }
 }
 
-/// What the application does not say comes from the file.
+/// The file supplies the fields that the application does not set.
 #[test]
 fn an_application_may_leave_all_to_the_file() {
     let folder = scripts("sent-plain");
@@ -242,7 +242,7 @@ fn an_application_may_leave_all_to_the_file() {
             let response = server.get(&format!("/run/sendfile{files}/{name}"));
             assert_eq!((response.status, response.text()), (200, content), "{response}");
             assert_eq!(response.field("Content-Type"), Some(kind), "{response}");
-            // It may be for this client alone.
+            // The response may be for this client alone.
             let private = Some("private, max-age=0, must-revalidate");
             assert_eq!(response.field("Cache-Control"), private, "{response}");
             assert_hidden(&response);
@@ -377,7 +377,7 @@ fn other_responses_are_passed_on() {
     server.stop();
 }
 
-/// A file that the user of the server may not read is not sent, whoever runs the application.
+/// A file that the user of the server may not read is not sent, for any user of the application.
 #[test]
 fn an_unreadable_file_is_forbidden() {
     if geteuid().is_root() {
@@ -431,7 +431,7 @@ fn the_content_of_the_response_is_read_up_to_a_limit() {
     server.stop();
 }
 
-/// A script may finish behind its response, and one that writes without end is stopped.
+/// A script may finish after its response, and a script that writes endlessly is stopped.
 #[test]
 fn a_script_may_finish_and_may_not_write_without_end() {
     let folder = scripts("sent-finish");
@@ -453,7 +453,7 @@ fn a_script_may_finish_and_may_not_write_without_end() {
     });
     let process = Path::new("/proc").join(pid.trim());
     wait_for("the end of a script without end", || (!process.exists()).then_some(()));
-    // One that reads no upload is not waited for.
+    // The server does not wait for a script that reads no upload.
     let upload = Request::new("POST", "/run/endless").body(&noise(LARGE_BYTES));
     assert_eq!(server.exchange(&upload).text(), "hello world");
     server.stop();
@@ -535,7 +535,7 @@ fn php_names_files() {
         fs::read_to_string(folder.join("done")).ok().filter(|text| !text.is_empty())
     });
     assert_eq!(done, "0");
-    // One that was sent content finishes as well, though the file is sent long before.
+    // A script that was sent content finishes as well, though the file is sent long before.
     fs::remove_file(folder.join("done")).expect("it was there");
     let post = Request::new("POST", "/get.php?file=a+b.txt").body(b"a=b");
     let post = post.field("Content-Type", "application/x-www-form-urlencoded");
@@ -551,7 +551,7 @@ fn php_names_files() {
     server.stop();
 }
 
-/// An application in Python behind SCGI.
+/// An application in Python with SCGI names files.
 #[test]
 fn flup_names_files() {
     const APPLICATION: &str = r#"

@@ -1,5 +1,6 @@
-//! What a start costs, in system calls: a wait, a poll or a thread too many shows here, whatever
-//! else the machine does. How long a start takes is measured by `cargo xtask bench scale`.
+//! The cost of a start, in system calls: an unnecessary wait, poll or thread shows here,
+//! independent of the load of the machine. `cargo xtask bench scale` measures the duration of a
+//! start.
 
 use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::folder::Folder;
@@ -15,12 +16,13 @@ use std::process::Command;
 
 /// System calls until a server with an archive is ready: two workers, one listener, epoll.
 const ARCHIVE_MAX_CALLS: usize = 300;
-/// The same with a script, which is started once on trial.
+/// The same limit with a script, which is started once on trial.
 const SCRIPT_MAX_CALLS: usize = 550;
 /// System calls of a verb that prints something, and of one that starts a script.
 const VERB_MAX_CALLS: [usize; 2] = [120, 400];
 
-/// Runs what its further arguments say in its own process, and notes all system calls in a file.
+/// Returns a command that executes its further arguments in its own process, and writes all system
+/// calls to a file.
 fn traced(trace: &Path) -> Command {
     let mut strace = program("strace", "strace");
     // The test runner adds folders in which libraries would be looked for.

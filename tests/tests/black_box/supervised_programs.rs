@@ -79,7 +79,7 @@ fn running(folder: &Folder, name: &str) -> u32 {
     })
 }
 
-/// The lines of the log about a program, each as its process, if it has one, and what it says.
+/// Returns the lines of the log about a program, each as its process, if it has one, and its text.
 fn lines_about(server: &Server, name: &str) -> Vec<(Option<u32>, String)> {
     let about = |line: String| {
         let rest = line.strip_prefix("pinion: ")?.strip_prefix(name)?;
@@ -162,7 +162,7 @@ fn programs_that_end_are_started_again_with_growing_delays() {
     server.stop();
 }
 
-/// What it writes is escaped and has its process, and it has nothing to read.
+/// The output of a program is escaped and has the process, and the program has no input.
 #[test]
 fn both_outputs_of_a_program_are_lines_of_the_log() {
     let script =
@@ -187,8 +187,8 @@ fn a_program_that_floods_its_output_is_bounded() {
     assert_eq!(server.get("/").text(), "home");
     running(&folder, "flood");
     let lines = server.last_words();
-    // Beside what it may write at once and in each second, which are few of the lines that it
-    // writes.
+    // These lines exceed the limits of a burst and of each second; they are most of the written
+    // lines.
     let left_out = lines.iter().filter_map(|line| {
         let line = line.strip_prefix("pinion: flood[")?.strip_suffix(" lines were left out")?;
         line.split_once("]: ")?.1.parse::<usize>().ok()
@@ -198,7 +198,7 @@ fn a_program_that_floods_its_output_is_bounded() {
     assert!(processes_with(&text).is_empty());
 }
 
-/// What detaches itself does not outlive its program, so it is never there twice.
+/// A process that detaches itself does not outlive its program, so it never exists twice.
 #[test]
 fn daemons_end_with_their_program() {
     let sleep = unique(2);
@@ -244,7 +244,7 @@ fn a_program_that_ignores_its_stop_signal_is_killed() {
     server.stop();
 }
 
-/// A program whose file is gone is tried again, and runs once it is there again.
+/// A program whose file is missing is tried again, and runs once the file exists again.
 #[test]
 fn a_program_that_cannot_be_executed_is_tried_again() {
     let folder = configured("");
@@ -327,7 +327,7 @@ fn the_first_program_needs_a_restart() {
     server.stop();
 }
 
-/// A program can come to a server whose scripts run programs.
+/// A program can be added to a server whose scripts run programs.
 #[test]
 fn a_spawner_of_scripts_starts_programs_too() {
     let folder = configured("");
@@ -364,8 +364,8 @@ fn settings_of_a_program_apply() {
     server.stop();
 }
 
-/// Root can change the user and the root directory. Without privileges such a file is no reason to
-/// start, and says so.
+/// Root can change the user and the root directory. Without privileges a server with such a file
+/// does not start, and reports the reason.
 #[test]
 fn another_user_and_another_root() {
     let root = EmptyRoot::with_program("/app/pinion");
@@ -482,7 +482,7 @@ fn a_killed_spawner_ends_all_programs_and_the_server_goes_on() {
     let shown = command(&folder, &["status"]).stdout;
     let ended = "programs      the process that starts programs has ended; restart the server";
     assert!(shown.contains(ended) && shown.contains("app stopped"), "{shown}");
-    // A reload that changes no program works, one that does says why it cannot.
+    // A reload that changes no program succeeds, and one that does reports why it cannot.
     assert_eq!(command(&folder, &["reload"]).code, Some(0));
     configure(&folder, &shell("app", &script, "nice = 19"));
     let reloaded = command(&folder, &["reload"]);
@@ -546,7 +546,7 @@ fn status_lists_programs() {
 }
 
 /// A program that cannot be executed now is no reason to stop the sites, or to refuse a reload. It
-/// is an error for `pinion check`, and a start says the same, with the line and the column.
+/// is an error for `pinion check`, and a start reports the same, with the line and the column.
 #[test]
 fn a_program_whose_file_is_missing_stops_nothing_else() {
     let folder = configured(

@@ -28,7 +28,7 @@ usage: cargo xtask bench abuse [OPTIONS]
   --rounds N     how often each abuse is tried [7]
   --name NAME    the run's name [the host's]";
 
-/// How many times its usual time a response may take.
+/// The allowed time of a response, relative to its usual time.
 const RATIO_GOAL: f64 = 2.0;
 /// Connections that the server may have.
 const CONNECTIONS: usize = 512;
@@ -37,10 +37,10 @@ const REQUESTS: usize = 200;
 /// Bytes of a form that has stalled.
 const STALLED_BYTES: usize = 1 << 20;
 
-/// How the server talks to the kernel: each abuse is tried over both.
+/// The interfaces of the kernel: each abuse is measured over both.
 const BACKENDS: [&str; 2] = ["epoll", "uring"];
 
-/// What an attacker does once with a new connection, and how often.
+/// An attack: the bytes and actions for a new connection, and the number of connections.
 struct Abuse {
     name: &'static str,
     connections: usize,
@@ -134,7 +134,7 @@ fn measure(
                 held.push(stream);
             }
         }
-        // What is silent or has stalled counts as such after a second.
+        // The server counts a silent or stalled client as such after a second.
         std::thread::sleep(Duration::from_millis(1500));
         let abused = victim(&server, || false)?;
         ratios.push(abused / usual);
@@ -147,8 +147,8 @@ fn spread(figures: Vec<f64>) -> Result<Spread> {
     Spread::of(figures).context("no figures")
 }
 
-/// The median time of a response, in milliseconds: of [`REQUESTS`], and as long as what is measured
-/// `goes_on`.
+/// Returns the median time of a response, in milliseconds: of [`REQUESTS`], and of more as long as
+/// the measured load `goes_on`.
 fn victim(server: &Started, goes_on: impl Fn() -> bool) -> Result<f64> {
     let mut times = Vec::with_capacity(REQUESTS);
     while times.len() < REQUESTS || goes_on() {

@@ -1,4 +1,4 @@
-//! The binary that is measured, and where benches keep what they make.
+//! The measured binary, and the folder for the files of benchmarks.
 
 use crate::{process, workspace};
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! Where results are kept: `bench/runs/DATE-NAME/`, with `report.md` to read and `data.json`.
+//! The folders of results: `bench/runs/DATE-NAME/`, with `report.md` to read and `data.json`.
 //!
 //! A run is a set of parts, each with the commit it measured. A part that is measured again on the
 //! same day under the same name replaces the older one and leaves the others, so a run can be
@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of one run and what it holds so far.
+/// The folder of a run and its current data.
 pub(crate) struct Run {
     folder: PathBuf,
     /// `{"machine": …, "parts": [{"name", "commit", "report", "data"}, …]}`
@@ -20,7 +20,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Today's run under `name`, or under the host's name; one that exists is gone on with.
+    /// Opens today's run under `name`, or under the host's name; an existing run is continued.
     pub(crate) fn open(name: Option<&str>) -> Result<Self> {
         let name = name.map_or_else(machine::host, |name| Ok(name.to_owned()))?;
         if name.is_empty()
@@ -37,7 +37,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Keeps one part: Markdown for the reader and every figure behind it. The title is its first
+    /// Stores one part: Markdown for the reader and all figures of it. The title is its first
     /// heading and its name in the data.
     pub(crate) fn record(&mut self, name: &str, report: &str, data: &Value) -> Result<()> {
         let part = json!({
@@ -51,7 +51,7 @@ impl Run {
         self.write()
     }
 
-    /// Adds to what the run was taken with; the same name again replaces the value.
+    /// Adds a fact about the conditions of the run; the same name again replaces the value.
     pub(crate) fn note(&mut self, name: &str, value: &str) {
         self.data["machine"][name] = json!(value);
     }

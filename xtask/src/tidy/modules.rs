@@ -72,7 +72,7 @@ fn children(
     found
 }
 
-/// What `#[path = "…"]` right before the module at `at` says.
+/// Returns the path of a `#[path = "…"]` directly before the module at `at`.
 fn path_attribute<'a>(file: &'a File, source: &Source, at: usize) -> Option<&'a str> {
     let start = source.code[..at].rfind([';', '}', '{']).map_or(0, |before| before + 1);
     let attribute = source.code[start..at].find("#[path")? + start;

@@ -1,4 +1,4 @@
-//! `docs/archive-format.md` says what the code does: its byte tables, its limits, its example.
+//! `docs/archive-format.md` agrees with the code: its byte tables, its limits, its example.
 
 use core::mem::offset_of;
 
@@ -196,7 +196,7 @@ fn the_worked_example_is_what_the_writer_writes() {
     let chapter = chapter("## A worked example");
     let (_, block) = chapter.split_once("```text\n").expect("a dump");
     let (block, _) = block.split_once("```").expect("the end of the dump");
-    // Remarks stand on lines of their own.
+    // Remarks are on lines of their own.
     let documented: String =
         block.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
     let actual = dump(&bytes);

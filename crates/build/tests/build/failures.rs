@@ -1,4 +1,4 @@
-//! Outputs that fail, builds that are given up: nothing half stays behind.
+//! Outputs that fail, and builds that are cancelled: no incomplete file is left.
 
 use std::fs;
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
@@ -66,7 +66,8 @@ fn site() -> Folder {
     folder
 }
 
-/// Whether the output is no archive, or all of it: what failed may have been the last thing to do.
+/// Returns whether the output is no archive, or a complete one: the failed write may have been the
+/// last one.
 fn is_none_or(whole: &[u8], out: &Failing) -> bool {
     Layout::open(out.memory.get_ref()).is_err() || out.memory.get_ref() == whole
 }
@@ -148,7 +149,8 @@ fn outputs_that_cannot_be() {
     }
 }
 
-/// `pinion build . -o site.pinion` again and again gives the same archive, not one that grows.
+/// `pinion build . -o site.pinion` again and again results in the same archive, not in one that
+/// grows.
 #[test]
 fn the_last_archive_is_not_part_of_the_next() {
     let folder = Folder::with(&[("a.html", "a")]);
@@ -161,7 +163,7 @@ fn the_last_archive_is_not_part_of_the_next() {
     assert_eq!(folder.names(), ["a.html", "site.pinion"]);
 }
 
-/// Not so an archive of another name: it stays in, and is named.
+/// An archive of another name stays in the site, and a warning names it.
 #[test]
 fn an_archive_in_the_folder_is_warned_about() {
     let folder = Folder::with(&[("a.html", "a"), ("b.html", "not \u{89}PINION\n")]);
@@ -237,7 +239,7 @@ fn a_cancelled_build_leaves_nothing() {
     assert_eq!(out.names(), ["site.pinion"]);
 }
 
-/// Which of the two comes first would be anybody's guess.
+/// The order of the two files would be undefined.
 #[test]
 fn rules_under_both_names_are_an_error() {
     let folder = Folder::with(&[("a/_redirects", "./b /c\n"), ("a/_redirects.txt", "./b /d\n")]);

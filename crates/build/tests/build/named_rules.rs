@@ -1,4 +1,4 @@
-//! Files of rules beside the folder: as if they stood at the end of its own.
+//! Files of rules outside of the folder: they apply as if they were appended to its own rules.
 
 use pinion_build::{BuildError, Options};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::folder::Folder;
 use crate::reader::{Site, built, built_with, options};
 
-/// Options with these files, which lie in another folder.
+/// Returns options with these files, which are in another folder.
 fn with(beside: &Folder, rules: &[&str], fields: &[&str]) -> Options {
     let paths = |names: &[&str]| names.iter().map(|name| beside.join(name)).collect();
     Options { rules: paths(rules), fields: paths(fields), ..options() }
@@ -62,7 +62,7 @@ fn what_is_wrong_in_them_has_its_own_place() {
     assert_eq!(places, [(beside.join("f"), 3, 2), (beside.join("r"), 2, 4)]);
 }
 
-/// The name of a file that lies beside could be that of one below the folder.
+/// The name of a file outside could be equal to that of a file below the folder.
 #[test]
 fn a_relative_path_is_told_as_one() {
     let options = Options { rules: vec!["no-such-rules".into()], ..options() };
@@ -143,7 +143,7 @@ fn warnings_name_the_file() {
     }
 }
 
-/// Lines that are wrong are left out and told, and nothing else changes.
+/// Wrong lines are left out and reported, and nothing else changes.
 #[test]
 fn lax_rules_leave_out_what_is_wrong() {
     let folder = pages();
@@ -195,8 +195,8 @@ fn lax_rules_leave_out_loops_until_there_are_none() {
     assert_eq!(site.summary.redirect_rules, 1);
 }
 
-/// Where another server responds to what the site has not, a rule that responds to every path would
-/// leave nothing for it.
+/// If another server responds to paths that the site does not have, a rule that responds to every
+/// path would leave nothing for that server.
 #[test]
 fn rewrites_of_everything_are_refused_before_another_server() {
     let rules = "/* /a 200\n/b/* /a 200\n/* /a 404\n/* /x 301\nhttps://a.test/* /a 200\n\

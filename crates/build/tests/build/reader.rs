@@ -1,4 +1,4 @@
-//! An archive as a test looks at it: everything at once, everything checked.
+//! An archive in the form for tests: everything is read and checked in one step.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(crate) struct Site {
     pub(crate) files: Vec<Vec<u8>>,
 }
 
-/// What one key answers.
+/// The entry of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) status: u16,
@@ -33,7 +33,7 @@ pub(crate) struct Page {
     pub(crate) forms: Vec<Form>,
 }
 
-/// One representation.
+/// A representation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) coding: Coding,

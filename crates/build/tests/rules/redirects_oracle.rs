@@ -107,8 +107,8 @@ fn same(line: &str, ours: &Redirect, theirs: &Value) {
     assert_eq!(filled(&ours.target, &names), target, "{line:?}");
 }
 
-/// Returns a rule with a path of the root. Only Pinion has relative rules: a path that stays as it
-/// is written means a path of the root here.
+/// Returns a path without the leading `.` of a relative rule. Only Pinion has relative rules: a
+/// path that stays as it is written is a path of the root here.
 fn absolute(path: &str) -> &str {
     match path.strip_prefix('.') {
         Some(below) if below.starts_with('/') => below,

@@ -1,8 +1,9 @@
-//! Decoding in pieces against decoding as a whole: what the fuzz target `content_decoder` checks.
+//! Decoding in pieces is compared with decoding as a whole: the fuzz target `content_decoder`
+//! checks this.
 //!
-//! The first byte of an input says which coding it is and whether the rest is content, which is
-//! encoded here, or data that a server may have sent. Two bytes follow that say how large the
-//! pieces are in which data is given and content is taken.
+//! The first byte of an input selects the coding, and whether the rest is content, which is encoded
+//! here, or data that a server may have sent. The two bytes that follow select the sizes of the
+//! pieces of data and of content.
 
 use std::io::{Read as _, Write as _};
 
@@ -13,9 +14,9 @@ use pinion_brotli::{BrotliEncoder, Decoder, EncoderMemory, EncoderOperation};
 use pinion_client::content_decoder::{ContentCoding, ContentDecoder, DecodeError};
 use pinion_client::limits::{DECODED_FREE_BYTES, DECODED_RATIO_MAX};
 
-/// The bit of the first byte that says that the coding is brotli.
+/// The bit of the first byte that selects brotli as the coding.
 pub(crate) const BROTLI: u8 = 1;
-/// The bit of the first byte that says that the rest is data in its coding.
+/// The bit of the first byte that marks the rest as encoded data.
 pub(crate) const ENCODED: u8 = 2;
 
 /// More content than this is not compared with a second reading, which has no bound.
@@ -41,8 +42,8 @@ pub(crate) fn check(input: &[u8]) -> bool {
     let cut = in_pieces(coding, rest, sizes);
     let is_too_much = |result: &Result<_, _>| *result == Err(DecodeError::Ratio);
     if is_too_much(&whole) != is_too_much(&cut) {
-        // How much input a decoder takes in advance depends on the pieces, so the bound may be
-        // reached in one way only, when the content is about as long as the bound.
+        // The amount of input that a decoder reads in advance depends on the pieces, so only one of
+        // the two may reach the bound, when the content is about as long as the bound.
         let longest = whole.iter().chain(&cut).map(Vec::len).max().unwrap_or_default();
         assert!(longest as u64 >= DECODED_FREE_BYTES / 2, "{longest} bytes are not too much");
     } else {
@@ -68,15 +69,15 @@ enum Sizes {
 }
 
 impl Sizes {
-    /// Sizes from 1 up to a power of two, which one half of the byte names; the other half decides
-    /// what follows what.
+    /// Draws sizes from 1 up to a power of two, which one half of the byte selects; the other half
+    /// determines their sequence.
     fn new(byte: u8) -> Self {
         Self::Drawn { bits: u32::from(byte & 15), state: u32::from(byte) | 1 }
     }
 
     fn next(&mut self) -> usize {
         match self {
-            // As much as a decoder is given at most.
+            // This is the most that a decoder gets at a time.
             Self::Whole => 1 << 20,
             Self::Drawn { bits, state } => {
                 *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -171,7 +172,7 @@ fn plainly(coding: ContentCoding, data: &[u8]) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// Whether data behind a member of gzip is another one.
+/// Returns whether the data after a member of gzip is another one.
 fn is_member(data: &[u8]) -> bool {
     data.starts_with(&[0x1f, 0x8b])
 }

@@ -1,5 +1,5 @@
-//! The HTTP client over simulated connections: servers that behave, and servers that do what none
-//! should. Time is simulated, and a seed decides everything.
+//! The HTTP client over simulated connections: servers that behave, and servers that violate the
+//! protocol. Time is simulated, and a seed decides everything.
 
 mod asker;
 mod laws;
@@ -70,7 +70,7 @@ struct Run<const READINESS: bool> {
     random: Random,
     is_faulty: bool,
     servers: BTreeMap<Client, Server>,
-    /// Most connections that were open to a server at once.
+    /// The most connections to a server that were open at the same time.
     most: usize,
 }
 
@@ -117,7 +117,7 @@ impl<const READINESS: bool> Run<READINESS> {
         self.most = self.most.max(open.values().copied().max().unwrap_or(0));
     }
 
-    /// As [`Self::serve`], by servers that take so long for each response.
+    /// Serves as [`Self::serve`] does, with servers that need `delay_ms` for each response.
     fn serve_after(&mut self, delay_ms: u64) {
         while let Some((client, remote)) = self.network.next_opened() {
             let RemoteAddress::Tcp(address) = remote else { panic!("no sockets here") };
@@ -157,14 +157,14 @@ impl<const READINESS: bool> Run<READINESS> {
     }
 }
 
-/// Whether a reason is that of a connection that was broken, whatever the server does.
+/// Returns whether a reason is that of a broken connection, which is independent of the server.
 fn is_broken(reason: &str) -> bool {
     ["cannot connect: ", "the connection was closed w"]
         .iter()
         .any(|front| reason.starts_with(front))
 }
 
-/// Whether an outcome fits what the server did and the kernel may have done.
+/// Checks that an outcome fits the actions of the server and the possible actions of the kernel.
 fn check(number: u64, asked: &Asked, outcome: &Outcome, is_faulty: bool) {
     let shown = || format!("{number}, {asked:?}: {outcome:?}");
     match outcome {
@@ -201,8 +201,8 @@ fn run<const READINESS: bool>(seed: u64) -> u64 {
         run.pass(soon_ms);
     }
     run.finish(all.len());
-    // In the shape of io_uring a socket that is closed is there until its operations have ended, so
-    // it may overlap with the next one. The client itself is asked at each step (`Asker::look`).
+    // In the shape of io_uring a closed socket exists until its operations have ended, so it may
+    // overlap with the next one. The client itself is checked at each step (`Asker::look`).
     let most = if READINESS { CONNECTIONS_MAX } else { 2 * CONNECTIONS_MAX };
     assert!(run.most <= most, "{} connections to one server", run.most);
     let is_faulty = run.is_faulty;
@@ -216,8 +216,8 @@ fn run<const READINESS: bool>(seed: u64) -> u64 {
     run.network.digest()
 }
 
-/// Every request ends once, with the response that its server has sent or with a reason that its
-/// server has given, and leaves nothing behind.
+/// Every request ends once, with the response of its server or with a reason that its server has
+/// caused, and leaves nothing behind.
 #[test]
 fn every_request_ends_once_and_leaves_nothing_behind() {
     each_seed(SEEDS, |seed| {

@@ -1,5 +1,5 @@
-//! An application that is nothing but the requests of Python applications, and a process of one: it
-//! reads what the server sends, and sends frames as a test says.
+//! An application that consists of the requests of Python applications alone, and a process of one:
+//! it reads the frames of the server, and sends frames as a test chooses them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use pinion_jobs::byte_quota::ByteQuota;
 
 /// Most bytes of uploads in memory.
 const UPLOADS_MAX_BYTES: usize = 1 << 20;
-/// How long a process may be silent, in milliseconds.
+/// The time that a process may be silent, in milliseconds.
 const TIMEOUT_MS: u64 = 2_000;
 /// Bytes that fit between the server and a process before it reads.
 const WINDOW_BYTES: usize = 64 * 1024;
@@ -67,7 +67,7 @@ pub(crate) struct PythonApplication {
     python: Python,
     pub(crate) app: Arc<PythonApp>,
     open: HashMap<Address, String>,
-    /// How each request has ended, by target.
+    /// The outcome of each request, by target.
     pub(crate) ended: HashMap<String, Ended>,
 }
 
@@ -187,7 +187,7 @@ pub(crate) struct BatchedRequest {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) connection: Client,
-    /// What has come and is no whole frame.
+    /// The received bytes of an incomplete frame.
     input: Vec<u8>,
     pub(crate) is_over: bool,
 }
@@ -199,7 +199,7 @@ impl Link {
         Self { connection, input: Vec::new(), is_over: false }
     }
 
-    /// Reads what has come.
+    /// Reads the received bytes.
     pub(crate) fn frames(&mut self, network: &Network) -> Vec<ServerFrame> {
         while let read @ (Read::Bytes(_) | Read::Ended | Read::Reset) =
             network.read(self.connection, usize::MAX, &mut self.input)

@@ -42,10 +42,10 @@ fn count(bytes: usize) {
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a
-// thread-local number that needs neither memory nor a destructor.
+// SAFETY: every call is passed to the system's allocator unchanged; counting changes a thread-local
+// number that needs neither memory nor a destructor.
 unsafe impl GlobalAlloc for Counting {
-    // SAFETY: asks of its caller what the trait asks; so do the two below.
+    // SAFETY: requires of its caller the same as the trait; so do the two functions below.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
         // SAFETY: the caller's promise about `layout` is the one the system asks for.
@@ -54,7 +54,8 @@ unsafe impl GlobalAlloc for Counting {
 
     // SAFETY: as `alloc`.
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `alloc` above, that is from the system, with this layout.
+        // SAFETY: `pointer` came from `alloc` above, and thus from the system's allocator, with
+        // this layout.
         unsafe { System.dealloc(pointer, layout) }
     }
 
@@ -88,7 +89,8 @@ struct Connection {
 }
 
 impl Connection {
-    /// A page: as many requests as may be open at once, one of them with content and one given up.
+    /// Sends a page: as many requests as may be open at the same time, one of them with content and
+    /// one cancelled.
     fn page(&mut self, wire: &mut Vec<u8>, block: &[u8]) {
         wire.clear();
         let first = self.next_stream;
@@ -144,12 +146,12 @@ fn a_warm_connection_takes_no_memory() {
     connection.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
     let mut wire = Vec::new();
     connection.page(&mut wire, FIRST);
-    // What this side has ended is remembered, up to a limit.
+    // The session remembers the streams that it has ended, up to a limit.
     (0..200).for_each(|_| connection.page(&mut wire, THEN));
     let before = CALLS.with(Cell::get);
     (0..100).for_each(|_| connection.page(&mut wire, THEN));
     assert_eq!(CALLS.with(Cell::get) - before, 0);
-    // What it has is that of all streams that may be open, and the table of the compression.
+    // Its memory is that of all streams that may be open, and the table of the compression.
     println!("{} bytes, {} beside", size_of::<Session<()>>(), connection.session.memory_bytes());
     assert!(connection.session.memory_bytes() < 128 * 128 + 8 * 1024);
 }
@@ -193,7 +195,7 @@ fn a_client_takes_no_memory_for_a_request() {
 }
 
 /// Writes a request with its variables over FastCGI and over SCGI, and reads a response of many
-/// records. Returns how many bytes of content it has.
+/// records. Returns the number of bytes of its content.
 fn gateway_exchange(
     variables: &RequestVariables<'_>,
     response: &[u8],

@@ -177,7 +177,8 @@ fn client_redirects() {
     }
 }
 
-/// §6.3.4, RFC 9110 §7.6.1: what frames the message or controls the connection is the server's.
+/// §6.3.4, RFC 9110 §7.6.1: fields that frame the message or control the connection belong to the
+/// server.
 #[test]
 fn fields_of_the_connection_are_left_out() {
     let head = head(
@@ -192,8 +193,8 @@ fn fields_of_the_connection_are_left_out() {
     assert_eq!(head.fields.len(), 1);
 }
 
-/// RFC 9110 §8.6: a length that does not hold is an error of the program, never a shorter or longer
-/// response.
+/// RFC 9110 §8.6: a wrong length is an error of the program, and never results in a shorter or
+/// longer response.
 #[test]
 fn lengths_hold() {
     let found = closed("Content-Length: 5\n\nhello");
@@ -213,7 +214,7 @@ fn lengths_hold() {
     }
 }
 
-/// What is no head has an error that says why.
+/// A malformed head has an error with the reason.
 #[test]
 fn malformed_heads() {
     for (output, expected) in [
@@ -255,7 +256,7 @@ fn output_that_breaks_off() {
     assert_eq!(broken(""), Ended::Error(Error::NoOutput));
 }
 
-/// §4.3.3, RFC 9110 §6.4.1: a response to HEAD, with 204 or 304 has no content, whatever comes.
+/// §4.3.3, RFC 9110 §6.4.1: a response to HEAD, or with 204 or 304, has no content, for any output.
 #[test]
 fn responses_without_content() {
     let mut case = Case::get(InputEnd::Closed);

@@ -1,6 +1,6 @@
-//! Responses against the client of `hyper`, which has many users. What this side takes for a
-//! response must be the same one there: two recipients that end a response at different bytes are
-//! how responses are split.
+//! Responses are compared with the client of `hyper`, which has many users. Both must read the same
+//! response: two recipients that end a response at different bytes make response splitting
+//! possible.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ fn check(case: &Case, wire: &[u8], cut: usize) {
     let found = run(case, wire, 0);
     let length = found.head.as_ref().and_then(|head| head.content_length);
     if length.is_some_and(|length| length > u64::MAX - 2) {
-        // It has another use for the two largest numbers.
+        // hyper uses the two largest lengths for other purposes.
         return;
     }
     let other = Hyper::run(case, wire, cut);
@@ -61,18 +61,19 @@ fn check(case: &Case, wire: &[u8], cut: usize) {
     }
 }
 
-/// Whether a response is refused that others may take, in order to be sure of its end.
+/// Returns whether this side refuses a response that others may accept, in order to be sure of its
+/// end.
 fn is_stricter(error: ResponseError) -> bool {
     match error {
-        // It skips empty lines before a status line, and takes a bare LF for the end of a line.
+        // hyper skips empty lines before a status line, and accepts a bare LF as the end of a line.
         ResponseError::StatusLine | ResponseError::LineEnd => true,
-        // It reads content in other codings until the close, and does not mind `Content-Length`.
+        // hyper reads content in other codings until the close, and ignores `Content-Length`.
         ResponseError::TransferEncoding | ResponseError::TransferCoding => true,
-        // It takes a 101 that was not asked for.
+        // hyper accepts a 101 that was not requested.
         ResponseError::UnexpectedUpgrade => true,
-        // It does not read chunk extensions, and takes white space in trailers.
+        // hyper does not read chunk extensions, and accepts white space in trailers.
         ResponseError::Chunk | ResponseError::Trailer => true,
-        // It has limits of its own.
+        // hyper has limits of its own.
         ResponseError::HeadTooLarge { .. }
         | ResponseError::TooManyFields { .. }
         | ResponseError::TooManyInterimResponses { .. }
@@ -121,7 +122,7 @@ struct HyperHead {
     fields: ByName,
 }
 
-/// What hyper's client makes of the bytes.
+/// The result of hyper's client for the bytes.
 struct Hyper {
     interim: Vec<u16>,
     head: Option<HyperHead>,
@@ -157,7 +158,8 @@ impl Hyper {
         let ended = HyperEnded::Pending;
         let (head, bytes, trailers) = (None, Vec::new(), ByName::new());
         let mut found = Hyper { interim: Vec::new(), head, content: bytes, trailers, ended };
-        // One more round than anything moves in, since each part may wait for the one behind it.
+        // The loop has one more round than those with progress, since each part may wait for a
+        // later one.
         let mut still_rounds = 0;
         while still_rounds < 3 && found.ended == HyperEnded::Pending {
             let before = *progress.lock().unwrap();
@@ -344,7 +346,7 @@ proptest! {
     }
 }
 
-/// What the fuzz target has in its corpus.
+/// Checks the corpus of the fuzz target.
 #[test]
 fn corpus() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/h1_response");

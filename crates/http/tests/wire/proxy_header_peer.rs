@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use pinion_http::proxy_protocol::{ParsedHeader, ProxiedClient, parse};
 use ppp::{HeaderResult, v1, v2};
 
-/// Compares what both find in the first bytes of a connection.
+/// Compares the results of both parsers for the first bytes of a connection.
 pub(crate) fn check(data: &[u8]) {
     let Ok(ParsedHeader::Header { client, bytes }) = parse(data) else { return };
     let expected = match client {

@@ -92,7 +92,7 @@ impl Request {
         batch.add(self.number, content, &self.environ())
     }
 
-    /// What [`READER`] writes for it.
+    /// Writes the text that [`READER`] writes for it.
     fn describe(&self, out: &mut String) {
         let mut variables: Vec<_> = self.variables.iter().collect();
         variables.sort();
@@ -119,10 +119,11 @@ fn request(number: u32, variables: &[(&[u8], &[u8])], content: Option<&[u8]>) ->
     Request { number, variables: variables.collect(), content: content.map(<[u8]>::to_vec) }
 }
 
-/// Returns what an interpreter reads, or `None` if there is no such interpreter.
+/// Returns the text that an interpreter reads, or `None` if there is no such interpreter.
 fn read(interpreter: &str, frames: &[u8]) -> Option<String> {
     let version = Command::new(interpreter).arg("--version").output().ok()?;
-    // Where versions are chosen by a program that is called like them, it fails for others.
+    // A version manager has a program with the same name, which fails for versions that are not
+    // installed.
     if !version.status.success() {
         return None;
     }
@@ -141,7 +142,7 @@ fn read(interpreter: &str, frames: &[u8]) -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("ASCII"))
 }
 
-/// Panics when an interpreter that is there reads something else. `python3` must be there.
+/// Panics when an installed interpreter reads another text. `python3` must be installed.
 fn check_read(frames: &[u8], expected: &str) {
     let read_by = |name: &str| {
         let found = read(name, frames)?;
@@ -233,7 +234,7 @@ fn python_reads_what_was_written() {
         frames.extend(batch_of(some, &mut expected));
     }
     let mut runner = TestRunner::deterministic();
-    // The same requests come twice, so that later ones refer to values of earlier ones.
+    // The same requests are sent twice, so that later ones refer to values of earlier ones.
     let batches =
         vec(any_request(), 1..=16).prop_map(|requests| [requests.clone(), requests].concat());
     for _ in 0..100 {
@@ -260,8 +261,9 @@ fn python_reads_other_values() {
     check_read(&frame(2, 0, &value), &expected);
 }
 
-/// From the third request on, what earlier ones have is not written again: neither names, nor
-/// values that are longer than a reference. A request that differs in one value has it for itself.
+/// From the third request on, parts of earlier requests are not written again: neither names, nor
+/// values that are longer than a reference. A request that differs in one value has that value for
+/// itself.
 #[test]
 fn values_of_earlier_requests_are_not_written_again() {
     let host = vec![b'h'; SHARED_VALUE_MAX_BYTES - 2];

@@ -16,7 +16,7 @@ fn refusal(head: &[u8]) -> Option<Refusal> {
     }
 }
 
-/// What the field lines, put into a sound 1.1 request with `Host`, are refused as.
+/// Returns the refusal of the field lines, in a correct 1.1 request with `Host`.
 fn fields(lines: &str) -> Option<Refusal> {
     refusal(format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n").as_bytes())
 }
@@ -75,7 +75,7 @@ fn transfer_encoding() {
     assert_eq!(fields(twice), refused);
     let hidden = "Transfer-Encoding: chunked\r\nTransfer-encoding: cow\r\n";
     assert_eq!(fields(hidden), refused);
-    // What is no white space of HTTP does not go away.
+    // Characters that are no white space of HTTP are not removed.
     assert_eq!(te("\u{b}chunked"), Some(Refusal::FieldLine));
     assert_eq!(te("\u{a0}chunked"), refused);
 }
@@ -295,7 +295,7 @@ fn targets() {
     assert_eq!(status("CONNECT", "a:80"), None);
     assert_eq!(status("OPTIONS", "*"), None);
     assert_eq!(status("GET", "/?a[b]='(c)'&d=%"), None);
-    // What browsers leave as it is (docs/decisions/0008).
+    // Browsers leave these characters as they are (docs/decisions/0008).
     assert_eq!(status("GET", "/a|b^c?q={a}|b^`\\"), None);
 }
 

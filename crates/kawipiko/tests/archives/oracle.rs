@@ -1,5 +1,5 @@
-//! What a database says, read a second time, plainly and slowly. The fuzz target `cdb` runs this
-//! too.
+//! The content of a database, read a second time, plainly and slowly. The fuzz target `cdb` runs
+//! this too.
 
 use pinion_kawipiko::Archive;
 use pinion_kawipiko::cdb::Cdb;

@@ -1,4 +1,4 @@
-//! Archives that kawipiko's own archiver has made; `made/README.md` says how.
+//! Archives that kawipiko's own archiver has made; `made/README.md` describes how.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -81,13 +81,13 @@ fn what_the_archiver_was_given() {
     assert!(content.starts_with(b"{\"entries\":[{\"name\":\"more\""));
 }
 
-/// Nobody needs the lists of paths that an archive has unless it was made without them.
+/// The lists of paths in an archive make no difference.
 #[test]
 fn lists_of_paths_make_no_difference() {
     assert_eq!(said("site-unlisted.cdb"), said("site-identity.cdb"));
 }
 
-/// The other archives have the same files, in other codings. One has no listings.
+/// The other archives have the same files, in other codings. One of them has no listings.
 #[test]
 fn codings() {
     let plain = said("site-identity.cdb");

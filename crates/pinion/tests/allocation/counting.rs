@@ -14,7 +14,7 @@ static REFUSES: AtomicBool = AtomicBool::new(false);
 static GRANTED: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// How many calls workers make while `work` runs.
+/// Returns the number of calls that workers make while `work` runs.
 pub(crate) fn counted(work: impl FnOnce()) -> u64 {
     let before = CALLS.load(Ordering::SeqCst);
     COUNTS.store(true, Ordering::SeqCst);
@@ -23,14 +23,15 @@ pub(crate) fn counted(work: impl FnOnce()) -> u64 {
     CALLS.load(Ordering::SeqCst) - before
 }
 
-/// How many bytes the largest call has that workers make while `work` runs.
+/// Returns the bytes of the largest call that workers make while `work` runs.
 pub(crate) fn largest_bytes(work: impl FnOnce()) -> usize {
     LARGEST.store(0, Ordering::SeqCst);
     counted(work);
     LARGEST.load(Ordering::SeqCst)
 }
 
-/// How many calls of workers are refused while `work` runs: all but the first `granted`.
+/// Returns the number of calls of workers that are refused while `work` runs: all but the first
+/// `granted`.
 pub(crate) fn refused(granted: u64, work: impl FnOnce()) -> u64 {
     let before = REFUSED.load(Ordering::SeqCst);
     GRANTED.store(granted, Ordering::SeqCst);
@@ -40,10 +41,10 @@ pub(crate) fn refused(granted: u64, work: impl FnOnce()) -> u64 {
     REFUSED.load(Ordering::SeqCst) - before
 }
 
-/// See the module's head.
+/// The allocator: it counts calls of workers, or refuses them.
 pub(crate) struct Counting;
 
-/// Counts a call for so many bytes; false when it is to be refused.
+/// Counts a call for this number of bytes; returns false if it is to be refused.
 fn grant(bytes: usize) -> bool {
     let (counts, refuses) = (COUNTS.load(Ordering::Relaxed), REFUSES.load(Ordering::Relaxed));
     if !(counts || refuses) || !is_worker() {
@@ -60,7 +61,7 @@ fn grant(bytes: usize) -> bool {
     granted
 }
 
-/// Asks the kernel: the standard library would allocate to tell the name of a thread.
+/// Asks the kernel: the standard library would allocate to return the name of a thread.
 fn is_worker() -> bool {
     let mut name = [0u8; 16];
     // SAFETY: the kernel writes at most 16 bytes, the end of the string among them.
@@ -71,7 +72,7 @@ fn is_worker() -> bool {
 // SAFETY: every call is refused, which any may be, or passed on to the system's allocator
 // unchanged; counting takes no memory.
 unsafe impl GlobalAlloc for Counting {
-    // SAFETY: asks of its caller what the trait asks; so do the three below.
+    // SAFETY: requires of its caller the same as the trait; so do the three functions below.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !grant(layout.size()) {
             return null_mut();
@@ -91,7 +92,8 @@ unsafe impl GlobalAlloc for Counting {
 
     // SAFETY: as `alloc`.
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `alloc` above, that is from the system, with this layout.
+        // SAFETY: `pointer` came from `alloc` above, and thus from the system's allocator, with
+        // this layout.
         unsafe { System.dealloc(pointer, layout) }
     }
 

@@ -1,4 +1,4 @@
-//! What `pinion check` finds before a server stumbles over it.
+//! `pinion check` finds mistakes before a server meets them.
 
 use crate::folder::Folder;
 use crate::program::{build_site, run};
@@ -89,7 +89,7 @@ fn an_address_that_two_listeners_name_is_an_error_that_names_both() {
         assert!(place.starts_with("pinion.toml:6:"), "{lines}");
         assert_eq!((code, message), (2, &*expected));
     }
-    // One port is another one of UDP.
+    // The same port of UDP is another port.
     let text = "[[site]]\npath = \"site\"\n[[listen]]\ntls = 443\n[[listen]]\nquic = 443\n";
     assert_eq!(checked(&folder, text).0, 0);
 }
@@ -137,7 +137,7 @@ fn warnings(file: &str, text: &str) -> Vec<String> {
     folder.write(&format!("site/{file}"), text);
     let checked = run(&folder, "check site");
     assert_eq!(checked.code, 0, "{}", checked.text());
-    // Those about rules begin with the path of the file.
+    // Warnings about rules begin with the path of the file.
     let text = |line: &str| {
         let line = line.strip_prefix("warning: ")?;
         Some(line.strip_prefix("site: ").or(line.strip_prefix("site/"))?.to_owned())
@@ -206,7 +206,7 @@ fn marks_in_a_target_that_mean_nothing_there_are_warnings() {
     }
 }
 
-/// As in a build, which does not walk through the whole machine either.
+/// The check is the same as in a build, which does not walk through the whole machine either.
 #[test]
 fn a_link_to_a_folder_that_holds_the_site_is_a_warning() {
     let folder = Folder::with_site();
@@ -231,7 +231,7 @@ fn two_values_of_a_field_that_may_have_one_are_a_warning() {
     assert_eq!(warnings("_headers", text), [expected]);
 }
 
-/// A fault begins with the name of its file, which stands there once.
+/// A fault begins with the name of its file, which appears once.
 #[test]
 fn a_file_that_is_no_archive_is_named_once() {
     let folder = Folder::with_site();

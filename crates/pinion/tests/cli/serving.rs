@@ -283,7 +283,7 @@ fn a_stopping_server_finishes_what_is_running() {
     let mut idle = TcpStream::connect(server.address()).expect("it listens");
     let mut busy = TcpStream::connect(server.address()).expect("it listens");
     busy.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n").expect("sent");
-    // An answer on a third connection: the two above have been accepted before it.
+    // There is a response on a third connection: the two above were accepted before it.
     assert_eq!(server.get("/").status, 200);
     server.signal(Signal::TERM);
     server.hears("stopping");

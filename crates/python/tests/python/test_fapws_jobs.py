@@ -211,7 +211,7 @@ evwsgi.add_timer(0, lambda: note('once'))
             link.finish(number)
         self.wait_until(lambda notes: notes[-1][1] == 'begin')
         number = link.start('/', QUERY_STRING='note("request")')
-        # What has arrived while a call lasts comes before the next one.
+        # Requests that have arrived during a call come before the next call.
         self.touch('go')
         link.finish(number)
         self.wait_until(lambda notes: len(notes) == 7)

@@ -233,7 +233,7 @@ class Process(unittest.TestCase):
 
     def test_sigterm_before_any_connection(self):
         with Child(APPLICATION, options=self.options) as child:
-            # Once it has answered another one it has loaded the application.
+            # A response on another connection means that it has loaded the application.
             child.connect().close()
             child.stop()
             self.assertEqual(child.wait(), 0)

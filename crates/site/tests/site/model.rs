@@ -1,4 +1,4 @@
-//! Any site, any request: the answer of a plain model.
+//! For any site and any request, the response equals that of a plain model.
 
 use std::collections::BTreeMap;
 

@@ -67,8 +67,8 @@ fn in_words(step: LookupStep<'_>) -> String {
     }
 }
 
-/// Checks that a request gets the same response when its steps are heard, and that they end with
-/// what it gets.
+/// Checks that a request gets the same response when its steps are recorded, and that the steps end
+/// with that response.
 #[track_caller]
 pub(crate) fn check_trace(archive: &Archive<'_>, head: &RequestHead<'_>, response: &Prepared<'_>) {
     let steps = LastStep::default();

@@ -1,4 +1,4 @@
-//! How a program begins: its sockets, its process, its environment, and the settings of its row.
+//! The start of a program: its sockets, its process, its environment, and the settings of its row.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -130,7 +130,7 @@ pub(crate) fn another_user_has_no_way_back() {
 }
 
 pub(crate) fn a_root_directory_is_a_root() {
-    // On a system with merged folders /usr holds all that a shell needs.
+    // On a system with merged folders /usr contains everything that a shell needs.
     let mut start = shell();
     start.chroot = Some("/usr".into());
     start.working_directory = "/share".into();
@@ -152,7 +152,7 @@ pub(crate) fn the_spawner_is_small_and_visible() {
     assert_eq!(read("comm"), b"pinion: spawner\n");
     assert!(read("cmdline").starts_with(b"pinion: spawner\0"));
     assert_eq!(status(pid, "Threads"), "1");
-    // It sleeps as long as nothing happens, also beside a program.
+    // It sleeps as long as there is no event, also while a program runs.
     let _stream = server.shell(1, "exec sleep 1000");
     server.worker.started(1);
     let switches = || {
@@ -175,7 +175,7 @@ pub(crate) fn tables_are_replaced() {
     other.name = "other".into();
     server.replace(vec![row("true", "/bin/true"), other.clone()]);
     assert_eq!(server.output(2, "other", &["echo second"]), "second\n");
-    // A request that was made for the table before still means what it meant.
+    // A request that was made for the earlier table keeps its meaning.
     let mut stream = server.worker.start(first.clone());
     let mut output = String::new();
     stream.read_to_string(&mut output).expect("text");
@@ -199,7 +199,7 @@ pub(crate) fn tables_are_replaced() {
     let refused = server.spawner.replace_table(&wrong).expect_err("a wrong table");
     assert!(matches!(refused, ControlError::Table(_)), "{refused}");
     server.assert_works();
-    // One that is right for the server may be wrong for the spawner.
+    // A table that is valid for the server may be invalid for the spawner.
     let folder = crate::server::Folder::new("table");
     let program = folder.0.join("program");
     std::fs::copy("/bin/true", &program).expect("a copy");
@@ -236,14 +236,14 @@ pub(crate) fn kept_rows_are_not_checked_again() {
         "{answer:?}"
     );
     server.assert_works();
-    // The same row with another number, and one that differs, are new.
+    // The same row with another number, and a row that differs, are new.
     let mut other = kept.clone();
     other.arguments = vec!["other".into()];
     for starts in [vec![kept.clone(), shell()], vec![shell(), other]] {
         let refused = server.spawner.replace_table(&StartTable { starts }).expect_err("a new row");
         assert!(matches!(refused, ControlError::Table(_)), "{refused}");
     }
-    // What concerns all rows is checked for those that are kept, too.
+    // Checks that concern all rows are also made for those that are kept.
     let mut twice = row("sh", "/bin/true");
     twice.arguments = vec!["x".into()];
     let starts = vec![shell(), kept, row("true", "/bin/true"), twice];
@@ -252,8 +252,8 @@ pub(crate) fn kept_rows_are_not_checked_again() {
     server.assert_works();
 }
 
-/// The server gives up to wait for a table. The spawner uses that all the same, and neither its
-/// answer nor its rows are taken for those of the next one.
+/// The server stops waiting for a table. The spawner uses that table nevertheless, and neither its
+/// reply nor its rows are mistaken for those of the next one.
 pub(crate) fn a_late_answer_is_not_that_of_a_later_table() {
     let mut server = Server::new();
     let first = server.request(1, "sh", &["echo first"]);
@@ -340,7 +340,7 @@ pub(crate) fn a_supervised_program_has_a_listening_socket() {
     let address = address.expect("a name");
     let listener = UnixListener::bind_addr(&address).expect("a socket");
     for id in 1..=3 {
-        // It waits for the program.
+        // The connection waits for the program.
         let mut client = UnixStream::connect_addr(&address).expect("connected");
         client.write_all(b"text").expect("written");
         let request = server.request(id, "app", &[]);

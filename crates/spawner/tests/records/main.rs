@@ -119,7 +119,7 @@ fn arguments_are_bounded() {
     assert_eq!(start(vec![&longer]), None);
     assert_eq!(start(vec![b""; ARGUMENTS_MAX + 1]), None);
     assert_eq!(start(vec![b"a\0b"]), None);
-    // The spawner refuses what no client of this crate would send.
+    // The spawner refuses records that no client of this crate would send.
     let mut record = bytes.clone();
     let last = record.len() - 2;
     record[last] = 0;

@@ -1,5 +1,5 @@
 //! The blocks of YAML in documents: Docker Compose, GitHub Actions and GitLab CI know every key in
-//! them, and the services that commands name are there.
+//! them, and the services that commands name exist.
 
 use super::documents;
 use pinion_tests::blocks::marked;
@@ -8,7 +8,8 @@ use pinion_tests::peers::{output, python_program};
 use std::fs;
 use std::path::Path;
 
-/// The schema of a block, as check-jsonschema calls it. It brings all of them.
+/// Returns the name of the schema of a block for check-jsonschema, which contains all of these
+/// schemas.
 fn schema(block: &str) -> &'static str {
     let has = |key: &str| block.lines().any(|line| line.starts_with(key));
     match () {
@@ -18,7 +19,7 @@ fn schema(block: &str) -> &'static str {
     }
 }
 
-/// Returns what is wrong with a block.
+/// Returns the errors of a block.
 fn wrong(block: &str) -> Option<String> {
     let folder = Folder::new("yaml");
     folder.write("block.yaml", block);

@@ -1,4 +1,4 @@
-//! kawipiko's archives, as far as their size can be compared with ours.
+//! The archives of kawipiko, as far as their sizes can be compared with those of Pinion.
 //!
 //! They are cdb files: 256 pairs of table offset and length, then records (length of key, length of
 //! data, key, data), then the tables. Contents are the records whose key begins with `d`; a record
@@ -15,13 +15,14 @@ const RECORDS_AT: usize = 256 * 8;
 /// `d` and a number in hexadecimal: a content.
 const CONTENT_KEY_BYTES: usize = 8;
 
-/// Its archiver is in no distribution: a variable or the search path says where it is.
+/// Returns the path of its archiver, which is in no distribution: a variable or the search path has
+/// it.
 pub(super) fn archiver() -> Option<PathBuf> {
     let named = std::env::var_os("KAWIPIKO_ARCHIVER").map(PathBuf::from);
     named.or_else(|| process::find("kawipiko-archiver"))
 }
 
-/// What an archive holds.
+/// The content of an archive.
 #[derive(Debug, Default)]
 pub(super) struct Archive {
     /// Bytes of all contents.
@@ -30,7 +31,7 @@ pub(super) struct Archive {
     pub(super) files: BTreeMap<String, File>,
 }
 
-/// What a client gets for a path.
+/// The response that a client gets for a path.
 #[derive(Debug, PartialEq)]
 pub(super) struct File {
     /// The key of its content.

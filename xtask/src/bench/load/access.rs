@@ -1,4 +1,4 @@
-//! What the checks of access cost: a password that was verified before, a request rate, and paths
+//! The cost of checks of access: a password that was verified before, a request rate, and paths
 //! without a rule on a site that has rules.
 //!
 //! Two servers with the same files take turns, one of them without any rule. Each is asked for the
@@ -24,7 +24,7 @@ const CONNECTIONS: u32 = 64;
 const GOAL_CHECK_US: f64 = 1.0;
 const GOAL_OTHER_US: f64 = 0.1;
 
-/// A path that is asked for, and what the rules say of it.
+/// A requested path, and the rules for it.
 struct Case {
     name: &'static str,
     path: &'static str,

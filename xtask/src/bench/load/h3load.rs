@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// What it is to do.
+/// The settings of the load.
 #[derive(Debug, Clone)]
 pub(crate) struct Load {
     pub(crate) program: PathBuf,
     pub(crate) connections: u32,
-    /// Requests of a connection that are under way at once.
+    /// The requests of a connection that are open at the same time.
     pub(crate) streams: u32,
     pub(crate) seconds: u32,
     pub(crate) url: String,

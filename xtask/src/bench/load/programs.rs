@@ -88,7 +88,7 @@ impl Program {
         }
     }
 
-    /// The loop that costs what the kernel costs: each backend has its own.
+    /// Returns the bare loop, whose cost is that of the kernel: each backend has its own.
     pub(crate) fn bare(self) -> Self {
         match self {
             Self::PinionUring | Self::BareUring => Self::BareUring,
@@ -96,7 +96,7 @@ impl Program {
         }
     }
 
-    /// Whether it answers every request with the same bytes.
+    /// Returns whether it responds to every request with the same bytes.
     pub(crate) fn is_bare(self) -> bool {
         matches!(self, Self::BareEpoll | Self::BareUring)
     }
@@ -118,24 +118,24 @@ impl Program {
     }
 }
 
-/// One way to start a server.
+/// A way to start a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Setup {
     pub(crate) program: Program,
-    /// Whether it is the earlier program of Pinion.
+    /// It is the earlier program of Pinion.
     pub(crate) is_before: bool,
     pub(crate) content: Content,
     /// Threads; only Pinion is asked for more than one.
     pub(crate) workers: u32,
-    /// Whether a bare loop ends each connection after one answer.
+    /// A bare loop ends each connection after one response.
     pub(crate) closes: bool,
     /// The key of its certificate; without TLS when there is none.
     pub(crate) key: Option<Key>,
-    /// Whether it listens for HTTP/3, too, on the same port.
+    /// It listens for HTTP/3, too, on the same port.
     pub(crate) quic: bool,
 }
 
-/// What is served.
+/// The served content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Content {
     Small,
@@ -144,7 +144,7 @@ pub(crate) enum Content {
     Many,
     /// Pinion's yardstick with as much content as the small page has.
     Dummy,
-    /// The same without content.
+    /// The same response without content.
     DummyEmpty,
     /// A handler in Lua.
     Script,
@@ -166,14 +166,15 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// Installs what is missing, builds the release binary, the client of HTTP/3, the attackers
-    /// and the bare loops, makes the small site.
+    /// Installs the missing packages, builds the release binary, the client of HTTP/3, the
+    /// attackers and the bare loops, and makes the small site.
     pub(crate) fn set_up(before: Option<&Path>, rounds: Option<usize>) -> Result<Self> {
         debian::install(NEEDS)?;
         let state = workspace::target().join("bench");
         fs::create_dir_all(&state)?;
         let state = fs::canonicalize(state)?;
-        // One after the other: a dependency of several has the features of one.
+        // The packages are built one after the other: a dependency of several has the features of
+        // one.
         for package in ["pinion", "pinion-h3load", "pinion-tests"] {
             process::run(&mut process::cargo(&[
                 "build",
@@ -207,7 +208,8 @@ impl Workshop {
         Ok(shop)
     }
 
-    /// How often servers take turns where that is so many times unless something else is asked for.
+    /// Returns how many times servers take turns: `usual`, unless the command line sets another
+    /// number.
     pub(crate) fn turns(&self, usual: usize) -> usize {
         self.rounds.unwrap_or(usual)
     }
@@ -380,7 +382,7 @@ impl Workshop {
         Ok(())
     }
 
-    /// kawipiko's archive of the small site, if its archiver is there.
+    /// Makes kawipiko's archive of the small site, if its archiver is installed.
     fn kawipiko_archive(&self) -> Result<()> {
         let Some(archiver) = kawipiko("KAWIPIKO_ARCHIVER", "kawipiko-archiver") else {
             return Ok(());
@@ -393,13 +395,14 @@ impl Workshop {
     }
 }
 
-/// 80s is in no distribution and runs in the folder of its source: a variable says where it was
-/// built, with `JIT=true ./80s.sh`.
+/// Returns the folder of 80s, which is in no distribution and runs in the folder of its source: a
+/// variable has the folder in which it was built, with `JIT=true ./80s.sh`.
 fn eighties() -> Option<PathBuf> {
     std::env::var_os("EIGHTIES_FOLDER").map(PathBuf::from)
 }
 
-/// kawipiko is in no distribution: a variable or the search path says where it is.
+/// Returns the path of a program of kawipiko, which is in no distribution: a variable or the search
+/// path has it.
 fn kawipiko(variable: &str, program: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).or_else(|| process::find(program))
 }

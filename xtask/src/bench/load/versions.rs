@@ -33,7 +33,7 @@ impl Program {
 }
 
 impl Workshop {
-    /// Returns what it prints of its version, in one line; `None` if it is not installed.
+    /// Returns the version that it prints, in one line; `None` if it is not installed.
     fn version(&self, program: Program) -> Option<String> {
         let printed = version::printed(&self.find(program)?, program.version_flag()?)?;
         Some(version::summary(&printed).unwrap_or_else(|| "unknown".to_owned()))
@@ -52,8 +52,8 @@ impl Workshop {
         NAMED.iter().any(|program| program.peer().is_some() && self.labels.contains_key(program))
     }
 
-    /// Returns the name of a server in a table. Servers of other projects have their version in it,
-    /// so that two releases of one are told apart.
+    /// Returns the name of a server in a table. The name of a server of another project contains
+    /// its version, so that two releases are distinguishable.
     pub(crate) fn label(&self, program: Program) -> String {
         self.labels.get(&program).cloned().unwrap_or_else(|| program.name().to_owned())
     }

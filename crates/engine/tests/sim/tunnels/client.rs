@@ -15,7 +15,7 @@ pub(super) enum TunnelClient {
     Http3(Box<http3::Client>),
 }
 
-/// How a stream has ended.
+/// The end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Whole,
@@ -65,7 +65,7 @@ impl TunnelClient {
         }
     }
 
-    /// Sends bytes, as many as there is room for; `ends` counts for all of them.
+    /// Sends as many of the bytes as there is space for; `ends` applies after all of them.
     pub(super) fn data(&mut self, id: u64, bytes: &[u8], ends: bool) -> usize {
         match self {
             Self::Http2(_, client) => client.data(id as u32, bytes, ends),
@@ -122,7 +122,7 @@ impl TunnelClient {
         })
     }
 
-    /// Whether all is sent, and the server has said that it leaves.
+    /// Returns whether everything is sent, and the server has announced that it leaves.
     pub(super) fn has_sent_all(&self) -> bool {
         match self {
             Self::Http2(_, client) => client.out.is_empty(),
@@ -137,8 +137,8 @@ impl TunnelClient {
         }
     }
 
-    /// Sends and reads what can be, at most so many bytes at a time. Returns when it has something
-    /// to do again, in milliseconds.
+    /// Sends and reads as much as possible, at most `most_bytes` at a time. Returns the time of its
+    /// next action, in milliseconds.
     pub(super) fn act(&mut self, network: &Network, most_bytes: usize) -> Option<u64> {
         let now_ms = network.now().monotonic_ms;
         match self {

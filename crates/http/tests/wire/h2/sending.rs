@@ -1,4 +1,4 @@
-//! What is written.
+//! The frames that the machine writes.
 
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
@@ -26,7 +26,7 @@ fn a_whole_answer() {
     out.extend_from_slice(b"hello");
     assert!(session.data(1, 0, false, out));
     assert!(session.trailers(1, out, |block| block.extend_from_slice(b"\0\x01x\x01y")));
-    // Behind the end there is nothing.
+    // After the end of the stream nothing is written.
     assert!(!session.head(1, true, out, |_, _| panic!("written")));
     assert!(!session.data(1, 0, true, out));
     assert!(session.close(1, out).is_some());
@@ -60,8 +60,8 @@ fn a_long_head_is_cut() {
     }
 }
 
-/// RFC 7541 §4.2: an encoder says that it uses less when the client allows less, once, in front of
-/// the next block; RFC 9113 §4.3.1: after the settings are acknowledged.
+/// RFC 7541 §4.2: an encoder announces that it uses less when the client allows less, once, at the
+/// beginning of the next block; RFC 9113 §4.3.1: after the settings are acknowledged.
 #[test]
 fn a_smaller_table_is_acknowledged_in_the_next_block() {
     let mut peer = Peer::open();

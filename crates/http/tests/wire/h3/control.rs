@@ -12,7 +12,7 @@ const CREATION: &str = "fatal StreamCreationError";
 const ID: &str = "fatal IdError";
 const FRAME: &str = "fatal FrameError";
 
-/// What the machine sees on a control stream behind empty SETTINGS.
+/// Returns the events of the machine for a control stream with frames after empty SETTINGS.
 fn behind_settings(frames: &[&[u8]]) -> Vec<String> {
     Peer::new().control(&[&settings(&[]), &frames.concat()]).1
 }
@@ -43,7 +43,7 @@ fn settings_first() {
     assert_eq!(behind_settings(&[&settings(&[])]), [UNEXPECTED]);
 }
 
-/// RFC 9114 §7.2.4.1, §11.2.2: settings of HTTP/2, and any that came twice.
+/// RFC 9114 §7.2.4.1, §11.2.2: settings of HTTP/2, and any that came twice, are refused.
 #[test]
 fn settings_that_must_not_be() {
     for name in [0, 2, 3, 4, 5] {
@@ -69,7 +69,7 @@ fn frames_without_a_place() {
     }
 }
 
-/// RFC 9114 §9: what is unknown is passed over, whatever its length.
+/// RFC 9114 §9: unknown frames of any length are ignored.
 #[test]
 fn unknown_frames() {
     let long = frame(UNKNOWN, &[7; 5000]);
@@ -90,7 +90,8 @@ fn go_away() {
     assert_eq!(behind_settings(&[&go_away(3), &go_away(4)]), [ID]);
 }
 
-/// RFC 9114 §7.2.3, §7.2.7: there are no pushes to cancel, and their highest number only goes up.
+/// RFC 9114 §7.2.3, §7.2.7: there are no pushes to cancel, and the highest push number never
+/// decreases.
 #[test]
 fn pushes() {
     let most = |id| frame(MAX_PUSH_ID, &number(id));

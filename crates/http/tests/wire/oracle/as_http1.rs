@@ -1,5 +1,5 @@
-//! A plain reading of what fields that came compressed would be in a head of HTTP/1, whose limits
-//! are those of every protocol.
+//! A plain reader that computes how compressed fields would appear in a head of HTTP/1, whose
+//! limits are those of every protocol.
 
 use pinion_http::limits::{FIELDS_MAX, HEAD_MAX_BYTES, Limits};
 
@@ -51,8 +51,8 @@ pub(crate) fn within(fields: &[Pair], limits: &Limits) -> (Vec<Pair>, bool) {
     (taken, true)
 }
 
-/// White space at the ends of a value is against the rules, so it must stay at an end; and nothing
-/// is put behind a cookie for one that is empty.
+/// White space at the ends of a value is forbidden, so it must stay at an end; and nothing is
+/// appended to a cookie for an empty one.
 fn joins((name, before): &Pair, value: &[u8]) -> bool {
     let space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let spaces = [before.last(), value.first(), value.last()];

@@ -1,7 +1,7 @@
 //! HPACK against another implementation, block after block on one connection.
 //!
-//! The first byte of the data is the size of the table in units of 64 bytes; then come blocks, each
-//! behind a byte of its length.
+//! The first byte of the data is the size of the table in units of 64 bytes; blocks follow, each
+//! after a byte with its length.
 
 use loona_hpack::decoder::{Decoder as Other, DecoderError, IntegerDecodingError};
 use pinion_http::hpack::CompressionError;
@@ -23,7 +23,7 @@ pub(crate) fn check(data: &[u8]) {
     check_blocks(64 * usize::from(size), blocks);
 }
 
-/// The same with blocks of any length.
+/// Checks as [`check`] does, with blocks of any length.
 pub(crate) fn check_blocks<'b>(table_bytes: usize, blocks: impl IntoIterator<Item = &'b [u8]>) {
     let mut decoder = Decoder::new(table_bytes);
     let mut strict = Some(Decoder::new(table_bytes));
@@ -36,12 +36,12 @@ pub(crate) fn check_blocks<'b>(table_bytes: usize, blocks: impl IntoIterator<Ite
         let fit = decoder.decode(block, &mut section, &limits);
         let small = check_small(&mut strict, block, fit);
         let expected = match other.decode(block) {
-            // It wants a field behind a change of size; RFC 7541 §4.2 does not.
+            // The other decoder requires a field after a change of size; RFC 7541 §4.2 does not.
             Err(DecoderError::SizeUpdateAtEnd) if fit.is_ok() => Vec::new(),
             Err(DecoderError::IntegerDecodingError(IntegerDecodingError::TooManyOctets)) => return,
             expected => match (expected, fit) {
                 (Ok(expected), Ok(_)) => expected,
-                // It bears a change of size anywhere, and any amount of work.
+                // The other decoder accepts a change of size anywhere, and any amount of work.
                 (Ok(_), Err(CompressionError::TableSize)) => {
                     assert!(changes_size_late(block), "{block:02x?}");
                     return;
@@ -63,8 +63,8 @@ pub(crate) fn check_blocks<'b>(table_bytes: usize, blocks: impl IntoIterator<Ite
 
 const SMALL: Limits = Limits { fields: 3, head_bytes: 60, target_bytes: 30, body_bytes: 0 };
 
-/// Small limits change how much of a section is there, and nothing else. Nothing is given, and the
-/// decoder has gone, when that has made it too much work.
+/// Small limits change the available part of a section, and nothing else. If that makes too much
+/// work for the decoder, no section is returned and the decoder is removed.
 fn check_small(
     strict: &mut Option<Decoder>,
     block: &[u8],
@@ -85,7 +85,7 @@ fn decoded(section: &FieldSection) -> (Vec<Pair>, bool) {
     (pairs.collect(), section.fit() == Fit::Whole)
 }
 
-/// Whether a change of size stands behind a field, in a block that is otherwise well-formed.
+/// Returns whether a change of size follows a field, in a block that is otherwise well-formed.
 fn changes_size_late(block: &[u8]) -> bool {
     let mut at = 0;
     let mut seen = false;

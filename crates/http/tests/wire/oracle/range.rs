@@ -3,7 +3,7 @@
 use pinion_http::limits::RANGES_MAX;
 use pinion_http::range::{ByteRange, Ranges, parse};
 
-/// The first byte says how long the representation is, the rest is the value of the field.
+/// The first byte selects the length of the representation, and the rest is the value of the field.
 pub(crate) fn check(data: &[u8]) {
     let [length, value @ ..] = data else { return };
     let length = match length {
@@ -28,11 +28,11 @@ fn compare(found: &[ByteRange], wanted: &[(u64, u64)]) {
                 || other.last.checked_add(1).is_some_and(|next| next < range.first);
             assert!(apart, "{range:?} and {other:?} touch");
         }
-        // It begins and ends where a wanted one does, so nothing was made up.
+        // It begins and ends where a wanted range does, so nothing was invented.
         assert!(wanted.iter().any(|&(first, _)| first == range.first));
         assert!(wanted.iter().any(|&(_, last)| last == range.last));
     }
-    // Every wanted range lies in exactly one, and they come in the order they were asked for.
+    // Every wanted range is in exactly one of them, and they have the order of the request.
     let place = |&(first, last): &(u64, u64)| {
         found.iter().position(|range| range.first <= first && last <= range.last).expect("lost")
     };
@@ -62,7 +62,7 @@ fn compare(found: &[ByteRange], wanted: &[(u64, u64)]) {
 enum Reading {
     Ignore,
     Unsatisfiable,
-    /// Satisfiable ones, clamped, as they came.
+    /// The satisfiable ranges, clamped, in their order.
     Wanted(Vec<(u64, u64)>),
 }
 
@@ -77,7 +77,7 @@ fn read(value: &[u8], length: u64) -> Reading {
     if specs.is_empty() || specs.len() > RANGES_MAX {
         return Reading::Ignore;
     }
-    // An empty representation is sent as a whole, whatever is asked for.
+    // An empty representation is sent as a whole, for any requested range.
     if length == 0 {
         return Reading::Ignore;
     }
@@ -112,7 +112,7 @@ fn number(digits: &str) -> Option<Option<u128>> {
     match (digits.is_empty(), significant.len()) {
         (true, _) => Some(None),
         (false, 0) => Some(Some(0)),
-        // The room takes all numbers beyond 64 bits for the largest of them.
+        // The crate reads all numbers beyond 64 bits as the largest of them.
         (false, _) => {
             let value = significant.parse::<u128>().unwrap_or(u128::MAX);
             Some(Some(value.min(u128::from(u64::MAX))))

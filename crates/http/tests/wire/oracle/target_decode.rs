@@ -2,7 +2,7 @@
 
 use pinion_http::target::{PathError, decode_path};
 
-/// Compares, and checks what must hold of every decoded path.
+/// Compares the results, and checks the properties that hold for every decoded path.
 pub(crate) fn check(path: &[u8]) {
     let mut scratch = Vec::new();
     let found = decode_path(path, &mut scratch).map(<[u8]>::to_vec);
@@ -35,7 +35,7 @@ fn read(path: &[u8]) -> Result<Vec<u8>, PathError> {
             return Err(PathError::AboveRoot);
         }
         if segment == b"." || segment == b".." {
-            // As the last one it leaves the slash before it.
+            // If it is the last segment, the slash before it stays.
             if index == last {
                 kept.push(Vec::new());
             }

@@ -15,13 +15,13 @@ pub(super) const CONNECTIONS: u32 = 50;
 /// Keys that commands choose from.
 const KEYS: u32 = 100_000;
 
-/// What is asked for.
+/// A measured command.
 struct Case {
     name: &'static str,
     /// The words of redis-benchmark; a value of 16 bytes.
     words: &'static [&'static str],
-    /// How many are pipelined, how many are sent, and the CPU time over that of the better peer
-    /// that is the goal.
+    /// The number of pipelined commands, the number of sent commands, and the goal for the CPU time
+    /// relative to that of the better peer.
     loads: &'static [(u32, u32, f64)],
 }
 
@@ -106,7 +106,7 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     Ok((report, data.into()))
 }
 
-/// Stores what is read.
+/// Stores the values that the commands read.
 pub(super) fn fill(server: &Server) -> Result<()> {
     let mut commands = Vec::new();
     for number in 0..KEYS {
@@ -120,7 +120,8 @@ pub(super) fn fill(server: &Server) -> Result<()> {
     super::send(server.address(), &commands, KEYS as usize + 10)
 }
 
-/// Microseconds of CPU time of a command; `load` says how many are pipelined and how many are sent.
+/// Returns the CPU time of a command in microseconds; `load` has the numbers of pipelined and of
+/// sent commands.
 pub(super) fn cost(server: &Server, words: &[&str], load: (u32, u32)) -> Result<f64> {
     let before = server.cpu()?;
     redis_benchmark(server.address(), load, words)?;
@@ -128,7 +129,7 @@ pub(super) fn cost(server: &Server, words: &[&str], load: (u32, u32)) -> Result<
     Ok(used as f64 / 1e3 / f64::from(load.1))
 }
 
-/// Sends commands to an address; `load` says how many are pipelined and how many are sent.
+/// Sends commands to an address; `load` has the numbers of pipelined and of sent commands.
 pub(super) fn redis_benchmark(address: SocketAddr, load: (u32, u32), words: &[&str]) -> Result<()> {
     let [host, port] = [address.ip().to_string(), address.port().to_string()];
     benchmark(&["-h".to_owned(), host, "-p".to_owned(), port], load, words)
@@ -163,7 +164,7 @@ fn row(name: &str, costs: &[Vec<f64>]) -> Result<String> {
     Ok(row + "\n")
 }
 
-/// The cost of each of ours over that of the better peer of the same round.
+/// Returns the cost of each case of Pinion relative to that of the better peer of the same round.
 fn ratios(
     name: &str,
     servers: &[(StoreServer, Server)],
