@@ -1,4 +1,4 @@
-//! An archive of kawipiko as one of ours: sound, or not there.
+//! The import of a kawipiko archive: the resulting archive is correct, or there is none.
 #![no_main]
 
 #[path = "../../crates/build/tests/build/import_law.rs"]

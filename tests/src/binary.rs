@@ -15,7 +15,7 @@ const OVERRIDE: &str = "PINION_BINARY";
 /// older than a source file, it is built here, once, in the profile of the tests.
 ///
 /// # Panics
-/// When it cannot be built; the message says how to.
+/// Panics if it cannot be built; the message has the command.
 pub fn pinion() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| match std::env::var_os(OVERRIDE) {

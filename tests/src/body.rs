@@ -30,10 +30,10 @@ pub fn colliding_numbers() -> impl Iterator<Item = f64> {
     })
 }
 
-/// The content of an answer without its content coding.
+/// Returns the content of a response without its content coding.
 ///
 /// # Panics
-/// When it is not what `Content-Encoding` says.
+/// Panics if the content does not have the coding in `Content-Encoding`.
 #[track_caller]
 pub fn decoded(response: &Response) -> Vec<u8> {
     let body = &response.body;
@@ -51,7 +51,7 @@ pub fn decoded(response: &Response) -> Vec<u8> {
     }
 }
 
-/// One member, as RFC 1952 has it: its last four bytes are the length of the content.
+/// Decodes one member, as RFC 1952 defines it: its last four bytes are the length of the content.
 fn gunzip(body: &[u8]) -> Vec<u8> {
     let (_, length) = body.split_last_chunk::<4>().expect("a gzip member");
     let mut plain = vec![0; u32::from_le_bytes(*length) as usize];
@@ -74,7 +74,7 @@ pub struct Part {
 /// The parts of a `multipart/byteranges` body (RFC 2046 §5.1.1).
 ///
 /// # Panics
-/// When it is none.
+/// Panics if it is none.
 #[track_caller]
 pub fn parts(response: &Response) -> Vec<Part> {
     let content_type = response.field("Content-Type").expect("a media type");

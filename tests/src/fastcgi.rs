@@ -1,5 +1,5 @@
-//! An application behind FastCGI that does what a test wants with requests, down to the byte. The
-//! records are written and read here anew, by the specification of FastCGI 1.0.
+//! An application with FastCGI. A test controls each byte of its responses. The records are written
+//! and read here a second time, by the specification of FastCGI 1.0.
 
 use crate::PATIENCE;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub const STDERR: u8 = 7;
 /// A record of request 1 (§3.3).
 ///
 /// # Panics
-/// When the content is too long for a record.
+/// Panics if the content is too long for a record.
 pub fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(content.len()).expect("it fits").to_be_bytes();
     [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
@@ -58,7 +58,7 @@ pub struct FastCgiRequest {
     pub variables: BTreeMap<String, String>,
     /// The content.
     pub content: Vec<u8>,
-    /// Whether the connection stays open (`FCGI_KEEP_CONN`).
+    /// The connection stays open (`FCGI_KEEP_CONN`).
     pub keeps_connection: bool,
 }
 
@@ -92,7 +92,7 @@ impl FastCgiConnection {
     /// Reads the variables of a request, up to the empty record; `None` at the end.
     ///
     /// # Panics
-    /// When the records are not those of a request.
+    /// Panics if the records are not those of a request.
     pub fn head(&mut self) -> Option<FastCgiRequest> {
         let (kind, content) = self.record()?;
         assert_eq!((kind, content.get(..2)), (BEGIN_REQUEST, Some(&[0, 1][..])), "a responder");
@@ -164,11 +164,11 @@ pub struct Application {
 }
 
 impl Application {
-    /// Starts one whose connections are served by `serve`, each on a thread. A socket that is there
-    /// is replaced.
+    /// Starts an application whose connections are served by `serve`, each on a thread. An existing
+    /// socket is replaced.
     ///
     /// # Panics
-    /// When it cannot listen.
+    /// Panics if it cannot listen.
     pub fn start(
         socket: &Path,
         serve: impl Fn(&mut FastCgiConnection) + Send + Sync + 'static,

@@ -18,7 +18,7 @@ impl HeldPort {
     /// Takes one.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if there is none.
     #[track_caller]
     pub fn take() -> HeldPort {
         let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);

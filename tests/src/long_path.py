@@ -58,8 +58,8 @@ def up(control, name, address=None):
         for call, text in ((SIOCSIFADDR, address), (SIOCSIFNETMASK, MASK)):
             value = struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton(text))
             fcntl.ioctl(control, call, request(name, value))
-    # The queue between the kernel and this program holds 500 packets by default; a window that
-    # opens at once is longer, and its end would be lost.
+    # The queue between the kernel and this program has space for 500 packets by default; a window
+    # that opens in one step is longer, and its end would be lost.
     fcntl.ioctl(control, SIOCSIFTXQLEN, request(name, struct.pack("=i", QUEUE_MAX_PACKETS)))
     fcntl.ioctl(control, SIOCSIFFLAGS, request(name, struct.pack("=h", IFF_UP | IFF_RUNNING)))
 
@@ -83,7 +83,7 @@ def side(address):
             up(control, "path", address)
         socket.send_fds(theirs, [b"."], [tunnel])
         os.close(tunnel)
-        # It holds the namespace until the path ends.
+        # The process keeps the namespace until the path ends.
         theirs.recv(1)
         os._exit(0)
     theirs.close()

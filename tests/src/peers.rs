@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// A program that has to be installed.
 ///
 /// # Panics
-/// When it is not; the message says how to get it.
+/// Panics if it is missing; the message has the command that installs it.
 #[track_caller]
 pub fn program(name: &str, package: &str) -> Command {
     let search = std::env::var_os("PATH").unwrap_or_default();
@@ -25,7 +25,7 @@ pub fn program(name: &str, package: &str) -> Command {
 /// A program from the Python environment that the test command makes of `tests/requirements.txt`.
 ///
 /// # Panics
-/// When it is not there; the message says how to get it.
+/// Panics if it is missing; the message has the command that installs it.
 #[track_caller]
 pub fn python_program(name: &str) -> Command {
     below_target(&format!("python/bin/{name}"), "needs")
@@ -35,25 +35,26 @@ pub fn python_program(name: &str) -> Command {
 /// `tests/python_applications.txt`: a folder, or a file.
 ///
 /// # Panics
-/// When it is not there; the message says how to get it.
+/// Panics if it is missing; the message has the command that installs it.
 #[track_caller]
 pub fn python_package(name: &str) -> PathBuf {
     path_below_target(&format!("python-applications/{name}"), "needs")
 }
 
-/// The folder of the Node packages that the test command installs as `tests/package.json` says.
+/// Returns the folder of the Node packages that the test command installs from
+/// `tests/package.json`.
 ///
 /// # Panics
-/// When it is not there; the message says how to get it.
+/// Panics if it is missing; the message has the command that installs it.
 #[track_caller]
 pub fn node_packages() -> PathBuf {
     path_below_target("node/node_modules", "needs")
 }
 
-/// The folder of sources that the test command fetches as `tests/python_sources.txt` says.
+/// Returns the folder of sources that the test command fetches from `tests/python_sources.txt`.
 ///
 /// # Panics
-/// When it is not there; the message says how to get it.
+/// Panics if it is missing; the message has the command that installs it.
 #[track_caller]
 pub fn python_source(name: &str) -> PathBuf {
     path_below_target(&format!("python-sources/{name}"), "needs")
@@ -62,7 +63,7 @@ pub fn python_source(name: &str) -> PathBuf {
 /// The folder with Redis' own tests, which the test command takes from Debian's source package.
 ///
 /// # Panics
-/// When it is not there; the message says how to get it.
+/// Panics if they are missing; the message has the command that installs them.
 #[track_caller]
 pub fn redis_tests() -> PathBuf {
     path_below_target("redis-tests", "needs")
@@ -71,7 +72,7 @@ pub fn redis_tests() -> PathBuf {
 /// A program that the test command builds from `tests/go.mod`.
 ///
 /// # Panics
-/// When it is not there; the message says how to get it.
+/// Panics if it is missing; the message has the command that installs it.
 #[track_caller]
 pub fn go_program(name: &str) -> Command {
     below_target(&format!("go/bin/{name}"), "needs")
@@ -80,7 +81,7 @@ pub fn go_program(name: &str) -> Command {
 /// A program of ACME that `cargo xtask test --only recipes` builds from `tests/acme/go.mod`.
 ///
 /// # Panics
-/// When it is not there; the message says how to get it.
+/// Panics if it is missing; the message has the command that installs it.
 #[track_caller]
 pub fn acme_program(name: &str) -> Command {
     below_target(&format!("acme/bin/{name}"), "recipes")
@@ -90,7 +91,7 @@ pub fn acme_program(name: &str) -> Command {
 /// `cargo xtask test --only recipes` installs them.
 ///
 /// # Panics
-/// When it is not there; the message says how to get it.
+/// Panics if it is missing; the message has the command that installs it.
 #[track_caller]
 pub fn generator_program(path: &str) -> Command {
     below_target(&format!("fingerprints/{path}"), "recipes")
@@ -99,13 +100,14 @@ pub fn generator_program(path: &str) -> Command {
 /// A program that the test command installs from crates.io.
 ///
 /// # Panics
-/// When it is not there; the message says how to get it.
+/// Panics if it is missing; the message has the command that installs it.
 #[track_caller]
 pub fn crate_program(name: &str) -> Command {
     below_target(&format!("tools/bin/{name}"), "needs")
 }
 
-/// `step` is the one of the test command that brings it.
+/// Returns a command for a file below the target folder; `step` is the step of the test command
+/// that installs it.
 #[track_caller]
 fn below_target(path: &str, step: &str) -> Command {
     Command::new(path_below_target(path, step))
@@ -120,10 +122,10 @@ fn path_below_target(path: &str, step: &str) -> PathBuf {
     path
 }
 
-/// Runs a program to its end within [`PATIENCE`] and gives what it wrote.
+/// Runs a program to its end within [`PATIENCE`] and returns its output.
 ///
 /// # Panics
-/// When it cannot be started or does not end.
+/// Panics if it cannot be started or does not end.
 #[track_caller]
 pub fn output(command: &mut Command) -> Output {
     output_within(command, PATIENCE)
@@ -132,7 +134,7 @@ pub fn output(command: &mut Command) -> Output {
 /// Runs a program to its end within `patience`.
 ///
 /// # Panics
-/// When it cannot be started or does not end.
+/// Panics if it cannot be started or does not end.
 #[track_caller]
 pub fn output_within(command: &mut Command, patience: Duration) -> Output {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -156,7 +158,7 @@ pub fn output_within(command: &mut Command, patience: Duration) -> Output {
 /// which takes a minute beside other tests.
 ///
 /// # Panics
-/// When it cannot be compiled.
+/// Panics if it cannot be compiled.
 #[track_caller]
 pub fn build_go(folder: &Path, source: &str, program_name: &str) {
     let mut compiler = program("go", "golang-go");
@@ -165,10 +167,10 @@ pub fn build_go(folder: &Path, source: &str, program_name: &str) {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 }
 
-/// Runs a program that must succeed, and gives what it wrote to stdout.
+/// Runs a program that must succeed, and returns its standard output.
 ///
 /// # Panics
-/// When it fails; with what it wrote.
+/// Panics if it fails; the message has its output.
 #[track_caller]
 pub fn stdout(command: &mut Command) -> Vec<u8> {
     let output = output(command);

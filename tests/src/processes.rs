@@ -25,7 +25,7 @@ pub fn cpu_ticks(process: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("its state");
     let (_, fields) = stat.rsplit_once(") ").expect("a name");
     let fields: Vec<&str> = fields.split(' ').collect();
-    // User and system time are the fields 14 and 15 of the line, which is cut behind the second.
+    // User and system time are the fields 14 and 15 of the line, which is cut after the second one.
     fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
 }
 

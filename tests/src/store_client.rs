@@ -22,7 +22,7 @@ impl StoreClient {
     /// Connects to a store at a port of this machine.
     ///
     /// # Panics
-    /// If it does not accept.
+    /// Panics if the store does not accept it.
     #[track_caller]
     pub fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the store accepts");
@@ -34,7 +34,7 @@ impl StoreClient {
     /// Sends commands, one in each line.
     ///
     /// # Panics
-    /// If the connection was closed.
+    /// Panics if the connection was closed.
     #[track_caller]
     pub fn send(&mut self, commands: &str) {
         let commands = format!("{commands}\n").replace('\n', "\r\n");
@@ -49,7 +49,7 @@ impl StoreClient {
     /// Reads a line of a reply.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if there is none.
     #[track_caller]
     pub fn line(&mut self) -> String {
         let mut line = String::new();
@@ -67,7 +67,7 @@ impl StoreClient {
     /// Reads an array of strings. Returns how many there are.
     ///
     /// # Panics
-    /// If the reply is none.
+    /// Panics if the reply is no array.
     #[track_caller]
     pub fn array(&mut self) -> usize {
         let head = self.line();
@@ -88,7 +88,7 @@ impl StoreClient {
     /// Fills the hash `large` with [`FIELDS`] fields.
     ///
     /// # Panics
-    /// If there are some already.
+    /// Panics if there are some already.
     #[track_caller]
     pub fn fill(&mut self) {
         for from in (0..FIELDS).step_by(FIELDS_AT_ONCE) {

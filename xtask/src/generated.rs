@@ -1,5 +1,5 @@
-//! `cargo xtask gen`: writes the generated files of the tree anew; `gen --check` fails if one of
-//! them is not what its generator makes of its sources.
+//! `cargo xtask gen`: writes the generated files of the tree again; `gen --check` fails if one of
+//! them differs from the output of its generator.
 
 use crate::{nextest, process, sbom, workspace};
 use anyhow::{Context, Result, bail, ensure};

@@ -57,7 +57,7 @@ const DEBIAN: &[Need] = &[
     Need { package: "zsh", proof: Proof::Program("zsh") },
 ];
 
-/// Installs what is missing and prints how long each part took.
+/// Installs the missing programs and packages, and prints the duration of each part.
 pub(crate) fn run() -> Result<()> {
     let mut times = Times::default();
     times.measure("packages", packages)?;

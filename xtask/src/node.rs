@@ -1,7 +1,7 @@
 //! Packages of the Node world that the tests run, in a folder of their own below `target/`.
 //!
-//! `tests/package.json` and its lock name every package with its version. The folder is made anew
-//! when the lock differs from the copy that lies in it since it was made.
+//! `tests/package.json` and its lock name every package with its version. The folder is made again
+//! when the lock differs from the copy in it.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Sees to it that the packages are there.
+/// Installs the missing packages.
 pub(crate) fn install() -> Result<()> {
     install_to(&workspace::root().join("tests"), &workspace::target().join("node"))
 }

@@ -14,7 +14,7 @@ const VERSION: &str = "7.0.15";
 /// The key of Debian's archives, in the package `debian-archive-keyring`.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Sees to it that the tests are there.
+/// Installs the tests if they are missing.
 pub(crate) fn install() -> Result<()> {
     // apt takes no relative path.
     let folder = std::path::absolute(workspace::target().join("redis-tests"))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask sbom`: the list of what the program is made of, for `pinion version --sbom`.
+//! `cargo xtask sbom`: the list of the components of the program, for `pinion version --sbom`.
 //!
 //! The list is part of the source tree and of the program, so that a build needs nothing but
 //! itself. A test here fails when `Cargo.lock` has changed and the list has not.
@@ -28,7 +28,7 @@ pub(crate) fn check() -> Result<()> {
 /// The list, relative to the root.
 pub(crate) const FILE: &str = "crates/pinion/src/verbs/version/pinion.cdx.json";
 
-/// Where the list is.
+/// Returns the path of the list.
 pub(crate) fn path() -> PathBuf {
     workspace::root().join(FILE)
 }
@@ -39,8 +39,8 @@ fn text() -> Result<String> {
     Ok(text)
 }
 
-/// A CycloneDX 1.6 document. It has neither a time nor a number of its own: the same lock file
-/// gives the same bytes.
+/// Returns a CycloneDX 1.6 document. It has neither a time nor a number of its own: the same lock
+/// file results in the same bytes.
 fn document(program: &Program) -> Result<Value> {
     let mut components: Vec<Value> =
         program.components.iter().map(|(key, component)| described(key, component)).collect();

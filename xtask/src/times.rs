@@ -1,4 +1,4 @@
-//! How long the steps of a chore took.
+//! The durations of the steps of a command.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ impl Times {
         self.steps.last().map_or(0.0, |(_, seconds)| *seconds)
     }
 
-    /// One line for each step, and one for the sum.
+    /// Returns one line for each step, and one for the sum.
     pub(crate) fn table(&self) -> String {
         let mut table = String::new();
         let total = ("total", self.steps.iter().map(|(_, seconds)| seconds).sum::<f64>());

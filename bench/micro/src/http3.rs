@@ -39,7 +39,7 @@ impl Http3 {
     }
 }
 
-/// As the engine takes it up, in a function of its own.
+/// Reads an event as the engine does, in a separate function.
 #[inline(never)]
 fn happened(event: &RequestStreamEvent<'_>) -> u64 {
     match black_box(event) {

@@ -11,7 +11,7 @@ use pinion_store::settings::Settings;
 use pinion_store::store::Store;
 
 const KEYS: u64 = 100_000;
-/// Commands that come at once.
+/// The number of commands that arrive together.
 const PIPELINED: usize = 64;
 /// Different batches, so that all keys are used: the processor does not learn them by heart.
 const BATCHES: usize = 2048;
@@ -30,7 +30,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("store-zrange", "ZRANGE sorted 0 9"),
 ];
 
-/// A client of a store that has keys, and what it sends.
+/// A client of a store that has keys, and the commands that it sends.
 pub(crate) struct StoreClient {
     store: Store,
     client: Client,

@@ -18,7 +18,7 @@ use std::future::poll_fn;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-/// How much the server may send on a connection before it hears more.
+/// The bytes that the server may send on a connection before it gets more of the window.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// H3_REQUEST_CANCELLED (RFC 9114 §8.1).
@@ -33,7 +33,7 @@ pub enum TunnelClient {
     Http3(Box<Http3>),
 }
 
-/// The response to an extended CONNECT, and the stream behind it.
+/// The response to an extended CONNECT, and the stream after it.
 #[derive(Debug)]
 pub struct Tunnel {
     /// The status.
@@ -60,7 +60,7 @@ pub enum Sender {
 pub enum Receiver {
     /// HTTP/2.
     Http2(RecvStream),
-    /// HTTP/3, and what came of a frame that is not whole.
+    /// HTTP/3, and the received bytes of an incomplete frame.
     Http3(quinn::RecvStream, Vec<u8>),
 }
 
@@ -68,7 +68,8 @@ pub enum Receiver {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reset(pub u64);
 
-/// How a server resets a tunnel: CANCEL, or H3_REQUEST_CANCELLED (RFC 8441 §5, RFC 9220 §3).
+/// Returns the reset by which a server ends a tunnel: CANCEL, or H3_REQUEST_CANCELLED (RFC 8441 §5,
+/// RFC 9220 §3).
 pub fn cancelled(protocol: Protocol) -> Reset {
     match protocol {
         Protocol::Http3 => Reset(H3_REQUEST_CANCELLED.into()),
@@ -84,11 +85,11 @@ impl From<h2::Error> for Reset {
 }
 
 impl TunnelClient {
-    /// Connects in the way the server speaks. A stream that is not read takes little of what the
-    /// connection has room for.
+    /// Connects over the protocol of the server. A stream that is not read takes a small part of
+    /// the window of the connection.
     ///
     /// # Panics
-    /// When that fails.
+    /// Panics if that fails.
     pub fn open(server: &Server, runtime: &Runtime) -> TunnelClient {
         if server.protocol() == Protocol::Http3 {
             let http3 = Http3::try_open(server.peer()).expect("a connection");
@@ -106,11 +107,12 @@ impl TunnelClient {
         TunnelClient::Http2(requests, server.protocol().scheme())
     }
 
-    /// Whether the server says that it takes an extended CONNECT, once it has said its settings.
+    /// Returns whether the server announces that it accepts an extended CONNECT, once it has sent
+    /// its settings.
     pub async fn is_announced(&mut self) -> bool {
         match self {
             TunnelClient::Http2(requests, _) => {
-                // The settings of the server are there with its first response.
+                // The settings of the server have arrived with its first response.
                 let head = Request::get("http://localhost/").body(()).expect("right");
                 let (response, _) = requests.send_request(head, true).expect("a stream");
                 response.await.expect("a response");
@@ -136,7 +138,7 @@ impl TunnelClient {
     /// The content of the response to GET.
     ///
     /// # Panics
-    /// When its status is not 200.
+    /// Panics if its status is not 200.
     pub async fn get(&mut self, path: &str) -> Vec<u8> {
         let whole = async {
             let mut response = self.exchange("GET", None, path, &[]).await?;
@@ -281,13 +283,13 @@ impl Receiver {
         Ok(all)
     }
 
-    /// Receives until so many bytes are there.
+    /// Receives until there are this many bytes.
     ///
     /// # Errors
     /// The server has reset the stream.
     ///
     /// # Panics
-    /// When the stream ends before.
+    /// Panics if the stream ends before.
     pub async fn take(&mut self, bytes: usize) -> Result<Vec<u8>, Reset> {
         let mut all = Vec::new();
         while all.len() < bytes {

@@ -1,4 +1,4 @@
-//! The applications of docs/recipes/applications.md, behind one site as the page has it.
+//! The applications of docs/recipes/applications.md, with one site in front of them as on the page.
 
 use crate::lua_fetch::Running;
 use pinion_tests::binary::source_root;
@@ -74,7 +74,7 @@ fn applications_in_node_and_python_respond() {
     server.stop();
 }
 
-/// It is compiled first: feature `long`.
+/// The application is compiled first: feature `long`.
 #[cfg(feature = "long")]
 #[test]
 fn an_application_in_go_responds() {

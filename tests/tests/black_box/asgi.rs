@@ -238,7 +238,8 @@ fn content_is_streamed_both_ways() {
         assert_eq!(response.body.len(), some.len());
         assert!(response.body == some);
     });
-    // Over HTTP/1 content may have no length; the first piece comes back before the last is sent.
+    // Over HTTP/1 content may have no length; the first piece is returned before the last one is
+    // sent.
     let server = start(&folder, Io::BOTH[0], &mount(&folder, ""));
     let request = Request::new("POST", "/run/sums").chunked(&content, 10_000);
     let expected = format!("{} {}", content.len(), sum(&content));
@@ -301,7 +302,7 @@ fn an_application_hears_that_its_client_has_left() {
     });
 }
 
-/// The time counts from the last piece of content, and the log says where the application waits.
+/// The time counts from the last piece of content, and the log shows where the application waits.
 #[test]
 fn a_request_over_its_time_shows_its_stack() {
     let folder = application("asgi-hangs");
@@ -316,13 +317,13 @@ fn a_request_over_its_time_shows_its_stack() {
         }
         server.wait_for_line(0, |line| line.contains("/run/hangs: the request is over its time"));
         server.wait_for_line(0, |line| line.contains("in hangs"));
-        // The application goes on until it has ended, and only then does its process.
+        // The application continues until it has ended, and only then its process ends.
         assert_eq!(server.get("/run/release").status, 200);
         server.stop();
     }
 }
 
-/// The log says where the event loop is, because it answers nothing.
+/// The log shows the position of the event loop, because the event loop does not respond.
 #[test]
 fn a_request_that_blocks_the_event_loop_shows_where_it_is() {
     let folder = application("asgi-blocks");
@@ -345,7 +346,7 @@ fn a_request_that_blocks_the_event_loop_shows_where_it_is() {
     }
 }
 
-/// One process has them all, and responds to others meanwhile.
+/// One process serves all streams, and responds to other requests meanwhile.
 #[test]
 fn many_streams_hold_nothing_up() {
     const STREAMS: usize = 200;
@@ -383,7 +384,7 @@ fn read_until(connection: &Connection, received: &mut Vec<u8>, part: &[u8]) {
     }
 }
 
-/// A reload takes another application while a stream of the old one goes on.
+/// A reload switches to another application while a stream of the old one continues.
 #[test]
 fn streams_outlive_a_reload() {
     let folder = application("asgi-reload");

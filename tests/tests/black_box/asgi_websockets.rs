@@ -290,7 +290,7 @@ fn handshakes_are_checked() {
     ] {
         assert!(head.contains(line), "{line} in {head}");
     }
-    // What is no WebSocket is a request as any other.
+    // A request that is not for a WebSocket is an ordinary request.
     assert_eq!(server.get("/chat/some").text(), "some");
     server.stop();
 }
@@ -396,7 +396,7 @@ fn an_application_is_held_back() {
     }
 }
 
-/// A server that stops says so, and the application hears it.
+/// A server that stops announces it, and the application gets the message.
 #[test]
 fn a_server_that_stops_closes() {
     let folder = application("asgi-websocket-stop");

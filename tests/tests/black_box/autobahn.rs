@@ -17,12 +17,12 @@ const ALL_GROUPS: &str = "1,2,3,4,5,6,7,9,10,12,13";
 
 const GROUPS: &str = if cfg!(feature = "long") { ALL_GROUPS } else { SHORT_GROUPS };
 const CASES: usize = if cfg!(feature = "long") { 517 } else { 247 };
-/// Not a statement about speed: the end of a wait for a client that does not end.
+/// This is not a statement about speed: it ends the wait for a client that does not end.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(feature = "long") { 3000 } else { 240 });
 
-/// How a case may end, and how its connection may. A connection that fails before an earlier
-/// message has come back is not strict: the server does not wait for the application then. What
-/// is left to the server is informational.
+/// The allowed outcomes of a case and of its connection. A connection that fails before an earlier
+/// message was returned is not strict: the server does not wait for the application then. A case
+/// that the protocol leaves to the server is informational.
 const PASSED: [&str; 3] = ["OK|OK", "NON-STRICT|OK", "INFORMATIONAL|INFORMATIONAL"];
 
 /// Numbers of cases that fail, each with the reason.

@@ -1,5 +1,5 @@
-//! Several servers behind one mount: how requests are distributed, and what becomes of them when
-//! servers fail, are killed and come back. Requests are counted and never timed.
+//! Several servers of one mount: the distribution of requests, and their outcome when servers fail,
+//! are killed and return. Requests are counted and never timed.
 
 use crate::mounts::{named, reload, site, start};
 use pinion_tests::matrix::Io;
@@ -34,7 +34,7 @@ fn responder(server: &Server, request: &Request) -> String {
 #[test]
 fn requests_go_to_the_server_with_the_fewest() {
     let folder = site("balance-load");
-    // One holds its first request until the test ends.
+    // One server keeps its first request open until the test ends.
     let is_held = Arc::new(AtomicBool::new(true));
     let holder = {
         let is_held = is_held.clone();
@@ -123,7 +123,7 @@ fn a_header_chooses_the_server() {
     server.stop();
 }
 
-/// A request whose connection fails goes to another server, with its content.
+/// A request whose connection fails is sent to another server, with its content.
 #[test]
 fn a_server_that_is_down_loses_no_request() {
     let folder = site("balance-down");
@@ -147,8 +147,8 @@ fn a_server_that_is_down_loses_no_request() {
     }
 }
 
-/// Servers that fail must not have every request tried at all of them. Each that a request was sent
-/// to is out, and the log says so.
+/// When servers fail, a request must not be tried on all of them. Each server that a request was
+/// sent to is out, and the log reports it.
 #[test]
 fn a_request_is_sent_to_so_many_servers_at_most() {
     let folder = site("balance-attempts");
@@ -171,7 +171,8 @@ fn silent() -> (TcpListener, Vec<TcpStream>) {
     rustix::net::listen(&listener, 0).expect("a short queue");
     let address = listener.local_addr().expect("an address");
     let (mut held, mut waited) = (Vec::new(), 0);
-    // One that waits may be chance on a busy machine, and is no sign of a full queue.
+    // A single connection that waits may be chance on a busy machine, and is no sign of a full
+    // queue.
     while waited < 3 {
         match TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
             Ok(stream) => {
@@ -207,8 +208,8 @@ fn a_request_does_not_look_for_a_server_for_ever() {
     }
 }
 
-/// A server that has seen a request may have carried it out. That is so when the time to reach one
-/// is over, too, and the response must not say that none was reached.
+/// A server that has received a request may have executed it. That is true as well when the time to
+/// reach a server has ended, and the response must not claim that no server was reached.
 #[test]
 fn a_request_that_a_server_has_seen_is_not_too_late() {
     let folder = site("balance-late");
@@ -251,7 +252,7 @@ fn when_all_servers_are_out_all_are_tried() {
     assert_eq!(lines.iter().filter(|line| line.contains(&back)).count(), 1, "{lines:#?}");
 }
 
-/// What was sent is not sent again, unless it is safe and the budget allows it.
+/// A sent request is not sent again, unless it is safe and the budget allows it.
 #[test]
 fn only_safe_requests_go_to_another_server_when_one_has_seen_them() {
     let folder = site("balance-sent");
@@ -335,7 +336,7 @@ fn servers_that_are_killed_and_restarted_lose_no_request() {
                 one.kill();
                 wait_for_requests(400);
                 one.restart();
-                // It is used again before the next one is killed.
+                // The server is used again before the next one is killed.
                 let before = one.heads().len();
                 wait_for("requests at a server that is back", || {
                     (one.heads().len() > before).then_some(())
@@ -351,7 +352,7 @@ fn servers_that_are_killed_and_restarted_lose_no_request() {
     }
 }
 
-/// A server whose health is checked: it says whether it is well.
+/// Starts a server whose health is checked: `is_well` selects its response.
 fn patient(name: &'static str, is_well: &Arc<AtomicBool>) -> Upstream {
     let is_well = is_well.clone();
     Upstream::start(move |connection| {
@@ -400,7 +401,7 @@ fn health_checks_take_a_server_out_and_bring_it_back() {
         for told in [&down, &up] {
             assert_eq!(lines.iter().filter(|line| line.contains(told)).count(), 1, "{lines:#?}");
         }
-        // One worker asks for all.
+        // One worker makes the checks for all.
         let head =
             a.heads().into_iter().find(|head| head.starts_with("GET /health ")).expect("one");
         assert!(head.contains("User-Agent: Pinion/"), "{head}");
@@ -423,7 +424,7 @@ fn health_checks_find_a_server_that_was_killed() {
     server.stop();
 }
 
-/// A reload brings checks, and ends those of servers that are gone.
+/// A reload adds checks, and ends those of removed servers.
 #[test]
 fn health_checks_come_and_go_with_a_reload() {
     let folder = site("health-reload");
@@ -441,7 +442,7 @@ fn health_checks_come_and_go_with_a_reload() {
     wait_for("a check of the other server", || (b.notes() > 0).then_some(()));
     let (seen_a, seen_b) = (a.notes(), b.notes());
     wait_for("more checks", || (b.notes() > seen_b + 1).then_some(()));
-    // One may have been on its way.
+    // One check may have been on its way.
     assert!(a.notes() <= seen_a + 1, "{} after {seen_a}", a.notes());
     server.stop();
 }

@@ -34,9 +34,9 @@ impl Drop for Running {
 struct Authority {
     _names: Running,
     _authority: Running,
-    /// Where certbot finds it.
+    /// The URL under which certbot finds it.
     directory: String,
-    /// Where its root certificate is.
+    /// The URL of its root certificate.
     management: String,
     /// The certificate of its own HTTPS.
     own: Pair,
@@ -117,7 +117,7 @@ fn commands_of(page: &str, begin: &str) -> Vec<String> {
 /// The folder that certbot keeps everything in, in the place of /etc/letsencrypt.
 const LETSENCRYPT: &str = "letsencrypt";
 
-/// What the document has in the folders of the system is below a folder of the test.
+/// The files that the document has in the folders of the system are below a folder of the test.
 struct Reader {
     files: Folder,
     page: String,
@@ -180,7 +180,7 @@ impl Reader {
     }
 }
 
-/// What runs here is all that documents have certbot do.
+/// The commands of certbot in documents are exactly the ones that run here.
 #[test]
 fn the_recipe_has_the_same_commands() {
     let recipe = source_root().join("docs/recipes/lets-encrypt.md");
@@ -226,7 +226,7 @@ fn the_first_certificate_is_ordered_and_renewed_as_the_document_says() {
     server.stop();
 }
 
-/// Renews the certificate while requests go on, none of which fails; the authority asks at the
+/// Renews the certificate during requests, none of which fails; the authority connects to the
 /// listener that redirects.
 fn renews(reader: &Reader, server: &Server, authority: &Authority) {
     let root = reader.files.join("root.pem");

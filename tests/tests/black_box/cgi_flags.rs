@@ -9,7 +9,7 @@ use rustix::process::geteuid;
 use std::fs;
 use std::path::Path;
 
-/// Says as whom it runs, where, and by which path.
+/// The script prints its user, its folder and its path.
 const WHO: &str = "echo Content-Type: text/plain; echo; id -u; pwd; echo $SCRIPT_NAME; cat\n";
 
 /// A folder with a site and a script.

@@ -9,13 +9,13 @@ use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 
-/// Protocols whose connections carry many requests at once.
+/// The protocols whose connections carry many requests at the same time.
 const MULTIPLEXED: &[Protocol] = &[Protocol::Http2, Protocol::Http2Clear, Protocol::Http3];
 
 /// The limit (`OPEN_HEADS_MAX_BYTES`).
 const OPEN_HEADS_MAX_BYTES: usize = 256 << 10;
-/// One field of a head, which has less than 500 bytes beside it: so many heads are within the
-/// limit, and another one is not.
+/// The bytes of one field of a head, which has less than 500 bytes in addition: this number of
+/// heads is within the limit, and another one is not.
 const FIELD_BYTES: usize = 15_872;
 const KEPT: usize = OPEN_HEADS_MAX_BYTES / FIELD_BYTES;
 
@@ -77,7 +77,7 @@ fn heads_that_handlers_keep_have_a_limit_together() {
         for request in kept {
             assert_eq!(client.finish(request, b"").text(), FIELD_BYTES.to_string());
         }
-        // What has ended does not count any more.
+        // Ended requests do not count any more.
         assert_eq!(client.exchange(&large("/wait")).text(), FIELD_BYTES.to_string());
     });
 }

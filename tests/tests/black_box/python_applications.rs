@@ -107,7 +107,7 @@ def fails():
     server.stop();
 }
 
-/// Each of two mounts has an application, and neither says whether it is WSGI or ASGI.
+/// Each of two mounts has an application, and neither sets whether it is WSGI or ASGI.
 #[test]
 fn a_mount_asks_its_application_for_the_interface() {
     let folder = folder_with("python-interfaces", &[]);
@@ -386,7 +386,8 @@ fn a_django_project_is_served_by_its_folder() {
     server.stop();
 }
 
-/// An application that is embedded in pages of other hosts has no folder that could say so.
+/// An application that is embedded in pages of other hosts has no folder with rules, so a flag
+/// leaves the security headers out.
 #[test]
 fn security_headers_are_left_out_without_a_folder() {
     let folder = folder_with("python-security", &["bottle.py"]);
@@ -418,7 +419,8 @@ fn a_folder_of_code_is_not_published() {
     assert!(ended.stderr.contains("its source would be published"), "{}", ended.stderr);
 }
 
-/// Returns the status of a response of an application, which does not obey the laws of ours.
+/// Returns the status of a response of an application, which does not keep Pinion's rules for
+/// responses.
 fn status(server: &Server, target: &str) -> String {
     let mut curl = server.curl();
     curl.args(["-s", "-o", "/dev/null", "-w", "%{http_code}"]).arg(server.url(target));

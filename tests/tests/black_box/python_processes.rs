@@ -1,5 +1,5 @@
-//! How processes of Python applications start and are replaced: an application that cannot be
-//! loaded, reloads under load, streams that go on meanwhile.
+//! The start and the replacement of processes of Python applications: an application that cannot be
+//! loaded, reloads under load, streams that continue meanwhile.
 
 use crate::mounts::site;
 use pinion_tests::folder::Folder;
@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-/// However a test ends, its clients must not go on for ever.
+/// At any end of a test, its clients must not continue for ever.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -48,7 +48,7 @@ fn application(name: &str, source: &str, keys: &str) -> Folder {
     folder
 }
 
-/// An application that responds with a version, and whose stream lasts until a file is there.
+/// Returns an application that responds with a version, and whose stream lasts until a file exists.
 fn version(version: u32, folder: &Folder) -> String {
     let file = folder.join("end");
     format!(
@@ -251,7 +251,7 @@ fn a_process_is_replaced_after_its_lifetime() {
     server.stop();
 }
 
-/// With `--dev`, changed code is loaded by itself, also after code that cannot be loaded.
+/// With `--dev`, changed code is loaded automatically, also after code that cannot be loaded.
 #[test]
 fn changed_code_is_loaded_in_development() {
     let folder = application("python-dev", "import pinion_has_no_such_module\n", "dev = true\n");
@@ -376,7 +376,7 @@ def app(environ, start_response):
     return [b'%d' % os.getpid()]
 ";
 
-/// How many of the ticks that both processes get are those of another one beside the application.
+/// Returns the share of another process in the ticks that it and the application get.
 fn share_of_the_other(keys: &str) -> (f64, String) {
     let folder = application("python-nice", SPINS, keys);
     let status = fs::read_to_string("/proc/self/status").expect("the status of this process");

@@ -1,7 +1,7 @@
 //! Python applications under steady load while their processes are killed, crash, exit, lose memory
 //! and are replaced: only requests of a process that ends fail, no response looks complete that is
-//! not, and nothing is left behind. With `cargo xtask test --long` hundreds of processes end, or as
-//! many as the variable `PINION_PYTHON_KILLS` says. They are counted and never timed.
+//! not, and nothing is left behind. With `cargo xtask test --long` hundreds of processes end, or
+//! the number in the variable `PINION_PYTHON_KILLS`. They are counted and never timed.
 
 use crate::lua_program_faults::spawner;
 use crate::mounts::site;
@@ -26,13 +26,13 @@ const LEAKS: usize = if cfg!(feature = "long") { 20_000 } else { 300 };
 const FIRST_REQUESTS: usize = if cfg!(feature = "long") { 20_000 } else { 600 };
 /// Processes of an application.
 const PROCESSES: usize = 3;
-/// Workers of the server. Each has a connection to each process, once it has used that.
+/// The workers of the server. Each has a connection to each process that it has used.
 const WORKERS: usize = 2;
 /// Clients, each with one request at a time.
 const CLIENTS: usize = 6;
 /// Requests from one end of a process to the next.
 const REQUESTS_BETWEEN: usize = 60;
-/// Memory that a process of the server may have more behind the load than before it, in bytes.
+/// The memory that a process of the server may use after the load beyond that before it, in bytes.
 const MORE_MEMORY_BYTES: u64 = 4 << 20;
 /// The content of a stream, in bytes.
 const STREAM_BYTES: usize = 200_000;
@@ -131,7 +131,7 @@ fn processes(folder: &Folder) -> Vec<u32> {
     processes_with(folder.join("app").to_str().expect("a path"))
 }
 
-/// What a server holds.
+/// The resources of a server.
 #[derive(Debug)]
 struct Held {
     files: usize,
@@ -139,7 +139,7 @@ struct Held {
 }
 
 impl Held {
-    /// Waits until a server with all processes holds no more files than `files_max`, and looks.
+    /// Waits until a server with all processes has at most `files_max` open files, and counts.
     fn by(server: &Server, folder: &Folder, files_max: usize) -> Self {
         let is_quiet =
             || processes(folder).len() == PROCESSES && server.open_files().len() <= files_max;
@@ -202,7 +202,7 @@ fn under_load(server: &Server, work: impl FnOnce(&AtomicUsize)) -> Vec<usize> {
     })
 }
 
-/// Ends a process by force in one of four ways, and waits until another one is there.
+/// Ends a process by force in one of four ways, and waits until another one is running.
 fn end_process(server: &Server, folder: &Folder, number: usize) {
     let before = wait_for("all processes", || {
         let processes = processes(folder);
@@ -223,7 +223,7 @@ fn end_process(server: &Server, folder: &Folder, number: usize) {
         kind => {
             let victim = before[number % PROCESSES];
             let signal = if kind == 2 { Signal::KILL } else { Signal::SEGV };
-            // It may have been replaced right now.
+            // The process may have been replaced just now.
             let pid = Pid::from_raw(victim.cast_signed()).expect("a process");
             let _ended_meanwhile = kill_process(pid, signal);
         }
@@ -284,7 +284,7 @@ fn processes_that_end_take_their_own_requests_alone() {
     }
 }
 
-/// Each request loses a megabyte, and a process has room for a few dozens: none fails.
+/// Each request loses a megabyte, and a process has memory for a few dozens: none fails.
 #[test]
 fn an_application_that_leaks_is_replaced_without_a_failed_request() {
     let folder = application("python-leaks");

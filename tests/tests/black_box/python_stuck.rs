@@ -59,7 +59,7 @@ fn a_process_whose_threads_all_hang_is_replaced() {
         let server = serve(&folder, io, "wsgi", "python-threads = 2\n");
         let pid = server.get("/run/").text().to_owned();
         assert_eq!(server.get("/run/hangs").status, 504);
-        // The other thread goes on.
+        // The other thread continues.
         assert_eq!(server.get("/run/").text(), pid);
         assert_eq!(server.get("/run/hangs").status, 504);
         server.wait_for_line(0, is_replaced);

@@ -87,7 +87,7 @@ fn handlers_get_a_query_with_its_content() {
     });
 }
 
-/// RFC 10008 §2: a server must refuse a QUERY that does not say what its content is.
+/// RFC 10008 §2: a server must refuse a QUERY without the media type of its content.
 #[test]
 fn a_query_without_a_media_type_reaches_no_handler() {
     in_every_way(SCRIPT, |server| {
@@ -331,8 +331,8 @@ fn scripts_and_python_applications_get_a_query_with_its_content() {
     }
 }
 
-/// A response that a browser may keep for a GET says nothing about a QUERY for the same path, and
-/// a handler that keeps results has them by the content.
+/// A response that a browser may store for a GET is not one for a QUERY with the same path, and a
+/// handler that stores results uses the content as their key.
 #[test]
 fn a_get_and_a_query_have_different_responses() {
     const KEPT: &str = "

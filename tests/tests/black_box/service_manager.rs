@@ -1,5 +1,5 @@
-//! What a server reports to the service manager that has started it, as systemd's `Type=notify` and
-//! `WatchdogSec=` ask for.
+//! The reports of a server to the service manager that has started it, for systemd's `Type=notify`
+//! and `WatchdogSec=`.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -63,7 +63,7 @@ fn start_reload_and_stop_are_reported() {
             .under(manager.runner())
             .begin();
         assert_eq!(manager.message(), ["READY=1", "STATUS=serving 2 sites, 0 connections"]);
-        // All that was to be printed before has been.
+        // All earlier output has been printed.
         let address = server.address_of("http");
         assert!(TcpStream::connect(address).is_ok());
         assert_eq!(reload(&manager, &server)[0], "READY=1");
@@ -85,7 +85,7 @@ fn start_reload_and_stop_are_reported() {
     }
 }
 
-/// Without connections a server ends at once, however long the report takes.
+/// A server without connections ends immediately, for any duration of the report.
 #[test]
 fn a_server_without_connections_reports_its_end() {
     let manager = NotifySocket::at_path();

@@ -176,7 +176,8 @@ fn sockets_for_another_process_are_an_error_and_matter_to_no_other_server() {
     assert!(!server.last_words().iter().any(|line| line.contains("warning:")));
 }
 
-/// As a key of a file, whose position the error has; `pinion check` looks for no sockets.
+/// A key of a file names the socket, and the error has the position of the key; `pinion check`
+/// looks for no sockets.
 #[test]
 fn a_configuration_names_passed_sockets() {
     let listen = "[[site]]\npath = \"site\"\n\n[[listen]]\naddress = \"fd:web\"\n";
@@ -280,7 +281,7 @@ fn restarts_under_load_lose_no_request() {
     }
 }
 
-/// The tool of systemd that does what a socket unit says. It is killed with the test.
+/// The tool of systemd that follows a socket unit. It is killed with the test.
 struct Activation(Child);
 
 impl Activation {
@@ -296,7 +297,7 @@ impl Activation {
             tool.arg(pinion_tests::binary::pinion()).arg("serve").arg(site).args(flags);
             tool.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let mut tool = Activation(tool.spawn().expect("started"));
-            // It ends if another process has taken the address meanwhile.
+            // The tool ends if another process has taken the address meanwhile.
             started = tool.listens(table).then_some((tool, address));
             started.is_some().then_some(())
         });
@@ -322,7 +323,7 @@ impl Activation {
         })
     }
 
-    /// Stops the server that it has become.
+    /// Stops the server that the tool has become.
     fn stop(mut self) {
         let pid = rustix::process::Pid::from_child(&self.0);
         rustix::process::kill_process(pid, Signal::TERM).expect("a signal");
@@ -355,7 +356,7 @@ fn systemd_starts_the_server_for_its_first_client() {
     }
 }
 
-/// Sockets for datagrams are passed when the first one has come.
+/// Sockets for datagrams are passed when the first one has arrived.
 #[test]
 fn systemd_starts_the_server_for_its_first_datagram() {
     let folder = site();

@@ -1,4 +1,4 @@
-//! `--store`: commands that take long, while other clients of the store and of the site go on.
+//! `--store`: long commands, while other clients of the store and of the site continue.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -39,7 +39,8 @@ fn a_command_on_a_large_value_does_not_hold_up_others() {
             assert_eq!(large.line(), ":0");
             assert_eq!(large.line(), format!(":{FIELDS}"));
         }
-        // What comes while a job runs waits for it: more than the server reads at once.
+        // Commands that arrive while a job runs wait for it: more than the server reads in one
+        // step.
         large.send(&format!("HGETALL large\n{}", "PING\n".repeat(50_000)));
         assert_eq!(large.array(), FIELDS * 2);
         (0..50_000).for_each(|_| assert_eq!(large.line(), "+PONG"));
@@ -59,7 +60,7 @@ fn a_client_that_is_gone_ends_nothing_but_its_reply() {
             gone.send(&format!("WATCH large\nCOPY large copy:{number}"));
             assert_eq!(gone.line(), "+OK");
             drop(gone);
-            // One that takes its number gets no reply of it.
+            // The next client, which gets the same number, gets no reply of the job.
             let mut next = StoreClient::connect(port);
             assert_eq!(next.say("PING"), "+PONG");
         }
@@ -90,7 +91,7 @@ fn a_client_is_killed_at_once() {
             killed.send(command);
             let kill = format!("CLIENT KILL ID {}", id.trim_start_matches(':'));
             assert_eq!(first.say(&kill), ":1");
-            // It sends nothing more, and yet its connection ends.
+            // The client sends nothing more, but its connection ends.
             killed.rest();
             assert_eq!(first.say(&kill), ":0");
         }
@@ -139,7 +140,7 @@ fn a_server_that_stops_waits_for_jobs() {
         let mut client = StoreClient::connect(port);
         client.fill();
         client.send("HGETALL large");
-        // The worker has seen the command, as it has this one.
+        // The worker has read the earlier command when it has read this one.
         assert_eq!(StoreClient::connect(port).say("PING"), "+PONG");
         let reader = std::thread::spawn(move || client.array());
         server.stop();

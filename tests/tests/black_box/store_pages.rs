@@ -135,7 +135,7 @@ fn a_set_is_visible_at_once() {
 /// Elements of a list whose `SORT` takes some hundredths of a second and locks all keys meanwhile.
 const SORTED: usize = 200_000;
 
-/// Commands that take long, one behind the other.
+/// The number of long commands, one after the other.
 const SORTS: usize = 30;
 
 /// A page whose key is locked by a command that takes long comes as soon as that has ended.
@@ -236,7 +236,7 @@ fn codings() {
             .arg(pages.server.url("/live/a.html"))
             .output()
             .expect("curl");
-        // Not every curl knows zstd.
+        // Some versions of curl do not know zstd.
         if coding != "zstd" {
             assert_eq!(String::from_utf8_lossy(&curl.stdout), value, "{coding}");
         }
@@ -253,7 +253,7 @@ fn codings() {
     pages.server.stop();
 }
 
-/// Where files of the site respond first, and what else the site says holds for pages, too.
+/// Files of the site may respond first, and the other rules of the site apply to pages, too.
 #[test]
 fn pages_are_part_of_their_site() {
     let folder = Folder::new("store-pages-site");

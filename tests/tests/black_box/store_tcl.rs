@@ -37,7 +37,7 @@ const LONG_UNITS: [&str; 8] = [
 /// files of data, and the counts of memory that `maxmemory` is compared with are late.
 const TAGS_LEFT_OUT: &str = "-needs:debug -needs:repl -needs:save -needs:config-maxmemory";
 
-/// Not a statement about speed: the end of a wait for a run that does not end.
+/// This is not a statement about speed: it ends the wait for a run that does not end.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(feature = "long") { 3000 } else { 240 });
 /// Seconds after which the harness ends a case.
 const CASE_SECONDS: &str = if cfg!(feature = "long") { "600" } else { "120" };
@@ -66,7 +66,7 @@ fn left_out() -> BTreeSet<LeftOut> {
     cases
 }
 
-/// Runs a file of tests and returns what went wrong.
+/// Runs a file of tests and returns the failures.
 fn complaints(unit: &str, port: &str, folder: &Folder) -> Vec<String> {
     let cases = left_out();
     let cases: Vec<_> = cases.iter().filter(|it| it.unit == unit).map(|it| it.case).collect();
@@ -74,7 +74,7 @@ fn complaints(unit: &str, port: &str, folder: &Folder) -> Vec<String> {
     let mut harness = program("tclsh", "tcl");
     harness.arg("tests/test_helper.tcl").current_dir(redis_tests());
     harness.args(["--host", "127.0.0.1", "--port", port, "--single", unit, "--durable"]);
-    // How values are laid out in memory is not for tests of others to say.
+    // The layout of values in memory is not a subject of these tests.
     harness.args(["--ignore-encoding", "--ignore-digest", "--tags", TAGS_LEFT_OUT]);
     harness.args(["--timeout", CASE_SECONDS, "--skipfile"]).arg(folder.join("left_out"));
     let output = output_within(&mut harness, PATIENCE);

@@ -1,5 +1,5 @@
-//! How many WebSockets and other tunnels one client may have (`--max-tunnels-per-client`): each of
-//! them holds a connection to another server for as long as the client likes.
+//! The limit on WebSockets and other tunnels of one client (`--max-tunnels-per-client`): each of
+//! them occupies a connection to another server for as long as the client likes.
 
 use crate::tunnels::Application;
 use pinion_tests::client::Connection;
@@ -15,7 +15,7 @@ use std::io::Read as _;
 use tokio::runtime;
 use tokio::time::timeout;
 
-/// Switches to another protocol if a request asks for that, and holds the connection until the
+/// Switches to another protocol if a request asks for that, and keeps the connection until the
 /// other side ends.
 fn switching() -> Upstream {
     Upstream::start(|connection| {
@@ -100,7 +100,7 @@ async fn connect(client: &mut TunnelClient) -> Tunnel {
     client.connect("websocket", "/echo", &[]).await.expect("a response")
 }
 
-/// RFC 8441, RFC 9220: many tunnels come on one connection, which goes on.
+/// RFC 8441, RFC 9220: many tunnels are opened on one connection, which continues.
 #[test]
 fn tunnels_on_streams_count_one_by_one() {
     let application = Application::start();
@@ -118,7 +118,7 @@ fn tunnels_on_streams_count_one_by_one() {
                 let mut second = connect(&mut client).await;
                 let third = connect(&mut client).await;
                 assert_eq!([first.status, second.status, third.status], [200, 200, 429]);
-                // One that is reset frees its own place alone, and the connection goes on.
+                // A stream that is reset frees its own place alone, and the connection continues.
                 second.sender.reset();
                 while connect(&mut client).await.status == 429 {}
                 client.get("/told").await;

@@ -12,11 +12,12 @@ use pinion_tests::server::{Server, Start};
 use serde_json::Value;
 use std::process::Command;
 
-/// What these say at their tops.
+/// The heads of these files describe them.
 const H2_CLIENT: &str = include_str!("../../src/websocket_h2.mjs");
 const H3_CLIENT: &str = include_str!("../../src/websocket_h3.py");
 
-/// Opens a WebSocket and sends a message; comes to all that was received, and how it was closed.
+/// Opens a WebSocket and sends a message; resolves to all received messages, and the reason of the
+/// close.
 const CONVERSATION: &str = "new Promise((done) => {
     const url = location.origin.replace(/^http/, 'ws') + '/chat';
     const socket = new WebSocket(url, ['one', 'two']);
@@ -48,7 +49,7 @@ pub(crate) fn converses_with(browser: &mut Browser, server: &Server) -> Value {
     serde_json::from_str(came[0].as_str().expect("text")).expect("fields")
 }
 
-/// `Via` of the request says over which version the WebSocket came.
+/// `Via` of the request has the version over which the WebSocket came.
 #[track_caller]
 fn converses(browser: &mut Browser, server: &Server, via: &str) {
     let fields = converses_with(browser, server);
@@ -72,8 +73,8 @@ fn chromium_speaks_websocket_over_http1() {
     }
 }
 
-/// The page has come over a connection that says that it takes an extended CONNECT, so the
-/// WebSocket is one more stream of it (RFC 8441).
+/// The page was sent over a connection that announces extended CONNECT, so the WebSocket is one
+/// more stream of it (RFC 8441).
 #[test]
 fn chromium_speaks_websocket_over_http2() {
     let application = Application::start();
@@ -94,7 +95,7 @@ fn chromium_speaks_websocket_over_http3() {
     }
 }
 
-/// Runs a client with the port of a server. It prints the last frames that it has received.
+/// Runs a client with the port of a server. The client prints the last received frames.
 #[track_caller]
 pub(crate) fn client_converses_with(mut client: Command, server: &Server) {
     client.arg(server.address().port().to_string());

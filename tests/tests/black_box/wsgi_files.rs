@@ -1,5 +1,5 @@
-//! Files that a WSGI application gives to `wsgi.file_wrapper`: the server sends them, so a client
-//! that takes its time holds no process up.
+//! Files that a WSGI application passes to `wsgi.file_wrapper`: the server sends them, so a slow
+//! client does not block a process.
 
 use crate::mounts::site;
 use pinion_tests::body::noise;
@@ -119,7 +119,7 @@ fn a_slow_download_holds_no_process_up() {
     }
 }
 
-/// With several threads, each file goes to its own client.
+/// With several threads, each file is sent to its own client.
 #[test]
 fn files_of_several_threads_are_not_mixed_up() {
     let folder = application("wsgi-files-threads", "python-threads = 4\n");

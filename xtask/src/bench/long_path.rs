@@ -21,7 +21,7 @@ impl Drop for Ended {
 /// The path and the namespaces at both ends; it ends with the value.
 pub(super) struct LongPath {
     _relay: Ended,
-    /// It ends when this does.
+    /// The path ends when this input is closed.
     _open: Option<ChildStdin>,
     /// The file of the server's namespace.
     pub(super) server: String,

@@ -1,4 +1,4 @@
-//! Figures from rounds: the middle one counts, the outer ones say how far to trust it.
+//! Figures of several rounds: the median counts, and the extremes show its reliability.
 
 use serde_json::{Value, json};
 

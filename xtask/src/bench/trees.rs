@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A site and how many files it has.
+/// A site and the number of its files.
 pub(crate) struct Tree {
     pub(crate) root: PathBuf,
     pub(crate) files: u64,
@@ -55,7 +55,7 @@ pub(crate) fn million(state: &Path) -> Result<(Tree, u64)> {
     Ok((tree, LEAST_BYTES << 7))
 }
 
-/// What a site consists of: mostly pages.
+/// Returns a file of a site, which consists mostly of pages.
 fn of_a_site(words: &Words, noise: &mut Noise, bytes: usize) -> (&'static str, Vec<u8>) {
     let extension = match noise.below(20) {
         0..12 => "html",
@@ -87,8 +87,8 @@ pub(crate) fn tiles(state: &Path) -> Result<Tree> {
     })
 }
 
-/// 1 000 000 notes: about 100 bytes each, no two alike, in 1 000 folders. Their type has no further
-/// addresses; a page `x.html` would answer to `/x` too, and take two entries.
+/// Makes 1 000 000 notes: about 100 bytes each, all different, in 1 000 folders. Their type has no
+/// further addresses; a page `x.html` would respond to `/x` too, and take two entries.
 pub(crate) fn notes(state: &Path) -> Result<Tree> {
     let words = Words::new();
     tree(state, "notes", 1000, 1000, |noise, number| {
@@ -98,7 +98,7 @@ pub(crate) fn notes(state: &Path) -> Result<Tree> {
     })
 }
 
-/// Makes `folders` with so many files each, unless they are there.
+/// Makes `folders` with `files` files each, unless they exist.
 fn tree(
     state: &Path,
     name: &str,

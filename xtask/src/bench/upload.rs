@@ -39,7 +39,8 @@ pinion.post("/upload", { body = 2^26 }, function(req)
 end)
 "#;
 
-/// One that sends: its name, its protocol for curl or `None` for HTTP/3, and the server's port.
+/// A client that sends: its name, its protocol for curl or `None` for HTTP/3, and the server's
+/// port.
 struct Sender(&'static str, Option<&'static str>, u16);
 
 const PINION_PORT: u16 = 8443;
@@ -110,7 +111,7 @@ fn servers(pinion: &Path, folder: &Path, path: &LongPath) -> Result<[Ended; 2]> 
     let stderr = served.stderr.take();
     let served = Ended(served);
     line(stderr, |line| line == "ready").context("pinion")?;
-    // The key stands in a file with its certificate.
+    // The key is in a file with its certificate.
     let pair = ["crt", "pem"].map(|end| state.join(format!("tls/self-signed-p256.{end}")));
     let [certificate, key] = pair.map(|file| file.display().to_string());
     let configuration = format!(

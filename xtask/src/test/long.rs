@@ -1,4 +1,4 @@
-//! What `--long` adds: the same laws over more cases, more bytes and more time.
+//! The additions of `--long`: the same laws over more cases, more bytes and more time.
 
 use super::{Step, black_box_modules, lua54, pythons};
 use crate::debian::{self, Need, Proof};
@@ -22,7 +22,7 @@ pub(super) const STEPS: &[Step] = &[
 
 /// Random cases for each property; proptest itself takes 256.
 const PROPERTY_CASES: u32 = 10_000;
-/// The same where a case is a whole site that is built.
+/// The number of cases where a case is the build of a whole site.
 const SITE_CASES: u32 = 1_000;
 /// A filter for the packages that have such properties.
 const SITE_BUILDERS: &str = "package(pinion) | package(pinion-build)";
@@ -108,7 +108,7 @@ fn matrix_modules() -> Result<Vec<String>> {
     black_box_modules(|name, text| name != "large" && MARKS.iter().any(|mark| text.contains(mark)))
 }
 
-/// What documents have their readers install, which is too large for every run.
+/// The packages that documents have their readers install, and that are too large for every run.
 const RECIPE_NEEDS: &[Need] = &[Need { package: "certbot", proof: Proof::Program("certbot") }];
 /// An authority for ACME, and a server for the names that it looks up.
 const ACME_PROGRAMS: &[&str] = &[
@@ -127,8 +127,8 @@ fn recipes() -> Result<()> {
     nextest::run(Selection { cargo: &cargo, filter: Some(&filter), profile: PROFILE })
 }
 
-/// Makes both packages and tests them; then everything else that there is to install, with the
-/// program that needs no library.
+/// Makes both packages and tests them; then tests all other artifacts, with the program that needs
+/// no library.
 fn packages() -> Result<()> {
     dist::make(false)?;
     let alone = dist::make(true)?;

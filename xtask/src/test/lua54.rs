@@ -1,4 +1,4 @@
-//! One program has one Lua. These are the tests with the other one, Lua 5.4.
+//! A program contains one version of Lua. These are the tests with the other one, Lua 5.4.
 
 use super::{black_box_modules, cargo};
 use crate::nextest::{self, Selection};
@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
 
-/// Selects the other Lua. Left out are LuaJIT itself, a crate whose tests bring it, and two
-/// programs of the benchmarks, which have no Lua.
+/// Selects the other version of Lua. LuaJIT itself, a crate whose tests use it, and two programs of
+/// the benchmarks, which have no Lua, are left out.
 pub(super) const ARGUMENTS: [&str; 6] = [
     "--exclude=pinion-luajit",
     "--exclude=pinion-template",
@@ -18,7 +18,8 @@ pub(super) const ARGUMENTS: [&str; 6] = [
     "--features=pinion-lua/lua54,pinion/lua54",
 ];
 
-/// Seeds for each run of the simulator: what it looks for is no matter of the language.
+/// The number of seeds for each run of the simulator: the result does not depend on the version of
+/// Lua.
 const SIMULATOR_SEEDS: u32 = 100;
 
 /// The integration tests of the Lua crate.

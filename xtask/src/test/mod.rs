@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs;
 
-/// One step of a test run.
+/// A step of a test run.
 struct Step {
     name: &'static str,
     run: fn() -> Result<()>,
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         ["--quick"] => return quick::run(None),
         ["--quick", "--since", commit] => return quick::run(Some(commit)),
         ["--long"] => {
-            // Said at once, and not after hours.
+            // The error is reported at the beginning, and not after hours.
             pythons::require()?;
             all().collect()
         }

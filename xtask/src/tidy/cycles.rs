@@ -1,4 +1,4 @@
-//! How the files of a crate depend on one another. Files that depend on each other in a circle can
+//! The dependencies between the files of a crate. Files that depend on each other in a circle can
 //! only be understood together, so the largest such circle is a measure of a crate's structure.
 
 use super::Rule;
@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The crate whose circles are bounded: its files call one another most.
 const BOUNDED: &str = "engine";
 
-/// How many files of it may depend on each other. So many can still be read in one go.
+/// The number of files of a crate that may depend on each other. This many can still be read
+/// together.
 const CIRCLE_FILES_MAX: usize = 8;
 
 pub(super) const CYCLES: Rule = Rule { name: "cycles", check: large_circles, canary: large_circle };
@@ -160,7 +161,7 @@ fn largest_circle(graph: &Graph) -> Vec<&Module> {
     graph.keys().map(circle_of).max_by_key(Vec::len).unwrap_or_default()
 }
 
-/// All modules that one depends on.
+/// Returns all modules that a module depends on.
 fn reach<'g>(graph: &'g Graph, from: &Module) -> BTreeSet<&'g Module> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<&Module> = graph[from].iter().collect();

@@ -6,7 +6,7 @@ use super::project::{Finding, Project};
 pub(super) const DECISIONS: Rule =
     Rule { name: "index of decisions", check: decisions, canary: other_title };
 
-/// Where decisions are, and the file that shows how to write one.
+/// The folder of decisions, and the file that shows how to write one.
 const FOLDER: &str = "docs/decisions/";
 const TEMPLATE: &str = "0001-template.md";
 

@@ -31,7 +31,8 @@ fn width(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// Table rows have no place to break, nor has an address that goes over the edge.
+/// Returns whether a line cannot be broken: a row of a table, or a line with an address that
+/// extends over the limit.
 fn cannot_break(file: &File, line: &str) -> bool {
     (file.extension() == "md" && line.starts_with('|')) || address_at_edge(line)
 }

@@ -102,7 +102,7 @@ impl Forge {
             let record = &mut record[..header.bytes.get() as usize];
             let (header, rest) = RecordHeader::mut_from_prefix(record).expect("a record");
             change(header, rest);
-            // The check covers as much as the header now says, as far as there are bytes.
+            // The check covers the length in the header, as far as there are bytes.
             let length = (header.bytes.get() as usize).clamp(32, records.len() - start);
             let check = xxh3_64_with_seed(&records[start + 8..start + length], offset) as u32;
             records[start..start + 4].copy_from_slice(&check.to_le_bytes());

@@ -89,7 +89,7 @@ fn a_section_of_rules_is_whole_or_refused() {
     let forge = Forge::new().row(kind, |row| row.digest[0] ^= 1);
     let fault = SectionFault::Digest;
     assert_eq!(Layout::open(&forge.bytes).err(), Some(OpenError::Section { kind, fault }));
-    // The row says less than the rules need.
+    // The length in the row is smaller than that of the rules.
     let forge = Forge::new().row(kind, |row| row.bytes -= 8);
     assert!(Layout::open(&forge.bytes).is_err());
     let flags = Forge::new().content(kind, |rules| {
@@ -125,7 +125,7 @@ fn there_are_only_so_many_rules() {
     assert!(error.to_string().contains("malformed text"), "{error}");
 }
 
-/// What `verify` says about an archive that opens.
+/// Returns the faults that `verify` finds in an archive that opens.
 fn faults(bytes: &[u8]) -> Vec<(ArchivePart, Fault)> {
     let report = verify(bytes, &mut |_, _| {}).expect("opens");
     report.damages.iter().map(|damage| (damage.part, damage.fault)).collect()

@@ -1,4 +1,4 @@
-//! Where bodies are: a change moves those behind it up to the next landmark only.
+//! The positions of bodies: a change moves the later ones only up to the next landmark.
 
 use std::io::Cursor;
 
@@ -39,7 +39,7 @@ fn a_change_moves_what_is_behind_it_by_whole_blocks_from_a_landmark_on() {
             let by = |at: usize| moved[at].abs_diff(unchanged[at]) % LANDMARK_ALIGN_BYTES;
             let behind = changed + 1..before.len();
             let in_place = behind.clone().rev().take_while(|&at| by(at) == 0).count();
-            // All but those of a few landmarks' distance.
+            // All bodies but those within the distance of a few landmarks are in place.
             let distance = before.len() / expected;
             assert!(in_place + 4 * distance >= behind.len(), "{in_place} of {}", behind.len());
         }

@@ -1,4 +1,4 @@
-//! A folder that a test fills, and that goes away with it.
+//! A folder that a test fills, and that is removed with it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -40,7 +40,7 @@ impl Folder {
         self.0.join(OsStr::from_bytes(name.as_ref()))
     }
 
-    /// Writes a file and the folders it lies in; modified in the year 2020.
+    /// Writes a file, modified in the year 2020, and makes the folders in its path.
     pub(crate) fn file(&self, name: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
         let path = self.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -70,7 +70,7 @@ impl Folder {
         drop(UnixListener::bind(self.join(name)).unwrap());
     }
 
-    /// All names in the folder itself, sorted, without those of files of fingerprints.
+    /// Returns all names in the folder itself, sorted, without those of files of fingerprints.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
@@ -83,7 +83,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A test that fails must say why it failed, not that its folder could not be removed.
+        // A test that fails must show why it failed, not that its folder could not be removed.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

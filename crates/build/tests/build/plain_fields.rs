@@ -24,11 +24,11 @@ pub(crate) const PATTERNS: [&str; 20] = [
     "/:x-:y",
 ];
 
-/// The value that a line gives, or none if it takes the field away.
+/// The value that a line sets, or none if it removes the field.
 pub(crate) type Line = (&'static str, Option<u8>);
 pub(crate) type Rule = (&'static str, Vec<Line>);
 
-/// Whether a pattern without a slash at its end is about a path, by trying everything.
+/// Returns whether a pattern without a slash at its end matches a path, by trying everything.
 pub(crate) fn fits(pattern: &str, path: &str) -> bool {
     let (head, rest) = match pattern.strip_prefix('/') {
         Some(segment) => segment.split_at(segment.find('/').unwrap_or(segment.len())),
@@ -55,7 +55,7 @@ pub(crate) fn fits(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// Whether a pattern is about a path: a slash at the end does not matter.
+/// Returns whether a pattern matches a path: a slash at the end is ignored.
 pub(crate) fn is_about(pattern: &str, path: &str) -> bool {
     let pattern = pattern.trim_end_matches('/');
     fits(pattern, path) || path.strip_suffix('/').is_some_and(|path| fits(pattern, path))
@@ -72,8 +72,9 @@ pub(crate) fn text(rules: &[Rule]) -> String {
     rules.iter().map(rule).collect()
 }
 
-/// The values of the lines of a field in a response that is for all of these paths: the first one
-/// stands for the built-in one, others are joined, and none comes twice. `Vary` keeps its own.
+/// Returns the values of the lines of a field in a response that is for all of these paths: the
+/// first one replaces the built-in one, others are joined, and none appears twice. `Vary` keeps its
+/// own.
 pub(crate) fn told(
     rules: &[Rule],
     paths: &[&str],

@@ -7,7 +7,7 @@ use crate::asker::{Asked, Outcome};
 use crate::server::Behaviour;
 use crate::{Run, content_of};
 
-/// How long the servers take for a response, in milliseconds.
+/// The time that the servers need for a response, in milliseconds.
 const RESPONSE_MS: u64 = 1000;
 /// A pool has 256 connections to each address.
 const HOSTS: u8 = 4;
@@ -33,7 +33,7 @@ fn a_thousand_requests_take_as_long_as_one() {
         assert_eq!(*outcome, Outcome::Complete { status: 200, content }, "{number}");
     }
     let last_ms = app.ended_ms.iter().max().expect("some") - begun_ms;
-    // The simulated time goes on by a millisecond with each pass, of which the first ones open
+    // The simulated time advances by a millisecond with each pass, of which the first ones open
     // connections.
     assert!((RESPONSE_MS..RESPONSE_MS + 100).contains(&last_ms), "{last_ms} ms");
 }

@@ -1,6 +1,6 @@
 //! The law about the ends of exchanges, which holds in every case: each exchange that the
-//! application asks about ends once, over HTTP/1 before the next one begins, and at the latest with
-//! its connection.
+//! application gets ends once, over HTTP/1 before the next one begins, and at the latest with its
+//! connection.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -16,7 +16,8 @@ pub(crate) struct OpenExchanges {
 }
 
 impl OpenExchanges {
-    /// A request begins; `is_http1` says that no other one can be open on its connection.
+    /// Records the beginning of a request; `is_http1` means that no other request can be open on
+    /// its connection.
     pub(crate) fn begin(&mut self, exchange: &mut Exchange<'_>, is_http1: bool) {
         let address = exchange.address();
         law(!(is_http1 && self.open.values().any(|one| is_on(one, address))), "one at a time");
@@ -43,8 +44,8 @@ fn is_on(exchange: &Address, connection: Address) -> bool {
     (exchange.slot, exchange.generation) == (connection.slot, connection.generation)
 }
 
-/// Ends the process of the test if a law does not hold: a panic of the application would end one
-/// worker alone, and perhaps after the case.
+/// Ends the process of the test if a law is broken: a panic of the application would end one worker
+/// alone, and perhaps after the case.
 #[track_caller]
 fn law(holds: bool, what: &str) {
     if !holds {

@@ -1,4 +1,4 @@
-//! Connections behind their last response, while their clients still send.
+//! Connections after their last response, while their clients still send.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -22,8 +22,8 @@ fn lingering(server: &TestServer) -> TcpStream {
     stream
 }
 
-/// RFC 9112 §9.6: a client that reads nothing before it has sent all has its response, however
-/// long that takes.
+/// RFC 9112 §9.6: a client that reads nothing before it has sent everything gets its response, for
+/// any duration of that.
 #[test]
 fn a_client_may_send_on_after_a_pause() {
     for io in [Io::Epoll, Io::Uring] {

@@ -31,7 +31,7 @@ pub(crate) struct Application {
     pub(crate) mounts: HashMap<&'static str, Arc<UpstreamGroup>>,
     /// Requests that are forwarded, with their targets.
     open: HashMap<Address, String>,
-    /// How each has ended, by target.
+    /// The outcome of each request, by target.
     pub(crate) ended: HashMap<String, Ended>,
     pub(crate) news: Vec<ServerNews>,
     pub(crate) uploads: UploadQuotas,

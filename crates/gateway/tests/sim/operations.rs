@@ -48,13 +48,13 @@ fn plan(fail_at: u64, spoken: Spoken, is_stored: bool) -> Plan {
     }
 }
 
-/// Whether a client has the response of a server.
+/// Returns whether a client has the response of a server.
 fn is_answered(outcome: &Outcome) -> bool {
     let status = outcome.reading.message.as_ref().map(Message::status);
     outcome.reading.end.is_some() && status.is_some_and(|status| status < 500)
 }
 
-/// One failure meets one connection, and with it one request of one client.
+/// One failure affects one connection, and thus one request of one client.
 fn check_harm(report: &Report) -> Result<(), String> {
     let results = report.clients.iter().flat_map(Actor::results);
     let failed: Vec<_> = results.filter(|(_, outcome)| !is_answered(outcome)).collect();

@@ -1,4 +1,4 @@
-//! Several clients and servers at once: a seed draws what each of them does.
+//! Several clients and servers at the same time: a seed draws the actions of each of them.
 
 use pinion_engine::backend::sim::{Faults, Random};
 
@@ -11,7 +11,7 @@ use crate::upstream::{Behaviour, Shape, Way};
 
 /// Seeds of an ordinary run, each in both forms of the kernel.
 const SEEDS: u64 = 300;
-/// Those with applications, of each kind.
+/// The number of seeds with applications, of each kind.
 const APPLICATION_SEEDS: u64 = 100;
 /// Requests of a run to servers that fail.
 const REQUESTS: u64 = 12;
@@ -70,7 +70,7 @@ fn behaviour(spoken: Spoken, random: &mut Random) -> Behaviour {
     }
     let reads_bytes = random.chance(300).then(|| {
         let most_bytes = *random.pick(&[300, 3000, 150_000]);
-        // A server that has read less does not say for which request it was tried.
+        // A server that has read fewer bytes cannot report which request was tried.
         let least_bytes = if spoken == Spoken::Http { LINE_BYTES } else { VARIABLES_BYTES };
         random.between(least_bytes, most_bytes.max(least_bytes)) as usize
     });
@@ -138,7 +138,7 @@ pub(crate) fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")))
 }
 
-/// Every seed keeps all laws. `PINION_SIM_SEED` picks one, `PINION_SIM_SEEDS` says how many.
+/// Every seed keeps all laws. `PINION_SIM_SEED` selects one, `PINION_SIM_SEEDS` sets their number.
 fn check_seeds(spoken: Spoken) {
     let ordinary = if spoken == Spoken::Http { SEEDS } else { APPLICATION_SEEDS };
     let seeds = number("PINION_SIM_SEEDS").unwrap_or(ordinary);

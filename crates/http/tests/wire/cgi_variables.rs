@@ -73,7 +73,7 @@ fn field_names(pairs: &Pairs) -> Vec<&str> {
     names.filter(|name| name.starts_with("HTTP_") && *name != "HTTP_HOST").collect()
 }
 
-/// §4.1: what a program gets of an ordinary request, in full.
+/// §4.1: all variables that a program gets of an ordinary request.
 #[test]
 fn an_ordinary_request() {
     let wire = "POST /index.php/a%20b?x=1&y HTTP/1.1\r\nHost: example.org:8080\r\n\
@@ -313,8 +313,8 @@ fn the_first_error_ends_it() {
     assert_eq!((visited, calls), (Err("stop"), 3));
 }
 
-/// Reads the head of an SCGI request by its specification: a netstring of pairs. Returns what
-/// follows as well.
+/// Reads the head of an SCGI request by its specification: a netstring of pairs. Returns the bytes
+/// after it as well.
 pub(crate) fn read_scgi(wire: &[u8]) -> (BytePairs, &[u8]) {
     let colon = wire.iter().position(|&byte| byte == b':').expect("a colon");
     let digits = std::str::from_utf8(&wire[..colon]).expect("digits");
@@ -327,7 +327,7 @@ pub(crate) fn read_scgi(wire: &[u8]) -> (BytePairs, &[u8]) {
     (pairs, rest.strip_prefix(b",").expect("a comma"))
 }
 
-/// The specification of SCGI, §3: `CONTENT_LENGTH` is first, `SCGI` is there.
+/// The specification of SCGI, §3: `CONTENT_LENGTH` is first, and `SCGI` is present.
 #[test]
 fn scgi_requests() {
     let mut out = b"before".to_vec();

@@ -57,7 +57,7 @@ proptest! {
         oracle::client_identity::check(&[&[kind], &pieces.concat()[..]].concat());
     }
 
-    /// As real proxies write it.
+    /// Real proxies write chains in this form.
     #[test]
     fn chains_are_read_as_by_the_oracle(
         is_forwarded in any::<bool>(),

@@ -53,7 +53,7 @@ fn line(client: SocketAddr) -> Vec<u8> {
     format!("PROXY TCP{family} {ip} {destination} {port} 443\r\n").into_bytes()
 }
 
-/// The binary header of a client, with records behind its addresses.
+/// Returns the binary header of a client, with records after its addresses.
 fn binary(client: SocketAddr, records: &[(u8, Vec<u8>)]) -> Vec<u8> {
     let (form, mut block) = match client.ip() {
         IpAddr::V4(ip) => (0x11, [ip.octets(), [127, 0, 0, 1]].concat()),

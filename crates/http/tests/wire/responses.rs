@@ -59,7 +59,7 @@ fn a_servers_response() {
     assert_eq!(head.fields[2], (b"ETag".to_vec(), b"\"a\"".to_vec()));
     assert_eq!(found.content, b"hello");
     assert_eq!(found.ended, REUSE);
-    // What follows is left alone.
+    // The bytes after it are not read.
     assert_eq!(&wire[found.used..], "HTTP");
 }
 
@@ -412,8 +412,8 @@ fn chunked_content() {
     }
 }
 
-/// §7.1.2, RFC 9110 §6.5.1: trailers stay apart from the head, and what a recipient acts on before
-/// the content is left out.
+/// §7.1.2, RFC 9110 §6.5.1: trailers are kept apart from the head, and fields that a recipient uses
+/// before the content are left out.
 #[test]
 fn trailers() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX: head\r\n\r\n";
@@ -445,7 +445,7 @@ fn interim_responses() {
     // Alone they are no response.
     let alone = closed(hint);
     assert_eq!((alone.interim.len(), alone.ended), (1, Ended::Error(Error::HeadIncomplete)));
-    // §9.3: what the last message says holds, but a wish to close is not taken back.
+    // §9.3: the last message decides, but an announced close is not withdrawn.
     let close = "HTTP/1.1 100 x\r\nConnection: close\r\n\r\n";
     assert_eq!(open(&format!("{close}{end}")).ended, CLOSE);
 }
@@ -535,7 +535,7 @@ fn head_limit() {
     // It is refused as soon as it cannot fit any more.
     assert_eq!(error(&more[..RESPONSE_HEAD_MAX_BYTES]), too_large);
     assert_eq!(open_bytes(&more[..RESPONSE_HEAD_MAX_BYTES - 1]), Ended::NeedMore);
-    // The value at the end of the longest head is there as a whole.
+    // The value at the end of the longest head is complete.
     let case = Case::get(InputEnd::Open);
     let found = check_case(&case, &head_of(RESPONSE_HEAD_MAX_BYTES), 5000);
     assert_eq!(found.head.unwrap().fields[1].1.len(), RESPONSE_HEAD_MAX_BYTES - 43);
@@ -639,7 +639,8 @@ fn chunk_extension_limits() {
     assert_eq!(open_bytes(plain.as_bytes()), REUSE);
 }
 
-/// A limit of content is exact, and what is known to be longer is refused before its content.
+/// A limit of content is exact, and content that is known to be longer is refused before it
+/// arrives.
 #[test]
 fn content_limit() {
     let mut case = Case::get(InputEnd::Closed);
@@ -666,7 +667,8 @@ fn content_limit() {
     assert_eq!(of(&until_close(11)), (vec![b'x'; 10], refused));
 }
 
-/// Without room no content comes, and the close of the connection is not an error yet.
+/// Without space in the buffer no content is delivered, and the close of the connection is not an
+/// error yet.
 #[test]
 fn only_content_needs_room() {
     let request = Case::get(InputEnd::Open).request;
@@ -699,7 +701,7 @@ fn only_content_needs_room() {
     }
 }
 
-/// The head says how its content is framed before any of it has come.
+/// The head determines the framing of its content before any of it has arrived.
 #[test]
 fn the_framing_is_known_with_the_head() {
     for (method, status, fields, framing) in [
@@ -722,7 +724,7 @@ fn the_framing_is_known_with_the_head() {
     }
 }
 
-/// The storage holds nothing between two steps, so parsers of many connections can share one.
+/// The storage is empty between two steps, so parsers of many connections can share one.
 #[test]
 fn parsers_share_a_storage() {
     let request = Case::get(InputEnd::Open).request;

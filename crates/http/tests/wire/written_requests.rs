@@ -1,5 +1,5 @@
-//! Requests as a client writes them: the rules of RFC 9112 and RFC 9110, and what cannot be
-//! smuggled into one. Sections are those of RFC 9112 unless said otherwise.
+//! Requests as a client writes them: the rules of RFC 9112 and RFC 9110, and attempts to smuggle
+//! something into a request. Sections are those of RFC 9112 unless another RFC is named.
 
 use pinion_http::field::Field;
 use pinion_http::h1::client::content_writer::ContentWriter;
@@ -252,7 +252,7 @@ fn connection_options() {
 }
 
 /// §11.1, §11.2: no field can end its line, frame the message or name another host, in any case,
-/// nor with `_`, which programs behind a gateway take for `-`.
+/// nor with `_`, which programs with a gateway read as `-`.
 #[test]
 fn nothing_can_be_smuggled() {
     let request = method("POST", RequestContent::Length(5));
@@ -316,7 +316,7 @@ fn writer(content: RequestContent) -> ContentWriter {
     write_all(&method("POST", content), &[]).unwrap().2
 }
 
-/// §6.2: neither more nor less than was announced.
+/// §6.2: the content has exactly the announced length.
 #[test]
 fn content_with_a_length() {
     let mut writer = writer(RequestContent::Length(5));

@@ -15,7 +15,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tokio::sync::oneshot;
 
-/// A result that holds so many bytes and has a number.
+/// A result of a given size with a number.
 type Piece = Vec<u8>;
 
 fn piece(number: usize, bytes: usize) -> Piece {
@@ -50,7 +50,7 @@ fn end<T: std::fmt::Debug>(event: Result<TaskEvent<T>, RecvError>) -> Result<(),
     }
 }
 
-/// Starts a task that sends numbered pieces without an end, each when the last one has left.
+/// Starts a task that sends numbered pieces endlessly, each when the last one was taken.
 fn endless(
     tasks: &TaskThread,
     bytes: usize,
@@ -82,12 +82,12 @@ fn let_all_run(tasks: &TaskThread) {
     assert_eq!(end(events.recv()), Ok(()));
 }
 
-/// How many bytes a piece of this size takes of its windows.
+/// Returns the bytes that a piece of this size takes of its windows.
 fn counted(bytes: usize) -> usize {
     size_of::<TaskMessage<Piece>>() + size_of::<Piece>() + bytes
 }
 
-/// Returns limits with room for so many pieces of this size, of one task and of all.
+/// Returns limits with space for this many pieces of this size, of one task and of all.
 fn room_for(of_task: usize, of_all: usize, bytes: usize) -> TaskLimits {
     let of = |pieces: usize| u32::try_from(pieces * counted(bytes)).expect("32 bits");
     TaskLimits { task_results_bytes: of(of_task), results_bytes: of(of_all), tasks: 8 }
@@ -96,8 +96,8 @@ fn room_for(of_task: usize, of_all: usize, bytes: usize) -> TaskLimits {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever tasks run beside one another, and whenever their results are taken: each has all of
-    /// its results in their order, and its end behind them.
+    /// For any tasks that run at the same time, and any times at which their results are taken,
+    /// each has all of its results in their order, and its end after them.
     #[test]
     fn results_come_in_order_and_the_end_comes_last(
         tasks in vec((0_usize..40, 0_usize..300, any::<bool>()), 1..8),
@@ -233,7 +233,7 @@ fn a_worker_gets_the_events_of_its_tasks_in_its_inbox() {
     assert_eq!(numbers, [(0..20).collect::<Vec<_>>(), (0..20).collect()]);
 }
 
-/// A worker whose inbox is full gets the events when it has read it.
+/// A worker whose inbox is full gets the events when it has read the inbox.
 #[test]
 fn a_full_inbox_loses_nothing() {
     let mut worker = worker::InboxWorker::new();
@@ -266,7 +266,7 @@ impl Drop for SendOnDrop {
     }
 }
 
-/// Starts a task that holds up the thread until the returned sender is used or dropped.
+/// Starts a task that blocks the thread until the returned sender is used or dropped.
 fn hold_up(tasks: &TaskThread) -> (TaskGuard, Sender<()>) {
     let (release, released) = channel();
     let (running, is_running) = channel();
@@ -372,7 +372,7 @@ fn a_panic_ends_one_task_and_is_its_result() {
     assert_eq!(end(events.recv()), Err(inside.to_owned()));
     assert!(events.recv().is_err());
 
-    // One that panics before its first `await`, and one whose callback panics.
+    // One task panics before its first `await`, and the callback of another one panics.
     let (receiver, events) = handed_over();
     let work =
         |_: TaskOutput<Piece>| -> std::future::Ready<Result<(), String>> { panic!("on purpose") };
@@ -419,7 +419,7 @@ fn too_many_tasks_are_refused() {
         "another library has limits of its own"
     );
     drop(first.expect("a task"));
-    // The receiver goes with the task.
+    // The receiver is dropped with the task.
     assert!(first_events.recv().is_err());
     let_all_run(&tasks.with_limits(TaskLimits::default()));
     let (fourth, _) = wait();

@@ -1,4 +1,4 @@
-//! What LuaJIT does when the system does not make machine code executable.
+//! The behaviour of LuaJIT when the system does not make machine code executable.
 
 use std::io;
 
@@ -27,7 +27,7 @@ fn refuse_executable_memory() {
         line(end, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let filter = libc::sock_fprog { len: lines.len() as u16, filter: lines.as_mut_ptr() };
-    // SAFETY: the kernel copies the filter, which is there, and its lines.
+    // SAFETY: the kernel copies the filter, which is alive, and its lines.
     let outcomes = unsafe {
         [
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1_u64, 0_u64, 0_u64, 0_u64),
@@ -75,7 +75,7 @@ fn a_vm_that_may_not_run_what_it_compiles_goes_on_without() {
     assert_eq!(traces(&lua), 0);
 }
 
-/// The same with a branch of a loop that is compiled: the exit of its trace is changed, too.
+/// The same holds for a branch of a loop that is compiled: the exit of its trace is changed, too.
 #[test]
 fn a_branch_that_may_not_be_run_is_forgotten_with_its_loop() {
     let lua = open();

@@ -28,7 +28,7 @@ pub(crate) fn jit(lua: &Lua) -> Table {
 /// Numbers that traces may have here: that of one is free again when its function is collected.
 const TRACE_NUMBERS: usize = 1000;
 
-/// How many traces there are.
+/// Returns the number of traces.
 pub(crate) fn traces(lua: &Lua) -> usize {
     let libraries: Table = lua.named_registry_value("_PRELOAD").expect("the registry");
     let open: Function = libraries.raw_get("jit.util").expect("a function");

@@ -1,4 +1,4 @@
-//! A folder that is gone when its test is over.
+//! A folder that is removed at the end of its test.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A client for an archive in memory, and its answers in the words of the interpreter.
+//! A client for an archive in memory, and its responses in the words of the interpreter.
 
 use pinion_archive::Layout;
 use pinion_http::h1::encode::{self, ConnectionFields};

@@ -1,7 +1,7 @@
-//! Rules for fields apply to every response for their path, whatever its status.
+//! Rules for fields apply to every response for their path, with any status.
 //!
-//! A site is built twice, with and without a `_headers`, and asked for the same. Each field of the
-//! one is that of the other, changed as a plain reading of the rules says.
+//! A site is built twice, with and without a `_headers`, and gets the same requests. Each field of
+//! one response is that of the other one, changed according to a plain reading of the rules.
 
 use std::io::Cursor;
 
@@ -124,7 +124,7 @@ fn rules() -> impl Strategy<Value = Vec<Rule>> {
     prop::collection::vec(rule, 1..7)
 }
 
-/// Whether a response is never kept, so that rules say nothing about how long.
+/// Returns whether a response is never stored, so that rules do not affect the duration.
 fn is_never_kept(status: u16) -> bool {
     status >= 400 || status == 204
 }
@@ -192,8 +192,8 @@ fn a_preflight_has_the_fields_of_its_path() {
     assert_eq!(link("/d/none.js"), "");
 }
 
-/// A `Content-Encoding` says how files lie in the folder. No page of an error is in it, and neither
-/// is a page that stands for another path.
+/// A `Content-Encoding` describes the coding of the files in the folder. No error page has that
+/// coding, and neither has a page that replaces another path.
 #[test]
 fn no_response_has_the_coding_that_a_rule_gives_to_files() {
     let folder = folder();

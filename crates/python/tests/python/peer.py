@@ -25,7 +25,7 @@ TIMEOUT_SECONDS = 60
 Frame = collections.namedtuple('Frame', 'kind request content')
 
 
-# Where a process finds the program: its descriptor 3.
+# A process finds the program under its descriptor 3.
 PROGRAM_PATH = '/dev/fd/3'
 
 
@@ -58,7 +58,8 @@ class Child:
         self.out_path = os.path.join(self.home, 'out')
         command = [sys.executable, PROGRAM_PATH, '--interface', self.interface]
         command += ['--folder', self.folder]
-        # Neither variables of Python nor an ignored SIGINT are inherited from who runs the tests.
+        # Neither variables of Python nor an ignored SIGINT are inherited from the process that runs
+        # the tests.
         variables = {name: value for name, value in os.environ.items() if name[:6] != 'PYTHON'}
         with open(self.log_path, 'wb') as log, open(self.out_path, 'wb') as out:
             self.process = subprocess.Popen(

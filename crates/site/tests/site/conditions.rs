@@ -77,7 +77,7 @@ fn if_match_is_strong_and_comes_first() {
     assert_eq!(failed.field("ETag"), None, "the page is not the resource");
 }
 
-/// RFC 9110 §13.2.1: preconditions are ignored where the answer without them is no 2xx.
+/// RFC 9110 §13.2.1: preconditions are ignored if the response without them is no 2xx.
 #[test]
 fn errors_and_redirects_have_no_preconditions() {
     assert_eq!(get_with("/nothing", "If-Match: \"x\"").status, 404);

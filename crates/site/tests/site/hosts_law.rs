@@ -1,4 +1,5 @@
-//! Whose a request is, read a second time, plainly: what the fuzz target `hosts` checks.
+//! The assignment of requests to hosts, computed a second time, plainly: the fuzz target `hosts`
+//! checks it.
 //!
 //! An input is lines: host patterns, an empty line between those of two sites, and last the
 //! authority that is asked for.

@@ -79,7 +79,7 @@ fn the_nearest_not_found_page_answers() {
     assert_eq!(packed.field("Content-Encoding"), Some("gzip"));
 }
 
-/// A 404 says nothing about the resource that is not there.
+/// A 404 has no fields about the missing resource.
 #[test]
 fn a_not_found_page_has_no_validators_and_no_ranges() {
     let response = ask("GET /x HTTP/1.1\r\nIf-None-Match: *\r\nRange: bytes=0-1");

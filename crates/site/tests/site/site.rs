@@ -33,7 +33,7 @@ pub(crate) const NOT_FOUND: &[u8] = b"<!doctype html><title>Nothing here</title>
 pub(crate) const DOCS_NOT_FOUND: &[u8] = b"<!doctype html><title>No such chapter</title>";
 pub(crate) const EXTERNAL_BYTES: u64 = 5_000_000_000;
 
-/// What a test adds to an archive.
+/// The archive that a test makes.
 pub(crate) struct Maker {
     writer: Writer<Cursor<Vec<u8>>>,
 }
@@ -171,7 +171,7 @@ pub(crate) fn resource<'a>(path: &'a str, forms: &'a [NewRepresentation]) -> New
     }
 }
 
-/// One of everything.
+/// Returns an archive with an entry of each kind.
 pub(crate) fn archive() -> Vec<u8> {
     let mut m = Maker::new();
     m.shared(Role::Generated, 0, "");
@@ -279,14 +279,15 @@ pub(crate) fn ask_opened(layout: &Layout, bytes: &[u8], request: &str) -> Respon
     ask_host(layout, bytes, request, "example.org")
 }
 
-/// Whether an archive has these field lines as they are. An error that a rule gives the content of
-/// a page has other ones than the page.
+/// Returns whether an archive has these field lines unchanged. An error that gets the content of a
+/// page by a rule has other field lines than the page.
 fn is_brought(archive: &Archive<'_>, lines: &[u8]) -> bool {
     let mut blocks = (0..).map_while(|id| archive.shared(SharedId(id)).ok());
     blocks.any(|block| [block.full, block.without_type(), block.not_modified].contains(&lines))
 }
 
-/// Whether field lines are those of an error that has the content of a page (docs/rules.md).
+/// Returns whether field lines are those of an error that has the content of a page
+/// (docs/rules.md).
 fn is_of_error(lines: &[u8]) -> bool {
     let lines = std::str::from_utf8(lines).expect("UTF-8").to_ascii_lowercase();
     let of = |name: &str| lines.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
@@ -294,7 +295,7 @@ fn is_of_error(lines: &[u8]) -> bool {
         && ["expires:", "accept-ranges:"].iter().all(|name| of(name).is_empty())
 }
 
-/// Whether field lines are those of an error that caches may store (docs/resolution.md).
+/// Returns whether field lines are those of an error that caches may store (docs/resolution.md).
 fn varies_by_accept(lines: &[u8]) -> bool {
     let lines = std::str::from_utf8(lines).expect("UTF-8");
     let mut values = lines.lines().filter_map(|line| line.strip_prefix("Vary: "));

@@ -103,7 +103,7 @@ pub(crate) fn signals_do_not_end_it() {
     assert_eq!(rustix::process::getpgid(Some(pid)), Ok(pid), "the terminal does not reach it");
 }
 
-/// A server whose spawner hangs is told that it is busy, and never waits for it.
+/// A server whose spawner hangs gets the error that it is busy, and never waits for it.
 pub(crate) fn a_spawner_that_hangs_blocks_no_connection() {
     let mut server = Server::new();
     let connector = server.spawner.connector();

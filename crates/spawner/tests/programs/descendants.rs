@@ -121,7 +121,7 @@ pub(crate) fn daemons_of_other_users_stay() {
 
 /// While a program is being executed, its process has no environment by which it is recognised.
 pub(crate) fn daemons_that_are_being_executed_stay() {
-    // Without cgroups, which know to what a process belongs.
+    // The server uses no cgroups, which would know the program of a process.
     let mut server = Server::in_cgroups(vec![shell()], CgroupUse::Never);
     // Each execution begins the next one.
     let script = "again='exec /bin/sh -c \"$0\" \"$0\"'

@@ -1,4 +1,4 @@
-//! How programs end, and how they are stopped.
+//! The ends of programs, and the ways to stop them.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -59,7 +59,7 @@ pub(crate) fn a_program_that_obeys_is_not_killed() {
     // A second request does not shorten the grace period.
     server.worker.connection.stop(1).expect("sent");
     assert_eq!(server.worker.answer(), SpawnerReply::Exited { id: 1, status: 7 });
-    // One that is stopped while it is being executed ends, too.
+    // A program that is stopped during its execution by the kernel ends, too.
     for id in 2..20 {
         let _stream = server.shell(id, "exec sleep 1000");
         server.worker.connection.signal(id, 15).expect("sent");
@@ -117,7 +117,7 @@ pub(crate) fn stopping_ends_all() {
     assert!(log().contains("]: end\n"), "what a program writes at its end is logged");
 }
 
-/// How many times a program is run: 100 000 times in the long tests.
+/// Returns the number of runs of a program: 100 000 in the long tests.
 fn runs() -> u64 {
     if std::env::var_os("PINION_LONG").is_some() { 100_000 } else { 1000 }
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-/// How long a condition may take to come true before its test fails. It is no statement about
-/// speed: conditions come true within milliseconds.
+/// The time that a condition may need to become true before its test fails. It is no statement
+/// about speed: conditions become true within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until a condition is true.
@@ -25,7 +25,7 @@ fn state(pid: i32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Whether a process exists and has not ended.
+/// Returns whether a process exists and has not ended.
 pub(crate) fn is_alive(pid: i32) -> bool {
     state(pid).is_some_and(|state| !"ZX".contains(state))
 }
@@ -39,7 +39,7 @@ pub(crate) fn tagged(variable: &str) -> Vec<i32> {
     processes().into_iter().filter(|pid| has_variable(pid) && is_alive(*pid)).collect()
 }
 
-/// All processes.
+/// Returns all processes.
 pub(crate) fn processes() -> Vec<i32> {
     let entries = fs::read_dir("/proc").expect("/proc");
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()

@@ -1,5 +1,5 @@
-//! Checks of arbitrary input, which fuzz targets share. Each file stands alone, but that of
-//! payloads has `seal` beside it.
+//! Checks of arbitrary input, which fuzz targets share. Each file is independent, but that of
+//! payloads needs `seal`.
 
 pub(crate) mod payload;
 pub(crate) mod resp;

@@ -8,7 +8,7 @@ pub(crate) struct Group {
     pub(crate) readers: &'static [Row],
 }
 
-/// One command.
+/// A command.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -21,7 +21,7 @@ pub(crate) struct Row {
 /// One argument of a command, or several.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
-    /// One of a few keys, which all types share.
+    /// A key of a few, which all types share.
     Key,
     /// A field of a hash or a member of a set: one of a few.
     Member,
@@ -45,17 +45,17 @@ pub(crate) enum Part {
     Text(&'static [&'static str]),
     /// These parts or nothing.
     Optional(&'static [Part]),
-    /// One of these.
+    /// One of these sequences of parts.
     OneOf(&'static [&'static [Part]]),
     /// None to three of these in any order.
     Several(&'static [&'static [Part]]),
     /// These parts one to four times.
     Repeated(&'static [Part]),
-    /// How many parts follow, and the parts one to four times.
+    /// The number of repetitions, and the parts one to four times.
     Counted(&'static [Part]),
 }
 
-/// What is compared of two replies.
+/// The comparison of two replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
     /// Everything, byte for byte.
@@ -70,7 +70,7 @@ pub(crate) enum Comparison {
     ScoresInAnyOrder,
     /// Numbers have the same value, also in strings: before 7.2, Redis has written more digits.
     Numbers,
-    /// Integers differ by no more than this: times, which go on between two commands.
+    /// Integers differ by no more than this: times, which advance between two commands.
     Near(i64),
     /// Names of encodings; all forms of strings are the same, since the store has others.
     Encoding,
@@ -78,15 +78,15 @@ pub(crate) enum Comparison {
     Shape,
     /// Only whether it is the same error or none.
     Errors,
-    /// As `AnyOrder`, if the cursor at this argument is 0, and as `Errors` otherwise: where an
-    /// enumeration goes on depends on the table. It also does with a second count, which can be
-    /// small.
+    /// As `AnyOrder`, if the cursor at this argument is 0, and as `Errors` otherwise: the position
+    /// at which an enumeration continues depends on the table. It also depends on a second count,
+    /// which can be small.
     Scan { cursor: usize },
     /// As `Scan`, for pairs of elements.
     ScanOfPairs { cursor: usize },
     /// As `Scan`, for members and their scores.
     ScanOfScores { cursor: usize },
-    /// As `Shape`, and the key is deleted then since its elements are not the same any more.
+    /// As `Shape`, and the key is deleted afterwards since its elements are not the same any more.
     RandomRemoval,
 }
 
@@ -96,7 +96,7 @@ pub(crate) const fn row(name: &'static str, parts: &'static [Part]) -> Row {
 }
 
 impl Comparison {
-    /// Returns what is compared for these arguments.
+    /// Returns the comparison for these arguments.
     pub(crate) fn for_arguments(self, arguments: &[Vec<u8>]) -> Self {
         let is_count = |text: &&Vec<u8>| text.eq_ignore_ascii_case(b"count");
         let has_one_count = arguments.iter().filter(is_count).count() < 2;

@@ -17,7 +17,7 @@ use crate::generator::{KEYS, Request, reader_request, requests, requests_alone};
 use crate::redis_server::{RedisServer, encode};
 use crate::resp_reply::RespReply;
 
-/// Random conversations of one test, unless `PROPTEST_CASES` says otherwise.
+/// The random conversations of one test, unless `PROPTEST_CASES` is set.
 const CASES: u32 = 2000;
 
 /// Compares the replies to random requests, most of them of one group.
@@ -37,7 +37,7 @@ pub(crate) fn compare_alone_with_redis(group: &Group) {
 }
 
 fn compare_all(requests: impl Strategy<Value = Vec<Request>>) {
-    /// How long a shorter conversation with another reply is looked for.
+    /// The time to look for a shorter conversation with different replies.
     const SHRINKING_MS: u32 = 20_000;
     let mut config = ProptestConfig { max_shrink_time: SHRINKING_MS, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {

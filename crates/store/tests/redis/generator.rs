@@ -9,7 +9,7 @@ use crate::command_table::{Comparison, Group, Part, Row};
 /// All keys. They are few, so that commands meet values of other types too.
 pub(crate) const KEYS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// One command with its arguments.
+/// A command with its arguments.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) arguments: Vec<Vec<u8>>,
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Request {
     }
 }
 
-/// Returns requests, most of them of one group, of commands that are to be compared.
+/// Returns requests, most of them of one group, of commands that are compared.
 pub(crate) fn requests<F: Fn(&str) -> bool>(
     group: &Group,
     is_compared: F,

@@ -1,7 +1,7 @@
-//! The same random commands to a real redis-server and to a store: the replies are the same.
+//! A real redis-server and a store get the same random commands: the replies are the same.
 //!
-//! Each type of value has a module with a table of its commands ([`command_table`]). To add a
-//! command is to add a row, and to add a type is to add a module to [`GROUPS`].
+//! Each type of value has a module with a table of its commands ([`command_table`]). A new command
+//! needs a row, and a new type needs a module in [`GROUPS`].
 
 mod bitmaps;
 mod command_table;
@@ -22,7 +22,7 @@ mod sort;
 mod sorted_sets;
 mod strings;
 
-/// All tables: the commands of the others are mixed in where those of one are compared.
+/// All tables: the commands of the others are mixed in when those of one are compared.
 const GROUPS: &[&command_table::Group] = &[
     &keys::GROUP,
     &strings::GROUP,

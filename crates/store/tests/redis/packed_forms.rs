@@ -8,7 +8,7 @@ pub(crate) fn string(bytes: &[u8]) -> Vec<u8> {
     string
 }
 
-/// Returns a ziplist with these elements, as bytes behind the length of the previous one.
+/// Returns a ziplist with these elements, each as the bytes after the length of the previous one.
 pub(crate) fn ziplist(elements: &[&[u8]]) -> Vec<u8> {
     const HEAD_BYTES: usize = 10;
     let (mut body, mut tail, mut previous) = (Vec::new(), HEAD_BYTES, 0);

@@ -17,7 +17,7 @@ use crate::resp_reply::RespReply;
 use crate::seal::seal;
 
 const LONG_BYTES: [u8; 3000] = [b'x'; 3000];
-/// It is compressed; three of these are more than a part of a list has space for.
+/// The text is compressed; three of them are more than a part of a list has space for.
 const LONG: &str = match std::str::from_utf8(&LONG_BYTES) {
     Ok(text) => text,
     Err(_) => panic!("it is ASCII"),
@@ -60,7 +60,7 @@ const GROUP: Group = Group {
     readers: &[],
 };
 
-/// Settings of redis-server that say up to which size a collection is packed.
+/// The settings of redis-server for the largest size of a packed collection.
 const LIMITS: [&str; 5] = [
     "list-max-listpack-size",
     "hash-max-listpack-entries",
@@ -221,14 +221,14 @@ fn old_and_seldom_forms_are_restored() {
     }
 }
 
-/// The length behind an element has one byte more where its seven bits are all ones.
+/// The length after an element has one byte more where its seven bits are all ones.
 #[test]
 fn elements_of_all_lengths_about_those_with_one_byte_more_are_exchanged() {
     let mut server = RedisServer::start();
     let mut one = |request| server.replies(&[request]).remove(0);
     one(request(&[b"CONFIG", b"SET", b"list-max-listpack-size", b"-5"]));
     let mut store = StoreClient::new(WORK_MAX);
-    // Those before the length itself: 1 byte, 2 and 5 are in front of an element.
+    // There are bytes before the length itself: 1, 2 or 5 of them precede an element.
     for bytes in (60..70).chain(120..130).chain(16_370..16_390).chain(2_097_140..2_097_160) {
         let element = vec![b'x'; bytes];
         one(request(&[b"DEL", b"a"]));

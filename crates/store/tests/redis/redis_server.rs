@@ -1,4 +1,4 @@
-//! A redis-server of our own, on a Unix socket in a temporary folder.
+//! A separate redis-server for the tests, on a Unix socket in a temporary folder.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -17,14 +17,14 @@ pub(crate) struct RedisServer {
     connection: UnixStream,
 }
 
-/// How long a server may take to start, or to reply.
+/// The time that a server may need to start, or to reply.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl RedisServer {
     /// Starts a server without any files and connects to it.
     ///
     /// # Panics
-    /// It is not installed, or does not start.
+    /// Panics if it is not installed, or does not start.
     pub(crate) fn start() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl RedisServer {
         Self { process, folder, connection }
     }
 
-    /// Sends requests at once. Returns their replies.
+    /// Sends requests together. Returns their replies.
     pub(crate) fn replies(&mut self, requests: &[Request]) -> Vec<RespReply> {
         self.connection.write_all(&encode(requests)).expect("redis-server reads");
         let mut received = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::command_table::Comparison;
 
-/// One reply in RESP2 or RESP3.
+/// A reply in RESP2 or RESP3.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RespReply {
     /// The type and the text of a reply of one line, which may be a null.
@@ -16,8 +16,8 @@ pub(crate) enum RespReply {
 use RespReply::{Elements, Line, Text};
 
 impl RespReply {
-    /// Parses the reply that bytes begin with, and returns how many bytes it has; `None` if it is
-    /// not whole.
+    /// Parses the reply at the beginning of the bytes, and returns the number of its bytes; `None`
+    /// if it is incomplete.
     ///
     /// # Panics
     /// The bytes are no reply.
@@ -128,7 +128,7 @@ fn elements_match(
         units.sort();
         units.concat()
     };
-    // Members differ, so that the digits of the scores have no say in the order.
+    // Members differ, so that the digits of the scores do not affect the order.
     let within = match comparison {
         Comparison::ScoresInAnyOrder => Comparison::Numbers,
         other => other,

@@ -66,7 +66,7 @@ fn expiry_has_conditions() {
     ]);
 }
 
-/// Goes through all keys. Returns them, and how many steps it took.
+/// Enumerates all keys. Returns them, and the number of steps.
 fn scan(store: &mut Conversation, options: &str) -> (Vec<String>, usize) {
     let (mut cursor, mut keys, mut steps) = ("0".to_owned(), Vec::new(), 0);
     loop {

@@ -105,7 +105,7 @@ fn a_transaction_is_executed_at_once_or_not() {
     for words in [&["SET", "a", &long][..], &["INCR", "a"], &["STRLEN", "a"]] {
         transaction.queue(&store, &mut command(words), NOW_MS).expect("queued");
     }
-    // Nothing is there before it is executed.
+    // The transaction has no effect before it is executed.
     let mut other = LocalClient::new("other", NOW_MS);
     assert_eq!(execute(&store, &mut other, &["DBSIZE"]).0, "0");
     let mut output = ReplyOutput::default();
@@ -113,7 +113,7 @@ fn a_transaction_is_executed_at_once_or_not() {
     assert!(matches!(execution, LocalExecution::Done));
     let not_an_integer = "error ERR value is not an integer or out of range";
     assert_eq!(text(&output), format!("list of 3: \"OK\" {not_an_integer} 100000"));
-    // One that is dropped changes nothing.
+    // A dropped transaction changes nothing.
     let mut dropped = client.transaction();
     dropped.queue(&store, &mut command(&["DEL", "a"]), NOW_MS).expect("queued");
     drop(dropped);

@@ -112,7 +112,7 @@ fn fields_that_expire_are_dumped() {
         ("HPEXPIRETIME b FIELDS 3 x y z", "*3 :1700000001000 :1700000003000 :-1"),
         ("HGETALL b", "*6 $1 x $1 1 $1 y $1 2 $1 z $1 3"),
     ]);
-    // As Redis 7.4 dumps a small hash.
+    // Redis 7.4 dumps a small hash in this form.
     let listpack =
         b"\x82xy\x03\x05\x01\xf4\xe8\x69\xe5\xcf\x8b\x01\0\0\x09\x81z\x02\x06\x01\x00\x01";
     let mut value = [&b"\x19\0\0\0\0\0\0\0\0"[..], &[listpack.len() as u8 + 7]].concat();
@@ -128,7 +128,7 @@ fn fields_that_expire_are_dumped() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, ..Default::default() })]
 
-    /// One of the values, some of whose bytes are others or gone.
+    /// The payload is one of the values, in which some bytes are changed or removed.
     #[test]
     fn damaged_values_are_refused_or_whole(
         value in prop::sample::select(values()),

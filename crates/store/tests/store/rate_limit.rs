@@ -19,7 +19,7 @@ fn tokens_are_taken_and_come_back() {
     store.expect(&[("GCRA a 5 10 60", "*5 :0 :6 :0 :-1 :36"), ("TYPE a", "+string")]);
     store.now_ms += 36_000;
     store.expect(&[("EXISTS a", ":0"), ("GCRA a 0 1 0.5", "*5 :0 :1 :0 :-1 :1")]);
-    // A token comes back in less than a millisecond, and the key is still there.
+    // A token is regained in less than a millisecond, and the key still exists.
     store.expect(&[("GCRA c 1 10000 1", "*5 :0 :2 :1 :-1 :1"), ("PTTL c", ":1")]);
 }
 

@@ -61,7 +61,7 @@ fn random_members_are_members() {
         let chosen = strings(&store.say(&format!("SRANDMEMBER s -{count}")));
         assert_eq!(chosen.len(), count);
         let different: BTreeSet<_> = chosen.into_iter().collect();
-        // As many different ones as chance gives: 63 % of all.
+        // The number of different elements is random: 63 % of all.
         assert!(different.is_subset(&left) && different.len() * 10 > count * 4, "{count}");
         for wanted in [1, count / 4, count - 1, count, count * 2] {
             let chosen = strings(&store.say(&format!("SRANDMEMBER s {wanted}")));

@@ -6,7 +6,8 @@ use crate::conversation::Conversation;
 
 thread_local! {
     static NOW_US: Cell<u64> = const { Cell::new(0) };
-    /// How much later it is at each look at the clock: how long each timed command takes.
+    /// The microseconds by which each reading of the clock advances: the duration of each timed
+    /// command.
     static STEP_US: Cell<u64> = const { Cell::new(0) };
     static LOOKS: Cell<u32> = const { Cell::new(0) };
 }

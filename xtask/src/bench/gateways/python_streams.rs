@@ -1,5 +1,5 @@
-//! Whether a thousand open event streams of an ASGI application slow down files, and other requests
-//! for the application.
+//! The benchmark shows whether a thousand open event streams of an ASGI application slow down
+//! files, and other requests for the application.
 
 use super::setup::Place;
 use crate::bench::figures::{self, Figure};

@@ -1,5 +1,5 @@
-//! What a CGI script costs beside a bare loop that starts the same program, one after the other;
-//! and the memory of a server that has nothing else to do.
+//! The cost of a CGI script compared with a bare loop that starts the same program, one after the
+//! other; and the memory of an idle server.
 
 use super::setup::{Place, Scripts};
 use crate::bench::cost;

@@ -1,7 +1,7 @@
-//! The servers of the comparison, and the programs behind them.
+//! The servers of the comparison, and the programs that they run or connect to.
 //!
-//! All of them run as the same user, as which scripts run, too: that is not root. Files are
-//! therefore in the folder for temporary files, which every user can reach.
+//! All of them run as the user of the scripts, which is not root. Files are therefore in the folder
+//! for temporary files, which every user can reach.
 
 use crate::bench::load::server::{self, SERVER_CORE, Server};
 use crate::{process, workspace};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program may take until it listens.
+/// The time that a program may need until it listens.
 const START: Duration = Duration::from_secs(20);
 
 /// The interpreter of the system, which every user may run.
@@ -30,14 +30,14 @@ pub(super) struct Place {
     is_root: bool,
 }
 
-/// How Pinion runs scripts.
+/// The settings of Pinion for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scripts {
-    /// As the user of the server, at most so many at the same time.
+    /// Scripts run as the user of the server, at most this many at the same time.
     AtMost(u32),
-    /// As the user of the server, on the core of servers.
+    /// Scripts run as the user of the server, on the core of servers.
     OnCore,
-    /// The same as another user, which takes root.
+    /// Scripts run as another user on the core of servers, which requires root.
     OnCoreAsOther,
 }
 
@@ -75,7 +75,7 @@ impl Place {
         self.state.join(name)
     }
 
-    /// Whether scripts can run as another user than the server.
+    /// Returns whether scripts can run as another user than the server.
     pub(super) fn is_root(&self) -> bool {
         self.is_root
     }
@@ -97,7 +97,7 @@ impl Place {
         }
     }
 
-    /// The same on one core.
+    /// Returns a command as `command` does, on one core.
     pub(super) fn command_on_core(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.command("taskset");
         command.args(["-c", &SERVER_CORE.to_string()]).arg(program);
@@ -118,7 +118,7 @@ impl Place {
         self.python_mount_with(path, application, processes, Path::new(INTERPRETER))
     }
 
-    /// The same with an interpreter.
+    /// Returns a mount as `python_mount` does, with an interpreter.
     pub(super) fn python_mount_with(
         &self,
         path: &str,
@@ -133,7 +133,7 @@ impl Place {
         )
     }
 
-    /// Makes a virtual environment that has what lies in the folder `packages`, and returns its
+    /// Makes a virtual environment with the packages in the folder `packages`, and returns its
     /// interpreter.
     pub(super) fn virtual_environment(&self, name: &str, packages: &Path) -> Result<PathBuf> {
         let folder = self.file(name);
@@ -239,7 +239,7 @@ pub(super) struct Listening(Child);
 
 impl Listening {
     fn start(mut command: Command, socket: &Path) -> Result<Self> {
-        // It may be left from a run that was cut off.
+        // The socket may be left from an aborted run.
         let _ = fs::remove_file(socket);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.process_group(0);

@@ -18,7 +18,7 @@ use std::time::Instant;
 pub(crate) struct Reading(BTreeMap<u32, u64>);
 
 impl Reading {
-    /// What `root` and its descendants have used so far.
+    /// Returns the current CPU time of `root` and its descendants.
     pub(crate) fn of(root: u32) -> Result<Self> {
         let mut threads = BTreeMap::new();
         for process in family(root)? {
@@ -41,7 +41,7 @@ impl Reading {
     }
 }
 
-/// `root` and everything that it has started.
+/// Returns `root` and all of its descendants.
 pub(crate) fn family(root: u32) -> Result<Vec<u32>> {
     Ok(descendants(root, &parents()?))
 }
@@ -64,7 +64,7 @@ fn parents() -> Result<Vec<(u32, u32)>> {
     Ok(found)
 }
 
-/// The parent in a stat line. The name before it is in brackets and may hold anything.
+/// Returns the parent in a stat line. The name before it is in brackets and may contain anything.
 fn parent(stat: &str) -> Option<u32> {
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(1)?.parse().ok()

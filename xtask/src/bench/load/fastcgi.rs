@@ -1,5 +1,5 @@
-//! What a request to a script of PHP-FPM costs in the server before it, beside nginx: with a
-//! connection for each request, and with connections that are kept.
+//! The cost of a request to a script of PHP-FPM in the server in front of it, compared with nginx:
+//! with a connection for each request, and with connections that are kept.
 //!
 //! PHP-FPM runs on the core of the load, so that the server has the other core to itself.
 
@@ -33,7 +33,7 @@ const GOAL_OF_NGINX: f64 = 1.0;
 
 const PROGRAMS: [Program; 3] = [Program::PinionEpoll, Program::PinionUring, Program::Nginx];
 
-/// One way to reach PHP-FPM.
+/// A way to reach PHP-FPM.
 type Case = (Program, bool);
 
 /// Measures; the report and the data.

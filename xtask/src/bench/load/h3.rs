@@ -1,4 +1,4 @@
-//! What HTTP/3 costs: the part of the table of scenarios that is about it.
+//! The cost of HTTP/3: the part of the table of scenarios about HTTP/3.
 
 use super::encrypted::PAGE;
 use super::keys::Key;

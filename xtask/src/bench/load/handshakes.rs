@@ -14,7 +14,7 @@ pub(crate) struct Handshakes {
     pub(crate) port: u16,
     pub(crate) clients: u32,
     pub(crate) seconds: u32,
-    /// Whether they go on with an older session.
+    /// They resume an older session.
     pub(crate) resumed: bool,
 }
 
@@ -66,7 +66,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! What a forwarded request costs, beside nginx, Caddy and haproxy.
+//! The cost of a forwarded request, compared with nginx, Caddy and haproxy.
 //!
 //! The server that responds is Pinion without any work to do, on the core of the load, so that the
 //! proxy has the other core to itself.
@@ -87,7 +87,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     Ok((report, data.into()))
 }
 
-/// One load on one server.
+/// The result of one load on one server.
 pub(super) struct Round {
     pub(super) cpu_us: f64,
     pub(super) measured: Measured,

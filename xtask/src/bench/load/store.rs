@@ -1,6 +1,6 @@
-//! What the store costs: the CPU time of a command beside redis-server and Valkey, its latency at a
-//! fixed rate, and its CPU time with two workers and in Lua; the CPU time of a page beside a file
-//! of nginx and one of our own; and the memory of many keys.
+//! The cost of the store: the CPU time of a command compared with redis-server and Valkey, its
+//! latency at a fixed rate, and its CPU time with two workers and in Lua; the CPU time of a page
+//! compared with a file of nginx and a file of Pinion; and the memory of many keys.
 //!
 //! Nearly all servers run on one core with one worker, the load on the other core.
 

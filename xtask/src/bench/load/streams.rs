@@ -1,8 +1,8 @@
-//! Whether a thousand open event streams through the proxy slow down files.
+//! The benchmark shows whether a thousand open event streams through the proxy slow down files.
 //!
-//! The application that sends the events shares the core of the load, and takes time of it that
-//! the load misses. So files are also loaded while the same streams lead to the application
-//! directly: what is slower then is not the proxy's doing.
+//! The application that sends the events shares the core of the load, and takes CPU time from the
+//! load. So files are also loaded while the same streams lead to the application directly: the
+//! proxy is not the cause of the slowdown in that case.
 
 use super::programs::{Program, Workshop};
 use super::server::{self, CLIENT_CORE, SERVER_CORE, Server};

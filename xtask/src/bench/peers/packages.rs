@@ -24,7 +24,7 @@ const WANTED: &[&str] = &["haproxy", "lighttpd", "lighttpd-mod-openssl", "nginx"
 /// files.
 const PROGRAMS: &[(&str, &str)] = &[
     ("haproxy", ""),
-    // It looks for its modules below `/usr`.
+    // lighttpd looks for its modules below `/usr`.
     ("lighttpd", r#" -m "$root/usr/lib/lighttpd""#),
     ("nginx", ""),
 ];
@@ -49,7 +49,7 @@ impl Packages {
         Self { folder }
     }
 
-    /// Returns the script that starts a program, if the packages are there.
+    /// Returns the script that starts a program, if the packages are installed.
     pub(super) fn program(&self, name: &str) -> Option<PathBuf> {
         let program = self.folder.join("bin").join(name);
         program.is_file().then_some(program)

@@ -53,7 +53,7 @@ fn who_is_connected_comes_before_handshakes() {
         let answered = newcomers.iter().filter(|(socket, _)| is_answered(socket)).count();
         assert!(answered <= 1, "{answered} over {io:?}");
         server.go_on.send(()).expect("the worker waits");
-        // All of them have their turn then.
+        // Then all of them get a response.
         for (socket, _) in &newcomers {
             socket.set_nonblocking(false).expect("a socket");
             socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");

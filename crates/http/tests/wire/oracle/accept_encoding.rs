@@ -6,8 +6,8 @@ use pinion_http::coding::Coding;
 use pinion_http::limits::LIST_MEMBERS_MAX;
 use pinion_http::negotiate::{accepted, choose};
 
-/// The first byte says which representations there are and which is smaller; the rest is the
-/// values of the field lines, one a line.
+/// The first byte selects the existing representations and the smaller one; the rest is the values
+/// of the field lines, one per line.
 pub(crate) fn check(data: &[u8]) {
     let [available, value @ ..] = data else { return };
     let lines: Vec<&[u8]> = value.split(|&byte| byte == b'\n').collect();

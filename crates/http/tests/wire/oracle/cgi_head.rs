@@ -7,15 +7,15 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence};
 
 use super::gateway_output::{Case, Ended, Found, Step, plain_output, run};
 
-/// The first byte chooses the request, the limits and how the output ends, see [`Case`]; the second
-/// how it is cut and how much room there is at a time. The rest is the output.
+/// The first byte selects the request, the limits and the end of the output, see [`Case`]; the
+/// second one selects the sizes of the pieces and the space for content. The rest is the output.
 pub(crate) fn check(data: &[u8]) {
     let [kind, cut, output @ ..] = data else { return };
     check_case(&Case::of(*kind), output, usize::from(*cut));
 }
 
-/// Panics when the reader reads the output otherwise than the grammar, or in parts otherwise than
-/// at once.
+/// Panics when the reader disagrees with the grammar, or reads the output in pieces otherwise than
+/// in one step.
 pub(crate) fn check_case(case: &Case, output: &[u8], cut: usize) -> Found<CgiError> {
     let read = |cut| {
         let mut reader = CgiReader::new(case.request, &case.limits);

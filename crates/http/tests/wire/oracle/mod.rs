@@ -1,7 +1,7 @@
-//! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it;
-//! but those of compressed fields have `as_http1` beside them, those of content `content_lines`,
-//! that of HTTP/3 `extended_connect`, those of programs `gateway_output`, and those of encoders
-//! `responses` and `qpack`.
+//! Plain readers for comparisons. Each file is independent, so that a fuzz target can include it;
+//! but those of compressed fields need `as_http1`, those of content `content_lines`, that of HTTP/3
+//! `extended_connect`, those of programs `gateway_output`, and those of encoders `responses` and
+//! `qpack`.
 
 pub(crate) mod accept_encoding;
 pub(crate) mod as_http1;

@@ -10,7 +10,8 @@ pub(crate) type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 /// Blocks of shared fields, some with one that is in the static table, some with secrets.
 const BLOCKS: u8 = 40;
 
-/// Calls a function with the answer of a step, 4 and more. `next` gives the bytes that say more.
+/// Calls a function with the response of a step, 4 and more. `next` returns the bytes that
+/// determine its details.
 pub(crate) fn with_answer(
     step: u8,
     next: &mut impl FnMut() -> u8,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::process::Command;
 
 const ROUNDS: usize = 5;
-/// How many are pipelined, and how many are sent.
+/// The numbers of pipelined and of sent commands.
 const LOAD: (u32, u32) = (16, 1_500_000);
 /// CPU time over that with one worker.
 const GOAL: f64 = 1.15;
