@@ -1,8 +1,8 @@
-/* The yardstick, epoll form: one thread that answers every request head with one fixed response.
- * It parses nothing but the blank line, so what it costs is what the kernel costs.
+/* The bare loop over epoll: one thread that sends a fixed response to every request head.
+ * It parses nothing but the blank line, so its cost is the cost of the kernel.
  * Build: cc -O3 -o epoll epoll.c      Run: ./epoll PORT [close | BYTES]
- * With `close` it ends each connection after one answer; with BYTES its answers have so much
- * content. */
+ * With `close` it ends each connection after one response; with BYTES its responses have that many
+ * bytes of content. */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>

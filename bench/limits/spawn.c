@@ -1,6 +1,5 @@
-/* The yardstick of CGI: a loop that starts a program with posix_spawn, reads what it writes to its
- * standard output to the end, and waits for it. What it costs is what the kernel and the program
- * cost.
+/* The bare loop for CGI: it starts a program with posix_spawn, reads its standard output to the
+ * end, and waits for it. Its cost is the cost of the kernel and the program.
  * Build: cc -O3 -o spawn spawn.c      Run: ./spawn COUNT PROGRAM */
 #define _GNU_SOURCE
 #include <fcntl.h>

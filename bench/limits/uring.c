@@ -1,4 +1,4 @@
-/* The yardstick, io_uring form: multishot accept and receive, provided buffers, one send per batch.
+/* The bare loop over io_uring: multishot accept and receive, provided buffers, one send per batch.
  * Build: cc -O3 -o uring uring.c -luring   (Debian: liburing-dev)      Run: ./uring PORT [close]
  * With `close` it receives once, then sends and closes as one chain. */
 #define _GNU_SOURCE
@@ -48,7 +48,7 @@ static void arm_accept(int listener) {
 
 static void arm_receive(int fd) {
     struct io_uring_sqe *sqe = next_sqe();
-    /* An armed multishot receive would hold a closed socket open. */
+    /* An armed multishot receive would keep a closed socket open. */
     if (closes) io_uring_prep_recv(sqe, fd, 0, BUFFER_BYTES, 0);
     else io_uring_prep_recv_multishot(sqe, fd, 0, 0, 0);
     sqe->flags |= IOSQE_BUFFER_SELECT, sqe->buf_group = 1;
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
                     if (!out[cqe->res]) out[cqe->res] = malloc(OUT_BYTES);
                     arm_receive(cqe->res);
                 }
-                /* A kernel short of descriptors or of room for completions ends the series. */
+                /* A kernel short of descriptors or of space for completions ends the series. */
                 if (!(cqe->flags & IORING_CQE_F_MORE)) arm_accept(listener);
                 continue;
             }

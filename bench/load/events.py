@@ -39,7 +39,7 @@ def accepted(listener):
 
 
 def is_open(stream):
-    """Sends an event. A reader that has left a full buffer behind has left."""
+    """Sends an event. Returns false for a reader with a full buffer, which has left."""
     try:
         return stream.send(EVENT) == len(EVENT)
     except OSError:

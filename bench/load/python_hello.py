@@ -1,5 +1,5 @@
-"""The smallest applications, for WSGI and ASGI, and some that send more: a file, what they have
-received, an event each second.
+"""The smallest applications, for WSGI and ASGI, and some that send more: a file, the received
+content, an event each second.
 
 Run as a program with a port, it serves the WSGI application with fastpysgi.
 """

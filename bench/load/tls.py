@@ -1,17 +1,17 @@
 """Connections over TLS 1.3, as a client makes them: `cargo xtask bench load` runs this.
 
 tls.py handshakes PORT CLIENTS SECONDS full|resumed
-    So many clients, each with one connection after the other that does nothing but its handshake. A
-    resumed one goes on with the session of a connection before them; one that the server did not
-    resume is an error. Prints a line as report.lua does.
+    CLIENTS clients, each with one connection after the other that makes nothing but its handshake.
+    A resumed connection continues the session of an earlier connection; a connection that the
+    server did not resume is an error. Prints a line as report.lua does.
 tls.py hold PORT COUNT
-    Opens so many connections, asks for a page on each, prints a line and keeps them until its
-    input ends.
+    Opens COUNT connections, requests a page on each, prints a line and keeps them until its input
+    ends.
 tls.py heads PORT COUNT
-    Opens so many connections of HTTP/2 with windows that stay shut, and begins STREAMS requests on
-    each. The heads name a long entry of the HPACK table again and again: a byte stands for 4000.
-    Prints how many connections the server has kept and how many bytes they have sent, and keeps
-    them until its input ends.
+    Opens COUNT connections of HTTP/2 with windows that stay closed, and begins STREAMS requests on
+    each. The heads name a long entry of the HPACK table again and again: a byte represents 4000.
+    Prints the number of connections that the server has kept and the number of bytes that they have
+    sent, and keeps them until its input ends.
 """
 import socket
 import ssl
@@ -40,7 +40,7 @@ def connect(context, port, session=None):
 
 
 def ask(connection):
-    """Asks for the page and reads all of the answer, and the tickets before it."""
+    """Requests the page and reads the complete response, and the tickets before it."""
     connection.sendall(REQUEST)
     got = b""
     while b"hello world!" not in got:
@@ -51,12 +51,12 @@ def ask(connection):
 
 
 def leave(connection):
-    """Says goodbye and waits until the server has hung up: by then it has done all of its work."""
+    """Ends the connection and waits until the server has closed it: its work is then complete."""
     connection.setblocking(False)
     try:
         connection.unwrap()
     except ssl.SSLError:
-        pass  # not every server answers to it
+        pass  # not every server responds to it
     with socket.socket(fileno=connection.detach()) as tcp:
         tcp.settimeout(TIMEOUT_SECONDS)
         tcp.shutdown(socket.SHUT_WR)

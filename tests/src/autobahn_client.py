@@ -3,11 +3,11 @@
 python3 autobahn_client.py SUITE URL CASES
 
 SUITE is the folder of the package autobahntestsuite. CASES names cases by their first numbers:
-"1,2,10" stands for all whose number begins so. For each case it prints its number, how it behaved,
-how it closed, and the reasons.
+"1,2,10" selects all cases whose numbers begin with one of these. For each case it prints its
+number, its behaviour, its close, and the reasons.
 
 The suite is written for Python 2. It is not changed: its cases are read with a few replacements,
-and a str of theirs is a sequence of bytes, which is what it was in Python 2.
+and a str of theirs is a sequence of bytes, as it was in Python 2.
 """
 
 import re
@@ -77,7 +77,7 @@ def as_bytes(value):
 
 
 class Fuzzer(WebSocketClientProtocol):
-    """What a case needs of its connection. It waits for the server much longer than a case asks."""
+    """The connection of a case. It waits for the server much longer than a case requires."""
 
     connectionWasOpen = False
 

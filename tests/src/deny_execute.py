@@ -1,4 +1,4 @@
-"""Runs a program that may not run code which it has made itself.
+"""Runs a program that may not execute code which it has generated.
 
 python3 deny_execute.py prctl|seccomp PROGRAM ARGUMENT...
 
@@ -27,7 +27,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option, *arguments):
-    """The call with five arguments, those that are not given as 0."""
+    """Makes the call with five arguments, of which the missing ones are 0."""
     words = [ctypes.c_ulong(word) if isinstance(word, int) else word for word in arguments]
     words += [ctypes.c_ulong(0)] * (4 - len(words))
     if libc.prctl(option, *words) != 0:

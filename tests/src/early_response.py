@@ -1,13 +1,13 @@
-"""Python's clients send more than is read, and have to see the response that came before.
+"""Python's clients send more than the server reads, and have to see the response that came before.
 
 python3 early_response.py HTTP-URL HTTPS-URL CERTIFICATE
 
-Each URL refuses what is sent to it. Over HTTP/1 any length is dropped, however slowly it comes;
+Each URL refuses the sent content. Over HTTP/1 any length is dropped, however slowly it arrives;
 over HTTP/2 up to a mebibyte.
 
-More than that is not sent over HTTP/2: httpx looks at nothing before it has sent all. It has the
-response, a PING and RST_STREAM with NO_ERROR by then, waits for a window that the server does not
-open any more, and ends with a timeout. nghttp2 (curl) and Node see the response.
+More than that is not sent over HTTP/2: httpx reads nothing before it has sent everything. It has
+the response, a PING and RST_STREAM with NO_ERROR by then, waits for a window that the server does
+not open any more, and ends with a timeout. nghttp2 (curl) and Node see the response.
 """
 
 import ssl
@@ -25,7 +25,7 @@ PAUSE_SECONDS = 3
 
 
 def slow():
-    """Content with a pause in it, for a client that looks at nothing before it has sent all."""
+    """Yields content with a pause, for a client that reads nothing before its last byte is sent."""
     yield LARGE[: 1 << 20]
     time.sleep(PAUSE_SECONDS)
     yield LARGE[: 4 << 20]

@@ -1,8 +1,8 @@
-"""aioquic as a client of HTTP/3: it does what a scenario says, and fails with what is wrong.
+"""aioquic as a client of HTTP/3: it runs a scenario, and fails with a message.
 
 python3 h3_client.py SCENARIO PORT FOLDER
 
-FOLDER holds what the server serves: `small.bin` and `large.bin`.
+FOLDER contains the served files: `small.bin` and `large.bin`.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class Answer:
         return int(self.fields[b":status"])
 
     async def has(self, count):
-        """Waits until so much of the content has come."""
+        """Waits until this many bytes of the content have arrived."""
         self.bytes_wanted, self.part = count, asyncio.get_running_loop().create_future()
         if len(self.content) < count:
             await patiently(self.part)
@@ -66,7 +66,7 @@ class Client(QuicConnectionProtocol):
         self.http._check_content_length = lambda stream: None
 
     def ask(self, path, method="GET", content=None, fields=()):
-        """Begins a request; its answer comes later."""
+        """Begins a request; its response comes later."""
         stream = self._quic.get_next_available_stream_id()
         head = {":method": method, ":scheme": "https", ":authority": "localhost", ":path": path}
         head = [(name.encode(), value.encode()) for name, value in [*head.items(), *fields]]
@@ -79,7 +79,7 @@ class Client(QuicConnectionProtocol):
         return answer
 
     def prioritize(self, answer, value):
-        """PRIORITY_UPDATE (RFC 9218 §7.2)."""
+        """Sends PRIORITY_UPDATE (RFC 9218 §7.2)."""
         frame = encode_frame(0xF0700, encode_uint_var(answer.stream) + value)
         self._quic.send_stream_data(self.http._local_control_stream_id, frame)
         self.transmit()
@@ -103,11 +103,11 @@ class Client(QuicConnectionProtocol):
                 answer.take(event)
 
     def certificate(self):
-        """What the server has shown; nothing in a session that is resumed."""
+        """Returns the certificate of the server; none in a session that is resumed."""
         return self._quic.tls._peer_certificate
 
     async def move(self):
-        """Goes on from another port; what is on its way to the old one is lost."""
+        """Continues from another port; packets on their way to the old one are lost."""
         before = self._transport
         own = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
         own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
@@ -137,7 +137,7 @@ def equal(found, wanted, what):
 
 
 async def requests(port, files):
-    """GET, HEAD, what is not there, and content that nobody reads."""
+    """GET, HEAD, missing resources, and content that is not read."""
     async with connected(port) as client:
         for name, content in files.items():
             answer = await client.get(f"/{name}")
@@ -156,7 +156,7 @@ async def requests(port, files):
 
 
 async def far_upload(port, files):
-    """Content for a script at the other end of a long path; prints the response."""
+    """Sends content to a script at the other end of a long path; prints the response."""
     async with connected(port, host="10.9.0.1") as client:
         content = files["large.bin"]
         length = [("content-length", str(len(content)))]
@@ -165,7 +165,7 @@ async def far_upload(port, files):
 
 
 async def far_beside(port, files):
-    """Small requests beside an upload, on one connection: they are over before it is."""
+    """Sends small requests during an upload, on one connection: they end before it does."""
     async with connected(port, host="10.9.0.1") as client:
         content = files["large.bin"]
         length = [("content-length", str(len(content)))]
@@ -178,7 +178,7 @@ async def far_beside(port, files):
 
 
 async def parallel(port, files):
-    """A hundred requests at once, and as many again."""
+    """Sends a hundred requests at the same time, and as many again."""
     async with connected(port) as client:
         for _ in range(2):
             answers = [client.ask("/small.bin") for _ in range(100)]
@@ -188,7 +188,7 @@ async def parallel(port, files):
 
 
 async def repeats(port, files):
-    """The same requests again and again: the fields stay the same while the table is used."""
+    """Repeats the same requests: the fields stay the same while the table is used."""
     async with connected(port) as client:
         asked = [(path, method) for path in ("/small.bin", "/large.bin", "/", "/nothing")
                  for method in ("GET", "HEAD", "POST")]
@@ -204,7 +204,7 @@ async def repeats(port, files):
 
 
 async def priorities(port, files):
-    """Any field of priority is borne, whatever is in it; what is more urgent comes first."""
+    """A field of priority with any value is accepted; a more urgent response comes first."""
     async with connected(port) as client:
         for value in ("u=0", "u=7, i", "u=3,i=?0", "u=9", "i", "u=a", "(", "x;y=1, u=1"):
             answer = await client.get("/small.bin", fields=[("priority", value)])
@@ -226,7 +226,7 @@ def urgent_by_a_frame(client):
 
 
 async def overtakes(port, whole, fields, ask_urgent):
-    """What is asked for within a download, and is more urgent, is whole before it."""
+    """A more urgent request during a download is complete before the download."""
     while True:
         async with connected(port) as client:
             first = client.ask("/large.bin", fields=fields)
@@ -243,7 +243,7 @@ async def overtakes(port, whole, fields, ask_urgent):
 
 
 async def migration(port, files):
-    """The client changes its port again and again within a download, and its connection id."""
+    """The client changes its port and its connection ID repeatedly during a download."""
     async with connected(port) as client:
         answer = client.ask("/large.bin")
         part, moves = len(files["large.bin"]) // 12, 10
@@ -261,7 +261,7 @@ async def migration(port, files):
 
 
 async def keys(port, files):
-    """The keys change within a download, and between requests."""
+    """The keys change during a download, and between requests."""
     async with connected(port) as client:
         answer = client.ask("/large.bin")
         for number in range(1, 6):
@@ -277,8 +277,8 @@ async def keys(port, files):
 
 
 async def close(port, files):
-    """Either code of a client that leaves, within a download and without any, keeps nobody from
-    being served."""
+    """A client that leaves with either code, during a download and without one, does not affect
+    other clients."""
     for code in (ErrorCode.H3_NO_ERROR, ErrorCode.H3_INTERNAL_ERROR):
         for path in (None, "/large.bin"):
             async with connected(port) as client:
@@ -315,8 +315,8 @@ async def resumption(port, files):
 
 
 async def names(port, files):
-    """Whoever asks for what is no DNS name gets the certificate of `localhost`, which is the first,
-    and comes back with a ticket."""
+    """A client whose server name is no DNS name gets the certificate of `localhost`, which is the
+    first one, and resumes its session with a ticket."""
     async with connected(port) as client:
         first = client.certificate()
     other = configuration()
@@ -352,7 +352,7 @@ async def tickets(port, files):
 
 
 def initial(source, padded):
-    """An Initial packet with a PING, protected as a client does (RFC 9001 §5.2)."""
+    """Returns an Initial packet with a PING, protected as a client does (RFC 9001 §5.2)."""
     destination, version, number = os.urandom(8), QuicProtocolVersion.VERSION_1, b"\0\0"
     crypto = CryptoPair()
     crypto.setup_initial(cid=destination, is_client=True, version=version)

@@ -1,4 +1,4 @@
-"""Lets REDbot look at many resources in one process: it takes longer to start than to look.
+"""Lets REDbot check many resources in one process: its start takes longer than a check.
 
 python3 lint_resources.py URL...
 
@@ -15,7 +15,7 @@ from redbot.resource import HttpResource
 
 
 def look_at(config, url, tell):
-    """Looks at one resource, then tells the text of the HAR document."""
+    """Checks one resource, then calls `tell` with the text of the HAR document."""
     resource = HttpResource(config)
     resource.set_request(url)
     told = []
@@ -27,7 +27,7 @@ def look_at(config, url, tell):
 
 
 def look_at_all(urls):
-    """What is found out about each."""
+    """Returns the HAR document of each."""
     parser = ConfigParser()
     parser.read_dict({"redbot": {"enable_local_access": "True"}})
     found = {}

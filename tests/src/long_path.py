@@ -1,18 +1,18 @@
-"""Two network namespaces with a long path between them, on which nothing but packets of IP goes.
+"""Two network namespaces with a long path between them, which carries nothing but packets of IP.
 
 python3 long_path.py [--delay-ms N] [--jitter-ms N] [--loss PER_MILLE] [--rate-mbit N]
                      [--queue-ms N] [--seed N]
 
 The server side has the address 10.9.0.1, the client side 10.9.0.2. It prints a line with the files
 of both namespaces, `SERVER CLIENT`, for `nsenter --net=FILE`, and ends when stdin does. For each
-line on stdin it prints `TRIPS BYTES`: round trips in which the client sent data since the line
-before, and bytes of its packets.
+line on stdin it prints `TRIPS BYTES`: round trips in which the client sent data since the previous
+line, and bytes of its packets.
 
-With a rate, each direction is a link of so many Mbit/s behind a queue: packets that would wait
-longer than --queue-ms for the link are lost. The default is what the queues of routers have.
+With a rate, each direction is a link of that many Mbit/s with a queue in front of it: packets that
+would wait longer than --queue-ms for the link are lost. The default is that of usual routers.
 
-Without a delay the path has no clock. Packets go in turns: all of the client's, until it has no
-more to send, then all of the server's. A turn of each is a round trip, however busy the machine.
+Without a delay the path has no clock. Packets travel in turns: all of the client's, until it has no
+more to send, then all of the server's. A turn of each is a round trip, however busy the machine is.
 TCP sends by the windows of Reno (RFC 5681), which has no clock either.
 """
 
@@ -53,7 +53,7 @@ def request(name, value):
 
 
 def up(control, name, address=None):
-    """Gives an interface its address, and starts it."""
+    """Sets the address of an interface, and starts it."""
     if address:
         for call, text in ((SIOCSIFADDR, address), (SIOCSIFNETMASK, MASK)):
             value = struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton(text))
@@ -65,7 +65,7 @@ def up(control, name, address=None):
 
 
 def side(address):
-    """A process in a namespace of its own; returns its number and the device of its packets."""
+    """Starts a process in a namespace of its own; returns its ID and the device of its packets."""
     ours, theirs = socket.socketpair()
     process = os.fork()
     if process == 0:
@@ -101,7 +101,7 @@ class Path:
         self.trips = self.bytes = 0
 
     def read(self, source):
-        """The next packet, unless there is none or it is lost."""
+        """Returns the next packet, unless there is none or it is lost."""
         try:
             packet = os.read(source, PACKET_MAX_BYTES)
         except BlockingIOError:
@@ -119,7 +119,7 @@ class Path:
             pass  # The queue is full, or the side has gone: the packet is lost.
 
     def answers(self, ready):
-        """Prints the counts if they are asked for. Ends with stdin."""
+        """Prints the counts if they are requested. Returns whether stdin is open."""
         if sys.stdin.fileno() in ready:
             if not os.read(sys.stdin.fileno(), 1):
                 return False
@@ -128,7 +128,7 @@ class Path:
         return True
 
     def turn(self, source, target):
-        """All that one side has to send; returns whether there was data."""
+        """Forwards all packets of one side; returns whether there was data."""
         has_data, packets = False, []
         while select.select([source], [], [], QUIET_SECONDS)[0]:
             while (packet := self.read(source)) is not None:
@@ -146,7 +146,7 @@ class Path:
                 self.turn(self.server, self.client)
 
     def with_delay(self):
-        """Each packet arrives when its time has come, in the order in which it was sent."""
+        """Delivers each packet at its time, in the order in which the packets were sent."""
         delay, jitter = self.options.delay_ms / 1000, self.options.jitter_ms / 1000
         waiting, number, last = [], 0, {self.client: 0.0, self.server: 0.0}
         bytes_per_second = self.options.rate_mbit * 125_000

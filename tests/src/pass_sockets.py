@@ -29,7 +29,7 @@ def make(kind):
     silent: as tcp, without listen(2)
     reuseport: UDP, with others of the same port
     unix:PATH, seqpacket:PATH: a Unix socket
-    stdin: what standard input is
+    stdin: the descriptor of standard input
     file: no socket
     """
     port = ("127.0.0.1", 0)

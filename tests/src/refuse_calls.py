@@ -18,12 +18,12 @@ ALLOW, FAIL = 0x7FFF0000, 0x00050000
 
 
 def instruction(code, value, if_true=0, if_false=0):
-    """One struct sock_filter."""
+    """Returns a struct sock_filter."""
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
 def refuse(error, calls):
-    """From now on, for this process and all it starts."""
+    """Refuses the calls from now on, for this process and all of its descendants."""
     program = [instruction(LOAD_WORD, 0)]  # the number of the call comes first
     for call in calls:
         program.append(instruction(JUMP_IF_EQUAL, call, 0, 1))

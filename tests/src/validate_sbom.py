@@ -1,4 +1,4 @@
-"""Says what is wrong with a CycloneDX document: one line for each fault, nothing for none.
+"""Prints the faults of a CycloneDX document, one per line; a correct document has no output.
 
 python3 validate_sbom.py FILE
 

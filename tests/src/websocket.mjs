@@ -1,16 +1,17 @@
-// An application with WebSockets behind the server under test, in Node. It prints its port.
+// An application with WebSockets, in Node, to which the server under test forwards requests. It
+// prints its port.
 //
 // /chat speaks WebSocket (RFC 6455): its first message has the fields of the request, and it sends
-// back every other one. All other paths switch to WebSocket and go on with bytes of any kind:
+// back every other one. All other paths switch to WebSocket and continue with bytes of any kind:
 //
-// /echo     sends every byte back, and "over" behind the end
-// /ends     sends "bye" and its end at once, and goes on to read
-// /flood    sends without end, as fast as it is taken
-// /silent   reads nothing before somebody asks for /go
-// /cut      sends "part", and resets the connection with the first byte that comes
+// /echo     sends every byte back, and "over" after the end
+// /ends     sends "bye" and its end immediately, and continues to read
+// /flood    sends endlessly, as fast as the other side reads
+// /silent   reads nothing before a request for /go
+// /cut      sends "part", and resets the connection when the first byte arrives
 //
 // /wrong switches with another response to the key, /refused responds with 403, /plain with 200.
-// /told says what has come and gone on the last of these connections.
+// /told reports the received and sent bytes, and the end, of the last of these connections.
 
 import crypto from "node:crypto";
 import http from "node:http";

@@ -3,7 +3,7 @@
 
 python3 websocket_h3.py PORT
 
-It prints what came back.
+It prints the received message.
 """
 
 import asyncio

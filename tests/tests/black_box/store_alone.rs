@@ -127,7 +127,7 @@ fn ask(folder: &Folder, arguments: &[&str]) -> Ended {
     run_under(env, arguments)
 }
 
-/// What the only server of a session tells about itself.
+/// Returns the status of the only server of a session.
 #[track_caller]
 fn status(folder: &Folder) -> Value {
     let ended = ask(folder, &["status", "--json"]);
@@ -207,7 +207,7 @@ fn a_configuration_without_a_site_is_a_store() {
         let reload = || ask(&folder, &["reload"]);
         let reloaded = format!("reloaded {}", file.display());
         assert_eq!(reload().stdout, format!("{reloaded}\n"));
-        // What a server with a store needs a start for is named.
+        // The reload names the setting that needs a restart.
         folder.write("pinion.toml", ONLY_A_STORE.replace("64", "65"));
         let ended = reload();
         assert!(

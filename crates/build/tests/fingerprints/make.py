@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Lists what public tools write, and which of it they give a hash of its content.
+"""Lists the files that public tools write, and those whose names have a hash of their content.
 
     make.py NODE_FOLDER OUT
 
 NODE_FOLDER has the packages of package.json beside this file, and this Python those of
 requirements.txt. Each tool builds a sample site twice, with other contents the second time. A name
 that both builds have is one without a hash; one that only the first has is one with a hash. Themes
-bring files whose names have a hash and whose contents stay: PATTERNS says which. In front of a name
-`+` says that it has a hash, `=` that only the content proves it, `-` that it has none.
+contain files whose names have a hash and whose contents stay: PATTERNS lists them. Before a name,
+`+` means that it has a hash, `=` that only the content proves it, and `-` that it has none.
 """
 
 import base64

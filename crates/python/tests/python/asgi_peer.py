@@ -82,7 +82,7 @@ class WebSocket:
                 return
 
     def message(self):
-        """Returns the next message of the application, and grants room for it."""
+        """Returns the next message of the application, and grants space for it."""
         data = b''
         while True:
             frame = self.frame()

@@ -1,5 +1,5 @@
 """The server's side of the protocol, written apart from the program: starts a process with an
-application, sends it requests, and reads what it sends."""
+application, sends it requests, and reads its frames."""
 
 import collections
 import marshal
@@ -226,7 +226,7 @@ class Link:
             self.others.append(frame)
 
     def finish(self, number, content=None, room=True):
-        """Reads until the last frame of a request; sends room, and content as it is wanted."""
+        """Reads until the last frame of a request; grants space, and sends content as requested."""
         response = Response()
         content = None if content is None else memoryview(content)
         is_sent = False

@@ -156,14 +156,14 @@ class AsgiFlow(unittest.TestCase):
         self.child.__exit__()
 
     def seen(self):
-        """Returns what the application has noted, once it has. Its tasks may go on afterwards."""
+        """Returns the notes of the application, once there are any. Its tasks may continue then."""
         while True:
             seen = ast.literal_eval(self.link.get('/seen').content.decode())
             if seen:
                 return seen
 
     def idle(self, number):
-        """Asserts that nothing more comes of a request for now."""
+        """Asserts that there are no more frames of a request for now."""
         self.link.get('/hello')
         self.assertEqual([one for one in self.link.others if one.request == number], [])
 

@@ -132,7 +132,7 @@ class Stacks(unittest.TestCase):
             for a_number in number, more:
                 self.assertEqual(link.finish(a_number).status, '200')
             self.assertEqual(other.finish(waits).content, b'/wait')
-            # The loop has read the requests of the watchdog now, and does not answer them again.
+            # The loop has now read the requests of the watchdog, and responds to them only once.
             self.assertEqual(child.log().count('the request is over its time'), 2)
 
     def test_a_loop_that_is_blocked_again(self):

@@ -1,4 +1,4 @@
-"""ASGI over WebSocket: the handshake, messages, both closes, and what may not be sent."""
+"""ASGI over WebSocket: the handshake, messages, both closes, and forbidden messages."""
 
 import ast
 import json
@@ -151,7 +151,7 @@ class WebSockets(unittest.TestCase):
         return self.link.open(path, query_string=ascii(messages).encode(), **more)
 
     def caught(self, *messages):
-        """Returns how the last message raises. What comes before it is sent."""
+        """Returns the exception of the last message. The messages before it are sent."""
         socket = self.open('/catch', *messages)
         self.link.finish(socket.number)
         error, = self.seen()

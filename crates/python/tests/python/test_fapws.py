@@ -343,7 +343,7 @@ class Requests(unittest.TestCase):
 
 
 class Scripts(unittest.TestCase):
-    """How a script is found and executed."""
+    """A script is found and executed."""
 
     BEGIN = 'import fapws._evwsgi as evwsgi\nfrom fapws import base\n'
     HELLO = '''

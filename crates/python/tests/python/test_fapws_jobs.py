@@ -364,7 +364,7 @@ class SeveralProcesses(Jobs):
 
 class OtherApplication(Jobs):
     def runTest(self):
-        """It is started by another test."""
+        """Does nothing: another test starts the application."""
 
 
 if __name__ == '__main__':

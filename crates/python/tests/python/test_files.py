@@ -1,5 +1,5 @@
-"""Files that the server sends from a descriptor: what the process sends for them, and which files
-it reads itself."""
+"""Files that the server sends from a descriptor: the frames of the process for them, and the files
+that the process reads itself."""
 
 import array
 import os
@@ -89,7 +89,7 @@ def open_channel(child, link, token=TOKEN):
 
 
 def take(channel):
-    """Returns the number that came with a descriptor, and the file."""
+    """Returns the number that was sent with a descriptor, and the descriptor."""
     data, rights, _, _ = channel.socket.recvmsg(4, socket.CMSG_SPACE(4))
     descriptors = array.array('i')
     for level, kind, content in rights:

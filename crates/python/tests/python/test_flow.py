@@ -1,4 +1,4 @@
-"""Batches, room, clients that leave, requests that are taken back, and malformed frames."""
+"""Batches, space, clients that leave, requests that are taken back, and malformed frames."""
 
 import marshal
 import os
@@ -136,8 +136,8 @@ class Flow(unittest.TestCase):
         return eval(self.link.get('/seen').content)
 
     def assert_seen(self, event):
-        """One thread closes what it has iterated before it runs the next request; of several, the
-        others do not wait for it."""
+        """Asserts that only this event was seen. A single thread closes its iterable before it runs
+        the next request; with several threads, the others do not wait for it."""
         seen = self.seen()
         while self.options and not seen:
             seen = self.seen()

@@ -1,4 +1,4 @@
-"""How the application is found, and what is printed if it is not."""
+"""The application is found, and a message is printed if it is not."""
 
 import os
 import tempfile
@@ -21,7 +21,7 @@ class Loading(unittest.TestCase):
             return response.content
 
     def failure(self, application, files, options=()):
-        """Returns what a process prints that must end with status 1 and accept nothing."""
+        """Returns the output of a process that must end with status 1 and accept nothing."""
         with Child(application=application, files=files, options=options) as child:
             self.assertEqual(child.wait(), 1)
             with self.assertRaises(OSError):

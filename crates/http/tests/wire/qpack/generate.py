@@ -1,7 +1,8 @@
 """Writes lsqpack.txt: field sections by ls-qpack, for a peer without a dynamic table.
 
-A line is a section in hex, then its fields, each `name=value` behind a tab, bytes as Latin-1. First
-come all entries of the static table as ls-qpack reads them, then sections as it writes them.
+A line is a section in hex, then its fields, each `name=value` after a tab, bytes as Latin-1. The
+first lines are all entries of the static table as ls-qpack reads them; the sections that it writes
+follow.
 
     target/python/bin/python crates/http/tests/wire/qpack/generate.py
 """
