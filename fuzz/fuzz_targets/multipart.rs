@@ -1,4 +1,5 @@
-//! Forms with files against a plain reading of a whole buffer, however they are cut.
+//! Forms with files are compared with a plain reader of a whole buffer, for any sizes of the
+//! pieces.
 #![no_main]
 
 #[path = "../../crates/http/tests/wire/oracle/multipart.rs"]

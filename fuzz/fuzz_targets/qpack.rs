@@ -1,4 +1,4 @@
-//! A field section of HTTP/3 against a plain reading; the streams beside it.
+//! A field section of HTTP/3 compared with a plain reader; the streams in addition to it.
 #![no_main]
 
 #[path = "../../crates/http/tests/wire/oracle/as_http1.rs"]

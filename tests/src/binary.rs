@@ -1,4 +1,4 @@
-//! The executable under test: the one that cargo has put beside the test executables.
+//! The executable under test: the one that cargo has put next to the test executables.
 
 use std::fs;
 use std::path::{Path, PathBuf};

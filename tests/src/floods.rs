@@ -122,7 +122,7 @@ impl Leave {
         self.until.map_or(PATIENCE, |until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Returns whether an attacker with so many connections opens no further one.
+    /// Returns whether an attacker with this many connections opens no further one.
     fn is_over(self, rounds: u32) -> bool {
         self.until.map_or(rounds >= ROUNDS, |until| Instant::now() >= until)
     }

@@ -77,9 +77,9 @@ pub mod why;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The limit of all waits. It says nothing about speed: it only ends a wait for an event that will
-/// never come. The tests of the feature `long` run together with floods that use all cores for many
-/// minutes.
+/// The limit of all waits. It is no statement about speed: it only ends a wait for an event that
+/// will never come. The tests of the feature `long` run together with floods that use all cores for
+/// many minutes.
 pub const PATIENCE: Duration = Duration::from_secs(if cfg!(feature = "long") { 600 } else { 60 });
 
 /// Sets its flag when it is dropped, also by a panic, so that threads that wait for the flag end

@@ -62,7 +62,7 @@ impl Load {
             let clients: Vec<_> = (0..4)
                 .map(|client| scope.spawn(move || on.client(address, client % 2 == 0)))
                 .collect();
-            // However `swap` ends, the clients must stop.
+            // The clients must stop with any end of `swap`.
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| swap(&load)));
             load.stop.store(true, Ordering::Relaxed);
             for client in clients {

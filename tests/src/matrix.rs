@@ -148,8 +148,8 @@ impl<'a> Matrix<'a> {
         Matrix { is_explained: true, ..self }
     }
 
-    /// The ways of a case. Which corner a protocol has is decided by the name of the test, and so
-    /// stays the same however often it runs.
+    /// The ways of a case. The name of the test determines the corner of a protocol, which
+    /// therefore stays the same in every run.
     fn ways(&self, test: &str, wanted: Option<&str>) -> Vec<Way> {
         let is_full = self.is_full || wanted.is_some();
         let mut protocols: Vec<Protocol> = match wanted {
@@ -238,7 +238,7 @@ pub fn every_way(site: &Folder, case: impl Fn(&Server)) {
     Matrix::of(site.path()).run(case);
 }
 
-/// Runs a case over a folder in every way, without flags, beside `pinion why`.
+/// Runs a case over a folder in every way, without flags, and compares with `pinion why`.
 #[track_caller]
 pub fn explained_ways(site: &Folder, case: impl Fn(&Server)) {
     Matrix::of(site.path()).explained().run(case);

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A control group. Processes in it have so much memory together, and no swap. It is removed with
-/// the value, when they have ended.
+/// A control group. Processes in it may use this much memory together, and no swap. It is removed
+/// with the value, when they have ended.
 #[derive(Debug)]
 pub struct MemoryGroup {
     path: PathBuf,

@@ -155,7 +155,7 @@ pub fn output_within(command: &mut Command, patience: Duration) -> Output {
 }
 
 /// Compiles a program of one file in Go. The first one on a machine compiles Go's own library, too,
-/// which takes a minute beside other tests.
+/// which needs a minute while other tests run.
 ///
 /// # Panics
 /// Panics if it cannot be compiled.

@@ -67,7 +67,7 @@ impl fmt::Display for Response {
 /// The framing of the content of a response (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// A content of so many bytes.
+    /// A content of this many bytes.
     Length(usize),
     /// `Transfer-Encoding: chunked`.
     Chunked,

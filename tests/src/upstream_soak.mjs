@@ -1,6 +1,6 @@
 // A server in Node that is killed and stopped while requests arrive: PORT NOTES.
 //
-// GET /page/ID/BYTES responds with the ID, repeated up to so many bytes. POST /do/ID appends the ID
+// GET /page/ID/BYTES responds with the ID, repeated up to BYTES bytes. POST /do/ID appends the ID
 // to the file NOTES before it responds with the length of the received content.
 
 import fs from "node:fs";

@@ -1,7 +1,7 @@
 # A server in Python that is killed and stopped while requests arrive: PORT NOTES.
 #
-# GET /page/ID/BYTES responds with the ID, repeated up to so many bytes. POST /do/ID appends the ID
-# to the file NOTES before it responds with the length of the received content.
+# GET /page/ID/BYTES responds with the ID, repeated up to BYTES bytes. POST /do/ID appends the ID to
+# the file NOTES before it responds with the length of the received content.
 
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

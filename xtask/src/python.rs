@@ -70,7 +70,7 @@ fn install_sources() -> Result<()> {
             .arg("-r")
             .arg(&wanted),
     )?;
-    // The unpacked folders beside them are not in the list.
+    // The unpacked folders next to them are not in the list.
     let archives = fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
     for archive in archives {
         unpack(&archive.path())?;
@@ -79,7 +79,7 @@ fn install_sources() -> Result<()> {
     Ok(())
 }
 
-/// Unpacks `name-version.tar.gz` into the folder `name` beside it.
+/// Unpacks `name-version.tar.gz` into the folder `name` next to it.
 fn unpack(archive: &Path) -> Result<()> {
     let file_name = archive.file_name().and_then(|name| name.to_str());
     let name = file_name.and_then(|name| name.rsplit_once('-')).context("name and version")?.0;

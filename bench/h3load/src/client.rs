@@ -23,7 +23,7 @@ pub(crate) struct Plan {
     pub(crate) request: Vec<u8>,
     /// Requests of a connection that are open at once.
     pub(crate) streams: usize,
-    /// Whether the time is over, so that no further request is begun.
+    /// The time has ended, so that no further request is begun.
     pub(crate) is_over: bool,
     /// Total requests of a connection.
     pub(crate) requests_max: u64,

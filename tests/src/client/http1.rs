@@ -154,7 +154,7 @@ impl Connection {
         Ok(response)
     }
 
-    /// Reads until so many bytes of the content of a response have arrived, or its end.
+    /// Reads until this many bytes of the content of a response have arrived, or its end.
     ///
     /// # Errors
     /// Returns the reason why they do not arrive.

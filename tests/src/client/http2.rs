@@ -112,7 +112,7 @@ impl Http2 {
         Http2::with_window(peer, WINDOW_BYTES)
     }
 
-    /// Connects with a receive window of so many bytes on each stream.
+    /// Connects with a receive window of this many bytes on each stream.
     ///
     /// # Errors
     /// Returns the errors of the socket or of TLS.
@@ -441,7 +441,7 @@ impl Http2 {
         Ok(Frame { kind, flags, stream, payload })
     }
 
-    /// Reads until so many bytes are available.
+    /// Reads until this many bytes are available.
     fn hold(&mut self, bytes: usize) -> Result<(), Broken> {
         let mut buffer = [0; 64 * 1024];
         while self.held.len() < bytes {

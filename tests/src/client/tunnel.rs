@@ -1,5 +1,5 @@
 //! Tunnels over a stream of HTTP/2 or HTTP/3, opened by an extended CONNECT (RFC 8441, RFC 9220),
-//! with requests beside them on the same connection. HTTP/2 is that of the crate `h2`, QUIC that of
+//! with other requests on the same connection. HTTP/2 is that of the crate `h2`, QUIC that of
 //! quinn.
 
 use super::http3::{Http3, kind};
@@ -122,7 +122,7 @@ impl TunnelClient {
         }
     }
 
-    /// Asks for a tunnel with these fields.
+    /// Requests a tunnel with these fields.
     ///
     /// # Errors
     /// The stream was reset.

@@ -97,7 +97,7 @@ impl Client {
         Underway { is_upload, way: it_goes_on(begun) }
     }
 
-    /// Reads until so many bytes of content have arrived in total, or the end of the response.
+    /// Reads until this many bytes of content have arrived in total, or the end of the response.
     /// Returns the content so far.
     ///
     /// # Panics

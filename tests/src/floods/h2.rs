@@ -66,7 +66,7 @@ pub(super) const FLOODS: &[Flood] = &[
         1..=100 => Some(get(id(turn), "/large.bin")),
         _ => None,
     }),
-    // CVE-2016-6581: each byte stands for 4000 bytes of fields, repeatedly in every request.
+    // CVE-2016-6581: each byte represents 4000 bytes of fields, repeatedly in every request.
     calm("fields of a full table, many times", |turn| match turn {
         0 => Some([open_windows(), hpack_bomb(turn)].concat()),
         _ => Some(hpack_bomb(turn)),
@@ -163,7 +163,7 @@ fn made_you_reset(stream: u32, turn: u32) -> Vec<u8> {
     [get(stream, "/large.bin"), fault].concat()
 }
 
-/// Returns a part of a head that never ends, in pieces of so many bytes.
+/// Returns a part of a head that never ends, in pieces of this many bytes.
 fn continuation(turn: u32, bytes: usize) -> Vec<u8> {
     match turn {
         0 => head(id(0), 0, "GET", "/"),

@@ -55,7 +55,7 @@ const fn borne(name: &'static str, turn: Turn) -> Flood {
     super::borne(name, Kind::Http3(turn))
 }
 
-/// A byte of these floods costs as much as so many of HTTP/2, for the client too.
+/// A byte of these floods costs as much as this many of HTTP/2, for the client too.
 const SIZE: u64 = 8;
 
 /// H3_EXCESSIVE_LOAD (RFC 9114 §8.1).

@@ -182,7 +182,7 @@ const UPGRADE: &str = "Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websoc
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
 impl Socket {
-    /// Sends a request with these fields beside the usual ones, and returns the head of the
+    /// Sends a request with these fields in addition to the usual ones, and returns the head of the
     /// response.
     fn ask(server: &Server, path: &str, fields: &str) -> (Socket, String) {
         let mut connection = server.connect();

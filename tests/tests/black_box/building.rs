@@ -225,8 +225,8 @@ fn builds_that_share_fingerprints_and_are_killed_take_over_what_is_true() {
     assert_eq!(last["unread_files"], second["files"], "{last}");
 }
 
-/// Builds `site` onto a file system of so many bytes; returns the exit status, the output, and the
-/// names that exist afterwards.
+/// Builds `site` onto a file system of this many bytes; returns the exit status, the output, and
+/// the names that exist afterwards.
 fn build_on_small_disk(folder: &Folder, bytes: usize) -> (i32, String, Vec<String>) {
     const SCRIPT: &str = "mount -t tmpfs -o size=$1 none out || exit 9; \
         \"$0\" build site -o out/site.pinion; echo $?; ls -A out";

@@ -55,7 +55,7 @@ fn free_ports<const N: usize>() -> [u16; N] {
 }
 
 impl Authority {
-    /// Starts one that asks for challenges at this port.
+    /// Starts an authority that connects to this port for challenges.
     fn start(files: &Folder, challenge_port: u16) -> Self {
         let [listening, managing, naming, naming_management, tls] = free_ports();
         let own = Pair::new(files, "authority", &["localhost"]);
@@ -121,7 +121,7 @@ const LETSENCRYPT: &str = "letsencrypt";
 struct Reader {
     files: Folder,
     page: String,
-    /// The port of HTTP, at which the authority asks.
+    /// The port of HTTP, to which the authority connects.
     port: u16,
 }
 

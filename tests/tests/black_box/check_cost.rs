@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 /// has a thousand.
 const STEPS: [usize; 2] = [40, 250];
 
-/// Returns the instructions of a check of so many sites.
+/// Returns the instructions of a check of this many sites.
 fn instructions(sites: usize) -> u64 {
     let folder = Folder::new("check-cost");
     let mut configuration = String::new();

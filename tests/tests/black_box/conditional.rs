@@ -35,7 +35,7 @@ fn tag(server: &Server) -> String {
     server.get("/page").field("ETag").expect("an entity tag").to_owned()
 }
 
-/// Asks for the page with these fields, by GET and by HEAD, and compares the status.
+/// Requests the page with these fields, by GET and by HEAD, and compares the status.
 #[track_caller]
 fn gives(server: &Server, status: u16, fields: &[(&str, &str)]) {
     let mut connection = server.client();

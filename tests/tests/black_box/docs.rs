@@ -144,7 +144,7 @@ const ASKS_FOR_PASSWORD: u16 = 401;
 
 /// The state of a reader who follows a document, with the files that all documents use: the folder
 /// `public`, the archive `site.pinion`, `old.cdb`, an archive of kawipiko, configurations of uWSGI
-/// and NGINX Unit, and rules beside the folder.
+/// and NGINX Unit, and rules outside of the folder.
 struct Reader {
     document: PathBuf,
     folder: Folder,
@@ -208,8 +208,8 @@ impl Reader {
         assert_eq!(got.trim_end_matches('\n'), shown.text, "{}", self.document.display());
     }
 
-    /// Writes a configuration, with the files that it names beside it, and checks it. Files in
-    /// folders of the system are created beside it here.
+    /// Writes a configuration, with the files that it names, and checks it. Files in folders of the
+    /// system are created in the same folder here.
     fn configures(&self, text: &str) {
         let own = format!("{}/", self.folder.path().display());
         let text = &text.replace("\"/", &format!("\"{own}")).replace("=/", &format!("={own}"));

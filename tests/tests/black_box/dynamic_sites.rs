@@ -303,7 +303,7 @@ fn what_other_servers_would_understand_is_warned_of() {
     assert_eq!(built.code, Some(0), "{}", built.stderr);
 }
 
-/// This also holds if there is no code beside the content folder.
+/// This also holds if there is no code next to the content folder.
 #[test]
 fn messages_of_requests_name_the_file_in_the_content_folder() {
     let site = Folder::with("content-path", [("public_html/a.dyn.html", "\n#[[query.x.y]]")]);

@@ -166,7 +166,7 @@ fn notes(folder: &Folder) -> Vec<(String, String)> {
     whole.lines().map(of_line).collect()
 }
 
-/// Waits for so many more ticks than there are, and returns the processes that have made them.
+/// Waits for this many more ticks than there are, and returns the processes that have made them.
 fn next_ticks(folder: &Folder, count: usize) -> BTreeSet<String> {
     let begin = notes(folder).len();
     wait_for("ticks of the timer", || {
@@ -185,7 +185,7 @@ fn reload(server: &Server) -> usize {
     from
 }
 
-/// Waits until so many processes have ended: until then, one may get the timers of another.
+/// Waits until this many processes have ended: until then, one may get the timers of another.
 fn wait_for_ends(server: &Server, from: usize, count: usize) {
     wait_for("the end of the old processes", || {
         let lines = server.lines().split_off(from);

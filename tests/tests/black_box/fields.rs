@@ -162,7 +162,7 @@ fn each_answer_of_a_connection_has_the_date_of_its_own_second() {
         (way, server, client, date)
     };
     let connected: Vec<_> = ways(|_| true).into_iter().map(start).collect();
-    // Whenever in its second the last response was sent, that second is over then.
+    // At any moment of its second at which the last response was sent, that second has ended then.
     thread::sleep(Duration::from_millis(1100));
     for (way, server, mut client, first) in connected {
         eprintln!("{way:?}");

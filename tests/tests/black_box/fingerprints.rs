@@ -1,5 +1,5 @@
-//! A wrong file of fingerprints beside an archive that `--reuse` names: the result is that of a
-//! build from nothing, except for the one case in which the documentation says that the file is
+//! A wrong file of fingerprints next to an archive that `--reuse` names: the result is that of a
+//! build from nothing, except for the one case in which the documentation states that the file is
 //! trusted.
 
 use pinion_tests::binary::pinion;
@@ -186,7 +186,7 @@ fn what_cannot_be_read(site: &Site) {
     }
 }
 
-/// The fingerprints of one archive beside another one.
+/// The fingerprints of one archive are next to another one.
 fn of_another_archive(site: &Site) {
     let folder = &site.folder;
     told(folder, &["elsewhere", "-o", "kept/other.pinion"]);

@@ -49,7 +49,7 @@ impl Project {
         let rules = Path::new(rules);
         folder.write(rules.join("_redirects"), "/old /about/ 302\n");
         folder.write(rules.join("_headers"), "/*\n  X-Made-By: a generator\n");
-        // Of the site that the page keeps rules beside.
+        // The rules of the site that the page keeps outside of its folder.
         folder.write("our-redirects", "/older /about/ 302\n");
         folder.write("our-headers", "/*\n  X-Beside: yes\n");
         Self { folder, output }
@@ -77,7 +77,7 @@ impl Project {
                     stdout(build.args(&own[1..]).current_dir(self.folder.path()));
                     built += 1;
                 }
-                // The server of the command before it is gone by now; it was asked.
+                // The server of the previous command was checked and has ended.
                 ["curl", ..] => {}
                 _ => {
                     self.generates(&own);
@@ -218,7 +218,7 @@ fn mkdocs() {
     project.follows("MkDocs");
     let built = project.folder.join("site.pinion");
     let server = Start::site(&built).start();
-    // The last build of the section has rules beside the folder.
+    // The last build of the section has rules outside of the folder.
     assert_eq!(server.get("/older").status, 302);
     assert_eq!(server.get("/").field("X-Beside"), Some("yes"));
     server.stop();

@@ -29,7 +29,7 @@ impl Client {
         self.http2.try_prioritize(stream, value).expect("an answer to a ping");
     }
 
-    /// Opens the window by so many bytes; returns the streams of the frames that arrive.
+    /// Opens the window by this many bytes; returns the streams of the frames that arrive.
     fn frames(&mut self, bytes: usize) -> Vec<u32> {
         self.http2.let_through(bytes as u32);
         self.turns(bytes)

@@ -65,11 +65,11 @@ impl Served {
     }
 }
 
-/// Returns whether h2spec, with these arguments, runs so many cases and finds no error; and its
+/// Returns whether h2spec, with these arguments, runs this many cases and finds no error; and its
 /// output.
 fn h2spec(scheme: &str, address: SocketAddr, arguments: &[&str], cases: u32) -> (bool, String) {
-    // The expected frames arrive at once or not at all: this time is enough for a busy machine, and
-    // h2spec waits for it in every case that has no other end.
+    // The expected frames arrive immediately or not at all: this time is enough for a busy machine,
+    // and h2spec waits for it in every case that has no other end.
     let mut command = go_program("h2spec");
     command.args(["--strict", "--timeout", "4", "--host"]).arg(address.ip().to_string());
     command.arg("--port").arg(address.port().to_string());
@@ -160,7 +160,7 @@ fn httpwg_finds_nothing_in_many_rounds() {
     every_case_of_httpwg(20);
 }
 
-/// h2load sends so many requests, over ten connections with ten streams each, and counts the
+/// h2load sends this many requests, over ten connections with ten streams each, and counts the
 /// responses.
 #[test]
 fn h2load_gets_all_it_asks_for() {

@@ -48,7 +48,7 @@ fn aioquic(scenario: &str) {
     aioquic_at(scenario, "2");
 }
 
-/// Does the same with so many workers.
+/// Does the same with this many workers.
 #[track_caller]
 fn aioquic_at(scenario: &str, workers: &str) {
     aioquic_with(scenario, workers, &[]);

@@ -9,7 +9,7 @@ use pinion_tests::server::Start;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Asks for each target again and again on one connection, and prints the fields of each response
+/// Requests each target again and again on one connection, and prints the fields of each response
 /// in a line, sorted, without the date.
 const GO: &str = r#"
 package main

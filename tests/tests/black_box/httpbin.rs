@@ -15,7 +15,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-/// Packages beside those of Flask.
+/// Packages in addition to those of Flask.
 const PACKAGES: [&str; 6] =
     ["httpbin", "brotlicffi", "decorator", "six.py", "gunicorn", "packaging"];
 /// The beginnings of names of further ones, which end with a version: the application reads its
@@ -275,7 +275,7 @@ fn request(line: &str) -> Request {
     }
 }
 
-/// A connection that is made anew when the server has closed it.
+/// A connection that is opened again when the server has closed it.
 struct Asked {
     address: SocketAddr,
     connection: Option<Connection>,

@@ -69,7 +69,7 @@ impl Answer {
     }
 }
 
-/// A request as in a row: which of its two addresses kawipiko was asked at, the host, and the
+/// A request as in a row: the one of kawipiko's two addresses that got it, the host, and the
 /// target.
 type Asked = [String; 3];
 
@@ -202,8 +202,8 @@ fn ours_answers_as_kawipiko_or_says_why_not() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The recorded requests are the same as those of `asked.tsv`, so that neither file can lag behind
-/// the other.
+/// The recorded requests are the same as those of `asked.tsv`, so that neither file can be older
+/// than the other.
 #[test]
 fn all_that_is_asked_was_recorded() {
     let asked = table("asked.tsv");

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 pub(crate) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const MODIFIED_UNIX_SECONDS: u64 = 784_111_777;
 
-/// Writes a file that was changed long ago, so many seconds after [`MODIFIED`].
+/// Writes a file that was changed long ago, this many seconds after [`MODIFIED`].
 pub(crate) fn write_at(folder: &Folder, path: &str, content: impl AsRef<[u8]>, seconds: u64) {
     folder.write(path, content);
     let file = File::options().write(true).open(folder.join(path)).expect("the file");
@@ -229,8 +229,8 @@ fn the_whole_site_can_be_live() {
     });
 }
 
-/// Uploads of an application are beside its site, and sites of archives and other servers have no
-/// folder.
+/// Uploads of an application are outside of its site, and sites of archives and other servers have
+/// no folder.
 #[test]
 fn a_folder_anywhere_has_a_path_in_urls() {
     let folder = Folder::with("live-elsewhere", [("site/index.html", "home")]);

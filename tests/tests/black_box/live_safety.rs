@@ -22,7 +22,7 @@ use std::thread;
 /// A text that no response may contain.
 const SECRET: &str = "a secret that nobody may read";
 
-/// Returns a site with a live folder `media`, and a secret beside both.
+/// Returns a site with a live folder `media`, and a secret outside of both.
 fn site(name: &str) -> Folder {
     let folder = Folder::with(
         name,

@@ -45,7 +45,7 @@ fn version(server: &Server) -> &'static str {
     }
 }
 
-/// Waits until the log has so many lines, and returns them.
+/// Waits until the log has this many lines, and returns them.
 #[track_caller]
 fn lines(path: &Path, count: usize) -> Vec<String> {
     let lines = wait_for("lines in the access log", || {

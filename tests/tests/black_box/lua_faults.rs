@@ -112,8 +112,8 @@ fn a_loop_outside_of_requests_is_told_with_its_line() {
     assert!(stderr.contains(why), "{stderr}");
 }
 
-/// A script that uses half of its tasks for work without requests. Requests use the other half: so
-/// many connections, each with so many requests.
+/// A script that uses half of its tasks for work without requests. Requests use the other half:
+/// this many connections, each with this many requests.
 const FULL: &str = r#"
 for _ = 1, 10000 do
     pinion.spawn(function() pinion.sleep(3000) end)

@@ -41,7 +41,7 @@ const KEYS: usize = 1_000_000;
 const ELEMENTS: usize = 3_000_000;
 /// Literals of a chunk of a megabyte.
 const LITERALS: usize = 200_000;
-/// Requests that a victim completes beside each attack.
+/// Requests that a victim completes during each attack.
 const VICTIM_REQUESTS: usize = 6;
 
 /// Returns the attacks: a path, the posted content, and the response when the limits allow

@@ -38,7 +38,7 @@ pinion.get("/endless", function() while true do end end)
 
 const SHOP: &str = "local shop = {}\nfunction shop.fails() error('in a module') end\nreturn shop\n";
 
-/// Creates a site below a folder, with its content in a folder beside the code, or without one.
+/// Creates a site below a folder, with its content in a folder next to the code, or without one.
 fn site(folder: &Folder, name: &str, content: &str) {
     for (path, text) in [
         ("main.lua".to_owned(), MAIN),

@@ -210,8 +210,8 @@ fn held_up(server: &Server) {
     assert!(!lines.iter().any(|line| line.contains("/endless")), "{lines:?}");
 }
 
-/// Reloads after the first script: each worker keeps so many earlier scripts until they have ended
-/// (docs/lua.md), so that nothing is interrupted.
+/// Reloads after the first script: each worker keeps this many earlier scripts until they have
+/// ended (docs/lua.md), so that nothing is interrupted.
 const RELOADS: usize = 4;
 const WORKERS: usize = 2;
 /// Streams and uploads of each edition at each worker.

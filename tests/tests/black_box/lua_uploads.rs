@@ -247,7 +247,7 @@ fn twenty_mebibytes_stream_through_little_memory() {
     });
 }
 
-/// Returns a request without content that announces so many bytes.
+/// Returns a request without content that announces this many bytes.
 fn announced(target: &str, bytes: usize) -> Request {
     Request::new("POST", target)
         .field("Content-Type", "multipart/form-data; boundary=b")
@@ -393,7 +393,7 @@ fn stored_bytes(server: &Server) -> u64 {
     deleted.filter_map(|file| Some(std::fs::metadata(file.path()).ok()?.len())).sum()
 }
 
-/// Sends a form up to so many bytes of its file, and then stops.
+/// Sends a form up to this many bytes of its file, and then stops.
 fn stalled_form(server: &Server, sent_bytes: usize) -> Connection {
     let file = ("name=file; filename=large", &*noise(sent_bytes));
     let whole = form("/form", &[file]).bytes();

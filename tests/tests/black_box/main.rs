@@ -1,5 +1,4 @@
-//! Black-box tests: the real program, started and asked as its users do. Each module is one
-//! subject.
+//! Black-box tests: the real program, started and used as its users do. Each module is one subject.
 //!
 //! They are one program because linking is the most expensive part of a test program. The feature
 //! `long` adds the modules that need minutes, for `cargo xtask test --long`.

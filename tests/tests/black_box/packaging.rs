@@ -79,7 +79,7 @@ fn systemd_takes_the_unit_as_it_is_and_finds_it_well_locked() {
     // The program must exist.
     let own = unit.replace(INSTALLED, &pinion().display().to_string());
     folder.write("pinion.service", own);
-    // The service restarts after a crash, but not so often that systemd gives up.
+    // The service restarts after a crash, but not so often that systemd stops restarting it.
     assert_eq!(settings(&unit, "RestartSec"), ["1"]);
     // A worker that hangs counts as a crash (systemd.service(5), the table of Restart=).
     assert_eq!(settings(&unit, "Restart"), ["on-failure"]);

@@ -374,7 +374,7 @@ fn a_start_that_cannot_run_php_says_what_to_do() {
     refused(&with_user(&["--single-page", "a.html"]), &["--single-page", "--no-php"]);
     refused(&with_user(&["--listing"]), &["--listing", "--no-php"]);
     refused(&with_user(&["--no-php"]), if user.is_empty() { &[] } else { &["--no-php"] });
-    // Without an index.php nothing asks for PHP.
+    // Without an index.php PHP is not used.
     let folder = site("php-no-index", &[("a/tool.php", ECHO), ("index.html", "home")]);
     let public = folder.join("public");
     let public = public.to_str().expect("UTF-8");

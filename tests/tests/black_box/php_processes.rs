@@ -152,7 +152,7 @@ fn a_reload_changes_php_without_a_failed_request() {
     configure(&folder, &format!("{}php-fpm = \"/bin/false\"", user_key()));
     assert!(reload(&server).contains("keeping the previous version"));
     assert_eq!((server.get("/").text(), only_master(session.path())), ("1048576 ok", old));
-    // Without PHP its scripts are gone, not shown.
+    // Without PHP its scripts are missing, not shown.
     configure(&folder, "php = false");
     assert!(reload(&server).starts_with("reloaded"));
     assert_eq!(server.get("/index.php").status, 404);
@@ -213,7 +213,7 @@ fn a_server_that_is_not_root_runs_php_as_itself() {
     server.stop();
 }
 
-/// Each site has PHP of its own, beside sites without it.
+/// Each site has its own PHP, and other sites have none.
 #[test]
 fn several_sites_have_php() {
     let folder = site("php-sites", &[("index.php", ECHO)]);

@@ -21,7 +21,7 @@ const CODINGS: [&str; 4] = ["identity", "gzip", "br", "zstd"];
 const TEXT: [&str; 5] = ["css", "html", "js", "svg", "txt"];
 /// Smaller texts may have no coded form, because none would pay.
 const CODED_MIN_BYTES: usize = 1024;
-/// A sample has one in so many files.
+/// A sample contains one of this many files.
 const SAMPLE_STEP: usize = 16;
 /// Larger files of a served folder stay where they are, without coded forms (docs/serving.md).
 const COPIED_MAX_BYTES: usize = 1 << 20;

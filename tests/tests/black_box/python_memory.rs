@@ -16,8 +16,8 @@ const PIECE_BYTES: usize = 1 << 20;
 /// The number of pieces that are sent and received: 100 MiB.
 const PIECES: usize = 100;
 
-/// By so much the peak may grow, in bytes: far less than the content, and more than the buffers of
-/// a request.
+/// The peak may grow by this number of bytes: far less than the content, and more than the buffers
+/// of a request.
 const GROWTH_MAX_BYTES: u64 = 6 << 20;
 
 /// Both applications send back the received content, or report their own peak of memory.
@@ -48,7 +48,7 @@ async def asgi(scope, receive, send):
         await send({'type': 'http.response.body', 'body': message['body'], 'more_body': more})
 ";
 
-/// Sends so many pieces, and receives them at the same time.
+/// Sends this many pieces, and receives them at the same time.
 fn echo(server: &Server, pieces: usize) {
     let mut stream = TcpStream::connect(server.address()).expect("the server accepts");
     let mut sending = stream.try_clone().expect("the same stream");

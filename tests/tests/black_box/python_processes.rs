@@ -104,7 +104,7 @@ fn an_application_that_cannot_be_loaded_ends_the_start() {
     }
 }
 
-/// Clients that ask all the time meet the old version or the new one, and no failure.
+/// Clients that send requests all the time get the old version or the new one, and no failure.
 #[test]
 fn a_reload_loads_changed_code_without_a_failed_request() {
     let folder = application("python-reload", "", "python-processes = 2\n");
@@ -202,7 +202,7 @@ def app(environ, start_response):
     return [b'%d' % os.getpid()]
 ";
 
-/// Sends requests from several clients until so many processes have responded.
+/// Sends requests from several clients until this many processes have responded.
 fn until_processes(server: &Server, target: &str, count: usize) {
     let processes = Mutex::new(BTreeSet::new());
     thread::scope(|scope| {
@@ -403,7 +403,7 @@ fn share_of_the_other(keys: &str) -> (f64, String) {
     (other as f64 / (application + other) as f64, line)
 }
 
-/// A program that runs beside a busy application, on the same core, has its share.
+/// A program that runs at the same time as a busy application, on the same core, has its share.
 #[test]
 fn a_busy_application_leaves_a_core_to_others() {
     let (share, line) = share_of_the_other("python-nice = 19\n");

@@ -291,7 +291,7 @@ fn an_application_that_leaks_is_replaced_without_a_failed_request() {
     for (io, interface) in Io::BOTH.into_iter().zip(Interface::BOTH) {
         let mount = interface.mount(&folder, "python-max-memory = \"64M\"\n");
         let server = start(&folder, io, &mount);
-        // Their memory is looked at from time to time, so there may be more requests.
+        // Their memory is checked from time to time, so there may be more requests.
         let is_replaced = |line: &String| line.contains("of memory (python-max-memory)");
         let replaced = || server.lines().iter().filter(|line| is_replaced(line)).count();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));

@@ -54,7 +54,7 @@ const SENDFILE: &str = "#!/bin/sh\n\
     echo\n\
     echo 'content of the script'\n";
 
-/// A site, a folder with files beside it, and a secret beside both.
+/// A site, a folder with files next to it, and a secret outside of both.
 fn site(name: &str) -> Folder {
     let folder = Folder::with(
         name,

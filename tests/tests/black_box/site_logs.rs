@@ -46,7 +46,7 @@ fn ask_all(server: &Server, target: &str) {
     assert_eq!(response.status, 421);
 }
 
-/// Waits until a log has so many lines with a target, and returns them.
+/// Waits until a log has this many lines with a target, and returns them.
 #[track_caller]
 fn lines(path: &Path, target: &str, count: usize) -> Vec<String> {
     let lines = wait_for("lines in the log", || {

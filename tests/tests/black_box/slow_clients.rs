@@ -14,7 +14,7 @@ use pinion_tests::server::{Server, Start, build};
 use std::io::ErrorKind;
 use std::thread;
 
-/// Connections of each attack. Three attacks hold theirs, so a server must bear 900.
+/// Connections of each attack. Three attacks keep theirs open, so a server must support 900.
 const CONNECTIONS: &str = "300";
 /// Connections that the server must have at once, so that the attack is effective.
 const HELD_MIN: usize = 300;

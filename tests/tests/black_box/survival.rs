@@ -21,7 +21,7 @@ pinion.post("/", function(req)
 end)
 "#;
 
-/// A form with a file of so many bytes.
+/// A form with a file of this many bytes.
 fn upload(bytes: usize) -> Request {
     let head = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n";
     let form = [head, &"x".repeat(bytes), "\r\n--b--\r\n"].concat();

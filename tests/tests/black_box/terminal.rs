@@ -28,8 +28,8 @@ fn site() -> Folder {
     folder
 }
 
-/// Runs `pinion build site -o site.pinion`, its stderr on a terminal of so many columns, its stdout
-/// in the file `stdout`. Returns the output on the terminal.
+/// Runs `pinion build site -o site.pinion`, its stderr on a terminal of this many columns, its
+/// stdout in the file `stdout`. Returns the output on the terminal.
 fn on_a_terminal(
     folder: &Folder,
     columns: u16,

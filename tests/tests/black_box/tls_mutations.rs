@@ -19,7 +19,7 @@ const VERSIONS: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS
 /// Longer than anything here may take, except for the timeout of a handshake.
 const PATIENCE: Duration = Duration::from_secs(9);
 
-/// One of so many positions is tried; with the feature `long`, each one.
+/// One of this many positions is tried; with the feature `long`, each one.
 const STEP: usize = if cfg!(feature = "long") { 1 } else { 13 };
 
 struct Served {
@@ -59,7 +59,7 @@ enum Change {
     Nothing,
     /// Flips this bit of this byte.
     Flip(usize, u8),
-    /// Sends only so many bytes.
+    /// Sends only this many bytes.
     Cut(usize),
 }
 

@@ -107,7 +107,7 @@ fn one_that_ends_soon_is_made_anew() {
     server.stop();
 }
 
-/// A server that runs for longer than a certificate is good looks at it each day, and at SIGHUP.
+/// A server that runs longer than the validity of a certificate checks it each day, and at SIGHUP.
 #[test]
 fn a_running_server_makes_one_that_ends_soon_anew() {
     let (site, state) = (site(), Folder::new("renewed-running"));

@@ -31,7 +31,7 @@ fn switching() -> Upstream {
     })
 }
 
-/// Asks for a tunnel. Returns the head of the response and the connection.
+/// Requests a tunnel. Returns the head of the response and the connection.
 fn ask(server: &Server, client: &str) -> (String, Connection) {
     let mut connection = server.connect();
     let request = Request::get("/x").field("Connection", "Upgrade").field("Upgrade", "echo");

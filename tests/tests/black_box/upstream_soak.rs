@@ -222,7 +222,7 @@ fn check(response: &Response, expected: &str) -> Result<(), String> {
     }
 }
 
-/// Waits until so many more requests have ended.
+/// Waits until this many more requests have ended.
 fn wait_for_requests(tally: &Tally, more: usize) {
     let from = tally.ended.load(Ordering::Relaxed);
     wait_for("requests", || (tally.ended.load(Ordering::Relaxed) >= from + more).then_some(()));

@@ -22,7 +22,7 @@ fn wait_for_text(server: &Server, target: &str, text: &str) {
     wait_for(&what, || (server.get(target).body == text.as_bytes()).then_some(()));
 }
 
-/// Writes a file beside another one, and renames it over that.
+/// Writes a file next to another one, and renames it over that.
 fn replace(folder: &Folder, path: &str, text: &str) {
     folder.write("replacement", text);
     fs::rename(folder.join("replacement"), folder.join(path)).expect("replaced");

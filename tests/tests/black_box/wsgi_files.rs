@@ -68,7 +68,7 @@ fn files_are_whole_over_all_protocols() {
             let server = start(&folder, *protocol, io);
             let mut client = server.client();
             for (query, content) in [
-                // The first one asks for the channel, and is read by the process.
+                // The first one requests the channel, and is read by the process.
                 ("large&0&", &large[..]),
                 ("large&0&", &large),
                 ("small&0&", &noise(100)),

@@ -1,5 +1,5 @@
-//! `cargo xtask bench abuse`: how long a client waits for a response while another one abuses the
-//! server, beside the time it usually waits.
+//! `cargo xtask bench abuse`: the time that a client waits for a response while another one abuses
+//! the server, compared with its usual time.
 //!
 //! The content of a request can be an abuse as well: its own time is compared with that of content
 //! of the same length.
@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Ratios of the time that a victim waits beside an attacker over its usual time, and both times.
+/// Ratios of the time that a victim waits during an attack over its usual time, and both times.
 fn measure(
     pinion: &Path,
     site: &Path,

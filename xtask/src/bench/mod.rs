@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: measurements against goals, kept in `bench/runs/`.
 //!
 //! Each bench measures one or more named parts and records them with [`runs::Run`], which writes
-//! the readable report and the data beside it.
+//! the readable report and its data.
 
 mod abuse;
 mod build;

@@ -1,5 +1,5 @@
-//! `cargo xtask bench upload`: how fast content is sent over a path with a round trip of 100 ms,
-//! over each protocol, beside Caddy.
+//! `cargo xtask bench upload`: the speed of uploads over a path with a round trip of 100 ms, over
+//! each protocol, compared with Caddy.
 //!
 //! Server and clients are in network namespaces of their own, with `tests/src/long_path.py` between
 //! them. The clients are curl and, over HTTP/3, `bench/h3load`. Caddy hands the content on to

@@ -40,7 +40,7 @@ const DENY_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
 
 const USAGE: &str = "usage: cargo xtask test [--quick [--since COMMIT] | --long | --only STEP]";
 
-/// Runs the steps that the command line asks for.
+/// Runs the steps that the command line selects.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let all = || STEPS.iter().chain(long::STEPS);
     let names = || all().map(|step| step.name).collect::<Vec<_>>().join(", ");

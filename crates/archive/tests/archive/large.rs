@@ -82,8 +82,8 @@ fn bodies_records_and_index_beyond_4_gib() {
     assert_eq!(stored.map(|body| body.len() as u64), Some(LARGE));
 }
 
-/// A path of 40 bytes with one form of its own costs at most 256 bytes beside its body, so that a
-/// million of them fit into 300 MB.
+/// A path of 40 bytes with one representation costs at most 256 bytes in addition to its body, so
+/// that a million of them fit into 300 MB.
 #[test]
 fn a_path_costs_at_most_256_bytes() {
     const ENTRIES: u64 = 50_000;

@@ -353,7 +353,7 @@ fn opening_reads_no_records_and_no_bodies() {
     assert!(said.iter().take(KEYS.len()).all(Result::is_err), "and nothing of it is served");
 }
 
-/// Code is read as it was written, and to those who ask for content it does not exist.
+/// Code is read as it was written, and a look-up of content does not find it.
 #[test]
 fn code_is_no_content() {
     let bytes = later_site();
@@ -373,7 +373,7 @@ fn code_is_no_content() {
     assert!(layout.view(&without).code().expect("none").is_empty());
 }
 
-/// A path that is said to be of an earlier release is an entry, or the archive is not sound.
+/// A path that is marked as one of an earlier release is an entry, or the archive is invalid.
 #[test]
 fn what_is_of_earlier_releases_is_an_entry() {
     for (named, sound) in [("/a", true), ("/b", false)] {

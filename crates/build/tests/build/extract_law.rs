@@ -153,7 +153,7 @@ fn prepare(root: &Path, forced: bool) {
     }
 }
 
-/// Checks that no new file is beside the folder.
+/// Checks that no new file is next to the folder.
 fn is_untouched(root: &Path, forced: bool) {
     let names = |folder: &Path| {
         let entries = fs::read_dir(folder).expect("a folder").flatten();

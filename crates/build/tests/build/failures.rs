@@ -13,7 +13,7 @@ use pinion_build::{BuildError, Options, Progress, Warning, build, build_file};
 use crate::folder::Folder;
 use crate::reader::{built, built_with, options};
 
-/// A disk that is full after so many bytes, or fails its call number so many.
+/// A disk that is full after a number of bytes, or fails a call with a given number.
 struct Failing {
     memory: Cursor<Vec<u8>>,
     bytes_left: u64,
@@ -187,7 +187,7 @@ fn an_archive_in_the_folder_is_warned_about() {
     assert_eq!((summary.warnings, summary.files), (vec![], 2));
 }
 
-/// Gives up when asked for the nth time.
+/// Cancels at the nth check.
 struct Impatient {
     asked: AtomicU32,
     gives_up_at: u32,

@@ -283,8 +283,8 @@ const NAMES: [&str; 10] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whether a name is a fingerprint depends on the files beside it: as these are added and
-    /// removed, the archive is that of a build from nothing, although no file is read again.
+    /// Whether a name is a fingerprint depends on the other files in the folder: as these are added
+    /// and removed, the archive is that of a build from nothing, although no file is read again.
     #[test]
     fn fingerprints_are_decided_as_by_a_build_from_nothing(
         rounds in prop::collection::vec(prop::collection::vec(any::<bool>(), NAMES.len()), 2..5),

@@ -83,8 +83,8 @@ fn a_build_to_a_file_writes_what_a_build_to_memory_does() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 10))]
 
-    /// Contents that repeat, in types that are tried and types that are not: however the workers
-    /// race, the bytes are those of one worker.
+    /// Contents that repeat, in types that are tried and types that are not: for any timing of the
+    /// workers, the bytes are those of one worker.
     #[test]
     fn races_leave_no_trace(
         files in prop::collection::vec((0usize..6, 0usize..3), 1..120),

@@ -279,7 +279,7 @@ fn names_that_are_left_out_can_be_asked_for() {
     assert!(built_with(&out, &options).unwrap().bytes == site.bytes);
 }
 
-/// The file of fingerprints beside the archive is new with each build.
+/// The file of fingerprints of the archive is new with each build.
 #[test]
 fn a_build_does_not_publish_what_it_writes_itself() {
     let folder = Folder::with(&[("a.css", "a")]);

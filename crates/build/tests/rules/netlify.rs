@@ -27,8 +27,8 @@ pub(crate) fn parse(kind: &str, texts: &[String], paths: &[&str]) -> Vec<Value> 
     results
 }
 
-/// Returns the folder in which `cargo xtask test --only needs` installs them, beside the folders of
-/// cargo's profiles.
+/// Returns the folder in which `cargo xtask test --only needs` installs them, next to the folders
+/// of cargo's profiles.
 fn modules() -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let target = test.ancestors().nth(3).expect("tests lie in target/PROFILE/deps");

@@ -1,4 +1,4 @@
-//! The decoder of responses, asked in all ways: random content, and the corpus of the fuzz target.
+//! The decoder of responses, used in all ways: random content, and the corpus of the fuzz target.
 
 mod content_law;
 

@@ -179,7 +179,7 @@ fn another_server_is_asked_when_one_fails() {
     }
 }
 
-/// RFC 7766 §5: a truncated response is asked for again over TCP.
+/// RFC 7766 §5: the query of a truncated response is repeated over TCP.
 #[test]
 fn truncated_responses_are_asked_for_over_tcp() {
     let server = DnsServer::start(|question| {

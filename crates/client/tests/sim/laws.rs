@@ -84,7 +84,7 @@ fn faults_of_one_server_do_not_affect_the_others() {
     });
 }
 
-/// Runs requests to servers of one kind for so many passes, and ends them.
+/// Runs requests to servers of one kind for this many passes, and ends them.
 fn end_after<const READINESS: bool>(behaviour: Behaviour, passes: u64) {
     let mut random = Random::new(passes);
     let faults = slow_kernel(&mut random);

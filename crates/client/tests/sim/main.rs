@@ -52,7 +52,7 @@ fn faults(random: &mut Random) -> Faults {
     }
 }
 
-/// Calls `run` with so many seeds, or with those that the environment asks for.
+/// Calls `run` with this many seeds, or with those that the environment sets.
 fn each_seed(seeds: u64, run: impl Fn(u64) + std::panic::RefUnwindSafe) {
     let seeds = number("PINION_SIM_SEEDS").unwrap_or(seeds);
     let only = number("PINION_SIM_SEED");

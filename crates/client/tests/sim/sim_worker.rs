@@ -19,7 +19,7 @@ pub(crate) fn sim_worker<const READINESS: bool, A: App>(
     (network, worker)
 }
 
-/// Lets the worker do its due work; at most so many milliseconds pass.
+/// Lets the worker do its due work; at most this many milliseconds pass.
 pub(crate) fn pass<const READINESS: bool, A: App>(
     network: &Network,
     worker: &mut Stepped<READINESS, A>,

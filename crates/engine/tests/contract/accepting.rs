@@ -18,7 +18,7 @@ const HELLO: &[u8] = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
 fn there_are_never_more_connections_than_places_and_nobody_waits_for_ever() {
-    /// Fewer than workers and listeners could take between two looks at each other.
+    /// Fewer than workers and listeners could accept between two checks of their number.
     const PLACES: usize = 5;
     const CLIENTS: usize = 40;
     const TIMES: usize = 20;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::on_both;
 use crate::support::{TestServer, connect, read_response};
 
-/// Sends `bytes`, so many at a time, and returns all received bytes until the end.
+/// Sends `bytes`, this many at a time, and returns all received bytes until the end.
 fn answer_to(server: &TestServer, bytes: &[u8], at_a_time: usize) -> String {
     let mut stream = server.connect();
     stream.set_nodelay(true).unwrap();

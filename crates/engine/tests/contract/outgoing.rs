@@ -118,7 +118,7 @@ impl App for Relay {
     fn pass(&mut self, _: &mut Connections<'_>) {}
 }
 
-/// Returns the response of a relay that may open so many connections.
+/// Returns the response of a relay that may open this many connections.
 fn relayed(io: Io, upstream: &Upstream, outgoing: usize) -> String {
     let socket = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
     let at = local_address(&socket).expect("an address");

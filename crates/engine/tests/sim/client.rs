@@ -5,7 +5,7 @@ use pinion_engine::backend::sim::{Client, Connect, Network, Random, Read};
 
 use crate::reading::Reader;
 
-/// The behaviour of a client after it has sent, or received, so much.
+/// The behaviour of a client after it has sent, or received, this much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// Reads all responses, then closes.
@@ -14,13 +14,13 @@ pub(crate) enum Ending {
     HalfCloses,
     /// Reads until the server closes, and sends nothing more.
     Stays,
-    /// Resets when it has sent so many bytes.
+    /// Resets when it has sent this many bytes.
     Resets { after_bytes: usize },
-    /// Closes its socket when it has sent so many bytes, even if bytes are on their way.
+    /// Closes its socket when it has sent this many bytes, even if bytes are on their way.
     Quits { after_bytes: usize },
-    /// Neither sends nor reads any more when it has sent so many bytes.
+    /// Neither sends nor reads any more when it has sent this many bytes.
     Freezes { after_bytes: usize },
-    /// Stops reading when it has read so many bytes, and continues to send.
+    /// Stops reading when it has read this many bytes, and continues to send.
     StopsReading { after_bytes: usize },
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     pub(crate) pace: Pace,
     pub(crate) drip: Option<Drip>,
     pub(crate) ending: Ending,
-    /// The connection must be closed so many milliseconds after it was accepted, whatever the
+    /// The connection must be closed this many milliseconds after it was accepted, whatever the
     /// client does.
     pub(crate) closed_within_ms: Option<u64>,
     pub(crate) reader: Reader,
@@ -78,7 +78,7 @@ impl Plan {
         })
     }
 
-    /// Returns whether a client that has sent so many bytes is in the middle of a head.
+    /// Returns whether a client that has sent this many bytes is in the middle of a head.
     pub(crate) fn in_head(&self, sent: usize) -> bool {
         let request = self.begun(sent);
         !request.is_empty() && !request.windows(4).any(|four| four == b"\r\n\r\n")

@@ -60,7 +60,7 @@ fn hello() -> Vec<u8> {
     wire
 }
 
-/// Connects a client that sends these bytes, so many at a time, and nothing else. Returns the
+/// Connects a client that sends these bytes, this many at a time, and nothing else. Returns the
 /// milliseconds until the connection was closed, and the received bytes.
 fn until_closed<const READINESS: bool>(
     bytes: &[u8],

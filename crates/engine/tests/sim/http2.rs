@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     /// Milliseconds until the content of each request begins to arrive; zero for requests without
     /// an entry.
     pub(crate) content_after_ms: &'static [u64],
-    /// Sends content byte by byte with so many milliseconds between them, and continues after the
+    /// Sends content byte by byte with this many milliseconds between them, and continues after the
     /// response.
     pub(crate) content_gap_ms: Option<u64>,
     /// Requests that are open at once.
@@ -45,7 +45,7 @@ pub(crate) struct Plan {
     pub(crate) resets_per_mille: u32,
     pub(crate) pace: Pace,
     pub(crate) ending: Ending,
-    /// The connection must be closed so many milliseconds after it was accepted, whatever the
+    /// The connection must be closed this many milliseconds after it was accepted, whatever the
     /// client does.
     pub(crate) closed_within_ms: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! A simulated client of HTTP/3: several requests at once, content in pieces, small windows,
-//! streams that are reset or stopped, another address, and every way to leave. The [strict
+//! A simulated client of HTTP/3: several requests at the same time, content in pieces, small
+//! windows, streams that are reset or stopped, another address, and every way to leave. The [strict
 //! client](client) checks each frame; the model of `ask` has the expected response of each stream.
 
 pub(crate) mod client;
@@ -31,7 +31,7 @@ const KEEP_ALIVE_MS: u64 = 1_000;
 const SILENCE_MS: u64 =
     HEAD_TIMEOUT_MS + BODY_TIMEOUT_MS + 2 * SEND_STALL_MS + WINDOW_STALL_MS + IDLE_TIMEOUT_MS;
 /// Milliseconds after which a connection is closed whose client has vanished: the timeout of QUIC,
-/// which begins anew with the first PING, and the time for which QUIC keeps a closed connection.
+/// which begins again with the first PING, and the time for which QUIC keeps a closed connection.
 const VANISHED_MS: u64 = 2 * IDLE_TIMEOUT_MS;
 
 /// The behaviour of a client.
@@ -45,7 +45,7 @@ pub(crate) struct Plan {
     pub(crate) requests: Vec<Request>,
     /// Requests that are open at once.
     pub(crate) at_once: usize,
-    /// Sends content byte by byte with so many milliseconds between them, and continues after the
+    /// Sends content byte by byte with this many milliseconds between them, and continues after the
     /// response; with [`NEVER_MS`] none of it.
     pub(crate) content_gap_ms: Option<u64>,
     /// Bytes that the server may send on a stream before they are read.
@@ -57,7 +57,7 @@ pub(crate) struct Plan {
     pub(crate) rebinds_after_ms: Option<u64>,
     pub(crate) pace: Pace,
     pub(crate) ending: Ending,
-    /// The connection must be closed so many milliseconds after its begin, whatever the client
+    /// The connection must be closed this many milliseconds after its begin, whatever the client
     /// does.
     pub(crate) closed_within_ms: Option<u64>,
 }

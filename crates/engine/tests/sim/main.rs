@@ -33,9 +33,9 @@ use scenario::Scenario;
 
 /// Seeds of an ordinary run of the tests; `cargo xtask test --long` runs 20 000.
 const SEEDS: u64 = 2000;
-/// An ordinary run fails one in so many operations of the script, `--long` each of them.
+/// An ordinary run fails one of this many operations of the script, `--long` each of them.
 const SWEEP_STEP: usize = 4;
-/// Failing seeds after which a run gives up.
+/// Failing seeds after which a run stops.
 const COMPLAINTS_MAX: usize = 10;
 
 /// Executes a run and returns the broken law, whichever check has found it.
@@ -166,7 +166,8 @@ fn any_one_operation_may_fail_over_completions() {
     sweep(false);
 }
 
-/// Memory for buffers may be as scarce as it likes: who asks for more pays, and nothing is lost.
+/// Memory for buffers may be arbitrarily scarce: a client that needs more is affected, and nothing
+/// is lost.
 #[test]
 fn any_budget_for_buffers_keeps_the_laws() {
     for readiness in [true, false] {

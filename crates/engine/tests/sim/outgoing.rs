@@ -37,9 +37,9 @@ enum Behaviour {
     Hang,
     /// Accepts, and sends nothing.
     Silent,
-    /// Resets the connection after so many bytes of input.
+    /// Resets the connection after this many bytes of input.
     Reset(usize),
-    /// Ends its side after so many bytes of input, and continues to read.
+    /// Ends its side after this many bytes of input, and continues to read.
     EndAfter(usize),
     /// Sends unexpected bytes, and closes.
     Garbage,

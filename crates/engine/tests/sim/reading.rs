@@ -12,7 +12,7 @@ pub(crate) type Dates<'d> = dyn Fn(usize, i64) -> bool + 'd;
 /// The result of comparing the received bytes with one response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Match {
-    /// So many bytes are the whole response.
+    /// This many bytes are the whole response.
     Whole(usize),
     /// All bytes agree, and some are missing.
     Part,

@@ -1,5 +1,5 @@
-//! One run: clients and a worker take turns until all clients have gone and the worker has freed
-//! everything. The laws are checked meanwhile and at the end.
+//! One run: clients and a worker take turns until all clients have disconnected and the worker has
+//! freed everything. The laws are checked meanwhile and at the end.
 
 use std::fs::File;
 use std::sync::Arc;

@@ -144,7 +144,7 @@ impl Scenario {
         }
     }
 
-    /// Adds so many clients of HTTP/3.
+    /// Adds this many clients of HTTP/3.
     fn draw_quic(&mut self, random: &mut Random, clients: u64) {
         for index in 30..30 + clients {
             let draw = if index == 30 { http3::Plan::canary } else { http3::Plan::draw };

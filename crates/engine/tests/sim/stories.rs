@@ -199,7 +199,7 @@ fn a_flood_of_requests_waits_for_a_client_that_reads_slowly() {
 }
 
 /// Returns the plan of a client that is never silent and never stops at the end of a request: it
-/// sends so many bytes of each at a time, beginning in the middle.
+/// sends this many bytes of each at a time, beginning in the middle.
 fn without_pause(kind: Kind, content: usize, requests: usize) -> Plan {
     let mut all = vec![request(kind, 1, content); requests];
     // The first request is longer than the others, so that no part ends where a request does.
@@ -249,7 +249,8 @@ fn lingering_ends_although_the_peer_goes_on() {
     });
 }
 
-/// However much arrives, others have their turn after as much content as of an upload that is read.
+/// For any amount of arriving content, others get their turn after as much content as of an upload
+/// that is read.
 #[test]
 fn lingering_leaves_turns_to_others() {
     fn dropped_in_a_pass<const READINESS: bool>() {

@@ -195,7 +195,7 @@ impl App for Speaker {
     }
 }
 
-/// Sends messages to so many streams, of which the first `slow` do not read.
+/// Sends messages to this many streams, of which the first `slow` do not read.
 fn broadcasts<const READINESS: bool>(audience: usize, slow: usize, messages: usize) {
     let settings = WorkerSettings {
         listeners: vec![ListenerSettings::plain(Protocol::Raw)],

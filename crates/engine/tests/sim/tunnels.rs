@@ -176,8 +176,8 @@ impl<const READINESS: bool> Stage<READINESS> {
         self.client.request("CONNECT", path, &[(":protocol", "echo")], false)
     }
 
-    /// Sends and reads as much as possible, at most so many bytes at a time, and runs a pass of the
-    /// server.
+    /// Sends and reads as much as possible, at most this many bytes at a time, and runs a pass of
+    /// the server.
     fn step(&mut self, most_bytes: usize, at_ms: Option<u64>) {
         let Self { network, worker, client } = self;
         let acts_ms = client.act(network, most_bytes);
@@ -194,7 +194,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         }
     }
 
-    /// Lets so many milliseconds pass.
+    /// Lets this many milliseconds pass.
     fn pass_time(&mut self, ms: u64) {
         let until_ms = self.network.now().monotonic_ms + ms;
         while self.network.now().monotonic_ms < until_ms {

@@ -217,7 +217,7 @@ impl Client {
         }
     }
 
-    /// Opens the windows of a stream, and of the connection, by so many bytes.
+    /// Opens the windows of a stream, and of the connection, by this many bytes.
     pub(crate) fn open_window(&mut self, id: u32, bytes: u32) {
         self.receive_window += i64::from(bytes);
         wire::number(&mut self.out, Kind::WindowUpdate, 0, bytes);

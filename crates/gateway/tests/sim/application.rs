@@ -41,7 +41,7 @@ impl Application {
     pub(crate) fn new(poster: Poster, mounts: HashMap<&'static str, Arc<UpstreamGroup>>) -> Self {
         let memory = Arc::new(ByteQuota::new(UPLOADS_MAX_BYTES));
         let uploads = UploadQuotas { files: Arc::default(), memory };
-        // No name server is asked: nothing listens there.
+        // No name server gets a query: none listens there.
         let name_servers = vec![([127, 0, 0, 1], 1).into()];
         let resolver = Resolver::new(ResolverSettings { name_servers, ..Default::default() });
         let settings = ProxySettings {

@@ -25,7 +25,7 @@ const SHOWN_BYTES: usize = 300;
 /// An attempt, and its server.
 type Tried<'r> = (usize, &'r Attempt);
 
-/// Checks a run. `is_exact` says that the kernel has caused no faults, so that every event has its
+/// Checks a run. `is_exact` means that the kernel has caused no faults, so that every event has its
 /// reason in the behaviour of a server or a client.
 ///
 /// # Errors
@@ -64,7 +64,7 @@ pub(crate) fn check_health(report: &Report) -> Result<(), String> {
         }
         for (index, (server, _)) in tried.iter().enumerate() {
             let is_last = index + 1 == tried.len();
-            // A closed kept connection says nothing about its server.
+            // A closed kept connection is no sign of a failure of its server.
             let is_kept = tried.get(index + 1).is_some_and(|(next, _)| next == server);
             if let Some(out) = out.get_mut(*server).filter(|_| !is_kept) {
                 // A successful request makes a server usable again.

@@ -69,7 +69,7 @@ enum Framing {
     UntilEnd,
 }
 
-/// Reads a response. `has_ended` says whether the connection has ended in an orderly way.
+/// Reads a response. `has_ended` is set if the connection has ended in an orderly way.
 pub(crate) fn read_response(bytes: &[u8], method: &str, has_ended: bool) -> Reading {
     let mut reading = Reading::default();
     let mut at = 0;

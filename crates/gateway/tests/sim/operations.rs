@@ -10,7 +10,7 @@ use crate::records::Spoken;
 use crate::run::{FAILING, HEALTHY, Plan, Report, run_over};
 use crate::upstream::{Behaviour, Shape};
 
-/// An ordinary run fails one in so many operations, `--long` each of them.
+/// An ordinary run fails one of this many operations, `--long` each of them.
 const STEP: usize = 2;
 /// Bytes of content that take several operations.
 const CONTENT_BYTES: usize = 100_000;
@@ -31,7 +31,7 @@ fn plan(fail_at: u64, spoken: Spoken, is_stored: bool) -> Plan {
     };
     let mut client = |mount| Actor::new(requests(mount)).over(20_000);
     let clients = vec![client(FAILING), client(FAILING), client(HEALTHY)];
-    // An application that ends a connection that it was asked to keep may meet the next request.
+    // An application that ends a connection although it should keep it may meet the next request.
     let is_kept = spoken == (Spoken::FastCgi { is_kept: true });
     let third = if is_kept { Shape::Http10 } else { Shape::UntilClose };
     let shapes = [Shape::Chunked, Shape::Length, third, Shape::Interim, Shape::NoContent];

@@ -1,7 +1,7 @@
 //! Processes that keep the protocol or break it, drawn from a seed: any frames in any order, cut at
 //! any byte, and ends of their connections.
 //!
-//! 1. 1. A client gets one response to each request: the response of its process, if that is
+//! 1. A client gets one response to each request: the response of its process, if that is
 //!    complete; or a response of the gateway itself; or its connection is reset. It never gets a
 //!    response that looks complete and is not.
 //! 2. Requests to processes that keep the protocol are responded to.

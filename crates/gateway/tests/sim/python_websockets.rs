@@ -89,7 +89,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         self.frames.extend(frames);
     }
 
-    /// Lets so much time pass.
+    /// Lets this much time pass.
     fn wait(&mut self, ms: u64) {
         let until_ms = self.network.now().monotonic_ms + ms;
         while self.network.now().monotonic_ms < until_ms {

@@ -57,7 +57,7 @@ impl Spoken {
         }
     }
 
-    /// Reads a response. `has_ended` says that the connection has ended in an orderly way.
+    /// Reads a response. `has_ended` means that the connection has ended in an orderly way.
     pub(crate) fn read_response(self, bytes: &[u8], method: &str, has_ended: bool) -> Reading {
         match self {
             Self::Http => read_response(bytes, method, has_ended),

@@ -1,5 +1,5 @@
 //! One run: clients, a worker with the gateway, and upstream servers take turns until all clients
-//! have gone and the worker has freed everything.
+//! have disconnected and the worker has freed everything.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};

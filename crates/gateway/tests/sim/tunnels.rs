@@ -36,7 +36,7 @@ struct Stage<const READINESS: bool> {
 }
 
 impl<const READINESS: bool> Stage<READINESS> {
-    /// Has the client ask for another protocol, and the server respond with these bytes.
+    /// Makes the client request another protocol, and the server respond with these bytes.
     fn asked(response: &[u8]) -> Self {
         let settings = WorkerSettings { outgoing: 64, ..WorkerSettings::default() };
         let network = Network::new(1, Faults::default(), settings.listeners.len());
@@ -155,7 +155,7 @@ fn an_end_of_either_side_is_an_end_for_the_other() {
     }
 }
 
-/// Without the last byte of the head there is no tunnel, however the server ends.
+/// Without the last byte of the head there is no tunnel, for any end of the server.
 fn no_tunnel<const READINESS: bool>(bytes: usize, resets: bool) {
     let mut stage = Stage::<READINESS>::asked(&SWITCH[..bytes]);
     match resets {

@@ -32,7 +32,7 @@ struct Counting;
 
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
-    /// Most bytes that one call has asked for.
+    /// The most bytes that one call has requested.
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -48,7 +48,8 @@ unsafe impl GlobalAlloc for Counting {
     // SAFETY: requires of its caller the same as the trait; so do the two functions below.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's promise about `layout` is the one the system asks for.
+        // SAFETY: the caller's promise about `layout` is the one that the system's allocator
+        // requires.
         unsafe { System.alloc(layout) }
     }
 

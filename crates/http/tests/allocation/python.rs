@@ -11,7 +11,7 @@ use pinion_http::python::scope::{Scope, ScopeProtocol};
 
 use super::{CALLS, LARGEST, with_variables};
 
-/// Returns a frame that announces so many bytes, and has these.
+/// Returns a frame that announces this many bytes, and has these.
 fn frame(kind: u32, request: u32, bytes: usize, content: &[u8]) -> Vec<u8> {
     let bytes = u32::try_from(bytes).expect("32 bits");
     [&[kind, request, bytes].map(u32::to_le_bytes).concat(), content].concat()

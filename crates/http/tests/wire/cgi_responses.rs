@@ -1,6 +1,6 @@
 //! The output of programs: the rules of RFC 3875 §6 one by one, and the limits. Sections are those
-//! of RFC 3875 unless said otherwise. Each case is also held against the oracle, whole and in
-//! parts.
+//! of RFC 3875 unless another RFC is named. Each case is also compared with the oracle, whole and
+//! in parts.
 
 use pinion_http::cgi::error::CgiError as Error;
 use pinion_http::cgi::event::GatewayEvent;

@@ -310,7 +310,7 @@ impl Write for Wire {
     }
 }
 
-/// Kinds of cases with the usual limits, and no `Upgrade`, which hyper does not ask about.
+/// Kinds of cases with the usual limits, and no `Upgrade`, which hyper does not request.
 fn kind() -> impl Strategy<Value = u8> {
     select((0..32u8).filter(|kind| kind & 3 != 3).collect::<Vec<_>>())
 }

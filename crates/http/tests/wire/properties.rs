@@ -347,7 +347,7 @@ proptest! {
         oracle::hpack_encoder::check(&data);
     }
 
-    /// Few files and few blocks, as a client of one site asks for them.
+    /// Few files and few blocks, as a client of one site requests them.
     #[test]
     fn the_same_holds_where_much_is_repeated(
         data in vec(prop_oneof![6 => 10..16_u8, 1 => 0..16_u8, 6 => 0..3_u8], 0..600),

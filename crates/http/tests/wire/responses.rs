@@ -1,5 +1,5 @@
 //! Responses: the rules of RFC 9112 one by one, and the limits. Sections are those of RFC 9112
-//! unless said otherwise. Each case is also held against the oracle, whole and in parts.
+//! unless another RFC is named. Each case is also compared with the oracle, whole and in parts.
 
 use pinion_http::h1::client::limits::{
     CHUNK_EXTENSIONS_MAX_BYTES, INTERIM_RESPONSES_MAX, RESPONSE_FIELDS_MAX,
@@ -356,7 +356,7 @@ fn content_with_a_length() {
         assert_eq!(found.ended, Ended::Error(Error::ContentIncomplete));
         assert_eq!(found.content, &b"hello"[..5 - cut], "what came is handed on");
     }
-    // A length that is reached is complete, however the connection then ends.
+    // A content that has reached its length is complete, for any later end of the connection.
     let broken = check_case(&Case::get(InputEnd::Broken), wire.as_bytes(), CUT);
     assert_eq!((broken.content.as_slice(), broken.ended), (&b"hello"[..], REUSE));
     let nothing = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -519,7 +519,7 @@ fn a_connection_that_ends_early() {
     }
 }
 
-/// A head of so many bytes.
+/// A head of this many bytes.
 fn head_of(bytes: usize) -> Vec<u8> {
     let front = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: ";
     let padding = vec![b'x'; bytes - front.len() - 4];
@@ -622,7 +622,7 @@ fn trailer_limits() {
 #[test]
 fn chunk_extension_limits() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-    // A line of so many bytes, its CRLF included, and a byte of content.
+    // A line of this many bytes, its CRLF included, and a byte of content.
     let chunk = |bytes: usize| format!("1;{}\r\n.\r\n", "x".repeat(bytes - 4));
     let one = |bytes: usize| format!("{head}{}0\r\n\r\n", chunk(bytes));
     assert_eq!(error(one(CHUNK_LINE_MAX_BYTES)), None);

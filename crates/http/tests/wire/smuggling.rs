@@ -1,5 +1,5 @@
-//! Requests that two servers could read differently: each is refused, and with which status.
-//! Sections are those of RFC 9112 unless said otherwise.
+//! Requests that two servers could read differently: each is refused, with the status in the test.
+//! Sections are those of RFC 9112 unless another RFC is named.
 
 use pinion_http::h1::body::{BodyReader, BodyStep};
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};

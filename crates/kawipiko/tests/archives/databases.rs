@@ -1,4 +1,4 @@
-//! Databases beside maps.
+//! Databases are compared with maps.
 
 use std::collections::BTreeMap;
 

@@ -11,9 +11,9 @@ use super::vm::{jit, lookup_steps, open, traces};
 /// The number of keys that a request with 16 MiB of JSON can contain.
 const MANY: usize = 1_000_000;
 
-/// Nodes that a lookup may look at on average. With chance alone it is 1.5 when a table is full,
-/// but each process draws its own hash function, and few of them are worse for one pattern of keys:
-/// of 1.4 million simulated ones 1 in 14 000 needed more than 4 and none more than 12. Keys that
+/// Nodes that a lookup may visit on average. With chance alone it is 1.5 when a table is full, but
+/// each process draws its own hash function, and few of them are worse for one pattern of keys: of
+/// 1.4 million simulated ones 1 in 14 000 needed more than 4 and none more than 12. Keys that
 /// collide on purpose need thousands.
 const STEPS_PER_KEY_MAX: usize = 64;
 

@@ -6,7 +6,7 @@ use mlua::{Function, Lua, Table, ffi};
 
 // SAFETY: the signatures are those of crates/luajit/patches.
 unsafe extern "C-unwind" {
-    /// The nodes that a lookup of each key in the hash part of a table looks at, all together.
+    /// The nodes that a lookup of each key in the hash part of a table visits, in total.
     fn luaJIT_lookup_steps(state: *mut ffi::lua_State, index: c_int, limit: usize) -> usize;
     /// The strings in the longest chain of the table of all strings.
     fn luaJIT_longest_chain(state: *mut ffi::lua_State) -> usize;
@@ -38,8 +38,8 @@ pub(crate) fn traces(lua: &Lua) -> usize {
     (1..TRACE_NUMBERS).filter(is_there).count()
 }
 
-/// The nodes that a lookup of each key of a table looks at; a little more than `limit` when there
-/// are more.
+/// The nodes that a lookup of each key of a table visits; a little more than `limit` when there are
+/// more.
 pub(crate) fn lookup_steps(lua: &Lua, table: &Table, limit: usize) -> usize {
     let mut steps = 0;
     // SAFETY: the table is the only value on the stack, and nothing is pushed.

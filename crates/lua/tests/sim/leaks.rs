@@ -17,7 +17,7 @@ use crate::fixture;
 use crate::stage::Stage;
 use crate::talk::{Heard, Talk};
 
-/// After so many requests, tables, queues and spare coroutines have reached their size, and hot
+/// After this many requests, tables, queues and spare coroutines have reached their size, and hot
 /// code is compiled.
 const FIRST_REQUESTS: u32 = 1_000;
 /// Requests of an ordinary run, and of `cargo xtask test --long`.
@@ -92,7 +92,7 @@ const OFTEN: [(&str, u16); 10] = [
     ("page", 200),
     ("nothing", 404),
 ];
-/// Rare requests, each sent once in so many requests, because they take long or write to the log.
+/// Rare requests, each sent once in this many requests, because they take long or write to the log.
 const SELDOM: [(u32, &str, u16); 6] = [
     (5_000, "endless", 500),
     (500, "error", 500),

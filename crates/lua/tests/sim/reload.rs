@@ -6,7 +6,7 @@
 //! 2. A response comes from one version, the current one when the request was received: never from
 //!    an earlier version than the current one when its first byte was sent.
 //! 3. A script that does not start changes nothing.
-//! 4. There are never more than so many replaced scripts, and each of them has work.
+//! 4. The number of replaced scripts never exceeds its limit, and each of them has work.
 //! 5. Kept values are preserved: each counting request finds the count of the one before.
 //! 6. At the end nothing is left: tasks, times, jobs, replaced scripts, connections.
 

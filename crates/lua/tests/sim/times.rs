@@ -78,7 +78,7 @@ fn taken_slowly(stage: &mut Stage<true>, mut talk: Talk) -> (Heard, u64) {
     panic!("no end of an answer");
 }
 
-/// Returns whether a response with so many bytes of content has arrived.
+/// Returns whether a response with this many bytes of content has arrived.
 fn is_whole(heard: &Heard, bytes: usize) -> bool {
     matches!(heard, Heard::Answer(answer) if answer.status == 200 && answer.body.len() == bytes)
 }

@@ -77,7 +77,8 @@ unsafe impl GlobalAlloc for Counting {
         if !grant(layout.size()) {
             return null_mut();
         }
-        // SAFETY: the caller's promise about `layout` is the one the system asks for.
+        // SAFETY: the caller's promise about `layout` is the one that the system's allocator
+        // requires.
         unsafe { System.alloc(layout) }
     }
 

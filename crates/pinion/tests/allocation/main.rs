@@ -31,7 +31,7 @@ struct Response {
     content_bytes: usize,
 }
 
-/// Sends `request` and reads so many responses; returns the first one.
+/// Sends `request` and reads this many responses; returns the first one.
 fn exchange(stream: &mut UnixStream, request: &[u8], answers: usize) -> Response {
     stream.write_all(request).expect("sent");
     let mut held = Vec::new();

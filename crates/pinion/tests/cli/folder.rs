@@ -50,7 +50,7 @@ impl Folder {
         let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
         let mut names: Vec<_> =
             entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
-        // A build leaves a file of fingerprints beside each archive.
+        // A build leaves a file of fingerprints next to each archive.
         names.retain(|name| !(name.starts_with('.') && name.ends_with(".stat")));
         names.sort();
         names

@@ -71,7 +71,8 @@ fn flags_stand_in_groups_whose_order_is_that_of_the_reference() {
     }
 }
 
-/// A flag without a default value says so in words, and neither by silence nor by a number.
+/// For a flag without a default value, the help states this in words, and neither omits it nor
+/// shows a number.
 #[test]
 fn a_default_that_is_nothing_is_said_in_words() {
     let folder = Folder::new();

@@ -9,7 +9,7 @@ use pinion_site::{Pieces, RequestBuffers, answer};
 
 use crate::interpreter::{Answer, Request};
 
-/// Asks for a path, every byte of it that is no letter or digit escaped.
+/// Requests a path, in which every byte that is no letter or digit is escaped.
 pub(crate) fn ask(layout: &Layout, bytes: &[u8], request: &Request) -> Answer {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '/';
     let path: String = request

@@ -49,7 +49,7 @@ struct Case {
     files: BTreeSet<usize>,
     fallbacks: BTreeSet<usize>,
     /// The rules in the files that they come from, in the order of precedence: of [`FOLDER`], of
-    /// the root, and of one that is beside the folder.
+    /// the root, and of a file outside of the folder.
     rules: [Vec<Rule>; 3],
     single_page: bool,
     conventions: Conventions,

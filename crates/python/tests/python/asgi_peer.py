@@ -44,7 +44,7 @@ class WebSocket:
     def __init__(self, link, number):
         self.link = link
         self.number = number
-        # Bytes of frames that the process has asked for.
+        # Bytes of frames that the process has requested.
         self.wanted = 0
 
     def frame(self):

@@ -192,7 +192,7 @@ class Content(unittest.TestCase):
                 caught = {'PATH_INFO': '/caught', 'content': None}
                 numbers = link.batch(caught, caught)
                 link.frame_of(numbers[0])
-                # The second request is not started, so it has asked for nothing.
+                # The second request is not started, so it has requested nothing.
                 link.send(CONTENT, numbers[late], content)
                 with self.assertRaises((EOFError, ConnectionError)):
                     link.frame()

@@ -1,4 +1,4 @@
-//! The worked table of docs/resolution.md, asked for row by row.
+//! The worked table of docs/resolution.md is tested row by row.
 
 use std::collections::{BTreeMap, BTreeSet};
 

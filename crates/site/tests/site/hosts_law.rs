@@ -2,7 +2,7 @@
 //! checks it.
 //!
 //! An input is lines: host patterns, an empty line between those of two sites, and last the
-//! authority that is asked for.
+//! requested authority.
 
 use std::net::Ipv6Addr;
 

@@ -254,13 +254,13 @@ impl Response {
     }
 }
 
-/// Asks an archive with a request line and fields, without the blank line.
+/// Sends an archive a request with a request line and fields, without the blank line.
 pub(crate) fn ask_archive(bytes: &[u8], request: &str) -> Response {
     let layout = Layout::open(bytes).expect("opens");
     ask_opened(&layout, bytes, request)
 }
 
-/// Asks the site of [`archive`].
+/// Sends a request to the site of [`archive`].
 pub(crate) fn ask(request: &str) -> Response {
     ask_archive(&archive(), request)
 }

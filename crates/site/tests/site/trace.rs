@@ -1,4 +1,4 @@
-//! The steps of a look-up. Every request of these tests is asked with and without them.
+//! The steps of a look-up. Every request of these tests is sent with and without them.
 
 use std::cell::RefCell;
 

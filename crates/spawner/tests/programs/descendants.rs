@@ -102,7 +102,7 @@ pub(crate) fn daemons_of_other_users_stay() {
         wait_for_line(&mut stream);
         wait_until("the daemon runs", || children(server.pid()).len() == 2);
         let before = children(server.pid());
-        // Several ends, each longer after the one before than the second look at an orphan.
+        // Several ends, each after a longer time than the second check of an orphan.
         for id in 2..22 {
             assert_eq!(server.output(id, "sh", &["sleep 0.03; echo end"]), "end\n");
             assert_eq!(children(server.pid()), before, "after {id}");
@@ -141,7 +141,7 @@ pub(crate) fn daemons_that_are_being_executed_stay() {
     nothing_is_left(&server);
 }
 
-/// A process that ends while it is looked at leaves another one, which is found all the same.
+/// A process that ends during its check leaves another one, which is found nevertheless.
 pub(crate) fn nothing_is_left_beside_other_programs() {
     let mut server = Server::in_cgroups(vec![shell()], CgroupUse::Never);
     let stream = server.shell(1, "read line");

@@ -86,7 +86,7 @@ pub(crate) fn programs_of_a_closed_connection_are_stopped() {
     let kept = other.started(1);
     let _streams: Vec<_> = (1..=3).map(|id| server.shell(id, "sleep 1000; true")).collect();
     let programs: Vec<i32> = server.worker.all_started(3).into_values().collect();
-    // Some are asked for and closed before the spawner has read the request.
+    // Some are requested and closed before the spawner has read the request.
     let _more: Vec<_> = (4..=6).map(|id| server.shell(id, "sleep 1000; true")).collect();
     drop(std::mem::replace(&mut server.worker, Worker::connect(&server.spawner)));
     wait_until("its programs are gone", || !programs.iter().any(|pid| is_alive(*pid)));

@@ -114,12 +114,12 @@ impl Server {
         }
     }
 
-    /// Asks for a program and returns the other end of its standard input and output.
+    /// Requests the start of a program and returns the other end of its standard input and output.
     pub(crate) fn start(&self, id: u64, name: &str, arguments: &[&str]) -> UnixStream {
         self.worker.start(self.request(id, name, arguments))
     }
 
-    /// Asks for a shell with a script.
+    /// Requests the start of a shell with a script.
     pub(crate) fn shell(&self, id: u64, script: &str) -> UnixStream {
         self.start(id, "sh", &[script])
     }

@@ -218,7 +218,7 @@ pub(crate) fn tables_are_replaced() {
     wait_for_log("pinion: gone: cannot execute the program: No such file or directory");
 }
 
-/// A row that stays as it was stays although its program is gone; others are checked.
+/// An unchanged row stays although its program is missing; others are checked.
 pub(crate) fn kept_rows_are_not_checked_again() {
     let folder = crate::server::Folder::new("kept");
     let program = folder.0.join("program");

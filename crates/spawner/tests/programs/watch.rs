@@ -1,4 +1,4 @@
-//! Looks at processes from outside, by way of `/proc`.
+//! Observes processes from outside, by way of `/proc`.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// The state letter of a process (proc_pid_stat(5)), or `None` if it is gone.
+/// The state letter of a process (proc_pid_stat(5)), or `None` if it does not exist.
 fn state(pid: i32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()

@@ -35,7 +35,7 @@ pub(crate) const GROUP: Group = Group {
         row("pexpiretime", &[Key]).compared(Near(2000)),
         row("keys", &[Text(&["*", "a", "[a-c]", "[^a]", "?", "x*"])]).compared(AnyOrder),
         row("randomkey", &[]).compared(Shape),
-        // Redis counts keys that have expired and were not looked at.
+        // Redis counts keys that have expired and were not accessed.
         row("dbsize", &[]).compared(Shape),
         row(
             "scan",

@@ -80,7 +80,7 @@ impl RedisServer {
 
 impl Drop for RedisServer {
     fn drop(&mut self) {
-        // Nothing can be done about a process that has ended or a folder that is gone.
+        // A process that has ended and a missing folder need no action.
         let _ = self.process.kill();
         let _ = self.process.wait();
         let _ = std::fs::remove_dir_all(&self.folder);

@@ -184,7 +184,7 @@ enum Operation {
     Wait { ms: u64 },
 }
 
-/// Operations on so many fields. Up to 128 the hash is compact.
+/// Operations on this many fields. Up to 128 the hash is compact.
 fn operations(fields: u32) -> impl Strategy<Value = Vec<Operation>> {
     let range = move || (0..fields, 0..fields / 2 + 2).prop_map(|(from, count)| from..from + count);
     let operation = prop_oneof![

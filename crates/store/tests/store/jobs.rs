@@ -1,4 +1,4 @@
-//! Commands that may take long, while other clients go on.
+//! Long commands, while other clients continue.
 
 use pinion_store::client::Client;
 use pinion_store::job::{Job, JobQueue};

@@ -20,8 +20,8 @@ impl Http2 {
         Ok(stream)
     }
 
-    /// Opens the window for so much content in total, and reads until it has arrived, or the end of
-    /// the response.
+    /// Opens the window for this much content in total, and reads until it has arrived, or the end
+    /// of the response.
     ///
     /// # Errors
     /// Returns the reason why it does not arrive.

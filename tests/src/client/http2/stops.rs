@@ -47,8 +47,8 @@ impl Http2 {
         self.receive(exchange)
     }
 
-    /// Sends so many PING frames without a request, and waits for their acknowledgements. Each is
-    /// sent in pieces of so many bytes, which the server reads one by one.
+    /// Sends this many PING frames without a request, and waits for their acknowledgements. Each is
+    /// sent in pieces of this many bytes, which the server reads one by one.
     ///
     /// # Errors
     /// Returns an error if the server closes, or the connection has ended.

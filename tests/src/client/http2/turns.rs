@@ -45,12 +45,12 @@ impl Http2 {
         }
     }
 
-    /// Opens the window of the connection by so many bytes.
+    /// Opens the window of the connection by this many bytes.
     pub fn let_through(&mut self, bytes: u32) {
         self.send_if_open(&frame(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes()));
     }
 
-    /// Returns the streams of the next frames of content, up to so many bytes in total.
+    /// Returns the streams of the next frames of content, up to this many bytes in total.
     ///
     /// # Errors
     /// Returns an error if less content arrives.

@@ -58,7 +58,7 @@ impl Http3 {
 }
 
 impl Part {
-    /// Reads until so much of the content has arrived, or its end.
+    /// Reads until this much of the content has arrived, or its end.
     ///
     /// # Errors
     /// Returns the reason why it does not arrive.

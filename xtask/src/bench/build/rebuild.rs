@@ -152,7 +152,7 @@ pub(super) fn memory(pinion: &Path, state: &Path, run: &mut Run) -> Result<()> {
     archive.remove()
 }
 
-/// The paths of an archive, and of the files that a build leaves beside it.
+/// The paths of an archive, and of the files that a build leaves next to it.
 struct Place {
     archive: PathBuf,
     folder: PathBuf,

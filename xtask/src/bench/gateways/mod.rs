@@ -1,7 +1,7 @@
 //! `cargo xtask bench gateways`: measures files, CGI scripts and an application with FastCGI,
-//! served by this server and by nginx; the cost of a CGI script beside a bare loop that starts it;
-//! the cost of a request for a Python application beside other servers, the memory of such
-//! applications, and the effect of their open streams on other clients.
+//! served by this server and by nginx; the cost of a CGI script compared with a bare loop that
+//! starts it; the cost of a request for a Python application compared with other servers, the
+//! memory of such applications, and the effect of their open streams on other clients.
 
 mod python;
 mod python_memory;

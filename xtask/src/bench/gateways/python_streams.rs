@@ -17,7 +17,7 @@ use std::time::Duration;
 const LOADS: usize = 5;
 const CONNECTIONS: u32 = 64;
 const STREAMS: u32 = 1000;
-/// The 99th percentile of files beside the streams, over that without them.
+/// The 99th percentile of files with the streams, over that without them.
 const GOAL_FILES: f64 = 1.2;
 /// The 99th percentile of another request for the application, in milliseconds.
 const GOAL_ROUTE_MS: f64 = 50.0;

@@ -113,7 +113,7 @@ impl Place {
         )
     }
 
-    /// The keys of a mount of a Python application that runs in so many processes.
+    /// The keys of a mount of a Python application that runs in this many processes.
     pub(super) fn python_mount(&self, path: &str, application: &str, processes: u32) -> String {
         self.python_mount_with(path, application, processes, Path::new(INTERPRETER))
     }
@@ -165,7 +165,7 @@ impl Place {
         Listening::start(python, &socket)
     }
 
-    /// Starts fcgiwrap with so many processes, each of which runs one script at a time.
+    /// Starts fcgiwrap with this many processes, each of which runs one script at a time.
     pub(super) fn fcgiwrap(&self, processes: u32) -> Result<Listening> {
         let socket = self.file("wrap.sock");
         let mut wrap = self.command(process::find("fcgiwrap").context("fcgiwrap")?);
@@ -173,7 +173,7 @@ impl Place {
         Listening::start(wrap, &socket)
     }
 
-    /// Starts nginx in front of both, with so many processes.
+    /// Starts nginx in front of both, with this many processes.
     pub(super) fn nginx(&self, processes: u32) -> Result<Server> {
         let folder = self.file("nginx");
         Server::start(&self.file("nginx.log"), |port| {
@@ -254,7 +254,7 @@ impl Listening {
 }
 
 impl Drop for Listening {
-    /// Its processes do not end with it, and are asked as well.
+    /// Its processes do not end with it, and get the request to end as well.
     fn drop(&mut self) {
         let _asked = Command::new("kill").args(["--", &format!("-{}", self.0.id())]).status();
         let _ended = self.0.wait();

@@ -1,8 +1,8 @@
 //! The cost of checks of access: a password that was verified before, a request rate, and paths
 //! without a rule on a site that has rules.
 //!
-//! Two servers with the same files take turns, one of them without any rule. Each is asked for the
-//! same path, so that the difference is the check.
+//! Two servers with the same files take turns, one of them without any rule. Each gets requests for
+//! the same path, so that the difference is the check.
 
 use super::client::Measured;
 use super::programs::Workshop;

@@ -1,4 +1,4 @@
-//! A flood beside a load: `pinion-flood`, the attackers of the tests.
+//! A flood during a load: `pinion-flood`, the attackers of the tests.
 //!
 //! There are two cores, and one of them is the server's, so attackers share the other one with the
 //! measured client. They run as `SCHED_IDLE`: whenever the client has work to do, it gets the core
@@ -61,8 +61,8 @@ impl Attack {
 }
 
 impl Running {
-    /// Waits for the end, before which the load beside has ended; how the flood's connections
-    /// ended.
+    /// Waits for the end of the flood, before which the simultaneous load has ended; returns the
+    /// ends of the flood's connections.
     pub(crate) fn end(mut self) -> Result<Ends> {
         if let Some(status) = self.child.try_wait()? {
             bail!("the flood ended before the load beside it: {status}");

@@ -130,7 +130,7 @@ impl PhpFpm {
 }
 
 impl Drop for PhpFpm {
-    /// Its processes end with it only if it is asked to end.
+    /// Its processes end with it only if it gets the request to end.
     fn drop(&mut self) {
         let _asked = Command::new("kill").arg(self.0.id().to_string()).status();
         let _ended = self.0.wait();

@@ -110,7 +110,7 @@ impl Way {
         }
     }
 
-    /// Runs a load with so many requests in a second.
+    /// Runs a load with this many requests in a second.
     fn run(self, shop: &Workshop, server: &Server, rate: f64) -> Result<Measured> {
         let url = self.url(server);
         let each = rate / f64::from(self.connections());

@@ -78,7 +78,7 @@ fn huge(seconds: u32) -> Scenario {
     }
 }
 
-/// A file beside the same bytes without a site.
+/// A file compared with the same bytes without a site.
 fn dummy(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for &program in PINION {

@@ -1,5 +1,4 @@
-//! Connections that do nothing but agree on keys, and connections that do nothing at all:
-//! `bench/load/tls.py`.
+//! Connections that only agree on keys, and connections that do nothing: `bench/load/tls.py`.
 
 use super::client::Measured;
 use super::server::{self, CLIENT_CORE};
@@ -28,7 +27,7 @@ pub(crate) fn run(load: &Handshakes) -> Result<Measured> {
     Measured::from_line(&process::output(&mut command)?)
 }
 
-/// Connections that were asked one thing each and stay open until this is dropped.
+/// Connections that have sent one request each and stay open until this is dropped.
 pub(crate) struct Held(Child);
 
 impl Held {

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The name of the part.
 pub(crate) const NAME: &str = "tls-idle";
 
-/// Number of open connections; enough to make the other memory of a server small beside them.
+/// Number of open connections; enough to make the other memory of a server small in comparison.
 const CONNECTIONS: u32 = 2000;
 /// Connections that are opened and closed before, so that memory that a server allocates once is
 /// included.

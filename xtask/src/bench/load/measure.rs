@@ -77,7 +77,7 @@ impl Round {
         self.measured.client.map(ClientTime::share)
     }
 
-    /// Returns a time within which so many responses arrived; infinite if there was none.
+    /// Returns a time within which this many responses arrived; infinite if there was none.
     fn within(&self, microseconds: u64) -> f64 {
         if self.measured.requests > 0 { microseconds.max(1) as f64 } else { f64::INFINITY }
     }
@@ -110,7 +110,7 @@ const CLIENT_SHARE_MAX: f64 = 0.9;
 /// Pause of a server before and after a measured load.
 const REST: Duration = Duration::from_millis(50);
 
-/// Runs `scenario` for so many rounds.
+/// Runs `scenario` for this many rounds.
 pub(crate) fn run(shop: &Workshop, scenario: &Scenario, rounds: usize) -> Result<Results> {
     let mut notes = Vec::new();
     let servers = start(shop, scenario, &mut notes)?;

@@ -125,7 +125,7 @@ pub(crate) struct Setup {
     /// It is the earlier program of Pinion.
     pub(crate) is_before: bool,
     pub(crate) content: Content,
-    /// Threads; only Pinion is asked for more than one.
+    /// The number of threads; only Pinion gets more than one.
     pub(crate) workers: u32,
     /// A bare loop ends each connection after one response.
     pub(crate) closes: bool,
@@ -142,7 +142,7 @@ pub(crate) enum Content {
     /// The small site with many rules.
     Ruled,
     Many,
-    /// Pinion's yardstick with as much content as the small page has.
+    /// The fixed response of Pinion (`--dummy`) with as much content as the small page has.
     Dummy,
     /// The same response without content.
     DummyEmpty,
@@ -214,7 +214,7 @@ impl Workshop {
         self.rounds.unwrap_or(usual)
     }
 
-    /// The 250 000 files, made and built when they are first asked for.
+    /// The 250 000 files, made and built when they are first needed.
     pub(crate) fn many(&self) -> Result<&Many> {
         if let Some(many) = self.many.get() {
             return Ok(many);

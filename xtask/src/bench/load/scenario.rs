@@ -47,7 +47,7 @@ pub(crate) struct Ask {
 pub(crate) enum Client {
     /// wrk, over HTTP/1.
     Wrk,
-    /// h2load with so many concurrent requests on a connection.
+    /// h2load with this many concurrent requests on a connection.
     H2 { streams: u32 },
     /// The project's own client, over HTTP/3.
     H3 { streams: u32 },
@@ -158,7 +158,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     scenarios
 }
 
-/// Returns one step of the sweep: every server with so many connections.
+/// Returns one step of the sweep: every server with this many connections.
 pub(crate) fn step(connections: u32, seconds: u32) -> Scenario {
     let seconds = seconds + connections / OPENED_PER_SECOND;
     let page = Ask::new("/hello.txt");

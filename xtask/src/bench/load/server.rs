@@ -77,7 +77,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Asks it to end, so that its processes end with it, and does not wait for long.
+    /// Sends the request to end, so that its processes end with it, and waits for a limited time.
     fn drop(&mut self) {
         let _asked = Command::new("kill").arg(self.child.id().to_string()).status();
         let began = Instant::now();

@@ -58,8 +58,8 @@ pub(crate) fn small(state: &Path) -> Result<PathBuf> {
     Ok(root)
 }
 
-/// Creates a file of rules: so many paths, and then so many patterns, that lead to the page. Each
-/// is a rewrite, so that the response is that of the page itself.
+/// Creates a file of rules with the given numbers of paths and of patterns that lead to the page.
+/// Each is a rewrite, so that the response is that of the page itself.
 pub(crate) fn rules(state: &Path) -> Result<PathBuf> {
     const PATHS: usize = 2000;
     const PATTERNS: usize = 100;

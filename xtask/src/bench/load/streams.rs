@@ -28,7 +28,7 @@ const CONNECTIONS: u32 = 64;
 const STREAMS: u32 = 1000;
 /// Streams are opened one after the other, so that their events come one after the other, too.
 const BETWEEN_STREAMS: Duration = Duration::from_millis(1);
-/// The 99th percentile of files beside the streams, over that without them.
+/// The 99th percentile of files with the streams, over that without them.
 const GOAL: f64 = 1.2;
 
 const PROGRAMS: [Program; 3] = [Program::PinionEpoll, Program::PinionUring, Program::Nginx];
@@ -150,7 +150,7 @@ fn proxy(shop: &Workshop, program: Program, application: SocketAddr) -> Result<S
     })
 }
 
-/// Opens so many streams of events.
+/// Opens this many streams of events.
 pub(crate) fn open_streams(address: SocketAddr, path: &str, count: u32) -> Result<Vec<TcpStream>> {
     let start = Instant::now();
     (0..count)

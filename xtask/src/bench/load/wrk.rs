@@ -27,7 +27,7 @@ pub(crate) struct Load {
 pub(crate) enum Pattern {
     /// The same request, one after the response to the other.
     Plain,
-    /// So many requests in one write.
+    /// This many requests in one write.
     Pipelined(u32),
     /// A random line of a file as the target.
     Paths(PathBuf),

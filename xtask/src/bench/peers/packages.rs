@@ -87,7 +87,7 @@ impl Packages {
         fs::rename(&new.folder, &self.folder).with_context(|| self.folder.display().to_string())
     }
 
-    /// Makes the folder anew.
+    /// Makes the folder again.
     fn make(&self) -> Result<()> {
         remove(&self.folder)?;
         println!("  reading the list of packages of Debian {SUITE}");
@@ -204,7 +204,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Writes a script for each program, which finds everything beside itself.
+    /// Writes a script for each program, which finds everything in its own folder.
     fn write_scripts(&self) -> Result<()> {
         let loader = loader(&self.root().join("usr/lib"))?;
         let folder = self.folder.join("bin");

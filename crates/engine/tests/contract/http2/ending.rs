@@ -113,7 +113,7 @@ fn a_silent_client_is_not_waited_for_behind_its_last_answer() {
         let waiting = server.next_waiting();
         server.control.drain();
         silent.until(|client| client.leaves.len() == 2);
-        // The time is over in which the server closes connections that have got their responses.
+        // The time has ended in which the server closes connections that have got their responses.
         std::thread::sleep(Duration::from_millis(1200));
         server.post(waiting, "at last\n");
         silent.listen(|_| false);

@@ -76,13 +76,13 @@ fn what_is_not_read_holds_nobody_up() {
     });
 }
 
-/// Returns the header of a DATA frame of so many bytes, with a length of four bytes.
+/// Returns the header of a DATA frame of this many bytes, with a length of four bytes.
 fn data_header(bytes: usize) -> [u8; 5] {
     let [_, high, middle, low] = (bytes as u32).to_be_bytes();
     [0x0, 0x80, high, middle, low]
 }
 
-/// Returns so much content in DATA frames of a size.
+/// Returns this much content in DATA frames of a size.
 fn content(bytes: usize, frame_bytes: usize) -> Vec<u8> {
     let piece = vec![b'x'; frame_bytes];
     let frame = if frame_bytes < 64 {

@@ -1,4 +1,4 @@
-//! Handshakes beside those who are connected.
+//! Handshakes while other clients are connected.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;

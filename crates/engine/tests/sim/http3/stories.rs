@@ -118,8 +118,8 @@ fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
     });
 }
 
-/// The window of a connection never closes: an upload that is read takes its time beside uploads
-/// that are not read, and is not held to a deadline because of them.
+/// The window of a connection never closes: an upload that is read may last long while other
+/// uploads are not read, and gets no deadline because of them.
 #[test]
 fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
     const UNREAD: u64 = 40;

@@ -34,7 +34,7 @@ fn rapid_reset() {
     let mut peer = Peer::open();
     let all = until_the_end(&mut peer, |stream| [get(stream), reset(stream, 8)].concat());
     assert_eq!(all, (256, RESETS.to_owned()));
-    // The client was not told that the last stream has gone, so it must be among the open ones.
+    // The client did not learn that the last stream has ended, so it must be among the open ones.
     let open: Vec<u32> = peer.session.each_own().map(|(stream, _)| stream).collect();
     assert_eq!((peer.session.open_streams(), open), (1, vec![2 * 256 + 1]));
 }

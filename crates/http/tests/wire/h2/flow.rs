@@ -276,7 +276,7 @@ struct Account {
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// The client sends as much as allowed, up to so much, with padding.
+    /// The client sends as much as allowed, up to this much, with padding.
     Upload {
         stream: usize,
         bytes: usize,

@@ -10,7 +10,7 @@ fn fatal(bytes: &[u8]) -> String {
     let sent = peer.sent();
     let last = sent.last().expect("GOAWAY").clone();
     assert!(last.starts_with("GOAWAY"), "{sent:?}");
-    // Nothing is looked at any more, and nothing is said any more.
+    // The machine reads nothing more, and writes nothing more.
     assert!(peer.send(&[get(101), frame(PING, 0, 0, &[0; 8])].concat()).is_empty());
     assert!(peer.out.is_empty() && peer.session.is_finished());
     let code = last.split(' ').next_back().expect("a code").to_owned();

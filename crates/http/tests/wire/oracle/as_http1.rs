@@ -5,7 +5,7 @@ use pinion_http::limits::{FIELDS_MAX, HEAD_MAX_BYTES, Limits};
 
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
-/// More lines and bytes than in HTTP/1: pseudo-fields, and `Host` beside `:authority`.
+/// More lines and bytes than in HTTP/1: pseudo-fields, and `Host` in addition to `:authority`.
 const MORE_LINES: usize = 4;
 const MORE_BYTES: usize = 320;
 

@@ -23,7 +23,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// RFC 9112 §6.2: exactly so many bytes.
+/// RFC 9112 §6.2: exactly this many bytes.
 fn check_length(length: u64, wire: &[u8], cut: usize) {
     let found = run(Framing::Length(length), 0, wire, cut);
     let expected = &wire[..wire.len().min(length as usize)];

@@ -144,7 +144,7 @@ impl Connection {
         assert_eq!(self.peer.decode(self.stream, section), expected, "{section:02x?}");
     }
 
-    /// Delivers so many bytes of instructions.
+    /// Delivers this many bytes of instructions.
     fn deliver(&mut self, bytes: usize) {
         let bytes = bytes.min(self.on_their_way.len());
         let come = self.on_their_way.drain(..bytes);

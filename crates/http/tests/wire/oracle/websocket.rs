@@ -110,7 +110,7 @@ fn read(rules: Rules, wire: &[u8], cut: usize, room: usize) -> Found {
     found
 }
 
-/// Removes so many bytes from the front.
+/// Removes this many bytes from the front.
 fn take<'a>(wire: &mut &'a [u8], bytes: usize) -> Option<&'a [u8]> {
     let (front, rest) = wire.split_at_checked(bytes)?;
     *wire = rest;

@@ -26,7 +26,7 @@ fn check_events(frames: &[Vec<u8>], events: &[Event]) {
     assert_eq!((&found.events[..], found.error), (events, None), "{frames:x?}");
 }
 
-/// Asserts that there is an error after so many events.
+/// Asserts that there is an error after this many events.
 fn check_error(frames: &[Vec<u8>], events: usize, error: Error, code: u16) {
     for has_deflate in [false, true] {
         let found = found(has_deflate, frames);

@@ -14,7 +14,7 @@ const FIN: u8 = 0x80;
 /// The bit of a compressed message.
 const RSV1: u8 = 0x40;
 
-/// A frame of a client. `first` has the opcode and the bits beside it.
+/// A frame of a client. `first` has the opcode and the other bits of its byte.
 fn frame(first: u8, content: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match content.len() {

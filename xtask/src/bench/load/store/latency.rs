@@ -1,4 +1,4 @@
-//! The latency of `GET` at half of the load that the slowest server can bear.
+//! The latency of `GET` at half of the load that the slowest server supports.
 
 use super::StoreServer;
 use super::commands::{self, CONNECTIONS};
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 const ROUNDS: usize = 5;
 const SECONDS: f64 = 4.0;
-/// Commands that are sent to find out how many a server can bear.
+/// Commands that are sent to find the maximum load of a server.
 const COMMANDS: u32 = 200_000;
 
 /// Measures; the report and the data.

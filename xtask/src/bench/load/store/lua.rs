@@ -1,4 +1,4 @@
-//! `pinion.store.get` in a handler in Lua beside `GET` over a Unix socket.
+//! `pinion.store.get` in a handler in Lua compared with `GET` over a Unix socket.
 
 use super::commands::{self, CONNECTIONS};
 use crate::bench::figures::{self, Figure};

@@ -1,4 +1,4 @@
-//! The memory of many keys, beside redis-server.
+//! The memory of many keys, compared with redis-server.
 
 use super::StoreServer;
 use crate::bench::figures::{self, Figure};

@@ -120,7 +120,7 @@ fn report(all: &[Vec<Round>]) -> Result<(String, Value)> {
     Ok((report, data.into()))
 }
 
-/// A page of so many bytes.
+/// A page of this many bytes.
 fn text(bytes: usize) -> Vec<u8> {
     let lines = (0..).map(|line| format!("<p>This is line {line} of the page.</p>\n").into_bytes());
     lines.flatten().take(bytes).collect()

@@ -1,4 +1,4 @@
-//! The CPU time of a command with two workers beside that with one.
+//! The CPU time of a command with two workers compared with that with one.
 
 use super::commands::{self, CONNECTIONS};
 use crate::bench::figures::{self, Figure};
