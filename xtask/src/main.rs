@@ -1,4 +1,19 @@
 //! The project's own chores. `cargo xtask help` lists them.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `test`, `tidy` | `cargo xtask test`, the complete test run; `tidy`, the project rules |
+//! | `fuzz` | `cargo xtask fuzz`, the fuzz targets |
+//! | `bench` | `cargo xtask bench`, the measurements |
+//! | `dist` | `cargo xtask dist`, the packages for installation |
+//! | `sbom`, `components` | `cargo xtask sbom`; the components of the program |
+//! | `generated` | `cargo xtask gen`, the generated files |
+//! | `fingerprints` | `cargo xtask fingerprints`, the file names of public tools |
+//! | `needs` | `cargo xtask needs`, the programs and files of other projects for the tests |
+//! | `debian`, `crates`, `go`, `node`, `python` | these programs, by their way of installation |
+//! | `redis_tests`, `h3i` | the tests of Redis; the tests of the errors of HTTP/3 with h3i |
+//! | `nextest`, `times` | the test runner; the durations of the steps of a command |
+//! | `process`, `workspace` | runs of other programs; the paths of the source tree and its files |
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -12,6 +12,7 @@
 //! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks the parts it reads |
 //! | `entry` | [`Entry`], [`Representation`]: one checked copy of a record |
 //! | `rules`, `rule` | [`Rules`], [`Rule`]: redirects and rewrites by pattern, and [`NewRule`] |
+//! | `parts` | the pieces that rules are stored in: tags, and texts with their lengths |
 //! | `field_rules`, `field_pattern` | [`FieldRules`]: changes of response fields by pattern |
 //! | `path_pattern` | which paths a rule is about, and the captures of its placeholders |
 //! | `shared`, `lines`, `rendered` | [`SharedBlock`]: fields many representations have in common |
@@ -24,6 +25,7 @@
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
 //! | `bodies`, `records` | its parts that stream: where bodies are, which keys there are |
 //! | `blocks`, `table`, `sink` | the others: shared blocks, the index, the output |
+//! | `write_error` | the errors of writing an archive |
 //! | `by_digest` | [`ByDigest`]: bodies found by their digests |
 //! | `previous` | [`Previous`]: the assets that earlier releases have left, and their age |
 //! | `code` | [`Code`]: scripts, templates and the files they include: run and never sent |

@@ -31,6 +31,12 @@
 //! that change with their content, `work` is the work of one worker for one file (steps 4 to 6),
 //! [`BuildReport`] shows where the bytes are, [`figures`] writes numbers.
 //!
+//! `build` runs the steps in their order. `options` has the options of a build, `progress` reports
+//! its progress, and `error` has its errors, by their origin. `summary` has the result of a build,
+//! and `report` the report of `pinion build --report`. `shape` is the layout with which a folder is
+//! served, and which a running site must not lose unnoticed. `fuzzing` has the functions for fuzz
+//! targets.
+//!
 //! **Promises.** Same input, same bytes: independent of the clock, the path of the folder, the
 //! number of cores, the order in which a file system lists names. Input is: names, contents,
 //! modification times (capped by `SOURCE_DATE_EPOCH`), options; reuse of older archives makes no

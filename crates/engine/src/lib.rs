@@ -6,13 +6,19 @@
 //! | File | Task |
 //! |---|---|
 //! | [`app`], [`exchange`], [`raw`] | the contract with an application: events and actions |
+//! | [`address`] | the address of a message: an exchange or a stream of a connection |
+//! | `notice` | the events of exchanges and byte streams that do not come from the peer's bytes |
+//! | `gone` | the reasons why an exchange or a stream ends without the application |
 //! | [`connections`] | the actions outside of the events of a connection |
 //! | [`encode`] | compression of dynamic responses |
 //! | [`server`] | threads, restart after a panic (`restart_pause`), graceful shutdown |
 //! | [`worker`] | the loop of one worker: completions, deadlines, messages |
+//! | [`clock`] | the two clocks that a worker reads once per pass |
 //! | `service` | the work on one connection; only its files call the application |
 //! | `tls_io` | the input and output of a connection over TLS |
 //! | `conn`, `side` | connections: a `link` (transport) and a protocol; the opening side |
+//! | `conns` | the connections of one worker: a slab whose slots carry a generation |
+//! | `deadline` | the condition that the deadline of a connection watches, and its time |
 //! | `http1`, `http2`, `http3`, `multiplexed` | the protocols: their state and their responses |
 //! | `byte_stream`, `linger` | the state of upgraded connections, and of those that end |
 //! | `protocol` | the response of an exchange, independent of its protocol |

@@ -40,6 +40,8 @@
 //!
 //! [`limits`] names every bound with its reason. [`method`], [`status`], [`version`], [`field`],
 //! [`media`], [`coding`], [`html`] and [`page`] are the words all the others are made of.
+//! [`grammar`] is the small grammar that all fields share, and `leaving` ends a connection of many
+//! streams without loss, by GOAWAY.
 
 #![forbid(unsafe_code)]
 

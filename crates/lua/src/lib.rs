@@ -8,10 +8,12 @@
 //! | `require` | Lua files of the site as modules |
 //! | `vm` | a script, the routes it has registered, coroutines to answer in |
 //! | `task` | requests that are being answered, and work beside them |
+//! | `task_owned` | objects that tasks own outside of Lua, and that end with their task |
 //! | `clock` | the time, as the functions of a VM have it |
 //! | `schedule` | when work that is repeated is due |
 //! | `lua_job` | work that blocks, on the threads of `pinion-jobs` |
 //! | [`site`] | the state that successive scripts of a site share |
+//! | `counters` | counters of a site, which all its workers share and which outlive a reload |
 //! | `copied_value` | values that are copied out of their VM |
 //! | `persisted_values` | values that outlive their VM |
 //! | `message` | messages between workers |
@@ -19,6 +21,7 @@
 //! | `content`, `upload` | its content as it comes, and files of forms |
 //! | `pieces`, `body_memory` | the content that is in memory, and the worker's quota for it |
 //! | [`fetch`] | requests of scripts to other servers |
+//! | [`programs`] | programs that scripts run: those of a site, and the runner of a worker |
 //! | [`store_access`] | the store of the server, for its scripts |
 //! | [`secrets`] | values that scripts need and that do not stand in their code |
 //! | `sent_file` | files that are sent |

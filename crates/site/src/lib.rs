@@ -18,6 +18,7 @@
 //! | [`live`] | a file that is no part of the archive, with the fields of the site |
 //! | `location` | the location of a redirect |
 //! | `generated` | the responses without an entry: error pages, OPTIONS |
+//! | `field_lines` | whether a cache may store a response with its field lines |
 //! | [`hosts`] | which of several sites a request is for |
 //! | [`trace`] | the steps of a lookup, for a caller that explains a response |
 //! | `work` | [`RequestBuffers`] and [`Pieces`], the buffers of a request |

@@ -2,6 +2,27 @@
 //!
 //! Each bench measures one or more named parts and records them with [`runs::Run`], which writes
 //! the readable report and its data.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `load` | the cost of a response |
+//! | `gateways` | the cost of files, CGI scripts and applications, compared with other servers |
+//! | `build` | the cost of a build |
+//! | `scale` | the cost of an archive of very many files |
+//! | `releases` | the time until clients get another release |
+//! | `upload` | the speed of uploads over a path with a round trip of 100 ms |
+//! | `paths` | files over long paths |
+//! | `abuse` | the effect of abuse on the response times of other clients |
+//! | `test_times` | the time of the tests |
+//! | `peers` | the current releases of the compared servers |
+//! | `runs` | the folders of results |
+//! | `figures` | single figures with their goals, as a table |
+//! | `statistics` | the statistics of figures of several rounds |
+//! | `machine`, `release` | the machine of a measurement, and the measured binary |
+//! | `started` | a server that was just started |
+//! | `cost` | the cost of a program that runs to its end |
+//! | `trees` | sites for benches |
+//! | `long_path` | a long path between two network namespaces |
 
 mod abuse;
 mod build;

@@ -3,6 +3,9 @@
 //! Its layout is that of an installation: unpacked into `/usr/local`, every file is at its place.
 //! `--static` links the C library into the program, so that it runs without one, as in an otherwise
 //! empty container image.
+//!
+//! `program` builds the program of a package, `licences` collects the licence texts of everything
+//! that is linked into it, and `package` packs the folder into one file with reproducible bytes.
 
 mod licences;
 mod package;

@@ -1,4 +1,7 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
+//!
+//! `quick` has the steps of `--quick`, and `long` those of `--long`. `lua54` has the tests with the
+//! other version of Lua, and `pythons` the interpreters of Python for the tests.
 
 mod long;
 mod lua54;

@@ -3,6 +3,24 @@
 //! A rule is one row of [`RULES`]. It checks the whole project and reports violations. Each rule
 //! has a canary, a tiny project that breaks only this rule; a rule that does not find it is itself
 //! broken, and every run checks that first.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `project` | the text files and packages of the tree |
+//! | `source` | a Rust file split into code and text |
+//! | `rooms` | the layers of the crates |
+//! | `layers` | the layers of the engine |
+//! | `cycles` | circles between files of a crate |
+//! | `modules` | unused Rust files |
+//! | `names` | the names of files |
+//! | `size` | the sizes of lines, files and functions |
+//! | `safety`, `simulation` | `unsafe` code; parts of the simulator that only tests may contain |
+//! | `notes` | required comments |
+//! | `phrases` | plain English |
+//! | `language` | a measurement of comments and names |
+//! | `links` | links in documents |
+//! | `paths` | paths in documents |
+//! | `decisions` | the index of the decisions |
 
 mod cycles;
 mod decisions;

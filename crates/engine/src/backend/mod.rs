@@ -4,6 +4,14 @@
 //! One pass of a worker calls [`Backend::wait`], then [`Backend::next`] until it is `None`. The
 //! engine never blocks anywhere else. A connection is identified by its slot; results of a slot's
 //! former connection are never returned.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `epoll` | the epoll backend: level-triggered readiness turned into completions |
+//! | `uring` | the io_uring backend: multishot receives, and one system call for each pass |
+//! | `sim` | the simulated backend, without sockets, threads and a clock (feature `sim`) |
+//! | `probe` | the check whether io_uring works here, by an attempt |
+//! | `outgoing` | sockets for connections to other servers |
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;

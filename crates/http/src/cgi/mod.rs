@@ -4,6 +4,11 @@
 //! [`variables`] makes the variables, and a [`response_reader`] reads the response of a program
 //! from the bytes that come. There are no sockets, no processes and no clock in here.
 //!
+//! `output` is the part of a response that CGI, FastCGI and SCGI share: `head_end` finds the end of
+//! the head, and `response_head` reads its fields. [`event`] has the events of a reader,
+//! [`variable_error`] the reasons why variables cannot be written, [`error`] the errors of a
+//! response, and [`limits`] every limit.
+//!
 //! ```
 //! use pinion_http::cgi::event::GatewayEvent;
 //! use pinion_http::cgi::response_reader::CgiReader;

@@ -6,6 +6,9 @@
 //! (RFC 3875 §6). One connection has one request at a time: `FCGI_MPXS_CONNS` is optional, and
 //! php-fpm does not have it. Sections in this module are those of the specification.
 //!
+//! `record` has the records (§3.3) and their contents, [`error`] the errors, and [`limits`] every
+//! limit.
+//!
 //! ```
 //! use pinion_http::cgi::event::GatewayEvent;
 //! use pinion_http::fastcgi::request_writer::{FastCgiRequest, write_request};

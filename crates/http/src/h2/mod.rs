@@ -13,6 +13,15 @@
 //! A client that makes work without end runs out of one of its [budgets](crate::budget::Budget).
 //! All of this depends on one duty of the caller: while much of the session's output waits to be
 //! sent, it must not pass more input to the session.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | [`session`], [`event`] | a connection, and the actions of its client, one per step |
+//! | [`frame`] | the header, the types, the flags and the codes of frames |
+//! | `heads`, `data`, `control` | HEADERS and CONTINUATION; DATA; all other frames |
+//! | `streams`, `windows` | the open streams of a connection; flow control in both directions |
+//! | `send` | the frames that the server sends |
+//! | [`limits`] | every limit of HTTP/2 alone, with its reason |
 
 mod control;
 mod data;

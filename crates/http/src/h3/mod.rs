@@ -12,6 +12,15 @@
 //!
 //! Work that a client could cause without end has a [`Budget`](crate::budget::Budget), the same as
 //! in HTTP/2.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | [`session`], [`event`] | a connection, and the actions of its client, one per step |
+//! | [`request`] | a request stream |
+//! | [`control`] | the unidirectional streams of the client |
+//! | [`send`] | the output of a request stream |
+//! | [`frame`], [`varint`] | frames with their codes, and integers of variable length |
+//! | [`limits`] | every limit of HTTP/3 alone, with its reason |
 
 pub mod control;
 pub mod event;

@@ -5,6 +5,9 @@
 //! [`encoder`] fills the table of the peer with the repeated fields of a connection: `entries`
 //! knows which entries the peer has, `repeated` their meaning. Both serve QPACK, too. `huffman`,
 //! `integer`, `string` and `answer` serve QPACK too ([`crate::qpack`]).
+//!
+//! `table` is the dynamic table, and `static_table` has the tables that never change. `form` has
+//! the differences between HPACK and QPACK in a field line with a static table alone.
 
 pub(crate) mod answer;
 pub mod decoder;

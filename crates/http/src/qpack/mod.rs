@@ -3,6 +3,7 @@
 //!
 //! [`decoder`] reads sections. [`encode`] writes them with the static table alone, and [`encoder`]
 //! with the table of the peer. [`streams`] reads the encoder and the decoder stream of the peer.
+//! `static_table` is the static table (RFC 9204 Appendix A).
 
 pub mod decoder;
 pub mod encode;

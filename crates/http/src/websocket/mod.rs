@@ -10,6 +10,7 @@
 //! | [`handshake`], [`deflate_offer`] | the request, the response, and whether to compress |
 //! | [`connection`] | both directions, responses to pings, the closing handshake |
 //! | [`frame_reader`] | the frames of a client |
+//! | `mask`, `utf8_check` | the mask of these frames; the check that text in pieces is UTF-8 |
 //! | [`frame_writer`] | the frames of the server |
 //! | [`deflate_pool`] | the compressors and decompressors of a worker |
 //! | [`frame`], [`close_frame`] | kinds of messages; codes with which a WebSocket is closed |

@@ -6,6 +6,7 @@
 //! | `link` | parameters that are sent encrypted |
 //! | `parameters` | how many parameters a function has |
 //! | `plain` | whether a text needs no escaping, for LuaJIT's compiler |
+//! | `trial` | a site whose pages are requested without a server, for tests |
 //!
 //! `pages.lua` holds the functions that pages may call.
 

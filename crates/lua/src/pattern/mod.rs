@@ -18,6 +18,7 @@
 //! | `steps` | the budget |
 //! | `failure` | the errors, in Lua's words |
 //! | [`limits`] | every limit |
+//! | `differential` | a comparison with Lua's own functions over random patterns, for tests |
 //!
 //! The differences from Lua: a capture that is not closed is an error even for a `gsub` that does
 //! not use it, `gmatch` takes a start in both flavours, and a function that `gsub` calls may yield.

@@ -2,6 +2,14 @@
 //!
 //! A payload is a byte for the type, the value, the version of the format (2 bytes) and a checksum
 //! over all of that (8 bytes), both with the lowest byte first.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `load`, `save` | the readers of values in payloads; the writer of payloads |
+//! | `reader` | the reader for the pieces of a payload |
+//! | `listpack`, `element` | packed collections of Redis 7, and their elements |
+//! | `old_forms` | packed collections that only older versions of Redis write |
+//! | `lzf`, `crc64` | decompression of LZF; the checksum of payloads |
 
 mod crc64;
 mod element;

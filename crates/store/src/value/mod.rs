@@ -1,4 +1,10 @@
 //! The types of values.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `hash`, `field_encoding` | hashes: fields with values and expiry; the encoding of a field |
+//! | `list`, `set` | lists and sets of strings |
+//! | `sorted_set` | members with scores, in the order of the scores |
 
 mod field_encoding;
 pub(crate) mod hash;

@@ -5,6 +5,13 @@
 //! The sizes of the archives themselves cannot be compared: an archive of Pinion has the plain form
 //! of every content in addition to the coded one, one of kawipiko only one of them. Both programs
 //! take turns; only ratios within a round count.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `kawipiko` | the archives of kawipiko, as far as their sizes can be compared |
+//! | `rebuild` | a rebuild after one change, the use of two cores, and the memory of a build |
+//! | `split` | the sizes of the same contents for clients, by the archives that compress them |
+//! | `report` | the results of one site, as tables and as data |
 
 mod kawipiko;
 mod rebuild;

@@ -2,6 +2,15 @@
 //! served by this server and by nginx; the cost of a CGI script compared with a bare loop that
 //! starts it; the cost of a request for a Python application compared with other servers, the
 //! memory of such applications, and the effect of their open streams on other clients.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `setup` | the servers of the comparison, and the programs that they run or connect to |
+//! | `table` | files, CGI scripts and applications, each with a number of requests on all cores |
+//! | `scripts` | the cost of a CGI script, and the memory of an idle server |
+//! | `python` | the cost of a request for a Python application, compared with other servers |
+//! | `python_memory` | the memory of Python applications |
+//! | `python_streams` | the effect of a thousand open event streams on other requests |
 
 mod python;
 mod python_memory;

@@ -4,6 +4,30 @@
 //! The benchmark measures CPU time of the server per request, with the server on one core and the
 //! load on another. Servers take turns within one run, and only ratios within a round count: a slow
 //! or shared machine affects all of them.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `scenario` | the table of scenarios |
+//! | `measure` | the rounds of one scenario |
+//! | `table` | its results |
+//! | `programs` | the compared servers and their start |
+//! | `versions` | their versions and names in tables |
+//! | `server`, `cpu` | a measured server on a core of its own; its CPU time |
+//! | `site`, `keys` | the content that all servers serve; their certificates |
+//! | `probe` | the check that a server sends the response that is measured |
+//! | `client` | the programs that create the load, and their measurements |
+//! | `wrk`, `h2load`, `h3load`, `oha` | loads with each of these programs |
+//! | `open_loop`, `fixed_rate` | requests at a fixed rate; their cost and latency |
+//! | `lua`, `fetch`, `access` | scripts; their requests to other servers; checks of access |
+//! | `encrypted`, `h3`, `handshakes` | the cost of TLS and HTTP/2, of HTTP/3, and of handshakes |
+//! | `proxy` | forwarded requests |
+//! | `fastcgi` | PHP-FPM |
+//! | `streams` | a thousand event streams through the proxy |
+//! | `store` | the cost of the store, compared with redis-server and Valkey |
+//! | `idle` | the memory of idle connections |
+//! | `crowd` | of busy connections |
+//! | `held_heads` | of the heads of attackers |
+//! | `attack`, `floods` | a flood during a load; the effect of a flood on other clients |
 
 mod access;
 mod attack;

@@ -4,6 +4,9 @@
 //! the comparison as the releases of earlier years. nginx, haproxy and lighttpd are packages of
 //! Debian testing, Caddy is a package of PyPI. No registry has a current h2o: the variable `H2O`
 //! names its program.
+//!
+//! `packages` unpacks the servers of Debian testing with the libraries that they need. `version`
+//! reads the versions of other servers from their output.
 
 mod packages;
 pub(crate) mod version;

@@ -7,6 +7,19 @@
 //!
 //! Forbidden operations of the engine (sending twice at once, sending nothing, keeping a lent
 //! buffer, touching memory it has lent, naming a slot that is not attached) panic here.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `network` | the state that the backend shares with the clients, and a record of all events |
+//! | `asked` | the shape of io_uring: the kernel works on submitted requests |
+//! | `ready` | the shape of epoll: the kernel reports readiness, and the engine transfers |
+//! | `connecting` | the connections that the engine opens |
+//! | `datagrams` | datagrams on their way between the sockets of the server and the QUIC clients |
+//! | `buffers` | the buffers into which the simulated kernel receives |
+//! | `held` | memory lent for a send, and the check that it stays unchanged until the completion |
+//! | `faults` | the faults of the simulated kernel: delays, short transfers, a lack of resources |
+//! | `random` | the only source of randomness: SplitMix64 |
+//! | `wall` | the wall clock, which is set now and then in either direction |
 
 use std::io::{self, IoSlice};
 use std::os::fd::{BorrowedFd, OwnedFd};

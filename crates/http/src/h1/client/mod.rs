@@ -5,6 +5,10 @@
 //! and no buffers in here: the caller passes the bytes that it has received, and learns how many of
 //! them were used.
 //!
+//! [`response_head`] is the head of a response, and [`response_framing`] the framing of its
+//! content. [`request_error`] has the reasons why a request is not written, [`response_error`]
+//! those why a response cannot be used, and [`limits`] every limit.
+//!
 //! ```
 //! use pinion_http::field::Field;
 //! use pinion_http::h1::client::request_writer::{OutgoingRequest, RequestTarget, write_request};
