@@ -9,7 +9,7 @@ use std::time::SystemTime;
 /// Names another executable to test, such as one that is installed.
 const OVERRIDE: &str = "PINION_BINARY";
 
-/// The path of the executable.
+/// Returns the path of the executable.
 ///
 /// `cargo test --workspace` and `cargo xtask test` have built it already. Where it is missing, or
 /// older than a source file, it is built here, once, in the profile of the tests.
@@ -30,12 +30,12 @@ pub fn pinion() -> &'static Path {
     })
 }
 
-/// The root of the source tree.
+/// Returns the root of the source tree.
 pub fn source_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the root")
 }
 
-/// The folder that cargo builds a profile in, such as `target/ci`.
+/// Returns the folder that cargo builds a profile in, such as `target/ci`.
 pub fn profile_folder() -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let folder = test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps");

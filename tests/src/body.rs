@@ -3,7 +3,7 @@
 use crate::response::Response;
 use std::io::Read;
 
-/// Content of which nothing can be moved, left out or put in without being seen.
+/// Returns content of which no part can be moved, removed or inserted without being detected.
 pub fn noise(bytes: usize) -> Vec<u8> {
     let (mut noise, mut value) = (vec![0; bytes], 0_u32);
     for byte in &mut noise {
@@ -71,7 +71,7 @@ pub struct Part {
     pub content: Vec<u8>,
 }
 
-/// The parts of a `multipart/byteranges` body (RFC 2046 §5.1.1).
+/// Returns the parts of a `multipart/byteranges` body (RFC 2046 §5.1.1).
 ///
 /// # Panics
 /// Panics if it is none.

@@ -26,7 +26,7 @@ pub const STDOUT: u8 = 6;
 /// `FCGI_STDERR`.
 pub const STDERR: u8 = 7;
 
-/// A record of request 1 (§3.3).
+/// Returns a record of request 1 (§3.3).
 ///
 /// # Panics
 /// Panics if the content is too long for a record.
@@ -35,18 +35,18 @@ pub fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
 }
 
-/// `FCGI_END_REQUEST` with a status for the application and one for the protocol (§5.5).
+/// Returns `FCGI_END_REQUEST` with a status for the application and one for the protocol (§5.5).
 pub fn end(protocol_status: u8) -> Vec<u8> {
     record(END_REQUEST, &[0, 0, 0, 0, protocol_status, 0, 0, 0])
 }
 
-/// A whole response: the output of a program, and the ends of stream and request.
+/// Returns a whole response: the output of a program, and the ends of stream and request.
 pub fn response(output: &[u8]) -> Vec<u8> {
     let records = output.chunks(60_000).map(|piece| record(STDOUT, piece));
     records.chain([record(STDOUT, b""), end(0)]).flatten().collect()
 }
 
-/// A whole response of status 200 with this text.
+/// Returns a whole response of status 200 with this text.
 pub fn page(text: &str) -> Vec<u8> {
     response(format!("Content-Type: text/plain\r\n\r\n{text}").as_bytes())
 }
@@ -63,7 +63,7 @@ pub struct FastCgiRequest {
 }
 
 impl FastCgiRequest {
-    /// A variable, empty if there is none.
+    /// Returns a variable, empty if there is none.
     pub fn get(&self, name: &str) -> &str {
         self.variables.get(name).map_or("", String::as_str)
     }

@@ -34,7 +34,7 @@ impl Folder {
         &self.path
     }
 
-    /// The path of something in it.
+    /// Returns the path of a file in it.
     pub fn join(&self, path: impl AsRef<Path>) -> PathBuf {
         self.path.join(path)
     }

@@ -28,7 +28,7 @@ impl Io {
     /// Both, for a case about one of which no matrix is made.
     pub const BOTH: [Io; 2] = [Io::Epoll, Io::Uring];
 
-    /// The word of the flag.
+    /// Returns the word of the flag.
     pub fn as_str(self) -> &'static str {
         match self {
             Io::Epoll => "epoll",
@@ -78,7 +78,7 @@ pub struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Without flags.
+    /// Returns the matrix of a site, without flags.
     pub fn of(site: &'a Path) -> Matrix<'a> {
         Matrix {
             site,
@@ -91,13 +91,13 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// With flags for the build, wherever it happens.
+    /// Adds flags for the build, wherever it happens.
     #[must_use]
     pub fn build(self, build: &'a [&'a str]) -> Matrix<'a> {
         Matrix { build, ..self }
     }
 
-    /// With flags for the server.
+    /// Adds flags for the server.
     #[must_use]
     pub fn serve(self, serve: &'a [&'a str]) -> Matrix<'a> {
         Matrix { serve, ..self }
@@ -110,25 +110,25 @@ impl<'a> Matrix<'a> {
         Matrix { forms: &[Form::Archive], ..self }
     }
 
-    /// From a folder alone, because of `_why`.
+    /// Serves from a folder alone, for the reason `_why`.
     #[must_use]
     pub fn folder_only(self, _why: &str) -> Matrix<'a> {
         Matrix { forms: &[Form::Folder], ..self }
     }
 
-    /// Over HTTP/1 alone, plain and encrypted, because of `_why`: the case is about its bytes.
+    /// Uses HTTP/1 alone, plain and encrypted, for the reason `_why`: the case is about its bytes.
     #[must_use]
     pub fn http1_only(self, _why: &str) -> Matrix<'a> {
         Matrix { speaks: Protocol::is_http1, ..self }
     }
 
-    /// Over HTTP/1 on a bare socket alone, because of `_why`.
+    /// Uses HTTP/1 on a bare socket alone, for the reason `_why`.
     #[must_use]
     pub fn plain_only(self, _why: &str) -> Matrix<'a> {
         Matrix { speaks: |protocol| protocol == Protocol::Http1, ..self }
     }
 
-    /// Over those protocols alone that `speaks` has, because of `_why`.
+    /// Uses only the protocols that `speaks` accepts, for the reason `_why`.
     #[must_use]
     pub fn over(self, speaks: fn(Protocol) -> bool, _why: &str) -> Matrix<'a> {
         Matrix { speaks, ..self }
@@ -148,7 +148,7 @@ impl<'a> Matrix<'a> {
         Matrix { is_explained: true, ..self }
     }
 
-    /// The ways of a case. The name of the test determines the corner of a protocol, which
+    /// Returns the ways of a case. The name of the test determines the corner of a protocol, which
     /// therefore stays the same in every run.
     fn ways(&self, test: &str, wanted: Option<&str>) -> Vec<Way> {
         let is_full = self.is_full || wanted.is_some();
@@ -175,7 +175,7 @@ impl<'a> Matrix<'a> {
         ways
     }
 
-    /// The ways, for a test that starts its servers itself.
+    /// Returns the ways, for a test that starts its servers itself.
     pub fn list(&self) -> Vec<Way> {
         let wanted = std::env::var(OVERRIDE).ok();
         // Tests run on threads that have their names.
@@ -225,8 +225,8 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// For cases that start servers themselves: both ways to talk to the kernel over plain HTTP/1, and
-/// one of them over each other protocol, where `speaks` has it.
+/// Returns the ways for cases that start servers themselves: both interfaces of the kernel over
+/// plain HTTP/1, and one of them over each other protocol that `speaks` accepts.
 pub fn ways(speaks: fn(Protocol) -> bool) -> Vec<Way> {
     let matrix = Matrix { speaks, ..Matrix::of(Path::new("")).archive_only("no folder is given") };
     matrix.list()

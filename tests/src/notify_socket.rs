@@ -69,7 +69,7 @@ impl NotifySocket {
         shell
     }
 
-    /// The lines of the next message.
+    /// Returns the lines of the next message.
     ///
     /// # Panics
     /// Panics if no message comes.

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A program that has to be installed.
+/// Returns a program that has to be installed.
 ///
 /// # Panics
 /// Panics if it is missing; the message has the command that installs it.
@@ -22,7 +22,8 @@ pub fn program(name: &str, package: &str) -> Command {
     }
 }
 
-/// A program from the Python environment that the test command makes of `tests/requirements.txt`.
+/// Returns a program from the Python environment that the test command makes of
+/// `tests/requirements.txt`.
 ///
 /// # Panics
 /// Panics if it is missing; the message has the command that installs it.
@@ -31,7 +32,7 @@ pub fn python_program(name: &str) -> Command {
     below_target(&format!("python/bin/{name}"), "needs")
 }
 
-/// A package of those that applications import, which the test command makes of
+/// Returns a package of those that applications import, which the test command makes of
 /// `tests/python_applications.txt`: a folder, or a file.
 ///
 /// # Panics
@@ -60,7 +61,8 @@ pub fn python_source(name: &str) -> PathBuf {
     path_below_target(&format!("python-sources/{name}"), "needs")
 }
 
-/// The folder with Redis' own tests, which the test command takes from Debian's source package.
+/// Returns the folder with Redis' own tests, which the test command takes from Debian's source
+/// package.
 ///
 /// # Panics
 /// Panics if they are missing; the message has the command that installs them.
@@ -69,7 +71,7 @@ pub fn redis_tests() -> PathBuf {
     path_below_target("redis-tests", "needs")
 }
 
-/// A program that the test command builds from `tests/go.mod`.
+/// Returns a program that the test command builds from `tests/go.mod`.
 ///
 /// # Panics
 /// Panics if it is missing; the message has the command that installs it.
@@ -78,7 +80,8 @@ pub fn go_program(name: &str) -> Command {
     below_target(&format!("go/bin/{name}"), "needs")
 }
 
-/// A program of ACME that `cargo xtask test --only recipes` builds from `tests/acme/go.mod`.
+/// Returns a program of ACME that `cargo xtask test --only recipes` builds from
+/// `tests/acme/go.mod`.
 ///
 /// # Panics
 /// Panics if it is missing; the message has the command that installs it.
@@ -87,8 +90,8 @@ pub fn acme_program(name: &str) -> Command {
     below_target(&format!("acme/bin/{name}"), "recipes")
 }
 
-/// A program of a static site generator, by its path below the folder in which
-/// `cargo xtask test --only recipes` installs them.
+/// Returns a program of a static site generator, by its path below the folder in which `cargo xtask
+/// test --only recipes` installs them.
 ///
 /// # Panics
 /// Panics if it is missing; the message has the command that installs it.
@@ -97,7 +100,7 @@ pub fn generator_program(path: &str) -> Command {
     below_target(&format!("fingerprints/{path}"), "recipes")
 }
 
-/// A program that the test command installs from crates.io.
+/// Returns a program that the test command installs from crates.io.
 ///
 /// # Panics
 /// Panics if it is missing; the message has the command that installs it.

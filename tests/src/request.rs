@@ -13,7 +13,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request of any method.
+    /// Returns a request of any method.
     pub fn new(method: &str, target: &str) -> Request {
         Request {
             method: method.to_owned(),
@@ -25,12 +25,12 @@ impl Request {
         }
     }
 
-    /// `GET target`.
+    /// Returns `GET target`.
     pub fn get(target: &str) -> Request {
         Request::new("GET", target)
     }
 
-    /// `HEAD target`.
+    /// Returns `HEAD target`.
     pub fn head(target: &str) -> Request {
         Request::new("HEAD", target)
     }
@@ -97,7 +97,7 @@ impl Request {
         self.method == "HEAD"
     }
 
-    /// The bytes up to the blank line.
+    /// Returns the bytes up to the blank line.
     pub fn head_bytes(&self) -> Vec<u8> {
         let mut bytes = format!("{} {} {}\r\n", self.method, self.target, self.version);
         for (name, value) in &self.fields {

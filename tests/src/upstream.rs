@@ -142,7 +142,7 @@ impl Upstream {
         self.notes.load(Ordering::Relaxed)
     }
 
-    /// The heads of all requests.
+    /// Returns the heads of all requests.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().expect("no panic under the lock").clone()
     }

@@ -65,7 +65,7 @@ fn build(programs: &[&str], folder: &Path, work: &Path) -> Command {
     command
 }
 
-/// The files of this project that the programs are made of.
+/// Returns the files of this project that the programs are made of.
 fn files(programs: &[&str]) -> Vec<String> {
     let own = programs.iter().filter_map(|program| program.strip_prefix(OWN));
     let sources = own.map(|name| format!("{name}/main.go"));

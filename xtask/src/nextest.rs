@@ -21,7 +21,7 @@ pub(crate) struct Selection<'a> {
     pub(crate) profile: Option<&'a str>,
 }
 
-/// The command that builds and runs the selected tests.
+/// Returns the command that builds and runs the selected tests.
 pub(crate) fn command(selection: Selection<'_>) -> Command {
     // Cargo finds subcommands in PATH; this one is called by its path and gets its own name.
     let mut command = Command::new(workspace::target().join("python/bin/cargo-nextest"));
@@ -45,7 +45,7 @@ pub(crate) fn run(selection: Selection<'_>) -> anyhow::Result<()> {
     process::run(&mut command(selection))
 }
 
-/// A filter for modules of the black-box tests.
+/// Returns a filter for modules of the black-box tests.
 pub(crate) fn black_box(modules: &[impl AsRef<str>]) -> String {
     let names: Vec<&str> = modules.iter().map(AsRef::as_ref).collect();
     format!("binary(black_box) & test(/^({})::/)", names.join("|"))

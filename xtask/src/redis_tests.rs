@@ -56,7 +56,7 @@ pub(crate) fn install() -> Result<()> {
     fs::write(&stamp, VERSION).context("the mark of a whole installation")
 }
 
-/// An apt that keeps everything in the folder `work`.
+/// Returns an apt command that keeps everything in the folder `work`.
 fn apt(work: &Path) -> Command {
     let mut command = Command::new("apt-get");
     let folders = [("sourcelist", "sources.list"), ("sourceparts", "no-parts")];

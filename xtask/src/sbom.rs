@@ -101,7 +101,7 @@ fn references(keys: &BTreeSet<Key>) -> Vec<String> {
     keys.iter().map(purl).collect()
 }
 
-/// The package URL. A `+` would be a space to those who decode it as a form.
+/// Returns the package URL. A `+` would be a space to those who decode it as a form.
 fn purl((name, version): &Key) -> String {
     format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))
 }

@@ -26,7 +26,7 @@ impl Times {
         outcome
     }
 
-    /// The duration of the last step, in seconds.
+    /// Returns the duration of the last step, in seconds.
     pub(crate) fn last_seconds(&self) -> f64 {
         self.steps.last().map_or(0.0, |(_, seconds)| *seconds)
     }
@@ -41,7 +41,7 @@ impl Times {
         table
     }
 
-    /// The steps as a list of `{"step", "seconds"}`.
+    /// Returns the steps as a list of `{"step", "seconds"}`.
     pub(crate) fn data(&self) -> Value {
         let step = |(name, seconds): &(&str, f64)| json!({ "step": name, "seconds": seconds });
         self.steps.iter().map(step).collect()

@@ -135,7 +135,7 @@ impl TunnelClient {
         self.exchange("CONNECT", Some(protocol), path, fields).await
     }
 
-    /// The content of the response to GET.
+    /// Returns the content of the response to GET.
     ///
     /// # Panics
     /// Panics if its status is not 200.
@@ -298,7 +298,7 @@ impl Receiver {
         Ok(all)
     }
 
-    /// The status and the fields of a response over HTTP/3.
+    /// Returns the status and the fields of a response over HTTP/3.
     async fn head(&mut self) -> Result<(u16, Vec<(String, String)>), Reset> {
         let (frame, payload) = self.frame().await?.expect("a response");
         assert_eq!(frame, kind::HEADERS);
@@ -310,7 +310,7 @@ impl Receiver {
         Ok((status.parse().expect("a status"), fields))
     }
 
-    /// The next frame over HTTP/3.
+    /// Returns the next frame over HTTP/3.
     async fn frame(&mut self) -> Result<Option<(u64, Vec<u8>)>, Reset> {
         let Receiver::Http3(stream, held) = self else { panic!("no stream of HTTP/3") };
         loop {

@@ -17,7 +17,7 @@ const BITS_63: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
 /// A continuation that exceeds any machine integer.
 const BITS_70: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
 
-/// Field sections that cannot be decompressed.
+/// Returns field sections that cannot be decompressed.
 pub fn sections() -> Vec<Row> {
     let mut all = Vec::new();
     for (section, what, fields) in [

@@ -250,7 +250,7 @@ pub fn frames() -> Vec<Row> {
     all
 }
 
-/// Invalid IDs of streams and pushes.
+/// Returns invalid IDs of streams and pushes.
 pub fn numbers() -> Vec<Row> {
     let id = Outcome::Connection(ID);
     let priority = |stream| frame(PRIORITY_UPDATE, &[&integer(stream)[..], b"u=1"].concat());
@@ -289,7 +289,7 @@ fn untyped(end: End) -> Write {
     Write { on: super::Direction::Uni, bytes: Vec::new(), end }
 }
 
-/// Input without meaning that is no error.
+/// Returns input without meaning that is no error.
 pub fn ignored() -> Vec<Row> {
     let mut all = Vec::new();
     for kind in GREASE {

@@ -12,19 +12,19 @@ use pinion_tests::wait_for;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
-/// The page.
+/// Returns the page.
 fn page() -> String {
     let path = source_root().join("docs/recipes/applications.md");
     std::fs::read_to_string(path).expect("the page")
 }
 
-/// The first block of the page in a language.
+/// Returns the first block of the page in a language.
 fn block(page: &str, language: &str) -> String {
     let (_, rest) = page.split_once(&format!("```{language}\n")).expect("a block");
     rest.split_once("\n```").expect("its end").0.to_owned() + "\n"
 }
 
-/// A port that is free, which programs cannot choose themselves.
+/// Returns a port that is free, which programs cannot choose themselves.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its address").port()
@@ -38,7 +38,7 @@ fn start(mut command: Command, port: u16) -> Running {
     running
 }
 
-/// A server with the mounts of the page; each application listens at one of these ports.
+/// Returns a server with the mounts of the page; each application listens at one of these ports.
 fn serve(folder: &Folder, page: &str, ports: [(&str, u16); 3]) -> Server {
     let configuration = block(page, "toml");
     let (sites, _programs) = configuration.split_once("[[program]]").expect("programs");

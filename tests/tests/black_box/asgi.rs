@@ -154,7 +154,7 @@ fn application(name: &str) -> Folder {
     folder
 }
 
-/// A mount at `/run` of the application.
+/// Returns a mount at `/run` of the application.
 fn mount(folder: &Folder, keys: &str) -> String {
     let path = folder.join("app");
     let user = if geteuid().is_root() { "python-user = \"nobody\"\n" } else { "" };

@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A mount of everything, with these keys, to these servers.
+/// Returns a mount of all paths, with these keys, to these servers.
 fn mount(upstreams: &[&Upstream], keys: &str) -> String {
     let urls: Vec<String> = upstreams.iter().map(|one| format!("\"{}\"", one.url())).collect();
     format!("[[site.mount]]\nproxy = [{}]\n{keys}\n", urls.join(", "))
 }
 
-/// The name of the server that has responded.
+/// Returns the name of the server that has responded.
 #[track_caller]
 fn responder(server: &Server, request: &Request) -> String {
     let response = server.exchange(request);
@@ -165,7 +165,7 @@ fn a_request_is_sent_to_so_many_servers_at_most() {
     }
 }
 
-/// A port that lets connections wait: its queue is full, and it accepts none.
+/// Returns a port that lets connections wait: its queue is full, and it accepts none.
 fn silent() -> (TcpListener, Vec<TcpStream>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     rustix::net::listen(&listener, 0).expect("a short queue");

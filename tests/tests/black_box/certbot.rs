@@ -107,7 +107,7 @@ impl Authority {
     }
 }
 
-/// The commands of a document that begin so, without sudo.
+/// Returns the commands of a document that begin with `begin`, without sudo.
 fn commands_of(page: &str, begin: &str) -> Vec<String> {
     let commands = fenced_commands(page).into_iter();
     let commands = commands.filter_map(|command| Some(command.strip_prefix("sudo ")?.to_owned()));
@@ -134,7 +134,7 @@ impl Reader {
         Self { files, page, port }
     }
 
-    /// A text of the document with the paths of the test.
+    /// Returns a text of the document with the paths of the test.
     fn moved(&self, text: &str) -> String {
         let below = |name: &str| self.files.join(name).display().to_string();
         text.replace("/srv/www/example", &below("www"))

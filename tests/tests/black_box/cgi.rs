@@ -33,7 +33,7 @@ fn shell(folder: &Folder, name: &str, script: &str) {
     write_script(folder, name, &format!("#!/bin/sh\n{script}"));
 }
 
-/// A folder with a site and scripts of the shell.
+/// Returns a folder with a site and scripts of the shell.
 pub(crate) fn scripts(name: &str, scripts: &[(&str, &str)]) -> Folder {
     let folder = site(name);
     fs::create_dir_all(folder.join("scripts")).expect("a folder");
@@ -49,7 +49,7 @@ fn user() -> &'static str {
     }
 }
 
-/// A mount at `/run` of the scripts of a folder.
+/// Returns a mount at `/run` of the scripts of a folder.
 pub(crate) fn mount(folder: &Folder, keys: &str) -> String {
     let path = folder.join("scripts");
     format!("[[site.mount]]\npath = \"/run\"\ncgi = {path:?}\n{}{keys}", user())

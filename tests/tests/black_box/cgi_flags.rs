@@ -12,7 +12,7 @@ use std::path::Path;
 /// The script prints its user, its folder and its path.
 const WHO: &str = "echo Content-Type: text/plain; echo; id -u; pwd; echo $SCRIPT_NAME; cat\n";
 
-/// A folder with a site and a script.
+/// Returns a folder with a site and a script.
 fn site(name: &str) -> Folder {
     let folder = crate::cgi::scripts(name, &[("who", WHO)]);
     fs::remove_file(folder.join("public/file.php")).expect("a script that nothing runs");

@@ -11,7 +11,7 @@ use std::fs;
 
 const ALL: &[&str] = &["--codings", "gzip,br,zstd"];
 
-/// Text whose codings all are worth keeping.
+/// Returns text whose codings are all worth keeping.
 fn text() -> String {
     (0..400).map(|line| format!("line {line} says that {} is a square\n", line * line)).collect()
 }

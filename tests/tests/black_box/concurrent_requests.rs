@@ -16,7 +16,7 @@ const LARGE_BYTES: usize = 24 << 20;
 /// Number of checks for the arrival of a request before another one is sent.
 const LOOKS: usize = 50;
 
-/// A site with a large file, and an application.
+/// Returns a site with a large file, and an application.
 fn site(upstream: &Upstream, max: u32) -> Folder {
     let folder = Folder::with("concurrent", [("site/small.txt", "small")]);
     folder.write("site/large.bin", vec![b'x'; LARGE_BYTES]);

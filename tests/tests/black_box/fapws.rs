@@ -155,7 +155,7 @@ fn a_script_for_fapws_is_served_by_its_file() {
     assert!(words.iter().any(|line| line.contains("closed after run")), "{words:?}");
 }
 
-/// The lines that jobs have written: the process, and whether a job begins or ends.
+/// Returns the lines that jobs have written: the process, and whether a job begins or ends.
 fn notes(folder: &Folder) -> Vec<(String, String)> {
     let text = fs::read_to_string(folder.join("notes/notes")).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);

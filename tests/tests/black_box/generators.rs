@@ -13,13 +13,13 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// The text of the page.
+/// Returns the text of the page.
 fn page() -> String {
     let path = source_root().join("docs/recipes/static-site-generators.md");
     fs::read_to_string(path).expect("the page")
 }
 
-/// The cells of the row of a generator in the table of the page, without marks.
+/// Returns the cells of the row of a generator in the table of the page, without marks.
 fn row(page: &str, generator: &str) -> [String; 3] {
     let row = page.lines().find(|line| line.starts_with(&format!("| [{generator}]")));
     let row = row.unwrap_or_else(|| panic!("{generator} has no row"));
@@ -28,7 +28,7 @@ fn row(page: &str, generator: &str) -> [String; 3] {
     cells.try_into().expect("three cells")
 }
 
-/// The section of a generator.
+/// Returns the section of a generator.
 fn section<'p>(page: &'p str, generator: &str) -> &'p str {
     let (_, rest) = page.split_once(&format!("\n## {generator}\n")).expect("a section");
     rest.split_once("\n## ").map_or(rest, |(section, _)| section)
@@ -138,7 +138,7 @@ impl Project {
     }
 }
 
-/// A script of a package, run by Node.
+/// Returns a script of a package, run by Node.
 fn node(script: &Command) -> Command {
     let mut node = program("node", "nodejs");
     node.arg(script.get_program());

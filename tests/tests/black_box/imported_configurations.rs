@@ -42,7 +42,7 @@ fn imported(folder: &Folder, file: &str) -> Server {
     Start::serve(&[&to]).start()
 }
 
-/// The user of the application, if the server needs one.
+/// Returns the user of the application, if the server needs one.
 fn user(written: &str) -> &str {
     if geteuid().is_root() { written } else { "" }
 }
@@ -155,7 +155,7 @@ fn paths_that_unit_has_refused_stay_closed_or_are_named_as_open() {
     assert!(written.contains("/staff/* was refused and is open now"), "{written}");
 }
 
-/// The first block of a language in a document.
+/// Returns the first block of a language in a document.
 fn block<'t>(document: &'t str, language: &str) -> &'t str {
     let (_, rest) = document.split_once(&format!("```{language}\n")).expect("a block");
     rest.split_once("```").expect("its end").0

@@ -24,7 +24,7 @@ pub(crate) fn write_at(folder: &Folder, path: &str, content: impl AsRef<[u8]>, s
     file.set_modified(time).expect("its time");
 }
 
-/// A site with a folder `media` for live files.
+/// Returns a site with a folder `media` for live files.
 fn site(name: &str) -> Folder {
     let folder = Folder::with(name, [("index.html", "home"), ("404.html", "not here")]);
     fs::create_dir(folder.join("media")).expect("a folder");

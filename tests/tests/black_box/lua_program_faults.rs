@@ -58,7 +58,7 @@ fn served(flags: &[&str]) -> (Folder, Server) {
     (folder, start.start())
 }
 
-/// A text that no command line of another test has.
+/// Returns a text that no command line of another test has.
 fn unique(number: u32) -> String {
     format!("{}.{number}", 2_000_000 + std::process::id())
 }

@@ -92,7 +92,7 @@ impl Site {
     }
 }
 
-/// The value of the only cookie that a response sets.
+/// Returns the value of the only cookie that a response sets.
 #[track_caller]
 fn cookie(response: &Response) -> String {
     let cookies: Vec<_> = response.values("set-cookie").collect();

@@ -22,12 +22,12 @@ pub(crate) const ECHO: &str = "<?php // secret-of-the-source\n\
     echo 'ran ', basename(__FILE__), ' ', $_SERVER['SCRIPT_NAME'], ' ', \
     $_SERVER['PATH_INFO'] ?? 'none', ' ', $_SERVER['QUERY_STRING'], ' ', posix_geteuid();\n";
 
-/// The user that scripts run as.
+/// Returns the user that scripts run as.
 fn user_number() -> u32 {
     if geteuid().is_root() { USER.1 } else { geteuid().as_raw() }
 }
 
-/// The flags without which a server of root does not start PHP.
+/// Returns the flags without which a server of root does not start PHP.
 pub(crate) fn user_flags() -> &'static [&'static str] {
     if geteuid().is_root() { &["--php-user", USER.0] } else { &[] }
 }
@@ -37,7 +37,7 @@ pub(crate) fn user_key() -> &'static str {
     if geteuid().is_root() { "php-user = \"www-data\"\n" } else { "" }
 }
 
-/// A folder in which scripts may write: the site is `public` in it.
+/// Returns a folder in which scripts may write: the site is `public` in it.
 pub(crate) fn site(name: &str, files: &[(&str, &str)]) -> Folder {
     let folder = Folder::new(name);
     for (path, content) in files {
@@ -66,7 +66,7 @@ fn start(folder: &Folder, flags: &[&str]) -> Server {
     Start::site(&folder.join("public")).flags(user_flags()).flags(flags).start()
 }
 
-/// A server of a configuration with these keys of its site.
+/// Returns a server of a configuration with these keys of its site.
 pub(crate) fn configured(folder: &Folder, keys: &str) -> Start {
     configure(folder, keys);
     Start::site(&folder.join("pinion.toml"))

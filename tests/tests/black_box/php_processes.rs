@@ -16,13 +16,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// The masters of PHP-FPM whose configurations are in a folder, by its name.
+/// Returns the masters of PHP-FPM whose configurations are in a folder, by its name.
 fn masters(folder: &Path) -> Vec<u32> {
     let text = format!("master process ({}/", folder.display());
     processes_with(&text)
 }
 
-/// The only master. A process that has just been forked has its name for a moment.
+/// Returns the only master. A process that has just been forked has its name for a moment.
 #[track_caller]
 fn only_master(folder: &Path) -> u32 {
     wait_for("one master", || match masters(folder).as_slice() {
@@ -31,7 +31,7 @@ fn only_master(folder: &Path) -> u32 {
     })
 }
 
-/// The folder of a server with the files of PHP: the server was started in this session.
+/// Returns the folder of a server with the files of PHP: the server was started in this session.
 fn private_folders(session: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(session).expect("a folder").flatten().map(|entry| entry.path());
     let is_private = |path: &PathBuf| {

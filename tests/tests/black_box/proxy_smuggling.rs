@@ -199,7 +199,7 @@ impl Application {
         Application { port, _running: running, _folder: folder }
     }
 
-    /// The paths of all its requests.
+    /// Returns the paths of all its requests.
     fn seen(&self) -> String {
         let address = SocketAddr::from(([127, 0, 0, 1], self.port));
         let mut stream = TcpStream::connect(address).expect("a connection");

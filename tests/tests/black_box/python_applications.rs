@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-/// A folder that other users may read, with packages in it.
+/// Returns a folder that other users may read, with packages in it.
 pub(crate) fn folder_with(name: &str, packages: &[&str]) -> Folder {
     let folder = Folder::new(name);
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("permissions");
@@ -23,7 +23,7 @@ pub(crate) fn folder_with(name: &str, packages: &[&str]) -> Folder {
     folder
 }
 
-/// A server of an application, with the interpreter of the system.
+/// Returns a server of an application, with the interpreter of the system.
 pub(crate) fn application(path: &Path) -> Start {
     let user: &[&str] = if geteuid().is_root() { &["--python-user", "nobody"] } else { &[] };
     Start::site(path).flags(&["--python", "/usr/bin/python3"]).flags(user)

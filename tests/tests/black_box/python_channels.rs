@@ -145,7 +145,7 @@ fn target(folder: &Folder, name: &str) -> String {
     format!("/run/{name}?{}", folder.join("file").display())
 }
 
-/// The files of the process that the server has open.
+/// Returns how many times the server has the file of the application open.
 fn open_files(server: &Server, folder: &Folder) -> usize {
     let file = folder.join("file").display().to_string();
     server.open_files().into_iter().filter(|open| *open == file).count()

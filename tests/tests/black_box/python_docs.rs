@@ -26,7 +26,7 @@ const SAMPLE_STEP: usize = 16;
 /// Larger files of a served folder stay where they are, without coded forms (docs/serving.md).
 const COPIED_MAX_BYTES: usize = 1 << 20;
 
-/// Every file below the site, links followed, by its path.
+/// Returns every file below the site, with links followed, by its path.
 fn site_files() -> BTreeMap<String, PathBuf> {
     let missing = "the site is missing; on Debian: sudo apt-get install python3.11-doc";
     let (mut files, mut folders) = (BTreeMap::new(), vec![(String::new(), PathBuf::from(SITE))]);

@@ -77,7 +77,7 @@ fn echo(server: &Server, pieces: usize) {
     assert_eq!(received, pieces * PIECE_BYTES);
 }
 
-/// The peaks of the server and of the process, in bytes.
+/// Returns the peaks of the server and of the process, in bytes.
 fn peaks(server: &Server) -> [u64; 2] {
     let process = server.get("/run/peak").text().parse::<u64>().expect("a number of KiB");
     [server.memory_bytes("VmHWM"), process * 1024]

@@ -27,7 +27,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// A user that tests which run as root run applications as.
+/// Returns the key with the user of the applications, for tests that run as root.
 fn user_keys() -> &'static str {
     if geteuid().is_root() { "python-user = \"nobody\"\n" } else { "" }
 }

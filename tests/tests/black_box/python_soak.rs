@@ -97,7 +97,7 @@ enum Interface {
 impl Interface {
     const BOTH: [Self; 2] = [Self::Wsgi, Self::Asgi];
 
-    /// A mount at `/run` of the application.
+    /// Returns a mount at `/run` of the application.
     fn mount(self, folder: &Folder, keys: &str) -> String {
         let line = match self {
             Self::Wsgi => "wsgi = \"app\"\npython-threads = 2\n",

@@ -44,7 +44,7 @@ pinion.query("/fetch", function(req)
 end)
 "#;
 
-/// A QUERY with this content, by the length or in chunks.
+/// Returns a QUERY with this content, by the length and in chunks.
 fn queries(target: &str, content: &[u8]) -> [Request; 2] {
     let request = Request::new("QUERY", target).field("Content-Type", "text/plain");
     [request.clone().body(content), request.chunked(content, 7)]

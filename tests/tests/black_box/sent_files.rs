@@ -54,7 +54,7 @@ const SENDFILE: &str = "#!/bin/sh\n\
     echo\n\
     echo 'content of the script'\n";
 
-/// A site, a folder with files next to it, and a secret outside of both.
+/// Returns a site, a folder with files next to it, and a secret outside of both.
 fn site(name: &str) -> Folder {
     let folder = Folder::with(
         name,
@@ -83,7 +83,7 @@ fn configure(folder: &Folder, mount: &str) {
     );
 }
 
-/// A mount of the scripts of a folder.
+/// Returns a mount of the scripts of a folder.
 fn cgi(folder: &Folder) -> String {
     let user = match geteuid().is_root() {
         true => "cgi-user = \"nobody\"\ncgi-no-chroot = true\n",
@@ -92,7 +92,7 @@ fn cgi(folder: &Folder) -> String {
     format!("cgi = {:?}\n{user}", folder.join("scripts"))
 }
 
-/// A folder with both scripts, and a mount of them.
+/// Returns a folder with both scripts, and a mount of them.
 fn scripts(name: &str) -> Folder {
     let folder = site(name);
     write_script(&folder, "accel", ACCEL);

@@ -27,15 +27,16 @@ fn monotonic_us() -> i64 {
     now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
 }
 
-/// The threads of the server itself: those that the kernel starts for io_uring under load come and
-/// go.
+/// Returns the number of threads of the server itself: those that the kernel starts for io_uring
+/// under load appear and disappear.
 fn thread_count(server: &Server) -> usize {
     let tasks = fs::read_dir(format!("/proc/{}/task", server.id())).expect("its threads");
     let names = tasks.map(|task| fs::read_to_string(task.expect("a thread").path().join("comm")));
     names.filter(|name| name.as_ref().is_ok_and(|name| !name.starts_with("iou-"))).count()
 }
 
-/// A reload, as systemd's Type=notify-reload sees it (systemd.service(5)).
+/// Reloads the server, and returns the final message: systemd's Type=notify-reload expects these
+/// messages (systemd.service(5)).
 #[track_caller]
 fn reload(manager: &NotifySocket, server: &Server) -> Vec<String> {
     let before = monotonic_us();

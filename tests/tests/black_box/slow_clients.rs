@@ -92,8 +92,8 @@ fn attack(server: &Server, name: &str, flags: &[&str]) {
     assert_eq!(answered, Some("YES"), "{name}: {said}");
 }
 
-/// The tool disconnects after an error response, so these connections keep slow content open
-/// instead.
+/// Opens connections with slow content: the tool disconnects after an error response, so these
+/// connections stay open instead.
 fn slow_content(server: &Server) -> Vec<Connection> {
     let start = |_| {
         let mut connection = server.connect();

@@ -24,7 +24,7 @@ fn site() -> Folder {
     Folder::with("activation", [("site/index.html", "home")])
 }
 
-/// The only kind of socket over which a protocol is spoken.
+/// Returns the only kind of socket over which a protocol is spoken.
 fn kind(protocol: Protocol) -> &'static str {
     if protocol == Protocol::Http3 { "web=udp" } else { "web=tcp" }
 }
@@ -220,7 +220,7 @@ fn programs_of_scripts_get_neither_sockets_nor_variables() {
     server.stop();
 }
 
-/// A server under a manager that keeps the socket.
+/// Returns a server under a manager that keeps the socket.
 fn restarted(site: &Path, io: Io, socket: &TcpListener) -> Server {
     Start::site(site)
         .flags(&["--io", io.as_str(), "--workers", "2"])

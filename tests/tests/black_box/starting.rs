@@ -25,7 +25,7 @@ fn add_pages(folder: &Folder, count: u64) {
     }
 }
 
-/// The first line of a start that begins so.
+/// Returns the first line of a start that begins with `begin`.
 #[track_caller]
 fn first_line(start: Start, begin: &str) -> String {
     let server = start.start();

@@ -30,9 +30,9 @@ fn traced(trace: &Path) -> Command {
     strace
 }
 
-/// The calls in a trace, once the program has ended, each with the number of its thread in front. A
-/// call that another thread interrupts has two lines, of which the first one counts; how often
-/// threads wait for each other is up to the machine.
+/// Returns the calls in a trace, once the program has ended, each with the number of its thread in
+/// front. A call that another thread interrupts has two lines, of which the first one counts; how
+/// often threads wait for each other is up to the machine.
 fn calls(trace: &Path) -> Vec<String> {
     let lines = wait_for("the whole trace", || {
         let text = fs::read_to_string(trace).ok()?;
@@ -48,9 +48,9 @@ fn thread_of(call: &str) -> &str {
     call.split(' ').next().expect("a trace begins with the number of the thread")
 }
 
-/// The calls of a start: those of the first thread until the server is ready, and those of each
-/// other thread until it waits for something to do. How far the other threads are when the first
-/// one is ready is up to the machine.
+/// Returns the calls of a start: those of the first thread until the server is ready, and those of
+/// each other thread until it waits for something to do. How far the other threads are when the
+/// first one is ready is up to the machine.
 fn calls_of_start(calls: &[String]) -> Vec<&String> {
     let is_ready = |call: &String| call.contains("write(2, \"ready\\n\"");
     let ready = calls.iter().position(is_ready).expect("it was ready");

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-/// `pinion store` with these arguments.
+/// Starts `pinion store` with these arguments.
 fn start(io: Io, arguments: &[&str]) -> Server {
     Start::store(arguments).flags(&["--io", io.as_str()]).start_without_http()
 }

@@ -8,7 +8,7 @@ use pinion_tests::matrix::Io;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::store_client::{FIELDS, StoreClient};
 
-/// A server with one worker, and the port of its store.
+/// Returns a server with one worker, and the port of its store.
 fn start(folder: &Folder, io: Io) -> (Server, u16) {
     folder.write("site/index.html", "a site");
     let flags = ["--io", io.as_str(), "--workers", "1", "--store", "127.0.0.1:0"];

@@ -50,7 +50,7 @@ impl Pages {
 
 const LIVE: &str = "[[site.mount]]\npath = \"/live\"\nstore = \"page:\"\n";
 
-/// A page in a type that is compressed.
+/// Returns a page in a type that is compressed.
 fn text(lines: usize) -> String {
     (0..lines).map(|line| format!("<p>line {line}</p>\n")).collect()
 }

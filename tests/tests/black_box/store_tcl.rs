@@ -49,7 +49,7 @@ struct LeftOut {
     case: &'static str,
 }
 
-/// The cases that the list names: below each `[file] cause` one a line.
+/// Returns the cases that the list names: below each `[file] cause` one a line.
 fn left_out() -> BTreeSet<LeftOut> {
     let mut unit = None;
     let mut cases = BTreeSet::new();

@@ -20,18 +20,18 @@ use std::path::PathBuf;
 /// Every delay is at least this long and doubles with each restart; a quarter is added at random.
 const FIRST_DELAY_MS: u64 = 100;
 
-/// A text that no command line of another test has.
+/// Returns a text that no command line of another test has.
 fn unique(number: u32) -> String {
     format!("{}.{number}", 3_000_000 + std::process::id())
 }
 
-/// A `[[program]]` with this name that runs a script of the shell, and more keys.
+/// Returns a `[[program]]` with this name that runs a script of the shell, and more keys.
 fn shell(name: &str, script: &str, keys: &str) -> String {
     let command = format!("command = [\"/bin/sh\", \"-c\", {script:?}]");
     format!("[[program]]\nname = \"{name}\"\n{command}\n{keys}\n")
 }
 
-/// A folder with a site, and a configuration with these programs.
+/// Returns a folder with a site, and a configuration with these programs.
 fn configured(programs: &str) -> Folder {
     let folder = Folder::with("supervised", [("public/index.html", "home")]);
     configure(&folder, programs);
@@ -59,7 +59,7 @@ fn command(folder: &Folder, words: &[&str]) -> Ended {
     run(&[words, &socket[..]].concat())
 }
 
-/// The programs as `pinion status --json` lists them.
+/// Returns the programs as `pinion status --json` lists them.
 fn listed(folder: &Folder) -> Vec<Value> {
     let ended = command(folder, &["status", "--json"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -107,7 +107,7 @@ fn kill(process: u32) {
     kill_process(pid, Signal::KILL).expect("killed");
 }
 
-/// The process that starts the programs of a server.
+/// Returns the process that starts the programs of a server.
 fn spawner(folder: &Folder) -> u32 {
     let ended = command(folder, &["status", "--json"]);
     let document: Value = serde_json::from_str(&ended.stdout).expect("one document");

@@ -21,7 +21,7 @@ pinion.post("/", function(req)
 end)
 "#;
 
-/// A form with a file of this many bytes.
+/// Returns a form with a file of this many bytes.
 fn upload(bytes: usize) -> Request {
     let head = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n";
     let form = [head, &"x".repeat(bytes), "\r\n--b--\r\n"].concat();
@@ -29,7 +29,7 @@ fn upload(bytes: usize) -> Request {
     Request::new("POST", "/").field("Content-Type", kind).body(form.as_bytes())
 }
 
-/// Under a limit of `prlimit`, such as `--fsize=1000`.
+/// Returns a command under a limit of `prlimit`, such as `--fsize=1000`.
 fn limited(limit: &str) -> Command {
     let mut prlimit = program("prlimit", "util-linux");
     prlimit.arg(limit);

@@ -159,7 +159,7 @@ fn victim(server: &Started, goes_on: impl Fn() -> bool) -> Result<f64> {
     Ok(spread(times)?.median)
 }
 
-/// A site with a page and a handler for forms.
+/// Makes a site with a page and a handler for forms, and returns its path.
 fn site(state: &Path) -> Result<PathBuf> {
     let site = state.join("abuse");
     fs::create_dir_all(&site)?;

@@ -24,7 +24,7 @@ impl Figure {
         Self { name: name.into(), value, shown: format!("{value:.1}"), goal: None }
     }
 
-    /// The median of a spread, shown with its ends.
+    /// Returns the median of a spread, shown with its ends.
     pub(super) fn spread(name: impl Into<Cow<'static, str>>, spread: &Spread) -> Self {
         Self { name: name.into(), value: spread.median, shown: spread.shown(2), goal: None }
     }

@@ -44,7 +44,7 @@ impl LongPath {
     }
 }
 
-/// The first line that a program prints which is `wanted`.
+/// Returns the first line of a program that is `wanted`.
 pub(super) fn line(
     output: Option<impl std::io::Read>,
     wanted: impl Fn(&str) -> bool,
@@ -54,7 +54,7 @@ pub(super) fn line(
     lines.find(|line| wanted(line)).context("the program ended without a word")
 }
 
-/// A command on one side of the path.
+/// Returns a command on one side of the path.
 pub(super) fn on(namespace: &str, program: impl AsRef<OsStr>) -> Command {
     let mut nsenter = Command::new("nsenter");
     nsenter.arg(format!("--net={namespace}")).arg(program);

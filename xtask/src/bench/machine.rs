@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 
-/// Processor, cores, memory in MiB, kernel and compiler.
+/// Returns processor, cores, memory in MiB, kernel and compiler.
 pub(crate) fn facts() -> Result<Value> {
     let processors = read("/proc/cpuinfo")?;
     let memory = read("/proc/meminfo")?;
@@ -33,17 +33,17 @@ pub(crate) fn commit() -> Result<String> {
     Ok(format!("{}{mark}", head.trim()))
 }
 
-/// The host name as the kernel has it.
+/// Returns the host name as the kernel has it.
 pub(crate) fn host() -> Result<String> {
     Ok(read("/proc/sys/kernel/hostname")?.trim().to_owned())
 }
 
-/// Today, as `YYYY-MM-DD` in UTC.
+/// Returns the date of today, as `YYYY-MM-DD` in UTC.
 pub(crate) fn today() -> Result<String> {
     Ok(process::output(Command::new("date").args(["-u", "+%F"]))?.trim().to_owned())
 }
 
-/// The value of the first `name: value` line.
+/// Returns the value of the first `name: value` line.
 fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines().find_map(|line| {
         let (left, right) = line.split_once(':')?;

@@ -81,7 +81,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
 }
 
-/// The options of a bench that has no others: its number of rounds, or `rounds`, and its name.
+/// Returns the options of a bench that has no others: its number of rounds, or `rounds`, and its
+/// name.
 fn rounds_and_name<'w>(
     arguments: &[&'w str],
     mut rounds: usize,

@@ -5,23 +5,23 @@ use anyhow::Result;
 use std::fs;
 use std::path::PathBuf;
 
-/// The program that packages have, built if it is not as new as its sources.
+/// Builds the program that packages have, if it is older than its sources, and returns its path.
 pub(crate) fn binary() -> Result<PathBuf> {
     built("pinion")
 }
 
-/// The client of HTTP/3, built in the same way.
+/// Builds the client of HTTP/3 in the same way, and returns its path.
 pub(crate) fn h3load() -> Result<PathBuf> {
     built("pinion-h3load")
 }
 
-/// The program of a package.
+/// Builds the program of a package, and returns its path.
 fn built(package: &str) -> Result<PathBuf> {
     process::run(&mut process::cargo(&["build", "--profile", "dist", "-q", "-p", package]))?;
     Ok(workspace::target().join("dist").join(package))
 }
 
-/// A folder below the build folder, as an absolute path.
+/// Makes a folder below the build folder, and returns its absolute path.
 pub(crate) fn state() -> Result<PathBuf> {
     let state = workspace::target().join("bench");
     fs::create_dir_all(&state)?;

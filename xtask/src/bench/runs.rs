@@ -56,7 +56,7 @@ impl Run {
         self.data["machine"][name] = json!(value);
     }
 
-    /// The folder, relative to the root of the tree.
+    /// Returns the folder, relative to the root of the tree.
     pub(crate) fn shown(&self) -> String {
         let root = workspace::root();
         self.folder.strip_prefix(root).unwrap_or(&self.folder).display().to_string()
@@ -95,8 +95,8 @@ impl Run {
     }
 }
 
-/// The text with its paragraphs in lines of at most 100 characters, as `xtask tidy` wants them.
-/// Rows of tables stay whole.
+/// Returns the text with its paragraphs in lines of at most 100 characters, as `xtask tidy` wants
+/// them. Rows of tables stay whole.
 fn wrapped(text: &str) -> String {
     const LINE_CHARACTERS: usize = 100;
     let mut lines = String::with_capacity(text.len());

@@ -11,7 +11,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// The spread of `figures`; `None` if there are none or one is not a number.
+    /// Returns the spread of `figures`; `None` if there are none or one is not a number.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = figures.into_iter().collect();
         if sorted.iter().any(|figure| figure.is_nan()) {
@@ -24,7 +24,7 @@ impl Spread {
         Some(Self { least, median: f64::midpoint(lower, upper), most })
     }
 
-    /// `median (least–most)`, with `decimals` places.
+    /// Returns `median (least–most)`, with `decimals` places.
     pub(crate) fn shown(&self, decimals: usize) -> String {
         let Self { least, median, most } = self;
         format!("{median:.decimals$} ({least:.decimals$}–{most:.decimals$})")

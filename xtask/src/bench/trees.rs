@@ -10,7 +10,7 @@ pub(crate) struct Tree {
     pub(crate) files: u64,
 }
 
-/// 100 000 pages: text of median 1.5 KiB, in 1 000 folders.
+/// Makes 100 000 pages: text of median 1.5 KiB, in 1 000 folders.
 pub(crate) fn pages(state: &Path) -> Result<Tree> {
     let words = Words::new();
     tree(state, "pages", 1000, 100, |noise, number| {
@@ -34,7 +34,7 @@ pub(crate) fn pages(state: &Path) -> Result<Tree> {
     })
 }
 
-/// 100 000 files of 256 B to 16 KiB, evenly spread, in 1 000 folders.
+/// Makes 100 000 files of 256 B to 16 KiB, evenly spread, in 1 000 folders.
 pub(crate) fn files(state: &Path) -> Result<Tree> {
     let words = Words::new();
     tree(state, "files", 1000, 100, |noise, _| {
@@ -43,8 +43,8 @@ pub(crate) fn files(state: &Path) -> Result<Tree> {
     })
 }
 
-/// 1 000 000 files of 10.5 KiB on average, in 1 000 folders, and the length of the largest that
-/// there can be: 10 GiB.
+/// Makes 1 000 000 files of 10.5 KiB on average, in 1 000 folders, and returns the length of the
+/// largest possible one: 10 GiB.
 pub(crate) fn million(state: &Path) -> Result<(Tree, u64)> {
     const LEAST_BYTES: u64 = 640;
     let words = Words::new();
@@ -127,8 +127,8 @@ fn tree(
     Ok(tree)
 }
 
-/// A size: most are a few times `least_bytes`, few are much larger (its median is 12 times, its
-/// mean 17 times, its most 128 times as large).
+/// Returns a size: most are a few times `least_bytes`, few are much larger (its median is 12 times,
+/// its mean 17 times, its most 128 times as large).
 fn size(noise: &mut Noise, least_bytes: u64) -> usize {
     let octave = least_bytes << noise.below(64).count_ones();
     (octave + noise.below(octave)) as usize

@@ -130,7 +130,7 @@ fn servers(pinion: &Path, folder: &Path, path: &LongPath) -> Result<[Ended; 2]> 
     Ok([served, proxy])
 }
 
-/// curl on the client's side, with the URL of the script. Certificates are for `localhost`.
+/// Returns curl on the client's side, with the URL of the script. Certificates are for `localhost`.
 fn curl(path: &LongPath, port: u16) -> Result<Command> {
     let mut curl = on(&path.client, &process::find("curl").context("curl")?);
     curl.args(["--silent", "--show-error", "--insecure", "--noproxy", "*", "--connect-to"]);

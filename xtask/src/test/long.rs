@@ -102,7 +102,8 @@ fn every_way_of(
     process::run(&mut command)
 }
 
-/// The modules with cases that run in more than one way, but for one that takes minutes for each.
+/// Returns the modules with cases that run in more than one way, except one that needs minutes for
+/// each.
 fn matrix_modules() -> Result<Vec<String>> {
     const MARKS: [&str; 3] = ["Matrix::of(", "every_way(", "ways("];
     black_box_modules(|name, text| name != "large" && MARKS.iter().any(|mark| text.contains(mark)))

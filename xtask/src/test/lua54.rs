@@ -55,7 +55,7 @@ pub(super) fn program() -> Result<PathBuf> {
     std::path::absolute(program).context("cannot find the program with Lua 5.4")
 }
 
-/// The black-box modules that run scripts.
+/// Returns the black-box modules that run scripts.
 pub(super) fn script_modules() -> Result<Vec<String>> {
     let others = ["docs", "dynamic_sites", "guestbook"];
     black_box_modules(|name, _| name.starts_with("lua_") || others.contains(&name))

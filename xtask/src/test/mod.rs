@@ -117,7 +117,7 @@ fn doctests() -> Result<()> {
     cargo(&["test", "--doc", "--workspace", "--profile", "ci", "--quiet"])
 }
 
-/// The names of black-box modules, chosen by name and text.
+/// Returns the names of black-box modules, chosen by name and text.
 fn black_box_modules(is_chosen: impl Fn(&str, &str) -> bool) -> Result<Vec<String>> {
     let mut modules = Vec::new();
     for entry in fs::read_dir(workspace::root().join("tests/tests/black_box"))? {

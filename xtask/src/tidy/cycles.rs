@@ -89,7 +89,7 @@ fn large_circle() -> Project {
     Project::of(&files)
 }
 
-/// The module of a file below `src`.
+/// Returns the module of a file below `src`.
 fn module(path: &str) -> Module {
     let path = path.strip_suffix(".rs").unwrap_or(path);
     let path = path.strip_suffix("/mod").unwrap_or(path);
@@ -99,7 +99,8 @@ fn module(path: &str) -> Module {
     }
 }
 
-/// The paths that code names with `crate::`, `super::` or `self::`, from the root of the crate.
+/// Returns the paths that code names with `crate::`, `super::` or `self::`, from the root of the
+/// crate.
 fn references(source: &super::source::Source, module: &Module) -> Vec<Module> {
     let mut found = Vec::new();
     for start in ["crate", "super", "self"] {
@@ -117,7 +118,7 @@ fn references(source: &super::source::Source, module: &Module) -> Vec<Module> {
     found
 }
 
-/// The paths that follow, each of a list in braces.
+/// Returns the paths that follow, each of a list in braces.
 fn paths(mut base: Module, rest: &str) -> Vec<Module> {
     let word_end = |text: &str| text.find(|c: char| !c.is_alphanumeric() && c != '_');
     let mut rest = rest;
@@ -142,13 +143,13 @@ fn paths(mut base: Module, rest: &str) -> Vec<Module> {
     }
 }
 
-/// The module that a path leads to: the longest front of it that is one.
+/// Returns the module that a path leads to: its longest beginning that is a module.
 fn longest_known(graph: &Graph, path: &Module) -> Option<Module> {
     let fronts = (1..=path.len()).rev().map(|length| path[..length].to_vec());
     fronts.into_iter().find(|front| graph.contains_key(front))
 }
 
-/// The largest set of modules that reach one another.
+/// Returns the largest set of modules that reach one another.
 fn largest_circle(graph: &Graph) -> Vec<&Module> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> =
         graph.keys().map(|module| (module, reach(graph, module))).collect();

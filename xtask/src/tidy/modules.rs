@@ -33,7 +33,7 @@ fn orphans(project: &Project) -> Vec<Finding> {
         .collect()
 }
 
-/// The files that `file` pulls in, each with the folder its own modules are in.
+/// Returns the files that `file` pulls in, each with the folder its own modules are in.
 fn children(
     project: &Project,
     file: &File,

@@ -36,7 +36,8 @@ fn leftovers(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// A limit without its reason is a magic number; tests of limits may have their own.
+/// Checks that limits have reasons: a limit without its reason is a magic number; tests of limits
+/// may have their own.
 fn limits(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     let is_home = |file: &File| file.path.ends_with("/limits.rs") && !file.is_test();
@@ -52,7 +53,7 @@ fn limits(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// A disabled lint needs a reason: `reason = "…"`, or a comment beside or above it.
+/// Checks that a disabled lint has a reason: `reason = "…"`, or a comment next to or above it.
 fn excuses(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in project.rust() {

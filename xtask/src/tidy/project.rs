@@ -72,7 +72,7 @@ impl Project {
         Ok(Self { files, packages: own, paths })
     }
 
-    /// A project that exists only in memory, for canaries and tests.
+    /// Returns a project that exists only in memory, for canaries and tests.
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         Self {
             files: files.iter().map(|(path, text)| File::of(path, text)).collect(),

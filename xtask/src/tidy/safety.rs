@@ -73,7 +73,7 @@ fn sites(source: &Source) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// The first file of a library or of the binary.
+/// Returns whether a path is that of the first file of a library or of the binary.
 fn is_root(path: &str) -> bool {
     let in_crate = path.starts_with("crates/") || path.starts_with("xtask/");
     in_crate && (path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs"))

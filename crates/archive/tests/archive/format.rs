@@ -17,14 +17,14 @@ use crate::sample::{is_sound, resource, writer};
 
 const DOCUMENT: &str = include_str!("../../../../docs/archive-format.md");
 
-/// The part of the document between a heading and the next one.
+/// Returns the part of the document between a heading and the next one.
 fn chapter(heading: &str) -> &'static str {
     let start = DOCUMENT.find(&format!("\n{heading}\n")).expect("a heading of that name");
     let text = &DOCUMENT[start + heading.len() + 2..];
     text.find("\n##").map_or(text, |end| &text[..end])
 }
 
-/// The cells of the rows of a chapter's first table, without the two rows of its head.
+/// Returns the cells of the rows of a chapter's first table, without the two rows of its head.
 fn table(heading: &str) -> Vec<Vec<&'static str>> {
     let is_row = |line: &&str| line.starts_with('|');
     let rows = chapter(heading).lines().skip_while(|line| !is_row(line)).take_while(is_row).skip(2);
@@ -153,7 +153,7 @@ fn the_numbers_are_those_of_the_code() {
     assert_eq!(layout::HEADER_PAGE_BYTES, 4096);
 }
 
-/// The archive of the worked example.
+/// Returns the archive of the worked example.
 fn example() -> Vec<u8> {
     let mut w = writer();
     let shared = w
@@ -174,7 +174,7 @@ fn example() -> Vec<u8> {
     w.finish(&[("tool", "example")]).expect("well-formed").1.into_inner()
 }
 
-/// Sixteen bytes a line, offset in front; lines of zeros are left out.
+/// Writes sixteen bytes per line, after their offset; lines of zeros are left out.
 fn dump(bytes: &[u8]) -> String {
     let lines = bytes.chunks(16).enumerate().filter(|(_, line)| line.iter().any(|&byte| byte != 0));
     lines

@@ -14,7 +14,7 @@ use crate::sample::{
 };
 use pinion_http::coding::Coding;
 
-/// The part and the fault for which an archive is refused whose first rule was changed.
+/// Returns the part and the fault for which an archive is refused whose first rule was changed.
 fn refused(change: impl FnOnce(&mut RuleHeader, &mut [u8])) -> (ArchivePart, Fault) {
     let forge = Forge::new().content(SectionKind::RULES, |rules| {
         let (header, rest) = RuleHeader::mut_from_prefix(rules).expect("a rule");

@@ -15,7 +15,7 @@ fn bodies() -> Vec<(Digest, u64)> {
     (0..4000).map(body).collect()
 }
 
-/// The places that an archive gives them.
+/// Returns the places that an archive gives them.
 fn places(bodies: &[(Digest, u64)]) -> Vec<u64> {
     let mut writer = Writer::new(Cursor::new(Vec::new())).unwrap();
     let place = |(digest, bytes): &(Digest, u64)| {

@@ -23,7 +23,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// A folder with these files.
+    /// Returns a folder with these files.
     pub(crate) fn with(files: &[(&str, &str)]) -> Folder {
         let folder = Folder::new();
         for (name, content) in files {

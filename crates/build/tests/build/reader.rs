@@ -58,7 +58,7 @@ pub(crate) fn built_with(folder: &Folder, options: &Options) -> Result<Site, Bui
     Ok(Site { summary, externals, ..read(out.into_inner()) })
 }
 
-/// Any archive.
+/// Reads any archive.
 pub(crate) fn read(bytes: Vec<u8>) -> Site {
     let layout = Layout::open(&bytes).unwrap();
     let archive = layout.view(&bytes);
@@ -113,7 +113,7 @@ impl Page {
         self.forms.iter().map(|form| form.coding).collect()
     }
 
-    /// The content, which all forms must decode to.
+    /// Returns the content, which all forms must decode to.
     #[track_caller]
     pub(crate) fn content(&self) -> Vec<u8> {
         let content = self.forms[0].stored.clone().unwrap();
@@ -123,7 +123,7 @@ impl Page {
         content
     }
 
-    /// The value of a field of the identity.
+    /// Returns the value of a field of the identity.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.forms[0].field(name)
     }
@@ -153,7 +153,7 @@ impl Form {
     }
 }
 
-/// The value of the field with that name in whole field lines.
+/// Returns the value of the field with that name in whole field lines.
 pub(crate) fn value<'a>(lines: &'a str, name: &str) -> Option<&'a str> {
     lines.split("\r\n").find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }

@@ -116,7 +116,7 @@ fn absolute(path: &str) -> &str {
     }
 }
 
-/// Their path in our parts, and the names of its captures.
+/// Returns a path of Netlify's parser in the parts of Pinion, and the names of its captures.
 fn path_of(path: &str, names: &mut Vec<String>) -> Vec<RedirectPart> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let last = segments.len().saturating_sub(1);
@@ -141,7 +141,7 @@ fn path_of(path: &str, names: &mut Vec<String>) -> Vec<RedirectPart> {
     parts.collect()
 }
 
-/// Our target as it was written.
+/// Returns a target of Pinion as it was written.
 fn filled(target: &[TargetPart], names: &[String]) -> String {
     let parts = target.iter().map(|part| match part {
         TargetPart::Literal(text) => String::from_utf8_lossy(text).into_owned(),

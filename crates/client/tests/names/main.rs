@@ -17,7 +17,7 @@ use pinion_client::limits::{ADDRESSES_PER_FAMILY_MAX, LOOKUP_TIMEOUT_MS, TTL_MAX
 use pinion_client::resolver::{ResolveError, ResolverSettings};
 use pinion_client::target::HostName;
 
-/// A server with both families.
+/// Returns a server with both families.
 fn dual_stack(ttl: u32) -> DnsServer {
     DnsServer::start(move |question| {
         Message::addresses(question, ttl, &["192.0.2.1", "192.0.2.2", "2001:db8::1"])

@@ -12,7 +12,7 @@ use crate::support::TestServer;
 /// More than is read and dropped before another request, so the connection ends.
 const HEAD: &[u8] = b"POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 200000000\r\n\r\n";
 
-/// A client that has its response, and more of its request to send.
+/// Returns a client that has its response, and more of its request to send.
 fn lingering(server: &TestServer) -> TcpStream {
     let mut stream = server.connect();
     stream.write_all(HEAD).expect("written");

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A connection with a patience of ten seconds, so that a hang fails instead of hanging.
+/// Returns a connection with a timeout of ten seconds, so that a test that hangs fails.
 pub(crate) fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).expect("connect");
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("timeout");

@@ -17,7 +17,7 @@ const CONTENT_BYTES: usize = 100_000;
 /// Servers of the mount.
 const SERVERS: usize = 2;
 
-/// Three clients whose requests have every framing, in both directions.
+/// Returns three clients whose requests have every framing, in both directions.
 fn plan(fail_at: u64, spoken: Spoken, is_stored: bool) -> Plan {
     let framings = [Content::None, Content::Length(CONTENT_BYTES), Content::Chunked(CONTENT_BYTES)];
     let methods = ["GET", "POST", "PUT", "GET", "HEAD"];

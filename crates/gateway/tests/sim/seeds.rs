@@ -20,7 +20,8 @@ const LINE_BYTES: u64 = 60;
 /// More bytes than the variables of a request have, with their records.
 const VARIABLES_BYTES: u64 = 600;
 
-/// A kernel that is slow and out of order, and breaks something if the run is not exact.
+/// Returns the faults of a kernel that is slow and out of order, and breaks something if the run is
+/// not exact.
 fn faults(is_exact: bool, random: &mut Random) -> Faults {
     let broken = if is_exact { 0 } else { 3 };
     Faults {

@@ -157,7 +157,8 @@ fn a_warm_connection_takes_no_memory() {
     assert!(connection.session.memory_bytes() < 128 * 128 + 8 * 1024);
 }
 
-/// A request of a client with its response, chunks and trailers in both.
+/// Writes a request of a client and parses a response, with chunks and trailers in both. Returns
+/// the number of events and trailers.
 fn exchange(out: &mut Vec<u8>, storage: &mut HeadStorage) -> usize {
     const RESPONSE: &[u8] = b"HTTP/1.1 103 x\r\nLink: y\r\n\r\nHTTP/1.1 200 OK\r\nServer: x\r\n\
         Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nSum: 7\r\n\r\n";

@@ -25,7 +25,8 @@ fn integer(flags: u8, prefix: u32, value: usize) -> Vec<u8> {
     out
 }
 
-/// A string as it is, or in code where that is shorter; `flags` and `prefix` are of QPACK's names.
+/// Writes a string as it is, or in code where that is shorter; `flags` and `prefix` are of QPACK's
+/// names.
 fn literal(flags: u8, prefix: u32, text: &[u8], coded: bool) -> Vec<u8> {
     if coded && prefix == 7 {
         // The result is the value of a field whose name is one letter: three bytes precede it.
@@ -53,7 +54,7 @@ fn index() -> impl Strategy<Value = usize> {
     prop_oneof![30 => 1..62usize, 30 => 62..66usize, 1 => wild]
 }
 
-/// A field of HPACK: whole, or with a name by number or by letters.
+/// Returns a field of HPACK: whole, or with a name by number or by letters.
 fn hpack_field() -> impl Strategy<Value = Vec<u8>> {
     let kind = select(vec![(0x40, 6), (0x40, 6), (0x00, 4), (0x10, 4)]);
     let named = (kind.clone(), index(), text(), any::<bool>()).prop_map(
@@ -91,7 +92,7 @@ fn hpack_block() -> impl Strategy<Value = Vec<u8>> {
     (sizes, vec(hpack_field(), 0..8)).prop_map(|(sizes, fields)| [sizes, fields].concat().concat())
 }
 
-/// A field of QPACK, mostly without a table.
+/// Returns a field of QPACK, mostly without a table.
 fn qpack_field() -> impl Strategy<Value = Vec<u8>> {
     let row = prop_oneof![9 => 0..99usize, 1 => 99..200usize];
     let named = (row.clone(), text(), any::<bool>(), select(vec![0x50, 0x70])).prop_map(

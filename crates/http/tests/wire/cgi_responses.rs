@@ -20,7 +20,7 @@ use crate::oracle::gateway_output::{Case, Ended, Event, Found, Head};
 
 const CUT: usize = 7;
 
-/// The response of a program that then closes its output.
+/// Returns the response of a program that then closes its output.
 fn closed(output: impl AsRef<[u8]>) -> Found<Error> {
     check_case(&Case::get(InputEnd::Closed), output.as_ref(), CUT)
 }

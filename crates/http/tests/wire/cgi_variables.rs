@@ -67,7 +67,7 @@ fn get<'p>(pairs: &'p Pairs, name: &str) -> Option<&'p str> {
     pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.as_str())
 }
 
-/// The names of the variables that fields have become, without that of `Host`.
+/// Returns the names of the variables that fields have become, without that of `Host`.
 fn field_names(pairs: &Pairs) -> Vec<&str> {
     let names = pairs.iter().map(|pair| pair.0.as_str());
     names.filter(|name| name.starts_with("HTTP_") && *name != "HTTP_HOST").collect()
@@ -195,7 +195,7 @@ fn users() {
     assert_eq!(get(&pairs, "REMOTE_USER"), None);
 }
 
-/// A head of a test borrows for any time.
+/// Returns an identity that a head of a test can borrow for any time.
 fn leak(identity: &RequestIdentity) -> &'static RequestIdentity {
     Box::leak(Box::new(identity.clone()))
 }

@@ -30,7 +30,7 @@ const HOST: &str = "www.example.com:8080";
 type Status = u16;
 
 impl Asked {
-    /// GET / with these fields.
+    /// Returns GET / with these fields.
     fn with(fields: impl IntoIterator<Item = (&'static str, String)>) -> Asked {
         let (method, path) = ("GET".to_owned(), "/".to_owned());
         Asked { method, path, host: (true, false), fields: fields.into_iter().collect() }
@@ -68,7 +68,7 @@ impl Asked {
         parse(&text, 0, &mut storage, limits).err().map_or(200, Refusal::status)
     }
 
-    /// Over HTTP/2 and over HTTP/3.
+    /// Returns the statuses over HTTP/2 and over HTTP/3.
     fn statuses(&self, limits: &Limits) -> [Status; 2] {
         let mut section = FieldSection::new();
         self.decode_hpack(&mut section, limits);

@@ -68,7 +68,7 @@ const HEAD_PIECES: &[&str] = &[
     "a",
 ];
 
-/// A good head to spoil.
+/// Returns a good head to spoil.
 fn good_head() -> impl Strategy<Value = Vec<u8>> {
     let method = select(vec!["GET", "HEAD", "POST", "OPTIONS", "BREW"]);
     let target = select(vec!["/", "/a/b?c", "http://a.example/x", "/%2e%2e/%20"]);

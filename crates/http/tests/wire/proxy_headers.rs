@@ -46,7 +46,7 @@ fn address() -> impl Strategy<Value = SocketAddr> {
     (prop_oneof![ipv4, ipv6], any::<u16>()).prop_map(SocketAddr::from)
 }
 
-/// The line of a client, as the specification shows it.
+/// Returns the line of a client, as the specification shows it.
 fn line(client: SocketAddr) -> Vec<u8> {
     let (family, destination) = if client.is_ipv4() { (4, "127.0.0.1") } else { (6, "::1") };
     let (ip, port) = (client.ip(), client.port());

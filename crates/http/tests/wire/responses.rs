@@ -19,12 +19,12 @@ use crate::oracle::h1_response::{Case, Ended, Found, check_case};
 
 const CUT: usize = 7;
 
-/// The response to a GET over a connection that stays open.
+/// Returns the response to a GET over a connection that stays open.
 fn open(wire: &str) -> Found {
     check_case(&Case::get(InputEnd::Open), wire.as_bytes(), CUT)
 }
 
-/// The response to a GET over a connection that the server then closes.
+/// Returns the response to a GET over a connection that the server then closes.
 fn closed(wire: &str) -> Found {
     check_case(&Case::get(InputEnd::Closed), wire.as_bytes(), CUT)
 }
@@ -519,7 +519,7 @@ fn a_connection_that_ends_early() {
     }
 }
 
-/// A head of this many bytes.
+/// Returns a head of this many bytes.
 fn head_of(bytes: usize) -> Vec<u8> {
     let front = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: ";
     let padding = vec![b'x'; bytes - front.len() - 4];

@@ -1,6 +1,6 @@
 //! Writing a database, as `cdb.txt` describes it.
 
-/// The database with these records, in their order.
+/// Returns the database with these records, in their order.
 pub(crate) fn database(records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut file = vec![0; 2048];
     let mut tables: Vec<Vec<(u32, u32)>> = vec![Vec::new(); 256];
@@ -32,7 +32,7 @@ pub(crate) fn database(records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// The record every archive has.
+/// Returns the record that every archive has.
 pub(crate) fn schema() -> (Vec<u8>, Vec<u8>) {
     (b"schema".to_vec(), b"kawipiko-2022a".to_vec())
 }

@@ -67,7 +67,7 @@ fn word(file: &[u8], at: u64) -> Option<u64> {
     Some(bytes.iter().rev().fold(0, |value, &byte| value * 256 + u64::from(byte)))
 }
 
-/// The first table that has slots.
+/// Returns the position of the first table that has slots, where the records end.
 fn records_end(file: &[u8]) -> u64 {
     let tables = (0..256).map(|table| (word(file, table * 8), word(file, table * 8 + 4)));
     tables.filter(|&(_, slots)| slots > Some(0)).filter_map(|(at, _)| at).min().unwrap_or(2048)
@@ -82,7 +82,7 @@ fn record(file: &[u8], at: u64, end: u64) -> Option<(&[u8], &[u8])> {
     Some((part(at + 8, key)?, part(at + 8 + key, data)?))
 }
 
-/// None where a record is met that is none.
+/// Returns `None` if an invalid record is found.
 fn get<'a>(file: &'a [u8], key: &[u8], end: u64) -> Option<Option<&'a [u8]>> {
     let mut hash: u64 = 5381;
     for &byte in key {

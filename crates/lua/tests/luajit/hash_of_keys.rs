@@ -54,7 +54,7 @@ fn colliding(count: usize) -> Vec<f64> {
     unreachable!("there are enough such numbers")
 }
 
-/// A table with these keys, made by functions of C.
+/// Returns a table with these keys, made by functions of C.
 fn table_of(lua: &Lua, keys: impl IntoIterator<Item = f64>) -> (Table, usize) {
     let (table, mut count) = (lua.create_table().expect("a table"), 0);
     for key in keys {

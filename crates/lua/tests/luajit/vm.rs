@@ -6,13 +6,14 @@ use mlua::{Function, Lua, Table, ffi};
 
 // SAFETY: the signatures are those of crates/luajit/patches.
 unsafe extern "C-unwind" {
-    /// The nodes that a lookup of each key in the hash part of a table visits, in total.
+    /// Returns the number of nodes that a lookup of each key in the hash part of a table visits, in
+    /// total.
     fn luaJIT_lookup_steps(state: *mut ffi::lua_State, index: c_int, limit: usize) -> usize;
-    /// The strings in the longest chain of the table of all strings.
+    /// Returns the number of strings in the longest chain of the table of all strings.
     fn luaJIT_longest_chain(state: *mut ffi::lua_State) -> usize;
 }
 
-/// A VM with the compiler on, and all that belongs to it.
+/// Returns a VM with the compiler on, and all that belongs to it.
 pub(crate) fn open() -> Lua {
     let lua = pinion_lua::sandbox::open().expect("a VM");
     assert!(jit(&lua).get::<Function>("status").and_then(|f| f.call::<bool>(())).expect("told"));
@@ -38,8 +39,8 @@ pub(crate) fn traces(lua: &Lua) -> usize {
     (1..TRACE_NUMBERS).filter(is_there).count()
 }
 
-/// The nodes that a lookup of each key of a table visits; a little more than `limit` when there are
-/// more.
+/// Returns the number of nodes that a lookup of each key of a table visits; a little more than
+/// `limit` when there are more.
 pub(crate) fn lookup_steps(lua: &Lua, table: &Table, limit: usize) -> usize {
     let mut steps = 0;
     // SAFETY: the table is the only value on the stack, and nothing is pushed.
@@ -50,7 +51,7 @@ pub(crate) fn lookup_steps(lua: &Lua, table: &Table, limit: usize) -> usize {
     steps
 }
 
-/// The strings in the longest chain of a VM.
+/// Returns the number of strings in the longest chain of a VM.
 pub(crate) fn longest_chain(lua: &Lua) -> usize {
     let mut strings = 0;
     // SAFETY: nothing is pushed.

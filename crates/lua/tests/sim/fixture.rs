@@ -5,8 +5,8 @@ use std::path::Path;
 
 use pinion_jobs::folders::FolderAt;
 
-/// A folder that scripts know as `files`, with one file in it. Tests that run at the same time may
-/// share it: the file appears as a whole, and always with the same content.
+/// Returns a folder that scripts know as `files`, with one file in it. Tests that run at the same
+/// time may share it: the file appears as a whole, and always with the same content.
 pub(crate) fn folder(name: &str, file: &str, content: &str) -> FolderAt {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&path).expect("a folder");

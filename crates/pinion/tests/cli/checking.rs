@@ -3,7 +3,7 @@
 use crate::folder::Folder;
 use crate::program::{build_site, run};
 
-/// The lines of a check of a configuration.
+/// Returns the status and the output of a check of a configuration.
 fn checked(folder: &Folder, text: &str) -> (i32, String, String) {
     folder.write("pinion.toml", text);
     let run = run(folder, "check");
@@ -131,7 +131,7 @@ fn the_contents_of_an_archive_are_said_to_be_unverified() {
     assert_eq!(run(&folder, "verify site.pinion").code, 1);
 }
 
-/// The warnings of a check of a folder with one more file, without their beginning.
+/// Returns the warnings of a check of a folder with one more file, without their beginning.
 fn warnings(file: &str, text: &str) -> Vec<String> {
     let folder = Folder::with_site();
     folder.write(&format!("site/{file}"), text);

@@ -27,7 +27,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// The commands below `Examples:` in the help of a verb.
+/// Returns the commands below `Examples:` in the help of a verb.
 fn examples(folder: &Folder, verb: &str) -> Vec<String> {
     let help = run(folder, format!("{verb} --help").trim());
     let lines = help.text().lines().skip_while(|line| *line != "Examples:").skip(1);
@@ -132,7 +132,7 @@ const REQUIRED: &[(&str, &str, &[&str])] = &[
     ("rollback", "Environment", &["SUDO_USER, USER, LOGNAME"]),
 ];
 
-/// The text from the title of a section to the next one; `next` begins that.
+/// Returns the text from the title of a section to the next one, whose title begins with `next`.
 fn section<'t>(text: &'t str, title: &str, next: &str) -> &'t str {
     let (_, rest) = text.split_once(title).unwrap_or_else(|| panic!("{title:?}: {text}"));
     rest.split_once(next).map_or(rest, |(section, _)| section)

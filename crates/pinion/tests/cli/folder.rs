@@ -16,7 +16,7 @@ impl Folder {
         Self(path)
     }
 
-    /// A folder with a small site below `site/`.
+    /// Returns a folder with a small site below `site/`.
     pub(crate) fn with_site() -> Self {
         let folder = Self::new();
         folder.write("site/index.html", "<!doctype html><title>first</title>");
@@ -44,7 +44,7 @@ impl Folder {
         fs::read(self.join(name)).expect("a file")
     }
 
-    /// The names in the folder itself.
+    /// Returns the names in the folder itself.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).expect("the folder");
         let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();

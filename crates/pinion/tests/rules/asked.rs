@@ -34,7 +34,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// The values of all lines of a field.
+    /// Returns the values of all lines of a field.
     pub(crate) fn values(&self, name: &str) -> Vec<String> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         let of_name = lines.filter(|(other, _)| other.eq_ignore_ascii_case(name));

@@ -279,7 +279,7 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Most sites have all of them.
+/// Returns the conventions of a site. Most sites have all of them.
 fn conventions() -> impl Strategy<Value = Conventions> {
     let holds = || prop::bool::weighted(0.75);
     (holds(), holds(), holds()).prop_map(|(slash_redirects, index, clean_urls)| Conventions {

@@ -16,14 +16,14 @@ fn block(behind: &str) -> Vec<&'static str> {
     text.split_once("```").expect("its end").0.lines().collect()
 }
 
-/// The keys of a file: its own name, its short path, the folder of an index file.
+/// Returns the keys of a file: its own name, its short path, the folder of an index file.
 fn keys(file: &str) -> Vec<String> {
     let short = file.strip_suffix(".html");
     let folder = file.strip_suffix("index.html");
     [Some(file), short, folder].into_iter().flatten().map(|key| format!("/{key}")).collect()
 }
 
-/// A line of `_redirects` as simple as those of the table.
+/// Returns a line of `_redirects` as simple as those of the table.
 fn rule(line: &str) -> Rule {
     let mut words = line.split_whitespace();
     let from = words.next().expect("a path");
@@ -49,7 +49,7 @@ fn rule(line: &str) -> Rule {
     }
 }
 
-/// The site of the document, and which file each of its keys is.
+/// Returns the site of the document, and which file each of its keys is.
 fn site() -> (Site, BTreeMap<String, String>) {
     let mut files = BTreeMap::new();
     let mut fallbacks = BTreeMap::new();

@@ -36,7 +36,7 @@ pub(crate) fn check(data: &[u8]) {
     assert_eq!(chosen, model(&plain, authority), "{}", authority.escape_ascii());
 }
 
-/// A pattern in small letters, without the dot at its end; None when it is none.
+/// Returns a pattern in small letters, without the dot at its end; None when it is none.
 fn name(text: &str) -> Option<String> {
     let text = text.to_ascii_lowercase();
     let text = text.strip_suffix('.').filter(|text| *text != "*").unwrap_or(&text);
@@ -50,7 +50,7 @@ fn name(text: &str) -> Option<String> {
     (name.len() <= HOST_MAX_BYTES && name.split('.').all(is_label)).then(|| text.to_owned())
 }
 
-/// Every pattern is held against the host.
+/// Compares every pattern with the host.
 fn model(sites: &[Vec<String>], authority: &[u8]) -> Option<usize> {
     let rest = sites.iter().position(Vec::is_empty);
     if split(authority).is_err() {

@@ -8,13 +8,13 @@ use proptest::prelude::*;
 
 use crate::site::{Maker, ask_opened, resource};
 
-/// Few names, so that paths meet; slashes anywhere.
+/// Returns paths of few names, so that paths meet, with slashes anywhere.
 fn path() -> impl Strategy<Value = String> {
     "(/[ab]{0,2}){1,4}"
 }
 
-/// The order of docs/resolution.md, over maps: the exact path, the other slash form, the nearest
-/// page, nothing.
+/// Returns the expected response by the order of docs/resolution.md, over maps: the exact path, the
+/// other slash form, the nearest page, nothing.
 fn expected(
     pages: &BTreeMap<String, Vec<u8>>,
     missing: &BTreeMap<String, Vec<u8>>,

@@ -2,7 +2,7 @@
 
 use crate::site::{EXTERNAL_BYTES, HOME_GZIP, Response, TEXT, ask, get, get_with};
 
-/// The parts of a multipart body: their head and content.
+/// Returns the parts of a multipart body: their head and content.
 fn parts(response: &Response) -> Vec<(String, Vec<u8>)> {
     let media_type = response.field("Content-Type").expect("always");
     let boundary = media_type.strip_prefix("multipart/byteranges; boundary=").expect("multipart");

@@ -54,7 +54,7 @@ impl Maker {
         self.writer.shared(&block).expect("well-formed")
     }
 
-    /// A block of these fields alone.
+    /// Returns a block of these fields alone.
     pub(crate) fn shared_with(
         &mut self,
         status: u16,
@@ -66,7 +66,7 @@ impl Maker {
         self.writer.shared(&block).expect("well-formed")
     }
 
-    /// A block like that of [`shared`](Self::shared) that also names the coding.
+    /// Returns a block like that of [`shared`](Self::shared) that also names the coding.
     pub(crate) fn coded(&mut self, coding: Coding) -> SharedId {
         let fields = &[
             ("Content-Encoding", coding.token()),
@@ -238,7 +238,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The value of a field that comes at most once.
+    /// Returns the value of a field that comes at most once.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.head.lines().skip(1).filter_map(|line| {
             let (field, value) = line.split_once(": ")?;
@@ -265,12 +265,12 @@ pub(crate) fn ask(request: &str) -> Response {
     ask_archive(&archive(), request)
 }
 
-/// GET of a path without any fields.
+/// Sends a GET of a path without any fields.
 pub(crate) fn get(path: &str) -> Response {
     ask(&format!("GET {path} HTTP/1.1"))
 }
 
-/// GET of a path with one field line.
+/// Sends a GET of a path with one field line.
 pub(crate) fn get_with(path: &str, field: &str) -> Response {
     ask(&format!("GET {path} HTTP/1.1\r\n{field}"))
 }

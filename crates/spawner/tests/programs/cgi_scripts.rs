@@ -11,7 +11,7 @@ use pinion_spawner::start_table::{Identity, ProgramKind, ProgramStart};
 
 use crate::server::{Folder, Server, is_root, log, row, shell};
 
-/// A row for the scripts of a folder.
+/// Returns a row for the scripts of a folder.
 fn cgi(folder: &Path) -> ProgramStart {
     let mut start = row("cgi", folder.to_str().expect("text"));
     start.kind = ProgramKind::Cgi;

@@ -23,7 +23,7 @@ use crate::watch::{self, wait_until};
 /// The file for standard error of this process, and with it for the log of the spawner.
 static LOG: OnceLock<PathBuf> = OnceLock::new();
 
-/// A variable that all programs of this process have.
+/// Returns a variable that all programs of this process have.
 pub(crate) fn tag() -> (String, String) {
     ("TEST_TAG".to_owned(), std::process::id().to_string())
 }
@@ -49,7 +49,7 @@ pub(crate) struct Worker {
     answers: VecDeque<SpawnerReply>,
 }
 
-/// A row for a shell that gets its script as an argument, as most tests use it.
+/// Returns a row for a shell that gets its script as an argument, as most tests use it.
 pub(crate) fn shell() -> ProgramStart {
     let mut start = row("sh", "/bin/sh");
     start.arguments = vec!["-c".into()];
@@ -57,7 +57,7 @@ pub(crate) fn shell() -> ProgramStart {
     start
 }
 
-/// A row for a program with the tag of this test and a path for commands.
+/// Returns a row for a program with the tag of this test and a path for commands.
 pub(crate) fn row(name: &str, program: &str) -> ProgramStart {
     let mut start = ProgramStart::new(name, program);
     let (tag, value) = tag();
@@ -93,7 +93,7 @@ impl Server {
         self.rows = new_rows;
     }
 
-    /// The process ID of the spawner.
+    /// Returns the process ID of the spawner.
     pub(crate) fn pid(&self) -> Pid {
         self.spawner.pid()
     }

@@ -19,7 +19,7 @@ pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// The state letter of a process (proc_pid_stat(5)), or `None` if it does not exist.
+/// Returns the state letter of a process (proc_pid_stat(5)), or `None` if it does not exist.
 fn state(pid: i32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
@@ -45,14 +45,14 @@ pub(crate) fn processes() -> Vec<i32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Children of a process, also zombies.
+/// Returns the children of a process, also zombies.
 pub(crate) fn children(pid: Pid) -> Vec<i32> {
     let pid = pid.as_raw_nonzero();
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("a process");
     list.split_whitespace().map(|pid| pid.parse().expect("a number")).collect()
 }
 
-/// The descriptors that a process has open.
+/// Returns the descriptors that a process has open.
 pub(crate) fn descriptors(pid: i32) -> Vec<i32> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).expect("a process");
     let number = |entry: std::io::Result<fs::DirEntry>| {
@@ -63,7 +63,7 @@ pub(crate) fn descriptors(pid: i32) -> Vec<i32> {
     found
 }
 
-/// A field of `/proc/PID/status`, without its name.
+/// Returns a field of `/proc/PID/status`, without its name.
 #[track_caller]
 pub(crate) fn status(pid: i32, field: &str) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");

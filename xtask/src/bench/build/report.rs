@@ -43,7 +43,7 @@ pub(super) fn markdown(site: &Site, cases: &[Case]) -> String {
     text
 }
 
-/// Every round of every case.
+/// Returns every round of every case.
 pub(super) fn data(cases: &[Case]) -> Value {
     let made = |made: &Made| {
         json!({

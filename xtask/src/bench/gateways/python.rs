@@ -67,7 +67,7 @@ struct Round {
     measured: Measured,
 }
 
-/// Measures; returns the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let peers = workspace::root().join("bench/load/python_peers.txt");
     python::install_packages_to(&peers, &place.file("python-peers"))?;

@@ -29,7 +29,7 @@ const GOAL_GROWTH: f64 = 1.02;
 /// The peak of the memory may grow by this amount during the transfer of content.
 const GOAL_CONTENT_MIB: f64 = 4.0;
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(place: &Place, _rounds: usize) -> Result<(String, Value)> {
     let (bare, bare_anonymous) = bare_mib(place)?;
     let server = Server::start(&place.file("python-memory.log"), |port| {
@@ -91,7 +91,7 @@ fn bare_mib(place: &Place) -> Result<(f64, f64)> {
     Ok((memory.0?, memory.1?))
 }
 
-/// A figure of all processes of a server, in MiB.
+/// Returns a figure of all processes of a server, in MiB.
 fn mib(server: &Server, file: &str, name: &str) -> Result<f64> {
     server.processes()?.into_iter().map(|process| figure(process, file, name)).sum()
 }

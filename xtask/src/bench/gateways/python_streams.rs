@@ -22,7 +22,7 @@ const GOAL_FILES: f64 = 1.2;
 /// The 99th percentile of another request for the application, in milliseconds.
 const GOAL_ROUTE_MS: f64 = 50.0;
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let server = Server::start(&place.file("python-streams.log"), |port| {
         let site = place.python_site(&port.to_string());

@@ -19,7 +19,7 @@ const GOAL_OF_LOOP: f64 = 1.25;
 /// Proportional memory of all processes, in MiB.
 const GOAL_MIB: f64 = 8.0;
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let own = place.pinion(1, Scripts::OnCore)?;
     let other = match place.is_root() {
@@ -63,7 +63,7 @@ pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     Ok((report, json!({"bare": bare, "own": as_own, "other": as_other, "memory_mib": memory})))
 }
 
-/// The CPU time of one run in the bare loop, in microseconds.
+/// Returns the CPU time of one run in the bare loop, in microseconds.
 fn loop_us(place: &Place) -> Result<f64> {
     let mut command = place.command_on_core(place.file("spawn"));
     command.arg(SCRIPTS.to_string()).arg(place.file("scripts/hello"));
@@ -71,7 +71,7 @@ fn loop_us(place: &Place) -> Result<f64> {
     Ok(cost.cpu_seconds * 1e6 / f64::from(SCRIPTS))
 }
 
-/// The CPU time of one request for a script, in microseconds.
+/// Returns the CPU time of one request for a script, in microseconds.
 fn script_us(place: &Place, server: &Server) -> Result<f64> {
     let before = (server.cpu()?, ended_ticks(server)?);
     load(place, server, SCRIPTS, 1)?;
@@ -91,7 +91,7 @@ fn load(place: &Place, server: &Server, requests: u32, connections: u32) -> Resu
     Ok(())
 }
 
-/// The CPU time of the processes that the server has started and that have ended.
+/// Returns the CPU time of the processes that the server has started and that have ended.
 fn ended_ticks(server: &Server) -> Result<u64> {
     let mut ticks = 0;
     for process in server.processes()? {
@@ -106,7 +106,8 @@ fn ticks_per_second() -> Result<f64> {
     text.trim().parse().context("ticks of a second")
 }
 
-/// The memory of all processes of a server with CGI alone that has run some scripts, in MiB.
+/// Returns the memory of all processes of a server with CGI alone that has run some scripts, in
+/// MiB.
 fn memory_mib(place: &Place) -> Result<f64> {
     let server = place.pinion(1, Scripts::OnCore)?;
     load(place, &server, SCRIPTS, 8)?;

@@ -70,7 +70,7 @@ impl Place {
         Ok(Self { state, is_root })
     }
 
-    /// A file of the bench.
+    /// Returns the path of a file of the bench.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.state.join(name)
     }
@@ -80,7 +80,7 @@ impl Place {
         self.is_root
     }
 
-    /// A command that runs a program as the user of the bench.
+    /// Returns a command that runs a program as the user of the bench.
     pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         if !self.is_root {
             return Command::new(program);
@@ -104,7 +104,8 @@ impl Place {
         command
     }
 
-    /// The keys of a server with one worker and a site, for the mounts of Python applications.
+    /// Returns the keys of a server with one worker and a site, for the mounts of Python
+    /// applications.
     pub(super) fn python_site(&self, port: &str) -> String {
         format!(
             "[server]\ncontrol = \"off\"\nworkers = 1\n[[listen]]\n\
@@ -113,7 +114,7 @@ impl Place {
         )
     }
 
-    /// The keys of a mount of a Python application that runs in this many processes.
+    /// Returns the keys of a mount of a Python application that runs in this many processes.
     pub(super) fn python_mount(&self, path: &str, application: &str, processes: u32) -> String {
         self.python_mount_with(path, application, processes, Path::new(INTERPRETER))
     }

@@ -42,7 +42,7 @@ const GOAL_SLOWEST: f64 = 10.0;
 /// A row of the table: the target, the number of processes, and the server.
 type Row = (usize, u32, &'static str);
 
-/// Measures; returns the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let rows = measured(place, rounds)?;
     let (mut table, mut data) = (String::new(), Map::new());

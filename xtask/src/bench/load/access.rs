@@ -51,7 +51,7 @@ path = "/about"
 request-rate = "1000000/s"
 "#;
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let (plain, ruled) = (server(shop, "plain", "")?, server(shop, "ruled", RULES)?);

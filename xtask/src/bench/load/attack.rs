@@ -44,7 +44,7 @@ impl Attack {
         Ok(())
     }
 
-    /// Begins; the server has let attackers in when this returns.
+    /// Begins the flood, and returns when the server has accepted the attackers.
     pub(crate) fn start(&self) -> Result<Running> {
         let mut command = server::on_core(CLIENT_CORE, "chrt");
         command.args(["--idle", "0"]).arg(&self.program);

@@ -46,12 +46,12 @@ pub(crate) fn family(root: u32) -> Result<Vec<u32>> {
     Ok(descendants(root, &parents()?))
 }
 
-/// The first figure of a schedstat line: time spent running.
+/// Returns the first figure of a schedstat line: time spent running.
 fn running_nanoseconds(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().next()?.parse().ok()
 }
 
-/// Each process with its parent.
+/// Returns each process with its parent.
 fn parents() -> Result<Vec<(u32, u32)>> {
     let mut found = Vec::new();
     for process in numbers(Path::new("/proc"))? {
@@ -70,7 +70,7 @@ fn parent(stat: &str) -> Option<u32> {
     after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The CPU time of the children that a process has waited for, in ticks, of its stat line.
+/// Returns the CPU time of the children that a process has waited for, in ticks, of its stat line.
 pub(crate) fn ended_ticks(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut figures = after_name.split_whitespace().skip(13);
@@ -110,7 +110,7 @@ pub(crate) fn output_with_time(command: &mut Command) -> Result<(String, ClientT
     Ok((text, ClientTime { cpu_us, wall_us }))
 }
 
-/// `root` and everything below it.
+/// Returns `root` and everything below it.
 fn descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     let mut family = vec![root];
     let mut at = 0;
@@ -121,7 +121,7 @@ fn descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     family
 }
 
-/// The entries of a folder that are numbers.
+/// Returns the entries of a folder that are numbers.
 fn numbers(folder: &Path) -> Result<Vec<u32>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())

@@ -36,7 +36,7 @@ const PROGRAMS: [Program; 3] = [Program::PinionEpoll, Program::PinionUring, Prog
 /// A way to reach PHP-FPM.
 type Case = (Program, bool);
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let rounds = requested(shop)?;

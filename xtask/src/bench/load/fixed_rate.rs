@@ -172,7 +172,7 @@ struct Case {
     rounds: Vec<Round>,
 }
 
-/// Measures; returns the report and the data.
+/// Measures, and returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let (mut tables, mut figures, mut data) = (String::new(), Vec::new(), Map::new());

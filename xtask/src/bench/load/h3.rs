@@ -8,7 +8,7 @@ use super::scenario::{
 };
 use super::site::HUGE_BYTES;
 
-/// In the order of the report.
+/// Returns the scenarios in the order of the report.
 pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     vec![
         small("h3", 1, "One small file over HTTP/3, one request of a connection at once.", seconds),
@@ -36,7 +36,8 @@ pub(crate) fn case(label: String, program: Program, streams: u32, ask: &Ask) -> 
     case
 }
 
-/// A small file from every server, compared with Caddy and with the current nginx.
+/// Returns the scenario of a small file from every server, compared with Caddy and with the current
+/// nginx.
 fn small(name: &str, streams: u32, about: &'static str, seconds: u32) -> Scenario {
     let own = |program: &Program| program.name().to_owned();
     let each = |program: &Program| case(own(program), *program, streams, &Ask::new(PAGE));
@@ -62,7 +63,7 @@ fn comparisons(goal: f64) -> Vec<Comparison> {
     comparisons
 }
 
-/// A file of 10 MiB.
+/// Returns the scenario of a file of 10 MiB.
 fn huge(seconds: u32) -> Scenario {
     let ask = Ask { body_bytes: Some(HUGE_BYTES as u64), ..Ask::new("/large/huge.bin") };
     let own = |program: &Program| program.name().to_owned();
@@ -78,7 +79,7 @@ fn huge(seconds: u32) -> Scenario {
     }
 }
 
-/// A file compared with the same bytes without a site.
+/// Returns the scenario of a file compared with the same bytes without a site.
 fn dummy(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for &program in PINION {

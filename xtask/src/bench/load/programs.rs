@@ -214,7 +214,7 @@ impl Workshop {
         self.rounds.unwrap_or(usual)
     }
 
-    /// The 250 000 files, made and built when they are first needed.
+    /// Returns the 250 000 files, made and built when they are first needed.
     pub(crate) fn many(&self) -> Result<&Many> {
         if let Some(many) = self.many.get() {
             return Ok(many);
@@ -235,27 +235,27 @@ impl Workshop {
             .map(Some)
     }
 
-    /// The program of Pinion.
+    /// Returns the path of the program of Pinion.
     pub(crate) fn pinion(&self) -> &Path {
         &self.pinion
     }
 
-    /// The client of HTTP/3.
+    /// Returns the path of the client of HTTP/3.
     pub(crate) fn h3load(&self) -> PathBuf {
         self.pinion.with_file_name("pinion-h3load")
     }
 
-    /// The attackers.
+    /// Returns the path of the program of the attackers.
     pub(crate) fn flood(&self) -> PathBuf {
         self.pinion.with_file_name("pinion-flood")
     }
 
-    /// The certificate of servers that have this key.
+    /// Returns the certificate of servers that have this key.
     pub(crate) fn pair(&self, key: Key) -> Pair {
         key.pair(&self.state)
     }
 
-    /// A file below the folder of the bench.
+    /// Returns the path of a file below the folder of the bench.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.state.join(name)
     }
@@ -351,7 +351,7 @@ impl Workshop {
         server::configuration(&server::template(name), &values, folder)
     }
 
-    /// The arguments of Pinion.
+    /// Adds the arguments of Pinion.
     fn serve(&self, setup: Setup, listen: &str, pair: Option<&Pair>, command: &mut Command) {
         let io = if setup.program == Program::PinionEpoll { "epoll" } else { "uring" };
         command.arg("serve").args(["--io", io]);

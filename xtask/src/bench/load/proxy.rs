@@ -42,7 +42,7 @@ const PROGRAMS: [Program; 7] = [
 const CURRENT: [Program; 3] =
     [Program::CurrentNginx, Program::CurrentCaddy, Program::CurrentHaproxy];
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let (mut figures, mut data) = (Vec::new(), Map::new());
@@ -188,7 +188,7 @@ fn proxy(shop: &Workshop, program: Program, found: &Path, upstream: SocketAddr) 
     })
 }
 
-/// A server with one worker that forwards.
+/// Returns the command of a server with one worker that forwards.
 fn forwarding(shop: &Workshop, io: &str, port: u16, upstream: SocketAddr) -> std::process::Command {
     let mut command = server::on_core(SERVER_CORE, shop.pinion());
     command.args(["serve", "--proxy", &format!("http://{upstream}"), "--workers", "1"]);

@@ -90,7 +90,7 @@ impl Drop for Server {
     }
 }
 
-/// A command that runs `program` on one core with all the descriptors it may have.
+/// Returns a command that runs `program` on one core with all the descriptors it may have.
 pub(crate) fn on_core(core: u32, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", WITH_DESCRIPTORS, &core.to_string()]).arg(program);
@@ -102,7 +102,8 @@ pub(crate) fn template(name: &str) -> PathBuf {
     workspace::root().join("bench/load/peers").join(name)
 }
 
-/// A configuration of a peer with the places filled in: `NAME` becomes its value.
+/// Writes a configuration of a peer with the values filled in, and returns its path: `@NAME@`
+/// becomes the value of `NAME`.
 pub(crate) fn configuration(
     template: &Path,
     values: &[(&str, String)],

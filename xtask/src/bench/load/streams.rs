@@ -42,7 +42,7 @@ struct Round {
     forwarded: f64,
 }
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let application = Server::start(&shop.file("streams-events.log"), |port| {

@@ -8,7 +8,7 @@ use pinion_engine::server::Io;
 use super::{GET, Http3, connecting, head, listener};
 use crate::fairness::Holder;
 
-/// The first datagrams of a client.
+/// Returns the first datagrams of a client.
 fn hello() -> Vec<Vec<u8>> {
     let nobody = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     nobody.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");

@@ -6,7 +6,7 @@ use pinion_http::section::FieldSection;
 
 use super::peer::*;
 
-/// The fields of a block, as text.
+/// Returns the fields of a block, as text.
 fn decode(decoder: &mut Decoder, block: &[u8]) -> Vec<(String, usize)> {
     let mut section = FieldSection::new();
     decoder.decode(block, &mut section, &Limits::default()).unwrap();

@@ -7,7 +7,7 @@ use proptest::sample::{Index, select};
 use super::peer::*;
 use crate::oracle;
 
-/// A frame that a client may send on a request stream, and sometimes may not.
+/// Returns a frame that a client may send on a request stream, and sometimes may not.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let trailers = select(vec![("sum", "7"), ("host", "a"), ("X", "y"), (":path", "/")]);
     prop_oneof![
@@ -21,7 +21,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Mostly a request.
+/// Returns mostly the head of a request.
 fn any_head() -> impl Strategy<Value = Vec<u8>> {
     let more = select(vec![
         ("content-length", "1000"),
@@ -38,7 +38,7 @@ fn any_head() -> impl Strategy<Value = Vec<u8>> {
     (base, vec(more, 0..2)).prop_map(|(base, more)| headers(&[base, more].concat()))
 }
 
-/// A frame of a control stream.
+/// Returns a frame of a control stream.
 fn any_control() -> impl Strategy<Value = Vec<u8>> {
     let small = vec(any::<u8>(), 0..20);
     prop_oneof![

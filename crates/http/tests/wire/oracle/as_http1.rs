@@ -9,8 +9,8 @@ pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 const MORE_LINES: usize = 4;
 const MORE_BYTES: usize = 320;
 
-/// The front of the fields that is within the limits, cookies that follow each other on one line;
-/// and whether that is all of them.
+/// Returns the first fields that are within the limits, with consecutive cookies on one line; and
+/// whether these are all fields.
 pub(crate) fn within(fields: &[Pair], limits: &Limits) -> (Vec<Pair>, bool) {
     let bytes_max = limits.head_bytes.min(HEAD_MAX_BYTES);
     let lines_max = limits.fields.min(FIELDS_MAX);
@@ -51,8 +51,8 @@ pub(crate) fn within(fields: &[Pair], limits: &Limits) -> (Vec<Pair>, bool) {
     (taken, true)
 }
 
-/// White space at the ends of a value is forbidden, so it must stay at an end; and nothing is
-/// appended to a cookie for an empty one.
+/// Returns whether a cookie is appended to another one: white space at the ends of a value is
+/// forbidden, so it must stay at an end; and nothing is appended to a cookie for an empty one.
 fn joins((name, before): &Pair, value: &[u8]) -> bool {
     let space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let spaces = [before.last(), value.first(), value.last()];

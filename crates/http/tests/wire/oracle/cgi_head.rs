@@ -31,7 +31,7 @@ pub(crate) fn check_case(case: &Case, output: &[u8], cut: usize) -> Found<CgiErr
     found
 }
 
-/// The whole response, as the reader of a pipe must find it.
+/// Returns the whole response, as the reader of a pipe must find it.
 fn plain_found(case: &Case, output: &[u8]) -> Found<CgiError> {
     let plain = plain_output(case, output);
     let ended = match plain.error.or_else(|| match case.end {

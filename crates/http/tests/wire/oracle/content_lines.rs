@@ -1,7 +1,7 @@
 //! The lines of chunked content: RFC 9112 §7.1 and RFC 9110 §5.6 taken literally. For requests and
 //! responses.
 
-/// The text up to the next CRLF.
+/// Returns the text up to the next CRLF.
 pub(crate) fn line_at(wire: &[u8], at: usize) -> Option<&[u8]> {
     let rest = &wire[at..];
     rest.windows(2).position(|two| two == b"\r\n").map(|end| &rest[..end])

@@ -63,8 +63,9 @@ pub(crate) fn check_blocks<'b>(table_bytes: usize, blocks: impl IntoIterator<Ite
 
 const SMALL: Limits = Limits { fields: 3, head_bytes: 60, target_bytes: 30, body_bytes: 0 };
 
-/// Small limits change the available part of a section, and nothing else. If that makes too much
-/// work for the decoder, no section is returned and the decoder is removed.
+/// Decodes a block with small limits, which change the available part of a section, and nothing
+/// else. If that makes too much work for the decoder, no section is returned and the decoder is
+/// removed.
 fn check_small(
     strict: &mut Option<Decoder>,
     block: &[u8],

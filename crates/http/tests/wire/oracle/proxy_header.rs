@@ -30,7 +30,7 @@ pub(crate) fn check(data: &[u8]) {
     assert_eq!(whole == Err(HeaderError::Missing), !is_started);
 }
 
-/// The client of a header, and how long the header is.
+/// Returns the client of a header, and how long the header is.
 fn read(data: &[u8]) -> Option<(ProxiedClient, usize)> {
     if data.starts_with(b"PROXY ") { read_line(data) } else { read_binary(data) }
 }
@@ -63,14 +63,14 @@ fn read_line(data: &[u8]) -> Option<(ProxiedClient, usize)> {
     Some((ProxiedClient::Address(SocketAddr::new(source, source_port)), end + 2))
 }
 
-/// Four numbers as they are shown.
+/// Reads four numbers as they are shown.
 fn ipv4(text: &str) -> Option<IpAddr> {
     let numbers: Vec<u8> = text.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     let address = IpAddr::from(<[u8; 4]>::try_from(numbers).ok()?);
     (address.to_string() == text).then_some(address)
 }
 
-/// Eight groups, of which one or more may be `::`, and the last two an IPv4 address.
+/// Reads eight groups, of which one or more may be `::`, and the last two an IPv4 address.
 fn ipv6(text: &str) -> Option<IpAddr> {
     let groups = |text: &str| -> Option<Vec<u16>> {
         let mut groups = Vec::new();
@@ -166,7 +166,7 @@ fn read_binary(data: &[u8]) -> Option<(ProxiedClient, usize)> {
     Some((client, bytes))
 }
 
-/// CRC-32C with the bits in the order of the polynomial (RFC 9260 Appendix A).
+/// Computes CRC-32C with the bits in the order of the polynomial (RFC 9260 Appendix A).
 fn remainder(bytes: &[u8]) -> u32 {
     const POLYNOMIAL: u32 = 0x1edc_6f41;
     let mut register = u32::MAX;

@@ -82,7 +82,8 @@ pub(crate) fn string(data: &[u8], at: &mut usize, prefix: u32) -> Option<Vec<u8>
     if is_coded { HuffmanDecoder::new().decode(text).ok() } else { Some(text.to_vec()) }
 }
 
-/// A row of RFC 9204 Appendix A, taken from the crate itself: this reader has no list of its own.
+/// Returns a row of RFC 9204 Appendix A, taken from the crate itself: this reader has no list of
+/// its own.
 pub(crate) fn row(number: u128) -> Option<Pair> {
     let number = u8::try_from(number).ok().filter(|&number| number < 99)?;
     let mut one = encode::PREFIX.to_vec();

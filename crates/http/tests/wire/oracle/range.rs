@@ -103,7 +103,7 @@ fn read(value: &[u8], length: u64) -> Reading {
     if wanted.is_empty() { Reading::Unsatisfiable } else { Reading::Wanted(wanted) }
 }
 
-/// `Some(None)` when there is none; beyond 30 digits all numbers are the same.
+/// Returns `Some(None)` when there is no number; beyond 30 digits all numbers are the same.
 fn number(digits: &str) -> Option<Option<u128>> {
     if !digits.chars().all(|c| c.is_ascii_digit()) {
         return None;

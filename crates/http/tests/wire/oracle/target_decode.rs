@@ -49,7 +49,7 @@ fn read(path: &[u8]) -> Result<Vec<u8>, PathError> {
     Ok(kept.into_iter().flat_map(|segment| [b"/".to_vec(), segment].concat()).collect())
 }
 
-/// The segment, and whether it had an escaped slash or NUL.
+/// Returns the segment, and whether it had an escaped slash or NUL.
 fn unescape(segment: &[u8]) -> Result<(Vec<u8>, bool), PathError> {
     let mut out = Vec::new();
     let mut in_no_key = false;
@@ -72,7 +72,7 @@ fn unescape(segment: &[u8]) -> Result<(Vec<u8>, bool), PathError> {
     Ok((out, in_no_key))
 }
 
-/// Everything but slashes as an escape.
+/// Writes everything but slashes as an escape.
 fn escape(path: &[u8]) -> String {
     let piece = |&byte: &u8| if byte == b'/' { "/".into() } else { format!("%{byte:02x}") };
     path.iter().map(piece).collect()

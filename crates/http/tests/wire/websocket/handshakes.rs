@@ -124,7 +124,7 @@ fn refused_requests_of_http1() {
     assert_eq!(fields(Refusal::Key, Version::Http11), [] as [String; 0]);
 }
 
-/// The fields of the response.
+/// Returns the fields of the response.
 fn acceptance(head: &RequestHead<'_>, is_compressed: bool) -> Vec<(String, String)> {
     let request = WebSocketRequest::of(head).expect("it is good").expect("it is one");
     let mut fields = Vec::new();
@@ -161,7 +161,7 @@ fn responses_of_http1() {
     });
 }
 
-/// An extended CONNECT (RFC 8441 §5) with a protocol and these fields.
+/// Returns an extended CONNECT (RFC 8441 §5) with a protocol and these fields.
 fn with_connect<R>(
     protocol: &str,
     fields: &[(&str, &str)],

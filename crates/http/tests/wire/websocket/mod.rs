@@ -14,7 +14,7 @@ const FIN: u8 = 0x80;
 /// The bit of a compressed message.
 const RSV1: u8 = 0x40;
 
-/// A frame of a client. `first` has the opcode and the other bits of its byte.
+/// Returns a frame of a client. `first` has the opcode and the other bits of its byte.
 fn frame(first: u8, content: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match content.len() {
@@ -33,7 +33,7 @@ fn frame(first: u8, content: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A message as a client compresses it.
+/// Returns a message as a client compresses it.
 fn deflate(content: &[u8]) -> Vec<u8> {
     let mut machine = Compress::new(Compression::default(), false);
     let mut out = Vec::with_capacity(content.len() * 2 + 1000);

@@ -66,7 +66,7 @@ const CASES: [Case; 9] = [
     Case { name: "ZRANGE of 10", words: &["ZRANGE", "sorted", "0", "9"], loads: HEAVY },
 ];
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let mut servers = Vec::new();

@@ -15,7 +15,7 @@ const SECONDS: f64 = 4.0;
 /// Commands that are sent to find the maximum load of a server.
 const COMMANDS: u32 = 200_000;
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let mut servers = Vec::new();

@@ -30,7 +30,7 @@ pinion.get("/gets", function()
 end)
 "#;
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let state = shop.file("store-lua");

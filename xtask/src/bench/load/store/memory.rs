@@ -15,7 +15,7 @@ const GOAL: f64 = 0.8;
 /// Bytes of an expiry.
 const EXPIRY_GOAL_BYTES: f64 = 8.0;
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let bytes = |server, expires| memory_of_keys(shop, server, expires);
     let redis = bytes(StoreServer::Redis, false)?;
@@ -64,7 +64,7 @@ fn memory_of_keys(shop: &Workshop, server: StoreServer, expires: bool) -> Result
     Ok((resident_bytes(&started)? - before) / KEYS as f64)
 }
 
-/// Of all processes of a server.
+/// Returns the resident memory of all processes of a server.
 fn resident_bytes(server: &Server) -> Result<f64> {
     let mut bytes = 0.0;
     for process in server.processes()? {

@@ -52,7 +52,7 @@ struct Round {
     per_second: f64,
 }
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let state = shop.file("store-pages");
@@ -120,7 +120,7 @@ fn report(all: &[Vec<Round>]) -> Result<(String, Value)> {
     Ok((report, data.into()))
 }
 
-/// A page of this many bytes.
+/// Returns a page of this many bytes.
 fn text(bytes: usize) -> Vec<u8> {
     let lines = (0..).map(|line| format!("<p>This is line {line} of the page.</p>\n").into_bytes());
     lines.flatten().take(bytes).collect()

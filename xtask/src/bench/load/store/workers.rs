@@ -20,7 +20,7 @@ const CASES: [(&str, &[&str]); 2] = [
     ("GET", &["GET", "key:__rand_int__"]),
 ];
 
-/// Measures; the report and the data.
+/// Measures, and returns the report and the data.
 pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let turns = shop.turns(ROUNDS);
     let servers = [start(shop, 1)?, start(shop, 2)?];
