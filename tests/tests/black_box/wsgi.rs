@@ -406,7 +406,7 @@ fn a_long_request_holds_no_other_up() {
 }
 
 /// A process that dies loses few requests: most of those that it has not started were returned
-/// before. None of the failed requests was executed.
+/// before. Except the request that ends the process, no failed request was executed.
 #[test]
 fn a_process_dies_with_the_request_that_it_executes() {
     let folder = application("wsgi-dies-alone");
