@@ -14,7 +14,7 @@ pub(crate) fn install() -> Result<()> {
     install_to(&workspace::root().join("tests"), &workspace::target().join("node"))
 }
 
-/// Sees to it that the packages that are named in the folder `named` are in `folder`.
+/// Installs the packages that are named in the folder `named` into `folder`, unless they are there.
 pub(crate) fn install_to(named: &Path, folder: &Path) -> Result<()> {
     let lock = named.join("package-lock.json");
     let wanted = fs::read(&lock).with_context(|| lock.display().to_string())?;

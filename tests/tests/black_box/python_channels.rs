@@ -151,8 +151,8 @@ fn open_files(server: &Server, folder: &Folder) -> usize {
     server.open_files().into_iter().filter(|open| *open == file).count()
 }
 
-/// Files of clients that do not read stay open, so a process hears when there are enough: it reads
-/// further ones itself, and gets a channel again when clients have left.
+/// Files of clients that do not read stay open, so a process learns when there are enough: it reads
+/// further ones itself, and gets a channel again when clients have disconnected.
 #[test]
 fn a_process_hears_when_enough_files_are_being_sent() {
     let folder = site("python-enough-files");

@@ -62,7 +62,7 @@ fn each_seed(seeds: u64, run: impl Fn(u64) + std::panic::RefUnwindSafe) {
     }
 }
 
-/// A worker with a client, and the servers that it talks to.
+/// A worker with a client, and the servers that it connects to.
 struct Run<const READINESS: bool> {
     network: Network,
     worker: Stepped<READINESS, Asker>,
