@@ -35,11 +35,11 @@ pub(crate) struct Conn {
 /// The protocol on a connection, and its state.
 pub(crate) enum Protocol {
     /// A PROXY protocol header is to arrive from this address of a socket; see
-    /// `service/proxy_header.rs`.
+    /// `driver/proxy_header.rs`.
     ProxyHeader(Option<SocketAddr>),
     /// A TLS handshake, or nothing yet on a listener with TLS.
     Handshake,
-    /// The protocol has not been decided: see `service/preface.rs`.
+    /// The protocol has not been decided: see `driver/preface.rs`.
     Preface,
     Http1(Http1),
     Multiplexed(Multiplexed),

@@ -11,7 +11,6 @@ use crate::backend::Slot;
 use crate::byte_stream::{ByteStream, ConnectStep, Connecting};
 use crate::clock::Now;
 use crate::conn::{Conn, Protocol};
-use crate::core::Core;
 use crate::ending::WorkerEnding;
 use crate::exchange::state::Carrier;
 use crate::exchange::{ContentRoom, Exchange, Slice};
@@ -22,10 +21,11 @@ use crate::mapping::Mappings;
 use crate::raw::RawStream;
 use crate::remote::{Connect, ConnectError, RemoteAddress, RemoteOrigin};
 use crate::side::ConnectionSide;
+use crate::worker_core::WorkerCore;
 
 /// The connections of a worker.
 pub struct Connections<'w> {
-    pub(crate) core: &'w mut Core,
+    pub(crate) core: &'w mut WorkerCore,
 }
 
 /// The result of a [broadcast](Connections::broadcast): each stream is counted once.
@@ -175,7 +175,7 @@ impl Connections<'_> {
     }
 }
 
-impl Core {
+impl WorkerCore {
     /// Opens a connection for [`Connections::connect`].
     fn connect(&mut self, connect: Connect) -> Result<Address, ConnectError> {
         let Connect { remote, tls, timeout_ms, tag } = connect;

@@ -8,7 +8,7 @@ use crate::limits::{
 use crate::settings::WorkerSettings;
 
 /// The condition that the deadline of a connection watches. `Conn::wanted_watch` chooses it by the
-/// state of the connection, and `service/timeouts.rs` acts when the time is over.
+/// state of the connection, and `driver/timeouts.rs` acts when the time is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeadlineWatch {
     /// No condition; the application's own deadline may be set all the same.

@@ -18,6 +18,7 @@ use crate::app::App;
 use crate::backend::{Backend, Completion, Slot};
 use crate::backlog::Backlog;
 use crate::conn::Protocol;
+use crate::driver::requests;
 use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::http1::Http1;
@@ -26,7 +27,6 @@ use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
 use crate::linger::Remaining;
 use crate::multiplexed::Multiplexed;
 use crate::notice::Notice;
-use crate::service::requests;
 use crate::worker::Worker;
 
 impl<B: Backend, A: App> Worker<B, A> {

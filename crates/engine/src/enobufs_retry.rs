@@ -7,17 +7,17 @@ use rustix::io::Errno;
 use crate::app::App;
 use crate::backend::Backend;
 use crate::backend::Slot;
-use crate::core::Core;
 use crate::limits::ENOBUFS_RETRY_MS;
 use crate::link::Blocked;
 use crate::worker::Worker;
+use crate::worker_core::WorkerCore;
 
 /// Returns whether a send failed only because the system lacks memory at the moment.
 pub(crate) fn is_shortage(error: Errno) -> bool {
     matches!(error, Errno::NOBUFS | Errno::NOMEM)
 }
 
-impl Core {
+impl WorkerCore {
     /// Makes the output of a connection wait for memory.
     #[cold]
     pub(crate) fn await_memory(&mut self, slot: Slot) {

@@ -23,7 +23,6 @@ use crate::backend::Slot;
 use crate::clock::Now;
 use crate::conn::Conn;
 use crate::connections::Connections;
-use crate::core::Core;
 use crate::encode::EncoderOperation;
 use crate::ending::WorkerEnding;
 use crate::gone::Gone;
@@ -32,6 +31,7 @@ use crate::limits::{OUTPUT_HIGH_WATER_BYTES, STREAM_HIGH_WATER_BYTES};
 use crate::mapping::{MappingId, Mappings};
 use crate::multiplexed::{Multiplexed, MultiplexedStream};
 use crate::protocol::{self, Response};
+use crate::worker_core::WorkerCore;
 
 pub use added_fields::AddedFields;
 pub(crate) use slice::RangeSource;
@@ -40,7 +40,7 @@ pub(crate) use state::{Carrier, ExchangeStage, ExchangeState};
 
 /// One exchange, lent to the application for one event.
 pub struct Exchange<'w> {
-    pub(crate) core: &'w mut Core,
+    pub(crate) core: &'w mut WorkerCore,
     pub(crate) slot: Slot,
     pub(crate) carrier: Carrier,
 }

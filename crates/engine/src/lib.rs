@@ -14,7 +14,7 @@
 //! | [`server`] | threads, restart after a panic (`restart_pause`), graceful shutdown |
 //! | [`worker`] | the loop of one worker: completions, deadlines, messages |
 //! | [`clock`] | the two clocks that a worker reads once per pass |
-//! | `service` | the work on one connection; only its files call the application |
+//! | `driver` | the work on one connection; only its files call the application |
 //! | `tls_io` | the input and output of a connection over TLS |
 //! | `conn`, `side` | connections: a `link` (transport) and a protocol; the opening side |
 //! | `conns` | the connections of one worker: a slab whose slots carry a generation |
@@ -22,7 +22,7 @@
 //! | `http1`, `http2`, `http3`, `multiplexed` | the protocols: their state and their responses |
 //! | `byte_stream`, `linger` | the state of upgraded connections, and of those that end |
 //! | `protocol` | the response of an exchange, independent of its protocol |
-//! | `core`, `buffers` | the shared state of connections: all of it, and the part for output |
+//! | `worker_core`, `buffers` | the shared state of connections: all of it, and the part for output |
 //! | `input_buffer`, `output`, `tails` | kept input; output queues; ends of response heads |
 //! | `send` | a piece of output, from the queue to the kernel |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
@@ -62,9 +62,9 @@ mod conn;
 mod connection_permits;
 pub mod connections;
 mod conns;
-mod core;
 mod deadline;
 mod drain;
+mod driver;
 pub mod encode;
 mod ending;
 mod enobufs_retry;
@@ -97,7 +97,6 @@ pub mod residency;
 mod restart_pause;
 mod send;
 pub mod server;
-mod service;
 pub mod service_manager;
 pub mod settings;
 mod side;
@@ -112,5 +111,6 @@ pub mod tls;
 mod tls_io;
 mod wheel;
 pub mod worker;
+mod worker_core;
 
 pub use inbox::Poster;

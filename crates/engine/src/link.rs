@@ -32,7 +32,7 @@ pub(crate) struct TransportLink {
     /// informed when the last output leaves, unless that was dropped.
     pub(crate) owes_sent: bool,
     /// Whether the application has yet to be informed of the end of an HTTP/1 exchange, whose
-    /// number is in [`Core::http1_ends`](crate::core::Core).
+    /// number is in [`WorkerCore::http1_ends`](crate::worker_core::WorkerCore).
     pub(crate) owes_end: bool,
     /// The reason why the connection is to be cut before anything else happens on it.
     pub(crate) cut: Option<Gone>,

@@ -14,13 +14,13 @@ use quinn_proto::StreamId;
 
 use crate::app::App;
 use crate::backend::{Backend, Slot};
-use crate::core::Core;
 use crate::deadline::DeadlineWatch;
+use crate::driver::{self, requests};
 use crate::gone::Gone;
 use crate::http3;
 use crate::limits::{QUIC_UNREAD_MIN_BYTES, RELIEF_STALL_MS};
-use crate::service::{self, requests};
 use crate::worker::Worker;
+use crate::worker_core::WorkerCore;
 
 /// The group of connections that is closed next, if the groups before were not enough.
 #[derive(Clone, Copy)]
@@ -80,7 +80,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             unwanted.truncate(count);
             // All of it is dropped. Their responses need some memory before that.
             for &(slot, id, _) in &unwanted {
-                let Core { conns, buffers, .. } = &mut self.core;
+                let WorkerCore { conns, buffers, .. } = &mut self.core;
                 if let Some(http3) = conns.get(slot).http3() {
                     http3.release_unread(id, buffers);
                 }
@@ -93,7 +93,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
                 requests::give_up_unread(app, core, slot, http3::number(id));
                 // The rest of its input is not wanted any more, and is skipped.
-                service::http3::read(app, core, slot, id);
+                driver::http3::read(app, core, slot, id);
                 self.settle(slot);
             }
         }

@@ -7,7 +7,6 @@ use pinion_http::prepared::Prepared;
 use crate::backend::Slot;
 use crate::buffers::Buffers;
 use crate::conn::{Conn, Protocol};
-use crate::core::Core;
 use crate::exchange::slice::{RangeSource, Slice};
 use crate::exchange::state::{Carrier, ExchangeState};
 use crate::gone::Gone;
@@ -18,6 +17,7 @@ use crate::link::TransportLink;
 use crate::multiplexed::Multiplexed;
 use crate::settings::WorkerSettings;
 use crate::tails::Tails;
+use crate::worker_core::WorkerCore;
 
 /// The destination of a response: its connection, and the shared state of a worker's connections.
 pub(crate) struct Sink<'c> {
@@ -116,8 +116,8 @@ impl<'c> Response<'c> {
     /// Returns the response of the exchange on `carrier`, while its connection has the protocol of
     /// the exchange.
     #[inline(always)]
-    pub(crate) fn of(core: &'c mut Core, slot: Slot, carrier: Carrier) -> Option<Self> {
-        let Core { conns, buffers, tails, settings, .. } = core;
+    pub(crate) fn of(core: &'c mut WorkerCore, slot: Slot, carrier: Carrier) -> Option<Self> {
+        let WorkerCore { conns, buffers, tails, settings, .. } = core;
         let conn = conns.get(slot);
         let (listener, begun) = (conn.listener(), conn.begun);
         let Conn { link, protocol, .. } = conn;

@@ -9,15 +9,15 @@ use crate::byte_stream::{ByteStream, StreamState};
 use crate::clock::Now;
 use crate::conn::Protocol;
 use crate::connections::Connections;
-use crate::core::Core;
 use crate::ending::WorkerEnding;
 use crate::exchange::{ContentRoom, Slice};
 use crate::gone::Gone;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
+use crate::worker_core::WorkerCore;
 
 /// One byte stream, lent to the application for one event.
 pub struct RawStream<'w> {
-    pub(crate) core: &'w mut Core,
+    pub(crate) core: &'w mut WorkerCore,
     pub(crate) slot: Slot,
 }
 
@@ -47,7 +47,7 @@ impl RawStream<'_> {
         if self.stream().is_none_or(|stream| stream.finished) {
             return ContentRoom::Gone;
         }
-        let Core { conns, buffers, .. } = &mut *self.core;
+        let WorkerCore { conns, buffers, .. } = &mut *self.core;
         if let Err(why) = buffers.queue(&mut conns.get(self.slot).link.output, slice) {
             self.core.give_up(self.slot, why);
             return ContentRoom::Gone;

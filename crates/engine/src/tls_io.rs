@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
 use crate::buffers::Buffers;
 use crate::conn::Protocol;
-use crate::core::Core;
+use crate::driver::{self, Flush, http1, outgoing, preface};
 use crate::enobufs_retry::is_shortage;
 use crate::gone::Gone;
 use crate::limits::{RECORD_BYTES, SEAL_MAX_BYTES, TURN_BYTES};
@@ -20,13 +20,18 @@ use crate::mapping::Mappings;
 use crate::output::{Next, OutputQueue};
 use crate::remote::NotConnected;
 use crate::send::{piece, why_failed};
-use crate::service::{self, Flush, http1, outgoing, preface};
 use crate::side::ConnectionSide;
 use crate::tls::{Brought, TlsSession};
 use crate::worker::Worker;
+use crate::worker_core::WorkerCore;
 
 /// Takes bytes of the peer. Returns true if they announce that the peer will send no more.
-pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool {
+pub(crate) fn received<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    input: &[u8],
+) -> bool {
     let Some(mut session) = session(app, core, slot, input) else { return false };
     let mut buffer = std::mem::take(&mut core.opening);
     let taken = session.take(input, &mut buffer, |brought| {
@@ -35,7 +40,7 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
                 outgoing::begin(app, core, slot);
             }
             Brought::Begun(inside) => preface::begin(app, core, slot, Some(inside)),
-            Brought::Content(opened) => service::take_in(app, core, slot, opened),
+            Brought::Content(opened) => driver::take_in(app, core, slot, opened),
         }
         let conn = core.conns.get(slot);
         !matches!(conn.protocol, Protocol::Linger(_)) && conn.link.cut.is_none()
@@ -61,7 +66,7 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
 /// speaks TLS: a record of the type handshake (RFC 8446 §5.1).
 fn session<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     input: &[u8],
 ) -> Option<Box<TlsSession>> {
@@ -88,10 +93,10 @@ fn session<A: App>(
 /// Ends a connection whose first byte begins no handshake record, with the alert that RFC 8446 §5.1
 /// requires.
 #[cold]
-fn refuse_record(core: &mut Core, slot: Slot) {
+fn refuse_record(core: &mut WorkerCore, slot: Slot) {
     /// A record with the fatal alert unexpected_message (RFC 8446 §6).
     const UNEXPECTED_MESSAGE: [u8; 7] = [21, 3, 3, 0, 2, 2, 10];
-    let Core { conns, buffers, .. } = core;
+    let WorkerCore { conns, buffers, .. } = core;
     let Buffers { outputs, pool, .. } = buffers;
     let output = outputs.of(&mut conns.get(slot).link.output);
     if output.append_bytes(pool, &UNEXPECTED_MESSAGE) {
@@ -105,13 +110,13 @@ fn refuse_record(core: &mut Core, slot: Slot) {
 /// session; it is sent before the connection closes (RFC 8446 §6.2), and other queued output is
 /// dropped, because nothing may follow an alert.
 #[cold]
-fn end_with_alert<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+fn end_with_alert<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     let why = match core.conns.get(slot).protocol {
         Protocol::Connecting(_) => Gone::NotConnected(NotConnected::Tls),
         _ => Gone::Refused,
     };
-    service::notify_gone(app, core, slot, why);
-    let Core { conns, buffers, .. } = core;
+    driver::notify_gone(app, core, slot, why);
+    let WorkerCore { conns, buffers, .. } = core;
     let Buffers { outputs, pool, mappings, .. } = buffers;
     let link = &mut conns.get(slot).link;
     if let Some(output) = outputs.get(link.output) {
@@ -145,7 +150,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         turn_bytes: &mut usize,
     ) -> Flush {
         let Self { backend, core, .. } = self;
-        let Core { conns, external, sealing, buffers, .. } = core;
+        let WorkerCore { conns, external, sealing, buffers, .. } = core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         loop {

@@ -17,7 +17,7 @@ use crate::client_limit::ClientLimit;
 use crate::conn::Protocol;
 use crate::connection_permits::ConnectionPermits;
 use crate::connections::Connections;
-use crate::core::Core;
+use crate::driver::{preface, requests};
 use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::inbox::Message;
@@ -28,9 +28,9 @@ use crate::notice::Notice;
 use crate::outgoing_permits::OutgoingPermits;
 use crate::permit_pressure::Shortage;
 use crate::quic::table::EndpointPlan;
-use crate::service::{preface, requests};
 use crate::settings::WorkerSettings;
 use crate::side::ConnectionSide;
+use crate::worker_core::WorkerCore;
 
 /// The state that the workers of a server share.
 pub(crate) struct SharedByWorkers {
@@ -96,7 +96,7 @@ impl SharedByWorkers {
 pub struct Worker<B: Backend, A: App> {
     pub(crate) backend: B,
     pub(crate) app: A,
-    pub(crate) core: Core,
+    pub(crate) core: WorkerCore,
     pub(crate) shared: Arc<SharedByWorkers>,
     accepting: bool,
     /// The time before which nothing is accepted, because the system ran out of a resource.
@@ -130,7 +130,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let lingering = Lingering::new(settings.connections, shared.inboxes.len());
         let outgoing = OutgoingPermits::new(settings.outgoing, Arc::clone(&shared.outgoing));
         let instant = backend.instant();
-        let core = Core::new(index, incarnation, settings, now, instant, lingering, outgoing);
+        let core = WorkerCore::new(index, incarnation, settings, now, instant, lingering, outgoing);
         Self {
             core,
             backend,

@@ -11,19 +11,19 @@
 //! | `socket` | the socket of an endpoint |
 //! | `simulated` | sockets and clients of the simulator (feature `sim`) |
 //! | `null_session` | the simulator's replacement of TLS (feature `sim`) |
-//! | `service` | the work of a worker on QUIC |
+//! | `driver` | the work of a worker on QUIC |
 //! | `table` | the QUIC state of one worker: its endpoints, and the timers of connections |
 //! | `endpoint` | a listener of one worker: its socket and its endpoint |
 //! | `test_path` | a client and a server with a path between them, in memory, for tests |
 
 pub mod config;
 pub mod congestion;
+pub(crate) mod driver;
 pub(crate) mod endpoint;
 mod ids;
 #[cfg(feature = "sim")]
 mod null_session;
 mod predecessors;
-pub(crate) mod service;
 #[cfg(feature = "sim")]
 pub mod simulated;
 mod socket;

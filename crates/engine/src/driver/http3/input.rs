@@ -10,17 +10,17 @@ use quinn_proto::{Connection, ReadError, StreamId};
 use super::fail;
 use crate::app::App;
 use crate::backend::Slot;
-use crate::core::Core;
 use crate::deadline::DeadlineWatch;
+use crate::driver::requests;
 use crate::gone::Gone;
 use crate::http3::{Http3, Open, number};
 use crate::limits::{CHUNK_BYTES, QUIC_REQUESTS_MAX};
 use crate::multiplexed::MultiplexedStream;
 use crate::pool::Pool;
-use crate::service::requests;
+use crate::worker_core::WorkerCore;
 
 /// Begins a request on a stream that the client has opened.
-pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+pub(super) fn opened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
     let (http3, ..) = core.http3(slot);
     match http3.session.begin(u64::from(id), now_ms) {
@@ -40,13 +40,13 @@ pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: Strea
 }
 
 /// Returns the stream, if it is open.
-fn open(core: &mut Core, slot: Slot, id: StreamId) -> Option<&mut Open> {
+fn open(core: &mut WorkerCore, slot: Slot, id: StreamId) -> Option<&mut Open> {
     core.http3(slot).0.streams.get(number(id))
 }
 
 /// Reads a request stream as far as its input is wanted, or is dropped because the request was
 /// responded to early.
-pub(crate) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+pub(crate) fn read<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId) {
     if open(core, slot, id).is_none() {
         let now_ms = core.now.monotonic_ms;
         let (http3, link, _) = core.http3(slot);
@@ -65,7 +65,7 @@ pub(crate) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamI
 }
 
 /// Reads the input after the kept part.
-fn read_on<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+fn read_on<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId) {
     loop {
         let (Http3 { quic, streams, .. }, _, buffers) = core.http3(slot);
         let Some(open) = streams.get(number(id)) else { return };
@@ -138,7 +138,13 @@ fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
 }
 
 /// Uses bytes that were just read; returns false if the stream no longer exists.
-fn use_bytes<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, bytes: &[u8]) -> bool {
+fn use_bytes<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    id: StreamId,
+    bytes: &[u8],
+) -> bool {
     let rest = bytes.get(steps(app, core, slot, id, bytes)..).unwrap_or_default();
     let (http3, _, buffers) = core.http3(slot);
     let Some(open) = http3.streams.get(number(id)) else { return false };
@@ -150,7 +156,7 @@ fn use_bytes<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, byt
 }
 
 /// Uses bytes that were kept; returns false if the stream no longer exists.
-fn use_held<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) -> bool {
+fn use_held<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId) -> bool {
     let Some(open) = open(core, slot, id) else { return false };
     if open.own.held.is_empty() && !open.fin {
         return true;
@@ -170,11 +176,17 @@ fn use_held<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) -> b
 
 /// Steps the wire machine over `input` as far as its parts are wanted; returns how many bytes were
 /// used.
-fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: &[u8]) -> usize {
+fn steps<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    id: StreamId,
+    input: &[u8],
+) -> usize {
     let now_ms = core.now.monotonic_ms;
     let mut at = 0;
     loop {
-        let Core { conns, section, .. } = core;
+        let WorkerCore { conns, section, .. } = core;
         let Some(Http3 { session, streams, .. }) = conns.get(slot).http3() else {
             unreachable!("a connection over QUIC speaks HTTP/3")
         };
@@ -209,14 +221,14 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
 
 /// Ends the stream because there is no memory for the client's input.
 #[cold]
-fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+fn overloaded<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId) {
     if let Some(own) = core.http3(slot).0.end(id, ErrorCode::ExcessiveLoad) {
         requests::lose(app, core, slot, (number(id), own), Gone::Overload);
     }
 }
 
 /// Reads the streams whose content is waited for.
-pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     let (multiplexed, ..) = core.multiplexed(slot);
     for number in multiplexed.all(MultiplexedStream::waits_for_content) {
         // Reading one stream may have ended others.
@@ -230,7 +242,7 @@ pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 /// Acts upon an event of a request stream. Returns false if it needs more input.
 fn happened<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     id: StreamId,
     event: &Happened<'_>,
@@ -256,7 +268,13 @@ fn happened<A: App>(
 
 /// Ends a request stream, or the whole connection, that breaks the rules.
 #[cold]
-fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error: StreamError) {
+fn failed<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    id: StreamId,
+    error: StreamError,
+) {
     match error {
         StreamError::Stream(code) => {
             if let Some(own) = core.http3(slot).0.end(id, code) {
@@ -268,7 +286,7 @@ fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error:
 }
 
 /// Ends a request that the client has cancelled, or whose response it has stopped.
-pub(super) fn reset_by_peer<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+pub(super) fn reset_by_peer<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
     let (http3, ..) = core.http3(slot);
     // The stream may have ended before this report of it.

@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::conn::Protocol;
-use crate::core::Core;
+use crate::driver::{self, requests};
 use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::http3::Http3;
@@ -23,9 +23,9 @@ use crate::limits::{
 };
 use crate::multiplexed::Multiplexed;
 use crate::quic::table::{ConnectionSlot, HandshakeWork, Quic};
-use crate::service::{self, requests};
 use crate::side::ConnectionSide;
 use crate::worker::Worker;
+use crate::worker_core::WorkerCore;
 
 /// The time after which a send is tried again if the kernel had no room for a datagram.
 const SEND_AGAIN: Duration = Duration::from_millis(1);
@@ -281,14 +281,14 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// QUIC, and datagrams to the kernel.
     pub(crate) fn drive_quic(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
-        service::http3::events(app, core, slot);
+        driver::http3::events(app, core, slot);
         if !core.conns.get(slot).is_closing() {
-            service::http3::read_wanted(app, core, slot);
+            driver::http3::read_wanted(app, core, slot);
         }
         // The input may have ended it.
         if !core.conns.get(slot).is_closing() {
             loop {
-                service::http3::pump(app, core, slot);
+                driver::http3::pump(app, core, slot);
                 if !requests::tell_writable(app, core, slot) {
                     break;
                 }
@@ -329,7 +329,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Sends the output of a connection. Returns true if nothing more will be sent on it.
     fn transmit(&mut self, slot: Slot) -> bool {
         let now = self.core.instant;
-        let Core { conns, quic: Some(quic), ending, .. } = &mut self.core else {
+        let WorkerCore { conns, quic: Some(quic), ending, .. } = &mut self.core else {
             unreachable!("{QUIC_IS_BACK}")
         };
         let Quic { endpoints, places, handshakes, .. } = &mut **quic;
@@ -394,7 +394,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn close_quic(&mut self, slot: Slot, gone: Gone, code: ErrorCode) {
         let Self { app, core, .. } = self;
         requests::abandon(app, core, slot, gone);
-        service::http3::close(core, slot, code);
+        driver::http3::close(core, slot, code);
         self.drive_quic(slot);
     }
 }

@@ -8,14 +8,14 @@ use crate::app::App;
 use crate::backend::{Backend, OpeningState, Slot};
 use crate::byte_stream::ConnectStep;
 use crate::conn::Protocol;
-use crate::core::Core;
 use crate::gone::Gone;
 use crate::remote::{ConnectTls, NotConnected, RemoteOrigin};
 use crate::tls::TlsSession;
 use crate::worker::Worker;
+use crate::worker_core::WorkerCore;
 
 /// Begins the byte stream of a connection that the server has opened.
-pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+pub(crate) fn begin<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     let conn = core.conns.get(slot);
     let Protocol::Connecting(connecting) = std::mem::replace(&mut conn.protocol, Protocol::Closing)
     else {

@@ -10,16 +10,16 @@ use super::preface;
 use crate::app::App;
 use crate::backend::Slot;
 use crate::conn::Protocol;
-use crate::core::Core;
 use crate::gone::Gone;
 use crate::worker::SharedByWorkers;
+use crate::worker_core::WorkerCore;
 
 /// Takes bytes of a proxy that has connected from `socket_peer`. Returns the bytes after the
 /// header; none while it is not complete, and if the connection is to be cut.
 #[cold]
 pub(super) fn take_in<'i, A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     shared: &SharedByWorkers,
     slot: Slot,
     socket_peer: Option<SocketAddr>,
@@ -61,7 +61,7 @@ pub(super) fn take_in<'i, A: App>(
 /// Begins the connection of a client. Returns false if the client holds as many as it may.
 fn begin<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     shared: &SharedByWorkers,
     slot: Slot,
     peer: Option<SocketAddr>,

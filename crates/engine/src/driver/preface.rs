@@ -8,16 +8,21 @@ use super::{http1, raw};
 use crate::app::App;
 use crate::backend::Slot;
 use crate::conn::Protocol;
-use crate::core::Core;
 use crate::deadline::DeadlineWatch;
 use crate::http1::Http1;
 use crate::settings::{Protocol as Spoken, Protocols};
 use crate::tls::Inside;
+use crate::worker_core::WorkerCore;
 
 /// Begins the protocol of a connection: at once, or after its handshake, which may have negotiated
 /// the protocol `inside`. A byte stream begins without a byte of the peer, which may be waiting for
 /// ours.
-pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
+pub(crate) fn begin<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    inside: Option<Inside>,
+) {
     let conn = core.conns.get(slot);
     match core.settings.listeners[usize::from(conn.listener())].protocol {
         Spoken::Http(_) if inside == Some(Inside::Http2) => {
@@ -39,7 +44,7 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
 
 /// Checks the first bytes of a connection and moves it on, unless more of them are needed. None is
 /// used up.
-pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
+pub(crate) fn look<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) {
     match PeerPreface::of(input) {
         PeerPreface::Unclear => {}
         PeerPreface::Http1 => core.conns.get(slot).protocol = Protocol::Http1(Http1::IDLE),
@@ -56,7 +61,7 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
 
 /// Returns whether a connection may use HTTP/2 by its first bytes alone. Over TLS it would have
 /// been negotiated in the handshake (RFC 9113 §3.2).
-fn speaks_http2(core: &mut Core, slot: Slot) -> bool {
+fn speaks_http2(core: &mut WorkerCore, slot: Slot) -> bool {
     let listener = core.listener(slot);
     let has_it = matches!(listener.protocol, Spoken::Http(Protocols { http2: true, .. }));
     has_it && listener.tls.is_none()

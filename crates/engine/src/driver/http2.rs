@@ -8,14 +8,14 @@ use pinion_http::h2::frame::ErrorCode;
 use super::requests::{self, abandon, lose};
 use crate::app::App;
 use crate::backend::Slot;
-use crate::core::Core;
 use crate::deadline::DeadlineWatch;
 use crate::gone::Gone;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
+use crate::worker_core::WorkerCore;
 
 /// Uses as much of `input` as the connection can take now; returns the number of bytes.
-pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+pub(crate) fn drive<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -> usize {
     let mut at = 0;
     loop {
         let conn = core.conns.get(slot);
@@ -48,7 +48,7 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
 }
 
 /// Acts upon an event. Returns false if it needs more input.
-fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'_>) -> bool {
+fn happened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: &Happened<'_>) -> bool {
     match *event {
         Happened::NeedMore => return false,
         // Output is sent after all of the input.
@@ -84,7 +84,12 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'
 
 /// Handles a deadline of the peer that has expired.
 #[cold]
-pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: DeadlineWatch) {
+pub(crate) fn stalled<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    watch: DeadlineWatch,
+) {
     if watch == DeadlineWatch::Body {
         return requests::content_stalled(app, core, slot);
     }

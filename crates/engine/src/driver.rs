@@ -1,7 +1,7 @@
 //! The work of a worker on one connection: input to the protocol, output to the kernel, and the
 //! events of the application.
 
-pub(crate) mod ended;
+pub(crate) mod ended_exchanges;
 pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod http3;
@@ -20,7 +20,6 @@ use crate::backend::{Backend, Lent, Sending, Slot};
 use crate::buffers::Buffers;
 use crate::byte_stream::{ConnectStep, StreamState};
 use crate::conn::{Conn, Protocol};
-use crate::core::Core;
 use crate::deadline::DeadlineWatch;
 use crate::enobufs_retry::is_shortage;
 use crate::exchange::{Carrier, Exchange, ExchangeStage};
@@ -37,8 +36,9 @@ use crate::send::{send_piece, why_failed};
 use crate::side::ConnectionSide;
 use crate::tls_io;
 use crate::worker::Worker;
+use crate::worker_core::WorkerCore;
 
-use ended::tell_ended;
+use ended_exchanges::tell_ended;
 use input::drive_kept_input;
 pub(crate) use input::take_in;
 
@@ -51,7 +51,7 @@ pub(crate) enum Flush {
 }
 
 /// Informs the application, once, that its exchanges or its stream on a connection are over.
-pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut Core, slot: Slot, gone: Gone) {
+pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, gone: Gone) {
     let conn = core.conns.get(slot);
     if conn.protocol.multiplexed().is_some() {
         return requests::abandon(app, core, slot, gone);
@@ -220,7 +220,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return self.flush_sealed(slot, turn_bytes);
         }
         let Self { backend, core, .. } = self;
-        let Core { conns, external, buffers, .. } = core;
+        let WorkerCore { conns, external, buffers, .. } = core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         let Some(output) = outputs.get(conn.link.output) else { return Flush::Empty };
@@ -273,7 +273,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     pub(crate) fn sent(&mut self, slot: Slot, result: Result<usize, Errno>) {
-        let Core { conns, buffers, .. } = &mut self.core;
+        let WorkerCore { conns, buffers, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         conn.link.sending = false;
@@ -303,7 +303,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// drops the queued output, if the application may still read.
     #[cold]
     fn reads_on(&mut self, slot: Slot, why: Gone) -> bool {
-        let Core { conns, buffers, .. } = &mut self.core;
+        let WorkerCore { conns, buffers, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         let has_input = !conn.link.ended || !conn.link.input.is_empty();
@@ -457,7 +457,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let is_attached =
             !matches!(&conn.protocol, Protocol::Connecting(it) if it.step == ConnectStep::Wanted);
         self.core.close_protocol(slot);
-        let Core { conns, wheel, buffers, .. } = &mut self.core;
+        let WorkerCore { conns, wheel, buffers, .. } = &mut self.core;
         let Buffers { pool, .. } = buffers;
         std::mem::take(&mut conns.get(slot).link.input).give_back(pool);
         wheel.cancel(slot);
@@ -475,7 +475,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn released(&mut self, slot: Slot) {
         let address = self.core.address(slot);
         self.core.close_protocol(slot);
-        let Core { conns, sealing, buffers, http1_ends, .. } = &mut self.core;
+        let WorkerCore { conns, sealing, buffers, http1_ends, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         let mut unsent_bytes = 0;

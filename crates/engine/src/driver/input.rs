@@ -7,13 +7,13 @@ use crate::app::App;
 use crate::backend::Slot;
 use crate::buffers::Buffers;
 use crate::conn::Protocol;
-use crate::core::Core;
 use crate::http1::Http1;
 use crate::multiplexed::Multiplexed;
+use crate::worker_core::WorkerCore;
 
 /// Uses input as far as that is possible and keeps the rest.
 #[inline]
-pub(crate) fn take_in<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
+pub(crate) fn take_in<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) {
     if core.conns.get(slot).link.input.is_empty() {
         let used = drive(app, core, slot, input);
         keep(app, core, slot, &input[used..]);
@@ -25,11 +25,11 @@ pub(crate) fn take_in<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &
 /// Keeps input that cannot be used yet. Returns false if there is no room: the connection is ended
 /// then.
 #[inline]
-fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool {
+fn keep<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -> bool {
     if input.is_empty() {
         return true;
     }
-    let Core { conns, buffers, .. } = core;
+    let WorkerCore { conns, buffers, .. } = core;
     let Buffers { pool, .. } = buffers;
     let conn = conns.get(slot);
     if conn.link.cut.is_some() || conn.link.input.keep(pool, input) {
@@ -41,7 +41,7 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
 
 /// Responds with 503 if there is no memory for an incomplete request and nothing else is under way.
 #[cold]
-fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+fn overflow<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     let conn = core.conns.get(slot);
     if let Protocol::Preface | Protocol::Http1(Http1::Head { .. }) = conn.protocol {
         let kept = std::mem::take(&mut conn.link.input);
@@ -53,7 +53,7 @@ fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 }
 
 /// Continues with input that was kept; returns how many bytes were used.
-pub(super) fn drive_kept_input<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
+pub(super) fn drive_kept_input<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> usize {
     let mut kept = std::mem::take(&mut core.conns.get(slot).link.input);
     let used = drive(app, core, slot, kept.unused());
     kept.advance(used, &mut core.buffers.pool);
@@ -64,7 +64,7 @@ pub(super) fn drive_kept_input<A: App>(app: &mut A, core: &mut Core, slot: Slot)
 /// Uses as much of `input` as the connection can take now; returns the number of bytes. The rest
 /// stays in the input buffer: an incomplete head, or input after a response that is not ready.
 #[inline]
-fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+fn drive<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -> usize {
     let mut at = 0;
     loop {
         let rest = &input[at..];

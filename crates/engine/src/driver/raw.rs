@@ -4,24 +4,24 @@ use crate::app::{App, RawEvent};
 use crate::backend::Slot;
 use crate::byte_stream::StreamState;
 use crate::conn::Conn;
-use crate::core::Core;
 use crate::deadline::DeadlineWatch;
 use crate::linger::Remaining;
 use crate::raw::RawStream;
+use crate::worker_core::WorkerCore;
 
 /// Informs the application of a stream that has begun.
-pub(crate) fn open<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+pub(crate) fn open<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     tell(app, core, slot, RawEvent::Open);
 }
 
 /// Passes an event of a stream to the application, and moves the connection on.
-pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: RawEvent<'_>) {
+pub(crate) fn tell<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: RawEvent<'_>) {
     app.raw(event, &mut RawStream { core, slot });
     after_event(core, slot);
 }
 
 /// Checks the actions of the application on a stream, and moves the connection on.
-pub(crate) fn after_event(core: &mut Core, slot: Slot) {
+pub(crate) fn after_event(core: &mut WorkerCore, slot: Slot) {
     let stream = core.conns.get(slot).protocol.byte_stream();
     if stream.is_some_and(|stream| stream.state == StreamState::Closed) {
         core.end(slot, Remaining::Strays);
@@ -29,7 +29,7 @@ pub(crate) fn after_event(core: &mut Core, slot: Slot) {
 }
 
 /// Hands bytes to the application, as far as it wants them; returns the number of bytes.
-pub(crate) fn input<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+pub(crate) fn input<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -> usize {
     let Conn { link, protocol, .. } = core.conns.get(slot);
     let Some(stream) = protocol.byte_stream() else {
         unreachable!("input goes to the protocol of its connection")

@@ -15,7 +15,6 @@ use pinion_http::request::RequestHead;
 use crate::address::Address;
 use crate::app::{App, Event, OwnAnswer};
 use crate::backend::Slot;
-use crate::core::Core;
 use crate::ending::WorkerEnding;
 use crate::exchange::state::{Carrier, ExchangeStage, ExchangeState};
 use crate::exchange::{Exchange, RangeSource};
@@ -24,13 +23,14 @@ use crate::limits::STREAM_LOW_WATER_BYTES;
 use crate::multiplexed::MultiplexedStream;
 use crate::notice::Notice;
 use crate::protocol::Response;
+use crate::worker_core::WorkerCore;
 
-use super::ended::tell_ended;
+use super::ended_exchanges::tell_ended;
 
 /// Opens an exchange for `head`; `end` is whether no content follows.
 pub(crate) fn begin<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     id: u32,
     head: &RequestHead<'_>,
@@ -67,27 +67,27 @@ pub(crate) fn begin<A: App>(
 /// Returns the stream with this number, while it is open: it may end within any event of the
 /// application, and before its input is used.
 #[inline]
-fn find_stream(core: &mut Core, slot: Slot, id: u32) -> Option<&mut MultiplexedStream> {
+fn find_stream(core: &mut WorkerCore, slot: Slot, id: u32) -> Option<&mut MultiplexedStream> {
     core.multiplexed(slot).0.stream(id)
 }
 
 /// Ends a stream whose response is complete, or our side of a tunnel, as soon as all output is on
 /// its way.
-fn finish(core: &mut Core, slot: Slot, id: u32) {
+fn finish(core: &mut WorkerCore, slot: Slot, id: u32) {
     let (multiplexed, link, buffers) = core.multiplexed(slot);
     multiplexed.finish(id, link, buffers);
 }
 
 /// Returns flow-control credit for content that the application has consumed: the client may send
 /// more.
-fn consumed(core: &mut Core, slot: Slot, id: u32, bytes: usize) {
+fn consumed(core: &mut WorkerCore, slot: Slot, id: u32, bytes: usize) {
     let (multiplexed, link, buffers) = core.multiplexed(slot);
     multiplexed.consumed(id, bytes, link, buffers);
 }
 
 /// Begins a new stream, and counts it.
 #[inline]
-fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut MultiplexedStream)) {
+fn open(core: &mut WorkerCore, slot: Slot, id: u32, begin: impl FnOnce(&mut MultiplexedStream)) {
     let last_allowed = core.settings.requests_per_connection;
     let conn = core.conns.get(slot);
     conn.link.received();
@@ -106,7 +106,7 @@ fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Multiplexe
 #[cold]
 pub(crate) fn refuse<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     (id, end): (u32, bool),
     refusal: Refusal,
@@ -127,7 +127,7 @@ pub(crate) fn refuse<A: App>(
 }
 
 /// Checks the actions of the application on an event and moves the exchange on.
-pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+pub(crate) fn after_event<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: u32) {
     loop {
         let Some(stream) = find_stream(core, slot, id) else { return };
         let wants_too_much = stream.state.wanted.is_some() && stream.is_too_much();
@@ -153,7 +153,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
 }
 
 /// Checks the actions of the application on the exchanges of a connection outside of their events.
-pub(crate) fn after_events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+pub(crate) fn after_events<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     for id in core.multiplexed(slot).0.all(|stream| !stream.awaits_head()) {
         after_event(app, core, slot, id);
     }
@@ -162,7 +162,7 @@ pub(crate) fn after_events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 /// Takes content of a request that has arrived; `end` is whether it was the last.
 pub(crate) fn content<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     id: u32,
     bytes: &[u8],
@@ -207,7 +207,7 @@ pub(crate) fn content<A: App>(
 /// Takes the trailers after the content.
 pub(crate) fn trailers<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     id: u32,
     fields: Fields<'_>,
@@ -225,7 +225,7 @@ pub(crate) fn trailers<A: App>(
 }
 
 /// Hands on the next piece of kept content, or its end; returns false if none is wanted or there.
-fn deliver<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) -> bool {
+fn deliver<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: u32) -> bool {
     let Some(stream) = find_stream(core, slot, id) else { return false };
     let Some(wanted) = &mut stream.state.wanted else { return false };
     if !stream.state.stage.is_unanswered() || stream.told_end {
@@ -257,7 +257,7 @@ fn deliver<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) -> bool {
 }
 
 /// Informs the application that the content is complete, unless there was none.
-fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+fn deliver_end<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: u32) {
     let Some(stream) = find_stream(core, slot, id) else { return };
     if stream.announced_bytes == Some(0) && stream.came_bytes == 0 {
         return;
@@ -279,7 +279,13 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
 /// Refuses content that is too long, or late. The application may respond, since it knows the
 /// request. If a head was sent already, it cannot be taken back, and the stream is cut.
 #[cold]
-fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, refusal: Refusal) {
+fn content_refused<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    id: u32,
+    refusal: Refusal,
+) {
     let carrier = Carrier::Stream(id);
     let Some(stream) = find_stream(core, slot, id) else { return };
     if stream.state.stage == ExchangeStage::Open {
@@ -304,7 +310,7 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, re
 /// Ends a request whose content waits unread while memory is short: it gets a response of 503, or
 /// its stream is reset if the response has begun.
 #[cold]
-pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: u32) {
     let Some(stream) = find_stream(core, slot, id) else { return };
     if stream.state.stage != ExchangeStage::Open {
         return give_up(core, slot, id, Gone::Overload, |core| cut(app, core, slot, id));
@@ -320,7 +326,7 @@ pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut Core, slot: Slot, i
 /// Informs the application, once for each exchange with a complete request, that the peer sends no
 /// more. Returns true if there were any.
 #[cold]
-pub(crate) fn tell_input_end<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+pub(crate) fn tell_input_end<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> bool {
     let owes = |stream: &MultiplexedStream| stream.ended && stream.state.awaits_input_end();
     let waiting = core.multiplexed(slot).0.all(owes);
     for &id in &waiting {
@@ -339,7 +345,7 @@ pub(crate) fn tell_input_end<A: App>(app: &mut A, core: &mut Core, slot: Slot) -
 /// Ends the requests whose content is waited for, because the peer sends no more: they can never be
 /// complete, others go on. Returns true if there were any.
 #[cold]
-pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> bool {
     let (multiplexed, ..) = core.multiplexed(slot);
     let waiting = multiplexed.all(MultiplexedStream::waits_for_content);
     for &id in &waiting {
@@ -351,7 +357,7 @@ pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> 
 /// Refuses the requests whose awaited content is late. Requests whose wait has begun since then
 /// have their full time.
 #[cold]
-pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     let now_ms = core.now.monotonic_ms;
     let settings = Arc::clone(&core.settings);
     let (multiplexed, ..) = core.multiplexed(slot);
@@ -364,7 +370,13 @@ pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) 
 
 /// Marks an exchange that cannot continue; `behind` is called then.
 #[cold]
-fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(&mut Core)) {
+fn give_up(
+    core: &mut WorkerCore,
+    slot: Slot,
+    id: u32,
+    why: Gone,
+    behind: impl FnOnce(&mut WorkerCore),
+) {
     if let Some(stream) = find_stream(core, slot, id) {
         stream.give_up(why);
         behind(core);
@@ -373,7 +385,7 @@ fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(
 
 /// Resets a stream whose response cannot be completed.
 #[cold]
-fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+fn cut<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: u32) {
     let (multiplexed, link, buffers) = core.multiplexed(slot);
     if let Some(stream) = multiplexed.reset(id, link, buffers) {
         let why = stream.given_up.unwrap_or(Gone::Peer);
@@ -385,7 +397,7 @@ fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
 #[cold]
 fn answer_page<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     id: u32,
     status: u16,
@@ -414,7 +426,7 @@ fn answer_page<A: App>(
 /// Ends the exchange of a stream that has gone.
 pub(crate) fn lose<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     (id, stream): (u32, MultiplexedStream),
     why: Gone,
@@ -433,14 +445,20 @@ pub(crate) fn lose<A: App>(
 }
 
 /// Ends all exchanges, because the connection ends.
-pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gone) {
+pub(crate) fn abandon<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, why: Gone) {
     while let Some(stream) = core.multiplexed(slot).0.pop() {
         lose(app, core, slot, stream, why);
     }
 }
 
 /// Passes an event of one exchange to the application.
-pub(crate) fn notify<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, notice: Notice) {
+pub(crate) fn notify<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    id: u32,
+    notice: Notice,
+) {
     if !find_stream(core, slot, id).is_some_and(|stream| stream.state.stage.is_open()) {
         return;
     }
@@ -452,7 +470,7 @@ pub(crate) fn notify<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, 
 /// the bytes that wait on it, and marks it as delivered. Returns true if there were any.
 pub(crate) fn notify_each<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     take: impl Fn(&mut MultiplexedStream, u64) -> Option<Notice>,
 ) -> bool {
@@ -470,7 +488,7 @@ pub(crate) fn notify_each<A: App>(
 }
 
 /// Informs the application that there is room again on streams that had none.
-pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> bool {
     notify_each(app, core, slot, |stream, queued_bytes| {
         let is_due = stream.state.owes_writable && queued_bytes <= STREAM_LOW_WATER_BYTES;
         stream.state.owes_writable &= !is_due;
@@ -480,7 +498,7 @@ pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut Core, slot: Slot) ->
 
 /// Sends the `Deadline` event to the exchanges whose deadline has passed. Returns false if the
 /// connection has only one exchange at a time.
-pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+pub(crate) fn deadline<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> bool {
     if core.conns.get(slot).protocol.multiplexed().is_none() {
         return false;
     }
@@ -498,7 +516,7 @@ pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool
 }
 
 /// Sends the event that the server stops to every open exchange.
-pub(crate) fn tell_stopping<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+pub(crate) fn tell_stopping<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     for id in core.multiplexed(slot).0.all(|_| true) {
         notify(app, core, slot, id, Notice::Stopping);
     }

@@ -9,13 +9,12 @@ use pinion_http::prepared::{Prepared, PreparedBody};
 use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request::RequestHead;
 
-use super::ended::take_http1_end;
+use super::ended_exchanges::take_http1_end;
 use super::raw;
 use crate::app::{App, Event, OwnAnswer};
 use crate::backend::Slot;
 use crate::buffers::Buffers;
 use crate::conn::{Conn, Protocol};
-use crate::core::Core;
 use crate::ending::WorkerEnding;
 use crate::exchange::Exchange;
 use crate::exchange::state::{Carrier, ExchangeStage};
@@ -25,6 +24,7 @@ use crate::http1::response::HEAD_FIXED_BYTES;
 use crate::http1::{AfterResponse, Http1, OpenExchange};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
+use crate::worker_core::WorkerCore;
 
 /// The reason why a connection speaks HTTP/1 here.
 const IS_HTTP1: &str = "input goes to the protocol of its connection, and events come from it";
@@ -32,11 +32,16 @@ const IS_HTTP1: &str = "input goes to the protocol of its connection, and events
 /// Reads one request head and lets the application respond. Returns the number of bytes used, 0 if
 /// the head is not complete yet.
 #[inline]
-pub(crate) fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+pub(crate) fn request<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    input: &[u8],
+) -> usize {
     if core.queued_bytes(slot) >= OUTPUT_HIGH_WATER_BYTES {
         return 0;
     }
-    let Core { conns, heads, settings, .. } = core;
+    let WorkerCore { conns, heads, settings, .. } = core;
     let Protocol::Http1(http1) = &mut conns.get(slot).protocol else { unreachable!("{IS_HTTP1}") };
     let mut storage = std::mem::take(heads);
     let used = match http1.head(input, &mut storage, &settings.limits) {
@@ -56,8 +61,8 @@ pub(crate) fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &
 
 /// Opens an exchange for `head`.
 #[inline]
-fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_>) {
-    let Core { conns, settings, ending, .. } = core;
+fn begin<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, head: &RequestHead<'_>) {
+    let WorkerCore { conns, settings, ending, .. } = core;
     let conn = conns.get(slot);
     conn.link.received();
     conn.begins_one();
@@ -74,14 +79,14 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
 
 /// Passes an event of the exchange to the application, and moves the connection on.
 #[inline]
-pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: Event<'_>) {
+pub(crate) fn tell<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: Event<'_>) {
     app.exchange(event, &mut Exchange { core, slot, carrier: Carrier::Connection });
     after_event(app, core, slot);
 }
 
 /// Checks the actions of the application on an event and moves the connection on.
 #[inline]
-pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+pub(crate) fn after_event<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     let conn = core.conns.get(slot);
     let open = match &mut conn.protocol {
         Protocol::Http1(Http1::Exchange(open)) => open,
@@ -111,8 +116,8 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 
 /// Ends the connection after its complete response, or makes it wait for the next request.
 #[inline]
-fn complete(core: &mut Core, slot: Slot) {
-    let Core { conns, buffers, .. } = core;
+fn complete(core: &mut WorkerCore, slot: Slot) {
+    let WorkerCore { conns, buffers, .. } = core;
     let Conn { link, protocol, .. } = conns.get(slot);
     let Protocol::Http1(http1) = protocol else { unreachable!("{IS_HTTP1}") };
     let Http1::Exchange(open) = http1 else { unreachable!("its response is complete") };
@@ -125,8 +130,13 @@ fn complete(core: &mut Core, slot: Slot) {
 }
 
 /// Takes bytes of content: the application gets those that it wants, the others are dropped.
-pub(crate) fn content<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
-    let Core { conns, content_bytes, .. } = core;
+pub(crate) fn content<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    input: &[u8],
+) -> usize {
+    let WorkerCore { conns, content_bytes, .. } = core;
     let Conn { link, protocol, .. } = conns.get(slot);
     let Protocol::Http1(http1) = protocol else { unreachable!("{IS_HTTP1}") };
     let (used, came) = http1.content(input);
@@ -149,7 +159,7 @@ pub(crate) fn content<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &
 }
 
 /// Ends the content; `section` is the trailer section after chunked content.
-fn content_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8]) {
+fn content_end<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, section: &[u8]) {
     let mut storage = std::mem::take(&mut core.heads);
     match trailers::read(section, &mut storage) {
         Ok(fields) => {
@@ -167,7 +177,12 @@ fn content_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8])
 /// Refuses content that is malformed, too long or late. The application may respond, since it knows
 /// the request. If a head was sent already, it cannot be taken back, and the connection is cut.
 #[cold]
-pub(crate) fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refusal) {
+pub(crate) fn content_refused<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    refusal: Refusal,
+) {
     let carrier = Carrier::Connection;
     let Some(open) = exchange_of(core, slot) else { return core.give_up(slot, Gone::Peer) };
     // The beginning of the next request is not certain, regardless of the response (RFC 9112 §9.6).
@@ -202,7 +217,7 @@ fn remaining_behind(status: u16) -> Remaining {
 }
 
 /// Returns the exchange that is open on a connection.
-fn exchange_of(core: &mut Core, slot: Slot) -> Option<&mut OpenExchange> {
+fn exchange_of(core: &mut WorkerCore, slot: Slot) -> Option<&mut OpenExchange> {
     core.conns.get(slot).protocol.http1().and_then(Http1::exchange)
 }
 
@@ -210,7 +225,7 @@ fn exchange_of(core: &mut Core, slot: Slot) -> Option<&mut OpenExchange> {
 #[cold]
 pub(crate) fn refuse_with<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     page: impl FnOnce(&[u8]) -> Prepared<'_>,
 ) {
@@ -223,7 +238,7 @@ pub(crate) fn refuse_with<A: App>(
 #[cold]
 pub(crate) fn send_page<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     status: u16,
     request: &RefusedRequest<'_>,
@@ -237,7 +252,7 @@ pub(crate) fn send_page<A: App>(
 /// Responds with a page and ends the connection.
 fn send_last<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     remaining: Remaining,
     head_only: bool,
@@ -253,7 +268,7 @@ fn send_last<A: App>(
     let answer = page(app);
     let status = answer.status;
     let PreparedBody::Bytes(body) = answer.body else { unreachable!("a page is bytes") };
-    let Core { conns, tails, buffers, .. } = core;
+    let WorkerCore { conns, tails, buffers, .. } = core;
     let Buffers { outputs, pool, .. } = buffers;
     let conn = conns.get(slot);
     let tail = if in_clear { tails.bare_line() } else { tails.line(conn.listener()) };

@@ -14,15 +14,15 @@ use super::requests::{self, abandon};
 use crate::app::App;
 use crate::backend::Slot;
 use crate::conn::Conn;
-use crate::core::Core;
 use crate::deadline::DeadlineWatch;
 use crate::ending::WorkerEnding;
 use crate::gone::Gone;
 use crate::http3::uni::{self, Uni};
+use crate::worker_core::WorkerCore;
 pub(crate) use input::{read, read_wanted};
 
 /// Acts upon all pending events of QUIC.
-pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+pub(crate) fn events<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     while let Some(event) = core.http3(slot).0.quic.poll() {
         let is_open = !core.conns.get(slot).is_closing();
         match event {
@@ -41,7 +41,7 @@ pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 }
 
 /// Handles the end of the handshake.
-fn connected(core: &mut Core, slot: Slot) {
+fn connected(core: &mut WorkerCore, slot: Slot) {
     core.conns.get(slot).link.received();
     core.http3(slot).0.write_control();
     if core.ending != WorkerEnding::No {
@@ -50,7 +50,7 @@ fn connected(core: &mut Core, slot: Slot) {
 }
 
 /// Closes the connection, with the data in its streams.
-pub(crate) fn close(core: &mut Core, slot: Slot, code: ErrorCode) {
+pub(crate) fn close(core: &mut WorkerCore, slot: Slot, code: ErrorCode) {
     let now = core.instant;
     core.http3(slot).0.close(now, code);
     // No deadline expires while QUIC keeps it.
@@ -58,12 +58,12 @@ pub(crate) fn close(core: &mut Core, slot: Slot, code: ErrorCode) {
 }
 
 /// Handles a connection that was closed by the client, or lost.
-fn lost(core: &mut Core, slot: Slot) {
+fn lost(core: &mut WorkerCore, slot: Slot) {
     core.http3(slot).0.is_closed = true;
     core.wheel.cancel(slot);
 }
 
-fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &StreamEvent) {
+fn stream_event<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: &StreamEvent) {
     match *event {
         StreamEvent::Opened { dir: Dir::Bi } => {
             while let Some(id) = core.http3(slot).0.accept(Dir::Bi) {
@@ -91,7 +91,7 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
 }
 
 /// Handles a client that wants no more of one of our streams.
-fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+fn stopped<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId) {
     let http3 = core.http3(slot).0;
     if [http3.control, http3.encoder].contains(&Some(id)) {
         // RFC 9114 §6.2.1: "the sender MUST NOT close the control stream"; RFC 9204 §4.2.
@@ -104,7 +104,7 @@ fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 #[cold]
 pub(crate) fn stalled<A: App>(
     app: &mut A,
-    core: &mut Core,
+    core: &mut WorkerCore,
     slot: Slot,
     watch: DeadlineWatch,
 ) -> Option<ErrorCode> {
@@ -127,7 +127,7 @@ pub(crate) fn stalled<A: App>(
 
 /// Refuses the requests whose heads have not arrived in full in time.
 #[cold]
-fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+fn heads_stalled<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     let now_ms = core.now.monotonic_ms;
     let settings = Arc::clone(&core.settings);
     let (multiplexed, ..) = core.multiplexed(slot);
@@ -143,7 +143,7 @@ fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 
 /// Ends the connection with an error, once.
 #[cold]
-fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
+fn fail<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, fatal: Fatal) {
     if core.conns.get(slot).is_closing() {
         return;
     }
@@ -155,7 +155,7 @@ fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
 }
 
 /// Reads a unidirectional stream.
-fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+fn read_uni<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
     if let Err(fatal) = uni::read(core.http3(slot).0, id, now_ms) {
         fail(app, core, slot, fatal);
@@ -163,8 +163,8 @@ fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 }
 
 /// Hands the queues of streams to QUIC.
-pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Core { conns, buffers, external, turns, now, .. } = core;
+pub(crate) fn pump<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
+    let WorkerCore { conns, buffers, external, turns, now, .. } = core;
     let now_ms = now.monotonic_ms;
     let Conn { link, protocol, .. } = conns.get(slot);
     let Some(http3) = protocol.http3() else {

@@ -32,7 +32,7 @@ use crate::tails::Tails;
 use crate::wheel::Wheel;
 
 /// The shared state of one worker.
-pub(crate) struct Core {
+pub(crate) struct WorkerCore {
     pub(crate) worker: u16,
     pub(crate) now: Now,
     /// The same time in the form that QUIC needs, which is finer than milliseconds.
@@ -81,7 +81,7 @@ pub(crate) struct Core {
     pub(crate) outgoing: OutgoingPermits,
 }
 
-impl Core {
+impl WorkerCore {
     /// Creates the state of a worker. `incarnation` distinguishes this worker from panicked ones
     /// that had its index before.
     pub(crate) fn new(
