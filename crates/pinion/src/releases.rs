@@ -30,7 +30,7 @@ pub(crate) mod folder;
 pub(crate) mod history;
 pub(crate) mod id;
 mod lock;
-pub(crate) mod place;
+pub(crate) mod release_location;
 pub(crate) mod release_store;
 pub(crate) mod remote;
 pub(crate) mod served;

@@ -4,7 +4,7 @@ use crate::client::ClientState;
 use crate::command::call::Call;
 use crate::command::spec::{CommandSpec, Flags, KeyArguments};
 use crate::command::table::{self, CommandRow};
-use crate::command::work::{self, WorkEstimate, WorkLimit};
+use crate::command::work_estimate::{self, WorkEstimate, WorkLimit};
 use crate::error::{Error, NO_AUTHENTICATION, SYNTAX};
 use crate::job::ShardSet;
 use crate::keyspace::database::Database;
@@ -146,7 +146,7 @@ pub(crate) fn execute(
         return Execution::Done;
     }
     let max = store.work_max();
-    if work::of_arguments(arguments) > max {
+    if work_estimate::of_arguments(arguments) > max {
         return Execution::Job;
     }
     let Prepared { first_hash, .. } = prepared;
@@ -155,7 +155,7 @@ pub(crate) fn execute(
             let is_job = match row.work {
                 WorkEstimate::Constant | WorkEstimate::Part | WorkEstimate::Arguments => false,
                 WorkEstimate::Values | WorkEstimate::Combination | WorkEstimate::Database => {
-                    work::estimate(&locks, row, (arguments, first_hash)) > max
+                    work_estimate::estimate(&locks, row, (arguments, first_hash)) > max
                 }
                 WorkEstimate::Transaction => client.transaction.work(&locks) > max,
             };

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clients::ClientInfo;
 use crate::command::spec::{CommandSpec, Flags};
-use crate::command::work::WorkLimit;
+use crate::command::work_estimate::WorkLimit;
 use crate::limits::{
     SLOW_ARGUMENT_BYTES_MAX, SLOW_ARGUMENTS_MAX, TIMED_LIMITED_MIN_US, TIMED_MIN_BYTES,
     TIMED_MIN_US,

@@ -18,11 +18,11 @@
 
 use std::collections::HashMap;
 
+use crate::escaping::Context;
 use crate::expand::{ExpandedPage, Flat};
 use crate::format::Conversion;
 use crate::limits::RUN_MAX_PIECES;
 use crate::lua::ChunkReport;
-use crate::place::Context;
 use crate::source::{PieceKind, Show, TemplateSource};
 use crate::template::{LENT, SourceLine};
 

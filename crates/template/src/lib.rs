@@ -34,20 +34,20 @@
 use pinion_luajit as _;
 
 mod emit;
+mod escaping;
 mod expand;
 mod format;
 pub mod limits;
 mod lua;
 pub mod name;
 mod path;
-mod place;
 mod problem;
 mod source;
 mod split;
 mod stray_tags;
 mod template;
 
-pub use place::Context;
+pub use escaping::Context;
 pub use problem::TemplateProblem;
 pub use stray_tags::{StrayTag, stray_tags};
 pub use template::{Formatted, LENT, SourceLine, Template, compile};

@@ -44,7 +44,7 @@ pub const NAME_MAX_BYTES: usize = 24;
 /// has 31, and people do not write as many zeros before a number.
 pub const REFERENCE_MAX_BYTES: usize = 64;
 
-/// Readings of a script that are followed at once, see `place::script`. Most of them meet again
+/// Readings of a script that are followed at once, see `escaping::script`. Most of them meet again
 /// soon; scripts do not have as many that differ.
 pub const SCRIPT_READINGS_MAX: usize = 8;
 

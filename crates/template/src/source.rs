@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use crate::escaping::Trust;
 use crate::format::Conversion;
 use crate::limits::PIECE_BYTES;
 use crate::lua::LuaToken;
-use crate::place::Trust;
 
 /// A file that was read.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! A file → its pieces.
 
+use crate::escaping::Trust;
 use crate::format;
 use crate::limits::FILE_MAX_BYTES;
 use crate::lua::{Gap, Kind, Lexer};
-use crate::place::Trust;
 use crate::problem::{FileFault, quoted};
 use crate::source::{PieceKind, Show, SourcePiece, TemplateSource};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::place::PageContext;
+use crate::escaping::PageContext;
 use crate::problem::quoted;
 use crate::source::PieceKind;
 use crate::split::split;

@@ -1,9 +1,9 @@
 //! The result of the compilation of a page.
 
 use crate::emit;
+use crate::escaping::{Context, PageContext};
 use crate::expand::{ExpandedPage, Flat, expand};
 use crate::lua::Parser;
-use crate::place::{Context, PageContext};
 use crate::problem::{TemplateProblem, quoted};
 use crate::source::PieceKind;
 

@@ -2,7 +2,7 @@
 
 use super::{number, operand, path};
 use crate::failure::Failure;
-use crate::releases::place::ReleasePlace;
+use crate::releases::release_location::ReleaseLocation;
 use crate::releases::turn::Back;
 use crate::written::Low;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub(crate) struct Publish {
     /// The archive; `-` for stdin.
     pub(crate) file: PathBuf,
     /// The release folder.
-    pub(crate) folder: ReleasePlace,
+    pub(crate) folder: ReleaseLocation,
     /// The command that runs pinion at the other end of ssh.
     pub(crate) remote_pinion: String,
     /// The number of releases that are kept.
@@ -28,7 +28,7 @@ pub(crate) struct Publish {
 #[derive(Debug)]
 pub(crate) struct Releases {
     /// The release folder.
-    pub(crate) folder: ReleasePlace,
+    pub(crate) folder: ReleaseLocation,
     /// The command that runs pinion at the other end of ssh.
     pub(crate) remote_pinion: String,
     /// `--json`
@@ -39,7 +39,7 @@ pub(crate) struct Releases {
 #[derive(Debug)]
 pub(crate) struct Rollback {
     /// The release folder.
-    pub(crate) folder: ReleasePlace,
+    pub(crate) folder: ReleaseLocation,
     /// The command that runs pinion at the other end of ssh.
     pub(crate) remote_pinion: String,
     /// The target of the rollback.
@@ -80,14 +80,15 @@ pub(super) fn rollback(low: &Low) -> Result<Rollback, Failure> {
     Ok(Rollback { folder, remote_pinion, back, json: low.given("json") })
 }
 
-fn folder(low: &Low) -> Result<ReleasePlace, Failure> {
+fn folder(low: &Low) -> Result<ReleaseLocation, Failure> {
     let text = operand(low, "DIR")?;
-    ReleasePlace::parse(text.as_os_str()).map_err(|error| Failure::usage(format!("DIR: {error}")))
+    ReleaseLocation::parse(text.as_os_str())
+        .map_err(|error| Failure::usage(format!("DIR: {error}")))
 }
 
-fn remote_pinion(low: &Low, folder: &ReleasePlace) -> Result<String, Failure> {
+fn remote_pinion(low: &Low, folder: &ReleaseLocation) -> Result<String, Failure> {
     let path = path(low, "remote-pinion")?;
-    if path.is_some() && matches!(folder, ReleasePlace::Here(_)) {
+    if path.is_some() && matches!(folder, ReleaseLocation::Here(_)) {
         return Err(Failure::usage("--remote-pinion has no effect without an ssh:// folder"));
     }
     let path = path.unwrap_or_else(|| PathBuf::from("pinion"));

@@ -8,7 +8,7 @@ use crate::progress::{Bar, hear_signals};
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::Act;
 use crate::releases::id::Id;
-use crate::releases::place::ReleasePlace;
+use crate::releases::release_location::ReleaseLocation;
 use crate::releases::release_store::{self, ArchiveOrigin};
 use crate::releases::remote::{Load, Remote};
 use crate::settings::Publish;
@@ -57,8 +57,8 @@ struct Published {
 /// Publishes, and reports the result.
 pub(crate) fn run(publish: &Publish) -> Result<(), Failure> {
     let published = match &publish.folder {
-        ReleasePlace::Here(path) => here(publish, path)?,
-        ReleasePlace::There(remote) => there(publish, remote)?,
+        ReleaseLocation::Here(path) => here(publish, path)?,
+        ReleaseLocation::There(remote) => there(publish, remote)?,
     };
     match publish.json {
         true => {

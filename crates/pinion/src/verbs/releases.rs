@@ -6,7 +6,7 @@ use crate::progress::Bar;
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::History;
 use crate::releases::id::Id;
-use crate::releases::place::ReleasePlace;
+use crate::releases::release_location::ReleaseLocation;
 use crate::releases::release_store;
 use crate::releases::remote::Remote;
 use crate::releases::turn::way_back;
@@ -52,8 +52,8 @@ struct Release {
 /// Lists them, for people or as JSON.
 pub(crate) fn run(releases: &Releases) -> Result<(), Failure> {
     let listed = match &releases.folder {
-        ReleasePlace::Here(path) => here(path)?,
-        ReleasePlace::There(remote) => there(releases, remote)?,
+        ReleaseLocation::Here(path) => here(path)?,
+        ReleaseLocation::There(remote) => there(releases, remote)?,
     };
     let mut out = io::stdout().lock();
     match releases.json {

@@ -6,7 +6,7 @@ use crate::progress::{Bar, hear_signals};
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::Act;
 use crate::releases::id::Id;
-use crate::releases::place::ReleasePlace;
+use crate::releases::release_location::ReleaseLocation;
 use crate::releases::release_store;
 use crate::releases::remote::Remote;
 use crate::settings::Rollback;
@@ -34,8 +34,8 @@ struct RolledBack {
 /// Rolls back, and reports the current release.
 pub(crate) fn run(rollback: &Rollback) -> Result<(), Failure> {
     let done = match &rollback.folder {
-        ReleasePlace::Here(path) => here(rollback, path)?,
-        ReleasePlace::There(remote) => there(rollback, remote)?,
+        ReleaseLocation::Here(path) => here(rollback, path)?,
+        ReleaseLocation::There(remote) => there(rollback, remote)?,
     };
     match rollback.json {
         true => {

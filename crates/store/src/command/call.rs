@@ -1,7 +1,7 @@
 //! One call of a command.
 
 use super::spec::{CommandSpec, KeyArguments};
-use super::work::WorkLimit;
+use super::work_estimate::WorkLimit;
 use crate::client::ClientState;
 use crate::error::{Error, NOT_AN_INTEGER};
 use crate::keyspace::key::Key;
@@ -26,7 +26,7 @@ pub(crate) struct Call<'c, 's> {
     /// The time, in milliseconds since 1970.
     pub(crate) now_ms: u64,
     /// The limit that a handler checks before work that may take long (see
-    /// [`WorkEstimate`](super::work::WorkEstimate)).
+    /// [`WorkEstimate`](super::work_estimate::WorkEstimate)).
     pub(crate) limit: WorkLimit,
 }
 

@@ -53,4 +53,4 @@ pub(crate) mod spec;
 pub(crate) mod strings;
 pub(crate) mod table;
 pub(crate) mod transactions;
-pub(crate) mod work;
+pub(crate) mod work_estimate;

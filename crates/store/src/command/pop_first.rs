@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::options::OptionArguments;
 use super::ranges::{parse_key_count, parse_positive_count};
-use super::work::WorkLimit;
+use super::work_estimate::WorkLimit;
 use crate::error::{Error, SYNTAX};
 use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::resp::reply::Reply;

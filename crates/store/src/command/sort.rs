@@ -12,7 +12,7 @@ use pattern::{Lookup, Pattern};
 
 use super::call::Call;
 use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
-use super::work::WorkLimit;
+use super::work_estimate::WorkLimit;
 use crate::error::{Error, WRONG_TYPE};
 use crate::keyspace::record::KeyRecord;
 use crate::limits::STRING_MAX_BYTES;

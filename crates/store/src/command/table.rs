@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::spec::CommandSpec;
-use super::work::WorkEstimate;
+use super::work_estimate::WorkEstimate;
 use super::{
     bitmaps, client_commands, command_commands, config, connection, databases, dump, expiry,
     functions, hashes, keys, lists, rate_limit, scan, server, sets, slow_log, sort, sorted_sets,

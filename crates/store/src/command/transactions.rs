@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use super::table::CommandRow;
-use super::work::{self, WorkLimit};
+use super::work_estimate::{self, WorkLimit};
 use crate::dispatch::{self, CommandCall};
 use crate::error::{EXEC_ABORTED, Error};
 use crate::job::ShardSet;
@@ -144,7 +144,7 @@ impl Transaction {
     /// Returns an upper bound of the work of the commands, in elements. Their shards must be
     /// locked.
     pub(crate) fn work(&self, locks: &Locks<'_>) -> usize {
-        work::of_transaction(locks, &self.queue)
+        work_estimate::of_transaction(locks, &self.queue)
     }
 
     /// Returns whether no watched key has changed.

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::place::PageContext;
+use crate::escaping::PageContext;
 use crate::problem::{FileFault, TemplateProblem, quoted};
 
 /// The name by which a function is called.

@@ -11,9 +11,9 @@ use super::slots::SlotNames;
 use super::statement::{Flow, is_end};
 use super::stream::{Item, TokenStream};
 use super::token::{Kind, LuaToken};
+use crate::escaping::{Context, PageContext};
 use crate::expand::ExpandedPage;
 use crate::limits::NESTING_MAX;
-use crate::place::{Context, PageContext};
 use crate::problem::{FileFault, TemplateProblem, quoted};
 use crate::source::Show;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::escaping::PageContext;
 use crate::limits::{LOCALS_MAX, UPVALUES_MAX};
-use crate::place::PageContext;
 
 /// The meaning of a name at some position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

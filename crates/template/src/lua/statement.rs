@@ -6,7 +6,7 @@ use super::parser::{Done, Parser};
 use super::scope::{Meaning, Refused};
 use super::stream::{Item, TokenStream};
 use super::token::{Kind, LuaToken};
-use crate::place::PageContext;
+use crate::escaping::PageContext;
 use crate::problem::{FileFault, quoted};
 
 /// The way in which a block ended.

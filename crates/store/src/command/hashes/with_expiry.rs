@@ -5,7 +5,7 @@ use crate::command::call::Call;
 use crate::command::expiry_option::TimeUnit;
 use crate::command::hashes::{change, read, upsert};
 use crate::command::options::OptionArguments;
-use crate::command::work::WorkLimit;
+use crate::command::work_estimate::WorkLimit;
 use crate::dispatch::wrong_arity;
 use crate::error::Error;
 use crate::keyspace::database::{ChangeEffect, Effects};

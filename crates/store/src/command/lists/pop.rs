@@ -4,7 +4,7 @@ use super::parse_end;
 use crate::command::call::Call;
 use crate::command::pop_first;
 use crate::command::ranges::parse_count;
-use crate::command::work::WorkLimit;
+use crate::command::work_estimate::WorkLimit;
 use crate::dispatch::wrong_arity;
 use crate::error::{Error, WRONG_TYPE};
 use crate::keyspace::database::{ChangeEffect, Effects};

@@ -5,7 +5,7 @@ use super::write_members;
 use crate::command::call::Call;
 use crate::command::pop_first;
 use crate::command::ranges::parse_count;
-use crate::command::work::WorkLimit;
+use crate::command::work_estimate::WorkLimit;
 use crate::error::{Error, SYNTAX};
 use crate::keyspace::database::ChangeEffect;
 use crate::resp::reply::Reply;

@@ -1,7 +1,7 @@
 //! One reading of a script.
 
+use crate::escaping::Context;
 use crate::limits::SCRIPT_NESTING_MAX;
-use crate::place::Context;
 
 /// A position in a reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// A release folder of some machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ReleasePlace {
+pub(crate) enum ReleaseLocation {
     /// A folder of this machine.
     Here(PathBuf),
     /// A folder of another machine.
@@ -16,7 +16,7 @@ pub(crate) enum ReleasePlace {
 /// The scheme of an address.
 const SCHEME: &str = "ssh://";
 
-impl ReleasePlace {
+impl ReleaseLocation {
     /// Reads an operand.
     ///
     /// # Errors
@@ -120,8 +120,8 @@ mod tests {
     use super::*;
 
     fn there(text: &str) -> (String, Option<u16>, String) {
-        match ReleasePlace::parse(OsStr::new(text)) {
-            Ok(ReleasePlace::There(remote)) => (remote.destination, remote.port, remote.folder),
+        match ReleaseLocation::parse(OsStr::new(text)) {
+            Ok(ReleaseLocation::There(remote)) => (remote.destination, remote.port, remote.folder),
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -143,7 +143,10 @@ mod tests {
             assert_eq!(there(text), remote, "{text}");
         }
         for here in ["live", "/srv/ssh:/x", "./-x"] {
-            assert_eq!(ReleasePlace::parse(OsStr::new(here)), Ok(ReleasePlace::Here(here.into())));
+            assert_eq!(
+                ReleaseLocation::parse(OsStr::new(here)),
+                Ok(ReleaseLocation::Here(here.into()))
+            );
         }
     }
 
@@ -166,7 +169,7 @@ mod tests {
             "ssh://a:b@host/d",
             "scp://host/d",
         ] {
-            assert!(ReleasePlace::parse(OsStr::new(wrong)).is_err(), "{wrong}");
+            assert!(ReleaseLocation::parse(OsStr::new(wrong)).is_err(), "{wrong}");
         }
     }
 }
