@@ -31,7 +31,6 @@
 //! | `code` | [`Code`]: scripts, templates and the files they include: run and never sent |
 //! | `origins` | the encoder of a stored body: a later build may reuse it |
 //! | `outline` | [`Outline`]: the section table, of a file that is not mapped |
-//! | [`base64`] | bytes as text |
 //! | `digest` | content identity: [`Digest`] and [`ETag`] |
 //! | `damage` | the damage of a file: [`OpenError`], [`Damage`] |
 //!
@@ -83,7 +82,6 @@
 #![forbid(unsafe_code)]
 
 mod archive;
-pub mod base64;
 mod blocks;
 mod bodies;
 mod by_digest;

@@ -1,5 +1,8 @@
 //! The credentials of the authentication scheme `Basic` (RFC 7617).
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+
 /// User and password of a request. Both are UTF-8 and have no control characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BasicCredentials<'a> {
@@ -32,33 +35,8 @@ pub fn parse<'a>(value: &[u8], decoded: &'a mut Vec<u8>) -> Option<BasicCredenti
 /// 0: every text has one spelling, with padding or without.
 fn decode_base64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     out.clear();
-    let unpadded = match text {
-        [front @ .., b'=', b'='] if text.len().is_multiple_of(4) => front,
-        [front @ .., b'='] if text.len().is_multiple_of(4) => front,
-        _ => text,
-    };
-    let (mut bits, mut count) = (0_u32, 0);
-    for &byte in unpadded {
-        bits = bits << 6 | u32::from(sextet(byte)?);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    (bits == 0 && count < 6).then_some(())
-}
-
-const fn sextet(byte: u8) -> Option<u8> {
-    Some(match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    })
+    let engine = if text.ends_with(b"=") { STANDARD } else { STANDARD_NO_PAD };
+    engine.decode_vec(text, out).ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The look of output: colours where a person reads along, columns that stand in line, sizes and
 //! counts in a form people read.
 
+use anstyle::{AnsiColor, Style};
 pub(crate) use pinion_build::figures::{count, percent, size};
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -26,34 +27,31 @@ impl TerminalStyle {
 
     /// Marks the most important text.
     pub(crate) fn bold(self, text: impl Display) -> String {
-        self.paint("1", text)
+        self.paint(Style::new().bold(), text)
     }
 
     /// Marks a text that may be skipped.
     pub(crate) fn dim(self, text: impl Display) -> String {
-        self.paint("2", text)
+        self.paint(Style::new().dimmed(), text)
     }
 
     /// Marks a success.
     pub(crate) fn green(self, text: impl Display) -> String {
-        self.paint("32", text)
+        self.paint(AnsiColor::Green.on_default(), text)
     }
 
     /// Marks an error.
     pub(crate) fn red(self, text: impl Display) -> String {
-        self.paint("31", text)
+        self.paint(AnsiColor::Red.on_default(), text)
     }
 
     /// Marks a warning.
     pub(crate) fn yellow(self, text: impl Display) -> String {
-        self.paint("33", text)
+        self.paint(AnsiColor::Yellow.on_default(), text)
     }
 
-    fn paint(self, code: &str, text: impl Display) -> String {
-        match self.colours {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_string(),
-        }
+    fn paint(self, style: Style, text: impl Display) -> String {
+        if self.colours { format!("{style}{text}{style:#}") } else { text.to_string() }
     }
 }
 

@@ -6,7 +6,8 @@ use crate::listing::ListedEntry;
 use crate::settings::Cat;
 use crate::terminal::shown;
 use anyhow::anyhow;
-use pinion_archive::base64::{self, Alphabet};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use pinion_archive::layout::FILE_PREFIX;
 use pinion_archive::{Archive, Entry, Scratch};
 use pinion_http::coding::Coding;
@@ -91,38 +92,7 @@ fn document(
     value["coding"] = coding.token().into();
     match std::str::from_utf8(body) {
         Ok(text) => value["body"] = text.into(),
-        Err(_) => value["body_base64"] = padded_base64(body).into(),
+        Err(_) => value["body_base64"] = BASE64_STANDARD.encode(body).into(),
     }
     Ok(value)
-}
-
-/// Encodes bytes as base64 with padding (RFC 4648 §4).
-fn padded_base64(bytes: &[u8]) -> String {
-    let mut text: String = base64::encode(bytes, Alphabet::Standard).map(char::from).collect();
-    while !text.len().is_multiple_of(4) {
-        text.push('=');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// RFC 4648 §10.
-    #[test]
-    fn base64_comes_with_its_padding() {
-        for (bytes, text) in [
-            (&b""[..], ""),
-            (b"f", "Zg=="),
-            (b"fo", "Zm8="),
-            (b"foo", "Zm9v"),
-            (b"foob", "Zm9vYg=="),
-            (b"fooba", "Zm9vYmE="),
-            (b"foobar", "Zm9vYmFy"),
-            (b"\xff\xff\xfe", "///+"),
-        ] {
-            assert_eq!(padded_base64(bytes), text);
-        }
-    }
 }
