@@ -172,7 +172,7 @@ impl Nginx {
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|name| format!("{name}_temp_path {root}/nginx-{name};"));
         let config = format!(
-            "user root; daemon off; worker_processes 1; pid {root}/nginx.pid; error_log stderr;
+            "daemon off; master_process off; pid {root}/nginx.pid; error_log stderr;
             events {{ worker_connections 64; }}
             http {{
                 access_log off; client_max_body_size 0; {}
