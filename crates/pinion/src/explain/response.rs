@@ -104,7 +104,7 @@ impl<'s> ExplanationDraft<'s> {
         let mut challenges = self.settings.acme_webroot.clone().map(AcmeChallenges::new);
         let mut redirect = self.redirect()?;
         let mut loaded = None;
-        let server = ServerResponders {
+        let mut server = ServerResponders {
             health: self.settings.health.as_ref(),
             challenges: challenges.as_mut(),
             redirect: redirect.as_mut(),

@@ -37,7 +37,7 @@ impl ServerResponders<'_> {
     /// request is for; it is only called at a listener that redirects.
     #[inline(always)]
     pub(crate) fn responder<S>(
-        self,
+        &mut self,
         head: &RequestHead<'_>,
         select: impl FnOnce() -> Option<S>,
         has_challenge: impl FnOnce(&mut Redirect, &S) -> bool,
@@ -46,11 +46,11 @@ impl ServerResponders<'_> {
         if self.health.is_some_and(is_for) {
             return Responder::HealthCheck;
         }
-        if self.challenges.is_some_and(|challenges| challenges.find(head)) {
+        if self.challenges.as_mut().is_some_and(|challenges| challenges.find(head)) {
             return Responder::AcmeChallenge;
         }
         let site = select();
-        if let Some(redirect) = self.redirect
+        if let Some(redirect) = &mut self.redirect
             && !site.as_ref().is_some_and(|site| has_challenge(redirect, site))
         {
             return Responder::Redirect(site);

@@ -49,8 +49,7 @@ impl App for DummyApp {
                 let client = ClientIdentity { peer, is_secured };
                 let began = self.journal.begin(&client, exchange);
                 let answer = answer(&self.body);
-                exchange.prepared(&answer, None);
-                self.journal.answered(began, head, &answer, exchange);
+                self.journal.respond(&answer, None, began, head, exchange);
             }
             (Event::Head(head), Some(delay_ms)) if fits(head, exchange) => {
                 exchange.wait(Some(delay_ms));

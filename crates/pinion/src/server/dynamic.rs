@@ -99,7 +99,7 @@ impl Dynamic {
     /// # Errors
     /// The script does not start here. It has been proven, so the cause is the state of this
     /// worker, or this machine.
-    pub(crate) fn take_up(
+    pub(crate) fn load(
         &mut self,
         generation: &Arc<Generation>,
         now: Now,
@@ -110,7 +110,7 @@ impl Dynamic {
     }
 
     /// Retires the script of a generation that is no longer served.
-    pub(crate) fn put_away(&mut self, scripted: &Scripted) {
+    pub(crate) fn retire(&mut self, scripted: &Scripted) {
         if let Some(script) = &scripted.script {
             self.scripts.retire(script);
         }
@@ -223,8 +223,7 @@ impl Dynamic {
         let response = error_in_format_for(400, error_format, &archive, head, work)
             .with_built_in_page(page::untyped_query_page(error_format));
         let began = journal.begin(client, exchange).map(|began| began.of_site(generation.log()));
-        exchange.prepared(&response, None);
-        journal.answered(began, head, &response, exchange);
+        journal.respond(&response, None, began, head, exchange);
     }
 
     /// Looks up the rules for the path of a request.
@@ -342,8 +341,7 @@ impl Dynamic {
         let log = scripted.generation.log();
         let began = journal.begin(client, exchange).map(|began| began.of_site(log));
         let mut send = |answer: &Prepared<'_>| {
-            exchange.prepared(answer, None);
-            journal.answered(began, head, answer, exchange);
+            journal.respond(answer, None, began, head, exchange);
         };
         match developer {
             Some(developer) => developer.adapt(&answer, send),

@@ -11,6 +11,7 @@ use pinion_engine::address::Address;
 use pinion_engine::app::OwnAnswer;
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
+use pinion_engine::mapping::MappingId;
 use pinion_engine::stderr;
 use pinion_http::client_identity::{ClientField, ClientIdentity, ClientIdentityError};
 use pinion_http::field::KnownField;
@@ -127,6 +128,21 @@ impl Journal {
         let log = self.log.as_ref()?.server;
         let peer = client.peer.map_or(LoggedPeer::Unix, LoggedPeer::Ip);
         Some(Beginning { at: Instant::now(), queued_bytes: exchange.queued_bytes(), peer, log })
+    }
+
+    /// Sends a response and records it: the one place where both are done. `mapping` is that of the
+    /// archive in which the body is, if it is in one.
+    #[inline]
+    pub(crate) fn respond(
+        &mut self,
+        response: &Prepared<'_>,
+        mapping: Option<MappingId>,
+        began: Option<Beginning>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        exchange.prepared(response, mapping);
+        self.answered(began, head, response, exchange);
     }
 
     /// Records a response that stands in the queue.

@@ -1,6 +1,8 @@
 //! Handles requests of sites with access rules: the checks before any part of the site responds.
 
-use super::{Means, Offer, SiteGeneration, SiteRequest, SitesApp};
+use super::SitesApp;
+use super::serving::SiteGeneration;
+use super::site_requests::{SiteRequest, SiteResponders};
 use crate::server::access::gate::{AccessVerdict, GateRefusal};
 use crate::server::access::path_scope::PathReadings;
 use crate::server::access::rules::{AccessRules, RuleSet};
@@ -16,10 +18,11 @@ use pinion_http::owned_head::OwnedRequestHead;
 use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::request::{RequestHead, RequestIdentity};
 use pinion_http::target::Form;
+use pinion_lua::scripts::Offer;
 use pinion_site::{RequestBuffers, error_for, generated_fields};
 use std::sync::Arc;
 
-impl Means<'_> {
+impl SiteResponders<'_> {
     /// Responds to a request if every rule of the site that covers its path admits it.
     pub(super) fn checked_request(
         self,
@@ -84,14 +87,14 @@ impl Means<'_> {
         let id = head.request_id().map(Into::into);
         let identity = RequestIdentity { user: checked.user.clone(), id };
         request.checked = Some(checked);
-        let means = Self { work, journal, ..self };
+        let responders = Self { work, journal, ..self };
         if site.passes_heads_on() && identity != RequestIdentity::default() {
             let owned = passed_on(head, identity);
             let request = SiteRequest { sent: Some(head), ..request };
-            means.admitted_request(site, request, &owned.head(), exchange);
+            responders.admitted_request(site, request, &owned.head(), exchange);
         } else {
             let head = RequestHead { identity: Some(&identity), ..*head };
-            means.admitted_request(site, request, &head, exchange);
+            responders.admitted_request(site, request, &head, exchange);
         }
     }
 
@@ -122,8 +125,8 @@ impl Means<'_> {
         let Self { work, dynamic, gateway, access, journal, pages } = self;
         let (client, began) = (request.client, request.began);
         if let Some(mount) = site.generation.covering_mount(head, work) {
-            let means = Self { work, dynamic, gateway, access, journal, pages };
-            return means.forward(site, mount, request, head, exchange);
+            let responders = Self { work, dynamic, gateway, access, journal, pages };
+            return responders.forward(site, mount, request, head, exchange);
         }
         if let Some(scripted) = &site.scripted
             && let Offer::Handler(found) = dynamic.offer(scripted, head)
@@ -135,12 +138,11 @@ impl Means<'_> {
         if head.target.form != Form::Asterisk
             && let Some(mount) = fallback_for(&site.generation, head, exchange.now(), work, gateway)
         {
-            let means = Self { work, dynamic, gateway, access, journal, pages };
-            return means.forward(site, mount, request, head, exchange);
+            let responders = Self { work, dynamic, gateway, access, journal, pages };
+            return responders.forward(site, mount, request, head, exchange);
         }
         let answer = error_for(413, &site.generation.archive(), head, work);
-        exchange.prepared(&answer, Some(site.mapping));
-        journal.answered(began, head, &answer, exchange);
+        journal.respond(&answer, Some(site.mapping), began, head, exchange);
     }
 }
 
@@ -179,8 +181,7 @@ fn refuse(
 ) {
     let answer = error_for(refusal.status, &site.generation.archive(), head, work);
     exchange.add_fields(refusal.fields.as_bytes());
-    exchange.prepared(&answer, Some(site.mapping));
-    journal.answered(began, head, &answer, exchange);
+    journal.respond(&answer, Some(site.mapping), began, head, exchange);
 }
 
 /// Responds to a preflight request of a browser with the permissions of pages of other origins.
@@ -196,8 +197,7 @@ fn answer_preflight(
     let shared = SharedFields::h1(generated_fields(&site.generation.archive()).h1);
     exchange.add_fields(fields.as_bytes());
     let answer = Prepared { shared, ..Prepared::empty(204) };
-    exchange.prepared(&answer, None);
-    journal.answered(began, head, &answer, exchange);
+    journal.respond(&answer, None, began, head, exchange);
 }
 
 impl SitesApp {
@@ -257,7 +257,7 @@ impl SitesApp {
         });
         let request =
             SiteRequest { is_oversized, checked, ..SiteRequest::new(began, client, false) };
-        let means = Means { work, dynamic, gateway, access, journal, pages };
-        means.checked_request(site, request, &head, exchange);
+        let responders = SiteResponders { work, dynamic, gateway, access, journal, pages };
+        responders.checked_request(site, request, &head, exchange);
     }
 }

@@ -1,6 +1,7 @@
 //! Requests for files that are read as they are now ([`crate::server::live_files`]).
 
-use super::{Means, SiteGeneration, SiteRequest};
+use super::serving::SiteGeneration;
+use super::site_requests::{SiteRequest, SiteResponders};
 use crate::server::access::path_scope::PathReadings;
 use crate::server::generation::Generation;
 use crate::server::live_files::{
@@ -19,7 +20,7 @@ use pinion_site::live::{live_response, live_slash_redirect};
 use pinion_site::{Pieces, RequestBuffers, error_for, has_rule_before_files};
 use std::sync::Arc;
 
-impl Means<'_> {
+impl SiteResponders<'_> {
     /// Responds with a live file, and otherwise from the archive of the site. Rules of the site may
     /// come before its live files ([`has_rule_before_files`]).
     pub(super) fn live_request(
@@ -56,8 +57,7 @@ impl Means<'_> {
                     Ok(answer) => journal.answered(request.began, head, &answer, exchange),
                     Err(status) => {
                         let answer = error_for(status, &archive, head, work);
-                        exchange.prepared(&answer, Some(site.mapping));
-                        journal.answered(request.began, head, &answer, exchange);
+                        journal.respond(&answer, Some(site.mapping), request.began, head, exchange);
                     }
                 };
             }
@@ -68,8 +68,7 @@ impl Means<'_> {
             }
             LiveOutcome::Withheld | LiveOutcome::Nothing => error_for(404, &archive, head, work),
         };
-        exchange.prepared(&answer, Some(site.mapping));
-        journal.answered(request.began, head, &answer, exchange);
+        journal.respond(&answer, Some(site.mapping), request.began, head, exchange);
     }
 }
 

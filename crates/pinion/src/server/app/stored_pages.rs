@@ -1,7 +1,10 @@
 //! Requests for pages of the store ([`crate::server::store::StoredPages`]).
 
-use super::{Beginning, Means, SiteGeneration, SitesApp};
+use super::SitesApp;
+use super::serving::SiteGeneration;
+use super::site_requests::SiteResponders;
 use crate::server::gateway::CLIENT_LEFT;
+use crate::server::journal::Beginning;
 use crate::server::live_files::range_boundary;
 use crate::server::store::{
     FoundPage, NoPage, PageForm, StoreClients, StoreMount, StoredPage, WaitEnd, WaitingPage,
@@ -35,7 +38,7 @@ impl fmt::Display for WrongValue<'_> {
     }
 }
 
-impl Means<'_> {
+impl SiteResponders<'_> {
     /// Responds with the value of the key that a path of a mount has.
     pub(super) fn stored_page(
         mut self,
@@ -76,8 +79,7 @@ impl Means<'_> {
             Method::Other => error_for(501, &archive, head, work),
             _ => error_for(405, &archive, head, work),
         };
-        exchange.prepared(&answer, Some(site.mapping));
-        self.journal.answered(began, head, &answer, exchange);
+        self.journal.respond(&answer, Some(site.mapping), began, head, exchange);
     }
 
     /// Responds with the page that was found for the path of a request.
@@ -109,8 +111,7 @@ impl Means<'_> {
                 error_for(500, &archive, head, work)
             }
         };
-        exchange.prepared(&answer, Some(site.mapping));
-        journal.answered(began, head, &answer, exchange);
+        journal.respond(&answer, Some(site.mapping), began, head, exchange);
     }
 }
 
@@ -154,8 +155,8 @@ impl SitesApp {
             }
             _ => FoundPage::Busy { key: Vec::new() },
         };
-        let means = Means { work, dynamic, gateway, access, journal, pages };
-        means.found_page(site, found, *began, &head, exchange);
+        let responders = SiteResponders { work, dynamic, gateway, access, journal, pages };
+        responders.found_page(site, found, *began, &head, exchange);
     }
 }
 

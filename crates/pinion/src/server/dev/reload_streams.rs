@@ -211,8 +211,7 @@ fn answer_script(
         body: PreparedBody::Bytes(SCRIPT),
         ..Prepared::empty(200)
     };
-    exchange.prepared(&answer, None);
-    journal.answered(began, head, &answer, exchange);
+    journal.respond(&answer, None, began, head, exchange);
 }
 
 /// Returns the version that a query names; 0, which is before every other, for none.
