@@ -1,7 +1,8 @@
 //! Measures the language of the comments and names of the code: the amount that a newcomer has to
 //! learn.
 
-use super::project::Project;
+use super::Rule;
+use super::project::{Finding, Project};
 use super::source::positions;
 use std::collections::BTreeMap;
 
@@ -14,6 +15,12 @@ pub(super) struct Language {
     /// Names of types, each with the files that define it.
     types: BTreeMap<String, Vec<String>>,
 }
+
+pub(super) const TYPE_NAMES: Rule =
+    Rule { name: "type names", check: type_names, canary: three_types };
+
+/// The most types of the crates that may have the same name. With more, a name says too little.
+const SAME_NAME_MAX: usize = 2;
 
 /// Names that every crate may have.
 const COMMON: [&str; 3] = ["Error", "State", "Kind"];
@@ -69,6 +76,25 @@ impl Language {
         }
         lines
     }
+}
+
+/// Finds the names that too many types have.
+fn type_names(project: &Project) -> Vec<Finding> {
+    let types = Language::of(project).types;
+    let is_common = |name: &String| COMMON.contains(&&name[..]);
+    let repeated =
+        types.iter().filter(|(name, files)| files.len() > SAME_NAME_MAX && !is_common(name));
+    let finding = |(name, files): (&String, &Vec<String>)| {
+        let reason = format!("{} types are named `{name}`, at most {SAME_NAME_MAX}", files.len());
+        files.last().map(|path| Finding::at(path, 0, reason))
+    };
+    repeated.filter_map(finding).collect()
+}
+
+fn three_types() -> Project {
+    let path = |crate_name: &str| format!("crates/{crate_name}/src/a.rs");
+    let paths = ["http", "site", "lua"].map(path);
+    Project::of(&paths.each_ref().map(|path| (&path[..], "struct Place;\n")))
 }
 
 #[cfg(test)]

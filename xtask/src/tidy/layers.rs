@@ -1,5 +1,5 @@
 //! The layers of the engine: its protocols use their link and the buffers, and no code of higher
-//! layers; only the service delivers the events of a connection to the application; the time comes
+//! layers; only the driver delivers the events of a connection to the application; the time comes
 //! from the backend.
 
 use super::Rule;
@@ -16,10 +16,10 @@ const PROTOCOLS: [&str; 6] = [
     "crates/engine/src/multiplexed",
 ];
 
-/// The module that calls the application with the events of a connection.
-const SERVICE: [&str; 1] = ["crates/engine/src/service"];
+/// The one module that calls the application about a connection.
+const DRIVER: [&str; 1] = ["crates/engine/src/driver"];
 
-/// The methods for these events.
+/// The methods of the application that it calls.
 const EVENTS: [&str; 9] = [
     "answered",
     "closed",
@@ -38,11 +38,11 @@ const CLOCKS: [&str; 3] =
     ["crates/engine/src/backend", "crates/engine/src/server", "crates/engine/src/tls/tickets"];
 
 /// Types of the layers above: the table of connections, the worker, the application.
-const HIGHER: [&str; 5] = ["Core", "Conns", "Conn", "Worker", "App"];
+const HIGHER: [&str; 5] = ["WorkerCore", "Conns", "Conn", "Worker", "App"];
 
 pub(super) const LAYERS: Rule = Rule { name: "layers", check: layers, canary: protocol_with_core };
-pub(super) const SERVICES: Rule =
-    Rule { name: "events", check: events_outside_of_the_service, canary: core_with_an_event };
+pub(super) const EVENT_CALLS: Rule =
+    Rule { name: "events", check: events_outside_of_the_driver, canary: core_with_an_event };
 pub(super) const CLOCK: Rule =
     Rule { name: "clock", check: other_clocks, canary: quic_with_a_clock };
 
@@ -78,13 +78,13 @@ fn layers(project: &Project) -> Vec<Finding> {
     findings
 }
 
-fn events_outside_of_the_service(project: &Project) -> Vec<Finding> {
+fn events_outside_of_the_driver(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (file, source) in engine(project, &SERVICE) {
+    for (file, source) in engine(project, &DRIVER) {
         for event in EVENTS {
             let calls = source.words(event).filter(|at| source.code[..*at].ends_with("app."));
             findings.extend(calls.filter(|at| !source.is_test(*at)).map(|at| {
-                let what = format!("the service tells the application, with `app.{event}`");
+                let what = format!("only the driver calls `app.{event}`");
                 Finding::new(file, source.line(at), what)
             }));
         }
@@ -109,8 +109,8 @@ fn other_clocks(project: &Project) -> Vec<Finding> {
 
 fn core_with_an_event() -> Project {
     let file = "//! State.\n\nfn closed(app: &mut impl App) {\n    app.sent();\n}\n";
-    let map = "//! The engine.\n\nmod core;\n";
-    Project::of(&[("crates/engine/src/core.rs", file), ("crates/engine/src/lib.rs", map)])
+    let map = "//! The engine.\n\nmod worker_core;\n";
+    Project::of(&[("crates/engine/src/worker_core.rs", file), ("crates/engine/src/lib.rs", map)])
 }
 
 fn quic_with_a_clock() -> Project {
@@ -121,7 +121,7 @@ fn quic_with_a_clock() -> Project {
 }
 
 fn protocol_with_core() -> Project {
-    let file = "//! A protocol.\n\nuse crate::core::Core;\n";
+    let file = "//! A protocol.\n\nuse crate::worker_core::WorkerCore;\n";
     let map = "//! The engine.\n\nmod http1;\n";
     Project::of(&[("crates/engine/src/http1.rs", file), ("crates/engine/src/lib.rs", map)])
 }

@@ -22,6 +22,7 @@
 //! | `paths` | paths in documents |
 //! | `decisions` | the index of the decisions |
 
+mod crates;
 mod cycles;
 mod decisions;
 mod language;
@@ -33,7 +34,6 @@ mod notes;
 mod paths;
 mod phrases;
 mod project;
-mod rooms;
 mod safety;
 mod simulation;
 mod size;
@@ -53,11 +53,12 @@ struct Rule {
 }
 
 const RULES: &[Rule] = &[
-    rooms::IMPORTS,
-    rooms::SYSTEMS,
-    rooms::MAPS,
+    crates::IMPORTS,
+    crates::SYSTEMS,
+    crates::MAPS,
+    crates::MODULES,
     layers::LAYERS,
-    layers::SERVICES,
+    layers::EVENT_CALLS,
     layers::CLOCK,
     cycles::CYCLES,
     safety::HOMES,
@@ -68,9 +69,11 @@ const RULES: &[Rule] = &[
     size::FUNCTIONS,
     notes::LEFTOVERS,
     notes::LIMITS,
+    notes::OPENINGS,
     notes::EXCUSES,
     modules::ORPHANS,
     names::VAGUE,
+    language::TYPE_NAMES,
     links::LINKS,
     paths::NAMED_PATHS,
     paths::OUTSIDE_DOCUMENTS,

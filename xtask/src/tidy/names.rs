@@ -6,8 +6,28 @@ use super::project::{Finding, Project};
 pub(super) const VAGUE: Rule = Rule { name: "vague names", check: vague, canary: vague_file };
 
 /// Names that fit any contents and therefore describe none.
-const VAGUE_NAMES: &[&str] =
-    &["common", "helper", "helpers", "misc", "shared_utils", "util", "utils"];
+const VAGUE_NAMES: &[&str] = &[
+    "common",
+    "core",
+    "helper",
+    "helpers",
+    "item",
+    "items",
+    "manager",
+    "many",
+    "misc",
+    "place",
+    "places",
+    "service",
+    "services",
+    "shared_utils",
+    "stuff",
+    "thing",
+    "things",
+    "util",
+    "utils",
+    "work",
+];
 
 fn vague(project: &Project) -> Vec<Finding> {
     let is_vague = |part: &str| VAGUE_NAMES.contains(&part.strip_suffix(".rs").unwrap_or(part));

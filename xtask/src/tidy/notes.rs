@@ -6,6 +6,8 @@ use super::source::{Source, positions};
 
 pub(super) const LEFTOVERS: Rule = Rule { name: "leftovers", check: leftovers, canary: leftover };
 pub(super) const LIMITS: Rule = Rule { name: "limits", check: limits, canary: bare_limit };
+pub(super) const OPENINGS: Rule =
+    Rule { name: "comment openings", check: openings, canary: riddle };
 pub(super) const EXCUSES: Rule = Rule { name: "excuses", check: excuses, canary: bare_excuse };
 
 /// Such notes belong into an issue before the change is merged.
@@ -53,6 +55,31 @@ fn limits(project: &Project) -> Vec<Finding> {
     findings
 }
 
+/// The openings of doc comments that cannot be read alone.
+const OPENINGS_AVOIDED: [&str; 3] = ["…", "...", "See the module"];
+
+/// A doc comment can be read alone, in the documentation of another module.
+fn openings(project: &Project) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in project.rust() {
+        let mut is_inside = false;
+        for (index, line) in source.comments.lines().enumerate() {
+            let line = line.trim_start();
+            let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            let opening = text.filter(|_| !is_inside).map(str::trim_start);
+            let avoided = opening.and_then(|opening| {
+                OPENINGS_AVOIDED.into_iter().find(|avoided| opening.starts_with(avoided))
+            });
+            if let Some(avoided) = avoided {
+                let reason = format!("a doc comment that begins with `{avoided}`: say all of it");
+                findings.push(Finding::new(file, index + 1, reason));
+            }
+            is_inside = text.is_some();
+        }
+    }
+    findings
+}
+
 /// Checks that a disabled lint has a reason: `reason = "…"`, or a comment next to or above it.
 fn excuses(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -94,6 +121,10 @@ fn bare_limit() -> Project {
     Project::of(&[("crates/http/src/limits.rs", "pub const FIELDS_MAX: usize = 100;\n")])
 }
 
+fn riddle() -> Project {
+    Project::of(&[("crates/http/src/date.rs", "/// … and its length.\nfn f() {}\n")])
+}
+
 fn bare_excuse() -> Project {
     Project::of(&[("crates/http/src/date.rs", "#[allow(dead_code)]\nfn f() {}\n")])
 }
@@ -121,6 +152,14 @@ mod tests {
         assert!(limits(&Project::of(&[("crates/http/src/limits.rs", text)])).is_empty());
         let test = "const CONNECTIONS: usize = 400;\n";
         assert!(limits(&Project::of(&[("tests/tests/black_box/limits.rs", test)])).is_empty());
+    }
+
+    #[test]
+    fn only_the_opening_of_a_doc_comment_counts() {
+        let count = |text| openings(&Project::of(&[("a.rs", text)])).len();
+        assert_eq!(count("/// See the module.\nfn f() {}\n/// ... more\nfn g() {}\n"), 2);
+        assert_eq!(count("/// Sends the head,\n/// … and the rest.\nfn f() {}\n"), 0);
+        assert_eq!(count("// … as above\nlet text = \"/// …\";\n"), 0);
     }
 
     #[test]

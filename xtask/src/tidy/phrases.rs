@@ -1,5 +1,5 @@
-//! Rule: documents and messages are written in plain English. These phrases have made them hard to
-//! read.
+//! Documents, messages and comments are written in plain English: these phrases have made them hard
+//! to read.
 
 use super::Rule;
 use super::project::{File, Finding, PACKAGING, Project};
@@ -30,12 +30,14 @@ const AVOIDED: &[(&str, &str)] = &[
     ("work beside", "background work, in parallel with"),
 ];
 
-/// Checks documents and pages, the files of packages, and the strings of the crates, which are
-/// messages. A phrase may continue in the next line.
+/// Looks at documents and pages, at the files of packages, at the strings of the crates, which are
+/// messages, and at all comments of Rust. A phrase may go on in the next line.
 fn phrases(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in &project.files {
-        let Some(prose) = prose(file) else { continue };
+    for (file, prose) in project.files.iter().flat_map(|file| {
+        let comments = file.rust.as_ref().map(|source| without_marks(&source.comments));
+        prose(file).into_iter().chain(comments).map(move |prose| (file, prose))
+    }) {
         let Folded { text, lines } = Folded::of(&prose);
         for (phrase, instead) in AVOIDED {
             let found = positions(&text, phrase).map(|at| {
@@ -61,6 +63,17 @@ fn prose(file: &File) -> Option<String> {
         _ => file.path.starts_with(PACKAGING),
     };
     (is_read && !file.path.starts_with("bench/")).then(|| file.text.clone())
+}
+
+/// Blanks the slashes at the front of comments, so that a phrase is found across their lines.
+fn without_marks(comments: &str) -> String {
+    let line = |line: &str| {
+        let text = line.trim_start();
+        let marks = text.len() - text.trim_start_matches(['/', '!']).len();
+        let front = line.len() - text.len();
+        [&line[..front], &" ".repeat(marks), &text[marks..]].concat()
+    };
+    comments.split_inclusive('\n').map(line).collect()
 }
 
 /// Blanks the lines of Lua that are comments.
@@ -114,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_and_messages_count_and_comments_do_not() {
+    fn documents_messages_and_comments_of_rust_count() {
         let count = |path, text| phrases(&Project::of(&[(path, text)])).len();
         assert_eq!(count("README.md", "The server takes up\nit by itself.\n"), 2);
         assert_eq!(count("README.md", "Nobodys\n"), 0);
@@ -123,9 +136,9 @@ mod tests {
         assert_eq!(count("crates/lua/src/work.lua", "error('nobody')\n  -- nobody\n"), 1);
         assert_eq!(count("examples/guestbook/main.lua", "error('nobody')\n"), 0);
         assert_eq!(count("bench/runs/a.md", "nobody\n"), 0);
-        let source = "// nobody\nfn f() { say(\"nobody\"); }\n";
-        assert_eq!(count("crates/http/src/date.rs", source), 1);
-        assert_eq!(count("crates/http/tests/date.rs", source), 0);
+        let source = "/// The work\n/// beside it.\nfn f() { say(\"nobody\"); }\n";
+        assert_eq!(count("crates/http/src/date.rs", source), 2);
+        assert_eq!(count("crates/http/tests/date.rs", source), 1);
         let test = "#[cfg(test)]\nmod tests {\n    fn f() { say(\"nobody\"); }\n}\n";
         assert_eq!(count("crates/http/src/date.rs", test), 0);
     }

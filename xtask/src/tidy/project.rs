@@ -27,8 +27,8 @@ pub(crate) struct File {
 
 /// A package of the workspace, or a separate one in the tree.
 pub(crate) struct Package {
-    /// The name of the crate in the tree: `http` for `pinion-http`.
-    pub(crate) room: String,
+    /// The name without the prefix of the project: `http` for `pinion-http`.
+    pub(crate) name: String,
     /// The crates that this one imports, of any kind (normal, build, dev).
     pub(crate) imports: Vec<String>,
     /// The first file of each library, binary, test, bench and example.
@@ -81,9 +81,9 @@ impl Project {
         }
     }
 
-    pub(crate) fn with_package(mut self, room: &str, imports: &[&str], roots: &[&str]) -> Self {
+    pub(crate) fn with_package(mut self, name: &str, imports: &[&str], roots: &[&str]) -> Self {
         let own = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        let package = Package { room: room.to_owned(), imports: own(imports), roots: own(roots) };
+        let package = Package { name: name.to_owned(), imports: own(imports), roots: own(roots) };
         self.packages.push(package);
         self
     }
@@ -164,16 +164,16 @@ fn package_of(root: &Path, package: &Value) -> Package {
         Ok(inside) => inside.to_string_lossy().into_owned(),
         Err(_) => path,
     };
-    let name = room(&text(&package["name"]));
+    let name = short_name(&text(&package["name"]));
     Package {
         imports: list(&package["dependencies"])
             .iter()
             .filter(|dependency| local(dependency))
-            .map(|dependency| room(&text(&dependency["name"])))
+            .map(|dependency| short_name(&text(&dependency["name"])))
             // A crate whose tests need a feature of it names itself.
             .filter(|import| *import != name)
             .collect(),
-        room: name,
+        name,
         roots: list(&package["targets"])
             .iter()
             .map(|target| relative(text(&target["src_path"])))
@@ -181,6 +181,6 @@ fn package_of(root: &Path, package: &Value) -> Package {
     }
 }
 
-fn room(package: &str) -> String {
+fn short_name(package: &str) -> String {
     package.strip_prefix("pinion-").unwrap_or(package).to_owned()
 }

@@ -3,6 +3,7 @@
 
 use super::Rule;
 use super::project::{Finding, Project};
+use super::source::positions;
 
 /// The file with the table of crates, which defines the layers.
 const TABLE: &str = "docs/ARCHITECTURE.md";
@@ -12,11 +13,13 @@ const BACKENDS: &str = "crates/engine/src/backend";
 
 pub(super) const IMPORTS: Rule = Rule { name: "imports", check: imports, canary: unlisted_import };
 pub(super) const SYSTEMS: Rule = Rule { name: "systems", check: systems, canary: system_outside };
+pub(super) const MODULES: Rule =
+    Rule { name: "module maps", check: modules, canary: unnamed_module };
 pub(super) const MAPS: Rule = Rule { name: "maps", check: maps, canary: logic_in_a_map };
 
 /// One row of the table.
-struct Room<'a> {
-    floor: Option<u32>,
+struct CrateRow<'a> {
+    layer: Option<u32>,
     name: &'a str,
     may_import: Vec<&'a str>,
     line: usize,
@@ -27,52 +30,52 @@ fn imports(project: &Project) -> Vec<Finding> {
     let Some(table) = project.file(TABLE) else {
         let needed = !project.packages.is_empty();
         return needed
-            .then(|| Finding::at(TABLE, 0, "the table of rooms is missing"))
+            .then(|| Finding::at(TABLE, 0, "the table of crates is missing"))
             .into_iter()
             .collect();
     };
-    let rooms = rooms(&table.text);
-    let find = |name: &str| rooms.iter().find(|room| room.name == name);
+    let rows = rows(&table.text);
+    let find = |name: &str| rows.iter().find(|row| row.name == name);
     let mut findings = Vec::new();
     for package in &project.packages {
-        let Some(room) = find(&package.room) else {
-            let what = format!("`{}` is a package but not in the table of rooms", package.room);
-            findings.push(Finding::new(table, 0, what));
+        let Some(row) = find(&package.name) else {
+            let reason = format!("`{}` is a package but not in the table of crates", package.name);
+            findings.push(Finding::new(table, 0, reason));
             continue;
         };
         for import in &package.imports {
-            let listed = room.may_import.iter().any(|name| *name == import || *name == "all");
+            let listed = row.may_import.iter().any(|name| *name == import || *name == "all");
             if !listed {
-                let what =
-                    format!("`{}` imports `{import}`, which its row does not list", room.name);
-                findings.push(Finding::new(table, room.line, what));
+                let reason =
+                    format!("`{}` imports `{import}`, which its row does not list", row.name);
+                findings.push(Finding::new(table, row.line, reason));
             }
         }
     }
-    for room in &rooms {
-        for import in room.may_import.iter().filter_map(|name| find(name)) {
-            let down = room.floor.is_none() || import.floor < room.floor;
+    for row in &rows {
+        for import in row.may_import.iter().filter_map(|name| find(name)) {
+            let down = row.layer.is_none() || import.layer < row.layer;
             if !down {
-                let what =
-                    format!("`{}` may not import `{}`: not below it", room.name, import.name);
-                findings.push(Finding::new(table, room.line, what));
+                let reason =
+                    format!("`{}` may not import `{}`: not below it", row.name, import.name);
+                findings.push(Finding::new(table, row.line, reason));
             }
         }
-        if !project.packages.iter().any(|package| package.room == room.name) {
-            let what = format!("`{}` has a row but is no package", room.name);
-            findings.push(Finding::new(table, room.line, what));
+        if !project.packages.iter().any(|package| package.name == row.name) {
+            let reason = format!("`{}` has a row but is no package", row.name);
+            findings.push(Finding::new(table, row.line, reason));
         }
     }
     findings
 }
 
 /// Returns the rows of the table whose head is `Layer | Crate | … | May import`.
-fn rooms(text: &str) -> Vec<Room<'_>> {
-    let mut rooms = Vec::new();
+fn rows(text: &str) -> Vec<CrateRow<'_>> {
+    let mut rows = Vec::new();
     let mut inside = false;
     for (index, line) in text.lines().enumerate() {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [floor, name, .., imports] = cells.as_slice() else {
+        let [layer, name, .., imports] = cells.as_slice() else {
             inside = false;
             continue;
         };
@@ -82,15 +85,15 @@ fn rooms(text: &str) -> Vec<Room<'_>> {
         if *name == "Crate" && *imports == "May import" {
             inside = true;
         } else if inside {
-            rooms.push(Room {
-                floor: floor.parse().ok(),
+            rows.push(CrateRow {
+                layer: layer.parse().ok(),
                 name: name.trim_matches('`'),
                 may_import: imports.split(',').map(|name| name.trim().trim_matches('`')).collect(),
                 line: index + 1,
             });
         }
     }
-    rooms
+    rows
 }
 
 fn systems(project: &Project) -> Vec<Finding> {
@@ -110,19 +113,46 @@ fn maps(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in project.rust().filter(|(file, _)| is_map(&file.path)) {
         findings.extend(source.functions().iter().map(|function| {
-            let what =
-                format!("`{}`: a room's lib.rs is its map and holds no logic", function.name);
-            Finding::new(file, function.first_line, what)
+            let reason =
+                format!("`{}`: the lib.rs of a crate is its map and holds no logic", function.name);
+            Finding::new(file, function.first_line, reason)
         }));
         if !source.comments.trim_start().starts_with("//!") {
-            findings.push(Finding::new(file, 1, "the map does not say what the room is for"));
+            findings.push(Finding::new(file, 1, "the map does not say the purpose of the crate"));
         }
     }
     findings
 }
 
+/// The map of a crate names each of its modules, so that a reader finds it.
+fn modules(project: &Project) -> Vec<Finding> {
+    let is_map = |path: &str| path.starts_with("crates/") && path.ends_with("/src/lib.rs");
+    let mut findings = Vec::new();
+    for (file, source) in project.rust().filter(|(file, _)| is_map(&file.path)) {
+        let declared = source.words("mod").filter(|at| !source.is_test(*at)).filter_map(|at| {
+            let rest = source.code[at + "mod".len()..].trim_start();
+            let name = &rest[..rest.find(';')?];
+            name.chars().all(|c| c.is_alphanumeric() || c == '_').then_some((at, name))
+        });
+        for (at, name) in declared.filter(|(_, name)| *name != "tests") {
+            if positions(&source.comments, name).next().is_none() {
+                let reason = format!("the map of the crate does not name the module `{name}`");
+                findings.push(Finding::new(file, source.line(at), reason));
+            }
+        }
+    }
+    findings
+}
+
+fn unnamed_module() -> Project {
+    Project::of(&[
+        ("crates/http/src/lib.rs", "//! Words.\n#![forbid(unsafe_code)]\nmod date;\n"),
+        ("crates/http/src/date.rs", ""),
+    ])
+}
+
 fn unlisted_import() -> Project {
-    let table = "| Floor | Crate | Holds | May import |\n|---|---|---|---|\n\
+    let table = "| Layer | Crate | Holds | May import |\n|---|---|---|---|\n\
                  | 1 | `http` | words | – |\n| 2 | `archive` | files | – |\n";
     Project::of(&[(TABLE, table)]).with_package("http", &[], &[]).with_package(
         "archive",
@@ -136,7 +166,7 @@ fn system_outside() -> Project {
 }
 
 fn logic_in_a_map() -> Project {
-    let map = "//! The room.\n#![forbid(unsafe_code)]\nfn clever() {}\n";
+    let map = "//! The crate.\n#![forbid(unsafe_code)]\nfn clever() {}\n";
     Project::of(&[("crates/http/src/lib.rs", map)])
 }
 
@@ -149,7 +179,7 @@ mod tests {
     }
 
     fn table(rows: &str) -> String {
-        format!("# Rooms\n\n| Floor | Crate | Holds | May import |\n|---|---|---|---|\n{rows}\n")
+        format!("# Crates\n\n| Layer | Crate | Holds | May import |\n|---|---|---|---|\n{rows}\n")
     }
 
     #[test]
@@ -176,7 +206,7 @@ mod tests {
             said(&project),
             [
                 format!("{path}:6: `http` imports `site`, which its row does not list"),
-                format!("{path}: `new` is a package but not in the table of rooms"),
+                format!("{path}: `new` is a package but not in the table of crates"),
                 format!("{path}:5: `site` may not import `http`: not below it"),
                 format!("{path}:7: `gone` has a row but is no package"),
             ]
