@@ -17,9 +17,8 @@
 //! | `copied_value` | values that are copied out of their VM |
 //! | `persisted_values` | values that outlive their VM |
 //! | `message` | messages between workers |
-//! | `request`, `form` | a request as a script sees it |
-//! | `content`, `upload` | its content as it comes, and files of forms |
-//! | `pieces`, `body_memory` | the content that is in memory, and the worker's quota for it |
+//! | `request` | a request as a script sees it |
+//! | `body` | the content of requests: as it arrives, its forms, and the worker's quota for it |
 //! | [`fetch`] | requests of scripts to other servers |
 //! | [`programs`] | programs that scripts run: those of a site, and the runner of a worker |
 //! | [`store_access`] | the store of the server, for its scripts |
@@ -44,26 +43,24 @@
 //! | `machine_code` | the behaviour where LuaJIT may not run the code that it has compiled |
 //! | [`limits`] | every limit with its reason |
 //!
-//! `prelude.lua`, `answers.lua`, `content.lua`, `work.lua`, `files.lua`, `fetch.lua`, `store.lua`
-//! and `session.lua` hold the part of the runtime that is written in Lua: all functions that can
-//! wait. `pages/pages.lua` holds the functions that pages may call.
+//! `prelude.lua`, `answers.lua`, `request_content.lua`, `work.lua`, `files.lua`, `fetch.lua`,
+//! `store.lua` and `session.lua` hold the part of the runtime that is written in Lua: all functions
+//! that can wait. `pages/pages.lua` holds the functions that pages may call.
 #![deny(unsafe_code)]
 
 // Brings LuaJIT, whose functions mlua calls.
 #[cfg(feature = "luajit")]
 use pinion_luajit as _;
 
-mod body_memory;
+mod body;
 mod bounded_output;
 pub mod budget;
 mod clock;
-mod content;
 mod cookie;
 mod copied_value;
 mod counters;
 pub mod fetch;
 pub mod footprint;
-mod form;
 pub mod library;
 pub mod limits;
 mod lua_job;
@@ -73,7 +70,6 @@ mod missing_hints;
 mod pages;
 pub mod pattern;
 mod persisted_values;
-mod pieces;
 pub mod problem;
 pub mod program;
 pub mod programs;
@@ -96,5 +92,4 @@ pub mod store_access;
 mod task;
 mod task_owned;
 mod unconfined;
-mod upload;
 mod vm;

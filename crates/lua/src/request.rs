@@ -11,7 +11,7 @@ use pinion_http::version::Version;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use crate::form;
+use crate::body::urlencoded;
 use crate::router::{Match, Router};
 
 /// The head of a request, its client, and its route. The value is reused between requests, so that
@@ -119,7 +119,7 @@ impl HandledRequest {
             b"target" => part(&self.target),
             b"query" => {
                 let query = self.query.as_ref().map(|query| self.part(query));
-                form::table(lua, query.unwrap_or_default()).map(Value::Table)
+                urlencoded::table(lua, query.unwrap_or_default()).map(Value::Table)
             }
             b"query_string" => self.query.as_ref().map_or(Ok(Value::Nil), part),
             b"host" => match &self.authority {

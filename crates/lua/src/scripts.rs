@@ -10,8 +10,8 @@ mod files;
 mod holdings;
 mod messages;
 mod processes;
+mod request_content;
 mod requests;
-mod room;
 mod standalone;
 mod store_jobs;
 mod unsent;
@@ -38,7 +38,7 @@ use pinion_jobs::upload_quota::UploadQuota;
 use pinion_programs::program_run::RunId;
 use pinion_programs::spawner_access::SpawnerAccess;
 
-use crate::body_memory::Stock;
+use crate::body::body_memory::BodyMemory;
 use crate::budget::{Budget, Guard};
 use crate::fetch::WorkerClient;
 use crate::library::passwords::PasswordLimits;
@@ -154,7 +154,7 @@ pub struct Scripts {
     /// The program that runs in this worker without requests.
     alone: Option<StandaloneProgram>,
     /// The worker's quota for content of requests in memory.
-    stock: Rc<Stock>,
+    body_memory: Rc<BodyMemory>,
     /// No upload is cancelled for want of room before this time, in monotonic milliseconds.
     upload_relief_after_ms: u64,
     /// The requests that wait for something.
@@ -290,7 +290,7 @@ impl Scripts {
             budget: None,
             background: Background::default(),
             alone: None,
-            stock: Rc::new(Stock::new(shared.memory.content_bytes, &shared.uploads)),
+            body_memory: Rc::new(BodyMemory::new(shared.memory.content_bytes, &shared.uploads)),
             upload_relief_after_ms: 0,
             waiting: HashMap::new(),
             path: Vec::new(),

@@ -3,7 +3,7 @@
 
 mod left;
 
-use crate::content::ReceivedContent;
+use crate::body::received_content::ReceivedContent;
 use crate::limits::{BACKGROUND_DIVISOR, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX};
 use crate::lua_job::LuaJobResult;
 use crate::message::Letter;

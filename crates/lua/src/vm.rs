@@ -1,6 +1,5 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
 
-mod content;
 mod fault;
 mod fetching;
 mod files;
@@ -11,6 +10,7 @@ mod over_limit;
 mod pace;
 mod pieces;
 mod processes;
+mod request_content;
 mod route_limits;
 mod sessions;
 mod standalone;

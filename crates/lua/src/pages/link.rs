@@ -3,8 +3,8 @@
 //! The sealed text is a query, as forms write it. It is bound to the path, so parameters of one
 //! page are valid for no other page.
 
+use crate::body::urlencoded;
 use crate::bounded_output::{Grown, check, percent};
-use crate::form;
 use crate::library::crypto::seal::{open, open_siv, seal, seal_siv};
 use crate::library::crypto::{expand, named};
 use crate::library::limits::KEY_MIN_BYTES;
@@ -140,7 +140,7 @@ pub(super) fn open_query(
     query.raw_set(list_of(NAME.as_bytes())?, Value::Nil)?;
     let (Value::String(sent), Some(key)) = (sent, key) else { return Ok(query) };
     let Some(text) = key.opened(&sent.as_bytes(), &path.as_bytes()) else { return Ok(query) };
-    let opened = form::table(lua, &text)?;
+    let opened = urlencoded::table(lua, &text)?;
     for pair in opened.pairs::<LuaString, Value>() {
         let (name, value) = pair?;
         let list = list_of(&name.as_bytes())?;

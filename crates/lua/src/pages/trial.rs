@@ -1,7 +1,7 @@
 //! A site whose pages are requested without a server, for tests.
 
+use crate::body::received_content::ReceivedContent;
 use crate::budget::{Budget, Guard};
-use crate::content::ReceivedContent;
 use crate::program::SiteProgram;
 use crate::request;
 use crate::router::FoundRoute;

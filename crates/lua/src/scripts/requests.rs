@@ -13,10 +13,10 @@ use pinion_http::request::RequestHead;
 
 use super::background::Resumed;
 use super::processes::is_left_with_programs;
-use super::room::is_body_too_large;
+use super::request_content::is_body_too_large;
 use super::{Outlet, RequestOutcome, ScriptFailure, Scripts, SiteScript, fields, tell};
-use crate::body_memory::Stock;
-use crate::content::{self, LimitSetter};
+use crate::body::body_memory::BodyMemory;
+use crate::body::received_content::{self, LimitSetter};
 use crate::limits::FAILING_CPU_MAX_MS;
 use crate::request;
 use crate::router::Match;
@@ -222,7 +222,7 @@ impl Scripts {
                     return self.send_file(vm, id, coroutine, outlet);
                 }
                 CoroutineStep::Waits(operation) => {
-                    match begin(vm, id, &operation, outlet, (&mut self.lines, &self.stock)) {
+                    match begin(vm, id, &operation, outlet, (&mut self.lines, &self.body_memory)) {
                         Some(Waits::Content) if is_body_too_large(vm, id) => {
                             let fault = vm.body_too_large(id, Some(&coroutine));
                             return self.fail(vm, id, &fault, outlet);
@@ -272,7 +272,7 @@ impl Scripts {
             task.waits = Waits::No;
             task.is_failing = true;
             let earlier = task.failure.take();
-            let refused = content::refused(task, fault);
+            let refused = received_content::refused(task, fault);
             (task.request.shown(), task.has_begun, earlier, task.sent_bytes, refused)
         };
         let (status, text) = match fault {
@@ -390,7 +390,7 @@ fn begin(
     id: TaskId,
     operation: &WaitOperation,
     outlet: &mut Outlet<'_, '_>,
-    (lines, stock): (&mut Vec<u8>, &Rc<Stock>),
+    (lines, body_memory): (&mut Vec<u8>, &Rc<BodyMemory>),
 ) -> Option<Waits> {
     let mut tasks = vm.tasks();
     let task = tasks.get(id)?;
@@ -405,7 +405,7 @@ fn begin(
         WaitOperation::Wake => (!std::mem::take(&mut task.is_woken)).then_some(Waits::Wake),
         // The caller passes it on, because it knows the threads.
         WaitOperation::Job | WaitOperation::File => Some(Waits::Job),
-        WaitOperation::Content => content::begin(task, outlet.exchange, stock),
+        WaitOperation::Content => received_content::begin(task, outlet.exchange, body_memory),
         WaitOperation::Write(text) | WaitOperation::Flush(text) => {
             let text = text.as_bytes();
             if !task.has_begun {

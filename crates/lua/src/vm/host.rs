@@ -21,6 +21,7 @@ use super::waiting::{EndingReason, Subscriptions};
 use super::work::{self, PendingWork};
 use super::{CoroutineStep, RouteLimits, Unsent, WaitOperation, WrittenPieces};
 use super::{fetching, files, jobs, origin, processes, route_limits, sessions, store, waiting};
+use crate::body::urlencoded;
 use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
@@ -29,7 +30,7 @@ use crate::sandbox;
 use crate::source_names::Sources;
 use crate::task::{TaskId, Tasks};
 use crate::task_owned::TaskOwned;
-use crate::{cookie, form, library};
+use crate::{cookie, library};
 
 /// The state that the functions of a VM and its owner share.
 pub(crate) struct Host {
@@ -248,7 +249,7 @@ pub(super) fn install(
     table.raw_set("libraries", libraries(lua, host)?)?;
     table.raw_set("alone", alone)?;
     requests(lua, host, &table)?;
-    super::content::install(lua, host, &table)?;
+    super::request_content::install(lua, host, &table)?;
     answers(lua, host, &table)?;
     registering(lua, host, &table)?;
     origin::install(lua, host, &table)?;
@@ -346,7 +347,7 @@ fn requests(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         })
     };
     table.raw_set("request_field", lua.create_function(field)?)?;
-    let parse = |lua: &Lua, text: LuaString| form::table(lua, &text.as_bytes());
+    let parse = |lua: &Lua, text: LuaString| urlencoded::table(lua, &text.as_bytes());
     table.raw_set("parse_form", lua.create_function(parse)?)
 }
 

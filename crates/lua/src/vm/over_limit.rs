@@ -2,7 +2,7 @@
 //! raises it if there is one, and other remedies.
 
 use super::Vm;
-use crate::content::{BodyLimit, LimitSetter};
+use crate::body::received_content::{BodyLimit, LimitSetter};
 use crate::limits::{
     BACKGROUND_CPU_MAX_MS, BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, ROOM_WAIT_MAX_MS,
     ROOM_WAIT_ONCE_MS, START_CPU_MAX_MS,

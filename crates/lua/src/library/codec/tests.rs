@@ -269,7 +269,7 @@ proptest! {
         let lua = vm();
         let query = lua.create_string(&text).expect("room");
         let read: Table = function(&lua, "parse_query").call(query).expect("read");
-        let form = crate::form::table(&lua, text.as_bytes()).expect("read");
+        let form = crate::body::urlencoded::table(&lua, text.as_bytes()).expect("read");
         for pair in read.pairs::<String, String>() {
             let (name, value) = pair.expect("text");
             let name = name.as_str();

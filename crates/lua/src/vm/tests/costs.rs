@@ -323,8 +323,8 @@ impl Body {
 /// Where methods are written, and what their objects are called there.
 const METHODS: [(&str, &str, &str); 9] = [
     (include_str!("../../prelude.lua"), "request_methods", "req"),
-    (include_str!("../../content.lua"), "methods", "req"),
-    (include_str!("../../content.lua"), "file_methods", "file"),
+    (include_str!("../../request_content.lua"), "methods", "req"),
+    (include_str!("../../request_content.lua"), "file_methods", "file"),
     (include_str!("../../waiting.lua"), "subscription_methods", "subscription"),
     (include_str!("../../answers.lua"), "response_methods", "res"),
     (include_str!("../../files.lua"), "methods", "res"),

@@ -8,8 +8,8 @@ use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
 use super::{Outlet, RequestOutcome, Scripts, tell};
-use crate::body_memory::Relief;
-use crate::content;
+use crate::body::body_memory::BodyMemoryRelief;
+use crate::body::received_content;
 use crate::limits::UPLOAD_RELIEF_PAUSE_MS;
 use crate::task::TaskId;
 use crate::vm::{ScriptFault, Vm};
@@ -57,17 +57,17 @@ impl Scripts {
     ) -> bool {
         let now_ms = exchange.now().monotonic_ms;
         let held_bytes = vm.tasks().get(id).map_or(0, |task| {
-            content::came(task, event, now_ms);
+            received_content::came(task, event, now_ms);
             task.content.held_bytes()
         });
-        if let Some(relief) = self.stock.relief(held_bytes) {
+        if let Some(relief) = self.body_memory.relief(held_bytes) {
             self.relieve(relief, now_ms);
         }
-        if self.stock.uploads().is_short() && now_ms >= self.upload_relief_after_ms {
+        if self.body_memory.uploads().is_short() && now_ms >= self.upload_relief_after_ms {
             self.upload_relief_after_ms = now_ms + UPLOAD_RELIEF_PAUSE_MS;
             self.give_up_stalled_uploads(now_ms);
         }
-        vm.tasks().get(id).is_some_and(|task| content::goes_on(task, exchange))
+        vm.tasks().get(id).is_some_and(|task| received_content::goes_on(task, exchange))
     }
 
     /// Cancels the uploads of clients that have stalled, so that uploads which make progress find
@@ -93,7 +93,7 @@ impl Scripts {
     /// slow, the largest before the others, then of the newest. Their handlers get an error like
     /// any other.
     #[cold]
-    fn relieve(&mut self, relief: Relief, now_ms: u64) {
+    fn relieve(&mut self, relief: BodyMemoryRelief, now_ms: u64) {
         let mut holders = Vec::new();
         for (address, (vm, id)) in &self.waiting {
             let mut tasks = vm.tasks();
@@ -108,7 +108,7 @@ impl Scripts {
         }
         holders.sort_by_key(|(rank, ..)| *rank);
         for (_, address, vm, id) in holders {
-            if self.stock.bytes() <= relief.left_bytes {
+            if self.body_memory.bytes() <= relief.left_bytes {
                 break;
             }
             if let Some(task) = vm.tasks().get(id) {

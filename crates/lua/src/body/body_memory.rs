@@ -12,7 +12,7 @@ use crate::limits::{CONTENT_PIECE_MAX_BYTES, CONTENT_RESERVE_DIVISOR, CONTENT_TR
 
 /// The memory that the requests of one worker keep together.
 #[derive(Debug)]
-pub(crate) struct Stock {
+pub(crate) struct BodyMemory {
     max_bytes: usize,
     bytes: Cell<usize>,
     /// The peak since memory was returned to the system.
@@ -23,22 +23,22 @@ pub(crate) struct Stock {
 
 /// The memory that one request keeps. It is counted until this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Share {
-    stock: Option<Rc<Stock>>,
+pub(crate) struct BodyMemoryShare {
+    memory: Option<Rc<BodyMemory>>,
     bytes: usize,
 }
 
 /// The request to free memory: which requests are affected, and how much may be left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Relief {
+pub(crate) struct BodyMemoryRelief {
     /// The requests that keep at least so much.
     pub(crate) least_bytes: usize,
     /// The memory that all of them together may keep afterwards.
     pub(crate) left_bytes: usize,
 }
 
-impl Stock {
-    /// Creates an empty stock of at most so many bytes, with the quota of uploads.
+impl BodyMemory {
+    /// Creates the quota, of at most so many bytes, with the quota of uploads in files.
     pub(crate) fn new(max_bytes: usize, uploads: &Arc<UploadQuota>) -> Self {
         let (bytes, peak_bytes) = Default::default();
         Self { max_bytes, bytes, peak_bytes, uploads: Arc::clone(uploads) }
@@ -54,11 +54,11 @@ impl Stock {
         self.bytes.get()
     }
 
-    /// Returns the request to free memory if a request that keeps so much exceeds the stock. The
+    /// Returns the request to free memory if a request that keeps so much exceeds the quota. The
     /// reserve is for requests that keep little, so that they are answered while others fill all
     /// the rest. More is freed than is missing, so that the search for it is rare and not for each
     /// piece.
-    pub(crate) fn relief(&self, share_bytes: usize) -> Option<Relief> {
+    pub(crate) fn relief(&self, share_bytes: usize) -> Option<BodyMemoryRelief> {
         let reserve_bytes = self.max_bytes / CONTENT_RESERVE_DIVISOR;
         let for_large = self.max_bytes - reserve_bytes;
         let (least_bytes, most_bytes) = match share_bytes > CONTENT_PIECE_MAX_BYTES {
@@ -66,7 +66,7 @@ impl Stock {
             false => (1, self.max_bytes),
         };
         let left_bytes = most_bytes - reserve_bytes / 4;
-        (self.bytes() > most_bytes).then_some(Relief { least_bytes, left_bytes })
+        (self.bytes() > most_bytes).then_some(BodyMemoryRelief { least_bytes, left_bytes })
     }
 
     fn change(&self, from_bytes: usize, to_bytes: usize) {
@@ -81,20 +81,20 @@ impl Stock {
     }
 }
 
-impl Share {
-    /// Makes it a part of this stock.
-    pub(crate) fn belong_to(&mut self, stock: &Rc<Stock>) {
-        if self.stock.is_none() {
-            self.stock = Some(Rc::clone(stock));
+impl BodyMemoryShare {
+    /// Counts the share in this quota, unless another one counts it already.
+    pub(crate) fn belong_to(&mut self, memory: &Rc<BodyMemory>) {
+        if self.memory.is_none() {
+            self.memory = Some(Rc::clone(memory));
         }
     }
 
     /// Sets how much is kept now.
     pub(crate) fn set(&mut self, bytes: usize) {
-        if let Some(stock) = &self.stock
+        if let Some(memory) = &self.memory
             && bytes != self.bytes
         {
-            stock.change(self.bytes, bytes);
+            memory.change(self.bytes, bytes);
             self.bytes = bytes;
         }
     }
@@ -106,11 +106,11 @@ impl Share {
 
     /// Returns the most that all requests of the worker may keep, in bytes.
     pub(crate) fn max_bytes(&self) -> usize {
-        self.stock.as_ref().map_or(0, |stock| stock.max_bytes)
+        self.memory.as_ref().map_or(0, |memory| memory.max_bytes)
     }
 }
 
-impl Drop for Share {
+impl Drop for BodyMemoryShare {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -122,50 +122,50 @@ mod tests {
 
     const MAX_BYTES: usize = 1 << 20;
 
-    fn stock() -> Rc<Stock> {
-        Rc::new(Stock::new(MAX_BYTES, &Arc::default()))
+    fn memory() -> Rc<BodyMemory> {
+        Rc::new(BodyMemory::new(MAX_BYTES, &Arc::default()))
     }
 
-    fn share(stock: &Rc<Stock>, bytes: usize) -> Share {
-        let mut share = Share::default();
-        share.belong_to(stock);
+    fn share(memory: &Rc<BodyMemory>, bytes: usize) -> BodyMemoryShare {
+        let mut share = BodyMemoryShare::default();
+        share.belong_to(memory);
         share.set(bytes);
         share
     }
 
     #[test]
     fn what_is_kept_is_counted_until_it_goes() {
-        let stock = stock();
-        let mut one = share(&stock, 10);
-        let two = share(&stock, 5);
-        assert_eq!((stock.bytes(), one.bytes()), (15, 10));
+        let memory = memory();
+        let mut one = share(&memory, 10);
+        let two = share(&memory, 5);
+        assert_eq!((memory.bytes(), one.bytes()), (15, 10));
         one.set(3);
-        assert_eq!(stock.bytes(), 8);
+        assert_eq!(memory.bytes(), 8);
         drop(two);
-        one.belong_to(&self::stock());
-        assert_eq!(stock.bytes(), 3, "a share stays with its stock");
+        one.belong_to(&self::memory());
+        assert_eq!(memory.bytes(), 3, "a share stays with its memory");
         drop(one);
-        assert_eq!(stock.bytes(), 0);
-        let mut none = Share::default();
+        assert_eq!(memory.bytes(), 0);
+        let mut none = BodyMemoryShare::default();
         none.set(7);
-        assert_eq!(none.bytes(), 0, "of no stock yet");
+        assert_eq!(none.bytes(), 0, "of no memory yet");
     }
 
     #[test]
     fn those_that_keep_little_have_a_reserve() {
-        let stock = stock();
+        let memory = memory();
         let large = CONTENT_PIECE_MAX_BYTES + 1;
         let for_large = MAX_BYTES - MAX_BYTES / CONTENT_RESERVE_DIVISOR;
-        let mut rest = share(&stock, for_large);
-        assert_eq!(stock.relief(large), None);
+        let mut rest = share(&memory, for_large);
+        assert_eq!(memory.relief(large), None);
         rest.set(for_large + 1);
-        let relief = stock.relief(large).expect("too much");
+        let relief = memory.relief(large).expect("too much");
         assert_eq!(relief.least_bytes, large);
         assert!(relief.left_bytes < for_large);
-        assert_eq!(stock.relief(large - 1), None);
+        assert_eq!(memory.relief(large - 1), None);
         rest.set(MAX_BYTES);
-        assert_eq!(stock.relief(large - 1), None);
+        assert_eq!(memory.relief(large - 1), None);
         rest.set(MAX_BYTES + 1);
-        assert_eq!(stock.relief(large - 1).expect("too much").least_bytes, 1);
+        assert_eq!(memory.relief(large - 1).expect("too much").least_bytes, 1);
     }
 }

@@ -5,19 +5,20 @@ use std::rc::Rc;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 
 use super::host::{Host, OVER};
-use crate::content::{LimitSetter, ReceivedContent, Taken};
-use crate::form;
+use crate::body::multipart_form::{FormValue, MultipartForm};
+use crate::body::received_content::{LimitSetter, ReceivedContent, Taken};
+use crate::body::urlencoded;
 use crate::limits::CONTENT_PIECE_MAX_BYTES;
 use crate::task::TaskId;
-use crate::upload::{self, Upload};
 
 /// The result of a read: the data, whether to wait for it, and why it is not available.
 type Answer<T> = (Option<T>, bool, Option<String>);
 
-/// Adds the functions to the table that `content.lua` receives, and its own functions as `content`.
+/// Adds the functions to the table that `request_content.lua` receives, and its own functions as
+/// `content`.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("PIECE_BYTES", CONTENT_PIECE_MAX_BYTES)?;
-    let chunk = lua.load(include_str!("../content.lua")).set_name("=pinion");
+    let chunk = lua.load(include_str!("../request_content.lua")).set_name("=pinion");
     table.raw_set("content", chunk.into_function()?)?;
     content(lua, host, table)?;
     files(lua, host, table)
@@ -107,17 +108,17 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
 }
 
 /// Returns the fields of a form; `file` makes the values that are files.
-fn to_table(lua: &Lua, id: TaskId, upload: &Upload, file: &Function) -> Result<Table> {
+fn to_table(lua: &Lua, id: TaskId, upload: &MultipartForm, file: &Function) -> Result<Table> {
     let table = lua.create_table()?;
     for (number, entry) in upload.entries().iter().enumerate() {
         let value = match &entry.value {
-            upload::Value::Text(text) => Value::String(lua.create_string(text)?),
-            upload::Value::File(stored) => {
+            FormValue::Text(text) => Value::String(lua.create_string(text)?),
+            FormValue::File(stored) => {
                 let kind = stored.kind.as_ref().map(|kind| lua.create_string(kind)).transpose()?;
                 file.call((id, number, &*stored.name, stored.bytes as f64, kind))?
             }
         };
-        form::insert(lua, &table, &entry.name, value)?;
+        urlencoded::insert(lua, &table, &entry.name, value)?;
     }
     Ok(table)
 }

@@ -10,7 +10,7 @@ const LEAST_BYTES: usize = 512;
 
 /// A list of pieces of bytes. No piece is empty.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces {
+pub(crate) struct ByteQueue {
     pieces: VecDeque<Vec<u8>>,
     /// The bytes of the first piece that were taken.
     taken: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Pieces {
     room: usize,
 }
 
-impl Pieces {
+impl ByteQueue {
     /// Returns how many bytes there are.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
@@ -92,7 +92,7 @@ mod tests {
     fn what_was_added_is_taken_in_order_and_its_memory_goes() {
         let all: Vec<u8> = (0..1_000_000_u32).map(|number| (number / 7) as u8).collect();
         for added in [1, 100, 70_000, 1_000_000] {
-            let mut pieces = Pieces::default();
+            let mut pieces = ByteQueue::default();
             for some in all[..(9 * added).min(1_000_000)].chunks(added) {
                 pieces.add(some);
             }

@@ -6,14 +6,14 @@ use pinion_jobs::upload_name;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_jobs::upload_spool::{StoreError, UploadSpool};
 
-use crate::content::ContentRefusal;
+use super::received_content::ContentRefusal;
 use crate::limits::{FORM_FIELDS_MAX_BYTES, FORM_FILES_MAX};
 use std::io;
 use std::sync::Arc;
 
 /// A form, as far as it has arrived. Its files are dropped with it.
 #[derive(Debug)]
-pub(crate) struct Upload {
+pub(crate) struct MultipartForm {
     reader: FormReader,
     form: UploadedForm,
     is_complete: bool,
@@ -36,11 +36,11 @@ struct UploadedForm {
 #[derive(Debug)]
 pub(crate) struct FormEntry {
     pub(crate) name: Vec<u8>,
-    pub(crate) value: Value,
+    pub(crate) value: FormValue,
 }
 
 #[derive(Debug)]
-pub(crate) enum Value {
+pub(crate) enum FormValue {
     Text(Vec<u8>),
     File(StoredFile),
 }
@@ -57,7 +57,7 @@ pub(crate) struct StoredFile {
     pub(crate) bytes: u64,
 }
 
-impl Upload {
+impl MultipartForm {
     pub(crate) fn new(reader: FormReader) -> Self {
         Self { reader, form: UploadedForm::default(), is_complete: false }
     }
@@ -106,8 +106,8 @@ impl Upload {
     /// Returns a file by the number of its entry.
     pub(crate) fn file(&self, number: usize) -> Option<&StoredFile> {
         match &self.form.entries.get(number)?.value {
-            Value::File(file) => Some(file),
-            Value::Text(_) => None,
+            FormValue::File(file) => Some(file),
+            FormValue::Text(_) => None,
         }
     }
 
@@ -121,8 +121,10 @@ impl Upload {
 impl FormEntry {
     fn held_bytes(&self) -> usize {
         let value_bytes = match &self.value {
-            Value::Text(text) => text.capacity(),
-            Value::File(file) => file.name.capacity() + file.kind.as_ref().map_or(0, Vec::capacity),
+            FormValue::Text(text) => text.capacity(),
+            FormValue::File(file) => {
+                file.name.capacity() + file.kind.as_ref().map_or(0, Vec::capacity)
+            }
         };
         self.name.capacity() + value_bytes
     }
@@ -150,7 +152,7 @@ impl UploadedForm {
         let kind_bytes = content_type.as_ref().map_or(0, Vec::len);
         self.charge(name.len() + file_name.as_ref().map_or(0, Vec::len) + kind_bytes)?;
         let value = match file_name {
-            None => Value::Text(Vec::new()),
+            None => FormValue::Text(Vec::new()),
             Some(sent) => {
                 self.is_file_there = !sent.is_empty();
                 self.files += 1;
@@ -161,7 +163,7 @@ impl UploadedForm {
                 }
                 let name = upload_name::safe(&sent);
                 let at = self.spool.bytes();
-                Value::File(StoredFile { name, kind: content_type, at, bytes: 0 })
+                FormValue::File(StoredFile { name, kind: content_type, at, bytes: 0 })
             }
         };
         self.entries.push(FormEntry { name, value });
@@ -169,13 +171,14 @@ impl UploadedForm {
     }
 
     fn data(&mut self, bytes: &[u8]) -> Result<(), ContentRefusal> {
-        let is_text = matches!(self.entries.last(), Some(FormEntry { value: Value::Text(_), .. }));
+        let is_text =
+            matches!(self.entries.last(), Some(FormEntry { value: FormValue::Text(_), .. }));
         if is_text {
             self.charge(bytes.len())?;
         }
         match self.entries.last_mut().map(|entry| &mut entry.value) {
-            Some(Value::Text(text)) => text.extend_from_slice(bytes),
-            Some(Value::File(file)) => {
+            Some(FormValue::Text(text)) => text.extend_from_slice(bytes),
+            Some(FormValue::File(file)) => {
                 self.is_file_there = true;
                 file.bytes += bytes.len() as u64;
                 self.spool.append(bytes).map_err(not_stored)?;
@@ -187,7 +190,8 @@ impl UploadedForm {
 
     /// Browsers send a file without a name and without content when the user has chosen none.
     fn end(&mut self) {
-        let is_file = matches!(self.entries.last(), Some(FormEntry { value: Value::File(_), .. }));
+        let is_file =
+            matches!(self.entries.last(), Some(FormEntry { value: FormValue::File(_), .. }));
         if is_file && !self.is_file_there {
             self.entries.pop();
         }
@@ -224,8 +228,8 @@ fn not_stored(error: StoreError) -> ContentRefusal {
 mod tests {
     use super::*;
 
-    fn upload(form: &[u8]) -> Result<Upload, ContentRefusal> {
-        let mut upload = Upload::new(FormReader::new(b"b"));
+    fn upload(form: &[u8]) -> Result<MultipartForm, ContentRefusal> {
+        let mut upload = MultipartForm::new(FormReader::new(b"b"));
         for piece in form.chunks(1000) {
             upload.push(piece)?;
         }
@@ -254,7 +258,7 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(number, entry)| match (&entry.value, upload.file(number)) {
-                (Value::Text(text), None) => ("", text.clone()),
+                (FormValue::Text(text), None) => ("", text.clone()),
                 (_, Some(file)) => {
                     (&*file.name, upload.read(file, 0, u64::MAX).expect("its content"))
                 }

@@ -4,14 +4,14 @@
 use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
-use crate::body_memory::{Share, Stock};
+use super::body_memory::{BodyMemory, BodyMemoryShare};
+use super::byte_queue::ByteQueue;
+use super::multipart_form::MultipartForm;
 use crate::limits::{
     BODY_MAX_BYTES, CONTENT_EXCESS_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_SLOW_BYTES_PER_MS,
     CONTENT_STALL_MS, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS, UPLOAD_MAX_BYTES,
 };
-use crate::pieces::Pieces;
 use crate::task::{Task, Waits};
-use crate::upload::Upload;
 use crate::vm::ScriptFault;
 use pinion_http::multipart::{self, FormReader};
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use std::rc::Rc;
 #[derive(Debug, Default)]
 pub(crate) struct ReceivedContent {
     /// Bytes that have arrived and were not read.
-    kept: Pieces,
+    kept: ByteQueue,
     /// Bytes that were requested of the engine and have not arrived.
     wanted: u64,
     /// Whether the engine was asked for content.
@@ -33,7 +33,7 @@ pub(crate) struct ReceivedContent {
     is_over_limit: bool,
     demand: Demand,
     /// The form that the content is.
-    upload: Option<Box<Upload>>,
+    upload: Option<Box<MultipartForm>>,
     refusal: Option<ContentRefusal>,
     /// The bytes that have arrived in all, and the time of the first, in monotonic milliseconds.
     received: u64,
@@ -44,7 +44,7 @@ pub(crate) struct ReceivedContent {
     waited_ms: u64,
     /// Its share in the content that the worker keeps. The field comes last, so that it is dropped
     /// after the content.
-    share: Share,
+    share: BodyMemoryShare,
 }
 
 /// The most bytes that a request body may have.
@@ -132,7 +132,7 @@ impl ReceivedContent {
     /// Creates content that has arrived in full.
     #[cfg(test)]
     pub(crate) fn of(bytes: &[u8]) -> Self {
-        let mut kept = Pieces::default();
+        let mut kept = ByteQueue::default();
         kept.add(bytes);
         Self { kept, is_over: true, ..Self::default() }
     }
@@ -211,7 +211,7 @@ impl ReceivedContent {
     }
 
     /// Returns all content as a form, if its type is a form with parts.
-    pub(crate) fn form(&mut self, content_type: Option<&[u8]>) -> Taken<Option<&Upload>> {
+    pub(crate) fn form(&mut self, content_type: Option<&[u8]>) -> Taken<Option<&MultipartForm>> {
         if self.upload.is_none() && self.refusal.is_none() {
             let boundary = match content_type.and_then(multipart::boundary) {
                 None => return Taken::Is(None),
@@ -223,7 +223,7 @@ impl ReceivedContent {
             };
             match boundary {
                 Ok(boundary) => {
-                    self.upload = Some(Box::new(Upload::new(FormReader::new(&boundary))));
+                    self.upload = Some(Box::new(MultipartForm::new(FormReader::new(&boundary))));
                 }
                 Err(fault) => self.refusal = Some(fault.into()),
             }
@@ -243,7 +243,7 @@ impl ReceivedContent {
     }
 
     /// Returns the form of the content.
-    pub(crate) fn upload(&self) -> Option<&Upload> {
+    pub(crate) fn upload(&self) -> Option<&MultipartForm> {
         self.upload.as_deref()
     }
 
@@ -292,7 +292,7 @@ impl ReceivedContent {
         self.received += bytes.len() as u64;
         if self.received > self.limit().bytes {
             self.is_over_limit = true;
-            (self.kept, self.upload) = (Pieces::default(), None);
+            (self.kept, self.upload) = (ByteQueue::default(), None);
             return self.count();
         }
         if self.refusal.is_some() {
@@ -308,7 +308,7 @@ impl ReceivedContent {
         }
         if (self.kept.bytes() + bytes.len()) as u64 > CONTENT_TEXT_MAX_BYTES {
             self.refusal = Some(ContentRefusal { status: 413, why: too_long_for_a_string() });
-            self.kept = Pieces::default();
+            self.kept = ByteQueue::default();
             return self.count();
         }
         self.kept.add(bytes);
@@ -356,7 +356,7 @@ impl ReceivedContent {
     /// Drops the content that is kept, so that there is room for others.
     pub(crate) fn give_up(&mut self) {
         self.refusal = Some(ContentRefusal { status: 503, why: no_room(self.share.max_bytes()) });
-        (self.kept, self.upload) = (Pieces::default(), None);
+        (self.kept, self.upload) = (ByteQueue::default(), None);
         self.count();
     }
 
@@ -374,19 +374,19 @@ impl ReceivedContent {
 }
 
 /// Begins a wait for content; returns none when the content is there. The kept content counts in
-/// the stock of the worker.
+/// the quota of the worker.
 pub(crate) fn begin(
     task: &mut Task,
     exchange: &mut Exchange<'_>,
-    stock: &Rc<Stock>,
+    memory: &Rc<BodyMemory>,
 ) -> Option<Waits> {
     let content = &mut task.content;
     if content.is_ready() {
         return None;
     }
-    content.share.belong_to(stock);
+    content.share.belong_to(memory);
     if let Some(upload) = &mut content.upload {
-        upload.belong_to(stock.uploads());
+        upload.belong_to(memory.uploads());
     }
     let now_ms = exchange.now().monotonic_ms;
     if !content.has_begun {
