@@ -16,7 +16,7 @@
 //! | `counters` | counters of a site, which all its workers share and which outlive a reload |
 //! | `copied_value` | values that are copied out of their VM |
 //! | `persisted_values` | values that outlive their VM |
-//! | `message` | messages between workers |
+//! | `channel_message` | messages between workers |
 //! | `request` | a request as a script sees it |
 //! | `body` | the content of requests: as it arrives, its forms, and the worker's quota for it |
 //! | [`fetch`] | requests of scripts to other servers |
@@ -31,7 +31,7 @@
 //! | [`sandbox`] | a VM with the libraries that a script may have |
 //! | `unconfined` | a VM with everything, where the operator trusts the script |
 //! | [`budget`] | how a script that has used up its CPU is stopped |
-//! | `stack` | how deep functions of C and of a script may call each other |
+//! | `call_depth` | how deep functions of C and of a script may call each other |
 //! | [`router`] | which handler a path gets |
 //! | [`routes`] | routes of a program that handles no requests, and where handlers are written |
 //! | [`script_memory`] | the memory of all scripts, on a machine with much memory or little |
@@ -43,9 +43,10 @@
 //! | `machine_code` | the behaviour where LuaJIT may not run the code that it has compiled |
 //! | [`limits`] | every limit with its reason |
 //!
-//! `prelude.lua`, `answers.lua`, `request_content.lua`, `work.lua`, `files.lua`, `fetch.lua`,
-//! `store.lua` and `session.lua` hold the part of the runtime that is written in Lua: all functions
-//! that can wait. `pages/pages.lua` holds the functions that pages may call.
+//! `prelude.lua`, `responses.lua`, `request_content.lua`, `background_work.lua`,
+//! `subscriptions.lua`, `files.lua`, `fetch.lua`, `process.lua`, `store.lua` and `session.lua` hold
+//! the part of the runtime that is written in Lua: all functions that can wait. `pages/pages.lua`
+//! holds the functions that pages may call.
 #![deny(unsafe_code)]
 
 // Brings LuaJIT, whose functions mlua calls.
@@ -55,17 +56,17 @@ use pinion_luajit as _;
 mod body;
 mod bounded_output;
 pub mod budget;
+mod call_depth;
+mod channel_message;
 mod clock;
 mod cookie;
 mod copied_value;
-mod counters;
 pub mod fetch;
 pub mod footprint;
 pub mod library;
 pub mod limits;
 mod lua_job;
 mod machine_code;
-mod message;
 mod missing_hints;
 mod pages;
 pub mod pattern;
@@ -86,8 +87,8 @@ pub mod scripts;
 pub mod secrets;
 mod sent_file;
 pub mod site;
+mod site_counters;
 pub mod source_names;
-mod stack;
 pub mod store_access;
 mod task;
 mod task_owned;

@@ -103,7 +103,7 @@ pub(crate) fn advice(line: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::pages::trial::{TrialSite, program};
+    use crate::pages::test_site::{TestSite, program};
 
     #[test]
     fn what_is_elsewhere_is_told_what_to_use_here() {
@@ -117,7 +117,7 @@ mod tests {
             ("package.path = ''", "no `package` in the sandbox"),
         ] {
             let main = format!("\n{code}");
-            let Err(problem) = TrialSite::of(&program(&[("/main.lua", &main)]).expect("compiled"))
+            let Err(problem) = TestSite::of(&program(&[("/main.lua", &main)]).expect("compiled"))
             else {
                 panic!("{code}: it started");
             };
@@ -125,11 +125,11 @@ mod tests {
             assert!(problem.contains(words) && problem.contains("--lua-unsafe"), "{problem}");
         }
         let own = [("/main.lua", "local names = nil; names.x = 1")];
-        let Err(problem) = TrialSite::of(&program(&own).expect("compiled")) else {
+        let Err(problem) = TestSite::of(&program(&own).expect("compiled")) else {
             panic!("started")
         };
         assert!(!problem.contains("sandbox"), "{problem}");
-        let mut site = TrialSite::new(&[("/a.dyn.html", "<?lu io.write('x') ?>")]);
+        let mut site = TestSite::new(&[("/a.dyn.html", "<?lu io.write('x') ?>")]);
         assert!(site.report("/a").lines().next().expect("a line").contains("no `io` in the"));
     }
 
@@ -149,7 +149,7 @@ mod tests {
             ("next()", "a middleware gets the one to call as its third parameter"),
         ] {
             let main = format!("pinion.get('/', function(req, res)\n{code} end)");
-            let report = TrialSite::new(&[("/main.lua", &main)]).report("/");
+            let report = TestSite::new(&[("/main.lua", &main)]).report("/");
             let first = report.lines().next().expect("a line");
             assert!(first.starts_with("/main.lua:2: ") && first.contains(words), "{report}");
         }

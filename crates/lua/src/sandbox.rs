@@ -192,7 +192,7 @@ fn lend(lua: &Lua, globals: &Table) -> Result<()> {
 /// Fails when memory runs out.
 pub(crate) fn bound(lua: &Lua) -> Result<()> {
     let is_over = lua.create_function(|_, ()| Ok(budget::is_over()))?;
-    let is_deep = lua.create_function(|_, ()| Ok(crate::stack::is_deep()))?;
+    let is_deep = lua.create_function(|_, ()| Ok(crate::call_depth::is_deep()))?;
     let chunk = lua.load(include_str!("depth.lua")).set_name("=pinion");
     let thrown: Function =
         chunk.call((is_over, is_deep, cfg!(feature = "luajit"), SOURCE_MAX_BYTES))?;

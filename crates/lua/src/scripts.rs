@@ -2,19 +2,19 @@
 //! returns actions on the exchange.
 
 mod background;
-mod ending;
 mod fetches;
-mod fields;
-mod files;
+mod field_lines;
+mod finish_response;
 #[cfg(feature = "sim")]
-mod holdings;
-mod messages;
+mod object_counts;
 mod processes;
 mod request_content;
 mod requests;
+mod sent_files;
+mod shutdown;
 mod standalone;
 mod store_jobs;
-mod unsent;
+mod worker_messages;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -56,7 +56,7 @@ use crate::task::TaskId;
 use crate::vm::{CoroutineStep, Handler, PieceList, ScriptFault, Vm, harmless};
 use background::Background;
 #[cfg(feature = "sim")]
-pub use holdings::Holdings;
+pub use object_counts::ObjectCounts;
 use standalone::StandaloneProgram;
 
 /// The state that the scripts of all workers share.

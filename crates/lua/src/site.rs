@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::copied_value::Plain;
-use crate::counters::Counters;
 use crate::fetch::FetchSettings;
 use crate::persisted_values::KeptValues;
 use crate::programs::Programs;
 use crate::script_memory::ScriptMemory;
 use crate::secrets::Secrets;
+use crate::site_counters::SiteCounters;
 use crate::store_access::ScriptStoreChoice;
 
 /// A site, independent of its current script. Each call of [`Default`] makes another site, and
@@ -23,7 +23,7 @@ pub struct ScriptSite {
     /// The secret of the site, random bytes, made when they are first requested.
     secret: Arc<OnceLock<[u8; SECRET_BYTES]>>,
     /// The counters of its scripts, in all workers.
-    counters: Arc<Counters>,
+    counters: Arc<SiteCounters>,
     number: SiteNumber,
     /// The servers that its scripts may send requests to.
     fetch_settings: FetchSettings,
@@ -133,7 +133,7 @@ impl ScriptSite {
     }
 
     /// Returns the counters of its scripts, in all workers.
-    pub(crate) fn counters(&self) -> &Counters {
+    pub(crate) fn counters(&self) -> &SiteCounters {
         &self.counters
     }
 }

@@ -1,12 +1,12 @@
 //! The tasks of a worker: requests that are being answered, and work beside them. Each has a number
 //! that is never used again.
 
-mod left;
+mod task_budget;
 
 use crate::body::received_content::ReceivedContent;
+use crate::channel_message::ChannelMessage;
 use crate::limits::{BACKGROUND_DIVISOR, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX};
 use crate::lua_job::LuaJobResult;
-use crate::message::Letter;
 use crate::request::HandledRequest;
 use crate::script_quotas::Allowance;
 use crate::script_response::ScriptResponse;
@@ -20,7 +20,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-pub(crate) use left::Left;
+pub(crate) use task_budget::TaskBudget;
 
 /// The number of a task, as scripts hold it: a whole number that a double holds exactly. The number
 /// of a task that has ended never belongs to a living one.
@@ -77,7 +77,7 @@ pub(crate) struct Task {
     /// The result of the job that it has waited for.
     pub(crate) result: Option<LuaJobResult>,
     /// The message that it begins with.
-    pub(crate) letter: Option<Arc<Letter>>,
+    pub(crate) message: Option<Arc<ChannelMessage>>,
     pub(crate) request: HandledRequest,
     pub(crate) answer: ScriptResponse,
     /// Whether its coroutine is parked: see [`Tasks::park`].
@@ -87,7 +87,7 @@ pub(crate) struct Task {
     pub(crate) content: ReceivedContent,
     /// The file that is the content of its response.
     pub(crate) sending: Option<Sending>,
-    pub(crate) left: Left,
+    pub(crate) left: TaskBudget,
     /// Whether the head of the response has been sent.
     pub(crate) has_begun: bool,
     /// Whether its content may be compressed, and the coding that the client prefers.
@@ -356,10 +356,10 @@ impl Tasks {
         task.is_live = true;
         task.answer.clear();
         task.waits = Waits::No;
-        task.left = Left::of(&self.allowance);
+        task.left = TaskBudget::of(&self.allowance);
         (task.address, task.account) = (None, None);
         task.begin_time(0, 0);
-        (task.is_woken, task.result, task.letter) = (false, None, None);
+        (task.is_woken, task.result, task.message) = (false, None, None);
         task.is_input_over = false;
         task.spawns_left = None;
         (task.is_compressed, task.coding) = (true, None);
@@ -398,7 +398,7 @@ impl Tasks {
         let id = self.begin()?;
         self.background += 1;
         let account = self.get(by).map(|by| by.account);
-        let left = Left::background(&self.allowance);
+        let left = TaskBudget::background(&self.allowance);
         let task = self.get(id)?;
         (task.left, task.is_background, task.spawns_left) = (left, true, spawns_left);
         if bond == Bond::Child {
@@ -497,7 +497,7 @@ impl Tasks {
             task.tenant += 1;
             (task.content, task.sending) = (ReceivedContent::default(), None);
             (task.job_guard, task.result) = (None, None);
-            (task.letter, task.origin, task.spawns_left) = (None, None, None);
+            (task.message, task.origin, task.spawns_left) = (None, None, None);
             (task.failure, task.awaited) = (None, None);
             ending.append(&mut task.children);
             next = next.or_else(|| ending.pop());

@@ -1,26 +1,26 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
 
-mod fault;
-mod fetching;
+mod background_work;
+mod blocking_jobs;
+mod fetches;
 mod files;
+mod function_origin;
+mod garbage_collection;
 mod host;
-mod jobs;
-mod origin;
-mod over_limit;
-mod pace;
-mod pieces;
+mod limit_messages;
 mod processes;
 mod request_content;
 mod route_limits;
+mod script_fault;
 mod sessions;
 mod standalone;
 mod store;
 mod store_reads;
 mod store_values;
-mod text;
-mod thrown;
-mod waiting;
-mod work;
+mod subscriptions;
+mod thrown_tables;
+mod written_pieces;
+mod written_text;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -33,6 +33,7 @@ use pinion_engine::clock::Now;
 use pinion_jobs::byte_quota::ByteQuota;
 
 use crate::budget::{self, Budget};
+use crate::call_depth;
 use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX};
 use crate::pages;
 use crate::pattern::limits::DEFAULT_STEPS;
@@ -45,20 +46,21 @@ use crate::sandbox;
 use crate::script_quotas::Allowance;
 use crate::site::{ScriptSite, WorkerSite};
 use crate::source_names::Sources;
-use crate::stack;
-use crate::task::{Left, NOBODY, TaskId, Tasks};
+use crate::task::{NOBODY, TaskBudget, TaskId, Tasks};
 use crate::unconfined;
-pub(crate) use fault::ScriptFault;
-use fault::{OURS, TRACE, place};
+use function_origin::FaultOrigins;
+pub(crate) use function_origin::{FunctionOrigin, HandlerId};
+use garbage_collection::CollectorPace;
 pub(crate) use host::{Handler, Host, harmless, relaxed};
-use origin::FaultOrigins;
-pub(crate) use origin::{Begun, FunctionOrigin};
-pub(crate) use over_limit::{Wait, background_time, background_wall_ms, replaced, time};
-use pace::Pace;
-pub(crate) use pieces::{PieceList, WrittenPieces, in_memory};
+pub(crate) use limit_messages::{
+    TimeLimitKind, background_time, background_wall_ms, replaced, time,
+};
 use route_limits::RouteLimits;
-pub(crate) use text::Text;
-pub(crate) use waiting::EndingReason;
+pub(crate) use script_fault::ScriptFault;
+use script_fault::{OURS, TRACE, place};
+pub(crate) use subscriptions::EndingReason;
+pub(crate) use written_pieces::{PieceList, WrittenPieces, in_memory};
+pub(crate) use written_text::WrittenText;
 
 /// A VM with a script, the routes it has registered, and its coroutines.
 pub(crate) struct Vm {
@@ -78,7 +80,7 @@ pub(crate) struct Vm {
     /// The files and lines of the site, for the texts of errors.
     sources: Arc<Sources>,
     allowance: Allowance,
-    pace: Pace,
+    pace: CollectorPace,
 }
 
 /// The first byte of compiled Lua, of any version.
@@ -97,7 +99,7 @@ pub(crate) enum CoroutineStep {
 /// The output of a handler that has not been sent.
 pub(crate) enum Unsent {
     /// One string.
-    Text(Text),
+    Text(WrittenText),
     /// Many pieces.
     Pieces(WrittenPieces),
 }
@@ -117,9 +119,9 @@ pub(crate) enum WaitOperation {
     /// The file that the handler has opened as the content of its response.
     File,
     /// The text has been queued and the output queue has room.
-    Write(Text),
+    Write(WrittenText),
     /// The text has been queued and sent.
-    Flush(Text),
+    Flush(WrittenText),
 }
 
 impl WaitOperation {
@@ -179,7 +181,7 @@ impl Vm {
         };
         let name = program.name().into();
         let (is_old, is_ended, idle) = (Cell::new(false), Cell::new(false), RefCell::default());
-        let (pace, sources) = (Pace::default(), Arc::clone(program.sources()));
+        let (pace, sources) = (CollectorPace::default(), Arc::clone(program.sources()));
         host.sources.replace(Arc::clone(&sources));
         let vm = Self {
             name,
@@ -213,9 +215,9 @@ impl Vm {
         let main = self.loaded(name, main)?;
         let coroutine = self.host.coroutine(&self.lua, main);
         let coroutine = coroutine.map_err(|error| self.problem(&error))?;
-        let cpu = Duration::from_millis(over_limit::start_cpu_ms(&self.allowance));
+        let cpu = Duration::from_millis(limit_messages::start_cpu_ms(&self.allowance));
         let memory_bytes = self.allowance.vm_memory_bytes;
-        let mut left = Left { cpu, memory_bytes, ..Left::default() };
+        let mut left = TaskBudget { cpu, memory_bytes, ..TaskBudget::default() };
         match self.resume(NOBODY, &coroutine, (), budget, &mut left) {
             CoroutineStep::Done(_) => Ok(()),
             CoroutineStep::Waits(operation) => {
@@ -298,7 +300,7 @@ impl Vm {
     }
 
     /// Returns `FILE:LINE` where a handler begins; `None` for one that no script has written.
-    pub(crate) fn handler_place(&self, begun: Begun) -> Option<String> {
+    pub(crate) fn handler_place(&self, begun: HandlerId) -> Option<String> {
         let handlers = self.host.handlers.borrow();
         let origin = handlers.get(&begun)?.first()?.clone();
         Some(origin.explained(&self.sources).place())
@@ -362,7 +364,7 @@ impl Vm {
         let (awaited, origin) = self.tasks().awaited(id)?;
         let wall_ms = self.tasks().get(id)?.wall_ms;
         let place = origin?.explained(&self.sources).place();
-        let why = format!("{place}: {}", over_limit::never_done(awaited, wall_ms));
+        let why = format!("{place}: {}", limit_messages::never_done(awaited, wall_ms));
         Some(ScriptFault::OverTime(self.origins(id).told(&why, false, &[])))
     }
 
@@ -379,7 +381,7 @@ impl Vm {
         let is_page = route.is_some_and(|route| route >= self.host.script_routes.get());
         let router = self.router();
         let pattern = route.and_then(|route| router.pattern(route));
-        let why = over_limit::body(limit, pattern, is_page);
+        let why = limit_messages::body(limit, pattern, is_page);
         ScriptFault::BodyTooLarge(ScriptFault::told(&why, &stack, &self.sources, &self.origins(id)))
     }
 
@@ -392,9 +394,9 @@ impl Vm {
             return FaultOrigins::of_work(task.kind, task.origin.clone(), &self.sources);
         }
         let begun = match task.request.route() {
-            _ if task.is_failing => Begun::Special(Handler::OnError),
-            Some(found) => Begun::Route(found.route),
-            None => Begun::Special(Handler::NotFound),
+            _ if task.is_failing => HandlerId::Special(Handler::OnError),
+            Some(found) => HandlerId::Route(found.route),
+            None => HandlerId::Special(Handler::NotFound),
         };
         let handlers = self.host.handlers.borrow();
         let begun = handlers.get(&begun).map_or(&[][..], Vec::as_slice);
@@ -409,7 +411,7 @@ impl Vm {
         coroutine: &Coroutine,
         values: impl IntoLuaMulti,
         budget: &mut Budget,
-        left: &mut Left,
+        left: &mut TaskBudget,
     ) -> CoroutineStep {
         let before = self.lua.used_memory();
         let asked = before.saturating_add(left.memory_bytes);
@@ -417,7 +419,7 @@ impl Vm {
         let _unlimited = self.lua.set_memory_limit(limit.max(1));
         self.steps.set(left.steps);
         self.host.work.current.set(id);
-        stack::begin();
+        call_depth::begin();
         budget.begin(coroutine, left.cpu);
         let outcome = coroutine.resume::<host::Yielded>(values);
         let spent = budget.end();
@@ -431,13 +433,13 @@ impl Vm {
             // The turn has freed memory: a request that frees its memory may run for long.
             None => (left.memory_bytes + (before - after)).min(self.allowance.memory_bytes),
         };
-        self.pace.look(&self.lua, after, self.allowance.memory_bytes);
+        self.pace.adjust(&self.lua, after, self.allowance.memory_bytes);
         if spent.is_over || left.cpu.is_zero() {
-            let why = over_limit::cpu(self.payer(id), &self.allowance);
+            let why = limit_messages::cpu(self.payer(id), &self.allowance);
             return CoroutineStep::Failed(self.over_budget(id, &why, coroutine));
         }
         if left.steps == 0 {
-            let why = over_limit::steps(self.payer(id), &self.allowance);
+            let why = limit_messages::steps(self.payer(id), &self.allowance);
             return CoroutineStep::Failed(self.over_budget(id, &why, coroutine));
         }
         match outcome {
@@ -453,7 +455,7 @@ impl Vm {
             }),
             Err(error) if is_memory(&error) => {
                 let is_vm = limit < asked;
-                let why = over_limit::memory(self.payer(id), is_vm, &self.allowance);
+                let why = limit_messages::memory(self.payer(id), is_vm, &self.allowance);
                 let fault = self.over_budget(id, &why, coroutine);
                 // The garbage of this request would fail the next one.
                 let _collected = self.lua.gc_collect();

@@ -133,7 +133,10 @@ mod tests {
         assert_eq!(count("README.md", "Nobodys\n"), 0);
         assert_eq!(count("examples/site/index.html", "<p>Nobody\n"), 1);
         assert_eq!(count("packaging/pinion.service", "# It is told.\n"), 1);
-        assert_eq!(count("crates/lua/src/work.lua", "error('nobody')\n  -- nobody\n"), 1);
+        assert_eq!(
+            count("crates/lua/src/background_work.lua", "error('nobody')\n  -- nobody\n"),
+            1
+        );
         assert_eq!(count("examples/guestbook/main.lua", "error('nobody')\n"), 0);
         assert_eq!(count("bench/runs/a.md", "nobody\n"), 0);
         let source = "/// The work\n/// beside it.\nfn f() { say(\"nobody\"); }\n";

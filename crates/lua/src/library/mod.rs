@@ -21,7 +21,7 @@ pub mod limits;
 mod options;
 pub mod passwords;
 #[cfg(test)]
-mod trial;
+mod test_vm;
 
 use crate::clock::Clock;
 use mlua::{Lua, Result, Table, Value};

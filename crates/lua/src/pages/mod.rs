@@ -5,8 +5,8 @@
 //! | `escape` | how values are escaped |
 //! | `link` | parameters that are sent encrypted |
 //! | `parameters` | how many parameters a function has |
-//! | `plain` | whether a text needs no escaping, for LuaJIT's compiler |
-//! | `trial` | a site whose pages are requested without a server, for tests |
+//! | `plain_text` | whether a text needs no escaping, for LuaJIT's compiler |
+//! | `test_site` | a site whose pages are requested without a server, for tests |
 //!
 //! `pages.lua` holds the functions that pages may call.
 
@@ -14,7 +14,7 @@ mod escape;
 mod link;
 mod parameters;
 #[cfg(feature = "luajit")]
-mod plain;
+mod plain_text;
 
 use crate::bounded_output::Grown;
 use crate::library::{codec, json};
@@ -112,7 +112,7 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     host.raw_set("takes_numbers", takes_numbers)?;
     host.raw_set("is_markup", markup)?;
     #[cfg(feature = "luajit")]
-    host.raw_set("is_plain", plain::function(lua)?)?;
+    host.raw_set("is_plain", plain_text::function(lua)?)?;
     host.raw_set("script", function(lua, escape::script)?)?;
     let (json, codec) = (json::table(lua)?, codec::table(lua)?);
     host.raw_set("json_encode", json.raw_get::<Function>("encode")?)?;
@@ -234,6 +234,6 @@ pub(crate) fn explained(message: &str, pages: &[HandlerPage]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod test_site;
 #[cfg(test)]
-pub(crate) mod trial;
+mod tests;

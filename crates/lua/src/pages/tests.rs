@@ -1,7 +1,7 @@
 //! Pages through a VM: what they show.
 
 use super::escape;
-use super::trial::{TrialSite, alone, program};
+use super::test_site::{TestSite, alone, program};
 use crate::bounded_output::Grown;
 use crate::program::SiteProgram;
 use crate::source_names::SourceNames;
@@ -103,7 +103,7 @@ fn every_form_of_the_language() {
         ("/a/b.html", "#[[query.q]]"),
         ("/base.priv.html", "<h1><?yield t ?></h1><?yield ?>"),
     ];
-    assert_eq!(TrialSite::new(&files).body("/a/?q=%26"), "<h1>T</h1>[&amp;]");
+    assert_eq!(TestSite::new(&files).body("/a/?q=%26"), "<h1>T</h1>[&amp;]");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn writing_with_arguments_escapes_them() {
 fn a_status_may_have_a_phrase() {
     for (status, expected) in [("'400 Bad Request'", 400), ("'404 '", 404), ("201", 201)] {
         let page = format!("<?lu status({status}) ?>x");
-        let shown = TrialSite::new(&[("/x.dyn.html", &page)]).get("/x").expect("shown");
+        let shown = TestSite::new(&[("/x.dyn.html", &page)]).get("/x").expect("shown");
         assert_eq!((shown.status, shown.body.as_str()), (expected, "x"), "{status}");
     }
 }
@@ -136,7 +136,7 @@ fn a_status_may_have_a_phrase() {
 #[test]
 fn status_and_fields_until_the_head_is_out() {
     let page = "<?lu status(404) header('X-A', 'b') header('Set-Cookie', 'c=1', 'more') ?>gone";
-    let shown = TrialSite::new(&[("/x.dyn.html", page)]).get("/x").expect("shown");
+    let shown = TestSite::new(&[("/x.dyn.html", page)]).get("/x").expect("shown");
     assert_eq!((shown.status, shown.body.as_str()), (404, "gone"));
     assert_eq!(
         shown.head,
@@ -144,10 +144,10 @@ fn status_and_fields_until_the_head_is_out() {
          Set-Cookie: c=1\r\n"
     );
     let page = "<?lu header('Content-Type', 'text/calendar') ?>x";
-    let shown = TrialSite::new(&[("/x.dyn.json", page)]).get("/x.json").expect("shown");
+    let shown = TestSite::new(&[("/x.dyn.json", page)]).get("/x.json").expect("shown");
     assert_eq!(shown.head, "Content-Type: text/calendar\r\n");
     let page = "<?lu for n = 1, 2000 do ?>#[[('x'):rep(100)]]<?lu end\nstatus(500) ?>";
-    let mut site = TrialSite::new(&[("/x.dyn.html", page)]);
+    let mut site = TestSite::new(&[("/x.dyn.html", page)]);
     let report = site.report("/x");
     assert!(report.starts_with("/x.dyn.html:2: the headers have been sent already"), "{report}");
 }
@@ -155,7 +155,7 @@ fn status_and_fields_until_the_head_is_out() {
 #[test]
 fn a_value_that_becomes_too_long_is_told_with_its_line() {
     let page = "\n#[[('\"'):rep(2^22)]]";
-    let report = TrialSite::new(&[("/x.dyn.html", page)]).report("/x");
+    let report = TestSite::new(&[("/x.dyn.html", page)]).report("/x");
     let said = "a value of a page: the text or the result is longer than 16 MiB";
     assert!(report.contains(said) && report.contains("/x.dyn.html:2:"), "{report}");
 }
@@ -164,17 +164,17 @@ fn a_value_that_becomes_too_long_is_told_with_its_line() {
 fn large_pages_go_out_while_they_are_made() {
     let lines = "<?lu for n = 1, 3000 do ?>#[[n]] #[[('x'):rep(90)]]\n<?lu end ?>";
     let expected: String = (1..=3000).map(|n| format!("{n} {}\n", "x".repeat(90))).collect();
-    let shown = TrialSite::new(&[("/x.dyn.txt", lines)]).get("/x.txt").expect("shown");
+    let shown = TestSite::new(&[("/x.dyn.txt", lines)]).get("/x.txt").expect("shown");
     assert!(shown.body == expected, "{}", shown.body.len());
     assert!(shown.sent.len() >= 3, "{:?}", shown.sent);
     assert!(shown.sent.iter().all(|sent| (65_000..130_000).contains(sent)), "{:?}", shown.sent);
     let written =
         "<?lu for n = 1, 3000 do write(n, nil) write(' ' .. ('x'):rep(90) .. '\\n') end ?>";
-    let shown = TrialSite::new(&[("/x.dyn.txt", written)]).get("/x.txt").expect("shown");
+    let shown = TestSite::new(&[("/x.dyn.txt", written)]).get("/x.txt").expect("shown");
     assert!(shown.body == expected && shown.sent.len() >= 3, "{:?}", shown.sent);
     // Whoever is to change the page has all of it.
     let changed = format!("<?lu post_render(function(page) return #page .. '' end) ?>{lines}");
-    let shown = TrialSite::new(&[("/x.dyn.txt", &changed)]).get("/x.txt").expect("shown");
+    let shown = TestSite::new(&[("/x.dyn.txt", &changed)]).get("/x.txt").expect("shown");
     assert_eq!((shown.body, shown.sent), (expected.len().to_string(), vec![]));
 }
 
@@ -184,11 +184,11 @@ fn pages_grow_in_functions_that_cannot_wait() {
     let page = "<?lu local function f() for n = 1, 300 do ?>#[[('x'):rep(1000)]]<?lu end end
         ; ('ab'):gsub('.', f)
         table.sort({1, 2}, function(a, b) f() return a < b end) ?>";
-    let shown = TrialSite::new(&[("/x.dyn.txt", page)]).get("/x.txt").expect("shown");
+    let shown = TestSite::new(&[("/x.dyn.txt", page)]).get("/x.txt").expect("shown");
     assert!(shown.body.len() >= 900_000, "{}", shown.body.len());
     let inner = "<?lu coroutine.wrap(function() for n = 1, 300 do ?>#[[('x'):rep(1000)]]<?lu end
         coroutine.yield() end)() ?>";
-    let shown = TrialSite::new(&[("/x.dyn.txt", inner)]).get("/x.txt").expect("shown");
+    let shown = TestSite::new(&[("/x.dyn.txt", inner)]).get("/x.txt").expect("shown");
     assert_eq!((shown.body.len(), shown.sent.is_empty()), (300_000, false));
 }
 
@@ -210,7 +210,7 @@ fn a_page_can_be_changed_when_it_is_rendered() {
         assert_eq!(alone(&format!("<?lu {code} ?>body")), shown, "{code}");
     }
     let mut site =
-        TrialSite::new(&[("/x.dyn.txt", "<?lu post_render(function() return {} end) ?>")]);
+        TestSite::new(&[("/x.dyn.txt", "<?lu post_render(function() return {} end) ?>")]);
     assert!(site.report("/x.txt").contains("returned a table, not the page"));
 }
 
@@ -233,7 +233,7 @@ fn errors_are_told_by_the_lines_of_templates() {
         ("/c.dyn.html", "\n<?lu local _, why = pcall(error, 'x', 2) write(tostring(why)) ?>"),
         ("/j.dyn.html", "\n<script>#[[print]]</script>"),
     ];
-    let mut site = TrialSite::new(&files);
+    let mut site = TestSite::new(&files);
     for (target, place) in [
         ("/p", "/p.dyn.html:3: "),
         ("/p?inner=1", "/inner.html:4: why"),
@@ -260,7 +260,7 @@ fn errors_are_told_by_the_lines_of_templates() {
     drop(site);
     // Also where the line is one of a file that the page includes.
     let files = [("/p.dyn.html", "<?include i ?>"), ("/i", "\n#[[query.x.y]]")];
-    let report = TrialSite::new(&files).report("/p");
+    let report = TestSite::new(&files).report("/p");
     assert!(report.contains("\t/i:2: in the page"), "{report}");
 }
 
@@ -279,12 +279,12 @@ fn a_value_that_does_not_fit_its_format_is_named() {
         ("{}:d", "the format `d` needs a number, the value is a table"),
     ] {
         let page = format!("\n#[[1:d]]\n#[[{value}]]");
-        let report = TrialSite::new(&[("/x.dyn.html", &page)]).report("/x");
+        let report = TestSite::new(&[("/x.dyn.html", &page)]).report("/x");
         let line = report.lines().next().expect("a line");
         let begins = format!("/x.dyn.html:3: #[[{value}]]: ");
         assert!(line.starts_with(&begins) && line.ends_with(words), "{value}: {report}");
     }
-    let report = TrialSite::new(&[("/x.dyn.html", "#[[1:d]] #[[query.x:d]]")]).report("/x");
+    let report = TestSite::new(&[("/x.dyn.html", "#[[1:d]] #[[query.x:d]]")]).report("/x");
     let words = "/x.dyn.html:1: the value of one of #[[1:d]], #[[query.x:d]] does not fit its ";
     assert!(report.starts_with(words), "{report}");
 }
@@ -304,7 +304,7 @@ fn what_is_wrong_with_a_page_is_found_before_anybody_asks() {
         assert!(why.starts_with(problem), "{why}");
     }
     let long = format!("/{}.dyn.html", "a/".repeat(600) + "b");
-    let Err(why) = TrialSite::of(&program(&[(&long, "")]).expect("compiled")) else {
+    let Err(why) = TestSite::of(&program(&[(&long, "")]).expect("compiled")) else {
         panic!("started")
     };
     assert!(why.contains("at most 1024 bytes"), "{why}");
@@ -325,7 +325,7 @@ fn routes_of_the_main_script_go_before_pages() {
         ("/:any.dyn.html", "page :any"),
         ("/d.priv.dyn.html", "page d"),
     ];
-    let mut site = TrialSite::new(&files);
+    let mut site = TestSite::new(&files);
     for (target, shown) in [
         ("/a", "script a"),
         ("/b", "script b"),
@@ -365,7 +365,7 @@ fn what_runs_around_a_page_writes_around_it() {
         ("/a/p.dyn.html", "#! parallel\n1<?lua write(2) done() ?>3"),
         ("/whole.dyn.html", "<?lu for n = 1, 9000 do ?>line #[[n]]\n<?lu end ?>"),
     ];
-    let mut site = TrialSite::new(&files);
+    let mut site = TestSite::new(&files);
     for (target, shown) in [
         ("/x", "site(site)"),
         ("/a/b", "deep(site(a(deepsitea)))"),
@@ -382,7 +382,7 @@ fn what_runs_around_a_page_writes_around_it() {
 #[test]
 fn what_fails_around_a_page_is_told_by_where_both_begin() {
     let main = "\npinion.use(function(req, res) return res:status(99) end)";
-    let mut site = TrialSite::new(&[("/main.lua", main), ("/x.dyn.html", "x")]);
+    let mut site = TestSite::new(&[("/main.lua", main), ("/x.dyn.html", "x")]);
     let why = site.get("/x").expect_err("no status");
     let begins = "/x.dyn.html:1: in the handler that starts at this line, or in its middleware: 99";
     assert!(why.starts_with(begins), "{why}");
@@ -399,8 +399,7 @@ fn what_cannot_run_around_pages_is_refused() {
             "/main.lua:1: bad argument #1 to 'pinion.use' (function(req, res, next) expected",
         ),
     ] {
-        let Err(problem) = TrialSite::of(&program(&[("/main.lua", main)]).expect("compiled"))
-        else {
+        let Err(problem) = TestSite::of(&program(&[("/main.lua", main)]).expect("compiled")) else {
             panic!("{main}: it started");
         };
         assert!(problem.starts_with(why), "{main}: {problem}");
@@ -410,7 +409,7 @@ fn what_cannot_run_around_pages_is_refused() {
         ("/group.dyn.html", "<?lu pinion.group('/a') ?>"),
         ("/special.dyn.html", "<?lu pinion.on_error(write) ?>"),
     ];
-    let mut site = TrialSite::new(&files);
+    let mut site = TestSite::new(&files);
     for target in ["/use", "/group", "/special"] {
         let report = site.report(target);
         let expected = format!("{target}.dyn.html:1: register routes and middleware while the");
@@ -433,7 +432,7 @@ fn a_misspelt_name_is_told_by_its_line() {
         ),
         ("/set.dyn.html", "<?lu _G.made = 'made' ?>#[[made]]"),
     ];
-    let mut site = TrialSite::new(&files);
+    let mut site = TestSite::new(&files);
     for (target, place) in [("/a", 2), ("/f", 3), ("/w", 2)] {
         let report = site.report(target);
         let expected =
@@ -448,7 +447,7 @@ fn a_misspelt_name_is_told_by_its_line() {
 fn forms_and_cookies_are_lent() {
     let page = "#[[form.name]] #[[form.name and #form['name[]']]] #[[cookies.a]]";
     let files = [("/x.dyn.html", page), ("/post.x.dyn.html", page)];
-    let mut site = TrialSite::new(&files);
+    let mut site = TestSite::new(&files);
     assert_eq!(site.body("/x"), "  ");
     assert_eq!(site.post("/x", "name=a&name=%3C").expect("shown").body, "&lt; 2 ");
 }
@@ -461,7 +460,7 @@ fn what_the_main_script_breaks_pages_do_not_need() {
             if key ~= '_G' then globals[key] = nil end
         end";
     let page = "<?lu write('%s', '<') post_render(function(p) return p .. '.' end) ?>#[[5:03d]]";
-    let mut site = TrialSite::new(&[("/main.lua", main), ("/a.dyn.html", page)]);
+    let mut site = TestSite::new(&[("/main.lua", main), ("/a.dyn.html", page)]);
     assert_eq!(site.body("/a"), "&lt;005.");
 }
 
@@ -472,11 +471,12 @@ fn a_program_may_have_no_main_script_or_one_of_the_command_line() {
     let main = b"#!/usr/bin/env pinion\npinion.get('/b', function() return 'b' end)".to_vec();
     let program = SiteProgram::of_code("site.lua", Some(main), SourceNames::default(), files)
         .expect("a program");
-    let mut site = TrialSite::of(&program).expect("started");
+    let mut site = TestSite::of(&program).expect("started");
     assert_eq!((site.body("/a"), site.body("/b")), ("a".to_owned(), "b".to_owned()));
     drop(site);
-    assert!(super::trial::program(&[("/a.html", "")]).expect("a program").is_empty());
-    let Err(why) = TrialSite::of(&super::trial::program(&[("/main.lua", "\nx()")]).expect("fine"))
+    assert!(super::test_site::program(&[("/a.html", "")]).expect("a program").is_empty());
+    let Err(why) =
+        TestSite::of(&super::test_site::program(&[("/main.lua", "\nx()")]).expect("fine"))
     else {
         panic!("it started");
     };
@@ -486,7 +486,7 @@ fn a_program_may_have_no_main_script_or_one_of_the_command_line() {
 #[test]
 fn two_pages_and_two_requests_share_nothing() {
     let page = "<?lu locals.n = (locals.n or 0) + 1 ?>#[[locals.n]]";
-    let mut site = TrialSite::new(&[("/a.dyn.html", page), ("/b.dyn.html", page)]);
+    let mut site = TestSite::new(&[("/a.dyn.html", page), ("/b.dyn.html", page)]);
     for target in ["/a", "/a", "/b"] {
         assert_eq!(site.body(target), "1");
     }
@@ -495,7 +495,7 @@ fn two_pages_and_two_requests_share_nothing() {
 /// The time is over, and more of it would not help.
 #[test]
 fn a_block_that_is_never_done_is_named_when_the_time_is_over() {
-    let mut site = TrialSite::new(&[
+    let mut site = TestSite::new(&[
         ("/a.dyn.html", "a\n<?lua\nlocal x = 1 ?>b"),
         ("/p.dyn.html", "#! parallel\na\n<?lua local x = 1 ?>b"),
         ("/w.dyn.html", "a\n#[[await(function(done) end)]]"),
@@ -522,10 +522,10 @@ fn a_page_has_no_request_and_no_response_and_says_what_it_has() {
         ),
     ] {
         let page = format!("\n<?lu {code} ?>");
-        let report = TrialSite::new(&[("/x.dyn.html", &page)]).report("/x");
+        let report = TestSite::new(&[("/x.dyn.html", &page)]).report("/x");
         assert!(report.starts_with("/x.dyn.html:2: ") && report.contains(words), "{report}");
     }
     let page = "<?lu status(303) header('Location', '/login') ?>";
-    let shown = TrialSite::new(&[("/x.dyn.html", page)]).get("/x").expect("shown");
+    let shown = TestSite::new(&[("/x.dyn.html", page)]).get("/x").expect("shown");
     assert!(shown.status == 303 && shown.head.contains("Location: /login\r\n"), "{shown:?}");
 }

@@ -1,7 +1,7 @@
 //! Modules through a VM.
 
 use crate::limits::MODULES_SHOWN_MAX;
-use crate::pages::trial::{TrialSite, program};
+use crate::pages::test_site::{TestSite, program};
 use crate::program::SiteProgram;
 
 #[test]
@@ -20,7 +20,7 @@ fn modules_are_found_beside_the_content_and_in_it_and_run_once() {
              #[[db.name]], #[[require('lib.deep.x')]], #[[loads]], #[[require('marked')]]",
         ),
     ];
-    let mut site = TrialSite::new(&files);
+    let mut site = TestSite::new(&files);
     for _ in 0..2 {
         assert_eq!(site.body("/a.txt"), "beside lib.db, beside lib.db within, 1, marked");
     }
@@ -58,7 +58,7 @@ fn what_goes_wrong_is_told_where_it_was_asked_for() {
             ("/fails.lua", "\nerror('why')"),
             ("/bytes.lua", "\u{1b}LJ\u{2}"),
         ];
-        let Err(problem) = TrialSite::of(&program(&files).expect("compiled")) else {
+        let Err(problem) = TestSite::of(&program(&files).expect("compiled")) else {
             panic!("{main}: it started");
         };
         assert!(problem.starts_with(why), "{main}: {problem}");
@@ -76,7 +76,7 @@ fn the_modules_of_large_sites_are_not_all_named() {
     ] {
         let files: Vec<_> = others.clone().take(count).chain([main.clone()]).collect();
         let files: Vec<_> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
-        let Err(problem) = TrialSite::of(&program(&files).expect("compiled")) else {
+        let Err(problem) = TestSite::of(&program(&files).expect("compiled")) else {
             panic!("it started");
         };
         assert!(problem.ends_with(shown), "{problem}");
@@ -91,7 +91,7 @@ fn a_module_that_fails_is_not_for_ever_lost() {
         ("/slow.lua", "pinion.sleep(0.01) return 'slow'"),
         ("/a.dyn.txt", "#[[pcall(require, 'm') and 'well' or 'failed']] #[[require('slow')]]"),
     ];
-    let mut site = TrialSite::new(&files);
+    let mut site = TestSite::new(&files);
     for shown in ["failed slow", "failed slow", "well slow"] {
         assert_eq!(site.body("/a.txt"), shown);
     }
@@ -101,7 +101,7 @@ fn a_module_that_fails_is_not_for_ever_lost() {
 #[test]
 fn a_single_script_has_no_modules_and_says_what_to_do() {
     let main = b"\nrequire('lib.db')".to_vec();
-    let Err(problem) = TrialSite::of(&SiteProgram::new("site.lua", main)) else {
+    let Err(problem) = TestSite::of(&SiteProgram::new("site.lua", main)) else {
         panic!("it started")
     };
     let expected = "site.lua:2: there is no module \"lib.db\": a single script has no modules; put \

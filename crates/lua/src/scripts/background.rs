@@ -11,9 +11,9 @@ use pinion_engine::clock::Now;
 use pinion_jobs::job_queue::{CancelOnDrop, JobOwner};
 
 use super::{Scripts, tell};
+use crate::channel_message::ChannelMessage;
 use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN};
 use crate::lua_job::{LuaJob, LuaJobDone, LuaJobResult};
-use crate::message::Letter;
 use crate::task::{TaskId, Waits, WorkKind};
 use crate::vm::{self, CoroutineStep, EndingReason, ScriptFault, Vm, WaitOperation};
 
@@ -289,7 +289,8 @@ impl Scripts {
                 task.deadline_ms = now.monotonic_ms + vm::background_wall_ms(vm.allowance());
             }
             (task.waits, task.is_woken) = (Waits::No, false);
-            let values = Resumed { result: task.result.take(), letter: task.letter.take(), is_new };
+            let values =
+                Resumed { result: task.result.take(), message: task.message.take(), is_new };
             let Some(coroutine) = tasks.take_coroutine(id) else { return };
             (coroutine, values)
         };
@@ -408,8 +409,8 @@ impl Scripts {
         let ready = work.ready.take().into_iter().filter(|_| !vm.is_ended());
         self.background.ready.extend(ready.map(|id| (Rc::clone(vm), id)));
         self.background.untold.append(&mut work.woken.borrow_mut());
-        for letter in work.sent.take() {
-            self.send(vm, letter);
+        for message in work.sent.take() {
+            self.send(vm, message);
         }
         self.tell_woken();
     }
@@ -449,14 +450,14 @@ const ONLY_HANDLER: &str = "only the handler of a request can read its body and 
 /// values of Lua in the coroutine's own turn, which pays for the memory.
 pub(super) struct Resumed {
     pub(super) result: Option<LuaJobResult>,
-    pub(super) letter: Option<Arc<Letter>>,
+    pub(super) message: Option<Arc<ChannelMessage>>,
     pub(super) is_new: bool,
 }
 
 impl IntoLuaMulti for Resumed {
     fn into_lua_multi(self, lua: &Lua) -> mlua::Result<MultiValue> {
-        if let Some(letter) = self.letter {
-            return letter.value.to_lua(lua)?.into_lua_multi(lua);
+        if let Some(message) = self.message {
+            return message.value.to_lua(lua)?.into_lua_multi(lua);
         }
         match self.result {
             None if self.is_new => Ok(MultiValue::new()),

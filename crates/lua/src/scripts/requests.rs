@@ -14,14 +14,14 @@ use pinion_http::request::RequestHead;
 use super::background::Resumed;
 use super::processes::is_left_with_programs;
 use super::request_content::is_body_too_large;
-use super::{Outlet, RequestOutcome, ScriptFailure, Scripts, SiteScript, fields, tell};
+use super::{Outlet, RequestOutcome, ScriptFailure, Scripts, SiteScript, field_lines, tell};
 use crate::body::body_memory::BodyMemory;
 use crate::body::received_content::{self, LimitSetter};
 use crate::limits::FAILING_CPU_MAX_MS;
 use crate::request;
 use crate::router::Match;
 use crate::task::{Reported, Task, TaskId, Tasks, Waits};
-use crate::vm::{self, CoroutineStep, Handler, ScriptFault, Vm, Wait, WaitOperation};
+use crate::vm::{self, CoroutineStep, Handler, ScriptFault, TimeLimitKind, Vm, WaitOperation};
 
 impl Scripts {
     /// Begins to answer a request by the handler that was found for it, or by the not-found
@@ -119,7 +119,7 @@ impl Scripts {
             }
             Event::Posted(_) if waits == Waits::Job && is_done => {
                 let result = vm.tasks().get(id).and_then(|task| task.result.take());
-                let resumed = Resumed { result, letter: None, is_new: false };
+                let resumed = Resumed { result, message: None, is_new: false };
                 return self.go_on(&vm, id, resumed, outlet);
             }
             Event::Posted(_) if waits == Waits::File && is_done => {
@@ -350,9 +350,9 @@ fn over_time(vm: &Vm, id: TaskId, waits: Waits) -> ScriptFault {
     });
     let (wall_ms, has_begun, route) = task.unwrap_or_default();
     let wait = match waits {
-        Waits::Room | Waits::FileRoom => Wait::Client,
-        _ if has_begun => Wait::SinceWrite,
-        _ => Wait::Total,
+        Waits::Room | Waits::FileRoom => TimeLimitKind::Client,
+        _ if has_begun => TimeLimitKind::SinceWrite,
+        _ => TimeLimitKind::Total,
     };
     let is_of_route = vm.host().route_limits(route).wall_ms.is_some();
     vm.over_time(id, &vm::time(wait, wall_ms, is_of_route))
@@ -447,7 +447,7 @@ pub(super) fn head(
     if let (true, Some(coding)) = (task.is_compressed, task.coding) {
         outlet.exchange.compress(coding);
     }
-    outlet.exchange.head(task.answer.status, fields::of(lines), length);
+    outlet.exchange.head(task.answer.status, field_lines::of(lines), length);
 }
 
 /// Keeps an exchange open until the event comes that its task waits for, or its time is over.

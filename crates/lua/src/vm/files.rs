@@ -8,8 +8,8 @@ use pinion_engine::clock::Now;
 use pinion_jobs::folders::{FileError, FileErrorKind, Folders};
 use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 
+use super::blocking_jobs::job;
 use super::host::{Host, OVER, Outcome, or_why};
-use super::jobs::job;
 use crate::copied_value::Plain;
 use crate::lua_job::{file_error_kind, file_outcome};
 use crate::sent_file::{Said, Sending, SentContent};

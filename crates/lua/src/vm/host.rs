@@ -15,12 +15,15 @@ use pinion_client::http_client::RequestId;
 use pinion_engine::clock::Now;
 use pinion_programs::program_run::RunId;
 
+use super::background_work::PendingWork;
 use super::store::ScriptStore;
-use super::text::{STAMPS, Text};
-use super::waiting::{EndingReason, Subscriptions};
-use super::work::{self, PendingWork};
+use super::subscriptions::{EndingReason, Subscriptions};
+use super::written_text::{STAMPS, WrittenText};
 use super::{CoroutineStep, RouteLimits, Unsent, WaitOperation, WrittenPieces};
-use super::{fetching, files, jobs, origin, processes, route_limits, sessions, store, waiting};
+use super::{
+    background_work, blocking_jobs, fetches, files, function_origin, processes, route_limits,
+    sessions, store, subscriptions,
+};
 use crate::body::urlencoded;
 use crate::clock::Clock;
 use crate::fetch::Fetch;
@@ -40,7 +43,7 @@ pub(crate) struct Host {
     /// The bits of the handlers without a route that the script has registered.
     pub(crate) specials: Cell<u8>,
     /// The positions of handlers in their files.
-    pub(super) handlers: RefCell<origin::Handlers>,
+    pub(super) handlers: RefCell<function_origin::Handlers>,
     pub(crate) work: PendingWork,
     /// The limits of routes that set their own, by the numbers of the routes.
     pub(super) route_limits: RefCell<HashMap<usize, RouteLimits>>,
@@ -153,7 +156,7 @@ impl Host {
         let (mark, what, third, fourth) = yielded;
         match (which(&mark), what) {
             (Some(Mark::Done), Value::String(text)) => {
-                return Some(CoroutineStep::Done(Unsent::Text(Text::new(text, false))));
+                return Some(CoroutineStep::Done(Unsent::Text(WrittenText::new(text, false))));
             }
             (Some(Mark::Done), Value::Table(response)) => {
                 let last = third.as_usize()?;
@@ -168,7 +171,9 @@ impl Host {
             }
             _ if coroutine.is_finished() => {
                 if let Ok(nothing) = coroutine.weak_lua().upgrade().create_string("") {
-                    return Some(CoroutineStep::Done(Unsent::Text(Text::new(nothing, false))));
+                    return Some(CoroutineStep::Done(Unsent::Text(WrittenText::new(
+                        nothing, false,
+                    ))));
                 }
             }
             _ => {}
@@ -209,8 +214,8 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<WaitOperation>
         (b"wake", _) => Some(WaitOperation::Wake),
         (b"job", _) => Some(WaitOperation::Job),
         (b"file", _) => Some(WaitOperation::File),
-        (b"write", Value::String(text)) => Some(WaitOperation::Write(Text::new(text, true))),
-        (b"flush", Value::String(text)) => Some(WaitOperation::Flush(Text::new(text, true))),
+        (b"write", Value::String(text)) => Some(WaitOperation::Write(WrittenText::new(text, true))),
+        (b"flush", Value::String(text)) => Some(WaitOperation::Flush(WrittenText::new(text, true))),
         _ => None,
     }
 }
@@ -252,14 +257,14 @@ pub(super) fn install(
     super::request_content::install(lua, host, &table)?;
     answers(lua, host, &table)?;
     registering(lua, host, &table)?;
-    origin::install(lua, host, &table)?;
-    origin::install_awaited(lua, host, &table)?;
-    work::install(lua, host, &table)?;
-    waiting::install(lua, host, &table)?;
+    function_origin::install(lua, host, &table)?;
+    function_origin::install_awaited(lua, host, &table)?;
+    background_work::install(lua, host, &table)?;
+    subscriptions::install(lua, host, &table)?;
     route_limits::install(lua, host, &table)?;
-    jobs::install(lua, host, &table)?;
+    blocking_jobs::install(lua, host, &table)?;
     files::install(lua, host, &table)?;
-    fetching::install(lua, host, &table)?;
+    fetches::install(lua, host, &table)?;
     processes::install(lua, host, &table)?;
     store::install(lua, host, &table)?;
     sessions::install(lua, host, &table)?;
@@ -281,7 +286,7 @@ pub(super) fn install(
             Ok(())
         })?,
     )?;
-    let answers = lua.load(include_str!("../answers.lua")).set_name("=pinion");
+    let answers = lua.load(include_str!("../responses.lua")).set_name("=pinion");
     table.raw_set("answers", answers.into_function()?)?;
     let prelude = lua.load(include_str!("../prelude.lua")).set_name("=pinion");
     let (strand, parts): (Function, Table) = prelude.call(&table)?;

@@ -65,7 +65,7 @@ fn ends_within(
 ) -> Result<(), ScriptFault> {
     let function = vm.lua.load(code).set_name("=code").into_function().expect(code);
     let coroutine = vm.host.coroutine(&vm.lua, function).expect("a coroutine");
-    let mut left = Left { cpu, memory_bytes, ..Left::default() };
+    let mut left = TaskBudget { cpu, memory_bytes, ..TaskBudget::default() };
     match vm.resume(NOBODY, &coroutine, (), budget, &mut left) {
         CoroutineStep::Done(_) => Ok(()),
         CoroutineStep::Waits(_) => panic!("{code}: it waits"),
@@ -153,7 +153,8 @@ fn what_a_request_lets_go_of_is_its_own_again() {
     let ends = |room: &mut Room, code: &str| {
         let function = room.vm.lua.load(code).into_function().expect(code);
         let coroutine = room.vm.lua.create_thread(function).expect("a coroutine");
-        let mut left = Left { cpu: PATIENT_CPU, memory_bytes: 8 << 20, ..Left::default() };
+        let mut left =
+            TaskBudget { cpu: PATIENT_CPU, memory_bytes: 8 << 20, ..TaskBudget::default() };
         loop {
             match room.vm.resume(NOBODY, &coroutine, true, &mut room.budget, &mut left) {
                 CoroutineStep::Waits(_) => {}

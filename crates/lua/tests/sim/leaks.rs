@@ -9,7 +9,7 @@ use pinion_jobs::folders::Folders;
 use pinion_lua::limits::BACKGROUND_WALL_MAX_MS;
 use pinion_lua::program::SiteProgram;
 use pinion_lua::script_quotas::Allowance;
-use pinion_lua::scripts::Holdings;
+use pinion_lua::scripts::ObjectCounts;
 use pinion_lua::source_names::SourceNames;
 
 use crate::counting;
@@ -107,7 +107,7 @@ const UPLOAD_BYTES: usize = 100_000;
 /// The counts of all objects.
 #[derive(Debug, PartialEq, Eq)]
 struct Counts {
-    scripts: Holdings,
+    scripts: ObjectCounts,
     engine: EngineHoldings,
     descriptors: usize,
 }
@@ -194,7 +194,7 @@ fn held(stage: &mut Stage<true>) -> (Counts, usize, usize) {
     stage.rest(BACKGROUND_WALL_MAX_MS + 10_000);
     let engine = stage.worker.holdings();
     let site = stage.worker.app();
-    let scripts = site.scripts.holdings();
+    let scripts = site.scripts.object_counts();
     let lua_bytes = site.scripts.used_bytes();
     let native_bytes = counting::used_bytes() - lua_bytes - stage.worker.spare_bytes();
     let descriptors = fs::read_dir("/proc/self/fd").expect("a list of descriptors").count();
@@ -208,7 +208,7 @@ fn many_thousand_requests_leave_nothing_behind() {
     let mut stage = Stage::new(1, Faults::default(), program());
     ask_all(&mut stage, 0..FIRST_REQUESTS);
     let (first, first_lua_bytes, first_native_bytes) = held(&mut stage);
-    assert_eq!(first.scripts, Holdings { vms: 1, ..Holdings::default() });
+    assert_eq!(first.scripts, ObjectCounts { vms: 1, ..ObjectCounts::default() });
     assert_eq!(first.engine, EngineHoldings::default());
     ask_all(&mut stage, FIRST_REQUESTS..all);
     let (last, lua_bytes, native_bytes) = held(&mut stage);

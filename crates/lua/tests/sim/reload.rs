@@ -19,7 +19,7 @@ use pinion_engine::stepped::Holdings as EngineHoldings;
 use pinion_jobs::folders::Folders;
 use pinion_lua::limits::OLD_VMS_MAX;
 use pinion_lua::program::SiteProgram;
-use pinion_lua::scripts::Holdings;
+use pinion_lua::scripts::ObjectCounts;
 
 use crate::fixture;
 use crate::stage::Stage;
@@ -353,27 +353,27 @@ impl<const READINESS: bool> Run<READINESS> {
                 next_ms = next_ms.min(next.unwrap_or(until_ms));
             }
             // A job that was not run now is run soon.
-            let jobs = self.holdings().jobs;
+            let jobs = self.object_counts().jobs;
             let next_ms = if jobs > 0 { next_ms.min(now_ms + 1) } else { next_ms };
             self.stage.pass(next_ms);
-            let holdings = self.holdings();
+            let holdings = self.object_counts();
             assert!(holdings.old_vms <= OLD_VMS_MAX, "{holdings:?}");
             assert!(holdings.vms == 1 && holdings.schedules == 1, "{holdings:?}");
         }
     }
 
-    fn holdings(&mut self) -> Holdings {
-        self.stage.worker.app().scripts.holdings()
+    fn object_counts(&mut self) -> ObjectCounts {
+        self.stage.worker.app().scripts.object_counts()
     }
 
     /// Checks laws 4, 5 and 6 after all clients have finished.
     fn end(&mut self) {
         self.stage.rest(WORK_MAX_MS);
-        let nothing = Holdings { vms: 1, schedules: 1, ..Holdings::default() };
-        let holdings = self.holdings();
-        assert_eq!(Holdings { timers: 0, ..holdings }, nothing, "soon");
+        let nothing = ObjectCounts { vms: 1, schedules: 1, ..ObjectCounts::default() };
+        let holdings = self.object_counts();
+        assert_eq!(ObjectCounts { timers: 0, ..holdings }, nothing, "soon");
         self.stage.rest(TIMES_MAX_MS);
-        assert_eq!(self.holdings(), nothing, "in the end");
+        assert_eq!(self.object_counts(), nothing, "in the end");
         assert_eq!(self.stage.worker.holdings(), EngineHoldings::default());
 
         let mut talk = Talk::new(&self.stage.network);

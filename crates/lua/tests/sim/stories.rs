@@ -101,10 +101,10 @@ fn a_replaced_script_goes_with_its_last_work() {
     assert!(stage.reload(program(script)));
     stage.rest(1_000);
     assert_eq!(text(&mut stage, "/done/1"), "nil");
-    assert_eq!(stage.worker.app().scripts.holdings().old_vms, 1);
+    assert_eq!(stage.worker.app().scripts.object_counts().old_vms, 1);
     stage.rest(2_000);
     assert_eq!(text(&mut stage, "/done/2"), "true");
-    assert_eq!(stage.worker.app().scripts.holdings().old_vms, 0);
+    assert_eq!(stage.worker.app().scripts.object_counts().old_vms, 0);
 }
 
 /// If one script too many is replaced, the requests of the oldest one get an error; its work after
@@ -134,14 +134,14 @@ fn of_too_many_replaced_scripts_the_oldest_ends() {
         stage.rest(100);
     }
     assert_eq!(heard(&mut talks[0]).status, 503);
-    assert_eq!(stage.worker.app().scripts.holdings().old_vms, OLD_VMS_MAX);
+    assert_eq!(stage.worker.app().scripts.object_counts().old_vms, OLD_VMS_MAX);
     stage.rest(5_000);
     for (talk, version) in talks.iter_mut().zip(1..).skip(1) {
         assert_eq!(heard(talk).text(), format!("version {version}"));
     }
     stage.rest(2_000);
     assert_eq!(text(&mut stage, "/behind"), OLD_VMS_MAX.to_string());
-    assert_eq!(stage.worker.app().scripts.holdings().old_vms, 0);
+    assert_eq!(stage.worker.app().scripts.object_counts().old_vms, 0);
 }
 
 /// Work without requests that is due at once takes as many passes as it has shares, without waits
@@ -174,7 +174,7 @@ fn much_work_that_is_due_at_once_takes_its_shares_of_passes() {
     // A pass does no more than its share, and less if its time ends earlier. The last pass finds
     // nothing left.
     assert!((SHARES + 1..=SHARES * 3).contains(&passes), "{passes}");
-    assert_eq!(stage.worker.app().scripts.holdings().ready, 0);
+    assert_eq!(stage.worker.app().scripts.object_counts().ready, 0);
     assert_eq!(text(&mut stage, "/done"), (SHARES * TASKS_PER_PASS).to_string());
 }
 
@@ -196,7 +196,7 @@ fn a_replaced_script_without_work_ends_no_other() {
     for version in OLD_VMS_MAX as u32 + 2..OLD_VMS_MAX as u32 + 5 {
         assert!(stage.reload(script(version)));
         stage.settle();
-        assert_eq!(stage.worker.app().scripts.holdings().old_vms, OLD_VMS_MAX);
+        assert_eq!(stage.worker.app().scripts.object_counts().old_vms, OLD_VMS_MAX);
     }
     stage.rest(6_000);
     for (talk, version) in talks.iter_mut().zip(1..) {

@@ -1,4 +1,4 @@
-use super::super::trial::{eval, raised, vm};
+use super::super::test_vm::{eval, raised, vm};
 use super::*;
 use crate::pattern::limits::RESULT_MAX_BYTES;
 use mlua::Function;

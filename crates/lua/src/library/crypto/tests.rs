@@ -1,4 +1,4 @@
-use super::super::trial::{eval, raised, unhex, vm};
+use super::super::test_vm::{eval, raised, unhex, vm};
 use super::*;
 use aes_siv::KeyInit as _;
 use aes_siv::siv::Aes128Siv;

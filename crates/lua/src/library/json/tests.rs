@@ -1,4 +1,4 @@
-use super::super::trial::{eval, raised, vm};
+use super::super::test_vm::{eval, raised, vm};
 use super::*;
 use proptest::prelude::*;
 use serde_json::Value as Json;

@@ -1,12 +1,12 @@
 //! Links through the pages that make and take them.
 
 use super::NAME;
-use crate::pages::trial::{TrialSite, program};
+use crate::pages::test_site::{TestSite, program};
 
 const KEY: &[u8] = b"sixteen bytes or more";
 
 /// Two pages that show what they were asked with, and one that makes a link by Lua.
-fn site(link: &str, key: Option<&[u8]>) -> TrialSite {
+fn site(link: &str, key: Option<&[u8]>) -> TestSite {
     let shows = "#[[query.name]]|#[[query['name[]'] and #query['name[]']]]|#[[type(query.e)]]|\
                  #[[query.e and query.e.name]]|#[[query.more]]|#[[query['e[]']]]";
     let make = format!("<?lu write(to_url({link})) ?>");
@@ -16,7 +16,7 @@ fn site(link: &str, key: Option<&[u8]>) -> TrialSite {
         Some(key) => program.with_master_key(key).expect("long enough"),
         None => program,
     };
-    TrialSite::of(&program).expect("started")
+    TestSite::of(&program).expect("started")
 }
 
 const LINK: &str = "'/a/é\\'.txt', { name = { '<x>', 'y&z' } }";
@@ -62,7 +62,7 @@ fn a_page_that_is_made_twice_for_a_request_finds_the_same() {
         ("/b.dyn.txt", "#[[query.e and query.e.x]]#[[query.x]]#[[query['e[]'] ]];"),
     ];
     let program = program(&files).expect("compiled").with_master_key(KEY).expect("long enough");
-    let mut site = TrialSite::of(&program).expect("started");
+    let mut site = TestSite::of(&program).expect("started");
     let link = site.body("/make.txt");
     assert_eq!(site.body(&link), "11;11;");
     assert_eq!(site.body("/b.txt?e=forged&e=twice"), ";;");

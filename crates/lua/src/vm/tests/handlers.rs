@@ -7,7 +7,7 @@ use super::*;
 use crate::limits::{BACKGROUND_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::FoundRoute;
 use crate::task::{Waits, WorkKind};
-use crate::vm::text::STAMPS;
+use crate::vm::written_text::STAMPS;
 
 /// A VM with a main script.
 pub(super) fn site(main: &str) -> Room {
@@ -35,7 +35,7 @@ pub(super) fn site_at(main: &str, now: Now) -> Room {
 pub(super) struct Asked {
     pub(super) id: TaskId,
     coroutine: Coroutine,
-    left: Left,
+    left: TaskBudget,
     step: CoroutineStep,
 }
 
@@ -61,7 +61,7 @@ impl Room {
             task.request.fill(&head, path.as_bytes(), Some(found));
         }
         let coroutine = self.vm.coroutine().expect("a coroutine");
-        let mut left = Left { cpu: PATIENT_CPU, ..Left::default() };
+        let mut left = TaskBudget { cpu: PATIENT_CPU, ..TaskBudget::default() };
         let step = self.vm.resume(id, &coroutine, start, &mut self.budget, &mut left);
         Asked { id, coroutine, left, step }
     }
@@ -115,7 +115,7 @@ impl Room {
             }
             *step = self.vm.resume(*id, coroutine, true, &mut self.budget, left);
         }
-        let steps = Left::default().steps - asked.left.steps;
+        let steps = TaskBudget::default().steps - asked.left.steps;
         self.ends_with(asked).map(|_| steps)
     }
 }
@@ -133,7 +133,7 @@ fn however_many_tasks_wait_others_are_answered() {
     assert_eq!(room.answer("/").expect("answered"), "here");
     for id in room.vm.host().work.ready.take() {
         let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
-        let mut left = Left::default();
+        let mut left = TaskBudget::default();
         let step = room.vm.resume(id, &coroutine, (), &mut room.budget, &mut left);
         assert!(matches!(step, CoroutineStep::Waits(WaitOperation::Sleep(_))));
         room.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
@@ -262,7 +262,7 @@ fn garbage_is_not_what_a_request_has_used_up() {
         end)",
     );
     for _ in 0..5 {
-        // Left alone, the collector would begin when there is twice as much.
+        // TaskBudget alone, the collector would begin when there is twice as much.
         room.vm.lua.gc_collect().expect("collected");
         assert!(matches!(room.answer("/kept"), Err(ScriptFault::OverBudget(_))));
         room.vm.lua.gc_collect().expect("collected");
@@ -338,7 +338,7 @@ fn what_is_cached_does_not_wait_for_itself() {
     assert!(matches!(asked.step, CoroutineStep::Waits(WaitOperation::Wake)));
     let [maker] = room.vm.host().work.ready.take()[..] else { panic!("one makes the value") };
     let coroutine = room.vm.tasks().take_coroutine(maker).expect("it has not begun");
-    let mut left = Left::default();
+    let mut left = TaskBudget::default();
     let step = room.vm.resume(maker, &coroutine, (), &mut room.budget, &mut left);
     assert!(matches!(step, CoroutineStep::Done(_)), "it waits");
     room.vm.host().end(maker);
@@ -460,7 +460,7 @@ fn work_beside_requests_is_told_by_where_it_begins() {
         let begun = room.vm.host().spawn(&room.vm.lua, work, WorkKind::Every, None);
         let id = begun.expect("begun").0.expect("a place");
         let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
-        let mut left = Left::default();
+        let mut left = TaskBudget::default();
         let step = room.vm.resume(id, &coroutine, (), &mut room.budget, &mut left);
         room.vm.host().end(id);
         let CoroutineStep::Failed(ScriptFault::Error(text)) = step else { panic!("no error") };

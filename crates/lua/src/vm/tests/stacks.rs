@@ -1,6 +1,6 @@
 //! Paths in messages and stacks, in both Luas: those of the files of the site, and no others.
 
-use crate::pages::trial::{TrialSite, named};
+use crate::pages::test_site::{TestSite, named};
 use crate::source_names::SourceNames;
 
 const MAIN: &str = "local shop = require('lib.shop')
@@ -42,7 +42,7 @@ fn stacks_have_files_of_the_site_alone() {
         let names = SourceNames::of_folder(&folder, Some("public_html"));
         let known: Vec<_> = files.iter().map(|(path, _)| names.name(path)).collect();
         let program = named(&files, names).expect("compiled");
-        let mut site = TrialSite::of(&program).unwrap_or_else(|problem| panic!("{problem}"));
+        let mut site = TestSite::of(&program).unwrap_or_else(|problem| panic!("{problem}"));
         for (target, first) in [
             ("/handler", "main.lua:2: why"),
             (

@@ -1,6 +1,6 @@
 mod keys;
 
-use super::super::super::trial::{unhex, vm};
+use super::super::super::test_vm::{unhex, vm};
 use super::algorithm::KeyError;
 use super::*;
 use keys::*;

@@ -57,14 +57,14 @@ impl FunctionOrigin {
 
 /// The kind of a script's handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Begun {
+pub(crate) enum HandlerId {
     /// The handler of the route with this number.
     Route(usize),
     Special(Handler),
 }
 
 /// A handler and then its middleware, the outermost first.
-pub(crate) type Handlers = HashMap<Begun, Vec<FunctionOrigin>>;
+pub(crate) type Handlers = HashMap<HandlerId, Vec<FunctionOrigin>>;
 
 /// Adds the function that records the positions of handlers to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
@@ -108,13 +108,13 @@ pub(super) fn install_awaited(lua: &Lua, host: &Rc<Host>, table: &Table) -> Resu
 }
 
 /// Returns the handler that the prelude means by a key: the number of a route, or a name.
-fn begun(key: &Value) -> Option<Begun> {
+fn begun(key: &Value) -> Option<HandlerId> {
     match key {
         Value::String(name) => {
             let is_named = |handler: &Handler| *handler.name().as_bytes() == *name.as_bytes();
-            Handler::ALL.into_iter().find(is_named).map(Begun::Special)
+            Handler::ALL.into_iter().find(is_named).map(HandlerId::Special)
         }
-        number => number.as_usize().map(Begun::Route),
+        number => number.as_usize().map(HandlerId::Route),
     }
 }
 

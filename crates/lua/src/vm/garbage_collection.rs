@@ -20,15 +20,15 @@ const STEP_BYTES_PER_PERCENT: usize = 10;
 
 /// The pace of one VM's collector.
 #[derive(Default)]
-pub(super) struct Pace {
+pub(super) struct CollectorPace {
     /// The bytes in use when the pace was set last; 0 as long as it is the default.
     set_at: Cell<usize>,
 }
 
-impl Pace {
+impl CollectorPace {
     /// Sets the pace after a turn, by the bytes in use and the memory that a request may take.
     #[inline]
-    pub(super) fn look(&self, lua: &Lua, used: usize, memory_bytes: usize) {
+    pub(super) fn adjust(&self, lua: &Lua, used: usize, memory_bytes: usize) {
         // Lua 5.4 collects all garbage before it fails.
         if cfg!(feature = "luajit") {
             let garbage = memory_bytes / GARBAGE_SHARE;

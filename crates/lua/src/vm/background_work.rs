@@ -15,13 +15,13 @@ use pinion_programs::program_run::RunId;
 
 use super::FunctionOrigin;
 use super::host::{Host, Outcome, or_why};
+use crate::channel_message::ChannelMessage;
 use crate::copied_value::Plain;
 use crate::fetch::WorkerClient;
 use crate::limits::{
     CACHED_MAX, CHANNELS_MAX, SCHEDULES_MAX, SENT_MAX, SENT_MAX_BYTES, SPAWNED_MAX,
 };
 use crate::lua_job::LuaJob;
-use crate::message::Letter;
 use crate::pages::LinkKey;
 use crate::programs::WorkerPrograms;
 use crate::schedule::Schedule;
@@ -40,7 +40,7 @@ pub(crate) struct PendingWork {
     /// Requests that can go on.
     pub(crate) woken: RefCell<Vec<Address>>,
     /// Messages for all workers.
-    pub(crate) sent: RefCell<Vec<Letter>>,
+    pub(crate) sent: RefCell<Vec<ChannelMessage>>,
     /// The bytes of these messages, while there are any.
     sent_bytes: Cell<usize>,
     /// The quota of all messages that wait, in any worker.
@@ -121,7 +121,7 @@ impl Host {
         lua: &Lua,
         work: Function,
         kind: WorkKind,
-        letter: Option<Arc<Letter>>,
+        message: Option<Arc<ChannelMessage>>,
     ) -> Result<Outcome<TaskId>> {
         let origin = FunctionOrigin::of(&work);
         let work = match &*self.beside.borrow() {
@@ -145,7 +145,7 @@ impl Host {
             return Err(error);
         }
         if let Some(task) = tasks.get(id) {
-            (task.letter, task.origin, task.kind) = (letter, origin, kind);
+            (task.message, task.origin, task.kind) = (message, origin, kind);
         }
         if !is_after {
             self.work.ready.borrow_mut().push(id);
@@ -194,7 +194,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         Ok(of.tasks.borrow_mut().watch(id, watcher))
     };
     table.raw_set("watch", lua.create_function(watch)?)?;
-    let chunk = lua.load(include_str!("../work.lua")).set_name("=pinion");
+    let chunk = lua.load(include_str!("../background_work.lua")).set_name("=pinion");
     table.raw_set("work", chunk.into_function()?)?;
     schedules(lua, host, table)?;
     messages(lua, host, table)?;
@@ -235,7 +235,7 @@ fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         };
         let (channel, mut sent) = (channel.to_string_lossy(), of.work.sent.borrow_mut());
         let before = if sent.is_empty() { 0 } else { of.work.sent_bytes.get() };
-        let bytes = size_of::<Letter>() + channel.len() + value.bytes();
+        let bytes = size_of::<ChannelMessage>() + channel.len() + value.bytes();
         if sent.len() >= SENT_MAX || before + bytes > SENT_MAX_BYTES {
             let mib = SENT_MAX_BYTES >> 20;
             return Ok(Some(format!(
@@ -252,7 +252,7 @@ fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             )));
         };
         of.work.sent_bytes.set(before + bytes);
-        sent.push(Letter { channel: channel.into(), value, _reservation: reservation });
+        sent.push(ChannelMessage { channel: channel.into(), value, _reservation: reservation });
         of.work.has_news.set(true);
         Ok(None)
     };

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use mlua::{Lua, LuaString, Result, Table, Value};
 
 use super::host::{Host, Outcome, or_why};
+use crate::channel_message::ChannelMessage;
 use crate::limits::{
     SUBSCRIPTION_QUEUE_MAX, SUBSCRIPTION_QUEUE_MAX_BYTES, SUBSCRIPTIONS_PER_TASK_MAX,
 };
-use crate::message::Letter;
 use crate::task::TaskId;
 
 /// The reason why running work should end.
@@ -47,7 +47,7 @@ pub(crate) struct Subscriptions {
 #[derive(Debug)]
 struct Subscription {
     channel: Box<str>,
-    queue: VecDeque<Arc<Letter>>,
+    queue: VecDeque<Arc<ChannelMessage>>,
     /// Bytes of these messages.
     bytes: usize,
     /// The number of messages that were dropped since the last one was read.
@@ -58,9 +58,9 @@ struct Subscription {
 
 impl Subscription {
     /// Adds a message. If there are too many, the oldest ones are dropped; the newest one stays.
-    fn push(&mut self, letter: &Arc<Letter>) {
-        self.bytes += letter.value.bytes();
-        self.queue.push_back(Arc::clone(letter));
+    fn push(&mut self, message: &Arc<ChannelMessage>) {
+        self.bytes += message.value.bytes();
+        self.queue.push_back(Arc::clone(message));
         while self.queue.len() > 1
             && (self.queue.len() > SUBSCRIPTION_QUEUE_MAX
                 || self.bytes > SUBSCRIPTION_QUEUE_MAX_BYTES)
@@ -70,10 +70,10 @@ impl Subscription {
         }
     }
 
-    fn take(&mut self) -> Option<Arc<Letter>> {
-        let letter = self.queue.pop_front()?;
-        self.bytes -= letter.value.bytes();
-        Some(letter)
+    fn take(&mut self) -> Option<Arc<ChannelMessage>> {
+        let message = self.queue.pop_front()?;
+        self.bytes -= message.value.bytes();
+        Some(message)
     }
 }
 
@@ -98,11 +98,11 @@ impl Subscriptions {
     }
 
     /// Adds a message to all subscriptions of its channel, and returns the tasks that wait for it.
-    fn deliver(&mut self, letter: &Arc<Letter>) -> Vec<TaskId> {
+    fn deliver(&mut self, message: &Arc<ChannelMessage>) -> Vec<TaskId> {
         let mut waiters = Vec::new();
-        for number in self.channels.get(&letter.channel).into_iter().flatten() {
+        for number in self.channels.get(&message.channel).into_iter().flatten() {
             if let Some(subscription) = self.all.get_mut(number) {
-                subscription.push(letter);
+                subscription.push(message);
                 waiters.extend(subscription.waiter.take());
             }
         }
@@ -112,8 +112,8 @@ impl Subscriptions {
 
 impl Host {
     /// Delivers a message to the subscriptions of its channel.
-    pub(crate) fn deliver(&self, letter: &Arc<Letter>) {
-        let waiters = self.subscriptions.borrow_mut().deliver(letter);
+    pub(crate) fn deliver(&self, message: &Arc<ChannelMessage>) {
+        let waiters = self.subscriptions.borrow_mut().deliver(message);
         waiters.into_iter().for_each(|waiter| self.wake(waiter));
     }
 
@@ -173,12 +173,12 @@ impl Host {
         let Some(subscription) = subscriptions.all.get_mut(&number) else {
             return Ok((false, false, Value::Nil, 0));
         };
-        let Some(letter) = subscription.queue.front() else {
+        let Some(message) = subscription.queue.front() else {
             subscription.waiter = Some(self.work.current.get());
             return Ok((true, false, Value::Nil, 0));
         };
         // If memory for the value runs out, the message stays.
-        let value = letter.value.to_lua(lua)?;
+        let value = message.value.to_lua(lua)?;
         subscription.take();
         subscription.waiter = None;
         Ok((true, true, value, std::mem::take(&mut subscription.lost)))
@@ -204,7 +204,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let next = move |lua: &Lua, number: u64| of.next_message(lua, number);
     table.raw_set("next_message", lua.create_function(next)?)?;
-    let chunk = lua.load(include_str!("../waiting.lua")).set_name("=pinion");
+    let chunk = lua.load(include_str!("../subscriptions.lua")).set_name("=pinion");
     table.raw_set("waiting", chunk.into_function()?)
 }
 
@@ -214,10 +214,10 @@ mod tests {
     use crate::copied_value::Plain;
     use pinion_jobs::byte_quota::ByteQuota;
 
-    fn letter(channel: &str, bytes: usize) -> Arc<Letter> {
+    fn message(channel: &str, bytes: usize) -> Arc<ChannelMessage> {
         let reservation = Arc::new(ByteQuota::default()).reserve(bytes);
         let value = Plain::Bytes(vec![b'x'; bytes]);
-        Arc::new(Letter { channel: channel.into(), value, _reservation: reservation })
+        Arc::new(ChannelMessage { channel: channel.into(), value, _reservation: reservation })
     }
 
     /// Whatever comes, a queue is within its bounds, or one message, and none goes uncounted.
@@ -229,7 +229,7 @@ mod tests {
             let other = subscriptions.add("b");
             let sent = SUBSCRIPTION_QUEUE_MAX + 50;
             for _ in 0..sent {
-                assert!(subscriptions.deliver(&letter("a", bytes)).is_empty());
+                assert!(subscriptions.deliver(&message("a", bytes)).is_empty());
                 let one = subscriptions.all.get(&number).expect("it is open");
                 assert!(one.queue.len() <= SUBSCRIPTION_QUEUE_MAX);
                 assert!(one.bytes <= SUBSCRIPTION_QUEUE_MAX_BYTES || one.queue.len() == 1);

@@ -12,7 +12,7 @@ use crate::task::{Awaited, NOBODY, TaskId};
 
 /// The owner of the limits that apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Payer {
+pub(crate) enum LimitOwner {
     /// The main script, while it starts.
     Start,
     /// A request, and the parts of its `gather`.
@@ -25,7 +25,7 @@ pub(crate) enum Payer {
 
 /// The time of a request that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub(crate) enum TimeLimitKind {
     /// The time in total.
     Total,
     /// The time since a stream has written something.
@@ -34,7 +34,7 @@ pub(crate) enum Wait {
     Client,
 }
 
-impl Payer {
+impl LimitOwner {
     const fn name(self) -> &'static str {
         match self {
             Self::Start => "the start of the script",
@@ -51,24 +51,24 @@ pub(super) fn start_cpu_ms(allowance: &Allowance) -> u64 {
 }
 
 /// Returns the message of the limit of CPU.
-pub(super) fn cpu(payer: Payer, allowance: &Allowance) -> String {
+pub(super) fn cpu(payer: LimitOwner, allowance: &Allowance) -> String {
     let (ms, flag, help) = match payer {
-        Payer::Request => (
+        LimitOwner::Request => (
             allowance.cpu_ms,
             "raise it with --lua-cpu",
             "move work after the response with pinion.spawn, or keep results with pinion.cached",
         ),
-        Payer::Background => (
+        LimitOwner::Background => (
             allowance.cpu_ms.max(BACKGROUND_CPU_MAX_MS),
             "raise it with a larger --lua-cpu",
             "split the work with pinion.spawn: each piece has a limit of its own",
         ),
-        Payer::Program => (
+        LimitOwner::Program => (
             allowance.cpu_ms.max(BACKGROUND_CPU_MAX_MS),
             "raise it with a larger --lua-cpu",
             "or leave that out for no limit",
         ),
-        Payer::Start => (
+        LimitOwner::Start => (
             start_cpu_ms(allowance),
             "raise it with a larger --lua-cpu",
             "move work out of the start with pinion.spawn",
@@ -82,8 +82,8 @@ pub(super) fn cpu(payer: Payer, allowance: &Allowance) -> String {
 }
 
 /// Returns the message of the memory limit of the payer; with `is_vm` that of its whole VM.
-pub(super) fn memory(payer: Payer, is_vm: bool, allowance: &Allowance) -> String {
-    if is_vm || payer == Payer::Start {
+pub(super) fn memory(payer: LimitOwner, is_vm: bool, allowance: &Allowance) -> String {
+    if is_vm || payer == LimitOwner::Start {
         return format!(
             "the script has used up its memory in this worker, {} MiB for all requests and all \
              that it keeps: raise it with --lua-vm-memory, or keep less in variables and in \
@@ -101,7 +101,7 @@ pub(super) fn memory(payer: Payer, is_vm: bool, allowance: &Allowance) -> String
 
 /// Returns the message of the limit of steps, in which searches in strings and other work are
 /// counted.
-pub(super) fn steps(payer: Payer, allowance: &Allowance) -> String {
+pub(super) fn steps(payer: LimitOwner, allowance: &Allowance) -> String {
     format!(
         "too many steps: {} has used up its {} steps for searches in strings and for JSON, which \
          no flag raises: use a simpler pattern or shorter texts, or split the work with \
@@ -144,7 +144,7 @@ pub(super) fn body(limit: BodyLimit, route: Option<&str>, is_page: bool) -> Stri
 
 /// Returns the message of the time limit of a request, `wall_ms`; `is_of_route` is true when its
 /// route has set it.
-pub(crate) fn time(wait: Wait, wall_ms: u64, is_of_route: bool) -> String {
+pub(crate) fn time(wait: TimeLimitKind, wall_ms: u64, is_of_route: bool) -> String {
     let seconds = wall_ms as f64 / 1000.0;
     let raise = if is_of_route {
         "raise the option `time` of its route"
@@ -152,15 +152,15 @@ pub(crate) fn time(wait: Wait, wall_ms: u64, is_of_route: bool) -> String {
         "raise it with --lua-time or with the option `time` of the route"
     };
     match wait {
-        Wait::Total => format!(
+        TimeLimitKind::Total => format!(
             "the request has taken longer than {seconds} s: {raise}, or do slow work after the \
              response with pinion.spawn"
         ),
-        Wait::SinceWrite => format!(
+        TimeLimitKind::SinceWrite => format!(
             "the response has written nothing for {seconds} s: write something more often, or \
              {raise}"
         ),
-        Wait::Client => format!(
+        TimeLimitKind::Client => format!(
             "the client reads the response too slowly: it may keep the handler waiting for {} s \
              at a time and for {} s in all, which no flag raises",
             ROOM_WAIT_ONCE_MS / 1000,
@@ -210,17 +210,17 @@ pub(crate) fn replaced(what: &str) -> String {
 
 impl Vm {
     /// Returns the payer of a task.
-    pub(super) fn payer(&self, id: TaskId) -> Payer {
+    pub(super) fn payer(&self, id: TaskId) -> LimitOwner {
         if self.is_program {
-            return Payer::Program;
+            return LimitOwner::Program;
         } else if id == NOBODY {
-            return Payer::Start;
+            return LimitOwner::Start;
         }
         let mut tasks = self.tasks();
         let account = tasks.get(id).map_or(id, |task| task.account.unwrap_or(id));
         match tasks.get(account) {
-            Some(task) if task.is_background() => Payer::Background,
-            _ => Payer::Request,
+            Some(task) if task.is_background() => LimitOwner::Background,
+            _ => LimitOwner::Request,
         }
     }
 }
@@ -240,8 +240,10 @@ mod tests {
             steps: 123_456,
             ..Allowance::default()
         };
-        for payer in [Payer::Start, Payer::Request, Payer::Background, Payer::Program] {
-            let request_only = payer != Payer::Start;
+        for payer in
+            [LimitOwner::Start, LimitOwner::Request, LimitOwner::Background, LimitOwner::Program]
+        {
+            let request_only = payer != LimitOwner::Start;
             for (why, value, flag) in [
                 (cpu(payer, &allowance), "7001 ms", "--lua-cpu"),
                 (memory(payer, true, &allowance), "5 MiB", "--lua-vm-memory"),
@@ -255,11 +257,11 @@ mod tests {
             assert!(why.contains(expected.0) && why.contains(expected.1), "{why}");
         }
         for (why, value, flag) in [
-            (time(Wait::Total, 700_500, false), "700.5 s", "--lua-time"),
-            (time(Wait::SinceWrite, 700_500, false), "700.5 s", "--lua-time"),
-            (time(Wait::Total, 50, true), "0.05 s", "option `time` of its route"),
-            (time(Wait::SinceWrite, 50, true), "0.05 s", "option `time` of its route"),
-            (time(Wait::Client, 50, false), "300 s", "no flag"),
+            (time(TimeLimitKind::Total, 700_500, false), "700.5 s", "--lua-time"),
+            (time(TimeLimitKind::SinceWrite, 700_500, false), "700.5 s", "--lua-time"),
+            (time(TimeLimitKind::Total, 50, true), "0.05 s", "option `time` of its route"),
+            (time(TimeLimitKind::SinceWrite, 50, true), "0.05 s", "option `time` of its route"),
+            (time(TimeLimitKind::Client, 50, false), "300 s", "no flag"),
             (background_time(&allowance), "700.5 s", "--lua-time"),
             (background_time(&Allowance::default()), "600 s", "--lua-time"),
             (replaced("the request"), "4 times", "no flag"),

@@ -7,8 +7,8 @@ use pinion_engine::app::Message;
 
 use super::Scripts;
 use super::standalone::NothingBefore;
+use crate::channel_message::ChannelMessage;
 use crate::lua_job::LuaJobDone;
-use crate::message::Letter;
 use crate::site::ScriptSite;
 use crate::store_access::StoreJobEnd;
 use crate::task::WorkKind;
@@ -17,17 +17,17 @@ use crate::vm::Vm;
 /// A message for the listeners of its channel, in each worker.
 struct SentMessage {
     site: ScriptSite,
-    letter: Arc<Letter>,
+    message: Arc<ChannelMessage>,
 }
 
 impl Scripts {
     /// Sends a message to all workers, this one too.
-    pub(super) fn send(&mut self, vm: &Rc<Vm>, letter: Letter) {
-        let letter = Arc::new(letter);
+    pub(super) fn send(&mut self, vm: &Rc<Vm>, message: ChannelMessage) {
+        let message = Arc::new(message);
         for worker in 0..self.poster.workers() {
-            let sent = SentMessage { site: vm.site(), letter: Arc::clone(&letter) };
+            let sent = SentMessage { site: vm.site(), message: Arc::clone(&message) };
             if self.poster.post_to_app(worker, Box::new(sent)).is_err() {
-                let channel = &letter.channel;
+                let channel = &message.channel;
                 self.tell_of(
                     "pinion.send",
                     &format!(
@@ -56,13 +56,13 @@ impl Scripts {
         let hears = |vm: &Weak<Vm>| vm.upgrade().filter(|vm| vm.site() == sent.site);
         let vms: Vec<_> = self.background.current.iter().filter_map(hears).collect();
         for vm in vms {
-            vm.host().deliver(&sent.letter);
+            vm.host().deliver(&sent.message);
             self.settle(&vm);
-            let work = vm.host().work.channels.borrow().get(&*sent.letter.channel).cloned();
+            let work = vm.host().work.channels.borrow().get(&*sent.message.channel).cloned();
             let Some(work) = work else { continue };
-            let letter = Some(Arc::clone(&sent.letter));
+            let message = Some(Arc::clone(&sent.message));
             let kind = WorkKind::Listener;
-            match vm.host().spawn(vm.lua(), work, kind, letter) {
+            match vm.host().spawn(vm.lua(), work, kind, message) {
                 Ok((Some(_), _)) => {}
                 Ok((None, why)) => self.tell_of(kind.name(), &why.unwrap_or_default()),
                 Err(error) => self.tell_of(kind.name(), &error.to_string()),

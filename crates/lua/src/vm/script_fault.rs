@@ -3,8 +3,8 @@
 
 use mlua::{Error, Lua};
 
-use super::origin::FaultOrigins;
-use super::thrown;
+use super::function_origin::FaultOrigins;
+use super::thrown_tables;
 use crate::missing_hints;
 use crate::source_names::Sources;
 use pinion_template::Formatted;
@@ -37,14 +37,14 @@ impl ScriptFault {
     /// Formats an error for the author of the script.
     pub(super) fn of(error: &Error, lua: &Lua, sources: &Sources, origins: &FaultOrigins) -> Self {
         let text = error.to_string();
-        let described = thrown::described(lua, &text);
+        let described = thrown_tables::described(lua, &text);
         let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
         let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
         // This has to happen before the lines of pages become lines of the files that they include.
         let rest = with_innermost_line(line, rest);
         let text = sources.explained(&format!("{line}\n{rest}"));
         let (line, rest) = text.split_once('\n').unwrap_or((&text, ""));
-        let described = described.or_else(|| thrown::without_text(line));
+        let described = described.or_else(|| thrown_tables::without_text(line));
         let first = without_our_place(described.as_deref().unwrap_or(line));
         // A text without a position that a script throws stays as it is.
         let needs_place = described.is_some() || first.len() < line.len();

@@ -10,7 +10,7 @@ use crate::vm::Vm;
 /// The numbers of objects that the scripts of a worker hold. Without requests and work beside them
 /// all of them become 0 in time, except the current scripts and their schedules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Holdings {
+pub struct ObjectCounts {
     /// Requests that wait.
     pub requests: usize,
     /// Requests and work beside them in the current scripts.
@@ -32,13 +32,13 @@ pub struct Holdings {
 impl Scripts {
     /// Returns the current numbers.
     #[must_use]
-    pub fn holdings(&self) -> Holdings {
+    pub fn object_counts(&self) -> ObjectCounts {
         let background = &self.background;
         let is_schedule = |what: &Due| matches!(what, Due::Schedule(_));
         let of_schedules = background.timers.iter();
         let of_schedules = of_schedules.filter(|Reverse(timer)| is_schedule(&timer.what)).count();
         let current: Vec<_> = self.current().collect();
-        Holdings {
+        ObjectCounts {
             requests: self.waiting.len(),
             tasks: current.iter().map(|vm| vm.tasks().live()).sum(),
             timers: background.timers.len() - of_schedules,

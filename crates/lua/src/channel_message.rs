@@ -7,7 +7,7 @@ use crate::copied_value::Plain;
 /// A value that is sent to the listeners of a channel. It is counted until the last listener of the
 /// last worker has begun with it.
 #[derive(Debug)]
-pub(crate) struct Letter {
+pub(crate) struct ChannelMessage {
     pub(crate) channel: Box<str>,
     pub(crate) value: Plain,
     pub(crate) _reservation: ByteReservation,

@@ -7,14 +7,14 @@ use crate::script_quotas::Allowance;
 
 /// The allowance that a request has left.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Left {
+pub(crate) struct TaskBudget {
     pub(crate) cpu: Duration,
     pub(crate) memory_bytes: usize,
     /// The steps of searches in strings.
     pub(crate) steps: u64,
 }
 
-impl Left {
+impl TaskBudget {
     /// Returns the whole allowance of a request.
     pub(crate) fn of(allowance: &Allowance) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Left {
     }
 }
 
-impl Default for Left {
+impl Default for TaskBudget {
     fn default() -> Self {
         Self::of(&Allowance::default())
     }
@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn a_stream_regains_what_it_may_use_and_no_more() {
         let allowance = Allowance::default();
-        let whole = Left::of(&allowance);
-        let mut left = Left { cpu: Duration::ZERO, memory_bytes: 0, steps: 0 };
+        let whole = TaskBudget::of(&allowance);
+        let mut left = TaskBudget { cpu: Duration::ZERO, memory_bytes: 0, steps: 0 };
         left.regain(STREAM_REGAIN_MS / 2, &allowance);
         assert_eq!(left.cpu * 2, whole.cpu);
         assert_eq!((left.memory_bytes * 2, left.steps * 2), (whole.memory_bytes, whole.steps));
@@ -74,7 +74,7 @@ mod tests {
         }
         // A program without limits stays as it is.
         let endless = Allowance::endless();
-        let mut left = Left::of(&endless);
+        let mut left = TaskBudget::of(&endless);
         left.regain(u64::MAX, &endless);
         assert_eq!(left.steps, endless.steps);
     }

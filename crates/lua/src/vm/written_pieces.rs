@@ -8,7 +8,7 @@ use std::slice;
 use mlua::{Lua, Table, ffi};
 use pinion_http::prepared::Piece;
 
-/// A response as `answers.lua` builds it: strings and numbers from index 2 to the last one. The
+/// A response as `responses.lua` builds it: strings and numbers from index 2 to the last one. The
 /// value at index 1 is no part of it.
 #[derive(Debug)]
 pub(crate) struct WrittenPieces {

@@ -17,12 +17,12 @@ pub(super) const STAMPS: Range<u32> = 1000..10_000;
 const STAMP_BYTES: usize = 4;
 
 /// Text that a handler has written.
-pub(crate) struct Text {
+pub(crate) struct WrittenText {
     text: LuaString,
     is_stamped: bool,
 }
 
-impl Text {
+impl WrittenText {
     /// Creates a text; `is_stamped` means that it follows a number that is no part of it.
     pub(super) fn new(text: LuaString, is_stamped: bool) -> Self {
         Self { text, is_stamped }
@@ -31,16 +31,19 @@ impl Text {
     /// Returns the bytes for the client.
     #[inline]
     pub(crate) fn as_bytes(&self) -> impl Deref<Target = [u8]> {
-        Written { all: self.text.as_bytes(), from: if self.is_stamped { STAMP_BYTES } else { 0 } }
+        WrittenBytes {
+            all: self.text.as_bytes(),
+            from: if self.is_stamped { STAMP_BYTES } else { 0 },
+        }
     }
 }
 
-struct Written {
+struct WrittenBytes {
     all: BorrowedBytes,
     from: usize,
 }
 
-impl Deref for Written {
+impl Deref for WrittenBytes {
     type Target = [u8];
 
     #[inline]

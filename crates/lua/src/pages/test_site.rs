@@ -7,7 +7,7 @@ use crate::request;
 use crate::router::FoundRoute;
 use crate::site::WorkerSite;
 use crate::source_names::SourceNames;
-use crate::task::{Left, Waits};
+use crate::task::{TaskBudget, Waits};
 use crate::vm::{CoroutineStep, Vm, WaitOperation};
 use mlua::Value;
 use pinion_engine::clock::Now;
@@ -15,14 +15,14 @@ use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 
 /// A started site.
-pub(crate) struct TrialSite {
+pub(crate) struct TestSite {
     vm: Vm,
     budget: Budget,
 }
 
 /// A response.
 #[derive(Debug)]
-pub(crate) struct TrialAnswer {
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
@@ -41,7 +41,7 @@ pub(crate) fn named(files: &[(&str, &str)], names: SourceNames) -> Result<SitePr
     SiteProgram::of_code("site", None, names, files).map_err(|problem| problem.to_string())
 }
 
-impl TrialSite {
+impl TestSite {
     pub(crate) fn of(program: &SiteProgram) -> Result<Self, String> {
         let mut budget = Guard::new(1).budget(0).expect("watched");
         let vm = Vm::start(program, &mut budget, WorkerSite::default(), Now::read())
@@ -54,7 +54,7 @@ impl TrialSite {
         started.unwrap_or_else(|problem| panic!("{problem}"))
     }
 
-    pub(crate) fn get(&mut self, target: &str) -> Result<TrialAnswer, String> {
+    pub(crate) fn get(&mut self, target: &str) -> Result<TestResponse, String> {
         self.ask(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-Sign: <x>\r\n\r\n"), "")
     }
 
@@ -74,7 +74,7 @@ impl TrialSite {
             task.wall_ms = 1500;
         }
         let coroutine = self.vm.coroutine().expect("a coroutine");
-        let (mut left, start) = (Left::default(), (id, route as f64));
+        let (mut left, start) = (TaskBudget::default(), (id, route as f64));
         let step = self.vm.resume(id, &coroutine, start, &mut self.budget, &mut left);
         assert!(
             matches!(step, CoroutineStep::Waits(WaitOperation::Wake)),
@@ -100,7 +100,7 @@ impl TrialSite {
         self.get(target).expect_err(target)
     }
 
-    pub(crate) fn post(&mut self, target: &str, body: &str) -> Result<TrialAnswer, String> {
+    pub(crate) fn post(&mut self, target: &str, body: &str) -> Result<TestResponse, String> {
         let length = body.len();
         let head = format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
         self.ask(&head, body)
@@ -113,7 +113,7 @@ impl TrialSite {
         for id in ready {
             let coroutine = self.vm.tasks().take_coroutine(id);
             let coroutine = coroutine.expect("it has not begun");
-            let mut left = Left::default();
+            let mut left = TaskBudget::default();
             let mut step = self.vm.resume(id, &coroutine, (), &mut self.budget, &mut left);
             while matches!(step, CoroutineStep::Waits(WaitOperation::Sleep(_))) {
                 step = self.vm.resume(id, &coroutine, true, &mut self.budget, &mut left);
@@ -123,7 +123,7 @@ impl TrialSite {
         }
     }
 
-    fn ask(&mut self, head: &str, body: &str) -> Result<TrialAnswer, String> {
+    fn ask(&mut self, head: &str, body: &str) -> Result<TestResponse, String> {
         let mut storage = HeadStorage::reserved();
         let parsed = parse(head.as_bytes(), 0, &mut storage, &Limits::default());
         let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{head:?} is no request") };
@@ -137,7 +137,7 @@ impl TrialSite {
             task.content = ReceivedContent::of(body.as_bytes());
         }
         let coroutine = self.vm.coroutine().expect("a coroutine");
-        let (mut left, mut shown) = (Left::default(), Vec::new());
+        let (mut left, mut shown) = (TaskBudget::default(), Vec::new());
         let mut sent = Vec::new();
         let mut step =
             self.vm.resume(id, &coroutine, (id, route as f64), &mut self.budget, &mut left);
@@ -169,11 +169,11 @@ impl TrialSite {
         answer.head_lines(b"", &mut lines);
         let _nobody_watches = tasks.end(id);
         let text = |bytes| String::from_utf8(bytes).expect("text");
-        Ok(TrialAnswer { status, head: text(lines), body: text(shown), sent })
+        Ok(TestResponse { status, head: text(lines), body: text(shown), sent })
     }
 }
 
 /// Returns the content of a page without other files.
 pub(crate) fn alone(text: &str) -> String {
-    TrialSite::new(&[("/index.dyn.html", text)]).body("/?name=%3CAnn%3E&n=7")
+    TestSite::new(&[("/index.dyn.html", text)]).body("/?name=%3CAnn%3E&n=7")
 }

@@ -8,11 +8,11 @@ use crate::limits::{COUNTER_MAX, COUNTER_NAME_MAX_BYTES, COUNTERS_MAX};
 
 /// The numbers by name.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct SiteCounters {
     by_name: Mutex<HashMap<Vec<u8>, i64>>,
 }
 
-impl Counters {
+impl SiteCounters {
     /// Returns a copy, for a script that is tried before it is served.
     pub(crate) fn copy(&self) -> Self {
         let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn threads_lose_no_count() {
-        let counters = Counters::default();
+        let counters = SiteCounters::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| (0..1000).for_each(|_| drop(counters.add(b"a", 1))));
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn limits_leave_a_counter_as_it_was() {
-        let counters = Counters::default();
+        let counters = SiteCounters::default();
         assert_eq!(counters.add(b"a", COUNTER_MAX), Ok(COUNTER_MAX));
         for by in [1, COUNTER_MAX, i64::MAX] {
             assert!(counters.add(b"a", by).is_err(), "{by}");
