@@ -12,8 +12,9 @@ use mlua::{BString, Lua, Table, Value, Variadic};
 
 use super::LUAJIT;
 use super::failure::PatternFailure;
-use super::limits::{KEPT_MAX_BYTES, KEPT_MAX_PATTERNS, RESULT_MAX_BYTES, SHORT_MAX_BYTES};
+use super::limits::{RESULT_MAX_BYTES, SHORT_MAX_BYTES};
 use super::matcher::{Capture, CaptureSpan, Matcher};
+use super::pattern_cache::PatternCache;
 use super::program::PatternProgram;
 use super::replace::{MatchWalk, replace};
 use super::steps::{Steps, StepsLeft};
@@ -58,7 +59,10 @@ pub fn install(lua: &Lua, steps: &StepsLeft) -> mlua::Result<()> {
 pub(super) fn install_with(lua: &Lua, steps: &StepsLeft, short_bytes: i64) -> mlua::Result<()> {
     let desk = Rc::new(Desk {
         steps: steps.clone(),
-        work: RefCell::new(PatternWork { patterns: Patterns::default(), matcher: Matcher::new() }),
+        work: RefCell::new(PatternWork {
+            patterns: PatternCache::default(),
+            matcher: Matcher::new(),
+        }),
         reason: RefCell::new(String::new()),
     });
     let native = lua.create_table()?;
@@ -111,41 +115,8 @@ struct Desk {
 }
 
 struct PatternWork {
-    patterns: Patterns,
+    patterns: PatternCache,
     matcher: Matcher,
-}
-
-/// Compiled patterns, by numbers. When there is no room for another, all are dropped, and their
-/// numbers become stale.
-#[derive(Default)]
-struct Patterns {
-    programs: Vec<PatternProgram>,
-    bytes: usize,
-    generation: u32,
-}
-
-/// The number of bits of a number that are the index in the list.
-const PLACE_BITS: u32 = 16;
-const _: () = assert!(KEPT_MAX_PATTERNS <= 1 << PLACE_BITS);
-
-impl Patterns {
-    fn keep(&mut self, program: PatternProgram, bytes: usize) -> (i64, bool) {
-        self.bytes += bytes;
-        if self.programs.len() == KEPT_MAX_PATTERNS || self.bytes > KEPT_MAX_BYTES {
-            self.programs.clear();
-            self.bytes = bytes;
-            self.generation = self.generation.wrapping_add(1);
-        }
-        let place = self.programs.len();
-        self.programs.push(program);
-        (i64::from(self.generation) << PLACE_BITS | place as i64, place == 0)
-    }
-
-    fn get(&self, number: i64) -> Option<&PatternProgram> {
-        let place = number & ((1 << PLACE_BITS) - 1);
-        let live = number >> PLACE_BITS == i64::from(self.generation);
-        self.programs.get(usize::try_from(place).ok()?).filter(|_| live)
-    }
 }
 
 impl Desk {
@@ -490,21 +461,5 @@ fn with_captures(
             (first, last, all)
         }
         Err(code) => (code, None, Variadic::new()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Lua forgets them too, but a hook may end a script just before it does.
-    #[test]
-    fn a_number_never_leads_to_another_pattern() {
-        let mut patterns = Patterns::default();
-        let mut keep = || patterns.keep(PatternProgram::new(b"(a)").expect("short"), 3);
-        let old: Vec<_> = (0..KEPT_MAX_PATTERNS).map(|_| keep().0).collect();
-        let (number, first) = keep();
-        assert!(first && patterns.get(number).is_some());
-        assert!(old.iter().all(|old| patterns.get(*old).is_none()));
     }
 }

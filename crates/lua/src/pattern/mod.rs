@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `library` | the functions as Lua sees them; `library.lua` is their part in Lua |
 //! | `program` | a compiled pattern |
+//! | `pattern_cache` | the compiled patterns of a VM, by number |
 //! | `set` | sets of bytes, in brackets or by their letter |
 //! | `matcher` | the search |
 //! | `replace` | one match after the other, and their replacement by a text |
@@ -27,6 +28,7 @@ mod failure;
 mod library;
 pub mod limits;
 mod matcher;
+mod pattern_cache;
 mod program;
 mod replace;
 mod set;

@@ -1,75 +1,16 @@
-//! The functions of the host for work beside requests: tasks, schedules, messages, and values that
-//! are kept across reloads.
+//! The functions of the host for background work: the begin and the end of tasks, and schedules.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mlua::{Function, Lua, LuaString, Result, Table, Value};
-use pinion_client::http_client::RequestId;
-use pinion_engine::address::Address;
-use pinion_jobs::byte_quota::ByteQuota;
-use pinion_jobs::folders::Folders;
-use pinion_programs::program_run::RunId;
+use mlua::{Function, Lua, Result, Table, Value};
 
 use super::FunctionOrigin;
 use super::host::{Host, Outcome, or_why};
 use crate::channel_message::ChannelMessage;
-use crate::copied_value::Plain;
-use crate::fetch::WorkerClient;
-use crate::limits::{
-    CACHED_MAX, CHANNELS_MAX, SCHEDULES_MAX, SENT_MAX, SENT_MAX_BYTES, SPAWNED_MAX,
-};
-use crate::lua_job::LuaJob;
-use crate::pages::LinkKey;
-use crate::programs::WorkerPrograms;
+use crate::limits::{CACHED_MAX, SCHEDULES_MAX, SPAWNED_MAX};
 use crate::schedule::Schedule;
-use crate::site::WorkerSite;
 use crate::task::{Bond, TaskId, Waits, WorkKind};
-
-/// The work that a script has requested and the owner of the VM has to do.
-#[derive(Default)]
-pub(crate) struct PendingWork {
-    /// Whether one of the following lists is not empty.
-    pub(crate) has_news: Cell<bool>,
-    /// The task that runs.
-    pub(crate) current: Cell<TaskId>,
-    /// Tasks without a request that can go on.
-    pub(crate) ready: RefCell<Vec<TaskId>>,
-    /// Requests that can go on.
-    pub(crate) woken: RefCell<Vec<Address>>,
-    /// Messages for all workers.
-    pub(crate) sent: RefCell<Vec<ChannelMessage>>,
-    /// The bytes of these messages, while there are any.
-    sent_bytes: Cell<usize>,
-    /// The quota of all messages that wait, in any worker.
-    pub(crate) messages: RefCell<Arc<ByteQuota>>,
-    /// The functions that make the VM drop values that can be made again.
-    forget_cached: RefCell<Vec<Function>>,
-    /// The schedules of the script.
-    pub(crate) schedules: RefCell<Vec<Schedule>>,
-    /// The handlers of messages, by channel.
-    pub(crate) channels: RefCell<HashMap<String, Function>>,
-    /// The job of the next operation, which runs outside of the worker.
-    pub(crate) job: RefCell<Option<LuaJob>>,
-    /// The folders of its files.
-    pub(crate) folders: RefCell<Folders>,
-    /// The key from which other keys are derived, where the site has one.
-    pub(crate) key: RefCell<Option<LinkKey>>,
-    /// The client that sends requests to other servers; none where a script is only proven.
-    pub(crate) client: RefCell<Option<Rc<WorkerClient>>>,
-    /// Requests to other servers that have begun, and then requests that were ended.
-    pub(crate) begun_fetches: RefCell<Vec<RequestId>>,
-    pub(crate) ended_fetches: RefCell<Vec<RequestId>>,
-    /// The runner of programs; none where a script is only proven.
-    pub(crate) programs: RefCell<Option<Rc<WorkerPrograms>>>,
-    /// Programs that have begun, and then programs that were ended.
-    pub(crate) begun_runs: RefCell<Vec<RunId>>,
-    pub(crate) ended_runs: RefCell<Vec<RunId>>,
-    /// The site and worker of the script, and the state that outlives the script.
-    pub(crate) place: RefCell<WorkerSite>,
-}
 
 impl Host {
     /// Wakes a task, now or as soon as it waits for that.
@@ -155,7 +96,8 @@ impl Host {
     }
 }
 
-const STARTED: &str =
+/// The error of a registration in a handler.
+pub(super) const STARTED: &str =
     "call pinion.every, pinion.cron and pinion.on while the main script starts, not in a handler";
 
 /// Adds these functions to the table that the prelude receives.
@@ -196,9 +138,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("watch", lua.create_function(watch)?)?;
     let chunk = lua.load(include_str!("../background_work.lua")).set_name("=pinion");
     table.raw_set("work", chunk.into_function()?)?;
-    schedules(lua, host, table)?;
-    messages(lua, host, table)?;
-    kept(lua, host, table)
+    schedules(lua, host, table)
 }
 
 fn schedules(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
@@ -224,82 +164,4 @@ fn schedules(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         Ok(schedule.map(|schedule| schedules.push(schedule)).err())
     };
     table.raw_set("schedule", lua.create_function(schedule)?)
-}
-
-fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
-    let of = Rc::clone(host);
-    let send = move |_: &Lua, (channel, value): (LuaString, Value)| {
-        let value = match Plain::of(&value) {
-            Ok(value) => value,
-            Err(why) => return Ok(Some(why)),
-        };
-        let (channel, mut sent) = (channel.to_string_lossy(), of.work.sent.borrow_mut());
-        let before = if sent.is_empty() { 0 } else { of.work.sent_bytes.get() };
-        let bytes = size_of::<ChannelMessage>() + channel.len() + value.bytes();
-        if sent.len() >= SENT_MAX || before + bytes > SENT_MAX_BYTES {
-            let mib = SENT_MAX_BYTES >> 20;
-            return Ok(Some(format!(
-                "at most {SENT_MAX} messages with {mib} MiB are sent at once; call \
-                 pinion.sleep(0) in between"
-            )));
-        }
-        let reservation = of.work.messages.borrow().try_reserve(bytes);
-        let Some(reservation) = reservation else {
-            return Ok(Some(format!(
-                "more than {} MiB of messages wait for their listeners; send less, or try again \
-                 later",
-                of.work.messages.borrow().max_bytes() >> 20
-            )));
-        };
-        of.work.sent_bytes.set(before + bytes);
-        sent.push(ChannelMessage { channel: channel.into(), value, _reservation: reservation });
-        of.work.has_news.set(true);
-        Ok(None)
-    };
-    table.raw_set("send", lua.create_function(send)?)?;
-    let of = Rc::clone(host);
-    let on = move |_: &Lua, (channel, work): (LuaString, Function)| {
-        if of.has_started() {
-            return Ok(Some(STARTED.to_owned()));
-        }
-        let mut channels = of.work.channels.borrow_mut();
-        if channels.len() >= CHANNELS_MAX {
-            return Ok(Some(format!(
-                "a script listens to at most {CHANNELS_MAX} channels; send several kinds of \
-                 messages on one"
-            )));
-        }
-        match channels.insert(channel.to_string_lossy(), work) {
-            Some(_) => Ok(Some(format!(
-                "the channel {:?} has a listener already; call both functions from one",
-                channel.to_string_lossy()
-            ))),
-            None => Ok(None),
-        }
-    };
-    table.raw_set("on", lua.create_function(on)?)
-}
-
-fn kept(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
-    let of = Rc::clone(host);
-    let keep = move |_: &Lua, (name, value): (LuaString, Value)| {
-        let place = of.work.place.borrow();
-        let outcome =
-            Plain::of(&value).and_then(|value| place.keep(&name.to_string_lossy(), value));
-        Ok(outcome.err())
-    };
-    table.raw_set("keep", lua.create_function(keep)?)?;
-    let of = Rc::clone(host);
-    let count = move |_: &Lua, (name, by): (LuaString, f64)| {
-        let place = of.work.place.borrow();
-        Ok(or_why(place.site.counters().add(&name.as_bytes(), by as i64)))
-    };
-    table.raw_set("count", lua.create_function(count)?)?;
-    let of = Rc::clone(host);
-    let kept = move |lua: &Lua, name: LuaString| {
-        let place = of.work.place.borrow();
-        let kept = place.kept();
-        kept.get(&name.to_string_lossy()).map_or(Ok(Value::Nil), |value| value.to_lua(lua))
-    };
-    table.raw_set("kept", lua.create_function(kept)?)
 }

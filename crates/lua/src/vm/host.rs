@@ -15,14 +15,14 @@ use pinion_client::http_client::RequestId;
 use pinion_engine::clock::Now;
 use pinion_programs::program_run::RunId;
 
-use super::background_work::PendingWork;
+use super::pending_work::PendingWork;
 use super::store::ScriptStore;
 use super::subscriptions::{EndingReason, Subscriptions};
 use super::written_text::{STAMPS, WrittenText};
 use super::{CoroutineStep, RouteLimits, Unsent, WaitOperation, WrittenPieces};
 use super::{
-    background_work, blocking_jobs, fetches, files, function_origin, processes, route_limits,
-    sessions, store, subscriptions,
+    background_work, blocking_jobs, fetches, files, function_origin, kept_values, messages,
+    processes, route_limits, sessions, store, subscriptions,
 };
 use crate::body::urlencoded;
 use crate::clock::Clock;
@@ -260,6 +260,8 @@ pub(super) fn install(
     function_origin::install(lua, host, &table)?;
     function_origin::install_awaited(lua, host, &table)?;
     background_work::install(lua, host, &table)?;
+    messages::install(lua, host, &table)?;
+    kept_values::install(lua, host, &table)?;
     subscriptions::install(lua, host, &table)?;
     route_limits::install(lua, host, &table)?;
     blocking_jobs::install(lua, host, &table)?;

@@ -1,0 +1,351 @@
+//! The table of the living tasks of a VM.
+
+use super::{Awaited, Bond, Task, TaskBudget, TaskId, Waits};
+use crate::body::received_content::ReceivedContent;
+use crate::limits::{BACKGROUND_DIVISOR, TASKS_MAX};
+use crate::script_quotas::Allowance;
+use crate::vm::FunctionOrigin;
+use mlua::{Result, Table, Thread as Coroutine};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The number of places; the bits above them count the tenants of a place.
+const PLACES: usize = 1 << 20;
+/// The number of places that are allocated with the first task.
+const PLACES_MIN: usize = 4;
+const _: () = assert!(BACKGROUND_DIVISOR > 1 && TASKS_MAX <= PLACES);
+
+/// Bytes of one task outside of its VM: its place, and its number among the free ones. While the
+/// table of places grows there may be half as many once more.
+pub(crate) const TASK_BYTES: usize = size_of::<Task>() * 3 / 2 + 2 * size_of::<usize>();
+
+/// The living tasks of a worker.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    /// The limits of each task.
+    pub(crate) allowance: Allowance,
+    /// The most tasks that there may be.
+    pub(crate) tasks_max: usize,
+    places: Vec<Task>,
+    free: Vec<usize>,
+    /// The coroutines that are parked, by the places of their tasks from 1 on. Each value of Lua
+    /// that Rust holds takes one of some thousand slots of its VM; here all of them take one.
+    parked: Option<Table>,
+    /// The number of living tasks that belong to no request.
+    background: usize,
+}
+
+/// The tasks and subscriptions that the end of a task affects.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Ended {
+    /// Tasks that wait for the end.
+    pub(crate) watchers: Vec<TaskId>,
+    /// Tasks that begin now.
+    pub(crate) after: Vec<TaskId>,
+    /// Subscriptions that end.
+    pub(crate) subscriptions: Vec<u64>,
+    /// Tasks whose requests to other servers end.
+    pub(crate) owners: Vec<TaskId>,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        let (places, free, parked) = Default::default();
+        let allowance = Allowance::default();
+        Self { allowance, tasks_max: TASKS_MAX, places, free, parked, background: 0 }
+    }
+}
+
+impl Tasks {
+    /// Returns the most tasks that may belong to no request.
+    pub(crate) fn background_max(&self) -> usize {
+        self.tasks_max / BACKGROUND_DIVISOR
+    }
+
+    /// Sets the table of the VM in which coroutines are parked.
+    pub(crate) fn park_in(&mut self, table: Table) {
+        self.parked = Some(table);
+    }
+
+    /// Begins a task in its initial state, which may reuse memory of an earlier one. Returns none
+    /// when no place is left.
+    pub(crate) fn begin(&mut self) -> Option<TaskId> {
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None if self.places.len() >= self.tasks_max => return None,
+            None => {
+                if self.places.len() == self.places.capacity() {
+                    self.grow();
+                }
+                self.places.push(Task::default());
+                self.places.len() - 1
+            }
+        };
+        let task = &mut self.places[at];
+        task.is_live = true;
+        task.answer.clear();
+        task.waits = Waits::No;
+        task.left = TaskBudget::of(&self.allowance);
+        (task.address, task.account) = (None, None);
+        task.begin_time(0, 0);
+        (task.is_woken, task.result, task.message) = (false, None, None);
+        task.is_input_over = false;
+        task.spawns_left = None;
+        (task.is_compressed, task.coding) = (true, None);
+        (task.has_begun, task.is_failing, task.sent_bytes) = (false, false, 0);
+        Some(((task.tenant + 1) * PLACES as u64 + at as u64) as f64)
+    }
+
+    /// Allocates twice as many places, and never more than there may be.
+    #[cold]
+    fn grow(&mut self) {
+        let places = self.places.len();
+        let wanted = (2 * places).max(PLACES_MIN).min(self.tasks_max);
+        self.places.reserve_exact(wanted.saturating_sub(places).max(1));
+    }
+
+    /// Returns a living task.
+    pub(crate) fn get(&mut self, id: TaskId) -> Option<&mut Task> {
+        let task = self.places.get_mut(place(id))?;
+        (task.is_live && task.tenant + 1 == id as u64 / PLACES as u64).then_some(task)
+    }
+
+    /// Begins work beside requests, whose coroutine the caller parks for its first turn. Returns
+    /// none when there is too much of it.
+    pub(crate) fn spawn(&mut self, by: TaskId, bond: Bond) -> Option<TaskId> {
+        let spawned_max = self.allowance.spawned_max;
+        let spawns_left = self.get(by).map(|by| {
+            let fresh = || Rc::new(Cell::new(spawned_max));
+            Rc::clone(by.spawns_left.get_or_insert_with(fresh))
+        });
+        if let Some(left) = &spawns_left {
+            left.set(left.get().checked_sub(1)?);
+        }
+        if self.background >= self.background_max() {
+            return None;
+        }
+        let id = self.begin()?;
+        self.background += 1;
+        let account = self.get(by).map(|by| by.account);
+        let left = TaskBudget::background(&self.allowance);
+        let task = self.get(id)?;
+        (task.left, task.is_background, task.spawns_left) = (left, true, spawns_left);
+        if bond == Bond::Child {
+            task.account = account.map(|account| account.unwrap_or(by));
+        }
+        let parent = self.get(by);
+        match (bond, parent) {
+            (Bond::Child, Some(parent)) => parent.children.push(id),
+            (Bond::After, Some(parent)) => parent.after.push(id),
+            _ => {}
+        }
+        Some(id)
+    }
+
+    /// Returns the number of living tasks.
+    pub(crate) fn live(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Returns the part of a page that a task or a child of it waits for.
+    pub(crate) fn awaited(&mut self, id: TaskId) -> Option<(Awaited, Option<FunctionOrigin>)> {
+        let task = self.get(id)?;
+        if task.awaited.is_some() {
+            return task.awaited.clone();
+        }
+        if task.waits != Waits::Wake {
+            return None;
+        }
+        let children = task.children.clone();
+        children.into_iter().find_map(|child| self.get(child)?.awaited.clone())
+    }
+
+    /// Returns the tasks that wait for a wake-up or a time.
+    pub(crate) fn wakeable(&self) -> Vec<TaskId> {
+        let is_wakeable = |task: &Task| task.is_live && matches!(task.waits, Waits::WakeUntil(_));
+        let all = self.places.iter().enumerate().filter(|(_, task)| is_wakeable(task));
+        all.map(|(at, task)| ((task.tenant + 1) * PLACES as u64 + at as u64) as f64).collect()
+    }
+
+    /// Returns the number of living tasks that belong to no request.
+    pub(crate) fn background(&self) -> usize {
+        self.background
+    }
+
+    /// Keeps the coroutine of a task until the event comes that it waits for.
+    ///
+    /// # Errors
+    /// Fails when memory runs out.
+    pub(crate) fn park(&mut self, id: TaskId, coroutine: Coroutine, waits: Waits) -> Result<()> {
+        let Some(task) = self.get(id) else { return Ok(()) };
+        (task.is_parked, task.waits) = (true, waits);
+        self.parked.as_ref().map_or(Ok(()), |parked| parked.raw_set(place(id) + 1, coroutine))
+    }
+
+    /// Returns the coroutine of a task that is parked, and leaves it parked.
+    pub(crate) fn coroutine(&mut self, id: TaskId) -> Option<Coroutine> {
+        let is_parked = self.get(id)?.is_parked;
+        let parked = self.parked.as_ref().filter(|_| is_parked)?;
+        parked.raw_get(place(id) + 1).ok()
+    }
+
+    /// Takes the coroutine of a task out of the table.
+    pub(crate) fn take_coroutine(&mut self, id: TaskId) -> Option<Coroutine> {
+        let coroutine = self.coroutine(id)?;
+        self.get(id)?.is_parked = false;
+        if let Some(parked) = &self.parked {
+            // The value is not nil, so that the table keeps the slot for the next coroutine.
+            let _room_is_there = parked.raw_set(place(id) + 1, false);
+        }
+        Some(coroutine)
+    }
+
+    /// Registers `watcher` for the end of a task; returns false if the task has ended.
+    pub(crate) fn watch(&mut self, id: TaskId, watcher: TaskId) -> bool {
+        let task = self.get(id);
+        task.is_some_and(|task| {
+            task.watchers.push(watcher);
+            true
+        })
+    }
+
+    /// Ends a task and its children.
+    pub(crate) fn end(&mut self, id: TaskId) -> Ended {
+        let mut ended = Ended::default();
+        let mut ending = Vec::new();
+        let mut next = Some(id);
+        while let Some(id) = next {
+            next = ending.pop();
+            let _dropped = self.take_coroutine(id);
+            let Some(task) = self.get(id) else { continue };
+            task.is_live = false;
+            if std::mem::take(&mut task.is_owner) {
+                ended.owners.push(id);
+            }
+            // A double counts them exactly for longer than any server runs.
+            task.tenant += 1;
+            (task.content, task.sending) = (ReceivedContent::default(), None);
+            (task.job_guard, task.result) = (None, None);
+            (task.message, task.origin, task.spawns_left) = (None, None, None);
+            (task.failure, task.awaited) = (None, None);
+            ending.append(&mut task.children);
+            next = next.or_else(|| ending.pop());
+            ended.watchers.append(&mut task.watchers);
+            ended.after.append(&mut task.after);
+            ended.subscriptions.append(&mut task.subscriptions);
+            let was_background = std::mem::take(&mut task.is_background);
+            self.background -= usize::from(was_background);
+            self.free.push(place(id));
+        }
+        ended
+    }
+}
+
+/// Returns the place of a task, for a number that is one.
+fn place(id: TaskId) -> usize {
+    (id as u64 % PLACES as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NOBODY;
+    use super::*;
+    use crate::limits::{
+        BACKGROUND_MAX, CHANNELS_MAX, IDLE_COROUTINES_MAX, SCHEDULES_MAX, SMALL_TASKS_MAX,
+    };
+
+    fn coroutine(lua: &mlua::Lua) -> Coroutine {
+        let nothing = lua.create_function(|_, ()| Ok(())).expect("a function");
+        lua.create_thread(nothing).expect("a coroutine")
+    }
+
+    /// All that comes of a request counts as one, whoever has begun it and whoever has ended.
+    #[test]
+    fn what_comes_of_one_origin_has_one_bound() {
+        for bond in [Bond::After, Bond::Child, Bond::Own] {
+            let mut tasks = Tasks::default();
+            tasks.allowance.spawned_max = 100;
+            let (request, other) = (tasks.begin().expect("a place"), tasks.begin().expect("one"));
+            let (mut begun, mut by) = (0, request);
+            while let Some(id) = tasks.spawn(by, bond) {
+                begun += 1;
+                assert!(begun <= 100, "{bond:?}");
+                // Each begins two: one that goes on with that, and one that ends at once.
+                if let Some(second) = tasks.spawn(by, bond) {
+                    begun += 1;
+                    tasks.end(second);
+                }
+                by = id;
+            }
+            assert_eq!(begun, 100, "{bond:?}");
+            assert!(tasks.spawn(request, bond).is_none());
+            assert!(tasks.spawn(other, bond).is_some());
+            // What belongs to nobody, such as a run of a schedule, is an origin itself.
+            let run = tasks.spawn(NOBODY, Bond::Own).expect("a run");
+            assert!(tasks.spawn(run, bond).is_some());
+        }
+    }
+
+    /// As many tasks as there may be, and all else that is held of a VM: nothing panics.
+    #[test]
+    fn a_vm_holds_all_the_tasks_there_may_be() {
+        let lua = mlua::Lua::new();
+        let beside = CHANNELS_MAX + SCHEDULES_MAX + IDLE_COROUTINES_MAX;
+        let _held: Vec<_> = (0..beside).map(|_| coroutine(&lua)).collect();
+        let mut tasks = Tasks::default();
+        tasks.park_in(lua.create_table().expect("a table"));
+        let (mut requests, mut pieces) = (0, 0);
+        while let Some(id) = tasks.spawn(NOBODY, Bond::Own) {
+            pieces += 1;
+            tasks.park(id, coroutine(&lua), Waits::No).expect("parked");
+        }
+        while let Some(id) = tasks.begin() {
+            requests += 1;
+            tasks.park(id, coroutine(&lua), Waits::No).expect("parked");
+        }
+        assert_eq!((pieces, requests), (BACKGROUND_MAX, TASKS_MAX - BACKGROUND_MAX));
+    }
+
+    #[test]
+    fn a_small_table_takes_what_is_counted_for_it() {
+        let mut tasks = Tasks { tasks_max: SMALL_TASKS_MAX, ..Tasks::default() };
+        let mut pieces = 0;
+        while tasks.spawn(NOBODY, Bond::Own).is_some() {
+            pieces += 1;
+        }
+        assert_eq!(pieces, SMALL_TASKS_MAX / 2);
+        let mut ids = Vec::new();
+        while let Some(id) = tasks.begin() {
+            ids.push(id);
+        }
+        assert_eq!(pieces + ids.len(), SMALL_TASKS_MAX);
+        assert_eq!(tasks.places.capacity(), SMALL_TASKS_MAX);
+        ids.into_iter().for_each(|id| drop(tasks.end(id)));
+        let free_bytes = tasks.free.capacity() * size_of::<usize>();
+        let table_bytes = tasks.places.capacity() * size_of::<Task>();
+        assert!(table_bytes * 3 / 2 + free_bytes <= SMALL_TASKS_MAX * TASK_BYTES);
+    }
+
+    #[test]
+    fn a_number_is_never_that_of_another_request() {
+        let mut tasks = Tasks::default();
+        let mut seen = Vec::new();
+        for _ in 0..100 {
+            let (one, two) = (tasks.begin().expect("a place"), tasks.begin().expect("a place"));
+            assert_ne!(one, two);
+            assert!(!seen.contains(&one) && !seen.contains(&two));
+            seen.extend([one, two]);
+            tasks.end(one);
+            assert!(tasks.get(one).is_none() && tasks.get(two).is_some());
+            tasks.end(one);
+            assert_eq!(tasks.free.len(), 1);
+            tasks.end(two);
+        }
+        assert_eq!((tasks.free.len(), tasks.places.len()), (2, 2));
+        let one = Tasks::default().begin();
+        assert!(one.is_some_and(|one| one > 0.0));
+        for id in [0.0, -1.0, 0.5, f64::NAN, f64::INFINITY, 1e18] {
+            assert!(tasks.get(id).is_none(), "{id}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The functions of the host for values that outlive a reload: `pinion.keep` and the counters of
+//! `pinion.count`.
+
+use std::rc::Rc;
+
+use mlua::{Lua, LuaString, Result, Table, Value};
+
+use super::host::{Host, or_why};
+use crate::copied_value::Plain;
+
+/// Adds these functions to the table that the prelude receives.
+pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let keep = move |_: &Lua, (name, value): (LuaString, Value)| {
+        let place = of.work.place.borrow();
+        let outcome =
+            Plain::of(&value).and_then(|value| place.keep(&name.to_string_lossy(), value));
+        Ok(outcome.err())
+    };
+    table.raw_set("keep", lua.create_function(keep)?)?;
+    let of = Rc::clone(host);
+    let count = move |_: &Lua, (name, by): (LuaString, f64)| {
+        let place = of.work.place.borrow();
+        Ok(or_why(place.site.counters().add(&name.as_bytes(), by as i64)))
+    };
+    table.raw_set("count", lua.create_function(count)?)?;
+    let of = Rc::clone(host);
+    let kept = move |lua: &Lua, name: LuaString| {
+        let place = of.work.place.borrow();
+        let kept = place.kept();
+        kept.get(&name.to_string_lossy()).map_or(Ok(Value::Nil), |value| value.to_lua(lua))
+    };
+    table.raw_set("kept", lua.create_function(kept)?)
+}
