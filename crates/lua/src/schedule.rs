@@ -47,7 +47,7 @@ impl Schedule {
                 "bad argument #1 to 'pinion.every' (number of seconds expected, {least} or more)"
             ));
         }
-        Ok(Self { when: When::Every(ms as u64), work, is_everywhere, running: 0.0 })
+        Ok(Self { when: When::Every(ms as u64), work, is_everywhere, running: TaskId::NONE })
     }
 
     /// Creates a schedule of a cron line: minute, hour, day, month, day of the week, by the clock
@@ -64,7 +64,7 @@ impl Schedule {
             )
         })?;
         let when = When::Cron { line: Box::new(cron), planned: Cell::new(None) };
-        Ok(Self { when, work, is_everywhere, running: 0.0 })
+        Ok(Self { when, work, is_everywhere, running: TaskId::NONE })
     }
 
     /// Returns the kind of function that has made it.

@@ -2,6 +2,7 @@
 //! that is never used again.
 
 mod task_budget;
+mod task_id;
 mod task_table;
 mod work_kind;
 
@@ -22,20 +23,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 pub(crate) use task_budget::TaskBudget;
+pub(crate) use task_id::TaskId;
 pub(crate) use task_table::{TASK_BYTES, Tasks};
 pub(crate) use work_kind::{Bond, WorkKind};
-
-/// The number of a task, as scripts hold it: a whole number that a double holds exactly. The number
-/// of a task that has ended never belongs to a living one.
-pub(crate) type TaskId = f64;
-
-/// The number of no task: the script itself, while it starts.
-pub(crate) const NOBODY: TaskId = 0.0;
 
 /// One request and the state of its response, or work that belongs to no request.
 #[derive(Debug, Default)]
 pub(crate) struct Task {
-    tenant: u64,
+    /// The generation of the slot, from 1 on.
+    generation: u64,
     is_live: bool,
     /// The address of the request; none for work beside requests.
     pub(crate) address: Option<Address>,

@@ -10,7 +10,7 @@ use crate::task::TaskId;
 #[derive(Debug)]
 pub(crate) struct TaskOwned<K, V> {
     all: HashMap<K, Owned<V>>,
-    by_owner: HashMap<u64, Vec<K>>,
+    by_owner: HashMap<TaskId, Vec<K>>,
 }
 
 /// One object and its owner.
@@ -32,7 +32,7 @@ impl<K: Copy + Eq + Hash, V> TaskOwned<K, V> {
     /// Adds an object of a task.
     pub(crate) fn add(&mut self, key: K, owner: TaskId, value: V) {
         self.all.insert(key, Owned { owner, waiter: owner, value });
-        self.by_owner.entry(owner as u64).or_default().push(key);
+        self.by_owner.entry(owner).or_default().push(key);
     }
 
     pub(crate) fn get(&self, key: K) -> Option<&Owned<V>> {
@@ -50,13 +50,13 @@ impl<K: Copy + Eq + Hash, V> TaskOwned<K, V> {
 
     /// Returns how many objects a task owns.
     pub(crate) fn count_of(&self, owner: TaskId) -> usize {
-        self.by_owner.get(&(owner as u64)).map_or(0, Vec::len)
+        self.by_owner.get(&owner).map_or(0, Vec::len)
     }
 
     /// Removes an object and returns its value.
     pub(crate) fn remove(&mut self, key: K) -> Option<V> {
         let owned = self.all.remove(&key)?;
-        let owner = owned.owner as u64;
+        let owner = owned.owner;
         if let Some(keys) = self.by_owner.get_mut(&owner) {
             keys.retain(|one| *one != key);
             if keys.is_empty() {
@@ -68,7 +68,7 @@ impl<K: Copy + Eq + Hash, V> TaskOwned<K, V> {
 
     /// Returns the keys of the objects of a task.
     pub(crate) fn owned_by(&self, owner: TaskId) -> Vec<K> {
-        self.by_owner.get(&(owner as u64)).cloned().unwrap_or_default()
+        self.by_owner.get(&owner).cloned().unwrap_or_default()
     }
 
     /// Returns all keys.
@@ -88,15 +88,16 @@ mod tests {
     #[test]
     fn what_a_task_owns_ends_with_it() {
         let mut owned = TaskOwned::default();
-        for (key, owner) in [(1, 7.0), (2, 7.0), (3, 8.0)] {
+        let (first, second) = (TaskId::new(1, 7), TaskId::new(1, 8));
+        for (key, owner) in [(1, first), (2, first), (3, second)] {
             owned.add(key, owner, "value");
         }
-        assert_eq!((owned.owned_by(7.0), owned.count_of(8.0)), (vec![1, 2], 1));
-        assert_eq!((owned.owner_of(2), owned.owner_of(4)), (Some(7.0), None));
-        for key in owned.owned_by(7.0) {
+        assert_eq!((owned.owned_by(first), owned.count_of(second)), (vec![1, 2], 1));
+        assert_eq!((owned.owner_of(2), owned.owner_of(4)), (Some(first), None));
+        for key in owned.owned_by(first) {
             assert_eq!(owned.remove(key), Some("value"));
         }
-        assert_eq!((owned.count_of(7.0), owned.keys()), (0, vec![3]));
+        assert_eq!((owned.count_of(first), owned.keys()), (0, vec![3]));
         assert_eq!(owned.remove(3), Some("value"));
         assert!(owned.is_empty() && owned.by_owner.is_empty() && owned.get(3).is_none());
     }

@@ -49,7 +49,7 @@ use crate::sandbox;
 use crate::script_quotas::Allowance;
 use crate::site::{ScriptSite, WorkerSite};
 use crate::source_names::Sources;
-use crate::task::{NOBODY, TaskBudget, TaskId, Tasks};
+use crate::task::{TaskBudget, TaskId, Tasks};
 use crate::unconfined;
 use function_origin::FaultOrigins;
 pub(crate) use function_origin::{FunctionOrigin, HandlerId};
@@ -221,7 +221,7 @@ impl Vm {
         let cpu = Duration::from_millis(limit_messages::start_cpu_ms(&self.allowance));
         let memory_bytes = self.allowance.vm_memory_bytes;
         let mut left = TaskBudget { cpu, memory_bytes, ..TaskBudget::default() };
-        match self.resume(NOBODY, &coroutine, (), budget, &mut left) {
+        match self.resume(TaskId::NONE, &coroutine, (), budget, &mut left) {
             CoroutineStep::Done(_) => Ok(()),
             CoroutineStep::Waits(operation) => {
                 let stack = self.sources.explained(&budget::stack(&coroutine));
@@ -426,7 +426,7 @@ impl Vm {
         budget.begin(coroutine, left.cpu);
         let outcome = coroutine.resume::<host::Yielded>(values);
         let spent = budget.end();
-        self.host.work.current.set(NOBODY);
+        self.host.work.current.set(TaskId::NONE);
         let _limited = self.lua.set_memory_limit(0);
         left.cpu = left.cpu.saturating_sub(spent.cpu);
         left.steps = self.steps.get();

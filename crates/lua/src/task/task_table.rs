@@ -1,5 +1,6 @@
 //! The table of the living tasks of a VM.
 
+use super::task_id::SLOTS;
 use super::{Awaited, Bond, Task, TaskBudget, TaskId, Waits};
 use crate::body::received_content::ReceivedContent;
 use crate::limits::{BACKGROUND_DIVISOR, TASKS_MAX};
@@ -9,14 +10,12 @@ use mlua::{Result, Table, Thread as Coroutine};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The number of places; the bits above them count the tenants of a place.
-const PLACES: usize = 1 << 20;
-/// The number of places that are allocated with the first task.
-const PLACES_MIN: usize = 4;
-const _: () = assert!(BACKGROUND_DIVISOR > 1 && TASKS_MAX <= PLACES);
+/// The number of slots that are allocated with the first task.
+const SLOTS_MIN: usize = 4;
+const _: () = assert!(BACKGROUND_DIVISOR > 1 && TASKS_MAX <= SLOTS);
 
-/// Bytes of one task outside of its VM: its place, and its number among the free ones. While the
-/// table of places grows there may be half as many once more.
+/// Bytes of one task outside of its VM: its slot, and its number among the free ones. While the
+/// table grows there may be half as many once more.
 pub(crate) const TASK_BYTES: usize = size_of::<Task>() * 3 / 2 + 2 * size_of::<usize>();
 
 /// The living tasks of a worker.
@@ -26,9 +25,9 @@ pub(crate) struct Tasks {
     pub(crate) allowance: Allowance,
     /// The most tasks that there may be.
     pub(crate) tasks_max: usize,
-    places: Vec<Task>,
+    slots: Vec<Task>,
     free: Vec<usize>,
-    /// The coroutines that are parked, by the places of their tasks from 1 on. Each value of Lua
+    /// The coroutines that are parked, by the slots of their tasks from 1 on. Each value of Lua
     /// that Rust holds takes one of some thousand slots of its VM; here all of them take one.
     parked: Option<Table>,
     /// The number of living tasks that belong to no request.
@@ -50,9 +49,9 @@ pub(crate) struct Ended {
 
 impl Default for Tasks {
     fn default() -> Self {
-        let (places, free, parked) = Default::default();
+        let (slots, free, parked) = Default::default();
         let allowance = Allowance::default();
-        Self { allowance, tasks_max: TASKS_MAX, places, free, parked, background: 0 }
+        Self { allowance, tasks_max: TASKS_MAX, slots, free, parked, background: 0 }
     }
 }
 
@@ -68,20 +67,20 @@ impl Tasks {
     }
 
     /// Begins a task in its initial state, which may reuse memory of an earlier one. Returns none
-    /// when no place is left.
+    /// when no slot is left.
     pub(crate) fn begin(&mut self) -> Option<TaskId> {
         let at = match self.free.pop() {
             Some(at) => at,
-            None if self.places.len() >= self.tasks_max => return None,
+            None if self.slots.len() >= self.tasks_max => return None,
             None => {
-                if self.places.len() == self.places.capacity() {
+                if self.slots.len() == self.slots.capacity() {
                     self.grow();
                 }
-                self.places.push(Task::default());
-                self.places.len() - 1
+                self.slots.push(Task { generation: 1, ..Task::default() });
+                self.slots.len() - 1
             }
         };
-        let task = &mut self.places[at];
+        let task = &mut self.slots[at];
         task.is_live = true;
         task.answer.clear();
         task.waits = Waits::No;
@@ -93,21 +92,21 @@ impl Tasks {
         task.spawns_left = None;
         (task.is_compressed, task.coding) = (true, None);
         (task.has_begun, task.is_failing, task.sent_bytes) = (false, false, 0);
-        Some(((task.tenant + 1) * PLACES as u64 + at as u64) as f64)
+        Some(TaskId::new(task.generation, at))
     }
 
-    /// Allocates twice as many places, and never more than there may be.
+    /// Allocates twice as many slots, and never more than there may be.
     #[cold]
     fn grow(&mut self) {
-        let places = self.places.len();
-        let wanted = (2 * places).max(PLACES_MIN).min(self.tasks_max);
-        self.places.reserve_exact(wanted.saturating_sub(places).max(1));
+        let slots = self.slots.len();
+        let wanted = (2 * slots).max(SLOTS_MIN).min(self.tasks_max);
+        self.slots.reserve_exact(wanted.saturating_sub(slots).max(1));
     }
 
     /// Returns a living task.
     pub(crate) fn get(&mut self, id: TaskId) -> Option<&mut Task> {
-        let task = self.places.get_mut(place(id))?;
-        (task.is_live && task.tenant + 1 == id as u64 / PLACES as u64).then_some(task)
+        let task = self.slots.get_mut(id.slot())?;
+        (task.is_live && task.generation == id.generation()).then_some(task)
     }
 
     /// Begins work beside requests, whose coroutine the caller parks for its first turn. Returns
@@ -144,7 +143,7 @@ impl Tasks {
 
     /// Returns the number of living tasks.
     pub(crate) fn live(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 
     /// Returns the part of a page that a task or a child of it waits for.
@@ -163,8 +162,8 @@ impl Tasks {
     /// Returns the tasks that wait for a wake-up or a time.
     pub(crate) fn wakeable(&self) -> Vec<TaskId> {
         let is_wakeable = |task: &Task| task.is_live && matches!(task.waits, Waits::WakeUntil(_));
-        let all = self.places.iter().enumerate().filter(|(_, task)| is_wakeable(task));
-        all.map(|(at, task)| ((task.tenant + 1) * PLACES as u64 + at as u64) as f64).collect()
+        let all = self.slots.iter().enumerate().filter(|(_, task)| is_wakeable(task));
+        all.map(|(at, task)| TaskId::new(task.generation, at)).collect()
     }
 
     /// Returns the number of living tasks that belong to no request.
@@ -179,14 +178,14 @@ impl Tasks {
     pub(crate) fn park(&mut self, id: TaskId, coroutine: Coroutine, waits: Waits) -> Result<()> {
         let Some(task) = self.get(id) else { return Ok(()) };
         (task.is_parked, task.waits) = (true, waits);
-        self.parked.as_ref().map_or(Ok(()), |parked| parked.raw_set(place(id) + 1, coroutine))
+        self.parked.as_ref().map_or(Ok(()), |parked| parked.raw_set(id.slot() + 1, coroutine))
     }
 
     /// Returns the coroutine of a task that is parked, and leaves it parked.
     pub(crate) fn coroutine(&mut self, id: TaskId) -> Option<Coroutine> {
         let is_parked = self.get(id)?.is_parked;
         let parked = self.parked.as_ref().filter(|_| is_parked)?;
-        parked.raw_get(place(id) + 1).ok()
+        parked.raw_get(id.slot() + 1).ok()
     }
 
     /// Takes the coroutine of a task out of the table.
@@ -195,7 +194,7 @@ impl Tasks {
         self.get(id)?.is_parked = false;
         if let Some(parked) = &self.parked {
             // The value is not nil, so that the table keeps the slot for the next coroutine.
-            let _room_is_there = parked.raw_set(place(id) + 1, false);
+            let _room_is_there = parked.raw_set(id.slot() + 1, false);
         }
         Some(coroutine)
     }
@@ -222,8 +221,7 @@ impl Tasks {
             if std::mem::take(&mut task.is_owner) {
                 ended.owners.push(id);
             }
-            // A double counts them exactly for longer than any server runs.
-            task.tenant += 1;
+            task.generation += 1;
             (task.content, task.sending) = (ReceivedContent::default(), None);
             (task.job_guard, task.result) = (None, None);
             (task.message, task.origin, task.spawns_left) = (None, None, None);
@@ -235,24 +233,19 @@ impl Tasks {
             ended.subscriptions.append(&mut task.subscriptions);
             let was_background = std::mem::take(&mut task.is_background);
             self.background -= usize::from(was_background);
-            self.free.push(place(id));
+            self.free.push(id.slot());
         }
         ended
     }
 }
 
-/// Returns the place of a task, for a number that is one.
-fn place(id: TaskId) -> usize {
-    (id as u64 % PLACES as u64) as usize
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::NOBODY;
     use super::*;
     use crate::limits::{
         BACKGROUND_MAX, CHANNELS_MAX, IDLE_COROUTINES_MAX, SCHEDULES_MAX, SMALL_TASKS_MAX,
     };
+    use mlua::{FromLua as _, Value};
 
     fn coroutine(lua: &mlua::Lua) -> Coroutine {
         let nothing = lua.create_function(|_, ()| Ok(())).expect("a function");
@@ -265,7 +258,7 @@ mod tests {
         for bond in [Bond::After, Bond::Child, Bond::Own] {
             let mut tasks = Tasks::default();
             tasks.allowance.spawned_max = 100;
-            let (request, other) = (tasks.begin().expect("a place"), tasks.begin().expect("one"));
+            let (request, other) = (tasks.begin().expect("a slot"), tasks.begin().expect("one"));
             let (mut begun, mut by) = (0, request);
             while let Some(id) = tasks.spawn(by, bond) {
                 begun += 1;
@@ -281,7 +274,7 @@ mod tests {
             assert!(tasks.spawn(request, bond).is_none());
             assert!(tasks.spawn(other, bond).is_some());
             // What belongs to nobody, such as a run of a schedule, is an origin itself.
-            let run = tasks.spawn(NOBODY, Bond::Own).expect("a run");
+            let run = tasks.spawn(TaskId::NONE, Bond::Own).expect("a run");
             assert!(tasks.spawn(run, bond).is_some());
         }
     }
@@ -295,7 +288,7 @@ mod tests {
         let mut tasks = Tasks::default();
         tasks.park_in(lua.create_table().expect("a table"));
         let (mut requests, mut pieces) = (0, 0);
-        while let Some(id) = tasks.spawn(NOBODY, Bond::Own) {
+        while let Some(id) = tasks.spawn(TaskId::NONE, Bond::Own) {
             pieces += 1;
             tasks.park(id, coroutine(&lua), Waits::No).expect("parked");
         }
@@ -310,7 +303,7 @@ mod tests {
     fn a_small_table_takes_what_is_counted_for_it() {
         let mut tasks = Tasks { tasks_max: SMALL_TASKS_MAX, ..Tasks::default() };
         let mut pieces = 0;
-        while tasks.spawn(NOBODY, Bond::Own).is_some() {
+        while tasks.spawn(TaskId::NONE, Bond::Own).is_some() {
             pieces += 1;
         }
         assert_eq!(pieces, SMALL_TASKS_MAX / 2);
@@ -319,10 +312,10 @@ mod tests {
             ids.push(id);
         }
         assert_eq!(pieces + ids.len(), SMALL_TASKS_MAX);
-        assert_eq!(tasks.places.capacity(), SMALL_TASKS_MAX);
+        assert_eq!(tasks.slots.capacity(), SMALL_TASKS_MAX);
         ids.into_iter().for_each(|id| drop(tasks.end(id)));
         let free_bytes = tasks.free.capacity() * size_of::<usize>();
-        let table_bytes = tasks.places.capacity() * size_of::<Task>();
+        let table_bytes = tasks.slots.capacity() * size_of::<Task>();
         assert!(table_bytes * 3 / 2 + free_bytes <= SMALL_TASKS_MAX * TASK_BYTES);
     }
 
@@ -331,7 +324,7 @@ mod tests {
         let mut tasks = Tasks::default();
         let mut seen = Vec::new();
         for _ in 0..100 {
-            let (one, two) = (tasks.begin().expect("a place"), tasks.begin().expect("a place"));
+            let (one, two) = (tasks.begin().expect("a slot"), tasks.begin().expect("a slot"));
             assert_ne!(one, two);
             assert!(!seen.contains(&one) && !seen.contains(&two));
             seen.extend([one, two]);
@@ -341,11 +334,13 @@ mod tests {
             assert_eq!(tasks.free.len(), 1);
             tasks.end(two);
         }
-        assert_eq!((tasks.free.len(), tasks.places.len()), (2, 2));
+        assert_eq!((tasks.free.len(), tasks.slots.len()), (2, 2));
         let one = Tasks::default().begin();
-        assert!(one.is_some_and(|one| one > 0.0));
-        for id in [0.0, -1.0, 0.5, f64::NAN, f64::INFINITY, 1e18] {
-            assert!(tasks.get(id).is_none(), "{id}");
+        assert!(one.is_some_and(|one| one != TaskId::NONE));
+        let lua = mlua::Lua::new();
+        for number in [0.0, -1.0, 0.5, f64::NAN, f64::INFINITY, 1e18] {
+            let id = TaskId::from_lua(Value::Number(number), &lua).expect("a number");
+            assert!(tasks.get(id).is_none(), "{number}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::limits::{
     ROOM_WAIT_ONCE_MS, START_CPU_MAX_MS,
 };
 use crate::script_quotas::Allowance;
-use crate::task::{Awaited, NOBODY, TaskId};
+use crate::task::{Awaited, TaskId};
 
 /// The owner of the limits that apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,7 +213,7 @@ impl Vm {
     pub(super) fn payer(&self, id: TaskId) -> LimitOwner {
         if self.is_program {
             return LimitOwner::Program;
-        } else if id == NOBODY {
+        } else if id == TaskId::NONE {
             return LimitOwner::Start;
         }
         let mut tasks = self.tasks();

@@ -19,7 +19,7 @@ use crate::limits::{
     STORE_ARGUMENTS_MAX, STORE_COMMAND_MAX_BYTES, STORE_JOB_BYTES, TRIAL_STORE_MAX_BYTES,
 };
 use crate::store_access::{ScriptStoreChoice, StoreAccess, StoreWorker, job_number};
-use crate::task::{NOBODY, TaskId};
+use crate::task::TaskId;
 use crate::task_owned::TaskOwned;
 
 /// The store as the scripts of a VM use it.
@@ -237,7 +237,7 @@ impl Host {
     /// wait for it. While the main script starts, which cannot wait, this thread executes it.
     fn store_job(&self, lua: &Lua, client: &StoreClient, job: Job, bytes: usize) -> Result<Called> {
         let (task, store) = (self.work.current.get(), &client.store);
-        if client.access.is_none() || task == NOBODY {
+        if client.access.is_none() || task == TaskId::NONE {
             if job.is_blocked(store) {
                 job.abandon(store);
                 return Ok(failed(BLOCKED));

@@ -66,7 +66,7 @@ fn ends_within(
     let function = vm.lua.load(code).set_name("=code").into_function().expect(code);
     let coroutine = vm.host.coroutine(&vm.lua, function).expect("a coroutine");
     let mut left = TaskBudget { cpu, memory_bytes, ..TaskBudget::default() };
-    match vm.resume(NOBODY, &coroutine, (), budget, &mut left) {
+    match vm.resume(TaskId::NONE, &coroutine, (), budget, &mut left) {
         CoroutineStep::Done(_) => Ok(()),
         CoroutineStep::Waits(_) => panic!("{code}: it waits"),
         CoroutineStep::Failed(fault) => Err(fault),
@@ -156,7 +156,7 @@ fn what_a_request_lets_go_of_is_its_own_again() {
         let mut left =
             TaskBudget { cpu: PATIENT_CPU, memory_bytes: 8 << 20, ..TaskBudget::default() };
         loop {
-            match room.vm.resume(NOBODY, &coroutine, true, &mut room.budget, &mut left) {
+            match room.vm.resume(TaskId::NONE, &coroutine, true, &mut room.budget, &mut left) {
                 CoroutineStep::Waits(_) => {}
                 CoroutineStep::Done(_) => return true,
                 CoroutineStep::Failed(_) => return false,
